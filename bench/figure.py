@@ -1,0 +1,82 @@
+"""What a benchmark module yields, and the means to measure it."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import attrs
+
+__all__ = ["VECTORS", "Figure", "best_ns", "calibration", "kubelet_ns", "ratios", "rows"]
+
+VECTORS = Path(__file__).parent.parent / "tests" / "vectors"
+
+
+@attrs.frozen(kw_only=True)
+class Figure:
+    """One line of the table.
+
+    Attributes:
+        package: Package that it speaks of.
+        name: What was measured, in words.
+        value: The figure.
+        unit: `× kubelet`, `ms`, `per s`, `MiB`; ratios are what is compared elsewhere.
+        at_most: Bound that the project set itself, or None.
+        at_least: The same, from below.
+        growth: (x, value) pairs where growth is the point; drawn as SVG.
+        growth_of: What x counts.
+    """
+
+    package: str
+    name: str
+    value: float
+    unit: str
+    at_most: float | None = None
+    at_least: float | None = None
+    growth: Sequence[tuple[float, float]] = ()
+    growth_of: str = ""
+
+
+def best_ns(call: Callable[[], object], *, seconds: float = 0.02, rounds: int = 3) -> float:
+    """Shortest mean time of a call in nanoseconds, over `rounds` batches of about `seconds`."""
+    call()
+    started = time.perf_counter_ns()
+    call()
+    once = max(time.perf_counter_ns() - started, 1)
+    count = max(1, min(100_000, int(seconds * 1e9 / once)))
+    best = float(once)
+    for _ in range(rounds):
+        started = time.perf_counter_ns()
+        for _ in range(count):
+            call()
+        best = min(best, (time.perf_counter_ns() - started) / count)
+    return best
+
+
+def calibration() -> float:
+    """This machine's time for the recorded calibration loop, as a ratio to the recording's."""
+    recorded = json.loads((VECTORS / "kubelet_ns.json").read_text())["calibration_loop_ns"]
+    return best_ns(lambda: sum(i * i for i in range(10000)), seconds=0.1, rounds=9) / float(recorded)
+
+
+def kubelet_ns(kind: str) -> list[float]:
+    """Recorded nanoseconds of the kubelet for the first rows of a kind, scaled to this machine."""
+    recorded = json.loads((VECTORS / "kubelet_ns.json").read_text())
+    scale = calibration()
+    return [figure * scale for figure in recorded[kind]]
+
+
+def ratios(ours: Sequence[float], kubelet: Sequence[float]) -> list[float]:
+    """Row by row, our time as a part of the kubelet's."""
+    return [mine / theirs for mine, theirs in zip(ours, kubelet, strict=True)]
+
+
+@functools.cache
+def rows(kind: str) -> list[dict[str, object]]:
+    """All recorded rows of a kind."""
+    with gzip.open(VECTORS / f"{kind}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]

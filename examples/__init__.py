@@ -1,0 +1,1 @@
+"""Programs built on nodealloc; each is meant to be read and copied."""

@@ -1,0 +1,1 @@
+"""nodealloc: the reconcilers that run a machine, for programs that embed them."""

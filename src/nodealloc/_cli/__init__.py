@@ -1,0 +1,60 @@
+"""Commands of `python -m nodealloc`; each is one module with `add_arguments` and `run`.
+
+A command's module is imported only when it is asked for, so that looking at a
+machine needs neither cattrs nor gRPC.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
+
+from nodealloc.errors import NodeallocError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["COMMANDS", "main"]
+
+COMMANDS = {
+    "topology": "what the CPUs, caches and NUMA nodes of a machine are",
+    "checkpoint": "look at, verify and convert remembered state",
+}
+"""Command to what it does; the module of the same name stands in this package."""
+
+
+class Command(Protocol):
+    """What a command's module defines."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser, /) -> None:
+        """Declare what the command takes."""
+        ...
+
+    def run(self, arguments: argparse.Namespace, /) -> int:
+        """Do it; the exit status is 0, 1 for a verdict against, 2 for bad input."""
+        ...
+
+
+def _command(name: str) -> Command:
+    return cast("Command", import_module(f"nodealloc._cli.{name}"))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m nodealloc", description="Look at a machine and at what was remembered."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    for name, purpose in COMMANDS.items():
+        child = commands.add_parser(name, help=purpose, description=purpose)
+        if name in arguments[:1]:
+            _command(name).add_arguments(child)
+    parsed = parser.parse_args(arguments)
+    try:
+        return _command(parsed.command).run(parsed)
+    except NodeallocError as error:
+        print(f"nodealloc {parsed.command}: {error}", file=sys.stderr)
+        return 2

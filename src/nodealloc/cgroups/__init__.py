@@ -1,0 +1,1 @@
+"""Where a pod lives in the cgroup tree, and with which limits."""

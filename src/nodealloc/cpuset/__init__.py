@@ -1,0 +1,5 @@
+"""Which CPUs exactly."""
+
+from nodealloc.idset import CPUSet
+
+__all__ = ["CPUSet"]

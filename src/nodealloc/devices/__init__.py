@@ -1,0 +1,1 @@
+"""Which devices exactly: inventory, health, allocation."""

@@ -1,0 +1,87 @@
+"""Errors: the class says whether to try again, the fields carry the numbers.
+
+| caught as        | means                                   | what to do            |
+|------------------|-----------------------------------------|-----------------------|
+| `RetryableError` | not now: busy, absent, timed out        | again after `after_s` |
+| `PermanentError` | never, as asked: the input has to change | report it             |
+| `DecodeError`    | bytes or a mapping that do not fit      | each fault, with path |
+| `ValueError`     | an argument that no caller should pass  | mend the call         |
+
+A refusal of a pod is no error: it is a value (`nodealloc.topology.Refusal`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["DecodeError", "Fault", "NodeallocError", "PermanentError", "RetryableError"]
+
+
+class NodeallocError(Exception):
+    """Root of every error that this library raises on purpose."""
+
+
+class RetryableError(NodeallocError):
+    """The same call may succeed later; nothing was changed by this one.
+
+    Attributes:
+        after_s: How long to wait before the next try, in seconds; 0 or more.
+    """
+
+    after_s: float
+
+    def __init__(self, message: str, /, *, after_s: float = 1.0) -> None:
+        super().__init__(message)
+        self.after_s = after_s
+
+
+class PermanentError(NodeallocError):
+    """The same call will fail again until something else changes."""
+
+
+@attrs.frozen
+class Fault:
+    """One thing that is wrong in an input.
+
+    Attributes:
+        path: Where, as `$`, `$.spec.containers[0].name`, or `byte 17`.
+        reason: What is wrong there and what would be right.
+    """
+
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        """`reason @ path`."""
+        return f"{self.reason} @ {self.path}"
+
+
+class DecodeError(PermanentError, ValueError):
+    """Outside data do not fit; lists every fault, not only the first.
+
+    Attributes:
+        source: What was read: a file name, `pod default/web`, `cpuset`.
+        faults: At least one `Fault`, in document order.
+    """
+
+    source: str
+    faults: tuple[Fault, ...]
+
+    def __init__(self, source: str, faults: Iterable[Fault]) -> None:
+        self.source = source
+        self.faults = tuple(faults)
+        if not self.faults:
+            raise ValueError(f"DecodeError for {source!r} without a fault: name at least one")
+        super().__init__(source, self.faults)
+
+    def __str__(self) -> str:
+        """The source, then one `reason @ path` a line."""
+        if len(self.faults) == 1:
+            return f"{self.source}: {self.faults[0]}"
+        lines = "\n".join(f"  {fault}" for fault in self.faults)
+        return f"{self.source}: {len(self.faults)} faults\n{lines}"

@@ -1,0 +1,252 @@
+"""Sets of small ids, each held in one integer, and the Linux list format.
+
+Bit *n* of the integer says whether id *n* is in the set, so that union,
+intersection and counting are single operations of the interpreter, however
+large the set is. Two typed uses keep CPUs and NUMA nodes apart:
+
+    >>> CPUSet.parse("0-3,8") & CPUSet.of(2, 3, 4)
+    CPUSet('2-3')
+    >>> NodeSet.of(0, 1).mask
+    3
+
+The hot paths of this library work on the bare integer (`.mask`); the classes
+stand at its edges, where people look.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, final
+
+from nodealloc.errors import DecodeError, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Never, Self
+
+__all__ = ["MAX_ID", "CPUSet", "IdSet", "NodeSet", "bits", "format_list", "parse_list"]
+
+MAX_ID = 65535
+"""Largest id; a longer mask would let one typing error allocate gigabytes."""
+
+_DIGITS = frozenset("0123456789")
+
+
+def bits(mask: int, /) -> Iterator[int]:
+    """Ids in a mask, ascending. `mask` is 0 or more."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def format_list(mask: int, /) -> str:
+    """Linux list format of a mask: ``0b1_0000_1111`` is ``0-3,8``'s ``0-3,8``.
+
+    Runs of one id stand alone, longer runs as ``low-high``; the empty mask is
+    the empty string. Source: ``cpuset(7)``, "List format".
+    """
+    parts: list[str] = []
+    base = 0
+    while mask:
+        gap = (mask & -mask).bit_length() - 1
+        mask >>= gap
+        base += gap
+        run = (~mask & (mask + 1)).bit_length() - 1
+        parts.append(str(base) if run == 1 else f"{base}-{base + run - 1}")
+        mask >>= run
+        base += run
+    return ",".join(parts)
+
+
+def _number(text: str, position: int, source: str) -> int:
+    digits = text.removeprefix("+")
+    if not digits or not _DIGITS.issuperset(digits):
+        reason = f"expected a decimal id, found {text!r}"
+    elif len(digits.lstrip("0")) > len(str(MAX_ID)) or int(digits) > MAX_ID:
+        reason = f"id {digits} is above {MAX_ID}, the largest that a set holds"
+    else:
+        return int(digits)
+    raise DecodeError(source, [Fault(f"character {position}", reason)])
+
+
+def parse_list(text: str, /, *, source: str = "id list") -> int:
+    """Mask of a Linux list such as ``0-3,8``; the empty string is the empty set.
+
+    Args:
+        text: Ids and ``low-high`` ranges, comma-separated, in any order;
+            overlaps are allowed, blanks are not (strip a file's newline first).
+        source: What to call the text in an error.
+
+    Raises:
+        DecodeError: Junk, a reversed range or an id above `MAX_ID`; its path
+            is the 0-based character where the fault starts.
+
+    Source: ``cpuset(7)``; kubelet ``k8s.io/utils/cpuset``, which accepts a
+    leading ``+`` as well.
+    """
+    mask = 0
+    position = 0
+    for part in text.split(",") if text else ():
+        low_text, dash, high_text = part.partition("-")
+        low = _number(low_text, position, source)
+        high = _number(high_text, position + len(low_text) + 1, source) if dash else low
+        if high < low:
+            reason = f"range {part!r} runs backwards; write {high}-{low}"
+            raise DecodeError(source, [Fault(f"character {position}", reason)])
+        mask |= ((1 << (high - low + 1)) - 1) << low
+        position += len(part) + 1
+    return mask
+
+
+class IdSet:
+    """An immutable, hashable set of ids from 0 to `MAX_ID`.
+
+    Two sets combine and compare only with their own class, so that a CPU set
+    and a node set cannot be mixed up.
+
+    Attributes:
+        mask: The set as an integer: bit *n* stands for id *n*.
+    """
+
+    __slots__ = ("mask",)
+
+    mask: int
+    _noun: ClassVar[str] = "id set"
+
+    def __new__(cls, ids: Iterable[int] = ()) -> Self:
+        """Build from ids; raises `ValueError` for one below 0 or above `MAX_ID`."""
+        mask = 0
+        for number in ids:
+            if not 0 <= number <= MAX_ID:
+                raise ValueError(f"{cls._noun}: id {number} is outside 0 to {MAX_ID}")
+            mask |= 1 << number
+        return cls.from_mask(mask)
+
+    @classmethod
+    def of(cls, *ids: int) -> Self:
+        """The set of exactly these ids."""
+        return cls(ids)
+
+    @classmethod
+    def from_mask(cls, mask: int, /) -> Self:
+        """The set whose integer is `mask`; raises `ValueError` if that is no set."""
+        if mask < 0 or mask.bit_length() > MAX_ID + 1:
+            what = "negative" if mask < 0 else f"longer than {MAX_ID + 1} bits"
+            raise ValueError(f"{cls._noun}: the mask is {what}; bit n stands for id n")
+        made = _new(cls)
+        _set_mask(made, mask)
+        return made
+
+    @classmethod
+    def parse(cls, text: str, /) -> Self:
+        """Read the Linux list format; see `parse_list`."""
+        return cls.from_mask(parse_list(text, source=cls._noun))
+
+    def __setattr__(self, name: str, value: Never) -> Never:
+        raise AttributeError(f"a {self._noun} does not change; build another instead of {name} =")
+
+    def __delattr__(self, name: str) -> Never:
+        raise AttributeError(f"a {self._noun} does not change; {name} stays")
+
+    # The six operators repeat their two lines: one shared function more would
+    # cost as much as the operation itself.
+
+    def __or__(self, other: Self, /) -> Self:
+        if other.__class__ is not (cls := self.__class__):
+            return NotImplemented
+        _set_mask(made := _new(cls), self.mask | other.mask)
+        return made
+
+    def __and__(self, other: Self, /) -> Self:
+        if other.__class__ is not (cls := self.__class__):
+            return NotImplemented
+        _set_mask(made := _new(cls), self.mask & other.mask)
+        return made
+
+    def __sub__(self, other: Self, /) -> Self:
+        if other.__class__ is not (cls := self.__class__):
+            return NotImplemented
+        _set_mask(made := _new(cls), self.mask & ~other.mask)
+        return made
+
+    def __xor__(self, other: Self, /) -> Self:
+        if other.__class__ is not (cls := self.__class__):
+            return NotImplemented
+        _set_mask(made := _new(cls), self.mask ^ other.mask)
+        return made
+
+    def __le__(self, other: Self, /) -> bool:
+        """Whether every id of this set is in `other`."""
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return not self.mask & ~other.mask
+
+    def __ge__(self, other: Self, /) -> bool:
+        """Whether every id of `other` is in this set."""
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return not other.mask & ~self.mask
+
+    def __lt__(self, other: Self, /) -> bool:
+        """Whether this set is a proper subset of `other`."""
+        return self != other and self <= other
+
+    def __gt__(self, other: Self, /) -> bool:
+        """Whether this set is a proper superset of `other`."""
+        return self != other and self >= other
+
+    def __eq__(self, other: object, /) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return self.mask == other.mask
+
+    def __hash__(self) -> int:
+        return hash((self._noun, self.mask))
+
+    def isdisjoint(self, other: Self, /) -> bool:
+        """Whether no id is in both."""
+        return not (self & other).mask
+
+    def __len__(self) -> int:
+        return self.mask.bit_count()
+
+    def __bool__(self) -> bool:
+        return bool(self.mask)
+
+    def __contains__(self, number: int, /) -> bool:
+        return number >= 0 and bool(self.mask >> number & 1)
+
+    def __iter__(self) -> Iterator[int]:
+        """Ids, ascending."""
+        return bits(self.mask)
+
+    def __str__(self) -> str:
+        """Linux list format, as `parse` reads it."""
+        return format_list(self.mask)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({format_list(self.mask)!r})"
+
+    def __reduce__(self) -> tuple[object, tuple[int]]:
+        return (self.__class__.from_mask, (self.mask,))
+
+
+@final
+class CPUSet(IdSet):
+    """Logical CPU ids, as the kernel numbers them. Public as `nodealloc.cpuset.CPUSet`."""
+
+    __slots__ = ()
+    _noun: ClassVar[str] = "CPU set"
+
+
+@final
+class NodeSet(IdSet):
+    """NUMA node ids, as the kernel numbers them."""
+
+    __slots__ = ()
+    _noun: ClassVar[str] = "NUMA node set"
+
+
+_new = object.__new__
+# The slot's own setter: it passes by `__setattr__`, which refuses everyone else.
+_set_mask = IdSet.__dict__["mask"].__set__

@@ -1,0 +1,1 @@
+"""Which memory exactly: blocks per NUMA node and page size."""

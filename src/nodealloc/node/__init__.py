@@ -1,0 +1,1 @@
+"""What does this node hold now: load, verify, admit, commit, release."""

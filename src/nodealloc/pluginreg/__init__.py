@@ -1,0 +1,1 @@
+"""Which plugins are alive: socket discovery and registration."""

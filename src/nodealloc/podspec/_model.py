@@ -1,0 +1,113 @@
+"""Values only: a pod as far as running it on one node needs to know it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias, Union
+
+import attrs
+
+from nodealloc.podspec._quantity import Quantity
+
+__all__ = ["Container", "Json", "Pod", "Resources", "Volume", "VolumeUse"]
+
+Json: TypeAlias = Union[None, bool, int, float, str, Sequence["Json"], Mapping[str, "Json"]]
+"""A value as JSON or YAML has it."""
+
+Resources: TypeAlias = Mapping[str, Quantity]
+"""Resource name (`cpu`, `memory`, `hugepages-2Mi`, `example.com/gpu`) to amount.
+
+Treat it as read-only: values are shared between pods, claims and snapshots.
+"""
+
+
+@attrs.frozen(kw_only=True)
+class VolumeUse:
+    """One volume in one container: a mount, or a block device.
+
+    Attributes:
+        name: The pod's volume.
+        path: Mount path, or device path, inside the container.
+        read_only: Whether the container may only read.
+        block: Whether the raw device is wanted (`volumeDevices`).
+    """
+
+    name: str
+    path: str
+    read_only: bool = False
+    block: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Volume:
+    """A volume that a pod defines.
+
+    Attributes:
+        name: Unique inside the pod.
+        kind: The manifest's key: `emptyDir`, `hostPath`, `configMap`, `persistentVolumeClaim`.
+        spec: What stands below that key, as it came.
+    """
+
+    name: str
+    kind: str
+    spec: Mapping[str, Json] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class Container:
+    """One container of a pod.
+
+    Attributes:
+        name: Unique inside the pod, init containers included.
+        requests: What it is guaranteed; a missing request follows the limit.
+        limits: What it may use at most.
+        restartable: For an init container: it keeps running (a sidecar).
+        image: As the manifest names it, or "".
+        command: Entry point with its arguments, or empty for the image's own.
+        env: Variables with literal values.
+        volumes: Mounts and block devices.
+    """
+
+    name: str
+    requests: Resources = attrs.field(factory=dict)
+    limits: Resources = attrs.field(factory=dict)
+    restartable: bool = False
+    image: str = ""
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] = attrs.field(factory=dict)
+    volumes: tuple[VolumeUse, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Pod:
+    """A pod.
+
+    Attributes:
+        uid: Unique for all time; a pod made anew under its old name has another.
+        name: For people.
+        namespace: For people.
+        init_containers: Run before the containers, in this order.
+        containers: Run together; at least one.
+        volumes: What the pod's containers can mount.
+        labels: As the manifest has them.
+        annotations: As the manifest has them.
+    """
+
+    uid: str
+    name: str = ""
+    namespace: str = "default"
+    init_containers: tuple[Container, ...] = ()
+    containers: tuple[Container, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+    labels: Mapping[str, str] = attrs.field(factory=dict)
+    annotations: Mapping[str, str] = attrs.field(factory=dict)
+
+    @property
+    def all_containers(self) -> tuple[Container, ...]:
+        """Init containers, then containers: the order in which they are admitted."""
+        return self.init_containers + self.containers
+
+    @property
+    def full_name(self) -> str:
+        """`namespace/name`, for messages."""
+        return f"{self.namespace}/{self.name or self.uid}"

@@ -1,0 +1,1 @@
+"""Fakes, builders, checks and the conformance runner, for users as for us."""

@@ -1,0 +1,96 @@
+"""Values only: who asks, and for how much. Knows nothing of pods."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+from nodealloc.podspec import Quantity
+
+__all__ = ["Claim", "ClaimKind", "Owner", "Workload", "peak"]
+
+
+class ClaimKind(enum.Enum):
+    """When a member of a workload runs, which decides what may be shared with it."""
+
+    INIT = "init"
+    """Runs to its end before the next member starts; what it held may be reused."""
+    SIDECAR = "sidecar"
+    """Starts before the members behind it and stays; shares nothing."""
+    MAIN = "main"
+    """Runs together with all other main members."""
+
+
+@attrs.frozen(order=True)
+class Owner:
+    """Who holds something: a member of a workload (a container of a pod, a rank of a job).
+
+    Attributes:
+        workload: Unique on the node for all time (a pod's uid, a job id with its start).
+        member: Unique inside the workload.
+    """
+
+    workload: str
+    member: str
+
+
+@attrs.frozen(kw_only=True)
+class Claim:
+    """What one member asks of the node.
+
+    Attributes:
+        owner: Who asks.
+        amounts: Resource name to exact amount: `cpu` in CPUs, `memory` and
+            `hugepages-*` in bytes, devices by count.
+        kind: When the member runs.
+        exclusive: Whether it may hold resources for itself alone (for pods: QoS
+            class Guaranteed).
+        reuse: Members of the same workload that have ended when this one starts
+            (for pods: the init containers before it, sidecars left out). What
+            they were granted may be granted again, as far as no other member
+            holds it for good.
+        settings: Words for one allocator, such as a per-container policy; an
+            allocator ignores what it does not know.
+    """
+
+    owner: Owner
+    amounts: Mapping[str, Quantity]
+    kind: ClaimKind = ClaimKind.MAIN
+    exclusive: bool = True
+    reuse: tuple[str, ...] = ()
+    settings: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class Workload:
+    """Claims that are admitted together or not at all, in the order they start.
+
+    Attributes:
+        key: The `Owner.workload` of every claim.
+        claims: Init members and sidecars first, then main members.
+    """
+
+    key: str
+    claims: tuple[Claim, ...]
+
+
+def peak(claims: Sequence[Claim], amount: Callable[[Claim], int], /) -> int:
+    """Largest total that the claims hold at one moment.
+
+    Each init member runs beside the sidecars before it; main members run beside
+    all sidecars.
+
+    Source: KEP-753, "Resources calculation for scheduling and pod admission".
+    """
+    started = largest_init = main = 0
+    for claim in claims:
+        wanted = amount(claim)
+        if claim.kind is ClaimKind.SIDECAR:
+            started += wanted
+        elif claim.kind is ClaimKind.INIT:
+            largest_init = max(largest_init, started + wanted)
+        else:
+            main += wanted
+    return max(largest_init, started + main)

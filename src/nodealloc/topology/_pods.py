@@ -1,0 +1,46 @@
+"""What is pod-shaped in admission: a pod as a workload of claims."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nodealloc.podspec import QosClass, qos_class
+from nodealloc.topology._claims import Claim, ClaimKind, Owner, Workload
+
+if TYPE_CHECKING:
+    from nodealloc.podspec import Container, Pod
+
+__all__ = ["workload_of"]
+
+
+def workload_of(pod: Pod, /) -> Workload:
+    """The claims of a pod's containers, in the order in which they start.
+
+    Requests are what is claimed. Exclusive resources need QoS class Guaranteed.
+    A container may reuse what the plain init containers before it held; a
+    sidecar, which never ends, lends nothing.
+
+    Source: kubelet ``cm/cpumanager/policy_static.go`` and
+    ``cm/memorymanager/policy_static.go``.
+    """
+    exclusive = qos_class(pod) is QosClass.GUARANTEED
+    claims: list[Claim] = []
+    ended: tuple[str, ...] = ()
+    for container in pod.init_containers:
+        kind = ClaimKind.SIDECAR if container.restartable else ClaimKind.INIT
+        claims.append(_claim(pod, container, kind, exclusive, ended))
+        if kind is ClaimKind.INIT:
+            ended += (container.name,)
+    claims += [_claim(pod, container, ClaimKind.MAIN, exclusive, ended) for container in pod.containers]
+    return Workload(key=pod.uid, claims=tuple(claims))
+
+
+def _claim(pod: Pod, container: Container, kind: ClaimKind, exclusive: bool, ended: tuple[str, ...]) -> Claim:
+    return Claim(
+        owner=Owner(pod.uid, container.name),
+        amounts=container.requests,
+        kind=kind,
+        exclusive=exclusive,
+        reuse=ended,
+        settings=pod.annotations,
+    )

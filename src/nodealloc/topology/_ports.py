@@ -1,0 +1,115 @@
+"""Protocols that admission calls: whoever gives hints and allocates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+import attrs
+
+from nodealloc.topology._claims import Claim
+from nodealloc.topology._hints import Hints, TopologyHint
+
+__all__ = ["Allocator", "Availability", "NotReady", "Reports", "Shortfall"]
+
+
+@attrs.frozen(kw_only=True)
+class NotReady:
+    """An allocator cannot answer yet; nobody is to blame and nothing changed.
+
+    Attributes:
+        resource: What was asked for.
+        reason: What is awaited, in words (`plugin example.com/gpu has not registered`).
+        after_s: When asking again makes sense, in seconds.
+    """
+
+    resource: str
+    reason: str
+    after_s: float = 1.0
+
+
+@attrs.frozen(kw_only=True)
+class Shortfall:
+    """Why one allocator cannot grant one claim on the nodes that it was given.
+
+    Attributes:
+        resource: `cpu`, `memory`, `hugepages-2Mi`, `example.com/gpu`.
+        wanted: In the resource's unit: whole CPUs, bytes, devices.
+        free: What there was on the nodes that were allowed, same unit.
+        nodes: Those nodes as a mask; None for "any".
+        reason: The kubelet's name: `UnexpectedAdmissionError`, `SMTAlignmentError`.
+        detail: What, where, and what to do, in a sentence for people.
+    """
+
+    resource: str
+    wanted: int
+    free: int
+    nodes: int | None = None
+    reason: str = "UnexpectedAdmissionError"
+    detail: str = ""
+
+
+class Allocator(Protocol):
+    """A policy together with its state, as one immutable value.
+
+    Every method is a pure function of the value and its arguments, may be
+    repeated, and changes nothing: it answers with another value. Instances can
+    be pickled and shared between threads.
+    """
+
+    @property
+    def name(self) -> str:
+        """Unique among the allocators of a snapshot; names the provider in explanations."""
+        ...
+
+    def hints(self, claims: Sequence[Claim], /) -> Hints | NotReady:
+        """Where the claims could go: one claim, or all of a workload (scope `pod`).
+
+        For several claims the answer is for what they hold at their peak (see
+        `nodealloc.topology.peak`). A resource that this allocator does not
+        manage, or an amount that it does not pin, is left out.
+        """
+        ...
+
+    def allocate(self, claim: Claim, affinity: TopologyHint, /) -> Allocator | Shortfall | NotReady:
+        """This allocator with the claim granted on these nodes.
+
+        An affinity of None allows any node. A claim that is held already is
+        answered with an equal value. A claim that asks for nothing here is
+        answered with `self`.
+        """
+        ...
+
+    def release(self, workload: str, member: str | None = None, /) -> Allocator:
+        """This allocator without what the member, or the whole workload, holds.
+
+        Something that another member still holds stays held. An unknown
+        workload or member is answered with an equal value.
+        """
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class Availability:
+    """One resource as a refusal shows it.
+
+    Attributes:
+        resource: Its name.
+        wanted: What the claims ask for at their peak, in the resource's unit.
+        free: NUMA node id to what is free there, same unit; -1 for what has no node.
+        allocatable: NUMA node id to what could ever be granted there, same unit.
+    """
+
+    resource: str
+    wanted: int
+    free: Mapping[int, int]
+    allocatable: Mapping[int, int]
+
+
+@runtime_checkable
+class Reports(Protocol):
+    """Optional ability of an `Allocator`: to say what is free where."""
+
+    def availability(self, claims: Sequence[Claim], /) -> Sequence[Availability]:
+        """One entry for each resource that the claims ask of this allocator."""
+        ...

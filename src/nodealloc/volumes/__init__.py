@@ -1,0 +1,1 @@
+"""Attach, mount, grow, unmount, detach."""

@@ -1,0 +1,33 @@
+"""What all tests share: where recorded facts stand, and what this machine allows."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+VECTORS = ROOT / "tests" / "vectors"
+CAPTURES = ROOT.parent / "shared" / "sysfs"
+
+
+@pytest.fixture(scope="session")
+def vectors() -> Path:
+    """Folder of recorded decisions."""
+    return VECTORS
+
+
+@pytest.fixture(scope="session")
+def captures() -> Path:
+    """Folder of captured /sys trees; skips where nobody has put one."""
+    if not CAPTURES.is_dir():
+        pytest.skip("no captured machines: expected a folder shared/sysfs beside the clone")
+    return CAPTURES
+
+
+@pytest.fixture
+def as_root() -> None:
+    """Skip where the test does not run as root."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
