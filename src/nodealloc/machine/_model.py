@@ -55,7 +55,7 @@ class NumaNode:
     id: int
     cpus: CPUSet = CPUSet()
     memory_bytes: int = 0
-    hugepages: Mapping[int, int] = attrs.field(factory=dict, converter=lambda m: MappingProxyType(dict(m)))
+    hugepages: Mapping[int, int] = attrs.field(factory=dict[int, int])
 
 
 @attrs.frozen(kw_only=True, slots=False)

@@ -50,7 +50,7 @@ class Volume:
 
     name: str
     kind: str
-    spec: Mapping[str, Json] = attrs.field(factory=dict)
+    spec: Mapping[str, Json] = attrs.field(factory=dict[str, Json])
 
 
 @attrs.frozen(kw_only=True)
@@ -69,12 +69,12 @@ class Container:
     """
 
     name: str
-    requests: Resources = attrs.field(factory=dict)
-    limits: Resources = attrs.field(factory=dict)
+    requests: Resources = attrs.field(factory=dict[str, Quantity])
+    limits: Resources = attrs.field(factory=dict[str, Quantity])
     restartable: bool = False
     image: str = ""
     command: tuple[str, ...] = ()
-    env: Mapping[str, str] = attrs.field(factory=dict)
+    env: Mapping[str, str] = attrs.field(factory=dict[str, str])
     volumes: tuple[VolumeUse, ...] = ()
 
 
@@ -99,8 +99,8 @@ class Pod:
     init_containers: tuple[Container, ...] = ()
     containers: tuple[Container, ...] = ()
     volumes: tuple[Volume, ...] = ()
-    labels: Mapping[str, str] = attrs.field(factory=dict)
-    annotations: Mapping[str, str] = attrs.field(factory=dict)
+    labels: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    annotations: Mapping[str, str] = attrs.field(factory=dict[str, str])
 
     @property
     def all_containers(self) -> tuple[Container, ...]:

@@ -70,7 +70,7 @@ class Quantity:
             return amount
         if isinstance(amount, int) and not isinstance(amount, bool):
             return cls(amount * NANO)
-        if isinstance(amount, (str, float)) and not isinstance(amount, bool):
+        if isinstance(amount, (str, float)):
             return cls.parse(str(amount))
         raise _refused(repr(amount), "not a quantity; write a number or a text such as 500m")
 

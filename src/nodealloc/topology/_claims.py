@@ -60,7 +60,7 @@ class Claim:
     kind: ClaimKind = ClaimKind.MAIN
     exclusive: bool = True
     reuse: tuple[str, ...] = ()
-    settings: Mapping[str, str] = attrs.field(factory=dict)
+    settings: Mapping[str, str] = attrs.field(factory=dict[str, str])
 
 
 @attrs.frozen(kw_only=True)

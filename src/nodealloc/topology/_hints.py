@@ -43,4 +43,4 @@ class NumaTopology:
     """
 
     nodes: tuple[int, ...]
-    distances: Mapping[int, Mapping[int, int]] = attrs.field(factory=dict)
+    distances: Mapping[int, Mapping[int, int]] = attrs.field(factory=dict[int, Mapping[int, int]])
