@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
 VECTORS = ROOT / "tests" / "vectors"
@@ -31,3 +32,8 @@ def as_root() -> None:
     """Skip where the test does not run as root."""
     if os.geteuid() != 0:
         pytest.skip("needs root")
+
+
+settings.register_profile("quick", max_examples=25, deadline=None)
+settings.register_profile("ci", max_examples=400, deadline=None)
+settings.load_profile(os.environ.get("NODEALLOC_HYPOTHESIS", "quick"))

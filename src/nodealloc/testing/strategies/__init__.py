@@ -1,0 +1,1 @@
+"""Hypothesis strategies, one module a package; importing one needs Hypothesis."""
