@@ -196,7 +196,7 @@ class IdSet:
         return self != other and self >= other
 
     def __eq__(self, other: object, /) -> bool:
-        if other.__class__ is not self.__class__:
+        if not isinstance(other, IdSet) or other.__class__ is not self.__class__:
             return NotImplemented
         return self.mask == other.mask
 

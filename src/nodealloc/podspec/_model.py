@@ -102,6 +102,18 @@ class Pod:
     labels: Mapping[str, str] = attrs.field(factory=dict[str, str])
     annotations: Mapping[str, str] = attrs.field(factory=dict[str, str])
 
+    @classmethod
+    def from_manifest(cls, manifest: object, /, *, source: str = "") -> Pod:
+        """Read a Pod manifest, a mapping as YAML or JSON gives it.
+
+        Raises `DecodeError` that lists every wrong field with its path; see
+        `nodealloc.podspec.pod_from_manifest`.
+        """
+        # Imported late: the manifest's reader needs this class.
+        from nodealloc.podspec._manifest import pod_from_manifest  # noqa: PLC0415
+
+        return pod_from_manifest(manifest, source=source)
+
     @property
     def all_containers(self) -> tuple[Container, ...]:
         """Init containers, then containers: the order in which they are admitted."""

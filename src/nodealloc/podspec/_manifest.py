@@ -1,0 +1,281 @@
+"""A Kubernetes Pod manifest as a `Pod`; the dicts stop here.
+
+Reading goes on behind a fault, so that one message lists them all.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Final, cast
+
+from nodealloc.errors import DecodeError, Fault
+from nodealloc.podspec._model import Container, Json, Pod, Volume, VolumeUse
+from nodealloc.podspec._resources import read_resources
+
+__all__ = ["pod_from_manifest"]
+
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
+_SUBDOMAIN = re.compile(
+    r"(?=.{1,253}\Z)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", re.ASCII
+)
+_UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
+_NAMES: Final = uuid.UUID("6f1d2f6e-7d0c-5b35-9a3e-4f0a1b8f3c55")
+"""Name space of the uids that are made for manifests without one; ours."""
+
+
+def pod_from_manifest(manifest: object, /, *, source: str = "") -> Pod:
+    """Read one Pod manifest, as YAML or JSON gives it.
+
+    Fields that do not matter for running the pod on one node are ignored. A
+    request that is missing follows the limit. A manifest without `metadata.uid`
+    gets one that depends on namespace and name alone.
+
+    Args:
+        manifest: A mapping with `metadata` and `spec`.
+        source: What to call it in an error, such as a file name.
+
+    Raises:
+        DecodeError: Lists every wrong field with its path.
+
+    Source: Kubernetes API reference, Pod v1; the checks are those of
+    ``pkg/apis/core/validation`` that concern these fields.
+    """
+    reader = _Reader()
+    pod = reader.pod(manifest)
+    if reader.faults:
+        raise DecodeError(source or f"pod {pod.full_name}", reader.faults)
+    return pod
+
+
+class _Reader:
+    """Reads on behind a fault and keeps them all."""
+
+    def __init__(self) -> None:
+        self.faults: list[Fault] = []
+
+    def fault(self, path: str, reason: str) -> None:
+        self.faults.append(Fault(path, reason))
+
+    def pod(self, manifest: object) -> Pod:
+        root = self.mapping(manifest, "$")
+        if root and root.get("kind", "Pod") != "Pod":
+            self.fault(
+                "$.kind", f"expected Pod, found {root['kind']!r}; take the pod template out of its controller"
+            )
+        if root and root.get("apiVersion", "v1") != "v1":
+            self.fault("$.apiVersion", f"expected v1, found {root['apiVersion']!r}")
+        metadata = self.mapping(root.get("metadata"), "$.metadata", required=bool(root))
+        spec = self.mapping(root.get("spec"), "$.spec", required=bool(root))
+        name = self.name(metadata, "name", "$.metadata", _SUBDOMAIN, required=bool(metadata))
+        namespace = self.name(metadata, "namespace", "$.metadata", _LABEL) or "default"
+        uid = self.name(metadata, "uid", "$.metadata", _UID)
+        init = self.containers(spec, "initContainers")
+        main = self.containers(spec, "containers")
+        if spec and not main and not self.faults:
+            self.fault("$.spec.containers", "a pod needs at least one container")
+        volumes = self.volumes(spec)
+        self.unique([(c.name, p) for c, p in init + main], "container name")
+        self.uses(init + main, volumes)
+        return Pod(
+            uid=uid or str(uuid.uuid5(_NAMES, f"{namespace}/{name}")),
+            name=name,
+            namespace=namespace,
+            init_containers=tuple(container for container, _ in init),
+            containers=tuple(container for container, _ in main),
+            volumes=tuple(volume for volume, _ in volumes),
+            labels=self.texts(metadata.get("labels"), "$.metadata.labels"),
+            annotations=self.texts(metadata.get("annotations"), "$.metadata.annotations"),
+        )
+
+    def containers(self, spec: Mapping[str, object], key: str) -> list[tuple[Container, str]]:
+        base = f"$.spec.{key}"
+        items = self.sequence(spec.get(key), base)
+        return [
+            (self.container(item, f"{base}[{n}]", init=key[0] == "i"), f"{base}[{n}]")
+            for n, item in enumerate(items)
+        ]
+
+    def container(self, item: object, path: str, *, init: bool) -> Container:
+        fields = self.mapping(item, path)
+        resources = self.mapping(fields.get("resources"), f"{path}.resources")
+        requests, limits = read_resources(
+            self.mapping(resources.get("requests"), f"{path}.resources.requests"),
+            self.mapping(resources.get("limits"), f"{path}.resources.limits"),
+            f"{path}.resources",
+            self.fault,
+        )
+        command = self.words(fields.get("command"), f"{path}.command")
+        command += self.words(fields.get("args"), f"{path}.args")
+        return Container(
+            name=self.name(fields, "name", path, _LABEL, required=bool(fields)),
+            requests=requests,
+            limits=limits,
+            restartable=self.restartable(fields, path, init=init),
+            image=self.text(fields.get("image"), f"{path}.image"),
+            command=tuple(command),
+            env=self.env(fields.get("env"), f"{path}.env"),
+            volumes=tuple(
+                self.use(use, f"{path}.{key}[{n}]", block=key == "volumeDevices")
+                for key in ("volumeMounts", "volumeDevices")
+                for n, use in enumerate(self.sequence(fields.get(key), f"{path}.{key}"))
+            ),
+        )
+
+    def restartable(self, fields: Mapping[str, object], path: str, *, init: bool) -> bool:
+        policy = fields.get("restartPolicy")
+        if policy is None:
+            return False
+        if init and policy == "Always":
+            return True
+        where = (
+            "an init container takes only Always here"
+            if init
+            else "only init containers take one of their own"
+        )
+        self.fault(f"{path}.restartPolicy", f"{where}, found {policy!r}")
+        return False
+
+    def env(self, items: object, path: str) -> dict[str, str]:
+        variables: dict[str, str] = {}
+        for number, item in enumerate(self.sequence(items, path)):
+            fields = self.mapping(item, f"{path}[{number}]")
+            name = self.text(fields.get("name"), f"{path}[{number}].name")
+            if not name and fields:
+                self.fault(f"{path}[{number}].name", "a variable needs a name")
+            if "valueFrom" not in fields:
+                variables[name] = self.text(fields.get("value"), f"{path}[{number}].value")
+        return variables
+
+    def use(self, item: object, path: str, *, block: bool) -> VolumeUse:
+        fields = self.mapping(item, path)
+        key = "devicePath" if block else "mountPath"
+        place = self.text(fields.get(key), f"{path}.{key}")
+        if fields and not place:
+            self.fault(f"{path}.{key}", "a path inside the container is needed")
+        if fields.get("subPath"):
+            self.fault(f"{path}.subPath", "sub-paths are not supported; mount the whole volume")
+        return VolumeUse(
+            name=self.text(fields.get("name"), f"{path}.name"),
+            path=place,
+            read_only=self.flag(fields.get("readOnly"), f"{path}.readOnly"),
+            block=block,
+        )
+
+    def volumes(self, spec: Mapping[str, object]) -> list[tuple[Volume, str]]:
+        found: list[tuple[Volume, str]] = []
+        for number, item in enumerate(self.sequence(spec.get("volumes"), "$.spec.volumes")):
+            path = f"$.spec.volumes[{number}]"
+            fields = self.mapping(item, path)
+            kinds = [key for key in fields if key != "name"]
+            if fields and len(kinds) > 1:
+                self.fault(path, f"one kind of volume at a time, found {' and '.join(sorted(kinds))}")
+            kind = kinds[0] if kinds else "emptyDir"
+            detail = self.mapping(fields.get(kind), f"{path}.{kind}")
+            name = self.name(fields, "name", path, _LABEL, required=bool(fields))
+            found.append((Volume(name=name, kind=kind, spec=_json(detail)), path))
+        self.unique([(volume.name, path) for volume, path in found], "volume name")
+        return found
+
+    def uses(
+        self, containers: Sequence[tuple[Container, str]], volumes: Sequence[tuple[Volume, str]]
+    ) -> None:
+        known = {volume.name for volume, _ in volumes}
+        for container, path in containers:
+            for use in container.volumes:
+                if use.name not in known:
+                    defined = ", ".join(sorted(known)) or "none"
+                    key = "volumeDevices" if use.block else "volumeMounts"
+                    self.fault(f"{path}.{key}", f"the pod defines no volume {use.name!r}; defined: {defined}")
+
+    def unique(self, named: Sequence[tuple[str, str]], noun: str) -> None:
+        seen: dict[str, str] = {}
+        for name, path in named:
+            if name and name in seen:
+                self.fault(f"{path}.name", f"{noun} {name!r} is taken by {seen[name]}; choose another")
+            seen.setdefault(name, path)
+
+    def mapping(self, item: object, path: str, *, required: bool = False) -> Mapping[str, object]:
+        if isinstance(item, Mapping):
+            found = cast("Mapping[object, object]", item)
+            for key in found:
+                if not isinstance(key, str):
+                    self.fault(path, f"the key {key!r} is no text; put it in quotes")
+            return {key: value for key, value in found.items() if isinstance(key, str)}
+        if item is not None or required or path == "$":
+            self.fault(path, f"expected a mapping, found {_kind(item)}")
+        return {}
+
+    def sequence(self, item: object, path: str) -> Sequence[object]:
+        if isinstance(item, Sequence) and not isinstance(item, str | bytes):
+            return cast("Sequence[object]", item)
+        if item is not None:
+            self.fault(path, f"expected a list, found {_kind(item)}")
+        return ()
+
+    def words(self, item: object, path: str) -> list[str]:
+        return [self.text(word, f"{path}[{n}]") for n, word in enumerate(self.sequence(item, path))]
+
+    def texts(self, item: object, path: str) -> dict[str, str]:
+        return {key: self.text(value, f"{path}.{key}") for key, value in self.mapping(item, path).items()}
+
+    def text(self, item: object, path: str) -> str:
+        if isinstance(item, str):
+            return item
+        if item is not None:
+            self.fault(path, f"expected a text, found {_kind(item)}; put it in quotes")
+        return ""
+
+    def flag(self, item: object, path: str) -> bool:
+        if isinstance(item, bool):
+            return item
+        if item is not None:
+            self.fault(path, f"expected true or false, found {_kind(item)}")
+        return False
+
+    def name(
+        self,
+        fields: Mapping[str, object],
+        key: str,
+        path: str,
+        shape: re.Pattern[str],
+        *,
+        required: bool = False,
+    ) -> str:
+        value = fields.get(key)
+        text = self.text(value, f"{path}.{key}")
+        if text and not shape.fullmatch(text):
+            rule = (
+                "letters, digits, '-', '_' and '.'" if shape is _UID else "lower-case letters, digits and '-'"
+            )
+            dots = ", '.' between parts" if shape is _SUBDOMAIN else ""
+            self.fault(f"{path}.{key}", f"{text[:80]!r} is no valid {key}; use {rule}{dots}")
+        elif required and not text and (value is None or value == ""):
+            self.fault(f"{path}.{key}", f"a {key} is needed")
+        return text
+
+
+def _kind(item: object) -> str:
+    names = {
+        "NoneType": "nothing",
+        "str": "a text",
+        "list": "a list",
+        "dict": "a mapping",
+        "bool": "a truth value",
+    }
+    kind = type(item).__name__
+    return names.get(kind, f"a number ({item!r})" if kind in ("int", "float") else kind)
+
+
+def _json(item: Mapping[str, object]) -> Mapping[str, Json]:
+    """A private copy, so that later changes to the manifest do not reach the pod."""
+    return {key: _json_value(value) for key, value in item.items()}
+
+
+def _json_value(item: object) -> Json:
+    if isinstance(item, Mapping):
+        return {str(key): _json_value(value) for key, value in cast("Mapping[object, object]", item).items()}
+    if isinstance(item, Sequence) and not isinstance(item, str | bytes):
+        return tuple(_json_value(value) for value in cast("Sequence[object]", item))
+    return item if item is None or isinstance(item, bool | int | float | str) else str(item)

@@ -1,0 +1,106 @@
+"""Requests and limits of one container: reading, checking, defaulting."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from nodealloc.errors import DecodeError
+from nodealloc.podspec._model import Resources
+from nodealloc.podspec._quantity import Quantity
+
+__all__ = ["page_bytes", "read_resources"]
+
+HUGEPAGES: Final = "hugepages-"
+_NATIVE: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
+_EXTENDED = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", re.ASCII)
+_LARGEST: Final = 2**63 - 1
+
+Fail = Callable[[str, str], None]
+
+
+def page_bytes(resource: str, /) -> int | None:
+    """Page size in bytes of `hugepages-2Mi`; None for another resource or a bad size."""
+    if not resource.startswith(HUGEPAGES):
+        return None
+    try:
+        size = Quantity.parse(resource.removeprefix(HUGEPAGES))
+    except DecodeError:
+        return None
+    return size.value if size.is_whole and size.value > 0 else None
+
+
+def read_resources(
+    requests: Mapping[str, object], limits: Mapping[str, object], path: str, fail: Fail, /
+) -> tuple[Resources, Resources]:
+    """Requests, completed from the limits, and limits; faults go to `fail(path, reason)`.
+
+    Source: Kubernetes ``pkg/apis/core/validation`` and ``pkg/apis/core/v1/defaults``.
+    """
+    most = _amounts(limits, f"{path}.limits", fail)
+    asked = {**most, **_amounts(requests, f"{path}.requests", fail)}
+    for name, amount in asked.items():
+        limit = most.get(name)
+        if limit is not None and amount > limit:
+            fail(
+                f"{path}.requests.{name}",
+                f"the request {amount} is above the limit {limit}; lower it or raise the limit",
+            )
+        elif name not in _NATIVE and limit != amount:
+            told = "no limit" if limit is None else f"the limit {limit}"
+            fail(
+                f"{path}.requests.{name}",
+                f"{name} cannot be overcommitted: request {amount} beside {told}; set both alike",
+            )
+    if any(name.startswith(HUGEPAGES) for name in asked) and not asked.keys() & {"cpu", "memory"}:
+        fail(path, "huge pages need a request of cpu or memory beside them")
+    return asked, most
+
+
+def _amounts(items: Mapping[str, object], path: str, fail: Fail) -> dict[str, Quantity]:
+    amounts: dict[str, Quantity] = {}
+    for name, item in items.items():
+        here = f"{path}.{name}"
+        reason = _name_fault(name)
+        if reason:
+            fail(here, reason)
+            continue
+        if not isinstance(item, str | int | float) or isinstance(item, bool):
+            fail(here, f"expected a quantity such as 500m or 2Gi, found {type(item).__name__}")
+            continue
+        try:
+            amount = Quantity.of(item)
+        except DecodeError as error:
+            fail(here, error.faults[0].reason + f", found {item!r}")
+            continue
+        reason = _amount_fault(name, amount)
+        if reason:
+            fail(here, reason)
+        else:
+            amounts[name] = amount
+    return amounts
+
+
+def _name_fault(name: str) -> str:
+    if name in _NATIVE or page_bytes(name):
+        return ""
+    if name.startswith(HUGEPAGES):
+        return f"{name!r} names no page size; write hugepages-2Mi or hugepages-1Gi"
+    if _EXTENDED.fullmatch(name):
+        return ""
+    known = ", ".join(sorted(_NATIVE))
+    return f"unknown resource {name!r}; known: {known}, hugepages-SIZE, and names such as example.com/gpu"
+
+
+def _amount_fault(name: str, amount: Quantity) -> str:
+    if amount.nanos < 0:
+        return f"{amount} is negative; an amount is 0 or more"
+    if amount.value > _LARGEST or (name == "cpu" and amount.milli_value > _LARGEST):
+        return f"{amount} is more than any machine has ({_LARGEST} at most)"
+    page = page_bytes(name)
+    if page and amount.nanos % (page * 10**9):
+        return f"{amount} is no multiple of the page size {page}"
+    if name not in _NATIVE and not amount.is_whole:
+        return f"{amount} is no whole number; {name} is counted in whole ones"
+    return ""
