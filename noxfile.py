@@ -1,0 +1,133 @@
+"""The one list of checks. `nox --list` shows them; `python3 dev.py NAME` sets up and runs one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nox
+
+HERE = Path(__file__).parent
+CACHE = HERE / ".cache"
+PROJECT = nox.project.load_toml(HERE / "pyproject.toml")
+SUPPORTED = nox.project.python_versions(PROJECT)
+
+nox.options.default_venv_backend = "venv"
+nox.options.error_on_missing_interpreters = False
+nox.options.reuse_existing_virtualenvs = True
+nox.options.sessions = ["lint", "types", "tests", "docs", "wheel"]
+
+for variable, folder in (("PIP_CACHE_DIR", "pip"), ("PYRIGHT_PYTHON_CACHE_DIR", "pyright")):
+    os.environ.setdefault(variable, str(CACHE / folder))
+
+
+def _works(python: str) -> bool:
+    """Whether an interpreter starts and can make environments; a version manager's stub does not."""
+    probe = [python, "-c", "import ensurepip, venv"]
+    return subprocess.run(probe, capture_output=True, check=False).returncode == 0
+
+
+def _installed() -> list[str]:
+    """Supported Pythons of this machine, those of a version manager's folder included."""
+    manager = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    found: list[str] = []
+    for version in SUPPORTED:
+        if _works(f"python{version}") if shutil.which(f"python{version}") else False:
+            found.append(version)
+            continue
+        for folder in sorted(manager.glob(f"{version}.*/bin")):
+            if _works(str(folder / f"python{version}")):
+                os.environ["PATH"] = f"{folder}{os.pathsep}{os.environ['PATH']}"
+                found.append(version)
+                break
+    return found or [f"{sys.version_info.major}.{sys.version_info.minor}"]
+
+
+PYTHONS = _installed()
+
+
+@nox.session(python=PYTHONS)
+def tests(session: nox.Session) -> None:
+    """Unit, golden, property and real tests; the slow ones on the first Python only."""
+    session.install("-e", ".[test]")
+    slow = [] if session.python == PYTHONS[0] else ["-m", "not slow"]
+    session.run("pytest", "-n", "auto", "--dist", "worksteal", *slow, *session.posargs)
+
+
+@nox.session
+def properties(session: nox.Session) -> None:
+    """The laws, with many more examples than `tests` takes."""
+    session.install("-e", ".[test]")
+    session.run("pytest", "-n", "auto", "tests/property", *session.posargs, env={"NODEALLOC_HYPOTHESIS": "ci"})
+
+
+@nox.session(python=PYTHONS[0])
+def minimum(session: nox.Session) -> None:
+    """Tests on the lowest dependencies that are declared."""
+    lowest = [need.replace(">=", "==") for need in PROJECT["project"]["dependencies"]]
+    session.install("-e", ".[test]")
+    session.install(*lowest)
+    session.run("pytest", "-m", "not slow", *session.posargs)
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """mypy and pyright, both strict, and the completeness of the public types."""
+    session.install("-e", ".[test]", "mypy>=1.13", "pyright[nodejs]>=1.1.390", "types-PyYAML", "types-protobuf", "nox")
+    session.run("mypy")
+    session.run("pyright")
+    session.run("pyright", "--verifytypes", "nodealloc", "--ignoreexternal")
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """ruff, and who may import whom."""
+    session.install("-e", ".", "ruff>=0.8", "import-linter>=2.1")
+    session.run("ruff", "check")
+    session.run("ruff", "format", "--check")
+    session.run("lint-imports")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the pages with warnings as errors, and run every example in them."""
+    session.install("-e", ".[docs]")
+    session.run("pytest", "--doctest-glob=*.md", "--doctest-modules", "README.md", "docs", "src/nodealloc", "-q")
+    session.run("sphinx-build", "-nW", "--keep-going", "-q", "-b", "html", "docs", "docs/_build/html", *session.posargs)
+
+
+@nox.session
+def wheel(session: nox.Session) -> None:
+    """Build sdist and wheel, and run the tests against the wheel without the source tree."""
+    session.install("build")
+    dist = Path(session.create_tmp()) / "dist"
+    shutil.rmtree(dist, ignore_errors=True)
+    session.run("python", "-m", "build", "--outdir", str(dist))
+    (built,) = dist.glob("*.whl")
+    session.install(f"{built}[test]", "--force-reinstall", "--no-deps")
+    session.install(f"{built}[test]")
+    outside = Path(session.create_tmp()) / "outside"
+    shutil.rmtree(outside, ignore_errors=True)
+    for folder in ("tests", "examples", "bench"):
+        shutil.copytree(HERE / folder, outside / folder)
+    shutil.copy(HERE / "pyproject.toml", outside)
+    session.chdir(outside)
+    session.run("python", "-c", "import nodealloc, sys; assert 'site-packages' in nodealloc.__file__, nodealloc.__file__")
+    session.run("pytest", "-n", "auto", "-m", "not slow and not tree", *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """One table of figures and ratios over all packages, as text, JSON and SVG."""
+    session.install("-e", ".[test]")
+    session.run("python", "-m", "bench", *session.posargs)
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """The example agent on this machine: admit, run, be killed, go on, clean up."""
+    session.install("-e", ".[agent]")
+    session.run("python", "-m", "examples.agent.demo", *session.posargs)

@@ -1,0 +1,89 @@
+"""Every recorded decision, replayed by the public runner; and what the runner does with junk."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nodealloc.errors import DecodeError
+from nodealloc.testing.conformance import KINDS, kind_of, read_rows, replay, replay_file
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_every_recorded_decision_is_made_again(kind: str, vectors: Path) -> None:
+    """All rows of a kind pass."""
+    outcome = replay_file(vectors / f"{kind}.jsonl.gz")
+    assert outcome.differences[:3] == ()
+    assert outcome.passed > 0
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Call the public command."""
+    command = [sys.executable, "-m", "nodealloc.testing.conformance", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_command_counts_and_shows_differences(tmp_path: Path) -> None:
+    """A wrong row is counted, shown as input, expected and got, and ends in status 1."""
+    rows = [
+        {"in": "1", "error": False, "canonical": "1", "value": 1, "milli_value": 1000},
+        {"in": "1", "error": True},
+    ]
+    path = tmp_path / "quantity.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = run(path, "--show", "1")
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert lines[0] == "quantity: 1 passed, 1 failed"
+    assert lines[-1] == "1 passed, 1 failed"
+    assert any(line.strip().startswith("expected: ") for line in lines)
+
+
+def test_the_command_passes_recorded_files(vectors: Path) -> None:
+    """Plain success is status 0, and the machines beside need no naming."""
+    done = run(vectors / "quantity.jsonl.gz", vectors / "machines.jsonl.gz")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "440 passed, 0 failed")
+
+
+def test_an_unknown_kind_is_said_and_fails(tmp_path: Path) -> None:
+    """A file whose name says no kind is status 1, and the kinds are listed."""
+    done = run(tmp_path / "weather.jsonl")
+    assert done.returncode == 1
+    assert "quantity" in done.stderr
+
+
+@pytest.mark.parametrize("content", [b"{", b"[1]\n", b"\xff\xfe", b"[" * 100_000])
+def test_junk_is_named_with_its_line(tmp_path: Path, content: bytes) -> None:
+    """A line that is no JSON object is named with its number."""
+    path = tmp_path / "merge.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(DecodeError, match="line 1"):
+        list(read_rows(path))
+
+
+def test_a_broken_archive_is_named(tmp_path: Path) -> None:
+    """A cut gzip file and an absent one are errors that name the file."""
+    path = tmp_path / "merge.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"a": 1}\n' * 1000)[:-20])
+    for broken in (path, tmp_path / "absent.jsonl"):
+        with pytest.raises(DecodeError, match="cannot be read"):
+            list(read_rows(broken))
+
+
+def test_a_port_that_raises_differs() -> None:
+    """An error of the port under test is its answer, and the replay goes on."""
+    outcome = replay("merge", [{"n": 0}, {"n": 1}], lambda row, _: (1, 1 // int(str(row["n"]))))
+    assert (outcome.passed, outcome.differences[0].got) == (
+        1,
+        "ZeroDivisionError: integer division or modulo by zero",
+    )
+
+
+def test_the_kind_is_the_name_before_the_suffix() -> None:
+    """Plain and gzip files say their kind alike."""
+    assert kind_of(Path("a/take_cpus.jsonl")) == kind_of(Path("take_cpus.jsonl.gz")) == "take_cpus"

@@ -1,0 +1,142 @@
+"""Pod manifests: what is read, and what one message says about what is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nodealloc.errors import DecodeError
+from nodealloc.podspec import Pod, QosClass, Quantity, qos_class
+
+GOOD: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "web", "uid": "7f0c", "labels": {"app": "web"}},
+    "spec": {
+        "initContainers": [
+            {"name": "fetch", "command": ["sh", "-c"], "args": ["true"]},
+            {"name": "proxy", "restartPolicy": "Always", "resources": {"limits": {"cpu": 1}}},
+        ],
+        "containers": [
+            {
+                "name": "app",
+                "env": [{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"fieldRef": {}}}],
+                "resources": {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}},
+                "volumeMounts": [{"name": "data", "mountPath": "/data", "readOnly": True}],
+            }
+        ],
+        "volumes": [{"name": "data", "emptyDir": {"sizeLimit": "1Gi"}}, {"name": "bare"}],
+    },
+}
+
+
+def test_a_manifest_becomes_a_pod() -> None:
+    """Commands are joined, requests follow limits, sidecars are told from init containers."""
+    pod = Pod.from_manifest(GOOD)
+    fetch, proxy, app = pod.all_containers
+    assert (pod.uid, pod.full_name, pod.labels) == ("7f0c", "default/web", {"app": "web"})
+    assert (fetch.command, fetch.restartable, proxy.restartable) == (("sh", "-c", "true"), False, True)
+    assert proxy.requests == {"cpu": Quantity.of(1)}
+    assert app.requests == {"cpu": Quantity.of(1), "memory": Quantity.parse("1Gi")}
+    assert app.env == {"A": "1"}
+    assert app.volumes[0].read_only
+    assert [(volume.name, volume.kind) for volume in pod.volumes] == [
+        ("data", "emptyDir"),
+        ("bare", "emptyDir"),
+    ]
+    assert qos_class(pod) is QosClass.BURSTABLE
+
+
+def test_a_pod_without_uid_gets_the_same_one_each_time() -> None:
+    """The made-up uid depends on namespace and name alone."""
+    bare = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c"}]}}
+    other = {**bare, "metadata": {"name": "a", "namespace": "b"}}
+    assert Pod.from_manifest(bare).uid == Pod.from_manifest(bare).uid != Pod.from_manifest(other).uid
+
+
+def faults(manifest: object) -> dict[str, str]:
+    """What is wrong with a manifest, by path."""
+    with pytest.raises(DecodeError) as caught:
+        Pod.from_manifest(manifest, source="test.yaml")
+    assert str(caught.value).startswith("test.yaml: ")
+    return {fault.path: fault.reason for fault in caught.value.faults}
+
+
+@pytest.mark.parametrize(
+    "junk", [None, [], "text", 7, {1: 2}, {"kind": "Deployment", "metadata": {"name": "a"}}]
+)
+def test_what_is_no_pod_is_refused(junk: object) -> None:
+    """A list, a text, nothing, or another kind is named for what it is."""
+    assert all(reason for reason in faults(junk).values())
+
+
+def with_resources(**resources: object) -> dict[str, object]:
+    """A pod of one container with these resources."""
+    container = {"name": "c", "resources": resources}
+    return {"metadata": {"name": "p"}, "spec": {"containers": [container]}}
+
+
+@pytest.mark.parametrize(
+    ("resources", "path", "words"),
+    [
+        ({"requests": {"cpu": "-1"}}, "requests.cpu", "negative"),
+        ({"requests": {"memory": "9e30"}}, "requests.memory", "more than any machine"),
+        ({"requests": {"memory": "5Gb"}}, "requests.memory", "not a quantity"),
+        ({"requests": {"memory": "5K"}}, "requests.memory", "unknown suffix"),
+        ({"requests": {"cpu": "3"}, "limits": {"cpu": "2"}}, "requests.cpu", "above the limit"),
+        ({"requests": {"gpu": "3"}}, "requests.gpu", "unknown resource"),
+        ({"requests": {"cpu": True}}, "requests.cpu", "bool"),
+        ({"limits": {"example.com/gpu": "1.5"}}, "limits.example.com/gpu", "whole"),
+        ({"requests": {"example.com/gpu": "1"}}, "requests.example.com/gpu", "overcommitted"),
+        ({"limits": {"cpu": 1, "hugepages-2Mi": "3Mi"}}, "limits.hugepages-2Mi", "page size"),
+        ({"limits": {"hugepages-x": "3Mi"}}, "limits.hugepages-x", "page size"),
+        ({"limits": {"hugepages-2Mi": "4Mi"}}, "", "beside them"),
+        ({"limits": "many"}, "limits", "mapping"),
+    ],
+)
+def test_a_wrong_amount_is_named_with_its_path(resources: dict[str, object], path: str, words: str) -> None:
+    """Each fault of a resource says where it is and what would be right."""
+    found = faults(with_resources(**resources))
+    where = "$.spec.containers[0].resources" + (f".{path}" if path else "")
+    assert words in found[where]
+
+
+def test_all_faults_come_in_one_message() -> None:
+    """Wrong shapes, wrong names and clashes are found in one reading."""
+    manifest = {
+        "metadata": {"name": "Web"},
+        "spec": {
+            "initContainers": "none",
+            "containers": [
+                {"name": "a", "command": "sh", "restartPolicy": "Always", "env": [{}]},
+                {"name": "a", "volumeMounts": [{"name": "v", "subPath": "x"}]},
+                7,
+            ],
+            "volumes": [{"name": "d"}, {"name": "d", "emptyDir": {}, "hostPath": {}}],
+        },
+    }
+    assert set(faults(manifest)) >= {
+        "$.metadata.name",
+        "$.spec.initContainers",
+        "$.spec.containers[0].command",
+        "$.spec.containers[0].restartPolicy",
+        "$.spec.containers[1].name",
+        "$.spec.containers[1].volumeMounts",
+        "$.spec.containers[1].volumeMounts[0].subPath",
+        "$.spec.containers[2]",
+        "$.spec.volumes[1].name",
+        "$.spec.volumes[1]",
+    }
+
+
+def test_later_changes_to_the_manifest_do_not_reach_the_pod() -> None:
+    """A pod keeps a copy of what stood below a volume."""
+    spec: dict[str, Any] = {"sizeLimit": "1Gi"}
+    manifest = {
+        "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "c"}], "volumes": [{"name": "v", "emptyDir": spec}]},
+    }
+    pod = Pod.from_manifest(manifest)
+    spec["sizeLimit"] = "2Gi"
+    assert pod.volumes[0].spec == {"sizeLimit": "1Gi"}
