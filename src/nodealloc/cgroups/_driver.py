@@ -1,0 +1,271 @@
+"""The only file that changes cgroups: one driver for v1, v2 and hybrid nodes."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from typing import TYPE_CHECKING, Final
+
+from nodealloc.cgroups._errors import (
+    CgroupAbsentError,
+    CgroupBusyError,
+    CgroupHoldsCallerError,
+    ControllerMissingError,
+    LimitRefusedError,
+    Process,
+    ReadOnlyError,
+    refusal,
+)
+from nodealloc.cgroups._files import KernelFiles
+from nodealloc.cgroups._limits import Limits
+from nodealloc.cgroups._name import CgroupName, Spelling
+from nodealloc.cgroups._processes import describe, end, wait_for_end
+from nodealloc.cgroups._render import Write, limits_from, render
+from nodealloc.cgroups._stats import CgroupStats, stats_from
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from nodealloc.cgroups._layout import Layout, Mount
+
+__all__ = ["CgroupFs"]
+
+_KILL_PASSES: Final = 5
+"""A process that forks while it is being killed is met again in the next pass."""
+
+
+class CgroupFs:
+    """Cgroups of this node, written straight into its cgroup file system.
+
+    Which controllers are on v1 and which on v2 is in the layout; everything
+    else is the same for both. It is a `CgroupDriver`, a `ProcessDriver` and a
+    `TreeReader`. Holds no state of its own and may be used from several threads,
+    as long as no two change the same cgroup.
+
+    Attributes:
+        layout: What is mounted where.
+        kill_wait_s: How long `kill` waits for processes to end, in seconds.
+    """
+
+    def __init__(
+        self, layout: Layout, /, *, files: KernelFiles | None = None, kill_wait_s: float = 0.5
+    ) -> None:
+        self.layout = layout
+        self.kill_wait_s = kill_wait_s
+        self._files = files or KernelFiles()
+
+    def exists(self, name: CgroupName, /) -> bool:
+        """Whether a cgroup is there in every hierarchy that is used."""
+        return all(self._files.exists(path) for _, path in self._places(name))
+
+    def apply(self, name: CgroupName, limits: Limits, /) -> None:
+        """Create `name` if it is absent and write the limits that are asked for, no others."""
+        writes = render(self.layout, name, limits)
+        self._create(name)
+        self._write_all(name, writes)
+
+    def read(self, name: CgroupName, /) -> Limits | None:
+        """Limits as the kernel holds them now; None for a cgroup that does not exist."""
+        if not self.exists(name):
+            return None
+        return limits_from(self._reader(name), self.layout, self.hugepage_sizes())
+
+    def remove(self, name: CgroupName, /) -> None:
+        """Remove `name` and all below it; raises `CgroupBusyError` while processes are in it."""
+        for mount, path in self._places(name):
+            for directory in self._files.walk(path) if self._files.exists(path) else ():
+                try:
+                    self._files.remove(directory)
+                except OSError as error:
+                    if error.errno == errno.EBUSY:
+                        raise CgroupBusyError(name, self._named(self.pids(name))) from None
+                    raise _refused_directory(error, directory, mount) from None
+
+    def attach(self, name: CgroupName, pid: int, /) -> None:
+        """Move a process with all its threads, in every hierarchy that is used."""
+        if pid <= 0:
+            raise ValueError(f"process id {pid}: a process has a positive one")
+        for mount, path in self._places(name):
+            if not self._files.exists(path):
+                raise CgroupAbsentError(name, path)
+            procs = f"{path}/cgroup.procs"
+            write = Write(controller="+".join(mount.controllers), path=procs, text=str(pid))
+            self._write(name, write, mount)
+
+    def pids(self, name: CgroupName, /) -> frozenset[int]:
+        """Processes in `name` and all below it, in any hierarchy."""
+        found: set[int] = set()
+        for _, path in self._places(name):
+            for directory in self._files.walk(path):
+                found |= self._files.pids(directory)
+        return frozenset(found)
+
+    def kill(self, name: CgroupName, /) -> tuple[Process, ...]:
+        """SIGKILL to all in `name` and below; returns who is still there.
+
+        On v2 the kernel does it in one step (`cgroup.kill`). What it does not
+        reach (v1) is frozen where the freezer is there, so that nobody forks
+        meanwhile, then signalled until nobody is left, five times at most.
+        """
+        for attempt in range(_KILL_PASSES):
+            pids = self.pids(name)
+            if os.getpid() in pids:
+                raise CgroupHoldsCallerError(name, os.getpid())
+            if not pids:
+                break
+            self._kill_once(name, pids, with_freezer=attempt > 0)
+            wait_for_end(pids, self.kill_wait_s / _KILL_PASSES)
+        return self._named(self.pids(name))
+
+    def children(self, name: CgroupName, /) -> tuple[CgroupName, ...]:
+        """Cgroups directly below, in any hierarchy."""
+        spelling = self.layout.spelling
+        found: set[CgroupName] = set()
+        for _, path in self._places(name):
+            for directory in self._files.children(path):
+                with contextlib.suppress(ValueError):
+                    below = CgroupName.parse(directory, spelling)
+                    found.add(below if spelling is Spelling.SYSTEMD else name.child(directory))
+        return tuple(sorted(child for child in found if child.parent == name))
+
+    def stats(self, name: CgroupName, /) -> CgroupStats:
+        """Usage now, in bytes and nanoseconds."""
+        for _, path in self._places(name):
+            if not self._files.exists(path):
+                raise CgroupAbsentError(name, path)
+        return stats_from(self._reader(name), self.layout)
+
+    def hugepage_sizes(self) -> tuple[int, ...]:
+        """Huge page sizes of this node in bytes, ascending."""
+        sizes: list[int] = []
+        for directory in self._files.children("/sys/kernel/mm/hugepages"):
+            text = directory.removeprefix("hugepages-").removesuffix("kB")
+            if text.isdigit():
+                sizes.append(int(text) * 1024)
+        return tuple(sorted(sizes))
+
+    def view(self, name: CgroupName, limits: Limits, /) -> tuple[Write, ...]:
+        """What `apply` would write, without writing."""
+        return render(self.layout, name, limits)
+
+    def _places(self, name: CgroupName) -> list[tuple[Mount, str]]:
+        return [(mount, self.layout.directory(mount, name)) for mount in self.layout.mounts]
+
+    def _reader(self, name: CgroupName) -> _Reader:
+        return _Reader(self.layout, name, self._files)
+
+    def _named(self, pids: frozenset[int]) -> tuple[Process, ...]:
+        return tuple(describe(pid) for pid in sorted(pids))
+
+    def _create(self, name: CgroupName) -> None:
+        """Make the directories that are missing, and what each version needs before processes come."""
+        for mount, path in self._places(name):
+            if not name.parts or self._files.exists(path):
+                continue
+            parent = self.layout.directory(mount, name.parent)
+            if not self._files.exists(parent):
+                raise CgroupAbsentError(name.parent, parent, wanted_by=name)
+            if mount.version == 2:
+                self._hand_down(mount, name.parent)
+            try:
+                self._files.make(path)
+            except OSError as error:
+                raise _refused_directory(error, path, mount) from None
+            if mount.version == 1 and "cpuset" in mount.controllers:
+                self._inherit_cpuset(parent, path)
+
+    def _hand_down(self, mount: Mount, name: CgroupName) -> None:
+        """Switch controllers on for the children of `name`, from the root down (v2)."""
+        for depth in range(len(name.parts) + 1):
+            ancestor = CgroupName(name.parts[:depth])
+            directory = self.layout.directory(mount, ancestor)
+            switched = (self._files.read(f"{directory}/cgroup.subtree_control") or "").split()
+            offered = (self._files.read(f"{directory}/cgroup.controllers") or "").split()
+            wanted = [each for each in mount.controllers if each not in switched]
+            for controller in wanted:
+                if controller not in offered:
+                    raise ControllerMissingError(
+                        controller, ancestor, f"is not handed down to {directory}; switch it on further up"
+                    )
+                write = Write(
+                    controller=controller, path=f"{directory}/cgroup.subtree_control", text=f"+{controller}"
+                )
+                self._write(ancestor, write, mount)
+
+    def _inherit_cpuset(self, parent: str, path: str) -> None:
+        """A new v1 cpuset is empty and takes no process; give it what its parent has."""
+        for file in ("cpuset.cpus", "cpuset.mems"):
+            if not self._files.read(f"{path}/{file}") and (text := self._files.read(f"{parent}/{file}")):
+                self._files.write(f"{path}/{file}", text)
+
+    def _write_all(self, name: CgroupName, writes: Sequence[Write]) -> None:
+        refused: list[Write] = []
+        for write in writes:
+            try:
+                self._write(name, write, self.layout.mount_of(write.controller))
+            except LimitRefusedError:
+                # v1 checks period and quota against the parent one by one: one of the two orders is legal.
+                if write.file != "cpu.cfs_period_us":
+                    raise
+                refused.append(write)
+        for write in refused:
+            self._write(name, write, self.layout.mount_of(write.controller))
+
+    def _write(self, name: CgroupName, write: Write, mount: Mount | None) -> None:
+        controllers = mount.controllers if mount else ()
+        try:
+            self._files.write(write.path, write.text)
+        except OSError as error:
+            raise refusal(
+                error, name=name, path=write.path, text=write.text, controllers=controllers
+            ) from None
+
+    def _kill_once(self, name: CgroupName, pids: frozenset[int], *, with_freezer: bool) -> None:
+        unified = self.layout.unified
+        if unified is not None:
+            with contextlib.suppress(OSError):
+                self._files.write(f"{self.layout.directory(unified, name)}/cgroup.kill", "1")
+        with self._frozen(name) if with_freezer else contextlib.nullcontext():
+            end(self.pids(name) if with_freezer else pids)
+
+    @contextlib.contextmanager
+    def _frozen(self, name: CgroupName) -> Generator[None]:
+        """Nobody in `name` runs meanwhile, where v1's freezer is there."""
+        mount = self.layout.mount_of("freezer")
+        state = f"{self.layout.directory(mount, name)}/freezer.state" if mount else ""
+        with contextlib.suppress(OSError):
+            if state:
+                self._files.write(state, "FROZEN")
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                if state:
+                    self._files.write(state, "THAWED")
+
+
+class _Reader:
+    """Reads the control files of one cgroup by controller."""
+
+    def __init__(self, layout: Layout, name: CgroupName, files: KernelFiles) -> None:
+        self._layout = layout
+        self._name = name
+        self._files = files
+
+    def __call__(self, controller: str, file: str) -> str | None:
+        mount = self._layout.mount_of(controller)
+        if mount is None:
+            return None
+        try:
+            return self._files.read(f"{self._layout.directory(mount, self._name)}/{file}")
+        except OSError:
+            return None
+
+
+def _refused_directory(error: OSError, path: str, mount: Mount) -> ReadOnlyError | OSError:
+    if error.errno == errno.EROFS:
+        return ReadOnlyError(path, mount.controllers, "it is mounted read-only")
+    if error.errno in {errno.EACCES, errno.EPERM}:
+        return ReadOnlyError(path, mount.controllers, "it may not be written by this user")
+    return error

@@ -1,0 +1,75 @@
+"""Control files: one write a call, and directories that come and go."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["KernelFiles"]
+
+
+class KernelFiles:
+    """Control files as the kernel gives them. May be used from several threads."""
+
+    def read(self, path: str, /) -> str | None:
+        """Text of a file without the newline at its end; None where there is none to read."""
+        try:
+            return Path(path).read_text(encoding="utf-8").rstrip("\n")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def write(self, path: str, text: str, /) -> None:
+        """Write a text with one system call; the kernel's refusal is an `OSError`.
+
+        A buffered write would raise when the object is collected, which is too late.
+        """
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(descriptor, text.encode())
+        finally:
+            os.close(descriptor)
+
+    def make(self, path: str, /) -> bool:
+        """Make one directory; False if it was there."""
+        try:
+            Path(path).mkdir(mode=0o755)
+        except FileExistsError:
+            return False
+        return True
+
+    def remove(self, path: str, /) -> None:
+        """Remove one directory that has no directories in it; gone is not an error."""
+        try:
+            Path(path).rmdir()
+        except FileNotFoundError:
+            return
+
+    def exists(self, path: str, /) -> bool:
+        """Whether a directory is there."""
+        return Path(path).is_dir()
+
+    def children(self, path: str, /) -> list[str]:
+        """Names of the directories in a directory, sorted; none if it is absent."""
+        try:
+            with os.scandir(path) as entries:
+                return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def walk(self, path: str, /) -> Iterator[str]:
+        """A directory and all below it, deepest first."""
+        for name in self.children(path):
+            yield from self.walk(f"{path}/{name}")
+        yield path
+
+    def pids(self, path: str, /) -> frozenset[int]:
+        """Processes directly in a cgroup's directory."""
+        try:
+            text = self.read(f"{path}/cgroup.procs")
+        except OSError:  # gone in between, or threaded: its processes are listed further up
+            return frozenset()
+        return frozenset(map(int, (text or "").split()))

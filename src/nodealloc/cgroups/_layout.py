@@ -1,0 +1,122 @@
+"""Values only: which controller is mounted where, and in which version."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from nodealloc.cgroups._name import CgroupName, Spelling
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["USED_CONTROLLERS", "Layout", "Mount", "mounts_below"]
+
+USED_CONTROLLERS: Final = ("cpu", "cpuacct", "cpuset", "freezer", "hugetlb", "memory", "pids")
+"""Controllers that this package makes cgroups in; it leaves all others alone."""
+
+_OCTAL: Final = re.compile(r"\\([0-7]{3})")
+
+
+@attrs.frozen(kw_only=True)
+class Mount:
+    """One hierarchy of cgroups.
+
+    Attributes:
+        path: Directory that stands for the root, without a slash at its end.
+        version: 1 or 2.
+        controllers: Controllers that it offers, sorted.
+        read_only: Whether it is mounted read-only.
+    """
+
+    path: str
+    version: int = attrs.field(validator=attrs.validators.in_((1, 2)))
+    controllers: tuple[str, ...] = ()
+    read_only: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Layout:
+    """All hierarchies of a node that this package works in.
+
+    Attributes:
+        mounts: v1 hierarchies by path, then the v2 hierarchy if there is one.
+        spelling: How names stand in the file system.
+        stand_in: Whether ordinary directories stand in for the kernel's.
+    """
+
+    mounts: tuple[Mount, ...]
+    spelling: Spelling = Spelling.CGROUPFS
+    stand_in: bool = False
+
+    @property
+    def kind(self) -> str:
+        """`v1`, `v2` or `hybrid`."""
+        versions = {mount.version for mount in self.mounts}
+        return "hybrid" if len(versions) > 1 else f"v{max(versions, default=2)}"
+
+    @property
+    def unified(self) -> Mount | None:
+        """The v2 hierarchy, with or without controllers."""
+        return next((mount for mount in self.mounts if mount.version == 2), None)
+
+    def mount_of(self, controller: str, /) -> Mount | None:
+        """The hierarchy that offers a controller, or None.
+
+        On v2, CPU accounting and freezing belong to every cgroup and are no controllers.
+        """
+        return next((mount for mount in self.mounts if controller in mount.controllers), None)
+
+    def directory(self, mount: Mount, name: CgroupName, /) -> str:
+        """Where a cgroup stands in one hierarchy."""
+        path = name.path(self.spelling)
+        return mount.path if path == "/" else mount.path + path
+
+    def __str__(self) -> str:
+        """One line for a log: the kind, and what is where."""
+        where = ", ".join(
+            f"{'+'.join(mount.controllers) or 'no controllers'} at {mount.path}" for mount in self.mounts
+        )
+        return f"cgroup {self.kind}{' (a directory that stands in)' if self.stand_in else ''}: {where}"
+
+
+def mounts_below(mountinfo: str, root: str, /) -> tuple[Mount, ...]:
+    """Cgroup hierarchies mounted at, below or around `root`.
+
+    For `root` inside a v2 hierarchy (a delegated subtree), the mount's path is
+    `root` itself. The controllers of a v2 hierarchy do not stand in mountinfo;
+    they are left empty here.
+
+    Args:
+        mountinfo: Text of `/proc/self/mountinfo`.
+        root: Absolute directory.
+
+    Source: ``proc(5)``; co-mounted v1 controllers are one hierarchy.
+    """
+    found: dict[str, Mount] = {}
+    around: Mount | None = None
+    for line in mountinfo.splitlines():
+        before, dash, after = line.partition(" - ")
+        fields, source = before.split(), after.split()
+        if not dash or len(fields) < 6 or len(source) < 3 or source[0] not in {"cgroup", "cgroup2"}:
+            continue
+        point = _OCTAL.sub(lambda octal: chr(int(octal[1], 8)), fields[4])
+        read_only = "ro" in fields[5].split(",") or "ro" in source[2].split(",")
+        version = 2 if source[0] == "cgroup2" else 1
+        controllers = tuple(sorted(set(source[2].split(",")).intersection(USED_CONTROLLERS)))
+        made = Mount(
+            path=point, version=version, controllers=controllers if version == 1 else (), read_only=read_only
+        )
+        if point == root or point.startswith(root.rstrip("/") + "/"):
+            found[point] = made
+        elif version == 2 and root.startswith(point + "/"):
+            around = attrs.evolve(made, path=root)
+    return _in_order(found.values() if found else filter(None, [around]))
+
+
+def _in_order(mounts: Iterable[Mount]) -> tuple[Mount, ...]:
+    """v1 before v2; a v1 hierarchy without a controller of ours is left alone."""
+    useful = [mount for mount in mounts if mount.version == 2 or mount.controllers]
+    return tuple(sorted(useful, key=lambda mount: (mount.version, mount.path)))

@@ -1,0 +1,132 @@
+"""Values only: what a cgroup may use, where `None` means "not asked for"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Protocol, cast
+
+import attrs
+
+from nodealloc.cgroups._convert import MAX_SHARES, MIN_QUOTA_US, MIN_SHARES, hugepage_name
+from nodealloc.idset import CPUSet, NodeSet
+
+__all__ = ["NO_LIMIT", "Limits"]
+
+NO_LIMIT: Final = -1
+"""Asks for a limit to be lifted; `None` leaves it as it is."""
+
+_PAGE_BYTES: Final = 4096
+
+
+_LEAST: Final = {
+    "cpu_quota_us": (MIN_QUOTA_US, "the least quota in microseconds that the kernel takes"),
+    "memory_bytes": (_PAGE_BYTES, "one page: nothing could run in less"),
+    "memory_min_bytes": (0, "the least there is"),
+    "memory_high_bytes": (0, "the least there is"),
+    "swap_bytes": (0, "the least there is"),
+    "pids": (1, "one process: nothing could start with fewer"),
+}
+_WITHIN: Final = {"cpu_shares": (MIN_SHARES, MAX_SHARES), "cpu_period_us": (1000, 1_000_000)}
+
+
+def _amounts_fault(asked: Mapping[str, int]) -> str:
+    """What the kernel would refuse or bend, with the remedy, or ""."""
+    for name, amount in asked.items():
+        least, why = _LEAST.get(name, (amount, ""))
+        if amount != NO_LIMIT and amount < least:
+            return (
+                f"{name} {amount} is below {least}, {why}; ask for {least} or more, "
+                f"{NO_LIMIT} for no limit, or None to leave it as it is"
+            )
+        low, high = _WITHIN.get(name, (amount, amount))
+        if not low <= amount <= high:
+            return f"{name} {amount} is outside {low} to {high}, which the kernel keeps; choose one within"
+    if "cpu_period_us" in asked and "cpu_quota_us" not in asked:
+        return "cpu_period_us without cpu_quota_us: the two are one setting; ask for both"
+    return ""
+
+
+def _hugepages_fault(limits: Mapping[int, int]) -> str:
+    for size, amount in limits.items():
+        hugepage_name(size)
+        if amount != NO_LIMIT and amount < 0:
+            return f"hugepage_bytes[{size}] {amount} is negative; use {NO_LIMIT} for no limit"
+    return ""
+
+
+@attrs.frozen(kw_only=True)
+class Limits:
+    """What is asked of one cgroup; everything left at None stays as somebody set it.
+
+    Attributes:
+        cpu_shares: Weight against siblings, 2 to 262144; 1024 is one CPU's worth.
+        cpu_quota_us: CPU time a period in microseconds, at least 1000, or `NO_LIMIT`.
+        cpu_period_us: The period, 1000 to 1000000; only together with a quota.
+        memory_bytes: Hard limit, or `NO_LIMIT`; at least one page.
+        memory_min_bytes: Never reclaimed up to here (cgroup v2).
+        memory_high_bytes: Slowed down and reclaimed from here, or `NO_LIMIT` (cgroup v2).
+        swap_bytes: Swap beyond memory, or `NO_LIMIT` (cgroup v2).
+        pids: Most tasks, at least 1, or `NO_LIMIT`.
+        cpus: CPUs to run on; never empty.
+        mems: NUMA nodes to take memory from; never empty.
+        hugepage_bytes: Page size in bytes to a limit in bytes, or `NO_LIMIT`.
+    """
+
+    cpu_shares: int | None = None
+    cpu_quota_us: int | None = None
+    cpu_period_us: int | None = None
+    memory_bytes: int | None = None
+    memory_min_bytes: int | None = None
+    memory_high_bytes: int | None = None
+    swap_bytes: int | None = None
+    pids: int | None = None
+    cpus: CPUSet | None = None
+    mems: NodeSet | None = None
+    hugepage_bytes: Mapping[int, int] = attrs.field(factory=dict[int, int])
+
+    def __attrs_post_init__(self) -> None:
+        for name in ("cpus", "mems"):
+            if name in self.asked and not self.asked[name]:
+                raise ValueError(f"{name} is empty; processes need at least one, or pass None to leave it")
+        amounts = {name: value for name, value in self.asked.items() if isinstance(value, int)}
+        if fault := _amounts_fault(amounts) or _hugepages_fault(self.hugepage_bytes):
+            raise ValueError(f"limits: {fault}")
+
+    @property
+    def asked(self) -> Mapping[str, object]:
+        """Fields that are asked for, by name, in the order above."""
+        fields = ((field.name, getattr(self, field.name)) for field in attrs.fields(Limits))
+        return {name: value for name, value in fields if value is not None and value != {}}
+
+    def over(self, earlier: Limits, /) -> Limits:
+        """What stands after asking for `earlier` and then for this."""
+        pages = {**earlier.hugepage_bytes, **self.hugepage_bytes}
+        return _made({**earlier.asked, **self.asked, "hugepage_bytes": pages})
+
+    def since(self, earlier: Limits, /) -> Limits:
+        """The part of this that `earlier` did not ask for in the same way."""
+        pages = {
+            size: amount
+            for size, amount in self.hugepage_bytes.items()
+            if earlier.hugepage_bytes.get(size) != amount
+        }
+        before = earlier.asked
+        changed = {name: value for name, value in self.asked.items() if before.get(name) != value}
+        if "cpu_quota_us" in changed or "cpu_period_us" in changed:
+            changed |= {
+                name: self.asked[name] for name in ("cpu_quota_us", "cpu_period_us") if name in self.asked
+            }
+        return _made({**changed, "hugepage_bytes": pages})
+
+    def __bool__(self) -> bool:
+        """Whether anything is asked for."""
+        return bool(self.asked)
+
+
+class _Maker(Protocol):
+    def __call__(self, **fields: object) -> Limits: ...
+
+
+def _made(fields: Mapping[str, object]) -> Limits:
+    """Limits from fields that came out of other limits."""
+    return cast("_Maker", Limits)(**fields)
