@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from functools import cached_property
 from types import MappingProxyType
+from typing import Literal, TypeAlias
 
 import attrs
 
 from nodealloc.idset import CPUSet, NodeSet
+from nodealloc.machine import _checks as checks
 
-__all__ = ["Cpu", "Machine", "NumaNode"]
+__all__ = ["LEVELS", "Cpu", "Level", "Machine", "NumaNode"]
+
+Level: TypeAlias = Literal["core", "cluster", "l3", "die", "socket"]
+"""A kind of group that a CPU lies in, by the name of its field in `Cpu`."""
+
+LEVELS: tuple[Level, ...] = ("socket", "die", "l3", "cluster", "core")
+"""All levels, from the outermost."""
 
 
 @attrs.frozen(kw_only=True)
@@ -31,13 +40,13 @@ class Cpu:
         kind: Name of the core's kind on hybrid machines (`core`, `atom`), else "".
     """
 
-    id: int
-    core: int
-    socket: int
+    id: int = attrs.field(validator=checks.not_negative)
+    core: int = attrs.field(validator=checks.not_negative)
+    socket: int = attrs.field(validator=checks.not_negative)
     numa_nodes: tuple[int, ...] = ()
-    l3: int | None = None
-    die: int | None = None
-    cluster: int | None = None
+    l3: int | None = attrs.field(default=None, validator=attrs.validators.optional(checks.not_negative))
+    die: int | None = attrs.field(default=None, validator=attrs.validators.optional(checks.not_negative))
+    cluster: int | None = attrs.field(default=None, validator=attrs.validators.optional(checks.not_negative))
     kind: str = ""
 
 
@@ -52,15 +61,23 @@ class NumaNode:
         hugepages: Page size in bytes to number of pages in the pool.
     """
 
-    id: int
+    id: int = attrs.field(validator=checks.not_negative)
     cpus: CPUSet = CPUSet()
-    memory_bytes: int = 0
-    hugepages: Mapping[int, int] = attrs.field(factory=dict[int, int])
+    memory_bytes: int = attrs.field(default=0, validator=checks.not_negative)
+    hugepages: Mapping[int, int] = attrs.field(factory=dict[int, int], hash=False)
+
+    def __attrs_post_init__(self) -> None:
+        checks.check_pages(self.id, self.hugepages)
 
 
 @attrs.frozen(kw_only=True, slots=False)
 class Machine:
     """What a node has, as far as allocation is concerned.
+
+    Construction raises `ValueError` for what no machine can be: an id that
+    stands twice or out of order, a node and its CPUs that do not name each
+    other, a core in two sockets, a CPU online and offline at once, distances
+    that lack a pair or go below 0.
 
     Attributes:
         name: For people; "" when unknown.
@@ -75,9 +92,15 @@ class Machine:
     name: str = ""
     cpus: tuple[Cpu, ...]
     numa_nodes: tuple[NumaNode, ...] = ()
-    distances: Mapping[int, Mapping[int, int]] | None = None
+    distances: Mapping[int, Mapping[int, int]] | None = attrs.field(default=None, hash=False)
     offline: CPUSet = CPUSet()
     isolated: CPUSet = CPUSet()
+
+    def __attrs_post_init__(self) -> None:
+        checks.check_cpus(self.cpus)
+        checks.check_nodes(self.cpus, self.numa_nodes)
+        checks.check_offline(self.online, self.offline, self.isolated)
+        checks.check_distances((node.id for node in self.numa_nodes), self.distances)
 
     @cached_property
     def online(self) -> CPUSet:
@@ -98,3 +121,45 @@ class Machine:
     def node(self) -> Mapping[int, NumaNode]:
         """NUMA nodes by id."""
         return MappingProxyType({node.id: node for node in self.numa_nodes})
+
+    @cached_property
+    def _groups(self) -> Mapping[Level, Mapping[int, CPUSet]]:
+        return {level: self._groups_of(level) for level in LEVELS}
+
+    def _groups_of(self, level: Level) -> Mapping[int, CPUSet]:
+        masks: dict[int, int] = {}
+        for cpu in self.cpus:
+            group: int | None = getattr(cpu, level)
+            if group is not None:
+                masks[group] = masks.get(group, 0) | 1 << cpu.id
+        return MappingProxyType({group: CPUSet.from_mask(masks[group]) for group in sorted(masks)})
+
+    def groups(self, level: Level, /) -> Mapping[int, CPUSet]:
+        """Groups of one level by id, ascending; CPUs without such a group are in none.
+
+        >>> from nodealloc.machine import machine_from_text
+        >>> dict(machine_from_text("1 socket x 2 cores x 2 threads").groups("core"))
+        {0: CPUSet('0,2'), 1: CPUSet('1,3')}
+        """
+        return self._groups[level]
+
+    @cached_property
+    def memory_bytes(self) -> int:
+        """Memory of all NUMA nodes together, in bytes."""
+        return sum(node.memory_bytes for node in self.numa_nodes)
+
+    def fingerprint(self) -> str:
+        """Name of what remembered allocations rest on: 32 hexadecimal digits.
+
+        Two machines have the same fingerprint when they have the same online
+        CPUs in the same groups, the same kinds, NUMA nodes and distances. Left
+        out is what changes from boot to boot without moving a CPU: bytes of
+        memory, huge page pools, names, offline and isolated CPUs. The value is
+        the same in every process and on every version of Python.
+        """
+        shape = (
+            [(c.id, c.core, c.socket, c.numa_nodes, c.l3, c.die, c.cluster, c.kind) for c in self.cpus],
+            [(node.id, node.cpus.mask) for node in self.numa_nodes],
+            self.distances and [(a, sorted(row.items())) for a, row in sorted(self.distances.items())],
+        )
+        return hashlib.blake2b(repr(shape).encode(), digest_size=16).hexdigest()

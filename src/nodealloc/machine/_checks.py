@@ -1,0 +1,106 @@
+"""What makes a description of a machine nonsense; each check raises `ValueError`."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from nodealloc.idset import MAX_ID, CPUSet, format_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from nodealloc.machine._model import Cpu, NumaNode
+
+__all__ = ["check_cpus", "check_distances", "check_nodes", "check_offline", "check_pages", "not_negative"]
+
+
+def not_negative(_instance: object, attribute: object, value: int) -> None:
+    """An attrs validator: a count, an id or a size is 0 or more."""
+    if value < 0:
+        name = getattr(attribute, "name", "value")
+        raise ValueError(f"{name} is {value}; expected 0 or more")
+
+
+def check_pages(node: int, hugepages: Mapping[int, int]) -> None:
+    """Page sizes are above 0, counts 0 or more."""
+    for size, count in hugepages.items():
+        if size <= 0 or count < 0:
+            raise ValueError(
+                f"NUMA node {node}: {count} huge pages of {size} bytes; "
+                "expected a size above 0 and a count of 0 or more"
+            )
+
+
+def _ascending(noun: str, ids: Sequence[int]) -> None:
+    for before, after in pairwise(ids):
+        if after == before:
+            raise ValueError(f"{noun} {after} is described twice; every id stands once")
+        if after < before:
+            raise ValueError(f"{noun} {after} stands after {before}; order them by ascending id")
+    if ids and not 0 <= ids[0] <= ids[-1] <= MAX_ID:
+        raise ValueError(f"{noun} ids {ids[0]} to {ids[-1]} are outside 0 to {MAX_ID}")
+
+
+def check_cpus(cpus: Sequence[Cpu]) -> None:
+    """Each CPU stands once, in order; a core lies in one socket, one die and one L3 group."""
+    _ascending("CPU", [cpu.id for cpu in cpus])
+    first_of: dict[int, Cpu] = {}
+    for cpu in cpus:
+        first = first_of.setdefault(cpu.core, cpu)
+        if (cpu.socket, cpu.die, cpu.l3) != (first.socket, first.die, first.l3):
+            raise ValueError(
+                f"core {cpu.core} holds {_place(first)} and {_place(cpu)}; "
+                "core ids are unique on the machine, so number the cores apart"
+            )
+
+
+def _place(cpu: Cpu) -> str:
+    return f"CPU {cpu.id} (socket {cpu.socket}, die {cpu.die}, L3 {cpu.l3})"
+
+
+def check_nodes(cpus: Sequence[Cpu], nodes: Sequence[NumaNode]) -> None:
+    """CPUs and nodes name each other, and only what is there."""
+    _ascending("NUMA node", [node.id for node in nodes])
+    local: dict[int, int] = {node.id: 0 for node in nodes}
+    for cpu in cpus:
+        for home in cpu.numa_nodes:
+            if home not in local:
+                raise ValueError(f"CPU {cpu.id} is local to NUMA node {home}, which is not described")
+            local[home] |= 1 << cpu.id
+    for node in nodes:
+        _same(node.id, node.cpus.mask, local[node.id])
+
+
+def _same(node: int, named: int, naming: int) -> None:
+    if stray := named & ~naming:
+        raise ValueError(
+            f"NUMA node {node} names CPUs {format_list(stray)}, which are not online or not local to it"
+        )
+    if missing := naming & ~named:
+        raise ValueError(
+            f"CPUs {format_list(missing)} are local to NUMA node {node}, which does not name them"
+        )
+
+
+def check_offline(online: CPUSet, offline: CPUSet, isolated: CPUSet) -> None:
+    """A CPU is online or offline; only online ones are isolated."""
+    if both := online & offline:
+        raise ValueError(f"CPUs {both} are online and offline at once")
+    if stray := isolated - online:
+        raise ValueError(f"CPUs {stray} are isolated but not online; isolated CPUs are online ones")
+
+
+def check_distances(nodes: Iterable[int], distances: Mapping[int, Mapping[int, int]] | None) -> None:
+    """Every pair of nodes has a distance, and no other pair; none is below 0."""
+    if distances is None:
+        return
+    ids = sorted(nodes)
+    if sorted(distances) != ids:
+        raise ValueError(f"distances are given from nodes {sorted(distances)}; expected from {ids}")
+    for source, row in distances.items():
+        if sorted(row) != ids:
+            raise ValueError(f"distances from node {source} go to {sorted(row)}; expected to {ids}")
+        for target, distance in row.items():
+            if distance < 0:
+                raise ValueError(f"distance from node {source} to {target} is {distance}; expected 0 or more")

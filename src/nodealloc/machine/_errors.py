@@ -1,0 +1,31 @@
+"""What goes wrong when a machine is looked at."""
+
+from __future__ import annotations
+
+from nodealloc.errors import PermanentError
+
+__all__ = ["NotAMachineError"]
+
+
+class NotAMachineError(PermanentError):
+    """A directory is no sysfs root from which a machine can be known.
+
+    Attributes:
+        root: The directory that was looked at.
+        reason: What is missing there.
+        remedy: What to give instead.
+    """
+
+    root: str
+    reason: str
+    remedy: str
+
+    def __init__(self, root: str, reason: str, remedy: str) -> None:
+        super().__init__(root, reason, remedy)
+        self.root = root
+        self.reason = reason
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        """Where, what and what to do."""
+        return f"{self.root}: {self.reason}; {self.remedy}"
