@@ -1,0 +1,199 @@
+"""Which CPUs to take of those that are free, packed onto few parts of the machine."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Sequence
+
+from nodealloc.cpuset._layout import CpuLayout, lowest
+
+__all__ = ["SortStrategy", "node_order", "take_packed"]
+
+
+class SortStrategy(enum.Enum):
+    """In which order single CPUs are taken; the values are the kubelet's names."""
+
+    PACKED = "packed"
+    """Whole cores first, then what is left of cores that are in use already."""
+    SPREAD = "spread"
+    """By number inside a socket, whatever the core (`distribute-cpus-across-cores`)."""
+
+
+def take_packed(
+    layout: CpuLayout,
+    available: int,
+    count: int,
+    /,
+    *,
+    strategy: SortStrategy = SortStrategy.PACKED,
+    align_caches: bool = False,
+) -> int | None:
+    """Take CPUs so that large parts of the machine stay whole.
+
+    In this order: whole NUMA nodes and sockets, whole caches or a part of one
+    (with `align_caches`), whole cores, single CPUs; among equals the part with
+    the fewest free CPUs first.
+
+    Args:
+        layout: The machine.
+        available: CPUs that may be taken: a mask inside `layout.cpus`.
+        count: Whole logical CPUs, 0 or more.
+        strategy: Order of the single CPUs.
+        align_caches: `prefer-align-cpus-by-uncorecache`.
+
+    Returns:
+        A mask of exactly `count` CPUs, or None where fewer are available.
+
+    Source: kubelet ``cm/cpumanager/cpu_assignment.go``.
+    """
+    if count <= 0:
+        return 0
+    free = available.bit_count()
+    if free <= count:
+        return available if free == count else None
+    taken = _large_parts(layout, available, count) if count >= layout.smallest_part else 0
+    if align_caches:
+        taken |= _caches(layout, available & ~taken, count - taken.bit_count())
+    if strategy is SortStrategy.SPREAD:
+        return taken | _spread_cpus(layout, available & ~taken, count - taken.bit_count())
+    taken |= _whole_cores(layout, available & ~taken, count - taken.bit_count())
+    return taken | _single_cpus(layout, available & ~taken, count - taken.bit_count())
+
+
+def node_order(layout: CpuLayout, available: int, /) -> list[int]:
+    """NUMA nodes with free CPUs, as indexes: fullest first, then by id.
+
+    Where sockets are larger than nodes, nodes are ordered inside their socket.
+    """
+    if layout.numa_first:
+        if len(layout.nodes) == 1:
+            return [0]
+        return _fullest_first(range(len(layout.nodes)), layout.nodes, available)
+    order: list[int] = []
+    for socket in socket_order(layout, available):
+        order += _fullest_first(layout.socket_nodes[socket], layout.nodes, available)
+    return order
+
+
+def socket_order(layout: CpuLayout, available: int, /) -> list[int]:
+    """Sockets with free CPUs, as indexes; as `node_order`, with nodes the larger part."""
+    if not layout.numa_first:
+        if len(layout.sockets) == 1:
+            return [0]
+        return _fullest_first(range(len(layout.sockets)), layout.sockets, available)
+    order: list[int] = []
+    for node in node_order(layout, available):
+        order += _fullest_first(layout.node_sockets[node], layout.sockets, available)
+    return order
+
+
+def _fullest_first(indexes: Iterable[int], parts: Sequence[int], available: int) -> list[int]:
+    counted = [(free, index) for index in indexes if (free := (parts[index] & available).bit_count())]
+    counted.sort()
+    return [index for _, index in counted]
+
+
+def _large_parts(layout: CpuLayout, available: int, needed: int) -> int:
+    """Whole NUMA nodes and sockets, the smaller kind last."""
+    levels: tuple[tuple[Sequence[int], Callable[[CpuLayout, int], list[int]]], ...]
+    levels = ((layout.sockets, socket_order), (layout.nodes, node_order))
+    taken = 0
+    for parts, order in reversed(levels) if layout.numa_first else levels:
+        free = available & ~taken
+        # Most requests are smaller than every part: they need no order.
+        if not any(part & free == part and part.bit_count() <= needed for part in parts):
+            continue
+        for index in order(layout, free):
+            part = parts[index]
+            if part & free == part and part.bit_count() <= needed:
+                taken |= part
+                needed -= part.bit_count()
+    return taken
+
+
+def _caches(layout: CpuLayout, available: int, needed: int) -> int:
+    """Whole caches as long as they fit, then a part of the first one that holds the rest."""
+    if needed <= 0:
+        return 0
+    order: list[int] = []
+    for node in node_order(layout, available):
+        order += _fullest_first(layout.node_caches[node], layout.caches, available)
+    taken = 0
+    for index in order:
+        cache = layout.caches[index]
+        if cache & available == cache and cache.bit_count() <= needed:
+            taken |= cache
+            needed -= cache.bit_count()
+    if needed:
+        for index in order:
+            part = _part_of_cache(layout, available & ~taken, index, needed)
+            if part:
+                return taken | part
+    return taken
+
+
+def _part_of_cache(layout: CpuLayout, available: int, index: int, needed: int) -> int:
+    """CPUs of the cache's first cores, if these hold exactly what is needed; else none."""
+    wanted = needed // layout.threads_per_core
+    found = 0
+    for core in layout.cache_cores[index]:
+        if wanted == 0:
+            break
+        if core & available:
+            found |= core & available
+            wanted -= 1
+    return found if found.bit_count() == needed else 0
+
+
+def _core_groups(layout: CpuLayout, available: int) -> list[tuple[int, ...]]:
+    """Cores, group by group in the order in which groups are used up."""
+    if layout.numa_first:
+        return [layout.socket_cores[index] for index in socket_order(layout, available)]
+    return [layout.node_cores[index] for index in node_order(layout, available)]
+
+
+def _whole_cores(layout: CpuLayout, available: int, needed: int) -> int:
+    taken = 0
+    if needed <= 0:
+        return taken
+    for cores in _core_groups(layout, available):
+        for core in cores:
+            if core & available == core:
+                size = core.bit_count()
+                if size <= needed:
+                    taken |= core
+                    needed -= size
+                    if not needed:
+                        return taken
+    return taken
+
+
+def _single_cpus(layout: CpuLayout, available: int, needed: int) -> int:
+    """Single CPUs, of the cores with the fewest free ones first."""
+    taken = 0
+    if needed <= 0:
+        return taken
+    for cores in _core_groups(layout, available):
+        parts = [part for core in cores if (part := core & available)]
+        parts.sort(key=int.bit_count)
+        for part in parts:
+            size = part.bit_count()
+            if size >= needed:
+                return taken | lowest(part, needed)
+            taken |= part
+            available &= ~part
+            needed -= size
+    return taken
+
+
+def _spread_cpus(layout: CpuLayout, available: int, needed: int) -> int:
+    taken = 0
+    for index in socket_order(layout, available) if needed > 0 else ():
+        part = layout.sockets[index] & available
+        size = part.bit_count()
+        if size >= needed:
+            return taken | lowest(part, needed)
+        taken |= part
+        available &= ~part
+        needed -= size
+    return taken

@@ -1,0 +1,85 @@
+"""The door to the pickers: which CPUs, as values that people can read."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING
+
+import attrs
+
+from nodealloc.cpuset._distributed import take_distributed
+from nodealloc.cpuset._errors import NotEnoughCpusError
+from nodealloc.cpuset._pickers import SortStrategy, take_packed
+from nodealloc.idset import CPUSet
+
+if TYPE_CHECKING:
+    from nodealloc.cpuset._layout import CpuLayout
+
+__all__ = ["KubeletPicker", "PickMode", "take_cpus"]
+
+
+class PickMode(enum.Enum):
+    """How CPUs lie on NUMA nodes; the values are the kubelet's names."""
+
+    PACKED = "numa-packed"
+    """One node is used up before the next is touched."""
+    DISTRIBUTED = "numa-distributed"
+    """The same number from each of as few nodes as can serve (`distribute-cpus-across-numa`)."""
+
+
+@attrs.frozen(kw_only=True)
+class KubeletPicker:
+    """A `Picker` that takes the CPUs that the kubelet would take.
+
+    Attributes:
+        mode: How CPUs lie on NUMA nodes.
+        strategy: In which order single CPUs are taken.
+        group_size: For `PickMode.DISTRIBUTED`: CPUs go in groups of this many.
+        align_caches: For `PickMode.PACKED`: fill, or fit into, last-level
+            caches first (`prefer-align-cpus-by-uncorecache`).
+    """
+
+    mode: PickMode = PickMode.PACKED
+    strategy: SortStrategy = SortStrategy.PACKED
+    group_size: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    align_caches: bool = False
+
+    def pick(self, layout: CpuLayout, available: int, count: int, /) -> int | None:
+        """See `Picker.pick`."""
+        if self.mode is PickMode.PACKED:
+            return take_packed(
+                layout, available, count, strategy=self.strategy, align_caches=self.align_caches
+            )
+        return take_distributed(layout, available, count, strategy=self.strategy, group_size=self.group_size)
+
+
+def take_cpus(
+    layout: CpuLayout, available: CPUSet, count: int, /, *, picker: KubeletPicker | None = None
+) -> CPUSet:
+    """Choose `count` of the available CPUs.
+
+    Args:
+        layout: The machine, as `CpuLayout.of` made it.
+        available: CPUs that may be taken.
+        count: Whole logical CPUs, 0 or more.
+        picker: How to choose; packed by default.
+
+    Returns:
+        Exactly `count` CPUs, a subset of `available`.
+
+    Raises:
+        NotEnoughCpusError: Fewer are available.
+        ValueError: `count` is negative, or `available` is not on the machine.
+    """
+    strangers = available.mask & ~layout.cpus
+    if strangers:
+        raise ValueError(
+            f"CPUs {CPUSet.from_mask(strangers)} are not online on this machine, "
+            f"which has {CPUSet.from_mask(layout.cpus)}; leave them out of `available`"
+        )
+    if count < 0:
+        raise ValueError(f"{count} CPUs wanted; ask for 0 or more")
+    taken = (picker or KubeletPicker()).pick(layout, available.mask, count)
+    if taken is None:
+        raise NotEnoughCpusError(count, len(available))
+    return CPUSet.from_mask(taken)
