@@ -1,10 +1,154 @@
-"""Where a pod lives in the cgroup tree, and with which limits."""
+"""Where a pod lives in the cgroup tree, and with which limits.
 
+- A *cgroup name* is a place in the tree; a node spells it in one of two ways.
+- *Limits* are what is asked of one cgroup; what is not asked for stays as it is.
+- A *layout* says which controller is mounted where: v1, v2, or both (hybrid).
+- A *driver* is the one that writes; all else here only reckons.
+
+      pods ──▶ desired_tree() ──▶ plan_tree() ──▶ QosTree ──▶ CgroupDriver ──▶ node
+               pure               pure            writes changes only
+
+      /kubepods                    all pods; guaranteed ones directly below
+      ├── burstable                shares: the sum of its pods' requests
+      │   └── pod1234…
+      │       └── app              a container: processes live here
+      ├── besteffort               2 shares
+      └── pod5678…
+
+    >>> name = CgroupName.of("kubepods", "burstable", "podab-cd")
+    >>> name.path(), name.path(Spelling.SYSTEMD).rpartition("/")[2]
+    ('/kubepods/burstable/podab-cd', 'kubepods-burstable-podab_cd.slice')
+
+`detect()` gives the driver of this node, `stand_in(DIRECTORY)` one for a laptop.
+"""
+
+from nodealloc.cgroups._allocatable import (
+    EVICTION_SIGNALS,
+    Enforce,
+    Reservation,
+    allocatable,
+    enforced_limits,
+    reservation_faults,
+)
+from nodealloc.cgroups._convert import (
+    MAX_SHARES,
+    MIN_QUOTA_US,
+    MIN_SHARES,
+    PERIOD_US,
+    hugepage_name,
+    milli_cpu_to_quota_us,
+    milli_cpu_to_shares,
+    shares_to_weight,
+    weight_to_shares,
+)
 from nodealloc.cgroups._detect import detect
 from nodealloc.cgroups._driver import CgroupFs
+from nodealloc.cgroups._errors import (
+    CgroupAbsentError,
+    CgroupBusyError,
+    CgroupHoldsCallerError,
+    ControllerMissingError,
+    LimitRefusedError,
+    MemoryInUseError,
+    NoSuchTreeError,
+    Process,
+    ProcessGoneError,
+    ReadOnlyError,
+    ReservationError,
+    UnsupportedLimitError,
+)
 from nodealloc.cgroups._launch import launch
+from nodealloc.cgroups._layout import Layout, Mount, mounts_below
 from nodealloc.cgroups._limits import NO_LIMIT, Limits
 from nodealloc.cgroups._name import CgroupName, Spelling
+from nodealloc.cgroups._pods import (
+    PodOptions,
+    container_limits,
+    container_name,
+    oom_score_adj,
+    pod_limits,
+    pod_name,
+    pod_uid,
+    qos_name,
+)
+from nodealloc.cgroups._ports import CgroupDriver, ProcessDriver, TreeReader
+from nodealloc.cgroups._qos_tree import TreeOptions, TreePlan, desired_tree, plan_tree
+from nodealloc.cgroups._removal import Backoff, Removal, Removals, RemovalState
+from nodealloc.cgroups._render import Write, render
+from nodealloc.cgroups._requirements import NEEDED_CONTROLLERS, Shortfall, check_requirements, check_swap
 from nodealloc.cgroups._stand_in import stand_in
+from nodealloc.cgroups._stats import CgroupStats
+from nodealloc.cgroups._tree import Drift, QosTree, TreeDriver, TreeReport
+from nodealloc.cgroups._view import pod_view
 
-__all__ = ["NO_LIMIT", "CgroupFs", "CgroupName", "Limits", "Spelling", "detect", "launch", "stand_in"]
+__all__ = [
+    "EVICTION_SIGNALS",
+    "MAX_SHARES",
+    "MIN_QUOTA_US",
+    "MIN_SHARES",
+    "NEEDED_CONTROLLERS",
+    "NO_LIMIT",
+    "PERIOD_US",
+    "Backoff",
+    "CgroupAbsentError",
+    "CgroupBusyError",
+    "CgroupDriver",
+    "CgroupFs",
+    "CgroupHoldsCallerError",
+    "CgroupName",
+    "CgroupStats",
+    "ControllerMissingError",
+    "Drift",
+    "Enforce",
+    "Layout",
+    "LimitRefusedError",
+    "Limits",
+    "MemoryInUseError",
+    "Mount",
+    "NoSuchTreeError",
+    "PodOptions",
+    "Process",
+    "ProcessDriver",
+    "ProcessGoneError",
+    "QosTree",
+    "ReadOnlyError",
+    "Removal",
+    "RemovalState",
+    "Removals",
+    "Reservation",
+    "ReservationError",
+    "Shortfall",
+    "Spelling",
+    "TreeDriver",
+    "TreeOptions",
+    "TreePlan",
+    "TreeReader",
+    "TreeReport",
+    "UnsupportedLimitError",
+    "Write",
+    "allocatable",
+    "check_requirements",
+    "check_swap",
+    "container_limits",
+    "container_name",
+    "desired_tree",
+    "detect",
+    "enforced_limits",
+    "hugepage_name",
+    "launch",
+    "milli_cpu_to_quota_us",
+    "milli_cpu_to_shares",
+    "mounts_below",
+    "oom_score_adj",
+    "plan_tree",
+    "pod_limits",
+    "pod_name",
+    "pod_uid",
+    "pod_view",
+    "qos_name",
+    "render",
+    "reservation_faults",
+    "shares_to_weight",
+    "stand_in",
+    "weight_to_shares",
+]

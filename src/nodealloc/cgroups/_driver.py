@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from nodealloc.cgroups._layout import Layout, Mount
+    from nodealloc.errors import NodeallocError
 
 __all__ = ["CgroupFs"]
 
@@ -80,7 +81,7 @@ class CgroupFs:
                 except OSError as error:
                     if error.errno == errno.EBUSY:
                         raise CgroupBusyError(name, self._named(self.pids(name))) from None
-                    raise _refused_directory(error, directory, mount) from None
+                    raise _refused_directory(error, directory, mount, name) from None
 
     def attach(self, name: CgroupName, pid: int, /) -> None:
         """Move a process with all its threads, in every hierarchy that is used."""
@@ -160,20 +161,22 @@ class CgroupFs:
 
     def _create(self, name: CgroupName) -> None:
         """Make the directories that are missing, and what each version needs before processes come."""
-        for mount, path in self._places(name):
-            if not name.parts or self._files.exists(path):
-                continue
-            parent = self.layout.directory(mount, name.parent)
-            if not self._files.exists(parent):
-                raise CgroupAbsentError(name.parent, parent, wanted_by=name)
-            if mount.version == 2:
-                self._hand_down(mount, name.parent)
-            try:
-                self._files.make(path)
-            except OSError as error:
-                raise _refused_directory(error, path, mount) from None
+        for mount, path in self._places(name) if name.parts else ():
+            if not self._files.exists(path):
+                self._make(mount, path, name)
             if mount.version == 1 and "cpuset" in mount.controllers:
-                self._inherit_cpuset(parent, path)
+                self._inherit_cpuset(self.layout.directory(mount, name.parent), path)
+
+    def _make(self, mount: Mount, path: str, name: CgroupName) -> None:
+        parent = self.layout.directory(mount, name.parent)
+        if not self._files.exists(parent):
+            raise CgroupAbsentError(name.parent, parent, wanted_by=name)
+        if mount.version == 2:
+            self._hand_down(mount, name.parent)
+        try:
+            self._files.make(path)
+        except OSError as error:
+            raise _refused_directory(error, path, mount, name) from None
 
     def _hand_down(self, mount: Mount, name: CgroupName) -> None:
         """Switch controllers on for the children of `name`, from the root down (v2)."""
@@ -263,9 +266,7 @@ class _Reader:
             return None
 
 
-def _refused_directory(error: OSError, path: str, mount: Mount) -> ReadOnlyError | OSError:
-    if error.errno == errno.EROFS:
-        return ReadOnlyError(path, mount.controllers, "it is mounted read-only")
+def _refused_directory(error: OSError, path: str, mount: Mount, name: CgroupName) -> NodeallocError:
     if error.errno in {errno.EACCES, errno.EPERM}:
         return ReadOnlyError(path, mount.controllers, "it may not be written by this user")
-    return error
+    return refusal(error, name=name, path=path, text="a directory", controllers=mount.controllers)

@@ -20,6 +20,7 @@ __all__ = [
     "CgroupHoldsCallerError",
     "ControllerMissingError",
     "LimitRefusedError",
+    "MemoryInUseError",
     "NoSuchTreeError",
     "Process",
     "ProcessGoneError",
@@ -190,6 +191,26 @@ class CgroupHoldsCallerError(PermanentError):
         )
         self.name = name
         self.pid = pid
+
+
+class MemoryInUseError(RetryableError):
+    """A memory limit below what is in use: the kernel would kill processes to reach it.
+
+    Attributes:
+        name: The cgroup.
+        wanted_bytes: The limit.
+        used_bytes: What is in use.
+    """
+
+    def __init__(self, name: CgroupName, wanted_bytes: int, used_bytes: int) -> None:
+        super().__init__(
+            f"cgroup {name}: memory limit of {wanted_bytes} bytes wanted, {used_bytes} in use; "
+            "wait until it uses less, or ask for more",
+            after_s=10.0,
+        )
+        self.name = name
+        self.wanted_bytes = wanted_bytes
+        self.used_bytes = used_bytes
 
 
 class ReservationError(PermanentError, ValueError):

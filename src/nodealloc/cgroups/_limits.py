@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, Protocol, cast
 
 import attrs
@@ -117,6 +117,10 @@ class Limits:
                 name: self.asked[name] for name in ("cpu_quota_us", "cpu_period_us") if name in self.asked
             }
         return _made({**changed, "hugepage_bytes": pages})
+
+    def only(self, names: Collection[str], /) -> Limits:
+        """The part of this that these fields ask for."""
+        return _made({name: value for name, value in self.asked.items() if name in names})
 
     def __bool__(self) -> bool:
         """Whether anything is asked for."""

@@ -1,0 +1,209 @@
+"""Pure: what is pod-shaped. Where a pod's cgroup stands, and what it and its containers may use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from nodealloc.cgroups._convert import (
+    MIN_SHARES,
+    PERIOD_US,
+    milli_cpu_to_quota_us,
+    milli_cpu_to_shares,
+)
+from nodealloc.cgroups._limits import NO_LIMIT, Limits
+from nodealloc.podspec import QosClass, effective_limits, effective_requests, page_bytes, qos_class
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nodealloc.cgroups._name import CgroupName
+    from nodealloc.podspec import Container, Pod, Resources
+
+__all__ = [
+    "POD_PREFIX",
+    "PodOptions",
+    "container_limits",
+    "container_name",
+    "oom_score_adj",
+    "pod_limits",
+    "pod_name",
+    "pod_uid",
+    "qos_name",
+]
+
+POD_PREFIX: Final = "pod"
+"""A pod's cgroup is named by this and the pod's uid."""
+
+_PAGE_BYTES: Final = 4096
+_GUARANTEED_SCORE: Final = -997
+_BEST_EFFORT_SCORE: Final = 1000
+
+
+@attrs.frozen(kw_only=True)
+class PodOptions:
+    """What the node's administrator decides about all pods.
+
+    Attributes:
+        cpu_quota: Whether CPU limits become quotas (`cpuCFSQuota`).
+        period_us: Period of the quotas in microseconds (`cpuCFSQuotaPeriod`).
+        pids: Most tasks in one pod, or None for no limit (`podPidsLimit`).
+        memory_qos: Whether requests become `memory.min` and containers get a
+            `memory.high` (feature `MemoryQoS`; cgroup v2 only).
+        memory_throttling: Part of the way from request to limit at which
+            `memory.high` stands, 0 to 1 (`memoryThrottlingFactor`).
+        hugepage_sizes: Page sizes of the machine in bytes: a pod may use none of
+            those that it does not ask for. Empty leaves them alone.
+        allocatable_memory_bytes: Stands for the memory limit of a container
+            without one, for `memory.high`; 0 if unknown.
+    """
+
+    cpu_quota: bool = True
+    period_us: int = attrs.field(
+        default=PERIOD_US, validator=[attrs.validators.ge(1000), attrs.validators.le(1_000_000)]
+    )
+    pids: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
+    memory_qos: bool = False
+    memory_throttling: float = attrs.field(
+        default=0.9, validator=[attrs.validators.gt(0), attrs.validators.le(1)]
+    )
+    hugepage_sizes: tuple[int, ...] = ()
+    allocatable_memory_bytes: int = 0
+
+
+_DEFAULTS: Final = PodOptions()
+
+
+def qos_name(root: CgroupName, qos: QosClass, /) -> CgroupName:
+    """Where pods of a class live: guaranteed ones directly below the root."""
+    return root if qos is QosClass.GUARANTEED else root.child(qos.value.lower())
+
+
+def pod_name(root: CgroupName, pod: Pod, /) -> CgroupName:
+    """A pod's cgroup: `/kubepods/burstable/pod1234`.
+
+    Raises:
+        ValueError: The uid cannot stand in a cgroup's name; the message says why.
+
+    Source: kubelet ``cm/pod_container_manager_linux.go``.
+    """
+    return qos_name(root, qos_class(pod)).child(f"{POD_PREFIX}{pod.uid}")
+
+
+def pod_uid(root: CgroupName, name: CgroupName, /) -> str | None:
+    """Uid of the pod whose cgroup this is, or None if it is no pod's."""
+    parents = {qos_name(root, qos) for qos in QosClass}
+    last = name.parts[-1] if name.parts else ""
+    uid = last.removeprefix(POD_PREFIX)
+    return uid if name.parent in parents and uid and uid != last else None
+
+
+def container_name(root: CgroupName, pod: Pod, container: Container, /) -> CgroupName:
+    """A container's cgroup: a leaf below its pod's. Container runtimes choose names of their own."""
+    return pod_name(root, pod).child(container.name)
+
+
+def pod_limits(pod: Pod, options: PodOptions = _DEFAULTS, /) -> Limits:
+    """Limits of a pod as a whole.
+
+    Shares follow the pod's effective CPU request. A quota or a memory limit is
+    set only if every container has one, because a container without could use
+    more than the sum of the others'.
+
+    Source: kubelet ``cm/helpers_linux.go``.
+    """
+    qos = qos_class(pod)
+    requests, limits = effective_requests(pod), effective_limits(pod)
+    quota_us, period_us = _quota(_milli(limits), options) if _all_limit(pod, "cpu") else (None, None)
+    memory = _bytes(limits) if _all_limit(pod, "memory") else None
+    memory_min = _bytes(requests) if options.memory_qos else 0
+    return Limits(
+        cpu_shares=MIN_SHARES if qos is QosClass.BEST_EFFORT else milli_cpu_to_shares(_milli(requests)),
+        cpu_quota_us=quota_us,
+        cpu_period_us=period_us,
+        memory_bytes=memory or None,
+        memory_min_bytes=memory_min or None,
+        pids=options.pids,
+        hugepage_bytes=_hugepages(requests, options.hugepage_sizes),
+    )
+
+
+def container_limits(container: Container, options: PodOptions = _DEFAULTS, /) -> Limits:
+    """Limits of one container; what it does not limit is not asked for.
+
+    Source: kubelet ``kuberuntime/kuberuntime_container_linux.go``.
+    """
+    requests = container.requests if "cpu" in container.requests else container.limits
+    quota_us, period_us = (
+        _quota(_milli(container.limits), options) if _milli(container.limits) else (None, None)
+    )
+    request, limit = _bytes(container.requests), _bytes(container.limits)
+    return Limits(
+        cpu_shares=milli_cpu_to_shares(_milli(requests)),
+        cpu_quota_us=quota_us,
+        cpu_period_us=period_us,
+        memory_bytes=limit or None,
+        memory_min_bytes=request or None if options.memory_qos else None,
+        memory_high_bytes=_high(request, limit, options) if options.memory_qos else None,
+        hugepage_bytes=_hugepages(container.limits, options.hugepage_sizes),
+    )
+
+
+def oom_score_adj(
+    pod: Pod, container: Container, /, *, memory_capacity_bytes: int, node_critical: bool = False
+) -> int:
+    """Which container the kernel kills first when the node runs out of memory.
+
+    -997 for guaranteed and node-critical pods, 1000 for best-effort ones; in
+    between, the larger the part of the node's memory that is requested, the
+    safer. A sidecar is at least as safe as the pod's safest-to-lose container.
+
+    Source: kubelet ``qos/policy.go``.
+    """
+    if memory_capacity_bytes <= 0:
+        raise ValueError(f"memory_capacity_bytes {memory_capacity_bytes}: a node has some memory")
+    qos = qos_class(pod)
+    if node_critical or qos is QosClass.GUARANTEED:
+        return _GUARANTEED_SCORE
+    if qos is QosClass.BEST_EFFORT:
+        return _BEST_EFFORT_SCORE
+    request = _bytes(container.requests)
+    if container.restartable and container in pod.init_containers:
+        request = max(request, min((_bytes(each.requests) for each in pod.containers), default=0))
+    score = _BEST_EFFORT_SCORE - 1000 * request // memory_capacity_bytes
+    return min(max(score, _BEST_EFFORT_SCORE + _GUARANTEED_SCORE), _BEST_EFFORT_SCORE - 1)
+
+
+def _milli(resources: Resources) -> int:
+    return max(resources["cpu"].milli_value, 0) if "cpu" in resources else 0
+
+
+def _bytes(resources: Resources) -> int:
+    return max(resources["memory"].value, 0) if "memory" in resources else 0
+
+
+def _all_limit(pod: Pod, resource: str) -> bool:
+    return all(resource in each.limits and each.limits[resource].nanos > 0 for each in pod.all_containers)
+
+
+def _quota(milli_cpu: int, options: PodOptions) -> tuple[int | None, int | None]:
+    if not options.cpu_quota or not milli_cpu:
+        return NO_LIMIT, options.period_us
+    return milli_cpu_to_quota_us(milli_cpu, period_us=options.period_us), options.period_us
+
+
+def _high(request: int, limit: int, options: PodOptions) -> int | None:
+    """Where reclaim starts to slow the container down; None where there is no room for it."""
+    ceiling = limit or options.allocatable_memory_bytes
+    high = int(request + (ceiling - request) * options.memory_throttling) // _PAGE_BYTES * _PAGE_BYTES
+    return high if request != limit and high > request else None
+
+
+def _hugepages(asked: Resources, sizes: tuple[int, ...]) -> Mapping[int, int]:
+    pages = dict.fromkeys(sizes, 0)
+    for resource, amount in asked.items():
+        size = page_bytes(resource)
+        if size is not None:
+            pages[size] = amount.value
+    return pages

@@ -1,0 +1,156 @@
+"""Pure: the cgroups that a set of pods wants, and the way there from what was asked before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from nodealloc.cgroups._convert import MIN_SHARES, milli_cpu_to_shares
+from nodealloc.cgroups._limits import NO_LIMIT, Limits
+from nodealloc.cgroups._name import CgroupName
+from nodealloc.cgroups._pods import PodOptions, pod_limits, pod_name, pod_uid, qos_name
+from nodealloc.podspec import QosClass, effective_requests, qos_class
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from nodealloc.podspec import Pod
+
+__all__ = ["TreeOptions", "TreePlan", "desired_tree", "plan_tree"]
+
+_PAGE_BYTES: Final = 4096
+
+
+@attrs.frozen(kw_only=True)
+class TreeOptions:
+    """What the node's administrator decides about the tree.
+
+    Attributes:
+        root: Cgroup of all pods; its parent has to exist.
+        root_limits: For all pods together: `enforced_limits(…)[Enforce.PODS]`.
+        pods: What holds for each pod.
+        memory_reserve_percent: Part of what better classes request that worse
+            classes may not use, 0 to 100 (`qosReserved`, `memory=N%`).
+        allocatable_memory_bytes: Memory for pods; needed for the reserve.
+    """
+
+    root: CgroupName = CgroupName.of("kubepods")
+    root_limits: Limits = Limits()
+    pods: PodOptions = PodOptions()
+    memory_reserve_percent: int = attrs.field(
+        default=0, validator=[attrs.validators.ge(0), attrs.validators.le(100)]
+    )
+    allocatable_memory_bytes: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class TreePlan:
+    """What to do to the tree.
+
+    Attributes:
+        apply: Cgroup to the limits that are new or changed; parents come first.
+        remove: Pod cgroups that nobody wants any more, sorted.
+    """
+
+    apply: Mapping[CgroupName, Limits]
+    remove: tuple[CgroupName, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return not self.apply and not self.remove
+
+
+def desired_tree(pods: Iterable[Pod], options: TreeOptions, /) -> Mapping[CgroupName, Limits]:
+    """The root, the two classes below it, and each pod, parents first.
+
+    The burstable class has the shares of all its pods' requests together, so
+    that it weighs against guaranteed pods as its pods would one by one.
+
+    Source: kubelet ``cm/qos_container_manager_linux.go``. Huge pages of the
+    classes are left alone, where the kubelet lifts them again every minute.
+    """
+    everyone = tuple(pods)
+    cpu = dict.fromkeys(QosClass, 0)
+    memory = dict.fromkeys(QosClass, 0)
+    for pod in everyone:
+        requests, qos = effective_requests(pod), qos_class(pod)
+        cpu[qos] += requests["cpu"].milli_value if "cpu" in requests else 0
+        memory[qos] += requests["memory"].value if "memory" in requests else 0
+    burstable_max, best_effort_max = _reserve(memory, options)
+    with_min = options.pods.memory_qos
+    burstable_min = memory[QosClass.BURSTABLE] if with_min else 0
+    all_min = burstable_min + memory[QosClass.GUARANTEED] if with_min else 0
+    tree = {
+        options.root: Limits(memory_min_bytes=all_min if with_min else None).over(options.root_limits),
+        qos_name(options.root, QosClass.BURSTABLE): Limits(
+            cpu_shares=milli_cpu_to_shares(cpu[QosClass.BURSTABLE]),
+            memory_bytes=burstable_max,
+            memory_min_bytes=burstable_min if with_min else None,
+        ),
+        qos_name(options.root, QosClass.BEST_EFFORT): Limits(
+            cpu_shares=MIN_SHARES, memory_bytes=best_effort_max
+        ),
+    }
+    tree |= {pod_name(options.root, pod): pod_limits(pod, options.pods) for pod in everyone}
+    return tree
+
+
+def _reserve(memory: Mapping[QosClass, int], options: TreeOptions) -> tuple[int | None, int | None]:
+    """Memory limits of the burstable and the best-effort class, or None for none."""
+    if not options.memory_reserve_percent or not options.allocatable_memory_bytes:
+        return None, None
+    percent = options.memory_reserve_percent
+    burstable = options.allocatable_memory_bytes - memory[QosClass.GUARANTEED] * percent // 100
+    best_effort = burstable - memory[QosClass.BURSTABLE] * percent // 100
+    return max(burstable, _PAGE_BYTES), max(best_effort, _PAGE_BYTES)
+
+
+_LIFTED: Final = {
+    "cpu_quota_us": NO_LIMIT,
+    "memory_bytes": NO_LIMIT,
+    "memory_min_bytes": 0,
+    "memory_high_bytes": NO_LIMIT,
+    "pids": NO_LIMIT,
+}
+"""What lifts a limit that was asked for once and is not any more."""
+
+
+def _change(wanted: Limits, before: Limits) -> Limits:
+    """What is new in `wanted`, with limits lifted that only `before` asked for."""
+    gone = {
+        name: lifted
+        for name, lifted in _LIFTED.items()
+        if name not in wanted.asked and before.asked.get(name, lifted) != lifted
+    }
+    return wanted.since(before).over(
+        Limits(
+            cpu_quota_us=gone.get("cpu_quota_us"),
+            memory_bytes=gone.get("memory_bytes"),
+            memory_min_bytes=gone.get("memory_min_bytes"),
+            memory_high_bytes=gone.get("memory_high_bytes"),
+            pids=gone.get("pids"),
+        )
+    )
+
+
+def plan_tree(
+    desired: Mapping[CgroupName, Limits],
+    asked: Mapping[CgroupName, Limits],
+    present: Iterable[CgroupName],
+    root: CgroupName,
+    /,
+) -> TreePlan:
+    """What to write and what to remove.
+
+    Args:
+        desired: What should be there, as `desired_tree` gives it.
+        asked: What was asked for before, of cgroups that exist.
+        present: Cgroups that exist, below the root or elsewhere; only pods' are removed.
+        root: Cgroup of all pods.
+    """
+    changes = {name: _change(limits, asked.get(name, Limits())) for name, limits in desired.items()}
+    apply = {name: change for name, change in changes.items() if change or name not in asked}
+    orphans = {name for name in present if name not in desired and pod_uid(root, name) is not None}
+    return TreePlan(apply=apply, remove=tuple(sorted(orphans)))
