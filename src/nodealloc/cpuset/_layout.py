@@ -15,7 +15,7 @@ __all__ = ["CpuLayout"]
 K = TypeVar("K", bound=Hashable)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, cache_hash=True)
 class CpuLayout:
     """What a picker asks of a machine, counted once.
 

@@ -1,0 +1,152 @@
+"""The static policy's decisions: pure functions from a state to the next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nodealloc.cpuset._demand import CPU, demand_of
+from nodealloc.cpuset._state import Assignment, CpuState
+from nodealloc.idset import CPUSet
+from nodealloc.topology import Hints, Shortfall, TopologyHint, peak
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nodealloc.cpuset._demand import Demand
+    from nodealloc.cpuset._policy import StaticPolicy
+    from nodealloc.topology import Claim
+
+__all__ = ["SMT_ALIGNMENT", "choose", "grant", "hints_for", "room_for_shared", "shortfall"]
+
+SMT_ALIGNMENT = "SMTAlignmentError"
+
+
+def hints_for(policy: StaticPolicy, state: CpuState, claims: Sequence[Claim], /) -> Hints:
+    """Where the claims could go together; for claims that are held, where they are.
+
+    Source: kubelet ``cm/cpumanager/policy_static.go``, `GetTopologyHints` and
+    `GetPodTopologyHints`.
+    """
+    wanted = {claim.owner: demand_of(policy, claim).exclusive for claim in claims}
+    request = peak(claims, lambda claim: wanted[claim.owner])
+    if request == 0:
+        return {}
+    held = 0
+    for claim in claims:
+        assignment = state.of(claim.owner)
+        if assignment is not None:
+            if len(assignment.cpus) != wanted[claim.owner]:
+                return {CPU: ()}
+            held |= assignment.cpus.mask
+    if held.bit_count() == request:
+        return {CPU: policy.hint_table.hints(held, request)}
+    reusable = held | (state.lent_to(claims[0].owner, claims[0].reuse) if len(claims) == 1 else 0)
+    free = policy.allocatable & ~state.held
+    return {CPU: policy.hint_table.hints(free, request, reusable=reusable)}
+
+
+def grant(
+    policy: StaticPolicy, state: CpuState, claim: Claim, affinity: TopologyHint, /
+) -> CpuState | Shortfall:
+    """The state with the claim granted on these nodes; `state` itself where there is nothing to do.
+
+    Source: kubelet ``cm/cpumanager/policy_static.go``, `Allocate`. What is held
+    already is answered first, also where no core would be free any more.
+    """
+    demand = demand_of(policy, claim)
+    if demand.fault:
+        return Shortfall(resource=CPU, wanted=demand.exclusive, free=0, detail=demand.fault)
+    if demand.exclusive == 0 or state.of(claim.owner) is not None:
+        return state
+    lent = state.lent_to(claim.owner, claim.reuse)
+    free = policy.allocatable & ~state.held
+    refusal = _smt_refusal(policy, free, demand.exclusive)
+    if refusal is not None:
+        return refusal
+    chosen = choose(policy, free | lent, demand.exclusive, affinity.affinity)
+    if isinstance(chosen, Shortfall):
+        return chosen
+    assignment = Assignment(cpus=CPUSet.from_mask(chosen), shared_milli_cpu=demand.shared_milli_cpu)
+    granted = state.with_assignment(claim.owner, assignment)
+    return room_for_shared(policy, granted, demand) or granted
+
+
+def choose(policy: StaticPolicy, available: int, count: int, nodes: int | None, /) -> int | Shortfall:
+    """CPUs on the nodes first, then on any; whole cores where the policy says so.
+
+    Args:
+        policy: How to choose.
+        available: CPUs that may be taken, as a mask.
+        count: Whole CPUs, at least 1.
+        nodes: NUMA nodes as a mask, or None for any.
+    """
+    taken = _take(policy, available, count, nodes)
+    if taken is not None and policy.options.full_pcpus_only and policy.layout.whole_cores(taken) != taken:
+        # A reserved or offline sibling leaves single threads behind; the
+        # kubelet counts cores beforehand only, and may hand such threads out.
+        taken = _take(policy, policy.layout.whole_cores(available), count, nodes)
+        if taken is None or policy.layout.whole_cores(taken) != taken:
+            whole = policy.layout.whole_cores(available).bit_count()
+            return shortfall(count, whole, "whole cores are asked for", reason=SMT_ALIGNMENT)
+    if taken is None:
+        return shortfall(count, available.bit_count(), "ask for fewer, or release some first")
+    if taken.bit_count() != count or taken & ~available:
+        raise ValueError(
+            f"{type(policy.picker).__name__} answered {CPUSet.from_mask(taken)} when asked for {count} CPUs "
+            f"of {CPUSet.from_mask(available)}; a picker takes exactly that many of those"
+        )
+    return taken
+
+
+def _take(policy: StaticPolicy, available: int, count: int, nodes: int | None) -> int | None:
+    layout, pick = policy.layout, policy.picker.pick
+    if nodes is None:
+        return pick(layout, available, count)
+    local = layout.sockets_on(nodes) if policy.options.align_by_socket else layout.on_nodes(nodes)
+    aligned = available & local
+    near = pick(layout, aligned, min(count, aligned.bit_count()))
+    if near is None:
+        return None
+    missing = count - near.bit_count()
+    if not missing:
+        return near
+    far = pick(layout, available & ~near, missing)
+    return None if far is None else near | far
+
+
+def _smt_refusal(policy: StaticPolicy, free: int, count: int) -> Shortfall | None:
+    """Why whole cores cannot be had, before anything is picked."""
+    if not policy.options.full_pcpus_only:
+        return None
+    threads = policy.layout.threads_per_core
+    physical = (free & ~policy.reserved_cores).bit_count()
+    if policy.layout.uniform and count % threads:
+        return shortfall(count, physical, f"ask for a multiple of {threads}", reason=SMT_ALIGNMENT)
+    if count > physical:
+        return shortfall(count, physical, "whole cores are asked for", reason=SMT_ALIGNMENT)
+    return None
+
+
+def room_for_shared(policy: StaticPolicy, state: CpuState, demand: Demand, /) -> Shortfall | None:
+    """Why the shared pool is too small for what members were promised of it, or None."""
+    promised = state.shared_milli_cpu
+    if promised == 0:
+        return None
+    left = (policy.allocatable & ~state.held).bit_count()
+    if promised <= 1000 * left:
+        return None
+    detail = (
+        f"{promised}m CPU of the shared pool are promised beside exclusive CPUs, and {left} CPUs would be "
+        f"left in it ({demand.exclusive} exclusive and {demand.shared_milli_cpu}m shared wanted); "
+        "ask for fewer"
+    )
+    return Shortfall(resource=CPU, wanted=-(-promised // 1000), free=left, detail=detail)
+
+
+def shortfall(
+    wanted: int, free: int, remedy: str, /, *, reason: str = "UnexpectedAdmissionError"
+) -> Shortfall:
+    """A refusal with its numbers in words as well."""
+    what = "whole cores" if reason == SMT_ALIGNMENT else "CPUs"
+    detail = f"{wanted} exclusive CPUs wanted, {free} free in {what}; {remedy}"
+    return Shortfall(resource=CPU, wanted=wanted, free=free, reason=reason, detail=detail)

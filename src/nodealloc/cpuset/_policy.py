@@ -1,0 +1,190 @@
+"""Values only: how a node gives out CPUs, checked once at construction."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias, Union
+
+import attrs
+
+from nodealloc.cpuset._errors import NotEnoughCpusError
+from nodealloc.cpuset._hints import HintTable
+from nodealloc.cpuset._layout import CpuLayout
+from nodealloc.cpuset._options import StaticOptions
+from nodealloc.cpuset._pickers import SortStrategy
+from nodealloc.cpuset._take import KubeletPicker, PickMode
+from nodealloc.idset import CPUSet
+
+if TYPE_CHECKING:
+    from nodealloc.cpuset._ports import Picker
+    from nodealloc.machine import Machine
+
+__all__ = ["CpuPolicy", "NonePolicy", "StaticPolicy"]
+
+_SINGLE_NUMA_NODE = "single-numa-node"
+
+
+@attrs.frozen(kw_only=True)
+class NonePolicy:
+    """Nobody holds CPUs for itself: the kubelet's `none` policy.
+
+    Attributes:
+        layout: The machine.
+    """
+
+    layout: CpuLayout
+
+    name = "none"
+
+    @classmethod
+    def of(cls, machine: Machine, /) -> NonePolicy:
+        """The policy on a machine."""
+        return cls(layout=CpuLayout.of(machine))
+
+    @property
+    def pool(self) -> int:
+        """CPUs that are shared while nobody holds any, as a mask."""
+        return self.layout.cpus
+
+
+def _cores_of_reserved(policy: StaticPolicy) -> int:
+    return policy.layout.siblings(policy.reserved.mask)
+
+
+@attrs.frozen(kw_only=True)
+class StaticPolicy:
+    """Whole CPUs for those that qualify, a shared pool for the rest: `static`.
+
+    Build it with `of`, which checks everything against the machine.
+
+    Attributes:
+        layout: The machine.
+        options: The kubelet's options.
+        reserved: CPUs that nobody gets for itself.
+        picker: Which CPUs to take.
+        per_container: Whether a claim's settings may ask for exclusive CPUs
+            (see `exclusive_cpus_setting`); off in the kubelet.
+        resizable: Whether what runs may be resized; off in the kubelet.
+        reserved_cores: All CPUs of cores with a reserved CPU, as a mask.
+    """
+
+    layout: CpuLayout
+    options: StaticOptions = StaticOptions()
+    reserved: CPUSet = CPUSet()
+    picker: Picker
+    per_container: bool = False
+    resizable: bool = False
+    reserved_cores: int = attrs.field(init=False, default=attrs.Factory(_cores_of_reserved, takes_self=True))
+
+    name = "static"
+
+    @classmethod
+    def of(
+        cls,
+        machine: Machine,
+        /,
+        *,
+        reserved: CPUSet | int = 0,
+        options: StaticOptions | None = None,
+        picker: Picker | None = None,
+        per_container: bool = False,
+        resizable: bool = False,
+        topology_policy: str = "",
+    ) -> StaticPolicy:
+        """The policy on a machine.
+
+        Args:
+            machine: Where CPUs are given out.
+            reserved: CPUs that nobody gets for itself, or how many; a number is
+                taken as the policy would take it, low cores first.
+            options: The kubelet's options; none by default.
+            picker: Which CPUs to take; what the options say by default.
+            per_container: See the attribute.
+            resizable: See the attribute.
+            topology_policy: The kubelet's name of the topology policy beside
+                this one, where known: `align_by_socket` contradicts `single-numa-node`.
+
+        Raises:
+            ValueError: Reserved CPUs that are not on the machine, more than it
+                has, or options that do not fit it.
+        """
+        layout = CpuLayout.of(machine)
+        chosen = StaticOptions() if options is None else options
+        _check_fit(chosen, layout, topology_policy)
+        taker = _picker(chosen, layout) if picker is None else picker
+        return cls(
+            layout=layout,
+            options=chosen,
+            reserved=_reserved(reserved, layout, taker),
+            picker=taker,
+            per_container=per_container,
+            resizable=resizable,
+        )
+
+    @property
+    def pool(self) -> int:
+        """CPUs that are shared while nobody holds any, as a mask."""
+        strict = self.options.strict_cpu_reservation
+        return self.layout.cpus & ~self.reserved.mask if strict else self.layout.cpus
+
+    @property
+    def allocatable(self) -> int:
+        """CPUs that could ever be held, as a mask."""
+        return self.layout.cpus & ~self.reserved.mask
+
+    @property
+    def hint_table(self) -> HintTable:
+        """Masks of the machine's NUMA nodes, ready to be filtered."""
+        return _table(self.layout, self.options.align_by_socket)
+
+
+CpuPolicy: TypeAlias = Union[NonePolicy, StaticPolicy]
+"""A policy of `CpuAllocator`."""
+
+
+@lru_cache(maxsize=64)
+def _table(layout: CpuLayout, align_by_socket: bool) -> HintTable:
+    # Kept beside the policies, so that a snapshot that travels between
+    # processes does not carry hundreds of ready-made hints along.
+    return HintTable(layout, align_by_socket=align_by_socket)
+
+
+def _check_fit(options: StaticOptions, layout: CpuLayout, topology_policy: str) -> None:
+    if not options.align_by_socket:
+        return
+    if topology_policy == _SINGLE_NUMA_NODE:
+        raise ValueError(
+            "option align-by-socket contradicts topology policy single-numa-node: a socket may have "
+            "several NUMA nodes; switch the option off or choose policy restricted"
+        )
+    if len(layout.sockets) > len(layout.nodes):
+        raise ValueError(
+            f"option align-by-socket needs sockets of whole NUMA nodes; this machine has "
+            f"{len(layout.sockets)} sockets on {len(layout.nodes)} NUMA nodes"
+        )
+
+
+def _picker(options: StaticOptions, layout: CpuLayout) -> KubeletPicker:
+    """Source: kubelet ``cm/cpumanager/policy_static.go``, `takeByTopology`."""
+    spread = options.distribute_cpus_across_cores
+    return KubeletPicker(
+        mode=PickMode.DISTRIBUTED if options.distribute_cpus_across_numa else PickMode.PACKED,
+        strategy=SortStrategy.SPREAD if spread else SortStrategy.PACKED,
+        group_size=layout.threads_per_core if options.full_pcpus_only else 1,
+        align_caches=options.prefer_align_cpus_by_uncorecache,
+    )
+
+
+def _reserved(reserved: CPUSet | int, layout: CpuLayout, picker: Picker) -> CPUSet:
+    everything = CPUSet.from_mask(layout.cpus)
+    if isinstance(reserved, CPUSet):
+        if not reserved <= everything:
+            raise ValueError(
+                f"reserved CPUs {reserved - everything} are not online on this machine, "
+                f"which has {everything}"
+            )
+        return reserved
+    taken = picker.pick(layout, layout.cpus, reserved) if reserved >= 0 else None
+    if taken is None:
+        raise ValueError(str(NotEnoughCpusError(reserved, len(everything))))
+    return CPUSet.from_mask(taken)
