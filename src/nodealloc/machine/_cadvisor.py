@@ -1,0 +1,135 @@
+"""A machine as cAdvisor describes it to the kubelet (`/api/v1.3/machine`, `MachineInfo`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from nodealloc.errors import DecodeError, Fault
+from nodealloc.idset import MAX_ID, CPUSet
+from nodealloc.machine._model import Cpu, Machine, NumaNode
+from nodealloc.machine._reading import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["as_kubelet_counts", "machine_from_cadvisor"]
+
+_KIB = 1024
+
+
+def machine_from_cadvisor(data: Mapping[str, object], /, *, name: str = "") -> Machine:
+    """Read cAdvisor's machine description, as the kubelet does, from what `json.loads` gave.
+
+    Groups go by the ids that the kubelet gives them, so that decisions are the
+    same: a core by its smallest CPU, a socket by `socket_id`, an L3 by the
+    first of the core's `uncore_caches`. Without one, `l3` is None; a cache
+    that covers a whole NUMA node is no uncore cache there.
+
+    Raises:
+        DecodeError: Every entry that does not fit, with its path; or what no
+            machine can be, at `$.topology`.
+
+    Source: kubelet v1.32 ``cm/cpumanager/topology/topology.go`` and cAdvisor
+    ``utils/sysinfo``.
+    """
+    reader = Reader("cAdvisor machine description")
+    entries = reader.items(reader.mapping(data, "$").get("topology"), "$.topology")
+    nodes: dict[int, NumaNode] = {}
+    rows: dict[int, list[int]] = {}
+    cpus: list[Cpu] = []
+    for place, entry in enumerate(entries):
+        path = f"$.topology[{place}]"
+        fields = reader.mapping(entry, path)
+        number = reader.whole(fields.get("node_id"), f"{path}.node_id", at_most=MAX_ID)
+        if number in nodes:
+            reader.fault(f"{path}.node_id", f"node {number} is described twice")
+        own = _cores(reader, fields, path, number)
+        cpus += own
+        nodes[number] = NumaNode(
+            id=number,
+            cpus=CPUSet(cpu.id for cpu in own),
+            memory_bytes=reader.whole(fields.get("memory", 0), f"{path}.memory"),
+            hugepages=_pools(reader, fields, path),
+        )
+        rows[number] = [
+            reader.whole(far, f"{path}.distances[{column}]")
+            for column, far in enumerate(reader.items(fields.get("distances"), f"{path}.distances"))
+        ]
+    if not cpus:
+        reader.fault("$.topology", "no node has a core; a machine has at least one CPU")
+    distances = _distances(reader, rows)
+    reader.finish()
+    try:
+        return Machine(
+            name=name,
+            cpus=tuple(sorted(cpus, key=lambda cpu: cpu.id)),
+            numa_nodes=tuple(nodes[number] for number in sorted(nodes)),
+            distances=distances,
+        )
+    except ValueError as error:
+        raise DecodeError("cAdvisor machine description", [Fault("$.topology", str(error))]) from error
+
+
+def _cores(reader: Reader, fields: Mapping[str, object], path: str, node: int) -> list[Cpu]:
+    cpus: list[Cpu] = []
+    for place, entry in enumerate(reader.items(fields.get("cores"), f"{path}.cores")):
+        where = f"{path}.cores[{place}]"
+        core = reader.mapping(entry, where)
+        threads = reader.ids(core.get("thread_ids"), f"{where}.thread_ids")
+        if not threads:
+            reader.fault(f"{where}.thread_ids", "a core without a CPU")
+            continue
+        socket = reader.whole(core.get("socket_id"), f"{where}.socket_id")
+        caches = reader.items(core.get("uncore_caches"), f"{where}.uncore_caches")
+        l3 = None
+        if caches:
+            first = reader.mapping(caches[0], f"{where}.uncore_caches[0]")
+            l3 = reader.whole(first.get("id"), f"{where}.uncore_caches[0].id")
+        cpus += [Cpu(id=cpu, core=threads[0], socket=socket, numa_nodes=(node,), l3=l3) for cpu in threads]
+    return cpus
+
+
+def _pools(reader: Reader, fields: Mapping[str, object], path: str) -> dict[int, int]:
+    pools: dict[int, int] = {}
+    for place, entry in enumerate(reader.items(fields.get("hugepages"), f"{path}.hugepages")):
+        where = f"{path}.hugepages[{place}]"
+        pool = reader.mapping(entry, where)
+        size = reader.whole(pool.get("page_size"), f"{where}.page_size")
+        count = reader.whole(pool.get("num_pages"), f"{where}.num_pages")
+        if size:
+            pools[size * _KIB] = count
+        else:
+            reader.fault(f"{where}.page_size", "a page of 0 KiB")
+    return dict(sorted(pools.items()))
+
+
+def _distances(reader: Reader, rows: Mapping[int, list[int]]) -> dict[int, dict[int, int]] | None:
+    """Rows have a column for each node, ascending; a machine that gives none has no distances."""
+    ids = sorted(rows)
+    if not any(rows.values()):
+        return None
+    for node in ids:
+        if len(rows[node]) != len(ids):
+            reader.fault("$.topology", f"node {node} has {len(rows[node])} distances for {len(ids)} nodes")
+    return {node: dict(zip(ids, rows[node], strict=False)) for node in ids}
+
+
+def as_kubelet_counts(machine: Machine, /) -> Machine:
+    """The same machine with L3 groups as the kubelet counts them.
+
+    It calls a cache an uncore cache only where the cache is smaller than the
+    NUMA node; one that covers the node is dropped here (`l3` None), and the
+    socket stands in for it when CPUs are aligned by uncore cache. Use it where
+    `prefer-align-cpus-by-uncorecache` must decide exactly as a kubelet on that
+    machine; left alone, a machine aligns by the caches that it has.
+
+    Source: cAdvisor ``utils/sysinfo`` as the kubelet v1.32 vendors it.
+    """
+    groups = machine.groups("l3")
+    whole = {group for group, cpus in groups.items() if any(cpus == node.cpus for node in machine.numa_nodes)}
+    if not whole:
+        return machine
+    cpus = tuple(attrs.evolve(cpu, l3=None) if cpu.l3 in whole else cpu for cpu in machine.cpus)
+    return attrs.evolve(machine, cpus=cpus)
