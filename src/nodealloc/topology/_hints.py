@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import attrs
+
+from nodealloc.idset import MAX_ID, bits
+from nodealloc.topology._errors import DistanceError
 
 __all__ = ["Hints", "NumaMask", "NumaTopology", "TopologyHint"]
 
@@ -39,8 +43,41 @@ class NumaTopology:
     Attributes:
         nodes: Node ids, ascending; gaps, memory-only and CPU-less nodes allowed.
         distances: `distances[a][b]` from node a to b for all pairs of `nodes`;
-            empty when unknown.
+            empty when unknown. Entries for other nodes are ignored.
+        mask: All nodes as a mask; computed.
     """
 
-    nodes: tuple[int, ...]
+    nodes: tuple[int, ...] = attrs.field(converter=tuple[int, ...])
     distances: Mapping[int, Mapping[int, int]] = attrs.field(factory=dict[int, Mapping[int, int]])
+    mask: NumaMask = attrs.field(init=False, repr=False, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        nodes = self.nodes
+        rising = all(low < high for low, high in pairwise(nodes))
+        if not rising or (nodes and not 0 <= nodes[0] <= nodes[-1] <= MAX_ID):
+            raise ValueError(f"NUMA node ids {nodes}: expected ascending ids from 0 to {MAX_ID}, each once")
+        for node in nodes if self.distances else ():
+            self._check_row(node)
+        object.__setattr__(self, "mask", sum(1 << node for node in nodes))
+
+    def _check_row(self, node: int) -> None:
+        row = self.distances.get(node)
+        if row is None:
+            raise DistanceError(node, "the row is missing; give one for every node, or none at all")
+        for other in self.nodes:
+            value = row.get(other)
+            if value is None:
+                raise DistanceError(node, f"none to node {other}; the table must be square")
+            if value < 0:
+                raise DistanceError(node, f"{value} to node {other}; distances are 0 or more")
+
+    def spread(self, mask: NumaMask, /) -> int:
+        """Sum of the distances between all pairs of nodes in `mask`, each node to itself included.
+
+        For masks of one size it orders as the mean distance does.
+
+        Source: kubelet ``cm/topologymanager/numa_info.go``.
+        """
+        rows = self.distances
+        nodes = tuple(bits(mask))
+        return sum(rows[one][other] for one in nodes for other in nodes)

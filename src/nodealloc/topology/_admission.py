@@ -1,0 +1,181 @@
+"""Admission as a pure function: a snapshot and a workload in, a verdict out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias, Union
+
+import attrs
+
+from nodealloc.podspec import Pod
+from nodealloc.topology._asking import Short, Unready, allocated, hints_of, released
+from nodealloc.topology._claims import Claim, Workload
+from nodealloc.topology._evidence import Evidence
+from nodealloc.topology._hints import TopologyHint
+from nodealloc.topology._merge import merge
+from nodealloc.topology._pods import workload_of
+from nodealloc.topology._policy import PolicyName, Scope
+from nodealloc.topology._ports import Allocator
+from nodealloc.topology._refusal import TOPOLOGY_AFFINITY_ERROR, Refusal
+from nodealloc.topology._search import Found, search
+from nodealloc.topology._shares import allocated_shares
+from nodealloc.topology._snapshot import Affinities, Snapshot
+from nodealloc.topology._verdicts import Admitted, NotYet
+
+__all__ = ["Verdict", "admit", "release"]
+
+Verdict: TypeAlias = Union[Admitted, Refusal, NotYet]
+"""Every answer that admission can give."""
+
+_ANY_NODE = TopologyHint(affinity=None, preferred=False)
+
+
+def admit(snapshot: Snapshot, asked: Pod | Workload, /) -> Verdict:
+    """Whether a workload fits the node, all of it or nothing.
+
+    A pure function: the snapshot stays as it is, and the same arguments have
+    the same answer in any process. A workload that has been admitted is let in
+    again with the affinities that it has, and the snapshot stays the same.
+
+    Raises:
+        ProviderError: An allocator raised, or answered with nonsense.
+        HintError: An allocator's hints are none, or name absent nodes.
+
+    Source: kubelet v1.32 ``cm/topologymanager/scope_*.go``.
+    """
+    workload = workload_of(asked) if isinstance(asked, Pod) else asked
+    known = snapshot.admitted.get(workload.key)
+    if known is not None:
+        return Admitted(workload=workload.key, snapshot=snapshot, affinity=known, repeated=True)
+    verdict = _settle(snapshot, workload)
+    if not (snapshot.policy.search and isinstance(verdict, Refusal)):
+        return verdict
+    found = search(snapshot, workload)
+    if isinstance(found, Found):
+        return _admitted(snapshot, workload, found.allocators, found.affinity)
+    return attrs.evolve(verdict, steps=found.steps, exhausted=found.exhausted)
+
+
+def release(snapshot: Snapshot, workload: str, member: str | None = None, /) -> Snapshot:
+    """The node without what a member, or the whole workload, holds.
+
+    What another member still holds stays held. Releasing what is not there is
+    answered with the same snapshot.
+
+    Raises:
+        ProviderError: An allocator raised, or answered with nonsense.
+    """
+    allocators = released(snapshot.allocators, workload, member)
+    admitted = dict(snapshot.admitted)
+    held = admitted.pop(workload, None)
+    if held is not None and member is not None:
+        left = {name: hint for name, hint in held.items() if name != member}
+        if left:
+            admitted[workload] = left
+    if allocators == snapshot.allocators and admitted == snapshot.admitted:
+        return snapshot
+    return _next(snapshot, allocators, admitted)
+
+
+def _settle(snapshot: Snapshot, workload: Workload) -> Verdict:
+    """Claim by claim as the kubelet does it: what is settled once stays."""
+    together = snapshot.scope is Scope.POD and snapshot.policy.name is not PolicyName.NONE
+    allocators = snapshot.allocators
+    affinity: dict[str, TopologyHint] = {}
+    hint = _ANY_NODE
+    if together:
+        placed = _place(snapshot, workload, workload.claims, allocators)
+        if not isinstance(placed, TopologyHint):
+            return placed
+        hint = placed
+    for claim in workload.claims:
+        if not together:
+            placed = _place(snapshot, workload, (claim,), allocators)
+            if not isinstance(placed, TopologyHint):
+                return placed
+            hint = placed
+        granted = allocated(allocators, claim, hint)
+        if isinstance(granted, Unready):
+            return _not_yet(workload, claim.owner.member, granted)
+        if isinstance(granted, Short):
+            return _stopped(_evidence(snapshot, workload, (claim,), allocators), hint, granted)
+        allocators = granted
+        affinity[claim.owner.member] = hint
+    return _admitted(snapshot, workload, allocators, affinity)
+
+
+def _place(
+    snapshot: Snapshot, workload: Workload, claims: Sequence[Claim], allocators: tuple[Allocator, ...]
+) -> TopologyHint | Refusal | NotYet:
+    """Where claims should go together; under policy `none` nobody is asked."""
+    policy = snapshot.policy
+    if policy.name is PolicyName.NONE:
+        return _ANY_NODE
+    member = claims[0].owner.member if len(claims) == 1 else ""
+    hints = hints_of(allocators, claims)
+    if isinstance(hints, Unready):
+        return _not_yet(workload, member, hints)
+    names = [allocator.name for allocator in allocators]
+    shares = allocated_shares(allocators, claims) if policy.comparison is not None else None
+    merged = merge(policy, hints, snapshot.numa, names=names, allocated=shares)
+    if merged.admit:
+        return merged.hint
+    return Refusal(
+        workload=workload.key,
+        member=member,
+        reason=TOPOLOGY_AFFINITY_ERROR,
+        hint=merged.hint,
+        evidence=_evidence(snapshot, workload, claims, allocators),
+    )
+
+
+def _stopped(evidence: Evidence, hint: TopologyHint, stopped: Short) -> Refusal:
+    return Refusal(
+        workload=evidence.workload.key,
+        member=evidence.claims[0].owner.member,
+        reason=stopped.answer.reason,
+        provider=stopped.provider,
+        hint=hint,
+        shortfall=stopped.answer,
+        evidence=evidence,
+    )
+
+
+def _not_yet(workload: Workload, member: str, unready: Unready) -> NotYet:
+    return NotYet(
+        workload=workload.key,
+        member=member,
+        provider=unready.provider,
+        resource=unready.answer.resource,
+        reason=unready.answer.reason,
+        after_s=unready.answer.after_s,
+    )
+
+
+def _evidence(
+    snapshot: Snapshot, workload: Workload, claims: Sequence[Claim], allocators: tuple[Allocator, ...]
+) -> Evidence:
+    return Evidence(snapshot=snapshot, workload=workload, claims=claims, allocators=allocators, fits=_fits)
+
+
+def _fits(snapshot: Snapshot, workload: Workload) -> Affinities | None:
+    verdict = admit(snapshot, workload)
+    return verdict.affinity if isinstance(verdict, Admitted) else None
+
+
+def _admitted(
+    snapshot: Snapshot, workload: Workload, allocators: tuple[Allocator, ...], affinity: Affinities
+) -> Admitted:
+    after = _next(snapshot, allocators, {**snapshot.admitted, workload.key: affinity})
+    return Admitted(workload=workload.key, snapshot=after, affinity=affinity)
+
+
+def _next(snapshot: Snapshot, allocators: tuple[Allocator, ...], admitted: dict[str, Affinities]) -> Snapshot:
+    return Snapshot(
+        numa=snapshot.numa,
+        policy=snapshot.policy,
+        scope=snapshot.scope,
+        allocators=allocators,
+        admitted=admitted,
+        generation=snapshot.generation + 1,
+    )

@@ -1,0 +1,100 @@
+"""Calls to allocators, with whatever goes wrong in one turned into an error that names it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from nodealloc.topology._claims import Claim
+from nodealloc.topology._errors import ProviderError
+from nodealloc.topology._hints import Hints, TopologyHint
+from nodealloc.topology._ports import Allocator, NotReady, Shortfall
+
+__all__ = ["Short", "Unready", "allocated", "hints_of", "released"]
+
+
+@attrs.frozen
+class Short:
+    """An allocator that does not grant, and what it said."""
+
+    provider: str
+    answer: Shortfall
+
+
+@attrs.frozen
+class Unready:
+    """An allocator that cannot answer yet, and what it said."""
+
+    provider: str
+    answer: NotReady
+
+
+def hints_of(allocators: Sequence[Allocator], claims: Sequence[Claim]) -> list[Hints] | Unready:
+    """Every allocator's hints for the claims, in order; stops at one that is not ready.
+
+    Raises:
+        ProviderError: An allocator raised.
+    """
+    answers: list[Hints] = []
+    for allocator in allocators:
+        try:
+            answer = allocator.hints(claims)
+        except Exception as error:
+            raise _failed(allocator, "hints", claims, f"raised {error!r}") from error
+        if isinstance(answer, NotReady):
+            return Unready(allocator.name, answer)
+        answers.append(answer)
+    return answers
+
+
+def allocated(
+    allocators: tuple[Allocator, ...], claim: Claim, affinity: TopologyHint
+) -> tuple[Allocator, ...] | Short | Unready:
+    """The allocators with the claim granted by all of them, or who did not grant it.
+
+    Raises:
+        ProviderError: An allocator raised, or answered with no allocator.
+    """
+    granted: list[Allocator] = []
+    for allocator in allocators:
+        try:
+            answer = allocator.allocate(claim, affinity)
+        except Exception as error:
+            raise _failed(allocator, "allocate", (claim,), f"raised {error!r}") from error
+        if isinstance(answer, Shortfall):
+            return Short(allocator.name, answer)
+        if isinstance(answer, NotReady):
+            return Unready(allocator.name, answer)
+        granted.append(_an_allocator(allocator, answer, (claim,)))
+    return tuple(granted)
+
+
+def released(allocators: tuple[Allocator, ...], workload: str, member: str | None) -> tuple[Allocator, ...]:
+    """The allocators without what the member, or the whole workload, holds.
+
+    Raises:
+        ProviderError: An allocator raised, or answered with no allocator.
+    """
+    left: list[Allocator] = []
+    for allocator in allocators:
+        try:
+            answer = allocator.release(workload, member)
+        except Exception as error:
+            owner = f"{workload}/{member or '*'}"
+            raise ProviderError(allocator.name, "release", "", owner, f"raised {error!r}") from error
+        left.append(_an_allocator(allocator, answer, ()))
+    return tuple(left)
+
+
+def _an_allocator(before: Allocator, answer: Allocator, claims: Sequence[Claim]) -> Allocator:
+    if type(answer) is not type(before) and not (hasattr(answer, "allocate") and hasattr(answer, "release")):
+        what = f"answered with a {type(answer).__name__} where an allocator, Shortfall or NotReady belongs"
+        raise _failed(before, "allocate" if claims else "release", claims, what)
+    return answer
+
+
+def _failed(allocator: Allocator, call: str, claims: Sequence[Claim], reason: str) -> ProviderError:
+    resources = ", ".join(sorted({name for claim in claims for name in claim.amounts}))
+    owners = ", ".join(f"{claim.owner.workload}/{claim.owner.member}" for claim in claims)
+    return ProviderError(allocator.name, call, resources, owners, reason)

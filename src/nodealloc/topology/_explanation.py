@@ -1,0 +1,362 @@
+"""Why a workload was refused, as fields, as a few lines, and as JSON."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from nodealloc.idset import bits, format_list
+from nodealloc.podspec import Json
+from nodealloc.topology._asking import Unready, hints_of, released
+from nodealloc.topology._candidates import Options, options_of
+from nodealloc.topology._errors import ProviderError
+from nodealloc.topology._evidence import Evidence
+from nodealloc.topology._hints import Hints, NumaMask, TopologyHint
+from nodealloc.topology._policy import PolicyName
+from nodealloc.topology._ports import Availability, Reports, Shortfall
+from nodealloc.topology._snapshot import Affinities, Snapshot
+
+__all__ = ["Explanation", "Outlook", "ResourceView", "Veto", "WeakerFit", "explanation_of"]
+
+_SHOWN = 4
+"""Lines of one kind in the text; the fields have them all."""
+
+
+class Outlook(enum.Enum):
+    """Whether waiting, or a weaker policy, would help."""
+
+    NEVER_FITS = "never-fits"
+    """Not even the emptied node takes it under the weakest policy."""
+    NEVER_PREFERRED = "never-preferred"
+    """Not even the emptied node takes it under this policy; a weaker one would."""
+    NO_ROOM = "no-room"
+    """The emptied node takes it; now not even a weaker policy would."""
+    NOT_PREFERRED = "not-preferred"
+    """It fits now, but not as this policy wants it; a weaker one would let it in."""
+    UNLUCKY_ORDER = "unlucky-order"
+    """It fits now under this very policy; a search over the whole pod finds how."""
+
+
+@attrs.frozen(kw_only=True)
+class ResourceView:
+    """One resource as it was asked for and found.
+
+    Attributes:
+        provider: Who manages it.
+        resource: Its name.
+        wanted: In the resource's unit; None when the provider reports nothing.
+        free: Node id to what is free there; -1 for what has no node.
+        allocatable: Node id to what could ever be granted there.
+        possible: Masks that were hinted, ascending by width; None for "any node".
+        preferred: Those among them that were preferred.
+    """
+
+    provider: str
+    resource: str
+    wanted: int | None = None
+    free: Mapping[int, int] = attrs.field(factory=dict[int, int])
+    allocatable: Mapping[int, int] = attrs.field(factory=dict[int, int])
+    possible: tuple[NumaMask | None, ...] = ()
+    preferred: tuple[NumaMask | None, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Veto:
+    """Who kept a mask from being chosen.
+
+    Attributes:
+        mask: A mask that somebody preferred.
+        provider: Who did not.
+        resource: For which resource.
+        possible: Whether it would at least have served (a hint, not preferred).
+    """
+
+    mask: NumaMask
+    provider: str
+    resource: str
+    possible: bool
+
+
+@attrs.frozen(kw_only=True)
+class WeakerFit:
+    """What a weaker policy would have done with the same node.
+
+    Attributes:
+        policy: The strictest weaker policy that lets the workload in.
+        affinity: Member to its hint there.
+    """
+
+    policy: PolicyName
+    affinity: Affinities
+
+
+@attrs.frozen(kw_only=True)
+class Explanation:
+    """The long story of a refusal.
+
+    Attributes:
+        workload: Its key.
+        members: Whose claims failed.
+        reason: The kubelet's name.
+        policy: By which the node goes.
+        outlook: Whether waiting or a weaker policy would help.
+        hint: What the hints had merged to.
+        resources: What was asked for, and what was free.
+        vetoes: Which provider kept which mask from being chosen.
+        weaker: What a weaker policy would have done, or None.
+        shortfall: What the allocator said that did not grant, or None.
+    """
+
+    workload: str
+    members: tuple[str, ...]
+    reason: str
+    policy: PolicyName
+    outlook: Outlook
+    hint: TopologyHint
+    resources: tuple[ResourceView, ...]
+    vetoes: tuple[Veto, ...]
+    weaker: WeakerFit | None
+    shortfall: Shortfall | None
+
+    @property
+    def text(self) -> str:
+        """A few lines for people."""
+        return "\n".join(_lines(self))
+
+    def as_dict(self) -> Mapping[str, Json]:
+        """The same as JSON has it; masks are lists of node ids, None is null."""
+        return _as_dict(self)
+
+
+def explanation_of(
+    evidence: Evidence, reason: str, hint: TopologyHint, shortfall: Shortfall | None
+) -> Explanation:
+    """Work the long story out of what was captured."""
+    snapshot = evidence.snapshot
+    names = [allocator.name for allocator in evidence.allocators]
+    options = options_of(snapshot.policy, _hints(evidence), snapshot.numa, names)
+    weaker = _weaker(evidence)
+    return Explanation(
+        workload=evidence.workload.key,
+        members=tuple(claim.owner.member for claim in evidence.claims),
+        reason=reason,
+        policy=snapshot.policy.name,
+        outlook=_outlook(evidence, weaker),
+        hint=hint,
+        resources=_resources(evidence, options),
+        vetoes=_vetoes(options, snapshot.numa.mask),
+        weaker=weaker,
+        shortfall=shortfall,
+    )
+
+
+def _hints(evidence: Evidence) -> Sequence[Hints]:
+    """What the allocators answered; they are pure, so they answer it again."""
+    if evidence.snapshot.policy.name is PolicyName.NONE:
+        return ()
+    answers = hints_of(evidence.allocators, evidence.claims)
+    return () if isinstance(answers, Unready) else answers
+
+
+def _weaker(evidence: Evidence) -> WeakerFit | None:
+    snapshot = evidence.snapshot
+    for name in snapshot.policy.name.weaker:
+        affinity = evidence.fits(_under(snapshot, name), evidence.workload)
+        if affinity is not None:
+            return WeakerFit(policy=name, affinity=affinity)
+    return None
+
+
+def _under(snapshot: Snapshot, name: PolicyName) -> Snapshot:
+    return attrs.evolve(snapshot, policy=attrs.evolve(snapshot.policy, name=name))
+
+
+def _outlook(evidence: Evidence, weaker: WeakerFit | None) -> Outlook:
+    snapshot, workload = evidence.snapshot, evidence.workload
+    searching = attrs.evolve(snapshot, policy=attrs.evolve(snapshot.policy, search=True))
+    if not snapshot.policy.search and evidence.fits(searching, workload) is not None:
+        return Outlook.UNLUCKY_ORDER
+    emptied = _emptied(snapshot)
+    if evidence.fits(emptied, workload) is not None:
+        return Outlook.NOT_PREFERRED if weaker else Outlook.NO_ROOM
+    if weaker or any(evidence.fits(_under(emptied, name), workload) for name in snapshot.policy.name.weaker):
+        return Outlook.NEVER_PREFERRED
+    return Outlook.NEVER_FITS
+
+
+def _emptied(snapshot: Snapshot) -> Snapshot:
+    allocators = snapshot.allocators
+    for workload in snapshot.admitted:
+        allocators = released(allocators, workload, None)
+    return attrs.evolve(snapshot, allocators=allocators, admitted={})
+
+
+def _resources(evidence: Evidence, options: Sequence[Options]) -> tuple[ResourceView, ...]:
+    views: dict[tuple[str, str], ResourceView] = {
+        (one.provider, one.resource): ResourceView(
+            provider=one.provider,
+            resource=one.resource,
+            possible=_shown(one.masks, any_node=one.any_node),
+            preferred=_shown(one.good, any_node=one.any_good),
+        )
+        for one in options
+    }
+    for provider, report in _reports(evidence):
+        view = views.get((provider, report.resource)) or ResourceView(
+            provider=provider, resource=report.resource, possible=(None,), preferred=(None,)
+        )
+        views[provider, report.resource] = attrs.evolve(
+            view, wanted=report.wanted, free=dict(report.free), allocatable=dict(report.allocatable)
+        )
+    return tuple(views.values())
+
+
+def _reports(evidence: Evidence) -> list[tuple[str, Availability]]:
+    found: list[tuple[str, Availability]] = []
+    for allocator in evidence.allocators:
+        if isinstance(allocator, Reports):
+            try:
+                reports = allocator.availability(evidence.claims)
+            except Exception as error:
+                owner = f"{evidence.workload.key}/*"
+                raise ProviderError(allocator.name, "availability", "", owner, f"raised {error!r}") from error
+            found += [(allocator.name, report) for report in reports]
+    return found
+
+
+def _shown(masks: frozenset[NumaMask], *, any_node: bool) -> tuple[NumaMask | None, ...]:
+    ordered = tuple(by_width(masks))
+    return (*ordered, None) if any_node and not masks else ordered
+
+
+def by_width(masks: Iterable[NumaMask]) -> list[NumaMask]:
+    """Narrow masks first, then low ones."""
+    return sorted(sorted(masks), key=int.bit_count)
+
+
+def _vetoes(options: Sequence[Options], machine: NumaMask) -> tuple[Veto, ...]:
+    wished: set[NumaMask] = set()
+    for one in options:
+        wished |= one.good
+    return tuple(
+        Veto(
+            mask=mask,
+            provider=one.provider,
+            resource=one.resource,
+            possible=mask in one.masks or (one.any_node and mask & machine != 0 and bool(one.masks)),
+        )
+        for mask in by_width(wished)
+        for one in options
+        if mask not in one.good and not one.any_good
+    )
+
+
+_OUTLOOK_WORDS: Mapping[Outlook, str] = {
+    Outlook.NEVER_FITS: "never fits here, not even on the emptied node",
+    Outlook.NEVER_PREFERRED: "never fits here under this policy, not even on the emptied node",
+    Outlook.NO_ROOM: "fits the emptied node; too little is free now",
+    Outlook.NOT_PREFERRED: "fits now, but not as preferred",
+    Outlook.UNLUCKY_ORDER: "fits now if earlier members leave the right nodes (option search-whole-pod)",
+}
+
+
+def _lines(story: Explanation) -> list[str]:
+    who = f"{story.workload}/{story.members[0]}" if len(story.members) == 1 else story.workload
+    lines = [f"{who}: {story.reason} under {story.policy.value}: {_OUTLOOK_WORDS[story.outlook]}"]
+    if story.shortfall is not None:
+        lines.append("  " + _shortfall_line(story.shortfall))
+    lines += ["  " + _resource_line(view) for view in story.resources]
+    lines += ["  " + _veto_line(veto) for veto in story.vetoes[:_SHOWN]]
+    if len(story.vetoes) > _SHOWN:
+        lines.append(f"  and {len(story.vetoes) - _SHOWN} more vetoes")
+    if story.weaker is not None:
+        places = ", ".join(f"{member} on {_nodes(hint)}" for member, hint in story.weaker.affinity.items())
+        lines.append(f"  would fit under {story.weaker.policy.value}: {places}")
+    return lines
+
+
+def _shortfall_line(short: Shortfall) -> str:
+    where = "any node" if short.nodes is None else f"nodes {format_list(short.nodes)}"
+    return short.detail or f"{short.resource}: {short.wanted} wanted, {short.free} free on {where}"
+
+
+def _resource_line(view: ResourceView) -> str:
+    free = ", ".join(
+        f"{amount} on {'no node' if node < 0 else node}" for node, amount in sorted(view.free.items())
+    )
+    asked = "" if view.wanted is None else f" {view.wanted} wanted, free {free or 'nowhere'};"
+    masks = [format_list(mask) for mask in view.possible if mask is not None]
+    more = f" and {len(masks) - _SHOWN} wider" if len(masks) > _SHOWN else ""
+    possible = " or ".join(masks[:_SHOWN]) + more if masks else ("any" if None in view.preferred else "none")
+    return f"{view.resource} ({view.provider}):{asked} possible nodes {possible}"
+
+
+def _veto_line(veto: Veto) -> str:
+    how = "only as not preferred" if veto.possible else "not at all"
+    return f"nodes {format_list(veto.mask)}: {veto.provider} offers them for {veto.resource} {how}"
+
+
+def _nodes(hint: TopologyHint) -> str:
+    return "any node" if hint.affinity is None else f"nodes {format_list(hint.affinity)}"
+
+
+def _node_list(mask: NumaMask | None) -> Json:
+    return None if mask is None else list(bits(mask))
+
+
+def _hint_dict(hint: TopologyHint) -> Json:
+    return {"nodes": _node_list(hint.affinity), "preferred": hint.preferred}
+
+
+def _as_dict(story: Explanation) -> Mapping[str, Json]:
+    weaker, short = story.weaker, story.shortfall
+    return {
+        "workload": story.workload,
+        "members": list(story.members),
+        "reason": story.reason,
+        "policy": story.policy.value,
+        "outlook": story.outlook.value,
+        "hint": _hint_dict(story.hint),
+        "resources": [_view_dict(view) for view in story.resources],
+        "vetoes": [
+            {
+                "nodes": _node_list(veto.mask),
+                "provider": veto.provider,
+                "resource": veto.resource,
+                "possible": veto.possible,
+            }
+            for veto in story.vetoes
+        ],
+        "weaker": None if weaker is None else _weaker_dict(weaker),
+        "shortfall": None if short is None else _shortfall_dict(short),
+    }
+
+
+def _view_dict(view: ResourceView) -> Json:
+    return {
+        "provider": view.provider,
+        "resource": view.resource,
+        "wanted": view.wanted,
+        "free": {str(node): amount for node, amount in sorted(view.free.items())},
+        "allocatable": {str(node): amount for node, amount in sorted(view.allocatable.items())},
+        "possible": [_node_list(mask) for mask in view.possible],
+        "preferred": [_node_list(mask) for mask in view.preferred],
+    }
+
+
+def _weaker_dict(weaker: WeakerFit) -> Json:
+    places: dict[str, Json] = {member: _hint_dict(hint) for member, hint in weaker.affinity.items()}
+    return {"policy": weaker.policy.value, "affinity": places}
+
+
+def _shortfall_dict(short: Shortfall) -> Json:
+    return {
+        "resource": short.resource,
+        "wanted": short.wanted,
+        "free": short.free,
+        "nodes": _node_list(short.nodes),
+        "reason": short.reason,
+        "detail": short.detail,
+    }
