@@ -81,13 +81,13 @@ def choose(policy: StaticPolicy, available: int, count: int, nodes: int | None, 
         nodes: NUMA nodes as a mask, or None for any.
     """
     taken = _take(policy, available, count, nodes)
-    if taken is not None and policy.options.full_pcpus_only and policy.layout.whole_cores(taken) != taken:
-        # A reserved or offline sibling leaves single threads behind; the
-        # kubelet counts cores beforehand only, and may hand such threads out.
-        taken = _take(policy, policy.layout.whole_cores(available), count, nodes)
-        if taken is None or policy.layout.whole_cores(taken) != taken:
-            whole = policy.layout.whole_cores(available).bit_count()
-            return shortfall(count, whole, "whole cores are asked for", reason=SMT_ALIGNMENT)
+    whole_cores = policy.layout.whole_cores
+    if policy.options.full_pcpus_only and policy.only_whole_cores and taken != whole_cores(taken or 0):
+        # A reserved or offline sibling leaves single threads behind.
+        whole = whole_cores(available)
+        taken = _take(policy, whole, count, nodes)
+        if taken is None or whole_cores(taken) != taken:
+            return shortfall(count, whole.bit_count(), "whole cores are asked for", reason=SMT_ALIGNMENT)
     if taken is None:
         return shortfall(count, available.bit_count(), "ask for fewer, or release some first")
     if taken.bit_count() != count or taken & ~available:

@@ -65,6 +65,9 @@ class StaticPolicy:
         per_container: Whether a claim's settings may ask for exclusive CPUs
             (see `exclusive_cpus_setting`); off in the kubelet.
         resizable: Whether what runs may be resized; off in the kubelet.
+        only_whole_cores: Whether `full_pcpus_only` holds beside reserved
+            siblings too: where a core is reserved by half, the kubelet may hand
+            out its other half. Always on where cores differ in size.
         reserved_cores: All CPUs of cores with a reserved CPU, as a mask.
     """
 
@@ -74,6 +77,7 @@ class StaticPolicy:
     picker: Picker
     per_container: bool = False
     resizable: bool = False
+    only_whole_cores: bool = False
     reserved_cores: int = attrs.field(init=False, default=attrs.Factory(_cores_of_reserved, takes_self=True))
 
     name = "static"
@@ -89,6 +93,7 @@ class StaticPolicy:
         picker: Picker | None = None,
         per_container: bool = False,
         resizable: bool = False,
+        only_whole_cores: bool = False,
         topology_policy: str = "",
     ) -> StaticPolicy:
         """The policy on a machine.
@@ -101,6 +106,7 @@ class StaticPolicy:
             picker: Which CPUs to take; what the options say by default.
             per_container: See the attribute.
             resizable: See the attribute.
+            only_whole_cores: See the attribute.
             topology_policy: The kubelet's name of the topology policy beside
                 this one, where known: `align_by_socket` contradicts `single-numa-node`.
 
@@ -119,6 +125,7 @@ class StaticPolicy:
             picker=taker,
             per_container=per_container,
             resizable=resizable,
+            only_whole_cores=only_whole_cores or not layout.uniform,
         )
 
     @property
