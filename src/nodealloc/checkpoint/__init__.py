@@ -1,5 +1,96 @@
-"""What was decided before the crash: stores, transactions, the kubelet's formats."""
+"""What was decided before the crash: stores, transactions, the kubelet's formats.
 
-from nodealloc.checkpoint._ports import Checkpoint, Store
+- A *checkpoint* is a value that can be told from a damaged one: bytes with a checksum.
+- A *store* holds checkpoints under *keys*; one commit changes any number of
+  them, all or none, and returns when they would survive a power cut.
+- *Formats* say which key is read by what, so that all keys are verified at start.
+- A *damaged* key is moved aside and reported; whoever owns it rebuilds it from
+  what runs, and grants nothing until then.
+- *Since* tells a restart from a reboot from other hardware.
 
-__all__ = ["Checkpoint", "Store"]
+```text
+decide ─▶ commit({key: checkpoint, …}) ─▶ durable, or an error and nothing changed ─▶ only now: do it
+                                             crash anywhere
+open ─▶ finish or drop what was cut off ─▶ verify each key ─▶ Contents(values, damaged, since)
+```
+
+    >>> store = MemoryStore({"pod.*": JsonCheckpoint.unmarshal})
+    >>> store.commit({"pod.8f1c": JsonCheckpoint(kind="pod", version=1, value={"cpus": "2-3"})})
+    >>> store.read().get("pod.8f1c", JsonCheckpoint).value
+    {'cpus': '2-3'}
+"""
+
+from nodealloc.checkpoint._contents import Contents, Damaged, Identity, Since
+from nodealloc.checkpoint._cpu_state import (
+    CPU_STATE,
+    CpuLayout,
+    CpuManagerState,
+    CpuManagerStateV1,
+    read_cpu_manager_state,
+)
+from nodealloc.checkpoint._device_state import DEVICE_STATE, DeviceLayout, DeviceManagerState, PodDevices
+from nodealloc.checkpoint._errors import (
+    CorruptCheckpointError,
+    StoreBusyError,
+    StoreClosedError,
+    StoreFailedError,
+)
+from nodealloc.checkpoint._file_store import FileStore
+from nodealloc.checkpoint._files import Files
+from nodealloc.checkpoint._fnv import fnv1a32
+from nodealloc.checkpoint._identity import this_machine
+from nodealloc.checkpoint._json import Json
+from nodealloc.checkpoint._keys import check_key, reader_for, row_key
+from nodealloc.checkpoint._kubelet import KUBELET_FORMATS
+from nodealloc.checkpoint._memory_state import (
+    MEMORY_STATE,
+    MemoryBlock,
+    MemoryLayout,
+    MemoryManagerState,
+    MemoryNode,
+    MemoryTable,
+)
+from nodealloc.checkpoint._memory_store import MemoryStore
+from nodealloc.checkpoint._ports import Checkpoint, Formats, Reader, Store
+from nodealloc.checkpoint._record import JsonCheckpoint
+
+__all__ = [
+    "CPU_STATE",
+    "DEVICE_STATE",
+    "KUBELET_FORMATS",
+    "MEMORY_STATE",
+    "Checkpoint",
+    "Contents",
+    "CorruptCheckpointError",
+    "CpuLayout",
+    "CpuManagerState",
+    "CpuManagerStateV1",
+    "Damaged",
+    "DeviceLayout",
+    "DeviceManagerState",
+    "FileStore",
+    "Files",
+    "Formats",
+    "Identity",
+    "Json",
+    "JsonCheckpoint",
+    "MemoryBlock",
+    "MemoryLayout",
+    "MemoryManagerState",
+    "MemoryNode",
+    "MemoryStore",
+    "MemoryTable",
+    "PodDevices",
+    "Reader",
+    "Since",
+    "Store",
+    "StoreBusyError",
+    "StoreClosedError",
+    "StoreFailedError",
+    "check_key",
+    "fnv1a32",
+    "read_cpu_manager_state",
+    "reader_for",
+    "row_key",
+    "this_machine",
+]

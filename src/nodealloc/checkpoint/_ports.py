@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol, Self
+from collections.abc import Callable, Mapping
+from typing import Protocol, Self, TypeAlias
 
-__all__ = ["Checkpoint", "Store"]
+from nodealloc.checkpoint._contents import Contents
+
+__all__ = ["Checkpoint", "Formats", "Reader", "Store"]
 
 
 class Checkpoint(Protocol):
@@ -15,12 +17,12 @@ class Checkpoint(Protocol):
     """
 
     def marshal(self) -> bytes:
-        """The bytes to store, checksum included."""
+        """The bytes to store, checksum included; the same value gives the same bytes."""
         ...
 
     @classmethod
     def unmarshal(cls, data: bytes, /) -> Self:
-        """Read bytes; raises `DecodeError` for bytes of another shape."""
+        """Read bytes; raises `DecodeError` for bytes of another shape, and nothing else."""
         ...
 
     def verify(self) -> None:
@@ -28,22 +30,41 @@ class Checkpoint(Protocol):
         ...
 
 
+Reader: TypeAlias = Callable[[bytes], Checkpoint]
+"""From bytes to a checkpoint, raising `DecodeError`: a class's `unmarshal`, or a function over versions."""
+
+Formats: TypeAlias = Mapping[str, Reader]
+"""Key, or prefix and `*` (`pod.*`), to what reads it. The longest match wins.
+
+A store looks at keys that match and at nothing else, so that it can share a
+directory with other files.
+"""
+
+
 class Store(Protocol):
-    """Keys and their bytes, durable.
+    """Keys and their checkpoints, durable.
 
     One process at a time holds a store. After a crash at any instant a store
     opens with the content before or after the last commit, never between.
+    A store may be called from several threads.
     """
 
-    def read(self) -> Mapping[str, bytes]:
-        """Everything that is stored, by key."""
+    def read(self) -> Contents:
+        """Everything that is stored, verified when the store was opened.
+
+        Never raises for damaged bytes: they are moved aside and reported in
+        `Contents.damaged` until their key is committed again.
+        """
         ...
 
     def commit(self, changes: Mapping[str, Checkpoint | None], /) -> None:
         """Store all of these, or none; None forgets a key, an absent one included.
 
-        Returns when the change would survive a power cut. Raises
-        `RetryableError` when the medium is full or busy; nothing has changed then.
+        Keys that are not named stay as they are, and cost nothing. Returns when
+        the change would survive a power cut. Raises `RetryableError` when the
+        medium is full, busy or failing: nothing has changed then. Only a crash
+        before the next commit that succeeds can still bring up the failed one,
+        whole.
         """
         ...
 

@@ -1,0 +1,229 @@
+"""The device manager's state file, `kubelet_internal_checkpoint`, in the layouts that kubelets write."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import enum
+from collections.abc import Mapping
+
+import attrs
+
+from nodealloc.checkpoint._errors import CorruptCheckpointError
+from nodealloc.checkpoint._fnv import fnv1a32
+from nodealloc.checkpoint._json import Json, Shape, go_json, read_json
+
+__all__ = ["DEVICE_STATE", "DeviceLayout", "DeviceManagerState", "PodDevices"]
+
+DEVICE_STATE = "kubelet_internal_checkpoint"
+"""Name of the file (in the folder `device-plugins`), and its key in a store."""
+
+_Ids = tuple[str, ...] | None
+
+
+class DeviceLayout(enum.Enum):
+    """How device ids are laid out; a file is written back as it was read."""
+
+    V1 = 1
+    """Kubelet up to 1.19: one list a container."""
+    V2 = 2
+    """Kubelet from 1.20: a list a NUMA node."""
+
+
+@attrs.frozen(kw_only=True)
+class PodDevices:
+    """Devices of one resource that one container holds. None is the kubelet's nil: nothing.
+
+    Attributes:
+        pod_uid: The pod.
+        container_name: The container.
+        resource_name: `example.com/gpu`.
+        device_ids: NUMA node id to device ids, in the order of the file; -1 for devices
+            without a node. All stand under 0 when the layout knows no nodes.
+        alloc_resp: What the plugin answered, an encoded `ContainerAllocateResponse`.
+    """
+
+    pod_uid: str
+    container_name: str
+    resource_name: str
+    device_ids: Mapping[int, _Ids] | None = attrs.field(factory=dict[int, _Ids])
+    alloc_resp: bytes | None = b""
+
+
+@attrs.frozen(kw_only=True)
+class DeviceManagerState:
+    """What the device manager remembers. None is the kubelet's nil: nothing.
+
+    Attributes:
+        pod_device_entries: Who holds what.
+        registered_devices: Resource name to the ids of its healthy devices.
+        boot_id: The boot in which it was written; empty where the kubelet does
+            not say. No checksum covers it.
+        layout: Which layout `marshal` writes.
+        checksum: As it was read; None for a state made here.
+
+    Source: kubelet v1.32 ``cm/devicemanager/checkpoint/checkpoint.go``; the boot
+    id as on its main branch in 2026, the first layout as in v1.20 ``checkpointv1.go``.
+    """
+
+    pod_device_entries: tuple[PodDevices, ...] | None = None
+    registered_devices: Mapping[str, _Ids] | None = attrs.field(factory=dict[str, _Ids])
+    boot_id: str = ""
+    layout: DeviceLayout = DeviceLayout.V2
+    checksum: int | None = attrs.field(default=None, eq=False)
+
+    def marshal(self) -> bytes:
+        """The file as the kubelet writes it."""
+        entries: Json = None
+        if self.pod_device_entries is not None:
+            entries = [self._entry_json(entry) for entry in self.pod_device_entries]
+        registered: Json = None
+        if self.registered_devices is not None:
+            registered = dict(sorted(self.registered_devices.items()))
+        document: dict[str, Json] = {
+            "Data": {"PodDeviceEntries": entries, "RegisteredDevices": registered},
+            "Checksum": fnv1a32(self._printed()),
+        }
+        if self.boot_id:
+            document["BootID"] = self.boot_id
+        return go_json(document).encode()
+
+    @classmethod
+    def unmarshal(cls, data: bytes, /) -> DeviceManagerState:
+        """Read a file of any layout."""
+        shape = Shape(DEVICE_STATE)
+        top = shape.fields(read_json(DEVICE_STATE, data), "$", ("Data", "Checksum"), ("BootID",))
+        found = shape.fields(top.get("Data"), "$.Data", ("PodDeviceEntries", "RegisteredDevices"))
+        shape.check()
+        listed = found["PodDeviceEntries"]
+        layout = DeviceLayout.V2
+        entries: tuple[PodDevices, ...] | None = None
+        if listed is not None:
+            items = shape.list(listed, "$.Data.PodDeviceEntries")
+            if any(isinstance(item, Mapping) and isinstance(item.get("DeviceIDs"), list) for item in items):
+                layout = DeviceLayout.V1
+            entries = tuple(
+                _read_entry(shape, item, f"$.Data.PodDeviceEntries[{index}]", layout)
+                for index, item in enumerate(items)
+            )
+        registered: dict[str, _Ids] | None = None
+        if found["RegisteredDevices"] is not None:
+            path = "$.Data.RegisteredDevices"
+            resources = shape.items(found["RegisteredDevices"], path)
+            registered = {name: _read_ids(shape, ids, f"{path}[{name!r}]") for name, ids in resources.items()}
+        boot_id = shape.text(top.get("BootID", ""), "$.BootID")
+        number = shape.whole(top.get("Checksum"), "$.Checksum", bits=64)
+        shape.check()
+        return cls(
+            pod_device_entries=entries,
+            registered_devices=registered,
+            boot_id=boot_id,
+            layout=layout,
+            checksum=number,
+        )
+
+    def verify(self) -> None:
+        """Raise `CorruptCheckpointError` when content and checksum disagree."""
+        if self.checksum is not None:
+            computed = fnv1a32(self._printed())
+            if computed != self.checksum:
+                raise CorruptCheckpointError(DEVICE_STATE, str(self.checksum), str(computed))
+
+    def _entry_json(self, entry: PodDevices) -> Json:
+        ids: Json
+        if self.layout is DeviceLayout.V1:
+            ids = _flat(entry)
+        elif entry.device_ids is None:
+            ids = None
+        else:
+            ids = dict(sorted((str(node), held) for node, held in entry.device_ids.items()))
+        response = None if entry.alloc_resp is None else base64.b64encode(entry.alloc_resp).decode()
+        return {
+            "PodUID": entry.pod_uid,
+            "ContainerName": entry.container_name,
+            "ResourceName": entry.resource_name,
+            "DeviceIDs": ids,
+            "AllocResp": response,
+        }
+
+    def _printed(self) -> bytes:
+        entries = "<nil>"
+        if self.pod_device_entries is not None:
+            entries = f"[{' '.join([self._print_entry(entry) for entry in self.pod_device_entries])}]"
+        registered = "<nil>"
+        if self.registered_devices is not None:
+            listed = [f"{name}:{_print_ids(ids)}" for name, ids in sorted(self.registered_devices.items())]
+            registered = f"map[{' '.join(listed)}]"
+        return (
+            f"(checkpoint.checkpointData){{PodDeviceEntries:([]checkpoint.PodDevicesEntry){entries} "
+            f"RegisteredDevices:(map[string][]string){registered}}}"
+        ).encode()
+
+    def _print_entry(self, entry: PodDevices) -> str:
+        if self.layout is DeviceLayout.V1:
+            ids = f"([]string){_print_ids(_flat(entry))}"
+        elif entry.device_ids is None:
+            ids = "(checkpoint.DevicesPerNUMA)<nil>"
+        else:
+            nodes = [f"{node}:{_print_ids(held)}" for node, held in sorted(entry.device_ids.items())]
+            ids = f"(checkpoint.DevicesPerNUMA)map[{' '.join(nodes)}]"
+        response = "<nil>" if entry.alloc_resp is None else f"[{' '.join(map(str, entry.alloc_resp))}]"
+        return (
+            f"{{PodUID:(string){entry.pod_uid} ContainerName:(string){entry.container_name} "
+            f"ResourceName:(string){entry.resource_name} DeviceIDs:{ids} AllocResp:([]uint8){response}}}"
+        )
+
+
+def _flat(entry: PodDevices) -> _Ids:
+    if entry.device_ids is None:
+        return None
+    if set(entry.device_ids) == {0}:
+        return entry.device_ids[0]
+    return tuple(name for _, held in sorted(entry.device_ids.items()) for name in held or ())
+
+
+def _read_entry(shape: Shape, value: Json, path: str, layout: DeviceLayout) -> PodDevices:
+    names = ("PodUID", "ContainerName", "ResourceName", "DeviceIDs", "AllocResp")
+    found = shape.fields(value, path, names)
+    listed = found.get("DeviceIDs")
+    ids: dict[int, _Ids] | None = None
+    if listed is not None and layout is DeviceLayout.V1:
+        ids = {0: _read_ids(shape, listed, f"{path}.DeviceIDs")}
+    elif listed is not None:
+        ids = {
+            shape.number_key(node, f"{path}.DeviceIDs"): _read_ids(shape, held, f"{path}.DeviceIDs[{node}]")
+            for node, held in shape.items(listed, f"{path}.DeviceIDs").items()
+        }
+    return PodDevices(
+        pod_uid=shape.text(found.get("PodUID"), f"{path}.PodUID"),
+        container_name=shape.text(found.get("ContainerName"), f"{path}.ContainerName"),
+        resource_name=shape.text(found.get("ResourceName"), f"{path}.ResourceName"),
+        device_ids=ids,
+        alloc_resp=_read_bytes(shape, found.get("AllocResp"), f"{path}.AllocResp"),
+    )
+
+
+def _read_ids(shape: Shape, value: Json, path: str) -> _Ids:
+    if value is None:
+        return None
+    return tuple(
+        name if isinstance(name, str) else shape.text(name, path) for name in shape.list(value, path)
+    )
+
+
+def _read_bytes(shape: Shape, value: Json, path: str) -> bytes | None:
+    if value is None:
+        return None
+    text = shape.text(value, path)
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        shape.fault(path, "base64 is due")
+        return None
+    if base64.b64encode(data).decode() != text:
+        shape.fault(path, "base64 with stray bits at its end")
+    return data
+
+
+def _print_ids(ids: _Ids) -> str:
+    return "<nil>" if ids is None else f"[{' '.join(ids)}]"

@@ -1,0 +1,312 @@
+"""One directory in which several names change together or not at all.
+
+```text
+one name    new file ─▶ fsync ─▶ rename ─▶ fsync directory        (the rename is the commit)
+several     new files ─▶ fsync each ─▶ record ─▶ fsync ─▶ rename ─▶ fsync directory   (the commit)
+            then: rename each ─▶ fsync directory ─▶ remove the record
+at start    a record? ─▶ rename what is not renamed yet ─▶ fsync directory ─▶ remove it
+```
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import ParamSpec, TypeVar
+
+import attrs
+
+from nodealloc.checkpoint._errors import StoreFailedError
+from nodealloc.checkpoint._files import Files
+from nodealloc.checkpoint._held import judge
+from nodealloc.checkpoint._record import JsonCheckpoint
+
+__all__ = ["MARK", "Change", "Directory"]
+
+MARK = ".nodealloc."
+"""Names that begin so are the store's own; no key can."""
+
+_RECORD = f"{MARK}commit"
+_NEW = f"{MARK}new-"
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@attrs.frozen(kw_only=True)
+class Change:
+    """What a transaction does to the directory.
+
+    Attributes:
+        puts: Name to new content.
+        removes: Names that go; absent ones are no error.
+        moves: (old name, new name) pairs.
+    """
+
+    puts: Mapping[str, bytes] = attrs.field(factory=dict[str, bytes])
+    removes: tuple[str, ...] = ()
+    moves: tuple[tuple[str, str], ...] = ()
+
+    def steps(self) -> int:
+        """How many names change."""
+        return len(self.puts) + len(self.removes) + len(self.moves)
+
+
+@attrs.frozen(kw_only=True)
+class _Script:
+    """Renames and removals that may be repeated from the start at any time."""
+
+    renames: tuple[tuple[str, str], ...]
+    removes: tuple[str, ...]
+
+    def pack(self) -> bytes:
+        value = {"rename": self.renames, "remove": self.removes}
+        return JsonCheckpoint(kind="commit", version=1, value=value).marshal()
+
+    @classmethod
+    def unpack(cls, data: bytes) -> _Script | str:
+        record = judge(JsonCheckpoint.unmarshal, data)
+        if isinstance(record, str):
+            return record
+        try:
+            assert isinstance(record, JsonCheckpoint)  # noqa: S101  # what the reader gives
+            value = record.value
+            assert isinstance(value, Mapping)  # noqa: S101  # caught below
+            renames = tuple((str(a), str(b)) for a, b in value["rename"])  # type: ignore[union-attr,misc]
+            removes = tuple(str(name) for name in value["remove"])  # type: ignore[union-attr]
+        except (AssertionError, KeyError, TypeError, ValueError):
+            return "the record of a commit has another shape"
+        return cls(renames=renames, removes=removes)
+
+
+class Directory:
+    """A directory and its transactions. Not for several threads; its owner locks.
+
+    Args:
+        path: An existing directory.
+        files: The system calls.
+    """
+
+    def __init__(self, path: str, files: Files) -> None:
+        self.path = path
+        self._files = files
+        self._count = 0
+        self._unfinished: _Script | None = None
+        self._undo: Change | None = None
+        self._descriptor = self._call("open", path, files.open, path, os.O_RDONLY | os.O_DIRECTORY)
+
+    def names(self) -> list[str]:
+        """All names, sorted."""
+        return sorted(self._call("listdir", self.path, self._files.names, self.path))
+
+    def read(self, name: str) -> bytes:
+        """All bytes of a file."""
+        path = self._at(name)
+        descriptor = self._call("open", path, self._files.open, path, os.O_RDONLY | os.O_NOFOLLOW)
+        try:
+            parts: list[bytes] = []
+            while part := self._call("read", path, self._files.read, descriptor, 1 << 20):
+                parts.append(part)
+            return b"".join(parts)
+        finally:
+            self._close(descriptor)
+
+    def recover(self) -> str | None:
+        """Finish the commit that a crash cut off, and clean what it left.
+
+        Returns:
+            Why the record of a commit could not be read; None when all is well.
+        """
+        names = self.names()
+        reason = None
+        if _RECORD in names:
+            script = _Script.unpack(self.read(_RECORD))
+            if isinstance(script, str):
+                reason = script
+                self._rename(_RECORD, self.aside(names, "@commit"))
+            else:
+                self._finish(script)
+        for name in names:
+            if name.startswith(_NEW):
+                self._remove(name)
+        self._flush()
+        return reason
+
+    def aside(self, names: Sequence[str], key: str) -> str:
+        """A free name to move a damaged file to."""
+        number = 1
+        while any(name.startswith((f"{MARK}damaged-{number}.", f"{MARK}kept-{number}.")) for name in names):
+            number += 1
+        return f"{MARK}damaged-{number}.{key}"
+
+    def commit(self, change: Change, before: Mapping[str, bytes]) -> None:
+        """Make a change durable, all or nothing.
+
+        Args:
+            change: What is to change.
+            before: What names held before, for those that may have to be restored.
+
+        Raises:
+            StoreFailedError: The directory is as it was.
+        """
+        self.settle()
+        new: list[tuple[str, str]] = []
+        record = None
+        try:
+            for name, data in change.puts.items():
+                new.append((self._prepare(name, data), name))
+            script = _Script(renames=(*new, *change.moves), removes=change.removes)
+            if change.steps() > 1:
+                record = self._prepare("@commit", script.pack())
+        except StoreFailedError:
+            self._discard(name for name, _ in new)
+            raise
+        if record is None:
+            self._commit_at_once(script, before)
+        else:
+            self._commit_by_record(script, record, [*(name for name, _ in new), record])
+
+    def settle(self) -> None:
+        """Do what an earlier commit had to leave undone.
+
+        Raises:
+            StoreFailedError: It is still undone.
+        """
+        if self._unfinished is not None:
+            self._finish(self._unfinished)
+            self._unfinished = None
+        if self._undo is not None:
+            # Its record goes first, and for good: without its new files it would bring up half a commit.
+            self._remove(_RECORD)
+            self._flush()
+            for name in self._undo.removes:
+                self._remove(name)
+            for name, data in self._undo.puts.items():
+                self._rename(self._prepare(name, data), name)
+            self._flush()
+            self._undo = None
+
+    def move(self, source: str, target: str) -> None:
+        """Rename one file durably."""
+        self._rename(source, target)
+        self._flush()
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        self._close(self._descriptor)
+
+    def _commit_at_once(self, script: _Script, before: Mapping[str, bytes]) -> None:
+        touched = [target for source, target in script.renames if source.startswith(_NEW)]
+        touched += script.removes
+        try:
+            self._run(script)
+            self._flush()
+        except StoreFailedError:
+            self._discard(source for source, _ in script.renames if source.startswith(_NEW))
+            # A rename or flush that failed may still have happened: go back to what is known.
+            self._undo = Change(
+                puts={name: before[name] for name in touched if name in before},
+                removes=tuple(name for name in touched if name not in before),
+            )
+            with contextlib.suppress(StoreFailedError):
+                self.settle()
+            raise
+
+    def _commit_by_record(self, script: _Script, record: str, new: Sequence[str]) -> None:
+        try:
+            self._rename(record, _RECORD)
+            self._flush()
+        except StoreFailedError:
+            self._undo = Change(removes=tuple(new))
+            with contextlib.suppress(StoreFailedError):
+                self.settle()
+            raise
+        self._unfinished = script
+        # The commit stands: what fails from here on is done later, by this process or the next.
+        with contextlib.suppress(StoreFailedError):
+            self.settle()
+
+    def _finish(self, script: _Script) -> None:
+        self._run(script)
+        self._flush()
+        self._remove(_RECORD)
+
+    def _run(self, script: _Script) -> None:
+        for source, target in script.renames:
+            self._rename(source, target, missing_is_done=True)
+        for name in script.removes:
+            self._remove(name)
+
+    def _prepare(self, name: str, data: bytes) -> str:
+        """A new file with this content, flushed; its name is used once only.
+
+        A name that came back could be taken for that of an older commit whose
+        record a power cut revives.
+        """
+        self._count += 1
+        new = f"{_NEW}{self._count}.{name}"
+        path = self._at(new)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        descriptor = self._call("open", path, self._files.open, path, flags, 0o600)
+        try:
+            rest = memoryview(data)
+            while rest:
+                written = self._call("write", path, self._take_some, descriptor, rest)
+                rest = rest[written:]
+            self._call("fsync", path, self._files.fsync, descriptor)
+        except StoreFailedError:
+            self._close(descriptor)
+            self._discard([new])
+            raise
+        self._close(descriptor)
+        return new
+
+    def _take_some(self, descriptor: int, rest: memoryview) -> int:
+        written = self._files.write(descriptor, rest)
+        if written == 0:
+            raise OSError(errno.ENOSPC, "no byte was taken")
+        return written
+
+    def _discard(self, names: Iterable[str]) -> None:
+        for name in names:
+            with contextlib.suppress(StoreFailedError):
+                self._remove(name)
+
+    def _rename(self, source: str, target: str, *, missing_is_done: bool = False) -> None:
+        path = self._at(source)
+        try:
+            self._call("rename", path, self._files.rename, path, self._at(target))
+        except StoreFailedError as error:
+            if not (missing_is_done and error.code == errno.ENOENT):
+                raise
+
+    def _remove(self, name: str) -> None:
+        path = self._at(name)
+        try:
+            self._call("unlink", path, self._files.unlink, path)
+        except StoreFailedError as error:
+            if error.code != errno.ENOENT:
+                raise
+
+    def _flush(self) -> None:
+        self._call("fsync", self.path, self._files.fsync, self._descriptor)
+
+    def _close(self, descriptor: int) -> None:
+        # What was flushed is safe, and a descriptor is gone after close(2) whatever it says.
+        with contextlib.suppress(OSError):
+            self._files.close(descriptor)
+
+    def _at(self, name: str) -> str:
+        return f"{self.path}/{name}"
+
+    def _call(self, step: str, path: str, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        while True:
+            try:
+                return call(*args, **kwargs)
+            except InterruptedError:
+                continue
+            except OSError as error:
+                reason = error.strerror or str(error)
+                raise StoreFailedError(path, step, error.errno or 0, reason) from error

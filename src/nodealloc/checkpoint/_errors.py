@@ -1,0 +1,88 @@
+"""Errors of stores and of what they hold."""
+
+from __future__ import annotations
+
+from nodealloc.errors import PermanentError, RetryableError
+
+__all__ = ["CorruptCheckpointError", "StoreBusyError", "StoreClosedError", "StoreFailedError"]
+
+
+class CorruptCheckpointError(PermanentError):
+    """Bytes have the right shape, but their checksum says that they were changed.
+
+    Attributes:
+        source: What was read: `cpu_manager_state`, `pod.8f1c`.
+        stored: The checksum in the bytes, as it is printed there.
+        computed: The checksum of the content, printed likewise.
+    """
+
+    source: str
+    stored: str
+    computed: str
+
+    def __init__(self, source: str, stored: str, computed: str) -> None:
+        self.source = source
+        self.stored = stored
+        self.computed = computed
+        super().__init__(source, stored, computed)
+
+    def __str__(self) -> str:
+        """What disagrees, with both checksums."""
+        return (
+            f"{self.source}: checksum {self.stored} is stored, {self.computed} belongs to this content; "
+            "restore it from a copy, or rebuild it from what runs"
+        )
+
+
+class StoreBusyError(RetryableError):
+    """Another process holds the store.
+
+    Attributes:
+        path: The store.
+        pid: The process that holds it; 0 when that is not known.
+    """
+
+    path: str
+    pid: int
+
+    def __init__(self, path: str, pid: int) -> None:
+        self.path = path
+        self.pid = pid
+        owner = f"process {pid}" if pid else "another process"
+        super().__init__(f"{path}: held by {owner}; end it, or wait until it gives the store back")
+
+
+class StoreFailedError(RetryableError):
+    """The medium refused; what was stored before is still what is stored.
+
+    Attributes:
+        path: What was touched.
+        step: What was tried, as the name of a system call (`write`, `fsync`) or `sqlite`.
+        code: The error number, 0 where there is none.
+    """
+
+    path: str
+    step: str
+    code: int
+
+    def __init__(self, path: str, step: str, code: int, reason: str) -> None:
+        self.path = path
+        self.step = step
+        self.code = code
+        super().__init__(
+            f"{path}: {step} failed ({reason}); nothing was changed: make room or mend the disk, then retry"
+        )
+
+
+class StoreClosedError(PermanentError):
+    """The store was given back already.
+
+    Attributes:
+        path: The store.
+    """
+
+    path: str
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(f"{path}: this store is closed; open another one")

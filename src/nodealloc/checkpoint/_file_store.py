@@ -1,0 +1,176 @@
+"""One file a key, in the kubelet's layout."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from nodealloc.checkpoint._contents import Damaged, Identity
+from nodealloc.checkpoint._directory import MARK, Change, Directory
+from nodealloc.checkpoint._errors import StoreFailedError
+from nodealloc.checkpoint._files import Files
+from nodealloc.checkpoint._held import HeldStore, judge, pack_identity, unpack_identity
+from nodealloc.checkpoint._keys import KEY_LENGTH, check_key, reader_for
+from nodealloc.checkpoint._lock import PidLock
+from nodealloc.checkpoint._ports import Formats
+
+__all__ = ["FileStore"]
+
+_IDENTITY = f"{MARK}identity"
+_LOCK = f"{MARK}lock"
+_DAMAGED = f"{MARK}damaged-"
+
+
+class FileStore(HeldStore):
+    """A directory with one file a key; the `Store` that a kubelet can take over.
+
+    The directory is locked from here to `close`. An agent keeps it for life.
+    Short-lived programs that share a directory open it for one transaction:
+
+    ```python
+    with FileStore(path, formats, wait=True) as store:
+        held = store.read()
+        store.commit(decide(held))
+    ```
+
+    A commit that changes several files goes through a roll-forward record.
+    Names that begin with ``.nodealloc.`` are the store's own; files that match
+    no format are left alone.
+
+    Args:
+        path: The directory; made when its parent exists.
+        formats: What reads which key.
+        identity: This boot of this machine (`this_machine()`), stored beside.
+        wait: Whether to wait until another process gives the directory back.
+        files: The system calls, for tests.
+
+    Raises:
+        StoreBusyError: Another process holds the directory; names its pid.
+        StoreFailedError: The directory cannot be made, read or written.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        formats: Formats,
+        *,
+        identity: Identity | None = None,
+        wait: bool = False,
+        files: Files | None = None,
+    ) -> None:
+        self._path = os.fspath(path)
+        super().__init__(self._path, formats, identity)
+        self._files = files or Files()
+        if files is None:
+            _make(Path(self._path))
+        self._lock = PidLock(f"{self._path}/{_LOCK}", self._files, wait=wait)
+        try:
+            self._directory = Directory(self._path, self._files)
+            try:
+                self._load()
+            except BaseException:
+                self._directory.close()
+                raise
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _load(self) -> None:
+        reason = self._directory.recover()
+        names = self._directory.names()
+        if reason is not None:
+            # The record is set aside by now and is found below, with all other damage.
+            names = self._directory.names()
+        data: dict[str, bytes] = {}
+        broken: dict[str, str] = {}
+        for name in names:
+            if _is_key(name) and reader_for(name, self._formats) is not None:
+                try:
+                    data[name] = self._directory.read(name)
+                except StoreFailedError as error:
+                    if error.code not in {errno.EIO, errno.EISDIR, errno.ELOOP}:
+                        raise
+                    broken[name] = f"unreadable: {os.strerror(error.code)}"
+        identity = self._directory.read(_IDENTITY) if _IDENTITY in names else None
+        broken.update(self._adopt(data, unpack_identity(identity)))
+        self._remember_earlier_damage(names)
+        for key, why in broken.items():
+            self._set_aside(key, why)
+
+    def _set_aside(self, key: str, reason: str) -> None:
+        target = self._directory.aside(self._directory.names(), key)
+        try:
+            self._directory.move(key, target)
+        except StoreFailedError:
+            # It stays where it is, and is found again at the next start.
+            target = key
+        self._damaged.append(Damaged(key=key, reason=reason, kept_as=f"{self._path}/{target}"))
+
+    def _remember_earlier_damage(self, names: Iterable[str]) -> None:
+        for name in names:
+            number, dot, key = name.removeprefix(_DAMAGED).partition(".")
+            if not (name.startswith(_DAMAGED) and dot and number.isdecimal()) or key in self._values:
+                continue
+            if key == "@commit":
+                key, reason = "*", "the record of a commit is damaged: any key may be older than it should be"
+            else:
+                reason = self._judge_again(name, key)
+            self._damaged.append(Damaged(key=key, reason=reason, kept_as=f"{self._path}/{name}"))
+
+    def _judge_again(self, name: str, key: str) -> str:
+        reader = reader_for(key, self._formats)
+        try:
+            data = self._directory.read(name)
+        except StoreFailedError as error:
+            return f"unreadable: {os.strerror(error.code)}"
+        verdict = "no format is declared for this key" if reader is None else judge(reader, data)
+        if isinstance(verdict, str):
+            return verdict
+        return "set aside by an earlier start, and it reads well now: restore it by hand, or rebuild"
+
+    def _write(
+        self, fresh: Mapping[str, bytes | None], settled: Iterable[Damaged], writer: Identity | None
+    ) -> None:
+        puts = {key: data for key, data in fresh.items() if data is not None}
+        if writer is not None:
+            puts[_IDENTITY] = pack_identity(writer)
+        moves = [Path(entry.kept_as).name for entry in settled]
+        change = Change(
+            puts=puts,
+            removes=tuple(key for key, data in fresh.items() if data is None),
+            moves=tuple(
+                (name, f"{MARK}kept-{name.removeprefix(_DAMAGED)}")
+                for name in moves
+                if name.startswith(_DAMAGED)
+            ),
+        )
+        if change.steps():
+            self._directory.commit(change, self._bytes)
+
+    def _release(self) -> None:
+        try:
+            self._directory.settle()
+        except StoreFailedError:
+            pass  # The next process does it.
+        finally:
+            self._directory.close()
+            self._lock.release()
+
+
+def _is_key(name: str) -> bool:
+    if name.startswith(".") or len(name) > KEY_LENGTH:
+        return False
+    try:
+        check_key(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _make(path: Path) -> None:
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise StoreFailedError(str(path), "mkdir", error.errno or 0, error.strerror or str(error)) from error

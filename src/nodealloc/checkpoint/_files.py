@@ -1,0 +1,54 @@
+"""The system calls of a store, one method each, so that tests can stand in for the disk."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Sequence
+
+__all__ = ["Files"]
+
+
+class Files:
+    """The real system calls. A subclass injects faults or simulates a disk.
+
+    A class rather than a Protocol: whoever stands in for one call wants the
+    others as they are. Each method is one call, without retry, and raises
+    `OSError` as the call does. Paths are absolute or relative to the process.
+    """
+
+    def open(self, path: str, flags: int, mode: int = 0o600) -> int:
+        """As in section 2 of the manual, `open`."""
+        return os.open(path, flags | os.O_CLOEXEC, mode)
+
+    def read(self, descriptor: int, size: int) -> bytes:
+        """As in section 2 of the manual, `read`; empty at the end of the file."""
+        return os.read(descriptor, size)
+
+    def write(self, descriptor: int, data: bytes | memoryview) -> int:
+        """As in section 2 of the manual, `write`; may write less than it was given."""
+        return os.write(descriptor, data)
+
+    def fsync(self, descriptor: int) -> None:
+        """As in section 2 of the manual, `fsync` of a file or a directory."""
+        os.fsync(descriptor)
+
+    def close(self, descriptor: int) -> None:
+        """As in section 2 of the manual, `close`."""
+        os.close(descriptor)
+
+    def rename(self, source: str, target: str) -> None:
+        """As in section 2 of the manual, `rename`; the target is replaced."""
+        os.rename(source, target)  # noqa: PTH104  # one system call a method
+
+    def unlink(self, path: str) -> None:
+        """As in section 2 of the manual, `unlink`."""
+        os.unlink(path)  # noqa: PTH108
+
+    def names(self, path: str) -> Sequence[str]:
+        """All names in a directory."""
+        return os.listdir(path)  # noqa: PTH208
+
+    def lock(self, descriptor: int, *, wait: bool) -> None:
+        """As in section 2 of the manual, `flock`, exclusive; `BlockingIOError` when taken."""
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

@@ -1,0 +1,161 @@
+"""JSON: read strictly, and write as Go's encoder does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import NoReturn, TypeAlias, Union, cast
+
+from nodealloc.errors import DecodeError, Fault
+
+__all__ = ["Json", "Shape", "go_json", "read_json"]
+
+Json: TypeAlias = Union[None, bool, int, float, str, Sequence["Json"], Mapping[str, "Json"]]
+
+_GO_ESCAPES = (
+    ("<", "\\u003c"),
+    (">", "\\u003e"),
+    ("&", "\\u0026"),
+    ("\u2028", "\\u2028"),
+    ("\u2029", "\\u2029"),
+)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _refuse_twins(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twin = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twin[:80]!r} stands twice in one object")
+    return found
+
+
+def read_json(source: str, data: bytes, /) -> Json:
+    """The document in some bytes, which have to be one JSON value and nothing else.
+
+    Stricter than Go's decoder: UTF-8 without faults, no key twice, no halves of
+    surrogate pairs, no NaN.
+
+    Raises:
+        DecodeError: It is no such document.
+    """
+    try:
+        text = data.decode("utf-8")
+        value = cast(
+            "Json",
+            json.loads(text, object_pairs_hook=_refuse_twins, parse_constant=_refuse_constant),
+        )
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeDecodeError as error:
+        raise DecodeError(source, [Fault(f"byte {error.start}", "not UTF-8")]) from None
+    except UnicodeEncodeError:
+        raise DecodeError(source, [Fault("$", "half of a surrogate pair")]) from None
+    except json.JSONDecodeError as error:
+        reason = "nothing is stored" if not data else error.msg
+        raise DecodeError(source, [Fault(f"character {error.pos}", reason)]) from None
+    except RecursionError:
+        raise DecodeError(source, [Fault("$", "nested too deeply")]) from None
+    except ValueError as error:
+        raise DecodeError(source, [Fault("$", str(error)[:200])]) from None
+    return value
+
+
+def go_json(document: Json, /) -> str:
+    """Compact JSON as Go's `encoding/json` writes it: in the given order, ``< > &`` escaped.
+
+    Maps have to be sorted by the caller; the fields of a structure stand in
+    their own order.
+    """
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for plain, escaped in _GO_ESCAPES:
+        if plain in text:
+            text = text.replace(plain, escaped)
+    return text
+
+
+class Shape:
+    """Collects what is wrong with a document, so that all faults come in one error."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._faults: list[Fault] = []
+
+    def fault(self, path: str, reason: str) -> None:
+        """Note one fault."""
+        self._faults.append(Fault(path, reason))
+
+    def check(self) -> None:
+        """Raise `DecodeError` when there was any fault."""
+        if self._faults:
+            raise DecodeError(self._source, self._faults)
+
+    def text(self, value: Json, path: str) -> str:
+        """A string."""
+        if isinstance(value, str):
+            return value
+        self.fault(path, f"a string is due, not {_kind(value)}")
+        return ""
+
+    def whole(self, value: Json, path: str, *, bits: int, signed: bool = False) -> int:
+        """A whole number that fits into `bits`."""
+        low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+        if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
+            return value
+        self.fault(path, f"a whole number from {low} to {high} is due, not {_kind(value)}")
+        return 0
+
+    def items(self, value: Json, path: str) -> Mapping[str, Json]:
+        """An object with any keys."""
+        if isinstance(value, Mapping):
+            return value
+        self.fault(path, f"an object is due, not {_kind(value)}")
+        return {}
+
+    def list(self, value: Json, path: str) -> Sequence[Json]:
+        """An array."""
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            return value
+        self.fault(path, f"an array is due, not {_kind(value)}")
+        return ()
+
+    def fields(
+        self, value: Json, path: str, required: Sequence[str], optional: Sequence[str] = ()
+    ) -> Mapping[str, Json]:
+        """An object with these keys; what is missing or unknown is a fault."""
+        found = self.items(value, path)
+        if isinstance(value, Mapping):
+            for name in required:
+                if name not in found:
+                    self.fault(path, f"the key {name!r} is missing")
+            for name in found:
+                if name not in required and name not in optional:
+                    self.fault(path, f"the key {name[:80]!r} is unknown")
+        return found
+
+    def number_key(self, key: str, path: str) -> int:
+        """A map key that is a whole number of 64 bits, written the one way Go writes it."""
+        if len(key) <= 20 and key.lstrip("-").isdecimal() and key.isascii():
+            number = int(key)
+            if str(number) == key and -(1 << 63) <= number < 1 << 63:
+                return number
+        self.fault(path, f"a whole number is due as key, not {key[:40]!r}")
+        return 0
+
+
+def _kind(value: Json) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a truth value"
+    if isinstance(value, int):
+        return f"{value}" if abs(value) < 1 << 70 else "a larger one"
+    if isinstance(value, str):
+        return "a string"
+    if isinstance(value, float):
+        return "a fraction"
+    return "an object" if isinstance(value, Mapping) else "an array"

@@ -1,0 +1,70 @@
+"""Keys: which names may be stored, and which reader a name has."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote
+
+from nodealloc.checkpoint._ports import Formats, Reader
+
+__all__ = ["KEY_LENGTH", "check_formats", "check_key", "reader_for", "row_key"]
+
+KEY_LENGTH = 200
+"""Longest key in characters; leaves room for what a store adds in a file name of 255 bytes."""
+
+_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,%+=@~-]*", re.ASCII)
+_PREFIX = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,%+=@~-]*\*", re.ASCII)
+
+
+def check_key(key: str, /) -> str:
+    """The key itself, when it may be one.
+
+    A key is a file name everywhere: ASCII letters, digits and ``_ . , % + = @ ~ -``,
+    first a letter, a digit or an underscore, no two dots in a row, at most
+    `KEY_LENGTH` characters.
+
+    Raises:
+        ValueError: It is none of that.
+
+    Source: ours; the kubelet forbids separators and dots at the start and the end.
+    """
+    if len(key) > KEY_LENGTH:
+        raise ValueError(f"key {key[:40]!r}… has {len(key)} characters; at most {KEY_LENGTH} are allowed")
+    if ".." in key or key.endswith(".") or _KEY.fullmatch(key) is None:
+        raise ValueError(
+            f"key {key!r} is no file name that is safe everywhere: use letters, digits, _ . , % + = @ ~ -, "
+            "without separators or `..`; `row_key` makes one from any text"
+        )
+    return key
+
+
+def row_key(kind: str, name: str, /) -> str:
+    """A key for one row of a kind: ``kind.name``, odd characters of the name quoted as in a URL.
+
+    Rows are what keeps a commit small: an agent that admits one workload
+    commits ``pod.<uid>`` and leaves the rows of ten thousand others alone.
+
+    Raises:
+        ValueError: `kind` is not a key, or the result is too long.
+
+        >>> row_key("pod", "job/7 on β")
+        'pod.job%2F7%20on%20%CE%B2'
+    """
+    return check_key(f"{check_key(kind)}.{quote(name, safe='').replace('.', '%2E')}")
+
+
+def check_formats(formats: Formats, /) -> Formats:
+    """The formats themselves, when every name in them is a key or a prefix with `*`."""
+    for name in formats:
+        if _PREFIX.fullmatch(name) is None:
+            check_key(name)
+    return formats
+
+
+def reader_for(key: str, formats: Formats, /) -> Reader | None:
+    """What reads the key: its own entry, or that of the longest prefix; None for a stranger."""
+    exact = formats.get(key)
+    if exact is not None:
+        return exact
+    fitting = [name for name in formats if name[-1] == "*" and key.startswith(name[:-1])]
+    return formats[max(fitting, key=len)] if fitting else None

@@ -1,0 +1,70 @@
+"""An exclusive lock that dies with its process and names it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+
+from nodealloc.checkpoint._errors import StoreBusyError, StoreFailedError
+from nodealloc.checkpoint._files import Files
+
+__all__ = ["PidLock"]
+
+_WIDTH = 20
+
+
+class PidLock:
+    """A file that one process locks; its content is the pid of the last owner.
+
+    The kernel gives the lock back when the process ends, however it ends, so
+    that there is nothing to clean after a crash and no stale lock.
+
+    Args:
+        path: The lock file; made when absent, never removed (a removed lock file
+            would let two processes lock two files of one name).
+        files: The system calls.
+        wait: Whether to wait until the owner gives it back.
+
+    Raises:
+        StoreBusyError: Somebody else holds it, with that process's pid.
+        StoreFailedError: The file cannot be made or locked.
+    """
+
+    def __init__(self, path: str, files: Files, *, wait: bool) -> None:
+        self._files = files
+        try:
+            self._descriptor = files.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise StoreFailedError(path, "open", error.errno or 0, error.strerror or str(error)) from error
+        try:
+            self._take(path, wait=wait)
+        except BaseException:
+            self.release()
+            raise
+        # Who holds it is a courtesy to the next one; a full disk must not keep this one out.
+        with contextlib.suppress(OSError):
+            files.write(self._descriptor, f"{os.getpid():<{_WIDTH - 1}d}\n".encode())
+
+    def release(self) -> None:
+        """Give the lock back."""
+        with contextlib.suppress(OSError):
+            self._files.close(self._descriptor)
+
+    def _take(self, path: str, *, wait: bool) -> None:
+        while True:
+            try:
+                return self._files.lock(self._descriptor, wait=wait)
+            except InterruptedError:
+                continue
+            except OSError as error:
+                if error.errno in {errno.EWOULDBLOCK, errno.EACCES}:
+                    raise StoreBusyError(path, self._owner()) from None
+                raise StoreFailedError(path, "flock", error.errno or 0, error.strerror or "") from error
+
+    def _owner(self) -> int:
+        try:
+            text = self._files.read(self._descriptor, _WIDTH).decode("ascii", "replace").strip()
+        except OSError:
+            return 0
+        return int(text) if text.isdecimal() else 0
