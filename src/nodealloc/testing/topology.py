@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from typing import TypeVar
 
@@ -252,9 +253,7 @@ def _check_claim(
         tried += [hint for options in hints.values() for hint in options or ()]
     after = before
     for hint in tried:
-        answer = _twice(
-            before, f"{where}, allocate on {hint}", lambda hint=hint: before.allocate(claim, hint)
-        )
+        answer = _twice(before, f"{where}, allocate on {hint}", partial(before.allocate, claim, hint))
         if isinstance(answer, (Shortfall, NotReady)):
             offered = hint.affinity is not None and not isinstance(answer, NotReady)
             assert not (offered and every_hint_grants), f"{where}: hinted {hint}, then refused it: {answer}"
