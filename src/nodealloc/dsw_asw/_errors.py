@@ -1,0 +1,110 @@
+"""What can go wrong in the engine, beside what a domain raises."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+import attrs
+
+from nodealloc.dsw_asw._steps import Failure, Running
+from nodealloc.errors import PermanentError, RetryableError
+
+__all__ = [
+    "DeadlineError",
+    "LivelockError",
+    "Missing",
+    "NoProgressError",
+    "ShutDownError",
+    "UncertainError",
+    "WaitTimeoutError",
+]
+
+
+class UncertainError(RetryableError):
+    """The step may have been performed: raised by a domain's adapter after a time-out."""
+
+
+class DeadlineError(UncertainError):
+    """A step took longer than its deadline and is still running.
+
+    Attributes:
+        verb: What was being done.
+        deadline_s: How long it was given, in seconds.
+    """
+
+    def __init__(self, verb: str, deadline_s: float) -> None:
+        super().__init__(
+            f"{verb} has not returned after {deadline_s:g} s; it may still succeed, "
+            "and nothing else is done there before it returns",
+            after_s=0.0,
+        )
+        self.verb = verb
+        self.deadline_s = deadline_s
+
+
+class NoProgressError(RetryableError):
+    """A step succeeded, and its key's actual record is what it was before."""
+
+    def __init__(self, verb: str) -> None:
+        super().__init__(
+            f"{verb} succeeded without changing the actual record; "
+            "settle() has to record what was done, or plan() will ask for it for ever",
+            after_s=0.0,
+        )
+        self.verb = verb
+
+
+class LivelockError(PermanentError):
+    """Passes go on for ever: plans and results chase each other."""
+
+    def __init__(self, passes: int) -> None:
+        super().__init__(f"still work to do after {passes} passes; look for steps that undo each other")
+        self.passes = passes
+
+
+class ShutDownError(RetryableError):
+    """The engine closed while operations were running or callers were waiting.
+
+    Attributes:
+        running: Operations that had not returned.
+    """
+
+    def __init__(self, running: Iterable[Running] = ()) -> None:
+        self.running = tuple(running)
+        left = ", ".join(f"{one.verb} {'/'.join(map(str, one.scope))}" for one in self.running)
+        super().__init__(f"the engine was closed{f'; still running: {left}' if left else ''}")
+
+
+@attrs.frozen(kw_only=True)
+class Missing:
+    """One key that a caller waits for.
+
+    Attributes:
+        key: Which.
+        what: What it still lacks, in words.
+        failures: The last error of each of its steps that failed.
+    """
+
+    key: Hashable
+    what: str
+    failures: tuple[Failure, ...] = ()
+
+    def __str__(self) -> str:
+        """`disk-1: not mounted; last error: mount: no such device (3 tries)`."""
+        errors = "; ".join(map(str, self.failures))
+        return f"{self.key}: {self.what}" + (f"; last error: {errors}" if errors else "")
+
+
+class WaitTimeoutError(RetryableError):
+    """A wait ran out before everything was there.
+
+    Attributes:
+        waited_s: How long it waited, in seconds.
+        missing: At least one, in the order of the keys that were asked for.
+    """
+
+    def __init__(self, waited_s: float, missing: Iterable[Missing]) -> None:
+        self.waited_s = waited_s
+        self.missing = tuple(missing)
+        lines = "".join(f"\n  {one}" for one in self.missing)
+        super().__init__(f"still missing after {waited_s:g} s: {len(self.missing)}{lines}")

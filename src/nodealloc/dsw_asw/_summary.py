@@ -1,0 +1,58 @@
+"""What one pass did."""
+
+from __future__ import annotations
+
+import attrs
+
+__all__ = ["Summary"]
+
+
+@attrs.frozen(kw_only=True)
+class Summary:
+    """Counts of one pass, or of several added up.
+
+    Attributes:
+        passes: How many passes.
+        planned: Keys that were planned.
+        started: Operations handed to the executor.
+        done: Operations that ended well.
+        failed: Operations and plans that failed.
+        uncertain: Operations that nobody knows the result of, those past their
+            deadline included.
+        held_off: Steps whose last try failed and was not made good, at the end of the last pass.
+        blocked: Steps that wait for another operation in their scope.
+        running: Operations that have not ended, at the end of the last pass.
+        next_due_s: When the next pass is due by itself, on the engine's clock;
+            None when only an event can bring one.
+    """
+
+    passes: int = 0
+    planned: int = 0
+    started: int = 0
+    done: int = 0
+    failed: int = 0
+    uncertain: int = 0
+    held_off: int = 0
+    blocked: int = 0
+    running: int = 0
+    next_due_s: float | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there was nothing to plan, to start or to settle."""
+        return not (self.planned or self.started or self.done or self.failed or self.uncertain)
+
+    def __add__(self, later: Summary, /) -> Summary:
+        """Both passes as one; `running` and `next_due_s` are the later one's."""
+        return Summary(
+            passes=self.passes + later.passes,
+            planned=self.planned + later.planned,
+            started=self.started + later.started,
+            done=self.done + later.done,
+            failed=self.failed + later.failed,
+            uncertain=self.uncertain + later.uncertain,
+            held_off=later.held_off,
+            blocked=later.blocked,
+            running=later.running,
+            next_due_s=later.next_due_s,
+        )

@@ -1,0 +1,135 @@
+"""Callers that wait for keys to be in line, in a thread or on an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable, Iterable
+from concurrent.futures import Future
+from typing import Generic, TypeVar
+
+from nodealloc.dsw_asw._errors import Missing, ShutDownError, WaitTimeoutError
+from nodealloc.dsw_asw._ports import Clock
+
+__all__ = ["Wait", "Waits"]
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Wait(Generic[K]):
+    """Somebody who waits for keys; made by `Reconciler.wait`, good for one wait.
+
+    Any thread may ask; `missing` may be asked before, during and after.
+    """
+
+    def __init__(
+        self,
+        keys: Iterable[K],
+        look: Callable[[K], Missing | None],
+        clock: Clock,
+        leave: Callable[[Wait[K]], None],
+    ) -> None:
+        self._order = tuple(dict.fromkeys(keys))
+        self._open = dict.fromkeys(self._order)
+        self._look = look
+        self._clock = clock
+        self._leave = leave
+        self._began_s = clock.monotonic_s()
+        self._future = Future[None]()
+
+    @property
+    def keys(self) -> tuple[K, ...]:
+        """What is waited for."""
+        return self._order
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every key has been seen in line, or the engine was closed."""
+        return self._future.done()
+
+    def missing(self) -> tuple[Missing, ...]:
+        """Each key that is not in line now, with what it lacks and its last errors."""
+        return tuple(found for found in map(self._look, self._order) if found is not None)
+
+    def result(self, timeout_s: float = 123.0, /) -> None:
+        """Wait on this thread; raises `WaitTimeoutError` or `ShutDownError`."""
+        try:
+            self._future.result(timeout=timeout_s)
+        except TimeoutError:
+            raise self._ran_out() from None
+        finally:
+            self._leave(self)
+
+    async def result_async(self, timeout_s: float = 123.0, /) -> None:
+        """Wait on an event loop, which is not blocked; raises as `result` does."""
+        try:
+            await asyncio.wait_for(asyncio.wrap_future(self._future), timeout_s)
+        except TimeoutError:
+            raise self._ran_out() from None
+        finally:
+            self._leave(self)
+
+    def check(self, key: K, /) -> None:
+        """Look at one key again; the engine calls it when the key has changed."""
+        if key in self._open and self._look(key) is None:
+            del self._open[key]
+            if not self._open:
+                self._finish(None)
+
+    def check_all(self) -> None:
+        """Look at every key that was not seen in line."""
+        for key in tuple(self._open):
+            self.check(key)
+        if not self._order:
+            self._finish(None)
+
+    def close(self) -> None:
+        """The engine ended: whoever waits gets `ShutDownError`."""
+        self._finish(ShutDownError())
+
+    def _finish(self, error: Exception | None) -> None:
+        # A caller may have cancelled its side of the future at this very moment.
+        if not self._future.done() and self._future.set_running_or_notify_cancel():
+            if error is None:
+                self._future.set_result(None)
+            else:
+                self._future.set_exception(error)
+
+    def _ran_out(self) -> WaitTimeoutError:
+        missing = self.missing() or tuple(
+            Missing(key=key, what="came and went while it was waited for") for key in self._order
+        )
+        return WaitTimeoutError(self._clock.monotonic_s() - self._began_s, missing)
+
+
+class Waits(Generic[K]):
+    """Waits by key, so that a change wakes nobody else; not thread-safe."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[K, dict[int, Wait[K]]] = {}
+
+    def add(self, wait: Wait[K], /) -> None:
+        """Tell this wait about its keys from now on."""
+        for key in wait.keys:
+            self._by_key.setdefault(key, {})[id(wait)] = wait
+
+    def remove(self, wait: Wait[K], /) -> None:
+        """Forget a wait, an unknown one included."""
+        for key in wait.keys:
+            waits = self._by_key.get(key)
+            if waits is not None and waits.pop(id(wait), None) is not None and not waits:
+                del self._by_key[key]
+
+    def changed(self, keys: Iterable[K], /) -> None:
+        """Let the waits for these keys look again."""
+        if not self._by_key:
+            return
+        for key in keys:
+            for wait in tuple(self._by_key.get(key, {}).values()):
+                wait.check(key)
+
+    def close(self) -> None:
+        """End every wait."""
+        for waits in tuple(self._by_key.values()):
+            for wait in tuple(waits.values()):
+                wait.close()
+        self._by_key.clear()
