@@ -1,1 +1,57 @@
-"""Which memory exactly: blocks per NUMA node and page size."""
+"""Which memory exactly: blocks per NUMA node and page size.
+
+An *allocator* (`MemoryAllocator`) is a policy and its *state* as one value; it
+plugs into `nodealloc.topology.admit`. A grant is a few *blocks*: so many bytes
+of one *resource* (`memory`, `hugepages-2Mi`) on a *group* of NUMA nodes. A node
+serves allocations of its own or those of one group, never both.
+
+```text
+ Machine ─┐                        hints(claims)  ─▶ groups that could serve
+          ├─▶ Layout ─▶ State ─▶ Allocator ──────── allocate(claim, affinity) ─▶ Allocator' | Shortfall
+ reserved ┘   bytes     free,      release(workload) ─▶ Allocator'
+              per node  groups     mems(…) ─▶ "0-1" for cpuset.mems
+```
+"""
+
+from nodealloc.memblocks._allocator import MemoryAllocator, UnpinnedMemory, memory_allocator
+from nodealloc.memblocks._blocks import Block, MemoryTable, NodeMemory, hugepages, mems, page_bytes
+from nodealloc.memblocks._codec import from_record, to_record
+from nodealloc.memblocks._errors import ReservationMismatchError
+from nodealloc.memblocks._layout import Layout, Reserved
+from nodealloc.memblocks._options import MemoryOptions, MemoryPolicy
+from nodealloc.memblocks._recovery import MAX_DRIFT_BYTES, Drift, Fate, MemoryPlan, Outcome, plan_recovery
+from nodealloc.memblocks._remembered import Remembered
+from nodealloc.memblocks._reserved import check_reserved, parse_reserved
+from nodealloc.memblocks._state import Grants, MemoryState
+from nodealloc.memblocks._transitions import replay
+
+__all__ = [
+    "MAX_DRIFT_BYTES",
+    "Block",
+    "Drift",
+    "Fate",
+    "Grants",
+    "Layout",
+    "MemoryAllocator",
+    "MemoryOptions",
+    "MemoryPlan",
+    "MemoryPolicy",
+    "MemoryState",
+    "MemoryTable",
+    "NodeMemory",
+    "Outcome",
+    "Remembered",
+    "ReservationMismatchError",
+    "Reserved",
+    "UnpinnedMemory",
+    "check_reserved",
+    "from_record",
+    "hugepages",
+    "memory_allocator",
+    "mems",
+    "page_bytes",
+    "parse_reserved",
+    "plan_recovery",
+    "replay",
+    "to_record",
+]

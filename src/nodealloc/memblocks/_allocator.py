@@ -1,0 +1,215 @@
+"""The allocators: a memory policy together with its state, as one immutable value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from nodealloc.machine import Machine
+from nodealloc.memblocks._blocks import Block, NodeMemory, mems
+from nodealloc.memblocks._demand import demand_at_peak, demand_of
+from nodealloc.memblocks._groups import hint_pair
+from nodealloc.memblocks._layout import Demand, Layout, Reserved
+from nodealloc.memblocks._options import MemoryOptions, MemoryPolicy
+from nodealloc.memblocks._refusals import refusal
+from nodealloc.memblocks._remembered import Remembered
+from nodealloc.memblocks._state import MemoryState
+from nodealloc.memblocks._static_policy import Question, Why, place
+from nodealloc.memblocks._transitions import grant, release
+from nodealloc.topology import Availability, Claim, Hints, Owner, Shortfall, TopologyHint
+
+__all__ = ["MemoryAllocator", "UnpinnedMemory", "memory_allocator"]
+
+NAME = "memory"
+
+
+@attrs.frozen(kw_only=True)
+class MemoryAllocator:
+    """The static policy and its state: memory and huge pages for exclusive claims.
+
+    An `Allocator` of `nodealloc.topology`, with `Reports`.
+
+    Attributes:
+        state: What is held and what is free.
+        options: Departures from the kubelet.
+        policy: `STATIC`, or `BEST_EFFORT` for another name in the state file.
+    """
+
+    state: MemoryState
+    options: MemoryOptions = MemoryOptions()
+    policy: MemoryPolicy = attrs.field(
+        default=MemoryPolicy.STATIC,
+        validator=attrs.validators.in_((MemoryPolicy.STATIC, MemoryPolicy.BEST_EFFORT)),
+    )
+
+    @property
+    def name(self) -> str:
+        """`memory`."""
+        return NAME
+
+    def hints(self, claims: Sequence[Claim], /) -> Hints:
+        """Groups of nodes that could serve the claims; none when nothing could.
+
+        Every resource has the same hints, because a claim's resources come from
+        one group. Like the kubelet, a demand that fits nowhere has no hints at
+        all, so that its refusal comes from `allocate`, with the figures.
+        """
+        asking = [claim for claim in claims if claim.exclusive]
+        if not asking:
+            return {}
+        demand = self._demand(asking)
+        if not demand or isinstance(demand, Shortfall):
+            return {}
+        found = self._held(asking) or self._question(asking, demand).hints()
+        if not found:
+            return {}
+        resources = self.state.layout.resources
+        return {resources[row]: found for row, _ in demand}
+
+    def allocate(self, claim: Claim, affinity: TopologyHint, /) -> MemoryAllocator | Shortfall:
+        """This allocator with the claim granted on one group of nodes."""
+        if not claim.exclusive or self.state.blocks(claim.owner):
+            return self
+        demand = demand_of(self.state.layout, claim.amounts)
+        if isinstance(demand, Shortfall):
+            return demand
+        if not demand:
+            return self
+        question = self._question((claim,), demand)
+        nodes = place(question, affinity, self.options)
+        if isinstance(nodes, Why):
+            return refusal(question, nodes)
+        state = grant(
+            self.state,
+            claim.owner,
+            nodes,
+            demand,
+            ended=claim.reuse,
+            left=question.left,
+            strict=self.options.strict,
+        )
+        return MemoryAllocator(state=state, options=self.options, policy=self.policy)
+
+    def release(self, workload: str, member: str | None = None, /) -> MemoryAllocator:
+        """This allocator without what the member, or the whole workload, holds."""
+        state = release(self.state, workload, member, strict=self.options.strict)
+        if state is self.state:
+            return self
+        return MemoryAllocator(state=state, options=self.options, policy=self.policy)
+
+    def availability(self, claims: Sequence[Claim], /) -> Sequence[Availability]:
+        """What the claims ask for at their peak, beside what is free and allocatable where."""
+        asking = [claim for claim in claims if claim.exclusive]
+        demand = demand_at_peak(self.state.layout, asking, all_members=True)
+        if isinstance(demand, Shortfall):
+            return [Availability(resource=demand.resource, wanted=demand.wanted, free={}, allocatable={})]
+        layout = self.state.layout
+        return [
+            Availability(
+                resource=layout.resources[row],
+                wanted=size,
+                free=dict(zip(layout.nodes, self.state.free[row], strict=True)),
+                allocatable=dict(zip(layout.nodes, layout.allocatable[row], strict=True)),
+            )
+            for row, size in demand
+        ]
+
+    def blocks(self, workload: str, member: str, /) -> tuple[Block, ...]:
+        """What a member holds, by resource name; empty when that is nothing."""
+        return self.state.blocks(Owner(workload, member))
+
+    def mems(self, workload: str, member: str, /) -> str:
+        """`cpuset.mems` that confines a member to its memory; "" leaves it where its parent is."""
+        return mems(self.blocks(workload, member))
+
+    def tables(self) -> tuple[NodeMemory, ...]:
+        """Every NUMA node with its figures, ascending by id."""
+        return self.state.tables()
+
+    def remembered(self) -> Remembered:
+        """What to store of it; `to_record` makes a kubelet's state file of that."""
+        return Remembered(policy=self.policy, nodes=self.tables(), grants=self.state.grants)
+
+    def _demand(self, claims: Sequence[Claim]) -> Demand | Shortfall:
+        layout = self.state.layout
+        if len(claims) == 1:
+            return demand_of(layout, claims[0].amounts)
+        return demand_at_peak(layout, claims, all_members=self.options.strict)
+
+    def _question(self, claims: Sequence[Claim], demand: Demand) -> Question:
+        claim = claims[0]
+        alone = len(claims) == 1 and bool(claim.reuse)
+        left = self.state.left_by(claim.owner.workload, claim.reuse) if alone else _NOTHING_LEFT
+        return Question(self.state.layout, self.state, demand, left)
+
+    def _held(self, claims: Sequence[Claim]) -> Sequence[TopologyHint]:
+        """Where the first claim that is granted already sits, so that the rest go there too."""
+        for claim in claims:
+            held = self.state.blocks(claim.owner)
+            if held:
+                return (hint_pair(held[0].nodes)[1],)
+        return ()
+
+
+_NOTHING_LEFT: Mapping[tuple[int, str], int] = {}
+
+
+@attrs.frozen
+class UnpinnedMemory:
+    """The policy `None`: no preference, nothing pinned, nothing held."""
+
+    @property
+    def name(self) -> str:
+        """`memory`."""
+        return NAME
+
+    def hints(self, claims: Sequence[Claim], /) -> Hints:
+        """No preference about anything."""
+        del claims
+        return {}
+
+    def allocate(self, claim: Claim, affinity: TopologyHint, /) -> UnpinnedMemory:
+        """Itself."""
+        del claim, affinity
+        return self
+
+    def release(self, workload: str, member: str | None = None, /) -> UnpinnedMemory:
+        """Itself."""
+        del workload, member
+        return self
+
+    def availability(self, claims: Sequence[Claim], /) -> Sequence[Availability]:
+        """Nothing: what is not pinned has no node."""
+        del claims
+        return ()
+
+    def remembered(self) -> Remembered:
+        """That nothing is held."""
+        return Remembered(policy=MemoryPolicy.NONE)
+
+
+def memory_allocator(
+    machine: Machine,
+    /,
+    *,
+    policy: MemoryPolicy = MemoryPolicy.STATIC,
+    reserved: Reserved | None = None,
+    options: MemoryOptions | None = None,
+) -> MemoryAllocator | UnpinnedMemory:
+    """An allocator of a policy, with nothing held.
+
+    Args:
+        machine: What there is.
+        policy: Which policy decides.
+        reserved: Bytes that the system keeps, by NUMA node and resource; see
+            `parse_reserved` and `check_reserved`.
+        options: Departures from the kubelet.
+
+    Raises:
+        DecodeError: Reserved memory does not fit the machine; lists every fault.
+    """
+    if policy is MemoryPolicy.NONE:
+        return UnpinnedMemory()
+    state = MemoryState.empty(Layout.of(machine, reserved or {}))
+    return MemoryAllocator(state=state, options=options or MemoryOptions(), policy=policy)

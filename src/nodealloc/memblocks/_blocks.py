@@ -1,0 +1,118 @@
+"""Values only: blocks of memory, and what one NUMA node has of one resource."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from nodealloc.idset import NodeSet, bits, format_list
+from nodealloc.podspec import Quantity, QuantityFormat
+from nodealloc.topology import NumaMask
+
+__all__ = ["HUGEPAGES", "MEMORY", "Block", "MemoryTable", "NodeMemory", "hugepages", "mems", "page_bytes"]
+
+MEMORY = "memory"
+"""Ordinary memory, as Kubernetes names it."""
+
+HUGEPAGES = "hugepages-"
+"""What the name of every huge page resource begins with."""
+
+
+def hugepages(page: int, /) -> str:
+    """Resource name of huge pages of `page` bytes: 2097152 is ``hugepages-2Mi``."""
+    return HUGEPAGES + str(Quantity(page * 10**9, QuantityFormat.BINARY_SI))
+
+
+def page_bytes(resource: str, /) -> int | None:
+    """Bytes of one page of a huge page resource; 1 for `memory`, None for other names."""
+    if resource == MEMORY:
+        return 1
+    size = resource.removeprefix(HUGEPAGES)
+    if size == resource:
+        return None
+    try:
+        page = Quantity.parse(size)
+    except ValueError:
+        return None
+    return page.value if page.is_whole and page.value > 0 else None
+
+
+@attrs.frozen
+class Block:
+    """Memory of one kind that one owner holds on a group of NUMA nodes.
+
+    Attributes:
+        nodes: The group as a mask, above 0. How the bytes spread over it is
+            for the kernel to choose.
+        resource: `memory` or `hugepages-<size>`.
+        size_bytes: 0 when a later member of the same workload uses all of it.
+    """
+
+    nodes: NumaMask = attrs.field(validator=attrs.validators.gt(0))
+    resource: str
+    size_bytes: int
+
+    @property
+    def node_set(self) -> NodeSet:
+        """The group as a set of node ids."""
+        return NodeSet.from_mask(self.nodes)
+
+    def __str__(self) -> str:
+        """`[0 1] memory 1073741824`."""
+        ids = " ".join(map(str, bits(self.nodes)))
+        return f"[{ids}] {self.resource} {self.size_bytes}"
+
+
+def mems(blocks: Iterable[Block], /) -> str:
+    """What to write to `cpuset.mems` to confine the holder of these blocks.
+
+    The Linux list of all their nodes; "" for no blocks, which means that the
+    parent's nodes stay in force. Source: ``cpuset(7)``; kubelet
+    ``cm/memorymanager/memory_manager.go`` hands the same nodes to the runtime.
+    """
+    mask = 0
+    for block in blocks:
+        mask |= block.nodes
+    return format_list(mask)
+
+
+@attrs.frozen(kw_only=True)
+class MemoryTable:
+    """One resource on one NUMA node, in bytes.
+
+    `reserved + free == allocatable`, and for huge pages `allocatable +
+    system_reserved == total`; ordinary memory counts the huge pages in `total`
+    but not in `allocatable`.
+
+    Attributes:
+        total: What the node has.
+        system_reserved: Kept for the system, never granted.
+        allocatable: What could be granted were nothing held.
+        reserved: What is held.
+        free: What can be granted now.
+    """
+
+    total: int
+    system_reserved: int
+    allocatable: int
+    reserved: int
+    free: int
+
+
+@attrs.frozen(kw_only=True)
+class NodeMemory:
+    """One NUMA node as the state has it.
+
+    Attributes:
+        node: Its id.
+        assignments: Blocks that name this node.
+        group: Nodes that serve allocations together with this one, itself
+            included, as a mask.
+        tables: Resource name to its table, by name.
+    """
+
+    node: int
+    assignments: int
+    group: NumaMask
+    tables: Mapping[str, MemoryTable]

@@ -1,0 +1,97 @@
+"""What claims ask of memory, as rows of a layout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from nodealloc.memblocks._blocks import HUGEPAGES, page_bytes
+from nodealloc.topology import ClaimKind, Shortfall, peak
+
+if TYPE_CHECKING:
+    from nodealloc.memblocks._layout import Demand, Layout
+    from nodealloc.podspec import Quantity
+    from nodealloc.topology import Claim
+
+__all__ = ["demand_at_peak", "demand_of"]
+
+_NANO = 10**9
+
+
+def demand_of(layout: Layout, amounts: Mapping[str, Quantity], /) -> Demand | Shortfall:
+    """Bytes by row, ascending; a shortfall for an amount that no machine of this kind can serve.
+
+    Source: kubelet ``cm/memorymanager/policy_static.go``, which refuses
+    fractions of a byte; the refusal of unknown page sizes and of parts of a
+    page is ours.
+    """
+    rows = layout.row
+    found: list[tuple[int, int]] = []
+    for resource, amount in amounts.items():
+        row = rows.get(resource)
+        if row is not None:
+            size, fraction = divmod(amount.nanos, _NANO)
+            if fraction or size % layout.pages[row]:
+                return _uneven(layout, row, amount)
+            if size > 0:
+                found.append((row, size))
+        elif resource.startswith(HUGEPAGES) and amount.nanos > 0:
+            return _unknown(layout, resource, amount)
+    if len(found) > 1:
+        found.sort()
+    return tuple(found)
+
+
+def demand_at_peak(layout: Layout, claims: Sequence[Claim], /, *, all_members: bool) -> Demand | Shortfall:
+    """What the claims of a workload hold at their peak.
+
+    Args:
+        layout: Whose rows.
+        claims: All claims of one workload, in the order in which they start.
+        all_members: Whether a resource counts that only init members or
+            sidecars ask for; the kubelet leaves it out.
+    """
+    demands: dict[str, Demand] = {}
+    for claim in claims:
+        demand = demand_of(layout, claim.amounts)
+        if isinstance(demand, Shortfall):
+            return demand
+        demands[claim.owner.member] = demand
+    counted = [claim for claim in claims if all_members or claim.kind is ClaimKind.MAIN]
+    rows = sorted({row for claim in counted for row, _ in demands[claim.owner.member]})
+    return tuple([(row, peak(claims, _Asked(demands, row))) for row in rows])
+
+
+@attrs.frozen
+class _Asked:
+    """What a claim asks of one row, as `peak` calls it."""
+
+    demands: Mapping[str, Demand]
+    row: int
+
+    def __call__(self, claim: Claim, /) -> int:
+        return next((size for row, size in self.demands[claim.owner.member] if row == self.row), 0)
+
+
+def _uneven(layout: Layout, row: int, amount: Quantity) -> Shortfall:
+    resource, page = layout.resources[row], layout.pages[row]
+    what = f"pages of {page} bytes" if page > 1 else "whole bytes"
+    return Shortfall(
+        resource=resource,
+        wanted=amount.value,
+        free=0,
+        detail=f"{resource}: {amount} cannot be had in {what}; ask for a multiple of {page}",
+    )
+
+
+def _unknown(layout: Layout, resource: str, amount: Quantity) -> Shortfall:
+    known = ", ".join(layout.resources)
+    what = "has no pool of that page size" if page_bytes(resource) else "does not know that page size"
+    return Shortfall(
+        resource=resource,
+        wanted=amount.value,
+        free=0,
+        detail=f"{resource}: the machine {what}; it has {known}",
+    )

@@ -1,0 +1,231 @@
+"""What the nodes could grant were they empty: bytes per resource and NUMA node.
+
+Everything here is fixed while an agent runs. Rows go by resource, columns by
+the node's position among all nodes in ascending order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TypeAlias
+
+import attrs
+
+from nodealloc.errors import DecodeError, Fault
+from nodealloc.idset import bits
+from nodealloc.machine import Machine, NumaNode
+from nodealloc.memblocks._blocks import MEMORY, hugepages, page_bytes
+from nodealloc.memblocks._groups import EXACT_NODES, family
+from nodealloc.topology import NumaMask
+
+__all__ = ["Demand", "Layout", "Reserved", "Row"]
+
+Row: TypeAlias = tuple[int, ...]
+"""Bytes of one resource, one figure a node."""
+
+Demand: TypeAlias = tuple[tuple[int, int], ...]
+"""What is asked: (row of the resource, bytes above 0), ascending by row."""
+
+Reserved: TypeAlias = Mapping[int, Mapping[str, int]]
+"""NUMA node id to resource name to bytes that the system keeps."""
+
+_MAX_KNOWN = 8192
+
+
+@attrs.frozen(kw_only=True, slots=False)
+class Layout:
+    """Memory of a machine, less what the system keeps.
+
+    Attributes:
+        nodes: NUMA node ids, ascending.
+        resources: Resource names, ascending: `hugepages-*` before `memory`.
+        holders: Per resource the nodes that list it, as a mask.
+        total: Bytes that there are; ordinary memory includes the huge pages.
+        system_reserved: Bytes that the system keeps.
+        allocatable: Bytes that may be granted.
+    """
+
+    nodes: tuple[int, ...]
+    resources: tuple[str, ...]
+    holders: tuple[NumaMask, ...]
+    total: tuple[Row, ...]
+    system_reserved: tuple[Row, ...]
+    allocatable: tuple[Row, ...]
+
+    @classmethod
+    def of(cls, machine: Machine, reserved: Reserved) -> Layout:
+        """Lay out a machine.
+
+        Raises:
+            DecodeError: Reserved bytes on a node or of a kind that the machine
+                lacks, below 0, beyond what there is, or no multiple of the
+                page; or huge pages beyond a node's memory. Lists every fault.
+
+        Source: kubelet ``cm/memorymanager/policy_static.go``, whose unsigned
+        arithmetic wraps around where this refuses.
+        """
+        faults = [*_faults(machine, reserved)]
+        if faults:
+            raise DecodeError("reserved memory", faults)
+        nodes = machine.numa_nodes
+        resources = (*sorted({hugepages(page) for node in nodes for page in node.hugepages}), MEMORY)
+        total = [[_total(node, name) for node in nodes] for name in resources]
+        kept = [[reserved.get(node.id, {}).get(name, 0) for node in nodes] for name in resources]
+        usable = [
+            [have - keep for have, keep in zip(*rows, strict=True)] for rows in zip(total, kept, strict=True)
+        ]
+        for row in total[:-1]:
+            usable[-1] = [have - huge for have, huge in zip(usable[-1], row, strict=True)]
+        return cls(
+            nodes=tuple(node.id for node in nodes),
+            resources=resources,
+            holders=tuple(sum(1 << node.id for node in nodes if _lists(node, name)) for name in resources),
+            total=_rows(total),
+            system_reserved=_rows(kept),
+            allocatable=_rows(usable),
+        )
+
+    def __getstate__(self) -> Mapping[str, object]:
+        """The fields alone: what was worked out from them is worked out again."""
+        return {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
+
+    @cached_property
+    def mask(self) -> NumaMask:
+        """All nodes."""
+        return sum(1 << node for node in self.nodes)
+
+    @cached_property
+    def row(self) -> Mapping[str, int]:
+        """Row of a resource by its name."""
+        return {name: row for row, name in enumerate(self.resources)}
+
+    @cached_property
+    def pages(self) -> Row:
+        """Bytes of a page, one figure a resource; 1 for ordinary memory."""
+        return tuple(page_bytes(name) or 1 for name in self.resources)
+
+    @cached_property
+    def least(self) -> Row:
+        """The smallest allocatable amount of any node, one figure a resource."""
+        return tuple(min(row) for row in self.allocatable)
+
+    @cached_property
+    def _columns(self) -> dict[NumaMask, tuple[int, ...]]:
+        return {1 << node: (column,) for column, node in enumerate(self.nodes)}
+
+    @cached_property
+    def _narrowest(self) -> dict[Demand, int]:
+        return {}
+
+    @cached_property
+    def _sums(self) -> tuple[dict[NumaMask, int], ...]:
+        return tuple(dict[NumaMask, int]() for _ in self.resources)
+
+    def columns(self, mask: NumaMask, /) -> tuple[int, ...]:
+        """Positions of a set of nodes, ascending; every bit must be one of `nodes`."""
+        found = self._columns.get(mask)
+        if found is None:
+            if len(self._columns) > _MAX_KNOWN:
+                self._columns.clear()
+            found = self._columns[mask] = tuple([self.nodes.index(node) for node in bits(mask)])
+        return found
+
+    def sum(self, row: int, mask: NumaMask, /) -> int:
+        """Allocatable bytes of a resource on a set of nodes."""
+        known = self._sums[row]
+        found = known.get(mask)
+        if found is None:
+            if len(known) > _MAX_KNOWN:
+                known.clear()
+            figures = self.allocatable[row]
+            found = known[mask] = sum([figures[column] for column in self.columns(mask)])
+        return found
+
+    def suffices(self, mask: NumaMask, demand: Demand, /) -> bool:
+        """Whether a set of nodes could serve a demand were it empty."""
+        return all([self.sum(row, mask) >= size for row, size in demand])  # noqa: C419  half a generator's time
+
+    def each_serves(self, demand: Demand, /) -> bool:
+        """Whether every node could serve a demand by itself were it empty."""
+        least = self.least
+        return all([size <= least[row] for row, size in demand])  # noqa: C419  half a generator's time
+
+    def considered(self, demand: Demand, /) -> NumaMask:
+        """Nodes whose sets are considered: all, on large machines those that hold something."""
+        if len(self.nodes) <= EXACT_NODES:
+            return self.mask
+        rows = [self.allocatable[row] for row, _ in demand]
+        return sum(
+            1 << node
+            for node, figures in zip(self.nodes, zip(*rows, strict=True), strict=True)
+            if any(figures)
+        )
+
+    def narrowest(self, demand: Demand, /) -> int:
+        """Fewest nodes that could serve a demand were they empty; more than there are when none could."""
+        if self.each_serves(demand) or any(self.suffices(1 << node, demand) for node in self.nodes):
+            return 1
+        found = self._narrowest.get(demand)
+        if found is None:
+            if len(self._narrowest) > _MAX_KNOWN:
+                self._narrowest.clear()
+            wide = family(self.considered(demand))
+            fitting = next((mask for mask in wide if self.suffices(mask, demand)), None)
+            found = len(self.nodes) + 1 if fitting is None else fitting.bit_count()
+            self._narrowest[demand] = found
+        return found
+
+
+def _rows(rows: Sequence[Sequence[int]]) -> tuple[Row, ...]:
+    return tuple(tuple(row) for row in rows)
+
+
+def _lists(node: NumaNode, resource: str) -> bool:
+    return resource == MEMORY or any(hugepages(page) == resource for page in node.hugepages)
+
+
+def _total(node: NumaNode, resource: str) -> int:
+    if resource == MEMORY:
+        return node.memory_bytes
+    return sum(page * count for page, count in node.hugepages.items() if hugepages(page) == resource)
+
+
+def _faults(machine: Machine, reserved: Reserved) -> Iterator[Fault]:
+    if not machine.numa_nodes:
+        yield Fault(
+            "$", "the machine has no NUMA node, so there is no memory to grant; describe at least one"
+        )
+    for node_id, amounts in reserved.items():
+        node = machine.node.get(node_id)
+        if node is None:
+            yield Fault(f"$[{node_id}]", f"there is no NUMA node {node_id}; the machine has {machine.nodes}")
+            continue
+        for name, size in amounts.items():
+            reason = _reserved_fault(node, name, size)
+            if reason:
+                yield Fault(f"$[{node_id}].{name}", reason)
+    for node in machine.numa_nodes:
+        huge = sum(page * count for page, count in node.hugepages.items())
+        kept = max(reserved.get(node.id, {}).get(MEMORY, 0), 0)
+        if huge + kept > node.memory_bytes:
+            yield Fault(
+                f"$[{node.id}].{MEMORY}",
+                f"{kept} bytes reserved and {huge} bytes of huge pages exceed the node's "
+                f"{node.memory_bytes} bytes; reserve at most {max(node.memory_bytes - huge, 0)}",
+            )
+
+
+def _reserved_fault(node: NumaNode, resource: str, size: int) -> str:
+    page = page_bytes(resource)
+    if page is None:
+        return f"{resource!r} is not a memory resource; use {MEMORY} or hugepages-<size>"
+    if not _lists(node, resource):
+        return f"NUMA node {node.id} has no {resource}; leave it out"
+    if size < 0:
+        return f"{size} bytes are below 0"
+    if size % page:
+        return f"{size} bytes are not a multiple of the page of {page} bytes; use {size - size % page}"
+    if resource != MEMORY and size > _total(node, resource):
+        return f"{size} bytes exceed the node's {_total(node, resource)} bytes"
+    return ""

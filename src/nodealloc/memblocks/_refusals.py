@@ -1,0 +1,66 @@
+"""Why a demand was not granted, in figures and in a sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nodealloc.idset import format_list
+from nodealloc.topology import Shortfall
+
+if TYPE_CHECKING:
+    from nodealloc.memblocks._static_policy import Question, Why
+    from nodealloc.topology import NumaMask
+
+__all__ = ["refusal"]
+
+
+def refusal(question: Question, why: Why, /) -> Shortfall:
+    """A shortfall that tells what never fits from what only does not fit now."""
+    nodes = question.layout.mask if why.nodes is None else why.nodes & question.layout.mask
+    row, wanted = _shortest(question, nodes)
+    resource = question.layout.resources[row]
+    free = _free(question, row, nodes)
+    where = "any NUMA node" if why.nodes is None else f"NUMA nodes {format_list(why.nodes)}"
+    return Shortfall(
+        resource=resource,
+        wanted=wanted,
+        free=free,
+        nodes=why.nodes,
+        detail=f"{resource}: {wanted} bytes asked on {where}, {free} free there; "
+        f"{why.text}; {_remedy(question)}",
+    )
+
+
+def _free(question: Question, row: int, nodes: NumaMask) -> int:
+    return sum(question.state.free[row][column] for column in question.layout.columns(nodes))
+
+
+def _shortest(question: Question, nodes: NumaMask) -> tuple[int, int]:
+    """The first demand that the nodes cannot serve, else the last one."""
+    for row, size in question.demand:
+        if _free(question, row, nodes) < size:
+            return row, size
+    return question.demand[-1]
+
+
+def _remedy(question: Question) -> str:
+    layout, state = question.layout, question.state
+    narrowest = layout.narrowest(question.demand)
+    if narrowest > len(layout.nodes):
+        row, _ = next(
+            (one for one in question.demand if layout.sum(one[0], layout.mask) < one[1]), question.demand[-1]
+        )
+        most = layout.sum(row, layout.mask)
+        return f"it never fits: all nodes together can grant {most} bytes of {layout.resources[row]}"
+    found = question.candidates()
+    if found:
+        listed = ", ".join(format_list(mask) for mask in found[:4])
+        return f"it would fit on NUMA nodes {listed}; let the other resources go there"
+    used = [node for node, count in zip(layout.nodes, state.assignments, strict=True) if count]
+    single = format_list(sum(1 << node for node in used if not state.shape.grouped >> node & 1))
+    text = f"it fits an idle machine on {narrowest} NUMA node{'s' if narrowest > 1 else ''}"
+    if narrowest > 1 and single:
+        return (
+            f"{text}, but {single} serve allocations of one node each and cannot join a group: release those"
+        )
+    return f"{text}: release what is held on {format_list(sum(1 << node for node in used))}"

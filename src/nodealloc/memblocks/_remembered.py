@@ -1,0 +1,94 @@
+"""Values only: what was decided before a restart, and whether its own books add up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from nodealloc.errors import Fault
+from nodealloc.idset import format_list
+from nodealloc.memblocks._blocks import Block, MemoryTable, NodeMemory
+from nodealloc.memblocks._options import MemoryPolicy
+from nodealloc.memblocks._state import Grants
+from nodealloc.memblocks._transitions import blocks_of
+from nodealloc.topology import NumaMask
+
+__all__ = ["Remembered"]
+
+
+@attrs.frozen(kw_only=True)
+class Remembered:
+    """A state as it was stored, not yet compared with any machine.
+
+    Attributes:
+        policy: Which policy made it.
+        nodes: The figures of every NUMA node, ascending by id.
+        grants: Who held what.
+    """
+
+    policy: MemoryPolicy
+    nodes: tuple[NodeMemory, ...] = ()
+    grants: Grants = attrs.field(factory=dict[str, dict[str, tuple[Block, ...]]])
+
+    def faults(self) -> tuple[Fault, ...]:
+        """Where the figures contradict each other or the grants; empty for sound books."""
+        return (*self._grant_faults(), *self._table_faults(), *self._node_faults(), *self._group_faults())
+
+    def _grant_faults(self) -> Iterator[Fault]:
+        known = {node.node: node for node in self.nodes}
+        for workload, members in self.grants.items():
+            for member, held in members.items():
+                for index, block in enumerate(held):
+                    for node in block.node_set:
+                        path = f"$.entries.{workload}.{member}[{index}]"
+                        if node not in known:
+                            yield Fault(
+                                path, f"{block} names NUMA node {node}, which the state does not list"
+                            )
+                        elif block.resource not in known[node].tables:
+                            yield Fault(path, f"{block}: NUMA node {node} lists no {block.resource}")
+
+    def _table_faults(self) -> Iterator[Fault]:
+        for node in self.nodes:
+            for resource, table in node.tables.items():
+                if table.reserved + table.free != table.allocatable:
+                    what = f"{table.reserved} reserved and {table.free} free are not {table.allocatable} allocatable"
+                    yield Fault(f"$.machineState[{node.node}].{resource}", f"{what} bytes")
+
+    def _node_faults(self) -> Iterator[Fault]:
+        for node in self.nodes:
+            blocks = sum(block.nodes >> node.node & 1 for block in blocks_of(self.grants))
+            if blocks != node.assignments:
+                what = f"{node.assignments} assignments are counted, {blocks} blocks name the node"
+                yield Fault(f"$.machineState[{node.node}]", what)
+
+    def _group_faults(self) -> Iterator[Fault]:
+        """Held bytes, group by group of nodes that blocks tie together."""
+        for mask in _ties(self.grants, self.nodes):
+            tied = [node for node in self.nodes if mask >> node.node & 1]
+            for resource in sorted({name for node in tied for name in node.tables}):
+                tables: list[MemoryTable] = [
+                    node.tables[resource] for node in tied if resource in node.tables
+                ]
+                reserved = sum(table.reserved for table in tables)
+                held = sum(
+                    block.size_bytes
+                    for block in blocks_of(self.grants)
+                    if block.resource == resource and block.nodes & mask
+                )
+                if reserved != held:
+                    what = f"{reserved} bytes are reserved on NUMA nodes {format_list(mask)}, {held} are held"
+                    yield Fault(f"$.machineState[{format_list(mask)}].{resource}", what)
+
+
+def _ties(grants: Grants, nodes: tuple[NodeMemory, ...]) -> list[NumaMask]:
+    """Nodes in sets that no block reaches across."""
+    ties = [1 << node.node for node in nodes]
+    for block in blocks_of(grants):
+        reached = [mask for mask in ties if mask & block.nodes]
+        joined = block.nodes
+        for mask in reached:
+            joined |= mask
+        ties = [mask for mask in ties if mask not in reached] + [joined]
+    return sorted(ties)

@@ -1,0 +1,108 @@
+"""Memory that the system keeps: the kubelet's notation, and whether it adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from nodealloc.errors import DecodeError, Fault
+from nodealloc.memblocks._blocks import HUGEPAGES, MEMORY, page_bytes
+from nodealloc.memblocks._errors import ReservationMismatchError
+from nodealloc.podspec import Quantity, Resources
+
+if TYPE_CHECKING:
+    from nodealloc.memblocks._layout import Reserved
+
+__all__ = ["check_reserved", "parse_reserved"]
+
+_NOTHING: Resources = {}
+
+
+def parse_reserved(text: str, /) -> Reserved:
+    """Read `0:memory=1Gi,hugepages-2Mi=100Mi;1:memory=2Gi` as bytes by node and resource.
+
+    Raises:
+        DecodeError: A part of another form, a node named twice, an unknown
+            resource, fractions of a byte or less than nothing. Lists every fault.
+
+    Source: kubelet flag ``--reserved-memory``.
+    """
+    found: dict[int, Mapping[str, int]] = {}
+    faults: list[Fault] = []
+    for index, part in enumerate(text.split(";")):
+        node, colon, limits = part.partition(":")
+        if not colon or not node.strip().isascii() or not node.strip().isdecimal():
+            faults.append(Fault(f"part {index}", f"{part!r} is not <node>:<resource>=<amount>,..."))
+        elif int(node) in found:
+            faults.append(
+                Fault(f"part {index}", f"NUMA node {int(node)} stands twice; give all of it in one part")
+            )
+        else:
+            found[int(node)] = _limits(limits, f"part {index}", faults)
+    if faults:
+        raise DecodeError("reserved memory", faults)
+    return found
+
+
+def _limits(text: str, path: str, faults: list[Fault]) -> Mapping[str, int]:
+    found: dict[str, int] = {}
+    for limit in text.split(","):
+        name, equals, amount = (piece.strip() for piece in limit.partition("="))
+        if not equals or not page_bytes(name):
+            what = f"{limit!r} is not {MEMORY}=<amount> or {HUGEPAGES}<size>=<amount>"
+            faults.append(Fault(path, what))
+        elif name in found:
+            faults.append(Fault(path, f"{name} stands twice"))
+        else:
+            found[name] = _bytes(amount, f"{path}.{name}", faults)
+    return found
+
+
+def _bytes(text: str, path: str, faults: list[Fault]) -> int:
+    try:
+        amount = Quantity.parse(text)
+    except DecodeError as error:
+        faults.append(Fault(path, error.faults[0].reason))
+        return 0
+    if not amount.is_whole or amount.nanos < 0:
+        faults.append(Fault(path, f"{text} is not a whole number of bytes, 0 or more"))
+    return amount.value
+
+
+def check_reserved(
+    reserved: Reserved,
+    /,
+    *,
+    kube_reserved: Resources = _NOTHING,
+    system_reserved: Resources = _NOTHING,
+    eviction_bytes: int = 0,
+) -> None:
+    """Refuse reserved memory that is not what node allocatable keeps, resource by resource.
+
+    Args:
+        reserved: Bytes by node and resource.
+        kube_reserved: The kubelet's ``kubeReserved``; other resources are ignored.
+        system_reserved: The kubelet's ``systemReserved``, likewise.
+        eviction_bytes: Hard eviction threshold of ``memory.available``.
+
+    Raises:
+        ReservationMismatchError: The sum over all nodes differs for a resource,
+            or no memory at all is reserved.
+
+    Source: kubelet ``cm/memorymanager/memory_manager.go`` and
+    ``policy_static.go``, where the static policy does not start otherwise.
+    """
+    kept: dict[str, int] = {}
+    for amounts in reserved.values():
+        for name, size in amounts.items():
+            kept[name] = kept.get(name, 0) + size
+    expected = {MEMORY: eviction_bytes}
+    for resources in (kube_reserved, system_reserved):
+        for name, amount in resources.items():
+            if page_bytes(name):
+                expected[name] = expected.get(name, 0) + amount.value
+    for name in sorted({*kept, *expected}):
+        if kept.get(name, 0) != expected.get(name, 0):
+            raise ReservationMismatchError(name, kept.get(name, 0), expected.get(name, 0))
+    if not kept.get(MEMORY):
+        raise ReservationMismatchError(MEMORY, 0, None)

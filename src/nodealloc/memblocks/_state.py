@@ -1,0 +1,129 @@
+"""The remembered value: who holds which blocks, and what that leaves free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
+
+import attrs
+
+from nodealloc.memblocks._blocks import Block, MemoryTable, NodeMemory
+from nodealloc.memblocks._layout import Layout, Row
+from nodealloc.topology import NumaMask, Owner
+
+__all__ = ["NOBODY", "Grants", "Left", "MemoryState", "Shape"]
+
+Grants: TypeAlias = Mapping[str, Mapping[str, tuple[Block, ...]]]
+"""Workload to member to the blocks that it holds, by resource name."""
+
+Left: TypeAlias = Mapping[tuple[NumaMask, str], int]
+"""Bytes that ended members left to reuse, by group of nodes and resource."""
+
+NOBODY: Mapping[str, tuple[Block, ...]] = MappingProxyType({})
+"""The members of a workload that holds nothing."""
+
+
+class Shape(NamedTuple):
+    """Which nodes are in use, and how.
+
+    Attributes:
+        unused: Nodes that no block names.
+        grouped: Nodes that serve allocations of a group of two and more.
+        groups: Those groups, each once, in no order.
+    """
+
+    unused: NumaMask
+    grouped: NumaMask
+    groups: tuple[NumaMask, ...]
+
+
+@attrs.frozen(kw_only=True, slots=False)
+class MemoryState:
+    """What is held and what is free. Rows and columns are those of the layout.
+
+    Attributes:
+        layout: What the nodes could grant were they empty.
+        free: Bytes that can be granted, by resource and node.
+        assignments: Blocks that name a node, by node.
+        groups: Nodes that serve allocations together with a node, by node;
+            a node that nothing names stands alone.
+        grants: Who holds what.
+    """
+
+    layout: Layout
+    free: tuple[Row, ...]
+    assignments: Row
+    groups: tuple[NumaMask, ...]
+    grants: Grants = attrs.field(factory=dict[str, Mapping[str, tuple[Block, ...]]])
+
+    @classmethod
+    def empty(cls, layout: Layout) -> MemoryState:
+        """Nothing held."""
+        return cls(
+            layout=layout,
+            free=layout.allocatable,
+            assignments=(0,) * len(layout.nodes),
+            groups=tuple(1 << node for node in layout.nodes),
+        )
+
+    def __getstate__(self) -> Mapping[str, object]:
+        """The fields alone: what was worked out from them is worked out again."""
+        return {name: getattr(self, name) for name in _FIELDS}
+
+    @cached_property
+    def shape(self) -> Shape:
+        """Which nodes are in use, and how."""
+        unused = grouped = 0
+        wide: list[NumaMask] = []
+        for node, count, group in zip(self.layout.nodes, self.assignments, self.groups, strict=True):
+            if not count:
+                unused |= 1 << node
+            elif group & (group - 1):
+                grouped |= 1 << node
+                if group not in wide:
+                    wide.append(group)
+        return Shape(unused, grouped, tuple(wide))
+
+    def blocks(self, owner: Owner, /) -> tuple[Block, ...]:
+        """What an owner holds; empty for an unknown one."""
+        return self.grants.get(owner.workload, NOBODY).get(owner.member, ())
+
+    def left_by(self, workload: str, ended: Iterable[str], /) -> Left:
+        """Bytes that ended members of a workload left to reuse."""
+        members = self.grants.get(workload)
+        left: dict[tuple[NumaMask, str], int] = {}
+        if members:
+            for block in [block for member in ended for block in members.get(member, ())]:
+                if block.size_bytes:
+                    key = block.nodes, block.resource
+                    left[key] = left.get(key, 0) + block.size_bytes
+        return left
+
+    def tables(self) -> tuple[NodeMemory, ...]:
+        """Every node with its tables, ascending by id."""
+        return tuple(self._node(column, node) for column, node in enumerate(self.layout.nodes))
+
+    def _node(self, column: int, node: int) -> NodeMemory:
+        listed = [row for row, holders in enumerate(self.layout.holders) if holders >> node & 1]
+        return NodeMemory(
+            node=node,
+            assignments=self.assignments[column],
+            group=self.groups[column],
+            tables={self.layout.resources[row]: self._table(row, column) for row in listed},
+        )
+
+    def _table(self, row: int, column: int) -> MemoryTable:
+        layout, free = self.layout, self.free[row][column]
+        usable = layout.allocatable[row][column]
+        return MemoryTable(
+            total=layout.total[row][column],
+            system_reserved=layout.system_reserved[row][column],
+            allocatable=usable,
+            reserved=usable - free,
+            free=free,
+        )
+
+
+_FIELDS = tuple(field.name for field in attrs.fields(MemoryState))
