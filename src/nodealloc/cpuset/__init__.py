@@ -1,41 +1,91 @@
-"""Which CPUs exactly: pickers, policies, and who holds what.
+"""Which CPUs exactly: pickers, policies, who holds what, and keeping cgroups in line with it.
 
 ```text
-   Claim ──▶ CpuAllocator.allocate ──▶ CpuAllocator'        who holds which CPUs
-                 policy + state            value
+   DECIDE   Claim ──▶ CpuAllocator ──▶ CpuAllocator'            pure: a value in, a value out
+                       policy + state
+   REMEMBER            to_kubelet, to_record ◀──▶ restore      keep / move / evict
+   APPLY               CpusetReconciler ──▶ CpusetWriter       cgroup v1, v2, process affinity, yours
 ```
+
+| noun               | what it is                                                                |
+|--------------------|---------------------------------------------------------------------------|
+| `CpuLayout`        | a machine as masks: sockets, NUMA nodes, caches, cores                     |
+| `Picker`           | which of the free CPUs to take; `KubeletPicker` by default                 |
+| `StaticPolicy`     | who gets CPUs for itself, with the kubelet's options; else `NonePolicy`    |
+| `CpuState`         | who holds which CPUs; the shared pool is what nobody holds                 |
+| `CpuAllocator`     | policy and state as one immutable value: an `Allocator` of `topology`      |
+| `RestorePlan`      | what a start would keep, move and evict of what was remembered             |
+| `CpusetReconciler` | writes what was granted, where it is not written already                   |
+
+    >>> from nodealloc.machine import machine_from_text
+    >>> from nodealloc.podspec import Quantity
+    >>> from nodealloc.topology import Claim, Owner, TopologyHint
+    >>> machine = machine_from_text("2 sockets × 4 cores × 2 threads")
+    >>> node = CpuAllocator(policy=StaticPolicy.of(machine, reserved=CPUSet.of(0)))
+    >>> job = Claim(owner=Owner("job-1", "rank-0"), amounts={"cpu": Quantity.of(2)})
+    >>> node = node.allocate(job, TopologyHint(None, True))
+    >>> node.cpus_of(job.owner), node.shared
+    (CPUSet('1,9'), CPUSet('0,2-8,10-15'))
 """
 
+from nodealloc.cpuset._affinity_writer import AffinityWriter, process_target
 from nodealloc.cpuset._allocator import CpuAllocator
+from nodealloc.cpuset._cgroup_writers import CgroupV1Writer, CgroupV2Writer
+from nodealloc.cpuset._codec import RECORD_KIND, from_kubelet, from_record, to_kubelet, to_record
+from nodealloc.cpuset._confinement import Applied, Confinement
 from nodealloc.cpuset._demand import exclusive_cpus_setting
-from nodealloc.cpuset._errors import NotEnoughCpusError
+from nodealloc.cpuset._errors import CpusetBusyError, CpusetWriteError, NotEnoughCpusError, TargetGoneError
 from nodealloc.cpuset._hints import HintTable
 from nodealloc.cpuset._layout import CpuLayout
 from nodealloc.cpuset._options import StaticOptions
 from nodealloc.cpuset._pickers import SortStrategy
 from nodealloc.cpuset._policy import CpuPolicy, NonePolicy, StaticPolicy
 from nodealloc.cpuset._ports import CpusetWriter, Picker
+from nodealloc.cpuset._reconciler import CpusetReconciler
+from nodealloc.cpuset._restore import Eviction, Move, RecordedState, RestorePlan, restore
 from nodealloc.cpuset._state import Assignment, CpuState
 from nodealloc.cpuset._take import KubeletPicker, PickMode, take_cpus
 from nodealloc.idset import CPUSet
 
 __all__ = [
+    "RECORD_KIND",
+    "AffinityWriter",
+    "Applied",
     "Assignment",
     "CPUSet",
+    "CgroupV1Writer",
+    "CgroupV2Writer",
+    "Confinement",
     "CpuAllocator",
     "CpuLayout",
     "CpuPolicy",
     "CpuState",
+    "CpusetBusyError",
+    "CpusetReconciler",
+    "CpusetWriteError",
     "CpusetWriter",
+    "Eviction",
     "HintTable",
     "KubeletPicker",
+    "Move",
     "NonePolicy",
     "NotEnoughCpusError",
     "PickMode",
     "Picker",
+    "RecordedState",
+    "RestorePlan",
     "SortStrategy",
     "StaticOptions",
     "StaticPolicy",
+    "TargetGoneError",
     "exclusive_cpus_setting",
+    "from_kubelet",
+    "from_record",
+    "from_rows",
+    "process_target",
+    "restore",
     "take_cpus",
+    "to_kubelet",
+    "to_record",
+    "to_row",
 ]

@@ -1,0 +1,122 @@
+"""`CpusetWriter`s on cgroups, versions 1 and 2."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import attrs
+
+from nodealloc.cpuset._errors import CpusetBusyError, CpusetWriteError, TargetGoneError
+from nodealloc.errors import NodeallocError
+from nodealloc.idset import CPUSet, IdSet, NodeSet
+
+__all__ = ["CgroupV1Writer", "CgroupV2Writer"]
+
+S = TypeVar("S", bound=IdSet)
+
+_GONE = frozenset({errno.ENOENT, errno.ENODEV, errno.ENOTDIR})
+
+_WHY: Mapping[int, str] = {
+    errno.EACCES: "it is no subset of the parent cgroup's set, or not ours to write; widen the parent first",
+    errno.EPERM: "permission denied; run as root, or own the cgroup",
+    errno.EINVAL: "the kernel does not take the set; name CPUs and memory nodes that are online",
+    errno.ERANGE: "it names CPUs that this machine cannot have",
+    errno.ENOSPC: "processes would be left without CPUs or memory nodes; set both before they join",
+    errno.EROFS: "the cgroup tree is mounted read-only",
+}
+
+
+@attrs.frozen
+class _CgroupWriter:
+    """What both versions share: two files in a directory.
+
+    Attributes:
+        root: Where the hierarchy with the cpuset controller is mounted.
+    """
+
+    root: Path = attrs.field(converter=Path)
+
+    def read(self, target: str, /) -> tuple[CPUSet, NodeSet | None]:
+        """See `CpusetWriter.read`: what the cgroup asks for, empty where it asks for nothing."""
+        return self._read(target, "cpuset.cpus", CPUSet), self._read(target, "cpuset.mems", NodeSet)
+
+    def write(self, target: str, cpus: CPUSet, mems: NodeSet | None, /) -> None:
+        """See `CpusetWriter.write`; `target` is a path below `root`."""
+        if not cpus:
+            raise CpusetWriteError(target, "", "an empty set would stop or unconfine it")
+        if mems is not None:
+            self._write(target, "cpuset.mems", str(mems))
+        self._write(target, "cpuset.cpus", str(cpus))
+
+    def _path(self, target: str, name: str) -> Path:
+        inside = target.strip("/")
+        if not inside or ".." in inside.split("/"):
+            raise CpusetWriteError(target, "anything", "the target is no cgroup below the root")
+        return self.root / inside / name
+
+    def _read(self, target: str, name: str, kind: type[S]) -> S:
+        path = self._path(target, name)
+        try:
+            return kind.parse(path.read_text(encoding="ascii").strip())
+        except OSError as error:
+            raise _mapped(error, target, path, "anything") from error
+
+    def _write(self, target: str, name: str, value: str) -> None:
+        path = self._path(target, name)
+        try:
+            # One write on a descriptor: the kernel's answer is to that call.
+            descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                os.write(descriptor, value.encode())
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise _mapped(error, target, path, value) from error
+
+
+@attrs.frozen
+class CgroupV1Writer(_CgroupWriter):
+    """Containers as cgroups of version 1: `target` is a path below the cpuset hierarchy.
+
+    A new cgroup has neither CPUs nor memory nodes, and takes no process before
+    it has both: give `mems` as well. A process that has called
+    `sched_setaffinity` itself is narrowed with its cgroup, but not widened.
+
+    Source: ``cpuset(7)``.
+    """
+
+    root: Path = attrs.field(converter=Path, default=Path("/sys/fs/cgroup/cpuset"))
+
+
+@attrs.frozen
+class CgroupV2Writer(_CgroupWriter):
+    """Containers as cgroups of version 2: `target` is a path below the unified hierarchy.
+
+    The parent has to delegate the controller (`+cpuset` in its
+    `cgroup.subtree_control`). A cgroup that asks for nothing inherits its
+    parent's set; it is read as empty, and written.
+
+    Source: Linux ``Documentation/admin-guide/cgroup-v2.rst``.
+    """
+
+    root: Path = attrs.field(converter=Path, default=Path("/sys/fs/cgroup"))
+
+
+def _mapped(error: OSError, target: str, path: Path, wanted: str) -> NodeallocError:
+    if error.errno == errno.EBUSY:
+        return CpusetBusyError(target, f"{path.name} {wanted}: a cgroup below it is wider; narrow that first")
+    if error.errno in _GONE:
+        if path.parent.is_dir():
+            return CpusetWriteError(
+                target,
+                wanted,
+                f"{path.parent} has no {path.name}; enable the cpuset controller in its parent",
+                errno=error.errno,
+            )
+        return TargetGoneError(target)
+    why = _WHY.get(error.errno or 0, os.strerror(error.errno or 0))
+    return CpusetWriteError(target, wanted, why, errno=error.errno)

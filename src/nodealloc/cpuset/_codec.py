@@ -1,0 +1,193 @@
+"""To and from what is stored: the kubelet's state file, and a record of our own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from nodealloc.checkpoint import CpuManagerState, JsonCheckpoint
+from nodealloc.cpuset._restore import RecordedState
+from nodealloc.cpuset._state import Assignment, CpuState
+from nodealloc.errors import DecodeError, Fault
+from nodealloc.idset import CPUSet
+from nodealloc.podspec import Json
+
+if TYPE_CHECKING:
+    from nodealloc.cpuset._allocator import CpuAllocator
+
+__all__ = ["RECORD_KIND", "from_kubelet", "from_record", "from_rows", "to_kubelet", "to_record", "to_row"]
+
+RECORD_KIND = "cpuset"
+"""Kind of our own record."""
+
+_VERSION = 1
+_SOURCE = "CPU state"
+
+
+def to_kubelet(allocator: CpuAllocator, /) -> CpuManagerState:
+    """The state as the kubelet's `cpu_manager_state` has it.
+
+    It has no place for what the kubelet does not know: a baseline of a resize,
+    a promised part of the shared pool. Where those policies are on, store
+    `to_record` beside it.
+    """
+    static = allocator.policy.name == "static"
+    return CpuManagerState(
+        policy_name=allocator.policy.name,
+        default_cpuset=str(allocator.shared) if static else "",
+        entries={
+            workload: {member: str(held.cpus) for member, held in members.items()}
+            for workload, members in allocator.state.assignments.items()
+        },
+    )
+
+
+def from_kubelet(stored: CpuManagerState, /) -> RecordedState:
+    """What a kubelet remembered, unchecked; pass it to `restore`.
+
+    CPUs that belong to a pod as a whole are held by its member "".
+
+    Raises:
+        DecodeError: A list of CPUs is none; names every one.
+    """
+    reading = _Reading()
+    shared = reading.cpus(stored.default_cpuset, "$.defaultCpuSet", may_be_empty=True)
+    assignments: dict[str, dict[str, Assignment]] = {}
+    for workload, members in stored.entries.items():
+        for member, text in members.items():
+            cpus = reading.cpus(text, f"$.entries[{workload!r}][{member!r}]", may_be_empty=False)
+            if cpus:
+                assignments.setdefault(workload, {})[member] = Assignment(cpus=cpus)
+    for workload, text in stored.pod_entries.items():
+        cpus = reading.cpus(text, f"$.podEntries[{workload!r}]", may_be_empty=False)
+        if cpus:
+            assignments.setdefault(workload, {})[""] = Assignment(cpus=cpus)
+    reading.check()
+    return RecordedState(
+        policy_name=stored.policy_name, shared=shared, state=CpuState(assignments=assignments)
+    )
+
+
+def to_record(allocator: CpuAllocator, /) -> JsonCheckpoint:
+    """The whole state as a record of our own, generation and all."""
+    value: dict[str, Json] = {
+        "policy": allocator.policy.name,
+        "shared": str(allocator.shared),
+        "generation": allocator.state.generation,
+        "assignments": {
+            workload: to_row(allocator.state, workload) for workload in allocator.state.assignments
+        },
+    }
+    return JsonCheckpoint(kind=RECORD_KIND, version=_VERSION, value=value)
+
+
+def from_record(record: JsonCheckpoint, /) -> RecordedState:
+    """What `to_record` wrote, unchecked; pass it to `restore`.
+
+    Raises:
+        DecodeError: Another kind or version, or fields of another shape.
+    """
+    if (record.kind, record.version) != (RECORD_KIND, _VERSION):
+        found = f"kind {record.kind!r} version {record.version}"
+        reason = f"expected kind {RECORD_KIND!r} version {_VERSION}, found {found}"
+        raise DecodeError(_SOURCE, [Fault("$", reason)])
+    reading = _Reading()
+    value = reading.mapping(record.value, "$")
+    assignments = reading.assignments(value.get("assignments"), "$.assignments")
+    policy = reading.text(value.get("policy"), "$.policy")
+    shared = reading.cpus(value.get("shared"), "$.shared", may_be_empty=True)
+    generation = reading.number(value.get("generation", 0), "$.generation")
+    reading.check()
+    state = CpuState(assignments=assignments, generation=generation)
+    return RecordedState(policy_name=policy, shared=shared, state=state)
+
+
+def to_row(state: CpuState, workload: str, /) -> Mapping[str, Json]:
+    """What one workload holds, for a store that keeps a row a workload; empty where that is nothing."""
+    return {member: _written(held) for member, held in state.assignments.get(workload, {}).items()}
+
+
+def from_rows(rows: Mapping[str, Json], /) -> CpuState:
+    """The state that such rows make, unchecked; pass it to `restore` in a `RecordedState`.
+
+    Args:
+        rows: Workload to what `to_row` wrote of it, in the order of admission.
+
+    Raises:
+        DecodeError: Fields of another shape; names every one.
+    """
+    reading = _Reading()
+    assignments = reading.assignments(rows, "$")
+    reading.check()
+    return CpuState(assignments=assignments)
+
+
+def _written(held: Assignment) -> Json:
+    written: dict[str, Json] = {"cpus": str(held.cpus)}
+    if held.baseline is not None:
+        written["baseline"] = str(held.baseline)
+    if held.shared_milli_cpu:
+        written["sharedMilliCpu"] = held.shared_milli_cpu
+    return written
+
+
+class _Reading:
+    """Collects faults, so that all of them are told at once."""
+
+    def __init__(self) -> None:
+        self._faults: list[Fault] = []
+
+    def check(self) -> None:
+        if self._faults:
+            raise DecodeError(_SOURCE, self._faults)
+
+    def mapping(self, value: Json, path: str) -> Mapping[str, Json]:
+        if isinstance(value, Mapping):
+            return value
+        self._expected("a mapping", value, path)
+        return {}
+
+    def text(self, value: Json, path: str) -> str:
+        if isinstance(value, str):
+            return value
+        self._expected("text", value, path)
+        return ""
+
+    def number(self, value: Json, path: str) -> int:
+        if isinstance(value, int) and value >= 0:
+            return value
+        self._expected("a number of 0 or more", value, path)
+        return 0
+
+    def cpus(self, value: Json, path: str, *, may_be_empty: bool) -> CPUSet:
+        text = self.text(value, path)
+        try:
+            cpus = CPUSet.parse(text)
+        except DecodeError as error:
+            self._faults += [Fault(path, f"{fault.reason} at {fault.path}") for fault in error.faults]
+            return CPUSet()
+        if not cpus and not may_be_empty and isinstance(value, str):
+            self._faults.append(Fault(path, "no CPUs; leave the entry out"))
+        return cpus
+
+    def assignments(self, value: Json, path: str) -> dict[str, dict[str, Assignment]]:
+        found: dict[str, dict[str, Assignment]] = {}
+        for workload, members in self.mapping(value, path).items():
+            at = f"{path}[{workload!r}]"
+            for member, written in self.mapping(members, at).items():
+                held = self.assignment(written, f"{at}[{member!r}]")
+                if held is not None:
+                    found.setdefault(workload, {})[member] = held
+        return found
+
+    def assignment(self, value: Json, path: str) -> Assignment | None:
+        fields = self.mapping(value, path)
+        cpus = self.cpus(fields.get("cpus"), f"{path}.cpus", may_be_empty=False)
+        baseline = None
+        if "baseline" in fields:
+            baseline = self.cpus(fields["baseline"], f"{path}.baseline", may_be_empty=False)
+        shared = self.number(fields.get("sharedMilliCpu", 0), f"{path}.sharedMilliCpu")
+        return Assignment(cpus=cpus, baseline=baseline, shared_milli_cpu=shared) if cpus else None
+
+    def _expected(self, what: str, value: Json, path: str) -> None:
+        self._faults.append(Fault(path, f"expected {what}, found {value!r}"))

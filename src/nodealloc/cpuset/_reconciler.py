@@ -1,0 +1,227 @@
+"""The only caller of `CpusetWriter`: keeps what is written equal to what was granted."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from nodealloc.cpuset._confinement import Applied, Confinement, CpusetStep, is_in_line, plan_confinement
+from nodealloc.dsw_asw import (
+    BackOff,
+    Clock,
+    Done,
+    Executor,
+    Failed,
+    Failure,
+    Observer,
+    Outcome,
+    Reconciler,
+    Summary,
+    World,
+)
+from nodealloc.idset import NodeSet
+from nodealloc.topology import Owner
+
+if TYPE_CHECKING:
+    from nodealloc.cpuset._allocator import CpuAllocator
+    from nodealloc.cpuset._ports import CpusetWriter
+
+__all__ = ["CpusetReconciler"]
+
+
+class CpusetReconciler:
+    """Writes cpusets of containers as an allocator grants them; may be called from any thread.
+
+    Tell it which containers there are (`add`, `remove`) and what was granted
+    (`follow`), and make passes (`reconcile`, or give `engine` to a
+    `dsw_asw.Loop`). Containers that hold nothing follow the shared pool.
+    A pass with nothing to do makes no call; each container is written by
+    itself, so that one that hangs delays no other.
+
+    Args:
+        writer: Confines containers.
+        executor: Runs the writer; with an `InlineExecutor` a pass has written
+            everything when it returns.
+        allocator: What is granted at the beginning.
+        clock: Time for back-off and deadlines.
+        back_off: How long a failed write waits.
+        deadline_s: After so long a call counts as hung: what it did is then
+            unknown, and read before anything else is done to that container.
+        observer: Is told of progress.
+    """
+
+    def __init__(
+        self,
+        writer: CpusetWriter,
+        *,
+        executor: Executor,
+        allocator: CpuAllocator,
+        clock: Clock | None = None,
+        back_off: BackOff | None = None,
+        deadline_s: float = 10.0,
+        observer: Observer | None = None,
+    ) -> None:
+        self._desired: World[str, Confinement] = World("granted cpusets")
+        self._actual: World[str, Applied] = World("applied cpusets")
+        self._allocator = allocator
+        self._targets: dict[Owner, dict[str, None]] = {}
+        self._lock = threading.Lock()
+        domain = _Domain(writer, self._desired, self._actual, deadline_s)
+        self.engine: Reconciler[str, Confinement, Applied, Confinement, Applied] = Reconciler(
+            domain,
+            desired=self._desired,
+            actual=self._actual,
+            executor=executor,
+            clock=clock,
+            back_off=back_off,
+            observer=observer,
+        )
+
+    def add(self, target: str, owner: Owner, /, *, mems: NodeSet | None = None) -> None:
+        """A container is there, or about to start; said again it changes nothing but `mems`."""
+        with self._lock:
+            before = self._desired.get(target)
+            if before is None:
+                # What an operation that outlived `remove` wrote down is not believed.
+                self._actual.drop(target, by="add")
+            elif before.owner != owner:
+                self._forget(target, before.owner)
+            self._targets.setdefault(owner, {})[target] = None
+            self._want(target, owner, mems)
+
+    def remove(self, target: str, /) -> None:
+        """A container has ended; nothing is written for it any more. Unknown ones are no error."""
+        with self._lock:
+            before = self._desired.get(target)
+            if before is not None:
+                self._forget(target, before.owner)
+                self._desired.drop(target, by="remove")
+                self._actual.drop(target, by="remove")
+
+    def follow(self, allocator: CpuAllocator, /) -> None:
+        """Take over what is granted now; containers whose set is another are written in the next pass."""
+        with self._lock:
+            before, self._allocator = self._allocator, allocator
+            if before is allocator:
+                return
+            for owner in self._changed_owners(before, allocator):
+                for target in self._targets.get(owner, ()):
+                    wanted = self._desired.get(target)
+                    if wanted is not None:
+                        self._want(target, owner, wanted.mems)
+
+    def verify(self, targets: Sequence[str] | None = None, /) -> None:
+        """Have containers read again in the next pass, all by default: somebody else may have written.
+
+        Source: kubelet ``cm/cpumanager/cpu_manager.go``, which rewrites every 10 s
+        without looking.
+        """
+        for target in tuple(self._actual.snapshot()) if targets is None else targets:
+            self._actual.alter(target, _doubt, by="verify")
+
+    def reconcile(self) -> Summary:
+        """Make passes until nothing is left that could be started now."""
+        return self.engine.run_until_quiet()
+
+    def applied(self, target: str, /) -> Applied | None:
+        """What a container is known to be confined to; None before anybody looked."""
+        return self._actual.get(target)
+
+    def is_in_line(self, target: str, /) -> bool:
+        """Whether a container is known to be where it should; True for an unknown one."""
+        wanted = self._desired.get(target)
+        return wanted is None or is_in_line(wanted, self._actual.get(target))
+
+    def starved(self) -> tuple[str, ...]:
+        """Containers that have no CPU at all to go to: they keep what they had."""
+        return tuple(target for target, record in self._desired.snapshot().items() if not record.value.cpus)
+
+    def intruders(self, target: str, /) -> tuple[str, ...]:
+        """Other owners' containers that still are, or may be, on CPUs that this one holds for itself.
+
+        Empty is the moment to start an exclusive container. Looks at all
+        containers; meant for once a start, not for every pass.
+        """
+        wanted = self._desired.get(target)
+        if wanted is None:
+            return ()
+        own = self._allocator.exclusive_of(wanted.owner)
+        found: list[str] = []
+        for other, record in self._desired.snapshot().items():
+            if record.value.owner.workload == wanted.owner.workload:
+                continue
+            applied = self._actual.get(other)
+            if applied is None or not applied.cpus.isdisjoint(own):
+                found.append(other)
+        return tuple(found) if own else ()
+
+    def failures(self, target: str, /) -> tuple[Failure, ...]:
+        """The last error of each step of a container that failed and was not made good."""
+        return self.engine.failures(target)
+
+    def close(self, timeout_s: float = 0.0, /) -> None:
+        """Start nothing more; wait so long for what is running."""
+        self.engine.close(timeout_s)
+
+    def _want(self, target: str, owner: Owner, mems: NodeSet | None) -> None:
+        cpus = self._allocator.cpus_of(owner)
+        self._desired.put(target, Confinement(target=target, owner=owner, cpus=cpus, mems=mems), by="grant")
+
+    def _forget(self, target: str, owner: Owner) -> None:
+        siblings = self._targets[owner]
+        del siblings[target]
+        if not siblings:
+            del self._targets[owner]
+
+    def _changed_owners(self, before: CpuAllocator, after: CpuAllocator) -> Sequence[Owner]:
+        if before.shared != after.shared:
+            return tuple(self._targets)
+        old, new = dict(before.state.items()), dict(after.state.items())
+        return [owner for owner in (*old, *(set(new) - set(old))) if old.get(owner) != new.get(owner)]
+
+
+@attrs.frozen
+class _Domain:
+    """The rules of cpusets, for the engine."""
+
+    writer: CpusetWriter
+    desired: World[str, Confinement]
+    actual: World[str, Applied]
+    deadline_s: float
+
+    def plan(self, _key: str, desired: Confinement | None, actual: Applied | None, /) -> Sequence[CpusetStep]:
+        return plan_confinement(desired, actual, self.deadline_s)
+
+    def perform(self, step: CpusetStep, /) -> Applied:
+        wanted = step.detail
+        if step.verb == "read":
+            cpus, mems = self.writer.read(wanted.target)
+            return Applied(cpus=cpus, mems=mems)
+        self.writer.write(wanted.target, wanted.cpus, wanted.mems)
+        return Applied(cpus=wanted.cpus, mems=wanted.mems)
+
+    def settle(self, step: CpusetStep, outcome: Outcome[Applied], /) -> None:
+        target, verb = step.detail.target, step.verb
+
+        def after(before: Applied | None) -> Applied | None:
+            if isinstance(outcome, Failed):
+                # A write that failed half-way has left the old set or the new one.
+                return _doubt(before) if verb == "write" else before
+            if not isinstance(outcome, Done):
+                return None
+            known = outcome.result
+            if known.mems is None and before is not None and verb == "write":
+                return attrs.evolve(known, mems=before.mems)
+            return known
+
+        if target in self.desired:
+            self.actual.alter(target, after, by=verb)
+        else:
+            self.actual.drop(target, by=verb)
+
+
+def _doubt(applied: Applied | None) -> Applied | None:
+    return None if applied is None else attrs.evolve(applied, checked=False)

@@ -1,0 +1,224 @@
+"""What becomes of remembered assignments when the machine or the policy has changed: keep, move or evict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from nodealloc.cpuset._allocator import CpuAllocator
+from nodealloc.cpuset._grant import choose
+from nodealloc.cpuset._policy import CpuPolicy, StaticPolicy
+from nodealloc.cpuset._state import Assignment, CpuState
+from nodealloc.idset import CPUSet, bits
+from nodealloc.topology import Owner, Shortfall
+
+__all__ = ["Eviction", "Move", "RecordedState", "RestorePlan", "restore"]
+
+
+@attrs.frozen(kw_only=True)
+class RecordedState:
+    """What was remembered, before anybody checked it against the machine.
+
+    Attributes:
+        policy_name: Policy that wrote it: `none` or `static`.
+        shared: The shared pool at that time.
+        state: The assignments; they may name absent CPUs, and overlap.
+    """
+
+    policy_name: str
+    shared: CPUSet = CPUSet()
+    state: CpuState = attrs.field(factory=CpuState)
+
+
+@attrs.frozen(kw_only=True)
+class Move:
+    """An owner that can stay, on other CPUs.
+
+    Attributes:
+        owner: Who.
+        before: What it was remembered to hold.
+        after: What it is to run on; the shared pool where it holds nothing any more.
+        reason: Why, in words.
+    """
+
+    owner: Owner
+    before: CPUSet
+    after: CPUSet
+    reason: str
+
+
+@attrs.frozen(kw_only=True)
+class Eviction:
+    """An owner that has no place any more, with its whole workload.
+
+    Attributes:
+        owner: Who.
+        before: What it was remembered to hold.
+        reason: Why, in words.
+    """
+
+    owner: Owner
+    before: CPUSet
+    reason: str
+
+
+@attrs.frozen(kw_only=True)
+class RestorePlan:
+    """What a start would do with what was remembered; nothing has been done yet.
+
+    Attributes:
+        keep: Owners whose CPUs stay as they were.
+        move: Owners that get other CPUs.
+        evict: Owners whose workload has to end.
+        notes: What else changed, in words.
+        allocator: The allocator after all of it: use it to accept the plan.
+    """
+
+    keep: tuple[Owner, ...] = ()
+    move: tuple[Move, ...] = ()
+    evict: tuple[Eviction, ...] = ()
+    notes: tuple[str, ...] = ()
+    allocator: CpuAllocator
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether everything stays as it was."""
+        return not self.move and not self.evict
+
+    def __str__(self) -> str:
+        """One line for each change, and one for what stays."""
+        lines = [f"keep {len(self.keep)}"]
+        lines += [
+            f"move {one.owner.workload}/{one.owner.member} from {one.before} to {one.after}: {one.reason}"
+            for one in self.move
+        ]
+        lines += [
+            f"evict {one.owner.workload}/{one.owner.member} from {one.before}: {one.reason}"
+            for one in self.evict
+        ]
+        return "\n".join([*lines, *self.notes])
+
+
+def restore(policy: CpuPolicy, recorded: RecordedState, /) -> RestorePlan:
+    """Check what was remembered against the policy and its machine; never refuses.
+
+    Kept is what only names CPUs that may be held now, and that nobody else
+    holds. What names others is moved: each lost CPU is replaced, near by first,
+    so that the members of a workload share among them what they shared before,
+    and the rest of their CPUs stays. Where too few are free, the workload is
+    evicted. Workloads go in the order in which they were admitted.
+
+    Source: ours; the kubelet (``cm/cpumanager/policy_static.go``) refuses to
+    start, and the operator drains the node and deletes the file.
+    """
+    if not isinstance(policy, StaticPolicy):
+        return _without_exclusive(policy, recorded)
+    plan = _Planning(policy, recorded.state)
+    for workload, members in recorded.state.assignments.items():
+        plan.settle_workload(workload, members)
+    allocator = CpuAllocator(policy=policy, state=plan.state(recorded.state))
+    return RestorePlan(
+        keep=tuple(plan.keep),
+        move=tuple(plan.move),
+        evict=tuple(plan.evict),
+        notes=_notes(allocator, recorded),
+        allocator=allocator,
+    )
+
+
+def _without_exclusive(policy: CpuPolicy, recorded: RecordedState) -> RestorePlan:
+    allocator = CpuAllocator(
+        policy=policy, state=CpuState(generation=recorded.state.generation + len(recorded.state.assignments))
+    )
+    reason = f"policy {policy.name} gives nobody CPUs for itself"
+    moves = (
+        Move(owner=owner, before=held.cpus, after=allocator.shared, reason=reason)
+        for owner, held in recorded.state.items()
+    )
+    return RestorePlan(move=tuple(moves), notes=_notes(allocator, recorded), allocator=allocator)
+
+
+def _notes(allocator: CpuAllocator, recorded: RecordedState) -> tuple[str, ...]:
+    notes: list[str] = []
+    if recorded.policy_name != allocator.policy.name:
+        notes.append(f"policy was {recorded.policy_name}, is {allocator.policy.name}")
+    if recorded.shared and recorded.shared != allocator.shared:
+        notes.append(f"shared pool was {recorded.shared}, is {allocator.shared}")
+    return tuple(notes)
+
+
+class _Planning:
+    """Workload by workload: what is settled so far."""
+
+    def __init__(self, policy: StaticPolicy, remembered: CpuState) -> None:
+        self.policy = policy
+        self.keep: list[Owner] = []
+        self.move: list[Move] = []
+        self.evict: list[Eviction] = []
+        self._settled: dict[str, Mapping[str, Assignment]] = {}
+        self._taken = 0
+        # What somebody may keep is offered to nobody else, also not before his turn.
+        self._claimed = remembered.held
+
+    def state(self, before: CpuState) -> CpuState:
+        changed = bool(self.move or self.evict)
+        return CpuState(assignments=self._settled, generation=before.generation + changed)
+
+    def settle_workload(self, workload: str, members: Mapping[str, Assignment]) -> None:
+        held = 0
+        for assignment in members.values():
+            held |= assignment.cpus.mask
+        lost = held & ~(self.policy.allocatable & ~self._taken)
+        if not lost:
+            self._settle(workload, members)
+            self.keep += [Owner(workload, member) for member in members]
+            return
+        reason = self._reason(lost)
+        if self.policy.options.full_pcpus_only:
+            lost = self.policy.layout.siblings(lost) & held | lost
+        free = self.policy.allocatable & ~self._taken & ~self._claimed
+        near = self.policy.layout.nodes_of(held & ~lost) or None
+        found = choose(self.policy, free, lost.bit_count(), near)
+        if isinstance(found, Shortfall):
+            self.evict += [
+                Eviction(
+                    owner=Owner(workload, member),
+                    before=assignment.cpus,
+                    reason=f"{reason}, and {found.detail}",
+                )
+                for member, assignment in members.items()
+            ]
+            return
+        self._exchange(workload, members, dict(zip(bits(lost), bits(found), strict=True)), reason)
+
+    def _exchange(
+        self, workload: str, members: Mapping[str, Assignment], new: Mapping[int, int], reason: str
+    ) -> None:
+        moved: dict[str, Assignment] = {}
+        for member, assignment in members.items():
+            after = CPUSet(new.get(cpu, cpu) for cpu in assignment.cpus)
+            baseline = assignment.baseline
+            if baseline is not None:
+                baseline = CPUSet(new.get(cpu, cpu) for cpu in baseline)
+            moved[member] = attrs.evolve(assignment, cpus=after, baseline=baseline)
+            owner = Owner(workload, member)
+            if after == assignment.cpus:
+                self.keep.append(owner)
+            else:
+                self.move.append(Move(owner=owner, before=assignment.cpus, after=after, reason=reason))
+        self._settle(workload, moved)
+
+    def _settle(self, workload: str, members: Mapping[str, Assignment]) -> None:
+        self._settled[workload] = members
+        for assignment in members.values():
+            self._taken |= assignment.cpus.mask
+
+    def _reason(self, lost: int) -> str:
+        policy = self.policy
+        parts = (
+            ("not online on this machine", lost & ~policy.layout.cpus),
+            ("reserved now", lost & policy.reserved.mask),
+            ("held by another workload as well", lost & policy.allocatable),
+        )
+        return "; ".join(f"CPUs {CPUSet.from_mask(cpus)} are {what}" for what, cpus in parts if cpus)
