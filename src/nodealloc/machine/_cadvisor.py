@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import MAX_ID, CPUSet
 from nodealloc.machine._model import Cpu, Machine, NumaNode
@@ -14,7 +12,7 @@ from nodealloc.machine._reading import Reader
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["as_kubelet_counts", "machine_from_cadvisor"]
+__all__ = ["machine_from_cadvisor"]
 
 _KIB = 1024
 
@@ -114,22 +112,3 @@ def _distances(reader: Reader, rows: Mapping[int, list[int]]) -> dict[int, dict[
         if len(rows[node]) != len(ids):
             reader.fault("$.topology", f"node {node} has {len(rows[node])} distances for {len(ids)} nodes")
     return {node: dict(zip(ids, rows[node], strict=False)) for node in ids}
-
-
-def as_kubelet_counts(machine: Machine, /) -> Machine:
-    """The same machine with L3 groups as the kubelet counts them.
-
-    It calls a cache an uncore cache only where the cache is smaller than the
-    NUMA node; one that covers the node is dropped here (`l3` None), and the
-    socket stands in for it when CPUs are aligned by uncore cache. Use it where
-    `prefer-align-cpus-by-uncorecache` must decide exactly as a kubelet on that
-    machine; left alone, a machine aligns by the caches that it has.
-
-    Source: cAdvisor ``utils/sysinfo`` as the kubelet v1.32 vendors it.
-    """
-    groups = machine.groups("l3")
-    whole = {group for group, cpus in groups.items() if any(cpus == node.cpus for node in machine.numa_nodes)}
-    if not whole:
-        return machine
-    cpus = tuple(attrs.evolve(cpu, l3=None) if cpu.l3 in whole else cpu for cpu in machine.cpus)
-    return attrs.evolve(machine, cpus=cpus)

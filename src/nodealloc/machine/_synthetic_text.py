@@ -170,7 +170,7 @@ class _Parser:
     def _levelled(self, count: int, position: int) -> _Factor:
         word = self._take()
         kind = ""
-        if word.text not in _LEVELS and _LEVELS.get(self._next.text) == "core":
+        if (word.text == "core" or word.text not in _LEVELS) and _LEVELS.get(self._next.text) == "core":
             kind, word = word.text, self._take()
         level = _LEVELS.get(word.text, "")
         if not level:

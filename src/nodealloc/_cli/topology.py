@@ -1,0 +1,90 @@
+"""`python -m nodealloc topology`: what this library sees of a machine."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+from nodealloc.idset import CPUSet
+from nodealloc.machine import by_first_cpu, discover, draw_text, machine_to_json
+
+if TYPE_CHECKING:
+    import argparse
+
+    from nodealloc.machine import Discovery, Machine
+
+__all__ = ["add_arguments", "run"]
+
+
+def add_arguments(parser: argparse.ArgumentParser, /) -> None:
+    """Declare `--sysfs` and `--format`."""
+    parser.add_argument(
+        "--sysfs", default="/sys", metavar="DIR", help="mounted or captured sysfs to read (default: /sys)"
+    )
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="a picture, or JSON (default: text)"
+    )
+
+
+def run(arguments: argparse.Namespace, /) -> int:
+    """Print the machine; what could not be known goes to standard error."""
+    found = discover(str(arguments.sysfs))
+    if arguments.format == "json":
+        print(json.dumps(_topology_json(found), indent=1))
+    else:
+        width = max(80, shutil.get_terminal_size((100, 24)).columns)
+        print(
+            draw_text(
+                found.machine,
+                _labels(found.machine) or None,
+                shared=CPUSet(),
+                width=width,
+                colour=sys.stdout.isatty(),
+            )
+        )
+        print()
+        print(_distances_text(found))
+    for note in found.notes:
+        print(f"note: {note}", file=sys.stderr)
+    return 0
+
+
+def _topology_json(found: Discovery) -> dict[str, object]:
+    """The machine as JSON: each group is its smallest online CPU, or null where nothing tells it."""
+    machine = by_first_cpu(found.machine)
+    whole = machine_to_json(machine)
+    cpus = {
+        str(cpu.id): {
+            "socket": None if cpu.id in found.no_socket else cpu.socket,
+            "core": None if cpu.id in found.no_core else cpu.core,
+            "l3": cpu.l3,
+            "die": cpu.die,
+            "cluster": cpu.cluster,
+            "numa_nodes": [*cpu.numa_nodes],
+        }
+        for cpu in machine.cpus
+    }
+    names = ("numa_nodes", "distances", "offline_cpus", "isolated_cpus")
+    return {"cpus": cpus, **{name: whole[name] for name in names}}
+
+
+def _labels(machine: Machine) -> dict[str, CPUSet]:
+    """What is worth a mark of its own on a machine that nobody uses yet: kinds of cores, isolated CPUs."""
+    kinds = sorted({cpu.kind for cpu in machine.cpus if cpu.kind})
+    marked = {f"{kind} cores": CPUSet(cpu.id for cpu in machine.cpus if cpu.kind == kind) for kind in kinds}
+    return marked | ({"isolated": machine.isolated} if machine.isolated else {})
+
+
+def _distances_text(found: Discovery) -> str:
+    """The distances as a table, nodes in both directions."""
+    machine = found.machine
+    if machine.distances is None:
+        return "distances: none told"
+    nodes = [*machine.nodes]
+    cells = [["", *map(str, nodes)]]
+    cells += [[str(a), *(str(machine.distances[a][b]) for b in nodes)] for a in nodes]
+    wide = max(len(cell) for row in cells for cell in row)
+    lines = ("  ".join(f"{cell:>{wide}}" for cell in row) for row in cells)
+    return "distances between NUMA nodes\n" + "\n".join(f"  {line}" for line in lines)
