@@ -31,7 +31,15 @@
 from nodealloc.cpuset._affinity_writer import AffinityWriter, process_target
 from nodealloc.cpuset._allocator import CpuAllocator
 from nodealloc.cpuset._cgroup_writers import CgroupV1Writer, CgroupV2Writer
-from nodealloc.cpuset._codec import RECORD_KIND, from_kubelet, from_record, to_kubelet, to_record
+from nodealloc.cpuset._codec import (
+    RECORD_KIND,
+    from_kubelet,
+    from_record,
+    from_rows,
+    to_kubelet,
+    to_record,
+    to_row,
+)
 from nodealloc.cpuset._confinement import Applied, Confinement
 from nodealloc.cpuset._demand import exclusive_cpus_setting
 from nodealloc.cpuset._errors import CpusetBusyError, CpusetWriteError, NotEnoughCpusError, TargetGoneError
