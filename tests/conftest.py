@@ -34,6 +34,12 @@ def as_root() -> None:
         pytest.skip("needs root")
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs the virtual machine, outside it."""
+    if item.get_closest_marker("vm") is not None and os.environ.get("NODEALLOC_VM") != "1":
+        pytest.skip("needs the virtual machine with four NUMA nodes and cgroup v2: nox -s vm")
+
+
 settings.register_profile("quick", max_examples=25, deadline=None)
 settings.register_profile("ci", max_examples=400, deadline=None)
 settings.load_profile(os.environ.get("NODEALLOC_HYPOTHESIS", "quick"))

@@ -74,6 +74,9 @@ class CgroupFs:
 
     def remove(self, name: CgroupName, /) -> None:
         """Remove `name` and all below it; raises `CgroupBusyError` while processes are in it."""
+        # Asked first, so that a cgroup that has to stay does not lose its children.
+        if pids := self.pids(name):
+            raise CgroupBusyError(name, self._named(pids))
         for mount, path in self._places(name):
             for directory in self._files.walk(path) if self._files.exists(path) else ():
                 try:

@@ -1,0 +1,187 @@
+"""`python -m tests.vm [-- COMMAND…]`: run tests on a machine with four NUMA nodes and cgroup v2.
+
+Fetches Debian's emulator and kernel into `.cache/vm`, boots, runs
+`pytest -m vm` on the files of this clone with this interpreter, and brings the
+result back. Changes made inside vanish with the machine. Nothing is left
+running, whatever happens.
+
+Exit status: that of the first command that failed inside, else 0; 75 when the
+machine cannot be had here (the reason is printed), 124 when time ran out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.vm.guest import initramfs
+from tests.vm.hardware import arguments, file_server
+from tests.vm.packages import Unavailable, fetch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+ROOT = Path(__file__).parent.parent.parent
+CACHE = ROOT / ".cache" / "vm"
+RESULT_MIB = 16
+NOT_HERE = 75
+TIME_OUT = 124
+_LIBRARIES = ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu")
+_BOOT_S = 60
+"""Kept from the time that commands get, for the boot and for bringing the result back."""
+
+
+def main() -> int:
+    """Boot, run, bring back."""
+    parser = argparse.ArgumentParser(prog="python -m tests.vm", description=__doc__)
+    parser.add_argument("--seconds", type=int, default=280, help="time for everything (default: 280)")
+    parser.add_argument("--result", type=Path, default=CACHE / "result", help="folder for the result")
+    parser.add_argument("--demo", action="store_true", help="run the example agent after the tests")
+    parser.add_argument("command", nargs="*", help="run this instead of the tests; write -- before it")
+    chosen = parser.parse_args()
+    started = time.monotonic()
+    try:
+        packages = fetch(CACHE)
+        commands = _commands(chosen.command, demo=chosen.demo)
+        boot(packages, commands, chosen.result, chosen.seconds - int(time.monotonic() - started))
+    except Unavailable as reason:
+        print(f"vm: not run: {reason}")
+        return NOT_HERE
+    except TimeoutError as reason:
+        print(f"vm: {reason}")
+        return TIME_OUT
+    print(f"vm: {time.monotonic() - started:.0f} s in all; result in {chosen.result}")
+    return _report(chosen.result, commands)
+
+
+def _commands(command: Sequence[str], *, demo: bool) -> list[list[str]]:
+    if command:
+        return [list(command)]
+    pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    commands = [
+        [*pytest, "-m", "vm", "--junitxml=/run/result/vm.xml", "tests"],
+        # The same tests that the host ran on its own cgroups, here on v2 alone.
+        [*pytest, "--junitxml=/run/result/cgroups.xml", "tests/real/test_cgroups.py"],
+    ]
+    if demo:
+        commands.append([sys.executable, "-m", "examples.agent"])
+    return commands
+
+
+def boot(packages: Path, commands: Sequence[Sequence[str]], result: Path, seconds: int) -> None:
+    """Run commands in a new machine and unpack what they left.
+
+    Raises:
+        Unavailable: This is not root, or the emulator or the file server does not start here.
+        TimeoutError: The machine did not finish in time; it was killed.
+    """
+    if os.geteuid() != 0:
+        raise Unavailable("the server that shows this machine's files to the virtual one needs root")
+    work = CACHE / f"work-{os.getpid()}"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    environment = {
+        "NODEALLOC_VM": "1",
+        "PATH": os.environ["PATH"],
+        "HOME": "/root",
+        "TERM": "dumb",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "HYPOTHESIS_STORAGE_DIRECTORY": "/run/hypothesis",
+    }
+    inside = max(seconds - _BOOT_S, 20)
+    (work / "initramfs").write_bytes(
+        initramfs(packages, commands, folder=ROOT, environment=environment, seconds=inside)
+    )
+    with (work / "result.img").open("wb") as image:
+        image.truncate(RESULT_MIB << 20)
+    try:
+        with _running(file_server(packages, work), packages, work / "share.log"):
+            _wait_for(work / "share.sock", work / "share.log")
+            with _running(arguments(packages, work), packages, work / "emulator.log") as machine:
+                try:
+                    machine.wait(seconds)
+                except subprocess.TimeoutExpired:
+                    raise TimeoutError(f"killed after {seconds} s\n{_tail(work / 'console.log')}") from None
+        _unpack(work, result)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _running(command: Sequence[str], packages: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A program in a session of its own, which ends with this block."""
+    libraries = ":".join(str(packages / folder) for folder in _LIBRARIES)
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "LD_LIBRARY_PATH": libraries},
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _wait_for(socket: Path, log: Path) -> None:
+    for _ in range(100):
+        if socket.exists():
+            return
+        time.sleep(0.05)
+    raise Unavailable(f"the file server does not start: {_tail(log)}")
+
+
+def _tail(path: Path, lines: int = 15) -> str:
+    text = path.read_text(errors="replace") if path.exists() else ""
+    return "\n".join(text.splitlines()[-lines:])
+
+
+def _unpack(work: Path, result: Path) -> None:
+    shutil.rmtree(result, ignore_errors=True)
+    result.mkdir(parents=True)
+    content = (work / "result.img").read_bytes()
+    if not content.strip(b"\0"):
+        raise Unavailable(
+            "the machine came back without a result:\n"
+            + _tail(work / "console.log")
+            + _tail(work / "emulator.log")
+        )
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        archive.extractall(result, filter="data")
+    shutil.copy(work / "console.log", result / "console.log")
+
+
+def _report(result: Path, commands: Sequence[Sequence[str]]) -> int:
+    failed = 0
+    for number, command in enumerate(commands):
+        output, status = result / f"{number}.out", result / f"{number}.status"
+        code = int(status.read_text()) if status.exists() else TIME_OUT
+        print(f"vm: {' '.join(command)}: exit status {code}")
+        print(output.read_text(errors="replace") if output.exists() else "(it was not reached)")
+        failed = failed or code
+    return failed
+
+
+def _on_termination(_number: int, _frame: object) -> None:
+    raise SystemExit(TIME_OUT)
+
+
+if __name__ == "__main__":
+    # So that what runs is ended as well when somebody ends this.
+    signal.signal(signal.SIGTERM, _on_termination)
+    sys.exit(main())
