@@ -1,1 +1,102 @@
-"""Which devices exactly: inventory, health, allocation."""
+"""Which devices exactly: inventory, health, device plugins, allocation, and what is remembered.
+
+```text
+ plugin's socket ──▶ DevicePlugins ──▶ Inventory ──▶ DeviceAllocator ──▶ admission
+ kubelet.sock   ──▶  a thread each     a value       a value, pure          │
+                          ▲                                                 ▼
+                          └── ask · prepare · pre_start ◀── grants: ids, NUMA nodes, answers
+                                                                            │
+                                                   kubelet_internal_checkpoint, launch_of
+```
+
+| noun              | what it is                                                             |
+|-------------------|------------------------------------------------------------------------|
+| `Inventory`       | one resource: its devices, and where its plugin's life stands (`LIFE`) |
+| `DeviceAllocator` | policy and state as one value; an `Allocator` for `topology.admit`     |
+| `Grant`           | devices in one member's hands, with the plugin's answer to `Allocate`  |
+| `DevicePlugins`   | the shell: serves registrations, follows streams, asks plugins         |
+| `AllocatorKeeper` | who holds the current allocator; `DeviceLedger` where there is no node |
+| `Launch`          | what a container gets: variables, mounts, device files, CDI names      |
+"""
+
+from nodealloc.devices._allocator import DeviceAllocator
+from nodealloc.devices._codec import (
+    RegisterRequest,
+    decode_list,
+    decode_response,
+    encode_list,
+    encode_response,
+)
+from nodealloc.devices._directory import plugin_socket, prepare_directory
+from nodealloc.devices._errors import PluginRefusedError, PluginUnavailableError, RegistrationRefusedError
+from nodealloc.devices._events import DeviceEvent, DeviceEvents, Touched, touched_by
+from nodealloc.devices._grants import NO_NODE, Grant
+from nodealloc.devices._grpc import Deadlines, GrpcConnection, RegistrationService, introduce
+from nodealloc.devices._hints import device_hints, held_hints
+from nodealloc.devices._inventory import Capacity, Device, DeviceList, Inventory, PluginOptions
+from nodealloc.devices._launch import Conflict, DeviceMount, DeviceNode, Launch, Response, merge
+from nodealloc.devices._launched import launch_of
+from nodealloc.devices._ledger import DeviceLedger
+from nodealloc.devices._life import LIFE, Happening, Phase
+from nodealloc.devices._names import is_extended_resource
+from nodealloc.devices._pick import pick
+from nodealloc.devices._ports import AllocatorKeeper, Connect, PluginCalls, PluginConnection, PluginWatch
+from nodealloc.devices._preferences import Answers, PreferenceQuestion
+from nodealloc.devices._reconciler import DevicePlugins
+from nodealloc.devices._state import remembered, restored
+from nodealloc.devices._status import DevicePluginStatus
+
+__all__ = [
+    "LIFE",
+    "NO_NODE",
+    "AllocatorKeeper",
+    "Answers",
+    "Capacity",
+    "Conflict",
+    "Connect",
+    "Deadlines",
+    "Device",
+    "DeviceAllocator",
+    "DeviceEvent",
+    "DeviceEvents",
+    "DeviceLedger",
+    "DeviceList",
+    "DeviceMount",
+    "DeviceNode",
+    "DevicePluginStatus",
+    "DevicePlugins",
+    "Grant",
+    "GrpcConnection",
+    "Happening",
+    "Inventory",
+    "Launch",
+    "Phase",
+    "PluginCalls",
+    "PluginConnection",
+    "PluginOptions",
+    "PluginRefusedError",
+    "PluginUnavailableError",
+    "PluginWatch",
+    "PreferenceQuestion",
+    "RegisterRequest",
+    "RegistrationRefusedError",
+    "RegistrationService",
+    "Response",
+    "Touched",
+    "decode_list",
+    "decode_response",
+    "device_hints",
+    "encode_list",
+    "encode_response",
+    "held_hints",
+    "introduce",
+    "is_extended_resource",
+    "launch_of",
+    "merge",
+    "pick",
+    "plugin_socket",
+    "prepare_directory",
+    "remembered",
+    "restored",
+    "touched_by",
+]

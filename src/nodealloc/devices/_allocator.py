@@ -1,0 +1,336 @@
+"""The policy with its state: devices of every resource and who holds them, as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from nodealloc.devices._grants import NO_NODE, Grant, Grants, without
+from nodealloc.devices._hints import device_hints, held_hints
+from nodealloc.devices._inventory import DeviceList, Inventory
+from nodealloc.devices._life import Phase
+from nodealloc.devices._names import is_extended_resource
+from nodealloc.devices._pick import pick
+from nodealloc.devices._preferences import Answers, PreferenceQuestion
+from nodealloc.topology import (
+    Availability,
+    Claim,
+    Hints,
+    NotReady,
+    Owner,
+    Shortfall,
+    TopologyHint,
+    peak,
+)
+
+__all__ = ["DeviceAllocator"]
+
+
+def _held(inventories: Mapping[str, Inventory], grants: Grants) -> dict[str, int]:
+    """Per resource the devices that somebody holds, as far as they are listed."""
+    ids: dict[str, set[str]] = {}
+    for held in grants.values():
+        for (_, resource), grant in held.items():
+            ids.setdefault(resource, set()).update(grant.ids)
+    return {
+        resource: inventories[resource].devices.mask_of(held)
+        for resource, held in ids.items()
+        if resource in inventories
+    }
+
+
+@attrs.frozen(kw_only=True)
+class DeviceAllocator:
+    """Devices as an `nodealloc.topology.Allocator`: immutable, pure, safe to share.
+
+    Attributes:
+        nodes: NUMA nodes of the machine, ascending.
+        inventories: Resource to its devices and the life of its plugin.
+        grants: Who holds what.
+        answers: What plugins said about which devices go well together.
+        awaited: Resources for which a claim is *not yet* while nobody has
+            registered them; None for every extended resource name. Others are
+            not of this allocator.
+        retry_s: After how long to ask again when it is *not yet*.
+        unanswered: Questions that came up on the way to this value and had no
+            answer; see `nodealloc.devices.DevicePlugins.ask`.
+        name: Of this provider.
+
+    Source: kubelet v1.32 ``cm/devicemanager``.
+    """
+
+    nodes: tuple[int, ...] = (0,)
+    inventories: Mapping[str, Inventory] = attrs.field(factory=dict[str, Inventory])
+    grants: Grants = attrs.field(factory=dict[str, Mapping[tuple[str, str], Grant]])
+    answers: Answers = attrs.field(factory=dict[PreferenceQuestion, tuple[str, ...]], eq=False)
+    awaited: frozenset[str] | None = None
+    retry_s: float = 1.0
+    unanswered: tuple[PreferenceQuestion, ...] = attrs.field(default=(), eq=False)
+    name: str = "devices"
+    _held: Mapping[str, int] = attrs.field(
+        default=attrs.Factory(lambda self: _held(self.inventories, self.grants), takes_self=True),
+        eq=False,
+        repr=False,
+        alias="held",
+    )
+
+    # What the shell changes: the world, answers, responses.
+
+    def with_inventory(self, inventory: Inventory, /) -> DeviceAllocator:
+        """This allocator after something happened to one resource; grants stand."""
+        resource = inventory.resource
+        before = self.inventories.get(resource)
+        if before == inventory:
+            return self
+        inventories = {**self.inventories, resource: inventory}
+        held, answers = self._held, self.answers
+        if before is None or before.devices != inventory.devices:
+            answers = {asked: said for asked, said in answers.items() if asked.resource != resource}
+        if before is None or before.devices.ids != inventory.devices.ids:
+            held = {**held, resource: inventory.devices.mask_of(self._ids_held(resource))}
+        return attrs.evolve(self, inventories=inventories, answers=answers, held=held)
+
+    def with_answers(self, answers: Answers, /) -> DeviceAllocator:
+        """This allocator with more answers at hand and no open question."""
+        return attrs.evolve(self, answers={**self.answers, **answers}, unanswered=())
+
+    def without_answers(self) -> DeviceAllocator:
+        """This allocator with neither answers nor questions, as it is kept between admissions."""
+        if not self.answers and not self.unanswered:
+            return self
+        return attrs.evolve(self, answers={}, unanswered=())
+
+    def with_response(self, owner: Owner, resource: str, response: bytes, /) -> DeviceAllocator:
+        """This allocator knowing what the plugin answered; a grant that is gone stays gone."""
+        held = self.grants.get(owner.workload, {})
+        grant = held.get((owner.member, resource))
+        if grant is None or grant.response == response:
+            return self
+        kept = {**held, (owner.member, resource): attrs.evolve(grant, response=response)}
+        return attrs.evolve(self, grants={**self.grants, owner.workload: kept})
+
+    # What admission asks.
+
+    def hints(self, claims: Sequence[Claim], /) -> Hints | NotReady:
+        """Where the claims could go; see `nodealloc.topology.Allocator`."""
+        answer: dict[str, Sequence[TopologyHint] | None] = {}
+        for resource in _resources(claims):
+            wanted = _wanted(claims, resource)
+            if not wanted or not self._is_ours(resource):
+                continue
+            ids = self._already(claims, resource)
+            if ids:
+                answer[resource] = self._hints_of_held(claims[0], resource, ids) if len(ids) == wanted else []
+                continue
+            inventory = self._ready(resource)
+            if isinstance(inventory, NotReady):
+                return inventory
+            devices = inventory.devices
+            if not devices.placed:
+                answer[resource] = None
+                continue
+            reusable = self._reusable(claims[0], resource, devices) if len(claims) == 1 else 0
+            available = devices.healthy & ~self._held.get(resource, 0)
+            answer[resource] = device_hints(
+                self.nodes, wanted, by_node=devices.by_node, available=available, reusable=reusable
+            )
+        return answer
+
+    def allocate(self, claim: Claim, affinity: TopologyHint, /) -> DeviceAllocator | Shortfall | NotReady:
+        """This allocator with the claim granted; see `nodealloc.topology.Allocator`."""
+        granted: DeviceAllocator = self
+        for resource in sorted(claim.amounts):
+            wanted = _amount(claim, resource)
+            if not wanted or not self._is_ours(resource):
+                continue
+            step = granted._allocate(claim, resource, wanted, affinity.affinity)
+            if not isinstance(step, DeviceAllocator):
+                return step
+            granted = step
+        return granted
+
+    def release(self, workload: str, member: str | None = None, /) -> DeviceAllocator:
+        """This allocator without what the member, or all, holds; see `nodealloc.topology.Allocator`."""
+        before = self.grants.get(workload, {})
+        gone = [key for key in before if member in (None, key[0])]
+        if not gone:
+            return self
+        grants = without(self.grants, workload, member)
+        held = dict(self._held)
+        for resource in {resource for _, resource in gone} & self.inventories.keys():
+            devices = self.inventories[resource].devices
+            still = {
+                i for key, kept in grants.get(workload, {}).items() if key[1] == resource for i in kept.ids
+            }
+            freed = {i for key in gone if key[1] == resource for i in before[key].ids} - still
+            held[resource] = held.get(resource, 0) & ~devices.mask_of(freed)
+        return attrs.evolve(self, grants=grants, held=held)
+
+    def availability(self, claims: Sequence[Claim], /) -> Sequence[Availability]:
+        """What is free where, for a refusal; a device at several nodes counts at each."""
+        rows: list[Availability] = []
+        for resource in _resources(claims):
+            wanted = _wanted(claims, resource)
+            inventory = self.inventories.get(resource)
+            if not wanted or inventory is None:
+                continue
+            devices = inventory.devices
+            places = {**devices.by_node, NO_NODE: devices.everything & ~devices.placed}
+            free = devices.healthy & ~self._held.get(resource, 0)
+            rows.append(
+                Availability(
+                    resource=resource,
+                    wanted=wanted,
+                    free={node: (mask & free).bit_count() for node, mask in places.items() if mask},
+                    allocatable={
+                        node: (mask & devices.healthy).bit_count() for node, mask in places.items() if mask
+                    },
+                )
+            )
+        return rows
+
+    # What the methods above share.
+
+    def _allocate(
+        self, claim: Claim, resource: str, wanted: int, affinity: int | None
+    ) -> DeviceAllocator | Shortfall | NotReady:
+        own = self.grants.get(claim.owner.workload, {}).get((claim.owner.member, resource))
+        if own is not None:
+            return self if len(own.ids) == wanted else _changed(claim, resource, wanted, len(own.ids))
+        inventory = self._ready(resource)
+        if isinstance(inventory, NotReady):
+            return inventory
+        devices = inventory.devices
+        questions: list[PreferenceQuestion] = []
+
+        def prefer(among: int, settled: int) -> int | None:
+            if not inventory.options.preferred_allocation:
+                return None
+            question = PreferenceQuestion(
+                resource=resource,
+                available=devices.ids_of(among),
+                must_include=devices.ids_of(settled),
+                size=wanted,
+            )
+            answer = self.answers.get(question)
+            if answer is None:
+                questions.append(question)
+                return None
+            return devices.mask_of(answer)
+
+        chosen = pick(
+            devices,
+            wanted,
+            available=devices.healthy & ~self._held.get(resource, 0),
+            reusable=self._reusable(claim, resource, devices),
+            affinity=affinity,
+            prefer=prefer,
+        )
+        if chosen is None:
+            return self._short(claim, inventory, wanted, affinity)
+        grant = Grant.of((identity, devices.nodes_of(identity)) for identity in devices.ids_of(chosen))
+        held = {**self.grants.get(claim.owner.workload, {}), (claim.owner.member, resource): grant}
+        return attrs.evolve(
+            self,
+            grants={**self.grants, claim.owner.workload: held},
+            held={**self._held, resource: self._held.get(resource, 0) | chosen},
+            unanswered=(*self.unanswered, *questions),
+        )
+
+    def _is_ours(self, resource: str) -> bool:
+        if resource in self.inventories:
+            return True
+        return is_extended_resource(resource) if self.awaited is None else resource in self.awaited
+
+    def _ready(self, resource: str) -> Inventory | NotReady:
+        inventory = self.inventories.get(resource)
+        if inventory is None:
+            reason = f"plugin {resource} has not registered"
+        elif inventory.phase is Phase.AWAITED:
+            reason = f"plugin {resource} has not registered again since the restart"
+        elif inventory.phase is Phase.CONNECTING:
+            reason = f"plugin {resource} has registered and not listed its devices yet"
+        elif inventory.phase is Phase.LOST:
+            reason = f"plugin {resource} is away ({inventory.trouble}); its grace period is not over"
+        elif inventory.phase is Phase.SERVING and not inventory.settled:
+            reason = f"plugin {resource} has listed no device since it registered"
+        else:
+            return inventory
+        return NotReady(resource=resource, reason=reason, after_s=self.retry_s)
+
+    def _already(self, claims: Sequence[Claim], resource: str) -> frozenset[str]:
+        """What these claims hold of a resource."""
+        ids: frozenset[str] = frozenset()
+        for claim in claims:
+            grant = self.grants.get(claim.owner.workload, {}).get((claim.owner.member, resource))
+            if grant is not None:
+                ids |= grant.ids
+        return ids
+
+    def _hints_of_held(self, claim: Claim, resource: str, ids: frozenset[str]) -> list[TopologyHint] | None:
+        """From the places as they were remembered: the plugin may be away."""
+        held = self.grants.get(claim.owner.workload, {}).items()
+        places = {
+            i: grant.nodes_of(i) for (_, name), grant in held if name == resource for i in grant.ids & ids
+        }
+        here = [tuple(node for node in places[i] if node in self.nodes) for i in sorted(places)]
+        placed = [place for place in here if place]
+        return held_hints(self.nodes, placed) if placed else None
+
+    def _reusable(self, claim: Claim, resource: str, devices: DeviceList) -> int:
+        """What ended members held and no other member of the workload holds."""
+        lent: set[str] = set()
+        kept: set[str] = set()
+        for (member, name), grant in self.grants.get(claim.owner.workload, {}).items():
+            if name == resource and member != claim.owner.member:
+                (lent if member in claim.reuse else kept).update(grant.ids)
+        return devices.mask_of(lent - kept) & devices.healthy
+
+    def _ids_held(self, resource: str) -> set[str]:
+        return {
+            identity
+            for held in self.grants.values()
+            for (_, name), grant in held.items()
+            if name == resource
+            for identity in grant.ids
+        }
+
+    def _short(self, claim: Claim, inventory: Inventory, wanted: int, affinity: int | None) -> Shortfall:
+        devices = inventory.devices
+        free = (devices.healthy & ~self._held.get(inventory.resource, 0)).bit_count()
+        if inventory.phase is Phase.GONE:
+            why = "its plugin is gone; start it again"
+        else:
+            sick = len(devices.ids) - devices.healthy.bit_count()
+            why = f"{len(devices.ids)} exist, {sick} of them unhealthy; ask for fewer or release some"
+        return Shortfall(
+            resource=inventory.resource,
+            wanted=wanted,
+            free=free,
+            nodes=affinity,
+            detail=f"{claim.owner.member}: {wanted} {inventory.resource} wanted, {free} free: {why}",
+        )
+
+
+def _changed(claim: Claim, resource: str, wanted: int, held: int) -> Shortfall:
+    return Shortfall(
+        resource=resource,
+        wanted=wanted,
+        free=held,
+        detail=f"{claim.owner.member} holds {held} {resource} and asks for {wanted} now; "
+        "release it before it is admitted with another number",
+    )
+
+
+def _resources(claims: Sequence[Claim]) -> list[str]:
+    return sorted({resource for claim in claims for resource in claim.amounts})
+
+
+def _amount(claim: Claim, resource: str) -> int:
+    amount = claim.amounts.get(resource)
+    return 0 if amount is None else max(amount.value, 0)
+
+
+def _wanted(claims: Sequence[Claim], resource: str) -> int:
+    return peak(claims, lambda claim: _amount(claim, resource))

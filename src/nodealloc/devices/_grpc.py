@@ -1,0 +1,333 @@
+"""gRPC: a plugin's connection, and the registration service. The only file here that knows it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Protocol, TypeVar, cast
+
+import attrs
+import grpc
+
+from nodealloc._proto import deviceplugin_v1beta1_pb2 as wire
+from nodealloc.devices import _codec as codec
+from nodealloc.devices._errors import PluginRefusedError, PluginUnavailableError, RegistrationRefusedError
+from nodealloc.devices._inventory import Device, PluginOptions
+from nodealloc.devices._preferences import PreferenceQuestion
+from nodealloc.errors import DecodeError, NodeallocError, PermanentError
+
+__all__ = ["Deadlines", "GrpcConnection", "RegistrationService", "introduce"]
+
+T = TypeVar("T")
+
+MAX_MESSAGE_BYTES = 64 << 20
+"""Largest message of a plugin: 100,000 devices take about 6 MB; gRPC's own limit is 4 MB."""
+MAX_SOCKET_PATH = 107
+"""Longest path of a Unix socket on Linux, in bytes."""
+
+CHANNEL_OPTIONS = (
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    # Servers in Go and Rust refuse the percent-encoded path that would stand here.
+    ("grpc.default_authority", "localhost"),
+    ("grpc.enable_http_proxy", 0),
+    # A plugin that comes back on the same path must not inherit the dead connection.
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+)
+
+_AWAY = {
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.CANCELLED,
+    grpc.StatusCode.ABORTED,
+}
+
+
+@attrs.frozen(kw_only=True)
+class Deadlines:
+    """How long a plugin may take, in seconds.
+
+    Attributes:
+        connect_s: To be there and answer `GetDevicePluginOptions`.
+        preferred_s: For `GetPreferredAllocation`.
+        allocate_s: For `Allocate`; the kubelet sets no limit.
+        pre_start_s: For `PreStartContainer`; the kubelet's limit is 30 s too.
+    """
+
+    connect_s: float = 10.0
+    preferred_s: float = 10.0
+    allocate_s: float = 60.0
+    pre_start_s: float = 30.0
+
+
+class _Unary(Protocol):
+    def __call__(self, request: bytes, /, *, timeout: float, wait_for_ready: bool = False) -> bytes: ...
+
+
+class _Stream(Protocol):
+    def __iter__(self) -> Iterator[bytes]: ...
+
+    def cancel(self) -> bool: ...
+
+
+class _Channel(Protocol):
+    def unary_unary(self, method: str, /) -> _Unary: ...
+
+    def unary_stream(self, method: str, /) -> Callable[[bytes], _Stream]: ...
+
+    def close(self) -> None: ...
+
+
+class _Context(Protocol):
+    def abort(self, code: object, details: str, /) -> None: ...
+
+
+class _Server(Protocol):
+    def add_generic_rpc_handlers(self, handlers: Sequence[object], /) -> None: ...
+
+    def add_insecure_port(self, address: str, /) -> int: ...
+
+    def start(self) -> None: ...
+
+    def stop(self, grace: float | None, /) -> threading.Event: ...
+
+
+def _method(service: str, name: str) -> str:
+    described = wire.DESCRIPTOR.services_by_name[service]
+    return f"/{described.full_name}/{described.methods_by_name[name].name}"
+
+
+def _failed(plugin: str, name: str, error: grpc.RpcError, /) -> PluginUnavailableError | PluginRefusedError:
+    code: grpc.StatusCode = error.code()
+    detail = str(error.details() or "")
+    kind = PluginUnavailableError if code in _AWAY else PluginRefusedError
+    return kind(plugin, name, code.name, detail)
+
+
+class _Newest:
+    """A slot for the newest message: putting overwrites, taking waits; closing ends both."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._message: bytes | None = None
+        self._end: PluginUnavailableError | PluginRefusedError | None = None
+
+    def put(self, message: bytes) -> None:
+        with self._changed:
+            self._message = message
+            self._changed.notify()
+
+    def end(self, error: PluginUnavailableError | PluginRefusedError) -> None:
+        with self._changed:
+            self._end = self._end or error
+            self._changed.notify_all()
+
+    def take(self) -> bytes:
+        with self._changed:
+            while self._message is None:
+                if self._end is not None:
+                    raise self._end
+                self._changed.wait()
+            message, self._message = self._message, None
+            return message
+
+
+class GrpcConnection:
+    """A plugin's connection over its Unix socket; a `PluginConnection`.
+
+    Nothing is dialled before the first call. Safe to call from several threads.
+
+    Args:
+        path: The plugin's socket.
+        deadlines: How long it may take.
+    """
+
+    def __init__(self, path: str, /, *, deadlines: Deadlines = Deadlines()) -> None:
+        self._path = path
+        self._deadlines = deadlines
+        self._channel = cast("_Channel", grpc.insecure_channel(f"unix:{path}", options=CHANNEL_OPTIONS))
+        self._newest = _Newest()
+        self._stream: _Stream | None = None
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def options(self) -> PluginOptions:
+        """See `PluginWatch`."""
+        limit = self._deadlines.connect_s
+        try:
+            data = self._call("GetDevicePluginOptions", b"", limit, wait_for_ready=True)
+        except PluginRefusedError as error:
+            if error.status == grpc.StatusCode.UNIMPLEMENTED.name:
+                return PluginOptions()
+            raise
+        return self._decoded("GetDevicePluginOptions", codec.decode_options, data)
+
+    def lists(self) -> Iterator[Sequence[Device]]:
+        """See `PluginWatch`."""
+        with self._lock:
+            if self._closed:
+                raise PluginUnavailableError(self._path, "ListAndWatch", "CANCELLED")
+            self._stream = self._channel.unary_stream(_method("DevicePlugin", "ListAndWatch"))(b"")
+            stream = self._stream
+        name = f"device lists of {Path(self._path).name}"
+        threading.Thread(target=self._read, args=(stream,), name=name, daemon=True).start()
+        while True:
+            yield self._decoded("ListAndWatch", codec.decode_list, self._newest.take())
+
+    def preferred(self, question: PreferenceQuestion, /) -> tuple[str, ...]:
+        """See `PluginCalls`."""
+        asked = codec.encode_preferred(question)
+        data = self._call("GetPreferredAllocation", asked, self._deadlines.preferred_s)
+        return self._decoded("GetPreferredAllocation", codec.decode_preferred, data)
+
+    def allocate(self, ids: Sequence[str], /) -> bytes:
+        """See `PluginCalls`."""
+        data = self._call("Allocate", codec.encode_allocate(ids), self._deadlines.allocate_s)
+        return self._decoded("Allocate", codec.decode_allocated, data)
+
+    def pre_start(self, ids: Sequence[str], /) -> None:
+        """See `PluginCalls`."""
+        self._call("PreStartContainer", codec.encode_pre_start(ids), self._deadlines.pre_start_s)
+
+    def close(self) -> None:
+        """See `PluginWatch`."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            stream = self._stream
+        if stream is not None:
+            stream.cancel()
+        self._newest.end(PluginUnavailableError(self._path, "ListAndWatch", "CANCELLED"))
+        self._channel.close()
+
+    def _read(self, stream: _Stream) -> None:
+        try:
+            for message in stream:
+                self._newest.put(message)
+        except grpc.RpcError as error:
+            self._newest.end(_failed(self._path, "ListAndWatch", error))
+        except ValueError:  # the channel was closed between two messages
+            self._newest.end(PluginUnavailableError(self._path, "ListAndWatch", "CANCELLED"))
+        self._newest.end(PluginUnavailableError(self._path, "ListAndWatch", "END OF STREAM"))
+
+    def _call(self, name: str, request: bytes, limit_s: float, *, wait_for_ready: bool = False) -> bytes:
+        try:
+            call = self._channel.unary_unary(_method("DevicePlugin", name))
+            return call(request, timeout=limit_s, wait_for_ready=wait_for_ready)
+        except grpc.RpcError as error:
+            raise _failed(self._path, name, error) from error
+        except ValueError as error:  # grpc's own word for a channel that was closed
+            raise PluginUnavailableError(self._path, name, "CANCELLED") from error
+
+    def _decoded(self, name: str, decode: Callable[[bytes], T], data: bytes) -> T:
+        try:
+            return decode(data)
+        except DecodeError as error:
+            raise PluginRefusedError(self._path, name, "BAD ANSWER", str(error)) from error
+
+
+class RegistrationService:
+    """Serves `v1beta1.Registration` on a Unix socket.
+
+    Args:
+        path: The socket, `.../device-plugins/kubelet.sock`; its directory exists.
+        register: Called for each plugin that introduces itself, on a thread of
+            the service; raises `PermanentError` to refuse, and its text goes to
+            the plugin.
+        workers: Introductions that are handled at once.
+    """
+
+    def __init__(
+        self, path: Path, register: Callable[[codec.RegisterRequest], None], /, *, workers: int = 8
+    ) -> None:
+        self._path = path
+        self._register = register
+        self._workers = workers
+        self._server: _Server | None = None
+        self._identity: tuple[int, int] | None = None
+
+    def start(self) -> None:
+        """Listen; a socket that somebody left behind is replaced.
+
+        Raises:
+            PermanentError: The path is longer than a socket's may be, or no socket.
+            OSError: The directory is not there or not writable.
+        """
+        length = len(os.fsencode(self._path))
+        if length > MAX_SOCKET_PATH:
+            raise PermanentError(
+                f"{self._path}: {length} bytes are too long for a socket, {MAX_SOCKET_PATH} is the limit; "
+                "choose a shorter directory"
+            )
+        with contextlib.suppress(FileNotFoundError):
+            if not stat.S_ISSOCK(self._path.lstat().st_mode):
+                raise PermanentError(f"{self._path} is there and is no socket; move it away")
+            self._path.unlink()
+        pool = ThreadPoolExecutor(self._workers, thread_name_prefix="plugin registration")
+        server = cast("_Server", grpc.server(pool, options=CHANNEL_OPTIONS[:2]))
+        service = wire.DESCRIPTOR.services_by_name["Registration"].full_name
+        methods: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
+            "Register": grpc.unary_unary_rpc_method_handler(self._answer)
+        }
+        server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(service, methods)])
+        if not server.add_insecure_port(f"unix:{self._path}"):
+            raise PermanentError(f"{self._path}: nobody can listen there; check the directory's rights")
+        self._path.chmod(0o660)
+        server.start()
+        self._server = server
+        self._identity = self._seen()
+
+    def is_listening(self) -> bool:
+        """Whether the socket on disk is still the one that this service listens on."""
+        return self._server is not None and self._seen() == self._identity
+
+    def stop(self) -> None:
+        """Stop listening; calls under way are cut off. May be repeated."""
+        server, self._server = self._server, None
+        if server is None:
+            return
+        server.stop(None).wait()
+        with contextlib.suppress(FileNotFoundError):
+            if self._seen() == self._identity:
+                self._path.unlink()
+
+    def _seen(self) -> tuple[int, int] | None:
+        try:
+            found = self._path.lstat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _answer(self, request: bytes, context: _Context) -> bytes:
+        try:
+            self._register(codec.decode_register(request))
+        except (DecodeError, RegistrationRefusedError) as error:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        except NodeallocError as error:
+            context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
+        return wire.Empty().SerializeToString()
+
+
+def introduce(kubelet_socket: Path, request: codec.RegisterRequest, /, *, timeout_s: float = 10.0) -> None:
+    """Register as a plugin does; for tests and for plugins in Python.
+
+    Raises:
+        PluginUnavailableError: Nobody listens there.
+        PluginRefusedError: The agent refused; its words are in the text.
+    """
+    channel = cast("_Channel", grpc.insecure_channel(f"unix:{kubelet_socket}", options=CHANNEL_OPTIONS))
+    try:
+        call = channel.unary_unary(_method("Registration", "Register"))
+        call(codec.encode_register(request), timeout=timeout_s, wait_for_ready=False)
+    except grpc.RpcError as error:
+        raise _failed(str(kubelet_socket), "Register", error) from error
+    finally:
+        channel.close()

@@ -1,0 +1,253 @@
+"""Values only: the devices of one resource, and how their plugin is doing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+import attrs
+
+from nodealloc.devices._life import LIFE, Happening, Phase
+from nodealloc.idset import MAX_ID, bits
+
+__all__ = ["Capacity", "Device", "DeviceList", "Inventory", "PluginOptions"]
+
+HEALTHY = "Healthy"
+_KNOWN_HEALTH = frozenset({HEALTHY, "Unhealthy"})
+
+
+class Device(NamedTuple):
+    """One device as its plugin describes it.
+
+    Attributes:
+        id: Unique inside the resource.
+        health: `Healthy`; every other word counts as unhealthy.
+        numa_nodes: Where it is attached, as a mask; None when it has no place.
+    """
+
+    id: str
+    health: str = HEALTHY
+    numa_nodes: int | None = None
+
+
+@attrs.frozen(kw_only=True, slots=False)
+class DeviceList:
+    """What one message of a plugin said, checked against the machine.
+
+    Devices are columns: bit *i* of a mask stands for ``ids[i]``.
+
+    Attributes:
+        ids: Ascending, each once.
+        healthy: Devices that are healthy.
+        by_node: NUMA node id to the devices there; a device may be at several.
+        findings: What was wrong with the message, in sentences; at most a few.
+    """
+
+    ids: tuple[str, ...] = ()
+    healthy: int = 0
+    by_node: Mapping[int, int] = attrs.field(factory=dict[int, int])
+    findings: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, devices: Iterable[Device], /, *, nodes: Iterable[int]) -> DeviceList:
+        """Check and sort a plugin's devices.
+
+        Of two devices with one id the last counts. A NUMA node that is not in
+        `nodes` is dropped from its device. A place without any node counts as
+        no place.
+        """
+        latest: dict[str, Device] = {}
+        doubled = 0
+        for device in devices:
+            doubled += device.id in latest
+            latest[device.id] = device
+        nameless = latest.pop("", None) is not None
+        ids = tuple(sorted(latest))
+        ordered = [latest[identity] for identity in ids]
+        known = 0
+        for node in nodes:
+            known |= 1 << node
+        words = {device.health for device in ordered} - _KNOWN_HEALTH
+        foreign = 0
+        for device in ordered:
+            if device.numa_nodes:
+                foreign |= device.numa_nodes & ~known
+        return cls(
+            ids=ids,
+            healthy=_column(device.health == HEALTHY for device in ordered),
+            by_node=_by_node(ordered, known),
+            findings=tuple(_findings(doubled, nameless, words, foreign)),
+        )
+
+    @cached_property
+    def index(self) -> Mapping[str, int]:
+        """Bit of each id."""
+        return {identity: bit for bit, identity in enumerate(self.ids)}
+
+    @cached_property
+    def everything(self) -> int:
+        """All devices."""
+        return (1 << len(self.ids)) - 1
+
+    @cached_property
+    def placed(self) -> int:
+        """Devices that are at some NUMA node."""
+        mask = 0
+        for devices in self.by_node.values():
+            mask |= devices
+        return mask
+
+    def mask_of(self, ids: Iterable[str], /) -> int:
+        """The devices with these ids; unknown ids are left out."""
+        mask = 0
+        index = self.index
+        for identity in ids:
+            bit = index.get(identity)
+            if bit is not None:
+                mask |= 1 << bit
+        return mask
+
+    def ids_of(self, mask: int, /) -> tuple[str, ...]:
+        """The ids of a mask, ascending."""
+        ids = self.ids
+        if mask.bit_count() * 4 < len(ids):
+            return tuple(ids[bit] for bit in bits(mask))
+        flags = bin(mask)[:1:-1]
+        return tuple(identity for identity, flag in zip(ids, flags, strict=False) if flag == "1")
+
+    def nodes_of(self, identity: str, /) -> tuple[int, ...]:
+        """NUMA nodes of a device, ascending; empty for one without, or unknown."""
+        bit = self.index.get(identity)
+        if bit is None:
+            return ()
+        return tuple(sorted(node for node, devices in self.by_node.items() if devices >> bit & 1))
+
+    def device(self, identity: str, /) -> Device | None:
+        """One device, or None for an unknown id."""
+        bit = self.index.get(identity)
+        if bit is None:
+            return None
+        mask = sum(1 << node for node in self.nodes_of(identity))
+        return Device(identity, HEALTHY if self.healthy >> bit & 1 else "Unhealthy", mask or None)
+
+
+class Capacity(NamedTuple):
+    """What a node reports of one resource.
+
+    Attributes:
+        capacity: All devices.
+        allocatable: Those that are healthy, granted or not.
+    """
+
+    capacity: int
+    allocatable: int
+
+
+@attrs.frozen(kw_only=True)
+class PluginOptions:
+    """What a plugin wants to be asked.
+
+    Attributes:
+        pre_start_required: Before each start of a container (`PreStartContainer`).
+        preferred_allocation: Which devices go well together (`GetPreferredAllocation`).
+    """
+
+    pre_start_required: bool = False
+    preferred_allocation: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Inventory:
+    """One resource: its devices, and the life of its plugin.
+
+    Attributes:
+        resource: `example.com/gpu`.
+        phase: How far the plugin has come.
+        generation: Of the registration that is current; grows with each.
+        devices: As the plugin last said; unhealthy all while it is lost.
+        options: What the plugin wants to be asked.
+        settled: Whether this registration has listed a device so far; some
+            plugins start with an empty list.
+        since_s: When the phase began, on the caller's monotonic clock.
+        trouble: Why the plugin is not serving, or "".
+    """
+
+    resource: str
+    phase: Phase = Phase.AWAITED
+    generation: int = 0
+    devices: DeviceList = DeviceList()
+    options: PluginOptions = PluginOptions()
+    settled: bool = False
+    since_s: float = 0.0
+    trouble: str = ""
+
+    @property
+    def capacity(self) -> Capacity:
+        """What to report."""
+        return Capacity(len(self.devices.ids), self.devices.healthy.bit_count())
+
+    def registered(self, generation: int, /, *, now_s: float) -> Inventory:
+        """After a registration; the devices stay as they are until it lists its own."""
+        if generation <= self.generation:
+            return self
+        moved = self._moved(Happening.REGISTERED, now_s)
+        return attrs.evolve(moved, generation=generation, settled=False, trouble="", options=PluginOptions())
+
+    def listed(
+        self, generation: int, devices: DeviceList, options: PluginOptions, /, *, now_s: float
+    ) -> Inventory:
+        """After a full list from that registration; another's changes nothing."""
+        if generation != self.generation or (self.phase, Happening.LISTED) not in LIFE:
+            return self
+        settled = self.settled or bool(devices.ids)
+        moved = self._moved(Happening.LISTED, now_s)
+        return attrs.evolve(moved, devices=devices, options=options, settled=settled)
+
+    def ended(self, generation: int, trouble: str, /, *, now_s: float) -> Inventory:
+        """After the end of that registration's stream; another's changes nothing."""
+        if generation != self.generation or (self.phase, Happening.ENDED) not in LIFE:
+            return self
+        dark = attrs.evolve(self.devices, healthy=0)
+        return attrs.evolve(self._moved(Happening.ENDED, now_s), devices=dark, trouble=trouble)
+
+    def aged(self, *, now_s: float, grace_s: float) -> Inventory:
+        """After the clock moved: gone once the grace period is over."""
+        if now_s - self.since_s < grace_s or (self.phase, Happening.GRACE_OVER) not in LIFE:
+            return self
+        return attrs.evolve(self._moved(Happening.GRACE_OVER, now_s), devices=DeviceList())
+
+    def _moved(self, happening: Happening, now_s: float) -> Inventory:
+        phase = LIFE[self.phase, happening]
+        # Each list renews SERVING; "since when" would otherwise say "a moment ago" for ever.
+        since_s = self.since_s if phase is self.phase is Phase.SERVING else now_s
+        return attrs.evolve(self, phase=phase, since_s=since_s)
+
+
+def _column(flags: Iterable[bool]) -> int:
+    """A mask from its bits, lowest first; linear, where setting bits one by one is not."""
+    text = "".join(["1" if flag else "0" for flag in flags])
+    return int(text[::-1], 2) if text else 0
+
+
+def _by_node(devices: list[Device], known: int) -> dict[int, int]:
+    places = 0
+    for device in devices:
+        places |= device.numa_nodes or 0
+    return {
+        node: _column(bool((device.numa_nodes or 0) >> node & 1) for device in devices)
+        for node in bits(places & known)
+    }
+
+
+def _findings(doubled: int, nameless: bool, words: set[str], foreign: int) -> Iterable[str]:
+    if doubled:
+        yield f"{doubled} device ids came twice in one list; the last of each counts"
+    if nameless:
+        yield "a device without id was left out"
+    if words:
+        shown = ", ".join(repr(word) for word in sorted(words)[:3])
+        yield f"unknown health {shown} counts as unhealthy; say {HEALTHY!r} or 'Unhealthy'"
+    if foreign:
+        beyond = [node for node in bits(foreign) if node <= MAX_ID][:5]
+        yield f"NUMA nodes {beyond} are not on this machine and were dropped from their devices"

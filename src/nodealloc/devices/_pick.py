@@ -1,0 +1,88 @@
+"""Pure decisions: which devices exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from nodealloc.devices._inventory import DeviceList
+from nodealloc.idset import bits
+
+__all__ = ["Prefer", "pick"]
+
+Prefer = Callable[[int, int], int | None]
+"""From (to choose from, settled already) to the devices that the plugin likes; None = not known."""
+
+
+@attrs.define
+class _Choice:
+    """Devices taken so far, as a mask, and how many are still wanted."""
+
+    wanted: int
+    taken: int = 0
+
+    def take(self, candidates: int) -> None:
+        """Take from the candidates, lowest first, until there are enough."""
+        candidates &= ~self.taken
+        if candidates.bit_count() <= self.wanted:
+            chosen = candidates
+        else:
+            chosen = 0
+            for _, bit in zip(range(self.wanted), bits(candidates), strict=False):
+                chosen |= 1 << bit
+        self.taken |= chosen
+        self.wanted -= chosen.bit_count()
+
+
+def pick(
+    devices: DeviceList,
+    wanted: int,
+    /,
+    *,
+    available: int,
+    reusable: int,
+    affinity: int | None,
+    prefer: Prefer,
+) -> int | None:
+    """Choose devices: reusable ones, then inside the affinity, then preferred, then lowest ids.
+
+    Args:
+        devices: The resource's devices.
+        wanted: How many, at least 1.
+        available: Free and healthy ones.
+        reusable: Healthy ones that the workload holds already and may use again.
+        affinity: NUMA nodes as a mask, or None for any.
+        prefer: The plugin's advice. It is asked only where there is a choice
+            left: among the devices inside the affinity while they are more
+            than enough, else among the rest.
+
+    Returns:
+        A mask of exactly `wanted` devices, or None when there are too few.
+
+    Source: kubelet v1.32 ``cm/devicemanager/manager.go``, which takes any where
+    this takes the lowest ids and those inside the affinity.
+    """
+    inside = 0
+    for node in bits(affinity or 0):
+        inside |= devices.by_node.get(node, 0)
+    choice = _Choice(wanted)
+    choice.take(reusable & inside)
+    choice.take(reusable)
+    available &= ~choice.taken
+    if available.bit_count() < choice.wanted:
+        return None
+    if (available & inside).bit_count() <= choice.wanted:
+        choice.take(available & inside)
+        rest = available & ~choice.taken
+        settled = choice.taken
+        among = available | settled
+    else:
+        rest = available & inside
+        settled = choice.taken
+        among = rest | settled
+    if 0 < choice.wanted < rest.bit_count():
+        choice.take((prefer(among, settled) or 0) & rest)
+    choice.take(rest & devices.placed)
+    choice.take(rest)
+    return choice.taken

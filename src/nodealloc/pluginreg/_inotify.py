@@ -1,0 +1,151 @@
+"""A watcher on inotify: the kernel says when; needs the extra `inotify`."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+from pathlib import Path
+from types import ModuleType
+from typing import Protocol, cast
+
+from nodealloc.pluginreg._scan import subdirectories
+
+__all__ = ["InotifyWatcher"]
+
+_EVENTS = 0x100 | 0x200 | 0x40 | 0x80 | 0x400 | 0x800 | 0x1000000
+"""CREATE, DELETE, MOVED_FROM, MOVED_TO, DELETE_SELF, MOVE_SELF; ONLYDIR."""
+_MOVED_SELF = 0x800
+_ABSENT_S = 0.2
+"""How often to look for a directory that is not there: nothing tells of its coming."""
+_SETTLE_MS = 2
+"""Events of one burst come together; reading on for a moment makes one look of them."""
+
+
+class _Event(Protocol):
+    wd: int
+    mask: int
+
+
+class _Inotify(Protocol):
+    def add_watch(self, path: str, mask: int, /) -> int: ...
+
+    def rm_watch(self, wd: int, /) -> None: ...
+
+    def read(self, timeout: int | None, read_delay: int | None, /) -> list[_Event]: ...
+
+    def fileno(self) -> int: ...
+
+    def close(self) -> None: ...
+
+
+def _library() -> ModuleType:
+    try:
+        import inotify_simple  # noqa: PLC0415 - an extra; everything else works without it
+    except ImportError as error:
+        raise ImportError("InotifyWatcher needs inotify_simple: pip install 'nodealloc[inotify]'") from error
+    return cast("ModuleType", inotify_simple)
+
+
+class InotifyWatcher:
+    """A `Watcher` that the kernel wakes; idle, it costs nothing.
+
+    Directories are watched before the look that follows, so that whatever
+    comes into a new directory is either in that look or an event of its own. A
+    directory that is removed, moved away and made again is watched again.
+
+    Args:
+        directory: What to watch; need not exist.
+
+    Raises:
+        ImportError: The extra `inotify` is not installed.
+        OSError: The kernel gives no inotify instance (`fs.inotify.max_user_instances`).
+    """
+
+    def __init__(self, directory: str, /) -> None:
+        self._directory = directory
+        self._inotify = cast("_Inotify", _library().INotify())
+        self._waker, self._wakee = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._lock = threading.Lock()
+        self._closed = False
+        self._root: tuple[int, int] | None = None
+        self._watched: dict[int, str] = {}
+        self.skipped = ""
+        """Directories that could not be watched, with the reason; "" for none."""
+        self._watch_all()
+        self._first = True
+
+    def wait(self, timeout_s: float, /) -> bool:
+        """See `Watcher`."""
+        if self._first:
+            self._first = False
+            return True
+        left_s = timeout_s
+        while not self._closed:
+            if self._root != _identity(self._directory):
+                self._watch_all()
+                return True
+            slice_s = min(left_s, _ABSENT_S) if self._root is None or self.skipped else left_s
+            ready, _, _ = select.select([self._inotify.fileno(), self._waker], [], [], max(slice_s, 0.0))
+            if self._inotify.fileno() in ready:
+                self._drain()
+                self._watch_all()
+                return True
+            left_s -= slice_s
+            if self._waker in ready or left_s <= 0:
+                return bool(self.skipped) and not self._closed
+            if self.skipped:
+                self._watch_all()
+                return True
+        return False
+
+    def close(self) -> None:
+        """See `Watcher`."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        os.write(self._wakee, b"x")
+
+    def _drain(self) -> None:
+        for event in self._inotify.read(0, _SETTLE_MS):
+            # Whatever was moved away is no longer below the directory, yet would be watched on.
+            if event.mask & _MOVED_SELF:
+                self._forget(event.wd)
+
+    def _forget(self, wd: int) -> None:
+        if self._watched.pop(wd, None) is not None:
+            try:
+                self._inotify.rm_watch(wd)
+            except OSError:
+                return
+
+    def _watch_all(self) -> None:
+        """Watch the directory and all below it; asking twice for one costs a system call."""
+        self._root = _identity(self._directory)
+        skipped: list[str] = []
+        watched: dict[int, str] = {}
+        for path in subdirectories(self._directory) if self._root is not None else ():
+            try:
+                watched[self._inotify.add_watch(path, _EVENTS)] = path
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                skipped.append(f"{path}: {os.strerror(error.errno or 0)}")
+        self._watched = watched
+        self.skipped = "; ".join(skipped[:3])
+
+    def __del__(self) -> None:
+        for give_back in (self._inotify.close, lambda: os.close(self._waker), lambda: os.close(self._wakee)):
+            try:
+                give_back()
+            except OSError:
+                continue
+
+
+def _identity(directory: str) -> tuple[int, int] | None:
+    try:
+        found = Path(directory).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

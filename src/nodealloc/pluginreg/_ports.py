@@ -1,0 +1,81 @@
+"""Protocols that the registrar calls: a watcher, a plugin's registration socket, a handler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import attrs
+
+__all__ = ["PluginHandler", "PluginInfo", "Registration", "Watcher"]
+
+
+@attrs.frozen(kw_only=True)
+class PluginInfo:
+    """How a plugin introduces itself.
+
+    Attributes:
+        type: Which handler is meant: `DevicePlugin`, `CSIPlugin`, `DRAPlugin`, or any other word.
+        name: Unique among plugins of its type.
+        endpoint: Where it listens; the socket that was found unless it names another.
+        versions: Of its own protocol that it speaks, as it lists them.
+    """
+
+    type: str
+    name: str
+    endpoint: str
+    versions: tuple[str, ...] = ()
+
+
+class Watcher(Protocol):
+    """Says when to look; what is there, the look finds out.
+
+    It may say so without need, once for many changes, and late; it may not
+    keep a change to itself for good.
+    """
+
+    def wait(self, timeout_s: float, /) -> bool:
+        """Block until there is a reason to look, or for `timeout_s`; True for a reason.
+
+        The first call of a new watcher need not know of what was there before.
+        """
+        ...
+
+    def close(self) -> None:
+        """End a `wait` under way, in another thread too, and give everything back. May be repeated."""
+        ...
+
+
+class Registration(Protocol):
+    """The registration service on a plugin's socket. Safe to call from several threads.
+
+    Raises `RetryableError` when there is no answer in time and
+    `PermanentError` when the answer makes no sense.
+    """
+
+    def info(self, socket: str, /) -> PluginInfo:
+        """Who is there."""
+        ...
+
+    def notify(self, socket: str, error: str, /) -> None:
+        """Tell the plugin what became of it: registered, or `error` if that is not empty."""
+        ...
+
+
+class PluginHandler(Protocol):
+    """Takes plugins of one type. Calls for one name never overlap; a slow one delays no other name.
+
+    Two versions of a plugin may be registered at once, by two endpoints.
+    """
+
+    def validate(self, name: str, endpoint: str, versions: Sequence[str], /) -> None:
+        """Raise any `NodeallocError` to refuse; its text is told to the plugin. Changes nothing."""
+        ...
+
+    def register(self, name: str, endpoint: str, versions: Sequence[str], /) -> None:
+        """Take it on. Comes after `validate`, and again after a failure; raising means not taken."""
+        ...
+
+    def deregister(self, name: str, endpoint: str, /) -> None:
+        """Let it go: its socket is gone, or another took its path. An unknown one is no error."""
+        ...

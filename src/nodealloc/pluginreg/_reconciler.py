@@ -1,0 +1,174 @@
+"""The shell: looks when there is a reason to, and keeps registrations in line with what it saw."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from nodealloc.dsw_asw import (
+    BackOff,
+    Clock,
+    Executor,
+    Loop,
+    Observer,
+    Reconciler,
+    SystemClock,
+    ThreadExecutor,
+    World,
+)
+from nodealloc.pluginreg._domain import Answer, Errand, Known, Registrations
+from nodealloc.pluginreg._grpc import GrpcRegistration
+from nodealloc.pluginreg._polling import PollingWatcher
+from nodealloc.pluginreg._ports import PluginHandler, Registration, Watcher
+from nodealloc.pluginreg._scan import scan
+from nodealloc.pluginreg._sightings import Identity, Sighting, Sightings
+from nodealloc.pluginreg._status import RegistrationStatus, status_of
+
+__all__ = ["PluginRegistrar"]
+
+_log = logging.getLogger("nodealloc.pluginreg")
+
+
+class PluginRegistrar:
+    """Plugins below a directory: found, registered with their handler, and let go. Thread-safe.
+
+    Args:
+        directory: Where plugins put their sockets; made (0750) at start if absent.
+        handlers: Plugin type to handler.
+        watcher: Says when to look; by default a `PollingWatcher`. The registrar
+            closes it.
+        registration: Talks to registration sockets.
+        executor: Runs calls; by default a thread for each.
+        clock: Time for back-off, deadlines and the view.
+        back_off: How long a plugin that failed waits.
+        rescan_s: Seconds after which it looks without a reason.
+        identify_s: Deadline for finding out who is there.
+        handle_s: Deadline for a handler.
+        observer: Is told of progress.
+    """
+
+    def __init__(
+        self,
+        directory: str | Path,
+        handlers: Mapping[str, PluginHandler],
+        /,
+        *,
+        watcher: Watcher | None = None,
+        registration: Registration | None = None,
+        executor: Executor | None = None,
+        clock: Clock | None = None,
+        back_off: BackOff | None = None,
+        rescan_s: float = 10.0,
+        identify_s: float = 20.0,
+        handle_s: float = 60.0,
+        observer: Observer | None = None,
+        look: Callable[[str], Mapping[str, Identity]] = scan,
+    ) -> None:
+        self._directory = os.fspath(directory)
+        self._watcher = PollingWatcher(self._directory) if watcher is None else watcher
+        self._rescan_s = rescan_s
+        self._scan = look
+        self._clock: Clock = SystemClock() if clock is None else clock
+        self._handlers = dict(handlers)
+        self._lock = threading.Lock()
+        self._sightings = Sightings()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._desired: World[str, Sighting] = World("sockets")
+        self._actual: World[str, Known] = World("plugins")
+        domain = Registrations(
+            self._actual,
+            GrpcRegistration() if registration is None else registration,
+            self._handlers,
+            now_s=self._clock.monotonic_s,
+            identify_s=identify_s,
+            handle_s=handle_s,
+        )
+        self.reconciler: Reconciler[str, Sighting, Known, Errand, Answer] = Reconciler(
+            domain,
+            desired=self._desired,
+            actual=self._actual,
+            executor=ThreadExecutor("plugin registration") if executor is None else executor,
+            clock=self._clock,
+            back_off=back_off,
+            observer=observer,
+        )
+        self._loop = Loop(self.reconciler, name="plugin registrations", stop_timeout_s=2.0)
+
+    def start(self) -> None:
+        """Make the directory if need be and begin; a registrar starts once."""
+        Path(self._directory).mkdir(mode=0o750, parents=True, exist_ok=True)
+        self._loop.start()
+        self._thread = threading.Thread(target=self._watch, name="plugin sockets", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop looking; registrations stay as they are. May be repeated."""
+        self._stopping.set()
+        self._watcher.close()
+        if self._thread is not None:
+            self._thread.join(5.0)
+            self._thread = None
+            self._loop.stop()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def look(self) -> int:
+        """Look now: every socket that is new, another, or gone becomes work.
+
+        Whoever has an event of their own may call it; without `start`, drive
+        `reconciler` yourself.
+
+        Returns:
+            How many sockets are there.
+        """
+        with self._lock:
+            after = self._sightings.after(self._scan(self._directory))
+            for path in self._sightings.by_path.keys() - after.by_path.keys():
+                self._desired.drop(path, by="look")
+            for path, sighting in after.by_path.items():
+                self._desired.put(path, sighting, by="look")
+            self._sightings = after
+        return len(after.by_path)
+
+    def add_handler(self, plugin_type: str, handler: PluginHandler, /) -> None:
+        """Take another type; plugins of it that are waiting are tried at once."""
+        self._handlers[plugin_type] = handler
+        for path, record in self._actual.snapshot().items():
+            if record.value.info.type == plugin_type:
+                self.reconciler.retry_now(path)
+
+    def status(self) -> tuple[RegistrationStatus, ...]:
+        """Every socket that is seen or registered, by path; for people."""
+        desired, actual = self._desired.snapshot(), self._actual.snapshot()
+        return tuple(
+            status_of(
+                path,
+                desired[path].value if path in desired else None,
+                actual[path].value if path in actual else None,
+                self.reconciler.failures(path),
+                now_s=self._clock.monotonic_s(),
+            )
+            for path in sorted({*desired, *actual})
+        )
+
+    def _watch(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self.look()
+                self._watcher.wait(self._rescan_s)
+            except Exception:  # noqa: BLE001 - nobody would find plugins any more
+                _log.exception("%s: looking for sockets failed; again in a second", self._directory)
+                self._stopping.wait(1.0)
