@@ -14,14 +14,14 @@ serves allocations of its own or those of one group, never both.
 """
 
 from nodealloc.memblocks._allocator import MemoryAllocator, UnpinnedMemory, memory_allocator
-from nodealloc.memblocks._blocks import Block, MemoryTable, NodeMemory, hugepages, mems, page_bytes
+from nodealloc.memblocks._blocks import Block, MemoryTable, NodeMemory, hugepages, mems
 from nodealloc.memblocks._codec import from_record, to_record
 from nodealloc.memblocks._errors import ReservationMismatchError
 from nodealloc.memblocks._layout import Layout, Reserved
 from nodealloc.memblocks._options import MemoryOptions, MemoryPolicy
-from nodealloc.memblocks._recovery import MAX_DRIFT_BYTES, Drift, Fate, MemoryPlan, Outcome, plan_recovery
-from nodealloc.memblocks._remembered import Remembered
+from nodealloc.memblocks._recorded import RecordedState
 from nodealloc.memblocks._reserved import check_reserved, parse_reserved
+from nodealloc.memblocks._restore import MAX_DRIFT_BYTES, Drift, Eviction, Move, RestorePlan, restore
 from nodealloc.memblocks._state import Grants, MemoryState
 from nodealloc.memblocks._transitions import replay
 
@@ -29,29 +29,28 @@ __all__ = [
     "MAX_DRIFT_BYTES",
     "Block",
     "Drift",
-    "Fate",
+    "Eviction",
     "Grants",
     "Layout",
     "MemoryAllocator",
     "MemoryOptions",
-    "MemoryPlan",
     "MemoryPolicy",
     "MemoryState",
     "MemoryTable",
+    "Move",
     "NodeMemory",
-    "Outcome",
-    "Remembered",
+    "RecordedState",
     "ReservationMismatchError",
     "Reserved",
+    "RestorePlan",
     "UnpinnedMemory",
     "check_reserved",
     "from_record",
     "hugepages",
     "memory_allocator",
     "mems",
-    "page_bytes",
     "parse_reserved",
-    "plan_recovery",
     "replay",
+    "restore",
     "to_record",
 ]

@@ -12,8 +12,8 @@ from nodealloc.memblocks._demand import demand_at_peak, demand_of
 from nodealloc.memblocks._groups import hint_pair
 from nodealloc.memblocks._layout import Demand, Layout, Reserved
 from nodealloc.memblocks._options import MemoryOptions, MemoryPolicy
+from nodealloc.memblocks._recorded import RecordedState
 from nodealloc.memblocks._refusals import refusal
-from nodealloc.memblocks._remembered import Remembered
 from nodealloc.memblocks._state import MemoryState
 from nodealloc.memblocks._static_policy import Question, Why, place
 from nodealloc.memblocks._transitions import grant, release
@@ -127,9 +127,9 @@ class MemoryAllocator:
         """Every NUMA node with its figures, ascending by id."""
         return self.state.tables()
 
-    def remembered(self) -> Remembered:
+    def recorded(self) -> RecordedState:
         """What to store of it; `to_record` makes a kubelet's state file of that."""
-        return Remembered(policy=self.policy, nodes=self.tables(), grants=self.state.grants)
+        return RecordedState(policy=self.policy, nodes=self.tables(), grants=self.state.grants)
 
     def _demand(self, claims: Sequence[Claim]) -> Demand | Shortfall:
         layout = self.state.layout
@@ -164,6 +164,11 @@ class UnpinnedMemory:
         """`memory`."""
         return NAME
 
+    @property
+    def policy(self) -> MemoryPolicy:
+        """`NONE`."""
+        return MemoryPolicy.NONE
+
     def hints(self, claims: Sequence[Claim], /) -> Hints:
         """No preference about anything."""
         del claims
@@ -184,9 +189,9 @@ class UnpinnedMemory:
         del claims
         return ()
 
-    def remembered(self) -> Remembered:
+    def recorded(self) -> RecordedState:
         """That nothing is held."""
-        return Remembered(policy=MemoryPolicy.NONE)
+        return RecordedState(policy=MemoryPolicy.NONE)
 
 
 def memory_allocator(

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from nodealloc.idset import NodeSet, bits, format_list
-from nodealloc.podspec import Quantity, QuantityFormat
+from nodealloc.podspec import Quantity, QuantityFormat, page_bytes
 from nodealloc.topology import NumaMask
 
-__all__ = ["HUGEPAGES", "MEMORY", "Block", "MemoryTable", "NodeMemory", "hugepages", "mems", "page_bytes"]
+__all__ = ["HUGEPAGES", "MEMORY", "Block", "MemoryTable", "NodeMemory", "hugepages", "is_memory", "mems"]
 
 MEMORY = "memory"
 """Ordinary memory, as Kubernetes names it."""
@@ -24,18 +24,9 @@ def hugepages(page: int, /) -> str:
     return HUGEPAGES + str(Quantity(page * 10**9, QuantityFormat.BINARY_SI))
 
 
-def page_bytes(resource: str, /) -> int | None:
-    """Bytes of one page of a huge page resource; 1 for `memory`, None for other names."""
-    if resource == MEMORY:
-        return 1
-    size = resource.removeprefix(HUGEPAGES)
-    if size == resource:
-        return None
-    try:
-        page = Quantity.parse(size)
-    except ValueError:
-        return None
-    return page.value if page.is_whole and page.value > 0 else None
+def is_memory(resource: str, /) -> bool:
+    """Whether a resource is ordinary memory or huge pages."""
+    return resource == MEMORY or page_bytes(resource) is not None
 
 
 @attrs.frozen

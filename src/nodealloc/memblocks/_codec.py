@@ -11,7 +11,7 @@ from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import MAX_ID, bits
 from nodealloc.memblocks._blocks import Block, MemoryTable, NodeMemory
 from nodealloc.memblocks._options import MemoryPolicy
-from nodealloc.memblocks._remembered import Remembered
+from nodealloc.memblocks._recorded import RecordedState
 from nodealloc.topology import NumaMask
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ _STATE = "memory manager state"
 
 def to_record(allocator: MemoryAllocator | UnpinnedMemory, /) -> MemoryManagerState:
     """The record that a kubelet would keep of this allocator in `memory_manager_state`."""
-    remembered = allocator.remembered()
+    recorded = allocator.recorded()
     return MemoryManagerState(
-        policy_name=remembered.policy.value,
-        machine_state={node.node: _stored_node(node) for node in remembered.nodes},
+        policy_name=recorded.policy.value,
+        machine_state={node.node: _stored_node(node) for node in recorded.nodes},
         entries={
             workload: {member: tuple(map(_stored_block, held)) for member, held in members.items()}
-            for workload, members in remembered.grants.items()
+            for workload, members in recorded.grants.items()
         },
     )
 
@@ -55,7 +55,7 @@ def _stored_block(block: Block) -> MemoryBlock:
     return MemoryBlock(numa_affinity=tuple(bits(block.nodes)), type=block.resource, size=block.size_bytes)
 
 
-def from_record(record: MemoryManagerState, /) -> Remembered:
+def from_record(record: MemoryManagerState, /) -> RecordedState:
     """What a record says, blocks of one owner in the order of their resources.
 
     Raises:
@@ -88,7 +88,7 @@ def from_record(record: MemoryManagerState, /) -> Remembered:
     }
     if faults:
         raise DecodeError(_STATE, faults)
-    return Remembered(policy=policy, nodes=tuple(nodes), grants=grants)
+    return RecordedState(policy=policy, nodes=tuple(nodes), grants=grants)
 
 
 def _node(key: int, stored: MemoryNode, faults: list[Fault]) -> Iterator[NodeMemory]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from nodealloc.memblocks._blocks import HUGEPAGES, page_bytes
+from nodealloc.memblocks._blocks import HUGEPAGES
+from nodealloc.podspec import page_bytes
 from nodealloc.topology import ClaimKind, Shortfall, peak
 
 if TYPE_CHECKING:

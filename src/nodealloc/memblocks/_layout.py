@@ -15,8 +15,9 @@ import attrs
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import bits
 from nodealloc.machine import Machine, NumaNode
-from nodealloc.memblocks._blocks import MEMORY, hugepages, page_bytes
+from nodealloc.memblocks._blocks import MEMORY, hugepages, is_memory
 from nodealloc.memblocks._groups import EXACT_NODES, family
+from nodealloc.podspec import page_bytes
 from nodealloc.topology import NumaMask
 
 __all__ = ["Demand", "Layout", "Reserved", "Row"]
@@ -217,8 +218,8 @@ def _faults(machine: Machine, reserved: Reserved) -> Iterator[Fault]:
 
 
 def _reserved_fault(node: NumaNode, resource: str, size: int) -> str:
-    page = page_bytes(resource)
-    if page is None:
+    page = page_bytes(resource) or 1
+    if not is_memory(resource):
         return f"{resource!r} is not a memory resource; use {MEMORY} or hugepages-<size>"
     if not _lists(node, resource):
         return f"NUMA node {node.id} has no {resource}; leave it out"

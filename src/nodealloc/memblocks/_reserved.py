@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from nodealloc.errors import DecodeError, Fault
-from nodealloc.memblocks._blocks import HUGEPAGES, MEMORY, page_bytes
+from nodealloc.memblocks._blocks import HUGEPAGES, MEMORY, is_memory
 from nodealloc.memblocks._errors import ReservationMismatchError
 from nodealloc.podspec import Quantity, Resources
 
@@ -48,7 +48,7 @@ def _limits(text: str, path: str, faults: list[Fault]) -> Mapping[str, int]:
     found: dict[str, int] = {}
     for limit in text.split(","):
         name, equals, amount = (piece.strip() for piece in limit.partition("="))
-        if not equals or not page_bytes(name):
+        if not equals or not is_memory(name):
             what = f"{limit!r} is not {MEMORY}=<amount> or {HUGEPAGES}<size>=<amount>"
             faults.append(Fault(path, what))
         elif name in found:
@@ -99,7 +99,7 @@ def check_reserved(
     expected = {MEMORY: eviction_bytes}
     for resources in (kube_reserved, system_reserved):
         for name, amount in resources.items():
-            if page_bytes(name):
+            if is_memory(name):
                 expected[name] = expected.get(name, 0) + amount.value
     for name in sorted({*kept, *expected}):
         if kept.get(name, 0) != expected.get(name, 0):

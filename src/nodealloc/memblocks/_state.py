@@ -50,6 +50,7 @@ class MemoryState:
         groups: Nodes that serve allocations together with a node, by node;
             a node that nothing names stands alone.
         grants: Who holds what.
+        generation: Grows with every change; two states may be equal without it.
     """
 
     layout: Layout
@@ -57,6 +58,7 @@ class MemoryState:
     assignments: Row
     groups: tuple[NumaMask, ...]
     grants: Grants = attrs.field(factory=dict[str, Mapping[str, tuple[Block, ...]]])
+    generation: int = attrs.field(default=0, eq=False)
 
     @classmethod
     def empty(cls, layout: Layout) -> MemoryState:

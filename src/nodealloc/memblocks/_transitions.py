@@ -69,6 +69,7 @@ def grant(
         assignments=tuple(assignments),
         groups=tuple(groups),
         grants={**state.grants, owner.workload: members},
+        generation=state.generation + 1,
     )
 
 
@@ -115,7 +116,14 @@ def release(state: MemoryState, workload: str, member: str | None, *, strict: bo
     if not strict and any(_cut(state, block.nodes) for block in gone) and not _truthful(layout, left, grants):
         left, _ = draw(layout, blocks_of(grants))
     assignments, groups = _without(state, gone)
-    return MemoryState(layout=layout, free=left, assignments=assignments, groups=groups, grants=grants)
+    return MemoryState(
+        layout=layout,
+        free=left,
+        assignments=assignments,
+        groups=groups,
+        grants=grants,
+        generation=state.generation + 1,
+    )
 
 
 def _cut(state: MemoryState, nodes: NumaMask) -> bool:

@@ -8,17 +8,17 @@ import attrs
 
 from nodealloc.errors import Fault
 from nodealloc.idset import format_list
-from nodealloc.memblocks._blocks import Block, MemoryTable, NodeMemory
+from nodealloc.memblocks._blocks import Block, NodeMemory
 from nodealloc.memblocks._options import MemoryPolicy
 from nodealloc.memblocks._state import Grants
 from nodealloc.memblocks._transitions import blocks_of
 from nodealloc.topology import NumaMask
 
-__all__ = ["Remembered"]
+__all__ = ["RecordedState"]
 
 
 @attrs.frozen(kw_only=True)
-class Remembered:
+class RecordedState:
     """A state as it was stored, not yet compared with any machine.
 
     Attributes:
@@ -43,9 +43,7 @@ class Remembered:
                     for node in block.node_set:
                         path = f"$.entries.{workload}.{member}[{index}]"
                         if node not in known:
-                            yield Fault(
-                                path, f"{block} names NUMA node {node}, which the state does not list"
-                            )
+                            yield Fault(path, f"{block}: the state does not list NUMA node {node}")
                         elif block.resource not in known[node].tables:
                             yield Fault(path, f"{block}: NUMA node {node} lists no {block.resource}")
 
@@ -53,25 +51,28 @@ class Remembered:
         for node in self.nodes:
             for resource, table in node.tables.items():
                 if table.reserved + table.free != table.allocatable:
-                    what = f"{table.reserved} reserved and {table.free} free are not {table.allocatable} allocatable"
-                    yield Fault(f"$.machineState[{node.node}].{resource}", f"{what} bytes")
+                    parts = f"{table.reserved} reserved and {table.free} free bytes"
+                    what = f"{parts} are not the {table.allocatable} allocatable"
+                    yield Fault(f"$.machineState[{node.node}].{resource}", what)
 
     def _node_faults(self) -> Iterator[Fault]:
         for node in self.nodes:
-            blocks = sum(block.nodes >> node.node & 1 for block in blocks_of(self.grants))
-            if blocks != node.assignments:
-                what = f"{node.assignments} assignments are counted, {blocks} blocks name the node"
-                yield Fault(f"$.machineState[{node.node}]", what)
+            path, own = f"$.machineState[{node.node}]", 1 << node.node
+            groups = [block.nodes for block in blocks_of(self.grants) if block.nodes & own]
+            if len(groups) != node.assignments:
+                what = f"{node.assignments} assignments are counted, {len(groups)} blocks name the node"
+                yield Fault(path, what)
+            if node.group not in (own, *groups):
+                known = ", ".join(sorted({format_list(group) for group in groups})) or "none"
+                what = f"the node is in the group {format_list(node.group)}, its blocks are on {known}"
+                yield Fault(path, what)
 
     def _group_faults(self) -> Iterator[Fault]:
         """Held bytes, group by group of nodes that blocks tie together."""
         for mask in _ties(self.grants, self.nodes):
             tied = [node for node in self.nodes if mask >> node.node & 1]
             for resource in sorted({name for node in tied for name in node.tables}):
-                tables: list[MemoryTable] = [
-                    node.tables[resource] for node in tied if resource in node.tables
-                ]
-                reserved = sum(table.reserved for table in tables)
+                reserved = sum(node.tables[resource].reserved for node in tied if resource in node.tables)
                 held = sum(
                     block.size_bytes
                     for block in blocks_of(self.grants)

@@ -1,0 +1,338 @@
+"""What becomes of remembered grants when the machine or the policy has changed: keep, move or evict.
+
+Per-node memory differs from boot to boot, because the kernel places its own
+image at random and frees what it needed to start. The kubelet refuses to start
+then; here the grants are booked anew, and only those that no longer fit are
+reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import attrs
+
+from nodealloc.errors import Fault
+from nodealloc.memblocks._allocator import MemoryAllocator, UnpinnedMemory
+from nodealloc.memblocks._blocks import MEMORY, Block, MemoryTable
+from nodealloc.memblocks._layout import Layout
+from nodealloc.memblocks._recorded import RecordedState
+from nodealloc.memblocks._state import Grants, MemoryState
+from nodealloc.memblocks._static_policy import Question
+from nodealloc.memblocks._transitions import blocks_of, draw, misnamed, replay
+from nodealloc.topology import NumaMask, Owner
+
+__all__ = ["MAX_DRIFT_BYTES", "Drift", "Eviction", "Move", "RestorePlan", "restore"]
+
+MAX_DRIFT_BYTES = 128 << 20
+"""Change of a node's memory between boots that is no cause for concern: a kernel
+image of up to 64 MiB, and as much again for what the kernel frees after start."""
+
+
+@attrs.frozen(kw_only=True)
+class Move:
+    """An owner that can stay, on other NUMA nodes.
+
+    Attributes:
+        owner: Who.
+        before: What it was remembered to hold.
+        after: What it is to hold; empty where the policy pins nothing any more.
+        reason: Why, with figures.
+    """
+
+    owner: Owner
+    before: tuple[Block, ...]
+    after: tuple[Block, ...]
+    reason: str
+
+
+@attrs.frozen(kw_only=True)
+class Eviction:
+    """An owner that has no place any more, with its whole workload.
+
+    Attributes:
+        owner: Who.
+        before: What it was remembered to hold.
+        reason: Why, with figures.
+    """
+
+    owner: Owner
+    before: tuple[Block, ...]
+    reason: str
+
+
+@attrs.frozen(kw_only=True)
+class Drift:
+    """A figure of the machine that is not what it was.
+
+    Attributes:
+        node: NUMA node.
+        resource: What is counted there.
+        before_bytes: Total as remembered; 0 for a node or resource that is new.
+        now_bytes: Total today; 0 for one that is gone.
+        allowed_bytes: How far the two may lie apart without concern.
+    """
+
+    node: int
+    resource: str
+    before_bytes: int
+    now_bytes: int
+    allowed_bytes: int
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether the change is larger than what a boot explains."""
+        return abs(self.now_bytes - self.before_bytes) > self.allowed_bytes
+
+    def __str__(self) -> str:
+        """Node, resource, both figures, and the bound."""
+        change = self.now_bytes - self.before_bytes
+        return (
+            f"NUMA node {self.node}: {self.resource} was {self.before_bytes} bytes and is {self.now_bytes} "
+            f"({change:+d}; {self.allowed_bytes} allowed)"
+        )
+
+
+@attrs.frozen(kw_only=True)
+class RestorePlan:
+    """What a start would do with what was remembered; nothing has been done yet.
+
+    Attributes:
+        keep: Owners whose blocks stay as they were.
+        move: Owners that get other NUMA nodes (another `cpuset.mems`).
+        evict: Owners whose workload has to end.
+        drifts: What the machine has more or less of.
+        faults: Where the remembered figures did not add up; the books are made
+            anew from the grants.
+        notes: What else changed, in words.
+        allocator: The allocator after all of it: use it to accept the plan.
+    """
+
+    keep: tuple[Owner, ...] = ()
+    move: tuple[Move, ...] = ()
+    evict: tuple[Eviction, ...] = ()
+    drifts: tuple[Drift, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    notes: tuple[str, ...] = ()
+    allocator: MemoryAllocator | UnpinnedMemory
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether everything stays as it was."""
+        return not self.move and not self.evict
+
+    @property
+    def beyond(self) -> tuple[Drift, ...]:
+        """Changes that no boot explains: a bank of memory less, another pool of huge pages."""
+        return tuple(drift for drift in self.drifts if drift.is_beyond)
+
+    def __str__(self) -> str:
+        """One line for each change, and one for what stays."""
+        lines = [f"keep {len(self.keep)}"]
+        lines += [
+            f"move {one.owner.workload}/{one.owner.member} from {_listed(one.before)} to "
+            f"{_listed(one.after)}: {one.reason}"
+            for one in self.move
+        ]
+        lines += [
+            f"evict {one.owner.workload}/{one.owner.member} from {_listed(one.before)}: {one.reason}"
+            for one in self.evict
+        ]
+        return "\n".join([*lines, *map(str, self.drifts), *map(str, self.faults), *self.notes])
+
+
+def _listed(blocks: tuple[Block, ...]) -> str:
+    return ", ".join(map(str, blocks)) or "anywhere"
+
+
+def restore(
+    empty: MemoryAllocator | UnpinnedMemory,
+    recorded: RecordedState,
+    /,
+    *,
+    max_drift_bytes: int = MAX_DRIFT_BYTES,
+) -> RestorePlan:
+    """Check what was remembered against the machine of today; never refuses.
+
+    A workload stays where its blocks fit beside those of the others, wherever
+    the machine's figures have gone. Where they do not, small workloads stay
+    before large ones, so that as few as possible are disturbed (of two of a
+    size, the lower key); the others move to nodes that have the bytes, whole
+    workloads at a time, or are evicted.
+
+    Args:
+        empty: An allocator of today's machine, reserved memory and options,
+            with nothing held.
+        recorded: What was stored.
+        max_drift_bytes: By how much the memory of a node may differ without
+            being `RestorePlan.beyond`; huge pages do not drift.
+
+    Raises:
+        ValueError: `empty` holds something.
+
+    Source: ours; the kubelet (``cm/memorymanager/policy_static.go``) refuses to
+    start after any difference, and the operator deletes the file.
+    """
+    if isinstance(empty, UnpinnedMemory):
+        return _unpinned(empty, recorded)
+    if empty.state.grants:
+        count = len(empty.state.grants)
+        raise ValueError(f"the allocator of today holds {count} workloads; give one that holds nothing")
+    layout, faults = empty.state.layout, recorded.faults()
+    state, reasons = _stay(layout, recorded.grants)
+    if not faults and not reasons and _same_machine(recorded, layout):
+        state = _as_stored(recorded, state)
+    state = _rehome(state, {key: recorded.grants[key] for key in reasons})
+    kept, gone = _sorted_out(recorded.grants, reasons)
+    return RestorePlan(
+        keep=kept,
+        move=tuple(
+            Move(owner=owner, before=held, after=state.blocks(owner), reason=reasons[owner.workload])
+            for owner, held in gone
+            if owner.workload in state.grants
+        ),
+        evict=tuple(
+            Eviction(owner=owner, before=held, reason=reasons[owner.workload])
+            for owner, held in gone
+            if owner.workload not in state.grants
+        ),
+        drifts=tuple(_drifts(recorded, layout, max_drift_bytes)),
+        faults=faults,
+        notes=_notes(empty, recorded),
+        allocator=attrs.evolve(empty, state=state),
+    )
+
+
+_Held = tuple[Owner, tuple[Block, ...]]
+
+
+def _sorted_out(grants: Grants, reasons: Mapping[str, str]) -> tuple[tuple[Owner, ...], list[_Held]]:
+    """Owners that stay, and those that do not with what they held."""
+    held = [
+        (Owner(workload, member), blocks)
+        for workload, members in grants.items()
+        for member, blocks in members.items()
+    ]
+    kept = tuple(owner for owner, _ in held if owner.workload not in reasons)
+    return kept, [one for one in held if one[0].workload in reasons]
+
+
+def _unpinned(empty: UnpinnedMemory, recorded: RecordedState) -> RestorePlan:
+    reason = "policy None pins nothing"
+    _, freed = _sorted_out(recorded.grants, dict.fromkeys(recorded.grants, reason))
+    moves = tuple(Move(owner=owner, before=held, after=(), reason=reason) for owner, held in freed)
+    return RestorePlan(move=moves, notes=_notes(empty, recorded), allocator=empty)
+
+
+def _notes(allocator: MemoryAllocator | UnpinnedMemory, recorded: RecordedState) -> tuple[str, ...]:
+    now = allocator.policy
+    return () if recorded.policy is now else (f"policy was {recorded.policy.value}, is {now.value}",)
+
+
+def _stay(layout: Layout, grants: Grants) -> tuple[MemoryState, Mapping[str, str]]:
+    """The state of the workloads that still fit, and for the others why they do not."""
+    fitting: Grants = grants
+    reasons: dict[str, str] = {}
+    for workload, members in grants.items():
+        faults = tuple(misnamed(layout, {workload: members}))
+        if faults:
+            reasons[workload] = "; ".join(fault.reason for fault in faults)
+    fitting = {key: members for key, members in grants.items() if key not in reasons}
+    if draw(layout, blocks_of(fitting))[1]:
+        fitting = _as_many_as_fit(layout, fitting, reasons)
+    return replay(layout, {key: members for key, members in grants.items() if key in fitting}), reasons
+
+
+def _as_many_as_fit(layout: Layout, grants: Grants, reasons: dict[str, str]) -> Grants:
+    staying: dict[str, Mapping[str, tuple[Block, ...]]] = {}
+    for workload in sorted(grants, key=lambda key: (_size(grants[key]), key)):
+        tried = {**staying, workload: grants[workload]}
+        faults = draw(layout, blocks_of(tried))[1]
+        if faults:
+            reasons[workload] = "; ".join(fault.reason for fault in faults)
+        else:
+            staying = tried
+    return staying
+
+
+def _size(members: Mapping[str, tuple[Block, ...]]) -> int:
+    return sum(block.size_bytes for held in members.values() for block in held)
+
+
+def _rehome(state: MemoryState, homeless: Grants) -> MemoryState:
+    """The state with those workloads in it that find another place, the smaller ones first."""
+    for workload in sorted(homeless, key=lambda key: (_size(homeless[key]), key)):
+        tried = state
+        for nodes in sorted({block.nodes for block in blocks_of({workload: homeless[workload]})}):
+            found = _elsewhere(tried, workload, homeless[workload], nodes)
+            if found is None:
+                break
+            tried = found
+        else:
+            state = tried
+    return state
+
+
+def _elsewhere(
+    state: MemoryState, workload: str, members: Mapping[str, tuple[Block, ...]], nodes: NumaMask
+) -> MemoryState | None:
+    """The state with all that a workload held on one group put on another, or None."""
+    layout = state.layout
+    demand: dict[int, int] = {}
+    for block in blocks_of({workload: members}):
+        if block.nodes == nodes:
+            row = layout.row.get(block.resource)
+            if row is None or block.size_bytes % layout.pages[row]:
+                return None
+            demand[row] = demand.get(row, 0) + block.size_bytes
+    hint = Question(layout, state, tuple(sorted(demand.items())), {}).best()
+    if hint is None or hint.affinity is None:
+        return None
+    there = hint.affinity
+    already = state.grants.get(workload, {})
+    placed = {
+        member: already.get(member, ())
+        + tuple(Block(there, block.resource, block.size_bytes) for block in held if block.nodes == nodes)
+        for member, held in members.items()
+    }
+    return replay(layout, {**state.grants, workload: placed})
+
+
+def _same_machine(recorded: RecordedState, layout: Layout) -> bool:
+    """Whether the machine has what it had, to the byte."""
+    now = MemoryState.empty(layout).tables()
+    return {node.node: _fixed(node.tables) for node in recorded.nodes} == {
+        node.node: _fixed(node.tables) for node in now
+    }
+
+
+def _as_stored(recorded: RecordedState, state: MemoryState) -> MemoryState:
+    """The state with bytes spread within groups as they were."""
+    layout = state.layout
+    stored = {node.node: node.tables for node in recorded.nodes}
+    free = tuple(
+        tuple(stored[node][name].free if name in stored[node] else 0 for node in layout.nodes)
+        for name in layout.resources
+    )
+    return attrs.evolve(state, free=free, groups=tuple(node.group for node in recorded.nodes))
+
+
+def _fixed(tables: Mapping[str, MemoryTable]) -> Mapping[str, tuple[int, int, int]]:
+    return {name: (table.total, table.system_reserved, table.allocatable) for name, table in tables.items()}
+
+
+def _drifts(recorded: RecordedState, layout: Layout, max_drift_bytes: int) -> Iterator[Drift]:
+    before = {
+        (node.node, name): table.total for node in recorded.nodes for name, table in node.tables.items()
+    }
+    now = {
+        (node, name): layout.total[row][column]
+        for row, name in enumerate(layout.resources)
+        for column, node in enumerate(layout.nodes)
+        if layout.holders[row] >> node & 1
+    }
+    for node, name in sorted({*before, *now}):
+        was, is_now = before.get((node, name), 0), now.get((node, name), 0)
+        if was != is_now:
+            allowed = max_drift_bytes if name == MEMORY and was and is_now else 0
+            yield Drift(node=node, resource=name, before_bytes=was, now_bytes=is_now, allowed_bytes=allowed)
