@@ -128,7 +128,8 @@ def read_distances(tree: Tree, notes: Notes, nodes: int) -> Mapping[int, Mapping
             (list(bits(ids)) for ids in (listed, nodes) if ids and ids.bit_count() == len(row)), None
         )
         if not row or columns is None:
-            notes.add(path, f"{len(row)} distances for {nodes.bit_count()} nodes; no distances were taken")
+            if nodes.bit_count() > 1:
+                notes.add(path, f"{len(row)} distances for {nodes.bit_count()} nodes; none were taken")
             return None
         distances[node] = {other: far for other, far in zip(columns, row, strict=True) if nodes >> other & 1}
     return distances or None
