@@ -1,0 +1,94 @@
+"""`python -m examples.agent`: run the pods of a folder on this machine until told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import time
+from pathlib import Path
+
+from examples.agent.agent import Agent
+from examples.agent.inputs import MACHINES, read_machine, read_pods
+from examples.agent.place import find_place
+from nodealloc.checkpoint import FileStore, this_machine
+from nodealloc.errors import NodeallocError
+from nodealloc.idset import CPUSet
+from nodealloc.node import FORMATS
+from nodealloc.podspec import Pod
+
+HERE = Path(__file__).parent
+
+
+def options() -> argparse.Namespace:
+    """What the command line says."""
+    parser = argparse.ArgumentParser(prog="python -m examples.agent", description=__doc__)
+    parser.add_argument("--pods", type=Path, default=HERE / "pods", help="folder of Pod manifests; watched")
+    parser.add_argument(
+        "--state", type=Path, default=Path("build/agent"), help="folder for all that is remembered"
+    )
+    parser.add_argument(
+        "--machine", metavar="NAME|DIR", help=f"{', '.join(MACHINES)}, a line of text, or a captured /sys"
+    )
+    parser.add_argument("--policy", default="restricted", help="topology policy (default: restricted)")
+    parser.add_argument("--reserved", default="0", help="CPUs of the system, a Linux list (default: 0)")
+    parser.add_argument("--cgroup", default="nodealloc-agent", help="cgroup of all pods")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run until SIGTERM or SIGINT; containers stay behind for the next agent. 2 for bad input."""
+    stop: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda caught, _frame: stop.append(caught))
+    chosen = options()
+    try:
+        return run(chosen, stop)
+    except (NodeallocError, ValueError) as error:
+        print(f"agent: {error}", file=sys.stderr)
+        return 2
+
+
+def run(chosen: argparse.Namespace, stop: list[int]) -> int:
+    """Read everything before anything is written, then go round and round."""
+    pods = read_pods(chosen.pods)
+    machine, notes = read_machine(chosen.machine)
+    reserved = CPUSet.parse(chosen.reserved)
+    for note in notes:
+        say(f"not known: {note}")
+    chosen.state.mkdir(parents=True, exist_ok=True)
+    with FileStore(chosen.state / "checkpoint", FORMATS, identity=this_machine()) as store:
+        place = find_place(chosen.cgroup, chosen.state / "cgroup", real_machine=chosen.machine is None)
+        say(f"containers are confined by {place.words}")
+        agent = Agent.start(
+            machine, store, place, chosen.state, policy=chosen.policy, reserved=reserved, say=say
+        )
+        shown = ""
+        while not stop:
+            settled = agent.round(pods)
+            picture = agent.picture()
+            if settled and picture + str(sorted(pods)) != shown:
+                shown = picture + str(sorted(pods))
+                say(f"{picture}\nsettled with {len(agent.node.records)} pods")
+            time.sleep(0.05)
+            pods = reread(chosen.pods, pods)
+    return 0
+
+
+def reread(folder: Path, before: dict[str, Pod]) -> dict[str, Pod]:
+    """The pods there are now; those of before while a manifest is at fault."""
+    try:
+        return read_pods(folder)
+    except NodeallocError as error:
+        say(f"{error}\n  the pods stay as they were")
+        time.sleep(1)
+        return before
+
+
+def say(line: str) -> None:
+    """Print a line at once."""
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,130 @@
+"""From what a store remembers to a snapshot, and what could not be kept; decides, writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from nodealloc.checkpoint import Contents, Damaged, JsonCheckpoint, Since
+from nodealloc.errors import DecodeError, PermanentError
+from nodealloc.node._codec import from_checkpoint
+from nodealloc.node._ports import Keeper, Restored
+from nodealloc.node._record import WorkloadRecord
+from nodealloc.podspec import Json
+from nodealloc.topology import Snapshot, release
+
+__all__ = ["ROW", "Loaded", "StartReport", "load"]
+
+ROW = "workload"
+"""Kind of a record's key in the store: `workload.<key of the workload>`."""
+
+
+@attrs.frozen(kw_only=True)
+class StartReport:
+    """What a start found, for people and for whoever has to act on it.
+
+    Attributes:
+        since: What happened since the last commit.
+        kept: Workloads that hold what they held.
+        moved: What is on other CPUs or nodes than before, a line each.
+        evicted: Workload to the reason why it has no place any more. End its
+            containers, then accept.
+        damaged: What the store could not read. Adopt what runs, then accept.
+        notes: What else changed, in words.
+    """
+
+    since: Since = Since.NEW
+    kept: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
+    evicted: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    damaged: tuple[Damaged, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether everything is as it was, so that nobody has to look."""
+        return not (self.moved or self.evicted or self.damaged)
+
+    def __str__(self) -> str:
+        """A line for each thing that changed, and one for what stays."""
+        lines = [f"start after {self.since.value}: {len(self.kept)} workloads kept"]
+        lines += [f"moved {line}" for line in self.moved]
+        lines += [f"evict {workload}: {reason}" for workload, reason in self.evicted.items()]
+        lines += [f"damaged {one.key}: {one.reason}; kept as {one.kept_as}" for one in self.damaged]
+        return "\n".join([*lines, *self.notes])
+
+
+@attrs.frozen(kw_only=True)
+class Loaded:
+    """What a start would go on with.
+
+    Attributes:
+        snapshot: Everything that was kept and moved is in it.
+        records: By workload, evicted ones left out.
+        report: What changed.
+    """
+
+    snapshot: Snapshot
+    records: Mapping[str, WorkloadRecord]
+    report: StartReport
+
+
+def load(empty: Snapshot, contents: Contents, keepers: Mapping[str, Keeper], /) -> Loaded:
+    """Put what was remembered into an empty snapshot.
+
+    A workload that one allocator has to evict is released by all of them.
+
+    Raises:
+        PermanentError: An allocator has no keeper.
+    """
+    records, damaged = _records(contents)
+    restored = [_restore(allocator.name, empty, keepers, records) for allocator in empty.allocators]
+    evicted = {workload: why for one in restored for workload, why in one.evicted.items()}
+    kept = {key: record for key, record in records.items() if key not in evicted}
+    snapshot = attrs.evolve(
+        empty,
+        allocators=tuple(one.allocator for one in restored),
+        admitted={key: record.affinity for key, record in kept.items()},
+        generation=max((record.order for record in records.values()), default=empty.generation),
+    )
+    for workload in evicted:
+        snapshot = release(snapshot, workload)
+    report = StartReport(
+        since=contents.since,
+        kept=tuple(kept),
+        moved=tuple(line for one in restored for line in one.moved),
+        evicted=evicted,
+        damaged=(*contents.damaged, *damaged),
+        notes=tuple(line for one in restored for line in one.notes),
+    )
+    return Loaded(snapshot=snapshot, records=kept, report=report)
+
+
+def _records(contents: Contents) -> tuple[dict[str, WorkloadRecord], list[Damaged]]:
+    """Records in the order of admission, and keys whose record makes no sense."""
+    found: list[WorkloadRecord] = []
+    damaged: list[Damaged] = []
+    for key, checkpoint in contents.rows(f"{ROW}.", JsonCheckpoint).items():
+        try:
+            found.append(from_checkpoint(checkpoint))
+        except DecodeError as error:
+            damaged.append(Damaged(key=key, reason=str(error), kept_as=f"{key} (still in the store)"))
+    found.sort(key=lambda record: (record.order, record.workload.key))
+    return {record.workload.key: record for record in found}, damaged
+
+
+def _restore(
+    name: str, empty: Snapshot, keepers: Mapping[str, Keeper], records: Mapping[str, WorkloadRecord]
+) -> Restored:
+    allocator = next(one for one in empty.allocators if one.name == name)
+    keeper = keepers.get(name)
+    if keeper is None:
+        known = ", ".join(sorted(keepers)) or "none"
+        raise PermanentError(
+            f"allocator {name} has no keeper, so its grants would be lost; keepers are: {known}"
+        )
+    grants: dict[str, Json] = {
+        key: record.grants[name] for key, record in records.items() if name in record.grants
+    }
+    return keeper.restore(allocator, grants)

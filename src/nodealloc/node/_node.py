@@ -1,0 +1,326 @@
+"""The shell: holds the current snapshot behind a lock, remembers before it answers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from nodealloc.checkpoint import KUBELET_FORMATS, Checkpoint, Formats, JsonCheckpoint, Store, row_key
+from nodealloc.errors import RetryableError
+from nodealloc.node._codec import to_checkpoint
+from nodealloc.node._confinement import Confinement, confinement_of
+from nodealloc.node._errors import NotAdmittedError
+from nodealloc.node._loading import ROW, StartReport, load
+from nodealloc.node._ports import Keeper, Running, Runtime
+from nodealloc.node._record import WorkloadRecord
+from nodealloc.podspec import Pod
+from nodealloc.topology import (
+    Admitted,
+    Allocator,
+    NotYet,
+    Owner,
+    Snapshot,
+    Verdict,
+    Workload,
+    admit,
+    release,
+    workload_of,
+)
+
+__all__ = ["FORMATS", "NodeAllocator"]
+
+FORMATS: Final[Formats] = {**KUBELET_FORMATS, f"{ROW}.*": JsonCheckpoint.unmarshal}
+"""What a store has to be opened with to serve a `NodeAllocator`."""
+
+
+class NodeAllocator:
+    """What one node holds now: loads, admits, remembers, releases.
+
+    Every method may be called from any thread; calls take turns. Nothing is
+    answered before it is durable, and after any exception the node holds what
+    it held before the call.
+
+    ```text
+       start() ─▶ StartReport ─▶ accept()? ─▶ the runtime answers ─▶ admit() · release()
+                  clean: accepted by itself     until then: not yet
+    ```
+
+    Args:
+        empty: The node with its allocators and nothing held.
+        store: Where decisions are remembered; opened with `FORMATS`. The caller
+            closes it.
+        keepers: Name of each allocator to how it is remembered.
+        runtime: Whoever runs containers; None where nothing outlives this process.
+        kubelet_files: Whether each commit also writes the kubelet's own state
+            files, so that a kubelet can take the node over. Their size grows
+            with what the node holds.
+    """
+
+    def __init__(
+        self,
+        empty: Snapshot,
+        store: Store,
+        keepers: Mapping[str, Keeper],
+        *,
+        runtime: Runtime | None = None,
+        kubelet_files: bool = False,
+    ) -> None:
+        self._lock = threading.RLock()
+        self._snapshot = empty
+        self._store = store
+        self._keepers = dict(keepers)
+        self._runtime = runtime
+        self._kubelet_files = kubelet_files
+        self._records: dict[str, WorkloadRecord] = {}
+        self._report: StartReport | None = None
+        self._waits_for = "start() has not been called"
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The node as it is remembered; an immutable value for dry runs and pictures."""
+        return self._snapshot
+
+    @property
+    def records(self) -> Mapping[str, WorkloadRecord]:
+        """What is remembered of each workload, in the order of admission; a copy."""
+        with self._lock:
+            return dict(self._records)
+
+    def start(self) -> StartReport:
+        """Load what was remembered, and say what does not fit any more.
+
+        A clean start is accepted by itself. After any other one, running
+        workloads stay admitted and nothing new is, until `accept` is called.
+
+        Raises:
+            PermanentError: An allocator has no keeper.
+        """
+        with self._lock:
+            loaded = load(self._snapshot, self._store.read(), self._keepers)
+            self._snapshot = loaded.snapshot
+            self._records = dict(loaded.records)
+            self._report = loaded.report
+            self._waits_for = "the start-up report has not been accepted"
+            if loaded.report.is_clean:
+                self.accept()
+            return loaded.report
+
+    def accept(self) -> None:
+        """Go on with what `start` reported: moves are remembered, evicted workloads forgotten.
+
+        Raises:
+            RetryableError: The store could not be written; nothing changed.
+        """
+        with self._lock:
+            if self._report is None:
+                raise ValueError("nothing was loaded yet: call start() first")
+            forgotten = [row_key(ROW, workload) for workload in self._report.evicted]
+            damaged = [one.key for one in self._report.damaged if one.key != "*"]
+            changes: dict[str, Checkpoint | None] = dict.fromkeys([*damaged, *forgotten])
+            records = self._records
+            if self._report.moved:
+                records = {key: self._regranted(record) for key, record in records.items()}
+                changes |= dict(map(self._row, records.values()))
+            changes |= self._files(self._snapshot.allocators)
+            self._store.commit(changes)
+            self._records = records
+            self._waits_for = "the runtime has not said what runs" if self._runtime else ""
+
+    def admit(self, asked: Pod | Workload, /) -> Verdict:
+        """Whether a workload fits, all of it or nothing; remembered when it does.
+
+        What was admitted before is admitted again with the same answer, whatever
+        state the node, its runtime or its plugins are in. Until start-up is over,
+        and while the store cannot be written, the answer for others is *not yet*.
+
+        Raises:
+            ProviderError: An allocator raised, or answered with nonsense.
+        """
+        workload = workload_of(asked) if isinstance(asked, Pod) else asked
+        with self._lock:
+            if workload.key not in self._snapshot.admitted:
+                waiting = self._not_ready(workload)
+                if waiting is not None:
+                    return waiting
+            verdict = admit(self._snapshot, workload)
+            if not isinstance(verdict, Admitted) or verdict.repeated:
+                return verdict
+            order = verdict.snapshot.generation
+            record = WorkloadRecord(workload=workload, order=order, affinity=verdict.affinity)
+            try:
+                self._go_on(verdict.snapshot, record)
+            except RetryableError as error:
+                return _not_yet(workload, "store", str(error), error.after_s)
+            return verdict
+
+    def release(self, workload: str, member: str | None = None, /) -> None:
+        """Give back what a workload, or one member of it, holds; an unknown one holds nothing.
+
+        Call it when the containers have ended: whatever they held may be granted
+        to others before this returns.
+
+        Raises:
+            RetryableError: The store could not be written; nothing was released.
+        """
+        with self._lock:
+            record = self._records.get(workload)
+            snapshot = release(self._snapshot, workload, member)
+            if record is None or snapshot is self._snapshot:
+                return
+            left = snapshot.admitted.get(workload)
+            bound = {name: one for name, one in record.bound.items() if left and name in left}
+            self._go_on(snapshot, attrs.evolve(record, affinity=left or {}, bound=bound), drop=left is None)
+
+    def before_start(self, owner: Owner, container_id: str, /) -> Confinement:
+        """Bind a container to its owner's grant; confine it to the answer before it runs.
+
+        A container that starts in the place of an earlier one takes its place.
+
+        Raises:
+            NotAdmittedError: The owner holds nothing here.
+            RetryableError: The store could not be written; nothing is bound.
+        """
+        with self._lock:
+            record = self._records.get(owner.workload)
+            if record is None or owner.member not in record.affinity:
+                raise NotAdmittedError(owner)
+            if record.bound.get(owner.member) != container_id:
+                bound = {**record.bound, owner.member: container_id}
+                self._go_on(self._snapshot, attrs.evolve(record, bound=bound))
+            return confinement_of(self._snapshot, owner)
+
+    def after_stop(self, owner: Owner, container_id: str, /) -> bool:
+        """A container has ended: unbind it, unless another one took its place since.
+
+        The grant stays with its owner until `release`, so that a restarted
+        container finds what it had.
+
+        Returns:
+            Whether this very container was bound.
+
+        Raises:
+            RetryableError: The store could not be written; it is still bound.
+        """
+        with self._lock:
+            record = self._records.get(owner.workload)
+            if record is None or record.bound.get(owner.member) != container_id:
+                return False
+            bound = {name: one for name, one in record.bound.items() if name != owner.member}
+            self._go_on(self._snapshot, attrs.evolve(record, bound=bound))
+            return True
+
+    def release_stale(self, wanted: Collection[str], /) -> tuple[str, ...]:
+        """Release workloads that nobody wants and of which nothing runs any more.
+
+        Args:
+            wanted: Keys of all workloads that there should be. Leave the call
+                out while their source cannot be reached.
+
+        Returns:
+            Keys of what was released.
+
+        Raises:
+            RetryableError: The runtime cannot tell what runs, or the store could
+                not be written; what is not in the answer of a later call stays.
+        """
+        with self._lock:
+            running = {one.owner.workload for one in self._running()}
+            stale = [key for key in self._records if key not in wanted and key not in running]
+            for workload in stale:
+                self.release(workload)
+            return tuple(stale)
+
+    def alter(self, name: str, change: Callable[[Allocator], Allocator], /) -> Allocator:
+        """Replace one allocator by a function of it: its inventory or its answers changed.
+
+        Workloads whose grants differ afterwards are remembered anew.
+
+        Args:
+            name: Of the allocator.
+            change: A pure function; called under the lock.
+
+        Raises:
+            KeyError: No allocator has that name.
+            RetryableError: The store could not be written; nothing changed.
+        """
+        with self._lock:
+            before = {one.name: one for one in self._snapshot.allocators}
+            after = change(before[name])
+            if after is before[name]:
+                return after
+            allocators = tuple(after if one.name == name else one for one in self._snapshot.allocators)
+            snapshot = attrs.evolve(
+                self._snapshot, allocators=allocators, generation=self._snapshot.generation + 1
+            )
+            keeper = self._keepers[name]
+            changed = [
+                record
+                for key, record in self._records.items()
+                if keeper.grants(after, key) != record.grants.get(name)
+            ]
+            self._commit(snapshot, changed)
+            return after
+
+    def _running(self) -> Iterable[Running]:
+        return self._runtime.running() if self._runtime else ()
+
+    def _not_ready(self, workload: Workload) -> NotYet | None:
+        if not self._waits_for:
+            return None
+        if self._waits_for.startswith("the runtime"):
+            try:
+                self._running()
+            except RetryableError as error:
+                return _not_yet(workload, "runtime", f"{self._waits_for}: {error}", error.after_s)
+            self._waits_for = ""
+            return None
+        return _not_yet(workload, "node", self._waits_for, 1.0)
+
+    def _go_on(self, snapshot: Snapshot, record: WorkloadRecord, *, drop: bool = False) -> None:
+        """Remember one workload's new record, then hold the snapshot."""
+        if drop:
+            key = row_key(ROW, record.workload.key)
+            self._store.commit({key: None, **self._files_changed(snapshot)})
+            self._records = {name: one for name, one in self._records.items() if name != record.workload.key}
+            self._snapshot = snapshot
+        else:
+            self._commit(snapshot, [record])
+
+    def _commit(self, snapshot: Snapshot, records: Iterable[WorkloadRecord]) -> None:
+        granted = [self._regranted(record, snapshot) for record in records]
+        rows = dict(self._row(record) for record in granted)
+        changes: dict[str, Checkpoint | None] = {**rows, **self._files_changed(snapshot)}
+        if changes:
+            self._store.commit(changes)
+        self._records.update((record.workload.key, record) for record in granted)
+        self._snapshot = snapshot
+
+    def _regranted(self, record: WorkloadRecord, snapshot: Snapshot | None = None) -> WorkloadRecord:
+        """The record with what the allocators grant its workload now."""
+        grants = {
+            one.name: self._keepers[one.name].grants(one, record.workload.key)
+            for one in (snapshot or self._snapshot).allocators
+        }
+        return attrs.evolve(record, grants={name: one for name, one in grants.items() if one is not None})
+
+    def _row(self, record: WorkloadRecord) -> tuple[str, Checkpoint]:
+        return row_key(ROW, record.workload.key), to_checkpoint(record)
+
+    def _files_changed(self, snapshot: Snapshot) -> dict[str, Checkpoint]:
+        before = {one.name: one for one in self._snapshot.allocators}
+        return self._files([one for one in snapshot.allocators if one is not before.get(one.name)])
+
+    def _files(self, allocators: Iterable[Allocator]) -> dict[str, Checkpoint]:
+        files: dict[str, Checkpoint] = {}
+        for one in allocators if self._kubelet_files else ():
+            files |= self._keepers[one.name].files(one)
+        return files
+
+
+def _not_yet(workload: Workload, provider: str, reason: str, after_s: float) -> NotYet:
+    return NotYet(
+        workload=workload.key, member="", provider=provider, resource="", reason=reason, after_s=after_s
+    )

@@ -1,0 +1,32 @@
+"""Values only: one admitted workload as it is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from nodealloc.podspec import Json
+from nodealloc.topology import TopologyHint, Workload
+
+__all__ = ["WorkloadRecord"]
+
+
+@attrs.frozen(kw_only=True)
+class WorkloadRecord:
+    """Everything about one workload that a later process needs.
+
+    Attributes:
+        workload: Its claims; what was asked.
+        order: Rises from one admission to the next.
+        affinity: Member to the hint by which it was allocated.
+        grants: Name of an allocator to what it granted, in the words of that
+            allocator's keeper; absent where it granted nothing.
+        bound: Member to the id of the container that uses its grant now.
+    """
+
+    workload: Workload
+    order: int = 0
+    affinity: Mapping[str, TopologyHint] = attrs.field(factory=dict[str, TopologyHint])
+    grants: Mapping[str, Json] = attrs.field(factory=dict[str, Json])
+    bound: Mapping[str, str] = attrs.field(factory=dict[str, str])
