@@ -77,7 +77,7 @@ class Agent:
         runtime = ProcessRuntime(folder / "containers", place.driver)
         empty = empty_node(machine, policy=policy, reserved=reserved)
         keepers: dict[str, Keeper] = {"cpu": CpuKeeper(), "memory": MemoryKeeper()}
-        node = NodeAllocator(empty, store, keepers, runtime=runtime, kubelet_files=True)
+        node = NodeAllocator(empty, store, keepers, runtime=runtime, kubelet_files=["cpu"])
         report = node.start()
         say(str(report))
         if not report.is_clean:

@@ -29,7 +29,7 @@ PODS = Path(__file__).parent / "pods"
 PATIENCE_S = 30.0
 
 
-class Failed(Exception):
+class DemoError(Exception):
     """Something was not as it should be."""
 
 
@@ -47,8 +47,7 @@ class Agent:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
+        for line in self.process.stdout or ():
             print(f"  | {line}", end="", flush=True)
             self.lines.put(line)
 
@@ -63,7 +62,7 @@ class Agent:
                     return said
             if self.process.poll() is not None and self.lines.empty():
                 break
-        raise Failed(f"the agent did not say {words!r}; its exit status is {self.process.poll()}")
+        raise DemoError(f"the agent did not say {words!r}; its exit status is {self.process.poll()}")
 
     def end(self, number: signal.Signals) -> None:
         """Send a signal and wait."""
@@ -92,7 +91,7 @@ def check(holds: bool, words: str) -> None:
     """Say what holds, or end."""
     print(f"  {'ok  ' if holds else 'FAIL'} {words}", flush=True)
     if not holds:
-        raise Failed(words)
+        raise DemoError(words)
 
 
 def show(folder: Path, machine: list[str], cgroup: str) -> None:
@@ -166,7 +165,7 @@ def main() -> int:
     try:
         with clean(cgroup) as folder:
             show(folder, machine, cgroup)
-    except Failed as error:
+    except DemoError as error:
         print(f"\nThe demo failed: {error}", file=sys.stderr)
         return 1
     print(f"\nThe demo went as it should, in {time.monotonic() - started:.1f} s.")

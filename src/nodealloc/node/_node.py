@@ -54,9 +54,9 @@ class NodeAllocator:
             closes it.
         keepers: Name of each allocator to how it is remembered.
         runtime: Whoever runs containers; None where nothing outlives this process.
-        kubelet_files: Whether each commit also writes the kubelet's own state
-            files, so that a kubelet can take the node over. Their size grows
-            with what the node holds.
+        kubelet_files: Names of the allocators whose kubelet state file each
+            commit writes as well, so that a kubelet can take the node over.
+            Their size grows with what the node holds.
     """
 
     def __init__(
@@ -66,14 +66,14 @@ class NodeAllocator:
         keepers: Mapping[str, Keeper],
         *,
         runtime: Runtime | None = None,
-        kubelet_files: bool = False,
+        kubelet_files: Collection[str] = (),
     ) -> None:
         self._lock = threading.RLock()
         self._snapshot = empty
         self._store = store
         self._keepers = dict(keepers)
         self._runtime = runtime
-        self._kubelet_files = kubelet_files
+        self._kubelet_files = frozenset(kubelet_files)
         self._records: dict[str, WorkloadRecord] = {}
         self._report: StartReport | None = None
         self._waits_for = "start() has not been called"
@@ -315,8 +315,9 @@ class NodeAllocator:
 
     def _files(self, allocators: Iterable[Allocator]) -> dict[str, Checkpoint]:
         files: dict[str, Checkpoint] = {}
-        for one in allocators if self._kubelet_files else ():
-            files |= self._keepers[one.name].files(one)
+        for one in allocators:
+            if one.name in self._kubelet_files:
+                files |= self._keepers[one.name].files(one)
         return files
 
 
