@@ -53,6 +53,7 @@ from nodealloc.checkpoint._memory_state import (
 from nodealloc.checkpoint._memory_store import MemoryStore
 from nodealloc.checkpoint._ports import Checkpoint, Formats, Reader, Store
 from nodealloc.checkpoint._record import JsonCheckpoint
+from nodealloc.checkpoint._sqlite_store import SqliteStore
 
 __all__ = [
     "CPU_STATE",
@@ -83,6 +84,7 @@ __all__ = [
     "PodDevices",
     "Reader",
     "Since",
+    "SqliteStore",
     "Store",
     "StoreBusyError",
     "StoreClosedError",

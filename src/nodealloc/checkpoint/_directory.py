@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import ParamSpec, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
 from nodealloc.checkpoint._errors import StoreFailedError
-from nodealloc.checkpoint._files import Files
+from nodealloc.checkpoint._files import Files, call
 from nodealloc.checkpoint._held import judge
+from nodealloc.checkpoint._json import Json, Shape
 from nodealloc.checkpoint._record import JsonCheckpoint
+from nodealloc.errors import DecodeError
 
 __all__ = ["MARK", "Change", "Directory"]
 
@@ -30,9 +32,6 @@ MARK = ".nodealloc."
 
 _RECORD = f"{MARK}commit"
 _NEW = f"{MARK}new-"
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 @attrs.frozen(kw_only=True)
@@ -54,15 +53,31 @@ class Change:
         return len(self.puts) + len(self.removes) + len(self.moves)
 
 
+@attrs.frozen
+class _Rename:
+    """One file that gets another name.
+
+    Attributes:
+        source: Its name now.
+        target: Its name then.
+        digest: Of its content; empty for a file that is only moved aside.
+    """
+
+    source: str
+    target: str
+    digest: str = ""
+
+
 @attrs.frozen(kw_only=True)
 class _Script:
     """Renames and removals that may be repeated from the start at any time."""
 
-    renames: tuple[tuple[str, str], ...]
+    renames: tuple[_Rename, ...]
     removes: tuple[str, ...]
 
     def pack(self) -> bytes:
-        value = {"rename": self.renames, "remove": self.removes}
+        renames = [[step.source, step.target, step.digest] for step in self.renames]
+        value: Json = {"rename": renames, "remove": list(self.removes)}
         return JsonCheckpoint(kind="commit", version=1, value=value).marshal()
 
     @classmethod
@@ -70,15 +85,26 @@ class _Script:
         record = judge(JsonCheckpoint.unmarshal, data)
         if isinstance(record, str):
             return record
+        shape = Shape("record of a commit")
+        value = record.value if isinstance(record, JsonCheckpoint) else None
+        found = shape.fields(value, "$", ("rename", "remove"))
+        renames: list[_Rename] = []
+        for step in shape.list(found.get("rename", ()), "$.rename"):
+            words = [shape.text(word, "$.rename") for word in shape.list(step, "$.rename")]
+            if len(words) == 3:
+                renames.append(_Rename(*words))
+            else:
+                shape.fault("$.rename", "three names are due")
+        removes = [shape.text(name, "$.remove") for name in shape.list(found.get("remove", ()), "$.remove")]
         try:
-            assert isinstance(record, JsonCheckpoint)  # noqa: S101  # what the reader gives
-            value = record.value
-            assert isinstance(value, Mapping)  # noqa: S101  # caught below
-            renames = tuple((str(a), str(b)) for a, b in value["rename"])  # type: ignore[union-attr,misc]
-            removes = tuple(str(name) for name in value["remove"])  # type: ignore[union-attr]
-        except (AssertionError, KeyError, TypeError, ValueError):
-            return "the record of a commit has another shape"
-        return cls(renames=renames, removes=removes)
+            shape.check()
+        except DecodeError as error:
+            return str(error)
+        return cls(renames=tuple(renames), removes=tuple(removes))
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 class Directory:
@@ -95,19 +121,19 @@ class Directory:
         self._count = 0
         self._unfinished: _Script | None = None
         self._undo: Change | None = None
-        self._descriptor = self._call("open", path, files.open, path, os.O_RDONLY | os.O_DIRECTORY)
+        self._descriptor = call("open", path, files.open, path, os.O_RDONLY | os.O_DIRECTORY)
 
     def names(self) -> list[str]:
         """All names, sorted."""
-        return sorted(self._call("listdir", self.path, self._files.names, self.path))
+        return sorted(call("listdir", self.path, self._files.names, self.path))
 
     def read(self, name: str) -> bytes:
         """All bytes of a file."""
         path = self._at(name)
-        descriptor = self._call("open", path, self._files.open, path, os.O_RDONLY | os.O_NOFOLLOW)
+        descriptor = call("open", path, self._files.open, path, os.O_RDONLY | os.O_NOFOLLOW)
         try:
             parts: list[bytes] = []
-            while part := self._call("read", path, self._files.read, descriptor, 1 << 20):
+            while part := call("read", path, self._files.read, descriptor, 1 << 20):
                 parts.append(part)
             return b"".join(parts)
         finally:
@@ -126,8 +152,11 @@ class Directory:
             if isinstance(script, str):
                 reason = script
                 self._rename(_RECORD, self.aside(names, "@commit"))
-            else:
+            elif self._was_committed(script, names):
                 self._finish(script)
+            else:
+                self._remove(_RECORD)
+                self._flush()
         for name in names:
             if name.startswith(_NEW):
                 self._remove(name)
@@ -152,21 +181,22 @@ class Directory:
             StoreFailedError: The directory is as it was.
         """
         self.settle()
-        new: list[tuple[str, str]] = []
+        new: list[_Rename] = []
         record = None
         try:
             for name, data in change.puts.items():
-                new.append((self._prepare(name, data), name))
-            script = _Script(renames=(*new, *change.moves), removes=change.removes)
+                new.append(_Rename(self._prepare(name, data), name, _digest(data)))
+            moves = (_Rename(*pair) for pair in change.moves)
+            script = _Script(renames=(*new, *moves), removes=change.removes)
             if change.steps() > 1:
                 record = self._prepare("@commit", script.pack())
         except StoreFailedError:
-            self._discard(name for name, _ in new)
+            self._discard(step.source for step in new)
             raise
         if record is None:
             self._commit_at_once(script, before)
         else:
-            self._commit_by_record(script, record, [*(name for name, _ in new), record])
+            self._commit_by_record(script, record, [*(step.source for step in new), record])
 
     def settle(self) -> None:
         """Do what an earlier commit had to leave undone.
@@ -198,13 +228,13 @@ class Directory:
         self._close(self._descriptor)
 
     def _commit_at_once(self, script: _Script, before: Mapping[str, bytes]) -> None:
-        touched = [target for source, target in script.renames if source.startswith(_NEW)]
+        touched = [step.target for step in script.renames if step.digest]
         touched += script.removes
         try:
             self._run(script)
             self._flush()
         except StoreFailedError:
-            self._discard(source for source, _ in script.renames if source.startswith(_NEW))
+            self._discard(step.source for step in script.renames if step.digest)
             # A rename or flush that failed may still have happened: go back to what is known.
             self._undo = Change(
                 puts={name: before[name] for name in touched if name in before},
@@ -228,14 +258,27 @@ class Directory:
         with contextlib.suppress(StoreFailedError):
             self.settle()
 
+    def _was_committed(self, script: _Script, names: Sequence[str]) -> bool:
+        """Whether all new files of a record are there, under their old name or the new one.
+
+        The record may have reached the disk without them when power went before
+        the directory was flushed, and it may come back after a later commit: in
+        both cases it says nothing about what the names should hold.
+        """
+        for step in script.renames:
+            name = step.source if step.source in names else step.target
+            if step.digest and (name not in names or _digest(self.read(name)) != step.digest):
+                return False
+        return True
+
     def _finish(self, script: _Script) -> None:
         self._run(script)
         self._flush()
         self._remove(_RECORD)
 
     def _run(self, script: _Script) -> None:
-        for source, target in script.renames:
-            self._rename(source, target, missing_is_done=True)
+        for step in script.renames:
+            self._rename(step.source, step.target, missing_is_done=True)
         for name in script.removes:
             self._remove(name)
 
@@ -249,13 +292,13 @@ class Directory:
         new = f"{_NEW}{self._count}.{name}"
         path = self._at(new)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-        descriptor = self._call("open", path, self._files.open, path, flags, 0o600)
+        descriptor = call("open", path, self._files.open, path, flags, 0o600)
         try:
             rest = memoryview(data)
             while rest:
-                written = self._call("write", path, self._take_some, descriptor, rest)
+                written = call("write", path, self._take_some, descriptor, rest)
                 rest = rest[written:]
-            self._call("fsync", path, self._files.fsync, descriptor)
+            call("fsync", path, self._files.fsync, descriptor)
         except StoreFailedError:
             self._close(descriptor)
             self._discard([new])
@@ -277,7 +320,7 @@ class Directory:
     def _rename(self, source: str, target: str, *, missing_is_done: bool = False) -> None:
         path = self._at(source)
         try:
-            self._call("rename", path, self._files.rename, path, self._at(target))
+            call("rename", path, self._files.rename, path, self._at(target))
         except StoreFailedError as error:
             if not (missing_is_done and error.code == errno.ENOENT):
                 raise
@@ -285,13 +328,13 @@ class Directory:
     def _remove(self, name: str) -> None:
         path = self._at(name)
         try:
-            self._call("unlink", path, self._files.unlink, path)
+            call("unlink", path, self._files.unlink, path)
         except StoreFailedError as error:
             if error.code != errno.ENOENT:
                 raise
 
     def _flush(self) -> None:
-        self._call("fsync", self.path, self._files.fsync, self._descriptor)
+        call("fsync", self.path, self._files.fsync, self._descriptor)
 
     def _close(self, descriptor: int) -> None:
         # What was flushed is safe, and a descriptor is gone after close(2) whatever it says.
@@ -300,13 +343,3 @@ class Directory:
 
     def _at(self, name: str) -> str:
         return f"{self.path}/{name}"
-
-    def _call(self, step: str, path: str, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        while True:
-            try:
-                return call(*args, **kwargs)
-            except InterruptedError:
-                continue
-            except OSError as error:
-                reason = error.strerror or str(error)
-                raise StoreFailedError(path, step, error.errno or 0, reason) from error

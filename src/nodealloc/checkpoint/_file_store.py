@@ -10,7 +10,7 @@ from pathlib import Path
 from nodealloc.checkpoint._contents import Damaged, Identity
 from nodealloc.checkpoint._directory import MARK, Change, Directory
 from nodealloc.checkpoint._errors import StoreFailedError
-from nodealloc.checkpoint._files import Files
+from nodealloc.checkpoint._files import Files, call
 from nodealloc.checkpoint._held import HeldStore, judge, pack_identity, unpack_identity
 from nodealloc.checkpoint._keys import KEY_LENGTH, check_key, reader_for
 from nodealloc.checkpoint._lock import PidLock
@@ -64,7 +64,7 @@ class FileStore(HeldStore):
         super().__init__(self._path, formats, identity)
         self._files = files or Files()
         if files is None:
-            _make(Path(self._path))
+            call("mkdir", self._path, Path(self._path).mkdir, mode=0o700, exist_ok=True)
         self._lock = PidLock(f"{self._path}/{_LOCK}", self._files, wait=wait)
         try:
             self._directory = Directory(self._path, self._files)
@@ -167,10 +167,3 @@ def _is_key(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _make(path: Path) -> None:
-    try:
-        path.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise StoreFailedError(str(path), "mkdir", error.errno or 0, error.strerror or str(error)) from error

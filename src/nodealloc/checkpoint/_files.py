@@ -4,9 +4,31 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import ParamSpec, TypeVar
 
-__all__ = ["Files"]
+from nodealloc.checkpoint._errors import StoreFailedError
+
+__all__ = ["Files", "call"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def call(step: str, path: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Make a system call, again while it is interrupted.
+
+    Raises:
+        StoreFailedError: It failed; `step` and `path` are what the error speaks of.
+    """
+    while True:
+        try:
+            return function(*args, **kwargs)
+        except InterruptedError:
+            continue
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise StoreFailedError(path, step, error.errno or 0, reason) from error
 
 
 class Files:

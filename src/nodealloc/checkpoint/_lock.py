@@ -7,7 +7,7 @@ import errno
 import os
 
 from nodealloc.checkpoint._errors import StoreBusyError, StoreFailedError
-from nodealloc.checkpoint._files import Files
+from nodealloc.checkpoint._files import Files, call
 
 __all__ = ["PidLock"]
 
@@ -33,10 +33,8 @@ class PidLock:
 
     def __init__(self, path: str, files: Files, *, wait: bool) -> None:
         self._files = files
-        try:
-            self._descriptor = files.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-        except OSError as error:
-            raise StoreFailedError(path, "open", error.errno or 0, error.strerror or str(error)) from error
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+        self._descriptor = call("open", path, files.open, path, flags, 0o600)
         try:
             self._take(path, wait=wait)
         except BaseException:
@@ -52,15 +50,12 @@ class PidLock:
             self._files.close(self._descriptor)
 
     def _take(self, path: str, *, wait: bool) -> None:
-        while True:
-            try:
-                return self._files.lock(self._descriptor, wait=wait)
-            except InterruptedError:
-                continue
-            except OSError as error:
-                if error.errno in {errno.EWOULDBLOCK, errno.EACCES}:
-                    raise StoreBusyError(path, self._owner()) from None
-                raise StoreFailedError(path, "flock", error.errno or 0, error.strerror or "") from error
+        try:
+            call("flock", path, self._files.lock, self._descriptor, wait=wait)
+        except StoreFailedError as error:
+            if error.code in {errno.EWOULDBLOCK, errno.EACCES}:
+                raise StoreBusyError(path, self._owner()) from None
+            raise
 
     def _owner(self) -> int:
         try:

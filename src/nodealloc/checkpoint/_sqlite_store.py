@@ -1,0 +1,291 @@
+"""Keys as rows of an SQLite file: what a commit costs does not grow with what is stored."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Generator, Iterable, Mapping
+from pathlib import Path
+
+from nodealloc.checkpoint._contents import Damaged, Identity
+from nodealloc.checkpoint._errors import StoreFailedError
+from nodealloc.checkpoint._files import Files
+from nodealloc.checkpoint._held import HeldStore, pack_identity, unpack_identity
+from nodealloc.checkpoint._lock import PidLock
+from nodealloc.checkpoint._ports import Formats
+
+__all__ = ["SqliteStore"]
+
+_APPLICATION = 0x6E6F6465
+_SCHEMA = f"""
+PRAGMA journal_mode=WAL;
+PRAGMA synchronous=FULL;
+BEGIN;
+CREATE TABLE checkpoints (key TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE damaged (
+  number INTEGER PRIMARY KEY, key TEXT NOT NULL, reason TEXT NOT NULL,
+  data BLOB, kept_as TEXT, settled INTEGER NOT NULL
+);
+CREATE TABLE facts (name TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID;
+PRAGMA application_id={_APPLICATION};
+PRAGMA user_version=1;
+COMMIT;
+"""
+_BESIDE = ("-wal", "-shm", "-journal")
+
+
+class SqliteStore(HeldStore):
+    """One SQLite file in WAL mode, flushed with every commit.
+
+    For agents with thousands of workloads: give each its own key (`row_key`),
+    and a commit writes the rows that it names. The file is locked from here to
+    `close` by ``NAME.lock`` beside it.
+
+    A file that SQLite cannot read goes into the folder ``NAME.damaged-1``
+    beside it, and is reported as the damaged key `*`.
+
+    Args:
+        path: The file; made when its folder exists.
+        formats: What reads which key.
+        identity: This boot of this machine (`this_machine()`), stored beside.
+        wait: Whether to wait until another process gives the file back.
+
+    Raises:
+        StoreBusyError: Another process holds the file; names its pid.
+        StoreFailedError: The file cannot be made, read or written.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        formats: Formats,
+        *,
+        identity: Identity | None = None,
+        wait: bool = False,
+    ) -> None:
+        self._path = Path(path)
+        super().__init__(str(self._path), formats, identity)
+        self._lock = PidLock(f"{self._path}.lock", Files(), wait=wait)
+        try:
+            self._open()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _open(self) -> None:
+        with self._failing():
+            self._clean()
+            if not self._path.exists():
+                self._create()
+            try:
+                self._connection = _connect(self._path)
+                _check(self._connection)
+                rows = self._rows()
+            except _Unreadable as error:
+                self._set_all_aside(str(error))
+                self._connection = _connect(self._path)
+                rows = self._rows()
+            try:
+                self._note_folders()
+                self._load(rows)
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def _rows(self) -> tuple[dict[str, bytes], dict[str, str], bytes | None]:
+        """Rows that hold bytes, reasons against those that do not, and the identity."""
+        try:
+            stored = self._connection.execute("SELECT key, data FROM checkpoints").fetchall()
+            facts = dict(self._connection.execute("SELECT name, data FROM facts").fetchall())
+        except sqlite3.DatabaseError as error:
+            if _is_passing(error):
+                raise
+            raise _Unreadable(str(error)) from None
+        good = {str(key): data for key, data in stored if isinstance(data, bytes)}
+        bad = {str(key): "the row holds no bytes" for key, data in stored if not isinstance(data, bytes)}
+        identity = facts.get("identity")
+        return good, bad, identity if isinstance(identity, bytes) else None
+
+    def _load(self, rows: tuple[dict[str, bytes], dict[str, str], bytes | None]) -> None:
+        good, broken, identity = rows
+        broken.update(self._adopt(good, unpack_identity(identity)))
+        with contextlib.suppress(sqlite3.OperationalError), self._transaction():
+            # When this fails the rows stay where they are, and are found again at the next start.
+            for key, reason in broken.items():
+                self._connection.execute(
+                    "INSERT INTO damaged (key, reason, data, settled) "
+                    "SELECT key, ?, data, 0 FROM checkpoints WHERE key = ?",
+                    (reason, key),
+                )
+                self._connection.execute("DELETE FROM checkpoints WHERE key = ?", (key,))
+        listed = self._connection.execute(
+            "SELECT number, key, reason, kept_as FROM damaged WHERE NOT settled ORDER BY number"
+        ).fetchall()
+        for number, key, reason, folder in listed:
+            if key not in self._values:
+                kept_as = folder or f"{self._path}, table damaged, number {number}"
+                self._damaged.append(Damaged(key=key, reason=reason, kept_as=kept_as))
+                broken.pop(key, None)
+        for key, reason in broken.items():
+            self._damaged.append(Damaged(key=key, reason=reason, kept_as=f"{self._path}, table checkpoints"))
+
+    def _write(
+        self, fresh: Mapping[str, bytes | None], settled: Iterable[Damaged], writer: Identity | None
+    ) -> None:
+        with self._failing(), self._transaction():
+            put = [(key, data) for key, data in fresh.items() if data is not None]
+            self._connection.executemany("INSERT OR REPLACE INTO checkpoints VALUES (?, ?)", put)
+            gone = [(key,) for key, data in fresh.items() if data is None]
+            gone += [(entry.key,) for entry in settled if entry.key not in fresh]
+            self._connection.executemany("DELETE FROM checkpoints WHERE key = ?", gone)
+            marks = [(entry.key,) for entry in settled]
+            self._connection.executemany("UPDATE damaged SET settled = 1 WHERE key = ?", marks)
+            if writer is not None:
+                fact = ("identity", pack_identity(writer))
+                self._connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", fact)
+
+    def _release(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.close()
+        self._lock.release()
+
+    def _create(self) -> None:
+        """Make the file whole under another name: a file without tables is a damaged one, never a new one."""
+        new = self._path.with_name(f"{self._path.name}.new")
+        os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        connection = sqlite3.connect(new, isolation_level=None)
+        try:
+            connection.executescript(_SCHEMA)
+        finally:
+            connection.close()
+        _flush(new)
+        new.rename(self._path)
+        _flush(self._path.parent)
+
+    def _clean(self) -> None:
+        for ending in ("", *_BESIDE):
+            self._path.with_name(f"{self._path.name}.new{ending}").unlink(missing_ok=True)
+        if not self._path.exists():
+            orphans = [ending for ending in _BESIDE if Path(f"{self._path}{ending}").exists()]
+            if orphans:
+                self._move_all(self._free_folder())
+
+    def _set_all_aside(self, reason: str) -> None:
+        with contextlib.suppress(sqlite3.Error, AttributeError):
+            self._connection.close()
+        folder = self._free_folder()
+        self._move_all(folder)
+        self._create()
+        connection = _connect(self._path)
+        try:
+            connection.execute(
+                "INSERT INTO damaged (key, reason, kept_as, settled) VALUES ('*', ?, ?, 0)",
+                (reason, str(folder)),
+            )
+        finally:
+            connection.close()
+
+    def _move_all(self, folder: Path) -> None:
+        # The folder comes first: whatever is cut off after it, the next start finds it and reports.
+        folder.mkdir(mode=0o700)
+        _flush(folder.parent)
+        for ending in (*_BESIDE, ""):
+            part = Path(f"{self._path}{ending}")
+            if part.exists():
+                part.rename(folder / part.name)
+        _flush(folder)
+        _flush(folder.parent)
+
+    def _free_folder(self) -> Path:
+        number = 1
+        while (folder := Path(f"{self._path}.damaged-{number}")).exists():
+            number += 1
+        return folder
+
+    def _note_folders(self) -> None:
+        known = {row[0] for row in self._connection.execute("SELECT kept_as FROM damaged").fetchall()}
+        for folder in sorted(self._path.parent.glob(f"{self._path.name}.damaged-*")):
+            if str(folder) not in known:
+                self._connection.execute(
+                    "INSERT INTO damaged (key, reason, kept_as, settled) VALUES ('*', ?, ?, 0)",
+                    ("an earlier start set the whole file aside", str(folder)),
+                )
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Generator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
+            raise
+
+    @contextlib.contextmanager
+    def _failing(self) -> Generator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", 0)
+            raise StoreFailedError(str(self._path), "sqlite", code, str(error)) from error
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise StoreFailedError(str(self._path), "open", error.errno or 0, reason) from error
+
+
+class _Unreadable(Exception):  # noqa: N818  # caught in this file
+    """The file is no store, and will not be one when it is read again."""
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, check_same_thread=False
+    )
+    try:
+        connection.execute("PRAGMA synchronous=FULL")
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        if _is_passing(error):
+            raise
+        raise _Unreadable(str(error)) from None
+    return connection
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    try:
+        mine = connection.execute("PRAGMA application_id").fetchone()
+        found = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        if _is_passing(error):
+            raise
+        raise _Unreadable(str(error)) from None
+    if mine != (_APPLICATION,) or found != ("ok",):
+        connection.close()
+        raise _Unreadable("empty, or no store of this library" if found == ("ok",) else str(found[0]))
+
+
+def _is_passing(error: sqlite3.DatabaseError) -> bool:
+    """Whether the same file may be read later: no memory, no room, locked, no permission."""
+    codes = {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_INTERRUPT,
+    }
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in codes
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,288 @@
+"""One contract, three stores; and what each says when it cannot serve."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nodealloc.checkpoint import (
+    KUBELET_FORMATS,
+    CpuManagerState,
+    FileStore,
+    Formats,
+    Identity,
+    JsonCheckpoint,
+    MemoryStore,
+    Since,
+    SqliteStore,
+    Store,
+    StoreBusyError,
+    StoreFailedError,
+    this_machine,
+)
+from nodealloc.testing.checkpoint import SimulatedDisk, check_store
+
+FORMATS: Formats = {"row.*": JsonCheckpoint.unmarshal}
+Opener = Callable[..., "FileStore | SqliteStore"]
+
+
+def row(number: int) -> JsonCheckpoint:
+    """A record."""
+    return JsonCheckpoint(kind="row", version=1, value=number)
+
+
+@pytest.fixture(params=[FileStore, SqliteStore])
+def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
+    """Opens one store on disk, again and again."""
+    kind: type[FileStore | SqliteStore] = request.param
+
+    def opened(formats: Formats = FORMATS, **settings: object) -> FileStore | SqliteStore:
+        return kind(tmp_path / "store", formats, **settings)  # type: ignore[arg-type]
+
+    return opened
+
+
+def test_memory_store_keeps_the_contract() -> None:
+    """MemoryStore passes the check of Store, a restart being a store over the same bytes."""
+    stores: list[MemoryStore] = []
+    extra: dict[str, bytes] = {}
+
+    def reopen(formats: Formats) -> Store:
+        data = {**(stores[-1].data() if stores else {}), **extra}
+        extra.clear()
+        stores.append(MemoryStore(formats, data=data))
+        return stores[-1]
+
+    check_store(reopen, damage=extra.__setitem__)
+
+
+def test_file_store_keeps_the_contract(tmp_path: Path) -> None:
+    """FileStore passes the check of Store."""
+
+    def damage(key: str, data: bytes) -> None:
+        (tmp_path / "store" / key).write_bytes(data)
+
+    check_store(lambda formats: FileStore(tmp_path / "store", formats), damage=damage)
+
+
+def test_file_store_keeps_the_contract_on_a_simulated_disk() -> None:
+    """The simulated disk behaves as a directory does."""
+    disk = SimulatedDisk()
+    check_store(lambda formats: FileStore(disk.path, formats, files=disk))
+
+
+def test_sqlite_store_keeps_the_contract(tmp_path: Path) -> None:
+    """SqliteStore passes the check of Store."""
+    path = tmp_path / "store"
+
+    def damage(key: str, data: bytes) -> None:
+        with sqlite3.connect(path) as connection:
+            connection.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?)", (key, data))
+        connection.close()
+
+    check_store(lambda formats: SqliteStore(path, formats), damage=damage)
+
+
+def test_second_owner_is_refused_with_the_pid(opener: Opener) -> None:
+    """A store that is held names its owner, and opens once it is given back."""
+    first = opener()
+    with pytest.raises(StoreBusyError) as caught:
+        opener()
+    assert caught.value.pid == os.getpid()
+    assert str(os.getpid()) in str(caught.value)
+    first.close()
+    opener().close()
+
+
+def test_files_belong_to_the_owner_alone(opener: Opener, tmp_path: Path) -> None:
+    """Whatever a store writes has mode 0600."""
+    with opener() as store:
+        store.commit({"row.1": row(1), "row.2": row(2)})
+        found = [path for path in tmp_path.rglob("*") if path.is_file()]
+        assert len(found) > 2
+        assert {stat.S_IMODE(path.stat().st_mode) for path in found} == {0o600}
+
+
+def test_restart_reboot_and_other_hardware(opener: Opener) -> None:
+    """The identity of the last commit tells what happened since."""
+    here, rebooted = Identity(boot_id="1", machine="a"), Identity(boot_id="2", machine="a")
+    moved = Identity(boot_id="3", machine="b")
+    found: list[Since] = []
+    for identity in (here, here, rebooted, rebooted, moved, None):
+        with opener(identity=identity) as store:
+            found.append(store.read().since)
+            store.commit({"row.1": row(1)})
+    assert found == [
+        Since.NEW,
+        Since.RESTART,
+        Since.REBOOT,
+        Since.RESTART,
+        Since.OTHER_MACHINE,
+        Since.NEW,
+    ]
+
+
+def test_damage_outlives_a_crash_before_it_is_rebuilt(opener: Opener, tmp_path: Path) -> None:
+    """A key that was lost stays on the list until somebody commits it, whatever else is committed."""
+    with opener() as store:
+        store.commit({"row.1": row(1), "row.2": row(2)})
+    path = tmp_path / "store"
+    if path.is_dir():
+        (path / "row.1").write_bytes(b"")
+    else:
+        with sqlite3.connect(path) as connection:
+            connection.execute("UPDATE checkpoints SET data = x'' WHERE key = 'row.1'")
+        connection.close()
+    for _ in range(3):
+        with opener() as store:
+            contents = store.read()
+            assert not contents.is_whole
+            assert [entry.key for entry in contents.damaged] == ["row.1"]
+            assert "nothing is stored" in contents.damaged[0].reason
+            store.commit({"row.3": row(3)})
+    with opener() as store:
+        store.commit({"row.1": None})
+        assert store.read().is_whole
+    with opener() as store:
+        assert store.read().is_whole
+        assert set(store.read().values) == {"row.2", "row.3"}
+
+
+def test_strangers_are_left_alone(tmp_path: Path) -> None:
+    """A directory may hold other files, as the kubelet's does."""
+    (tmp_path / "config.yaml").write_text("kind: KubeletConfiguration")
+    (tmp_path / "pods").mkdir()
+    (tmp_path / ".hidden").write_text("x")
+    with FileStore(tmp_path, KUBELET_FORMATS) as store:
+        assert store.read().values == {}
+        assert store.read().is_whole
+    assert (tmp_path / "config.yaml").read_text() == "kind: KubeletConfiguration"
+    assert (tmp_path / ".hidden").exists()
+
+
+def test_leftovers_are_cleaned_at_start(tmp_path: Path) -> None:
+    """New files of a process that died are gone after the next start."""
+    with FileStore(tmp_path, FORMATS) as store:
+        store.commit({"row.1": row(1)})
+    (tmp_path / ".nodealloc.new-7.row.1").write_bytes(b"half")
+    FileStore(tmp_path, FORMATS).close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".nodealloc.lock", "row.1"]
+
+
+def test_a_key_that_is_a_directory_is_damage(tmp_path: Path) -> None:
+    """What cannot be read as a file is moved aside like any damage."""
+    (tmp_path / "row.1").mkdir()
+    (tmp_path / "row.2").symlink_to("/etc/hostname")
+    with FileStore(tmp_path, FORMATS) as store:
+        assert [entry.key for entry in store.read().damaged] == ["row.1", "row.2"]
+        store.commit({"row.1": row(1), "row.2": row(2)})
+    with FileStore(tmp_path, FORMATS) as store:
+        assert store.read().values == {"row.1": row(1), "row.2": row(2)}
+
+
+def test_a_damaged_record_of_a_commit_is_everybodys_damage(tmp_path: Path) -> None:
+    """When the record cannot be read, any key may be older than it should be."""
+    with FileStore(tmp_path, FORMATS) as store:
+        store.commit({"row.1": row(1)})
+    (tmp_path / ".nodealloc.commit").write_bytes(b"{}")
+    with FileStore(tmp_path, FORMATS) as store:
+        assert [entry.key for entry in store.read().damaged] == ["*"]
+        store.commit({"row.1": row(2)})
+        assert store.read().is_whole
+    with FileStore(tmp_path, FORMATS) as store:
+        assert store.read().is_whole
+
+
+@pytest.mark.parametrize("content", [b"", b"no database", b"SQLite format 3\x00" + bytes(4096)])
+def test_an_unreadable_database_is_set_aside_whole(tmp_path: Path, content: bytes) -> None:
+    """A file that SQLite cannot read, an empty one included, is never taken for an empty store."""
+    path = tmp_path / "store"
+    with SqliteStore(path, FORMATS) as store:
+        store.commit({"row.1": row(1)})
+    path.write_bytes(content)
+    for _ in range(2):
+        with SqliteStore(path, FORMATS) as store:
+            contents = store.read()
+            assert [entry.key for entry in contents.damaged] == ["*"]
+            assert (Path(contents.damaged[0].kept_as) / "store").read_bytes() == content
+    with SqliteStore(path, FORMATS) as store:
+        store.commit({"row.1": row(2)})
+    with SqliteStore(path, FORMATS) as store:
+        assert store.read().is_whole
+        assert store.read().values == {"row.1": row(2)}
+
+
+def test_a_database_cut_in_the_middle_is_reported(tmp_path: Path) -> None:
+    """A database that lost its end, or pages in its middle, is damage, or whole; never silently less."""
+    path = tmp_path / "store"
+    rows = {f"row.{n}": row(n) for n in range(500)}
+    with SqliteStore(path, FORMATS) as store:
+        store.commit(rows)
+    whole = path.read_bytes()
+    assert len(whole) > 8 * 4096
+    for cut in range(1, len(whole) // 4096):
+        for damaged in (
+            whole[: cut * 4096 + 100],
+            whole[: cut * 4096] + bytes(4096) + whole[(cut + 1) * 4096 :],
+        ):
+            path.write_bytes(damaged)
+            with SqliteStore(path, FORMATS) as store:
+                contents = store.read()
+                assert not contents.is_whole or contents.values == rows
+                store.commit({})
+            path.unlink()
+
+
+def test_unchanged_bytes_are_not_written_again(tmp_path: Path) -> None:
+    """A commit of what is stored already touches nothing."""
+    with FileStore(tmp_path, FORMATS) as store:
+        store.commit({"row.1": row(1)})
+        before = (tmp_path / "row.1").stat().st_ino
+        store.commit({"row.1": row(1)})
+        assert (tmp_path / "row.1").stat().st_ino == before
+
+
+def test_kubelet_file_is_the_kubelets(tmp_path: Path) -> None:
+    """A state that is committed stands in the kubelet's file, under the kubelet's name."""
+    with FileStore(tmp_path, KUBELET_FORMATS) as store:
+        store.commit({"cpu_manager_state": CpuManagerState(policy_name="none", default_cpuset="0-1")})
+    found = (tmp_path / "cpu_manager_state").read_bytes()
+    assert found == b'{"policyName":"none","defaultCpuSet":"0-1","checksum":3328944622}'
+
+
+def test_a_missing_parent_is_an_error_that_may_be_retried(tmp_path: Path) -> None:
+    """A store in a folder that is not there says what and where."""
+    with pytest.raises(StoreFailedError, match="absent"):
+        FileStore(tmp_path / "absent" / "store", FORMATS)
+    with pytest.raises(StoreFailedError, match="absent"):
+        SqliteStore(tmp_path / "absent" / "store", FORMATS)
+
+
+def test_wrong_kinds_are_named(tmp_path: Path) -> None:
+    """Asking for another kind than the formats give is the caller's fault."""
+    with FileStore(tmp_path, FORMATS) as store:
+        store.commit({"row.1": row(1)})
+        contents = store.read()
+    assert contents.get("row.1", JsonCheckpoint) == row(1)
+    assert contents.get("row.2", JsonCheckpoint) is None
+    assert contents.rows("row.", JsonCheckpoint) == {"row.1": row(1)}
+    with pytest.raises(TypeError, match="CpuManagerState"):
+        contents.get("row.1", CpuManagerState)
+
+
+def test_this_machine_is_the_same_twice(tmp_path: Path) -> None:
+    """The identity is stable, and another boot changes the boot id alone."""
+    assert this_machine() == this_machine()
+    boot = tmp_path / "proc/sys/kernel/random/boot_id"
+    boot.parent.mkdir(parents=True)
+    boot.write_text("one\n")
+    first = this_machine(tmp_path)
+    boot.write_text("two\n")
+    second = this_machine(tmp_path)
+    assert (first.boot_id, second.boot_id) == ("one", "two")
+    assert first.machine == second.machine
