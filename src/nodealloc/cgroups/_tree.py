@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
-from nodealloc.cgroups._convert import shares_to_weight
+from nodealloc.cgroups._convert import shares_to_weight, weight_to_shares
 from nodealloc.cgroups._errors import MemoryInUseError
 from nodealloc.cgroups._limits import Limits
 from nodealloc.cgroups._pods import qos_name
@@ -203,5 +203,5 @@ def _same(limit: str, asked: object, found: object) -> bool:
     if asked == found or not isinstance(asked, int) or not isinstance(found, int):
         return asked == found
     if limit == "cpu_shares":
-        return shares_to_weight(asked) == shares_to_weight(found)
+        return found == weight_to_shares(shares_to_weight(asked))
     return limit.endswith("_bytes") and 0 <= asked - found < _PAGE_BYTES

@@ -17,6 +17,7 @@ from nodealloc.cgroups import (
     ProcessDriver,
     ProcessGoneError,
     shares_to_weight,
+    weight_to_shares,
 )
 from nodealloc.errors import NodeallocError
 
@@ -214,7 +215,7 @@ def _reads(driver: CgroupDriver, name: CgroupName, asked: Limits) -> None:
         got = found.asked.get(field)
         if field == "cpu_shares":
             # Shares stand as a weight on v2, of which there are fewer.
-            same = shares_to_weight(int(str(value))) == shares_to_weight(int(str(got)))
+            same = got in {value, weight_to_shares(shares_to_weight(int(str(value))))}
         else:
             same = got == value
         assert same, f"{field} was asked to be {value} and reads back as {got}"

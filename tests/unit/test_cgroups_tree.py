@@ -1,0 +1,366 @@
+"""The tree manager, removal and drivers over stand-ins."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from pathlib import Path
+
+import attrs
+import pytest
+
+from nodealloc.cgroups import (
+    NO_LIMIT,
+    Backoff,
+    CgroupAbsentError,
+    CgroupName,
+    CgroupStats,
+    ControllerMissingError,
+    Layout,
+    LimitRefusedError,
+    Limits,
+    MemoryInUseError,
+    Mount,
+    NoSuchTreeError,
+    Process,
+    QosTree,
+    Removals,
+    RemovalState,
+    Shortfall,
+    Spelling,
+    TreeOptions,
+    check_requirements,
+    check_swap,
+    detect,
+    launch,
+    stand_in,
+)
+from nodealloc.podspec import Container, Pod, Quantity
+from nodealloc.testing.cgroups import FakeCgroups, check_cgroup_driver, check_process_driver
+
+ROOT = CgroupName.of("kubepods")
+MIB = 1 << 20
+
+
+def pod(uid: str, cpu: str = "1", memory: str = "") -> Pod:
+    """A pod with requests; guaranteed if it has memory."""
+    amounts = {"cpu": Quantity.parse(cpu)} | ({"memory": Quantity.parse(memory)} if memory else {})
+    limits = amounts if memory else {}
+    return Pod(uid=uid, containers=(Container(name="app", requests=amounts, limits=limits),))
+
+
+@pytest.mark.parametrize("spelling", Spelling)
+@pytest.mark.parametrize("version", [1, 2])
+def test_stand_in_keeps_the_promises(tmp_path: Path, version: int, spelling: Spelling) -> None:
+    """A directory behaves as the kernel's files do, as far as the Protocols promise."""
+    driver = stand_in(tmp_path, version=version, spelling=spelling)
+    assert driver.layout.kind == f"v{version}"
+    driver.apply(ROOT, Limits())
+    check_cgroup_driver(driver, ROOT)
+    check_process_driver(driver, ROOT)
+    assert driver.children(ROOT) == ()
+    assert driver.children(CgroupName()) == (ROOT,)
+    assert detect(tmp_path).layout.stand_in
+
+
+def test_fake_keeps_the_promises() -> None:
+    """The fake is held to the same checks as the real drivers."""
+    fake = FakeCgroups()
+    fake.apply(ROOT, Limits())
+    check_cgroup_driver(fake, ROOT)
+    check_process_driver(fake, ROOT)
+
+
+def test_fake_says_what_it_lacks() -> None:
+    """Unknown cgroups and senseless process ids are refused as elsewhere."""
+    fake = FakeCgroups(running={5})
+    with pytest.raises(CgroupAbsentError):
+        fake.attach(ROOT, 5)
+    with pytest.raises(CgroupAbsentError):
+        fake.stats(ROOT)
+    fake.apply(ROOT, Limits())
+    fake.attach(ROOT, 5)
+    with pytest.raises(ValueError, match="positive"):
+        fake.attach(ROOT, 0)
+    assert fake.kill(ROOT) == ()
+
+
+def test_stand_in_runs_a_program(tmp_path: Path) -> None:
+    """A program is launched, seen and ended through a stand-in."""
+    driver = stand_in(tmp_path / "new")
+    driver.apply(ROOT, Limits(pids=5))
+    started: list[int] = []
+    process = launch(driver, ROOT, ["sleep", "60"], before_start=started.append, oom_score_adj=1000)
+    assert started == [process.pid]
+    assert driver.pids(ROOT) == {process.pid}
+    assert Path(f"/proc/{process.pid}/oom_score_adj").read_text().strip() == "1000"
+    assert driver.kill(ROOT) == ()
+    assert process.wait(5) == -9
+    assert driver.stats(ROOT).memory_bytes == 0
+    with pytest.raises(CgroupAbsentError):
+        driver.stats(ROOT.child("x"))
+    with pytest.raises(ValueError, match="positive"):
+        driver.attach(ROOT, -1)
+
+
+def test_launch_needs_a_command_and_a_cgroup(tmp_path: Path) -> None:
+    """Nothing is started for an empty command; a refused move ends what was started."""
+    driver = stand_in(tmp_path)
+    with pytest.raises(ValueError, match="empty"):
+        launch(driver, ROOT, [])
+    with pytest.raises(CgroupAbsentError):
+        launch(driver, ROOT, ["touch", str(tmp_path / "ran")])
+    assert not (tmp_path / "ran").exists()
+
+
+def test_gate_stays_shut_without_its_starter() -> None:
+    """If the starter dies before it opens the gate, the command never runs."""
+    from nodealloc.cgroups._launch import _GATE
+
+    done = subprocess.run(
+        ["/bin/sh", "-c", _GATE, "sh", "echo", "ran"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (125, b"")
+
+
+def test_controller_that_is_not_handed_down_is_named(tmp_path: Path) -> None:
+    """On v2 a child gets only what its ancestors have; the one that has not is named."""
+    driver = stand_in(tmp_path)
+    (tmp_path / "cgroup.controllers").write_text("cpu memory")
+    with pytest.raises(ControllerMissingError, match="cpuset"):
+        driver.apply(ROOT, Limits())
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    """A limit whose control file is not there says which."""
+    driver = stand_in(tmp_path)
+    driver.apply(ROOT, Limits())
+    (tmp_path / "kubepods" / "pids.max").unlink()
+    with pytest.raises(LimitRefusedError, match=r"pids\.max.*no such control file"):
+        driver.apply(ROOT, Limits(pids=5))
+
+
+def test_nothing_is_mounted(tmp_path: Path) -> None:
+    """A directory that is no tree is refused with what to do."""
+    with pytest.raises(NoSuchTreeError, match="stand_in"):
+        detect(tmp_path)
+
+
+def test_round_writes_changes_only() -> None:
+    """A pod that comes writes itself and its class; an idle round calls nobody."""
+    driver = FakeCgroups()
+    tree = QosTree(driver, TreeOptions())
+    tree.sync([pod("a")], now_s=0)
+    driver.calls.clear()
+    assert tree.sync([pod("a")], now_s=1).is_settled
+    assert driver.calls == []
+    report = tree.sync([pod("a"), pod("b")], now_s=2)
+    burstable = ROOT.child("burstable")
+    assert dict(report.applied) == {
+        burstable: Limits(cpu_shares=2048),
+        burstable.child("podb"): Limits(cpu_shares=1024),
+    }
+
+
+def test_outside_edits_stay_until_repair_is_asked_for() -> None:
+    """What others changed is seen, left alone by rounds, and written again on request."""
+    driver = FakeCgroups()
+    tree = QosTree(driver, TreeOptions())
+    tree.sync([pod("a")], now_s=0)
+    burstable = ROOT.child("burstable")
+    driver.apply(burstable, Limits(cpu_shares=7, pids=3))
+    tree.sync([pod("a")], now_s=1)
+    drifts = tree.drift()
+    assert [str(drift) for drift in drifts] == ["/kubepods/burstable: cpu_shares is 7, asked for 1024"]
+    tree.repair(drifts)
+    assert set(tree.sync([pod("a")], now_s=2).applied) == {burstable}
+    found = driver.read(burstable)
+    assert found is not None
+    assert (found.cpu_shares, found.pids) == (1024, 3)
+    driver.remove(burstable.child("poda"))
+    assert [drift.found for drift in tree.drift()] == ["gone"]
+
+
+def test_start_takes_over_what_is_right() -> None:
+    """After a restart, only differences are written."""
+    driver = FakeCgroups()
+    QosTree(driver, TreeOptions()).sync([pod("a")], now_s=0)
+    driver.apply(ROOT.child("besteffort"), Limits(cpu_shares=9))
+    tree = QosTree(driver, TreeOptions())
+    assert dict(tree.sync([pod("a")], now_s=0).applied) == {ROOT.child("besteffort"): Limits(cpu_shares=2)}
+    tree.rescan()
+    assert not tree.sync([pod("a")], now_s=0).applied
+
+
+def test_limit_that_is_not_wanted_any_more_is_lifted() -> None:
+    """A memory limit that was asked for and is dropped does not stay behind."""
+    driver = FakeCgroups()
+    options = TreeOptions(memory_reserve_percent=100, allocatable_memory_bytes=100 * MIB)
+    tree = QosTree(driver, options)
+    tree.sync([], now_s=0)
+    tree.options = TreeOptions()
+    report = tree.sync([], now_s=1)
+    assert report.applied[ROOT.child("burstable")].memory_bytes == NO_LIMIT
+    assert not tree.sync([], now_s=2).applied
+
+
+def test_memory_limit_never_goes_below_what_is_used() -> None:
+    """A class is held where it is; a pod's limit waits, and the report says why."""
+    driver = FakeCgroups()
+    options = TreeOptions(memory_reserve_percent=100, allocatable_memory_bytes=100 * MIB)
+    tree = QosTree(driver, options)
+    tree.sync([pod("g", memory="50Mi")], now_s=0)
+    guaranteed, burstable = ROOT.child("podg"), ROOT.child("burstable")
+    for name in (guaranteed, burstable):
+        driver.usage[name] = CgroupStats(memory_bytes=45 * MIB)
+    report = tree.sync([pod("g", memory="40Mi"), pod("h", memory="40Mi")], now_s=1)
+    assert isinstance(report.failed[guaranteed], MemoryInUseError)
+    assert report.applied[burstable].memory_bytes == 45 * MIB
+    assert not report.is_settled
+    driver.usage.clear()
+    report = tree.sync([pod("g", memory="40Mi"), pod("h", memory="40Mi")], now_s=2)
+    assert report.applied[guaranteed].memory_bytes == 40 * MIB
+    assert report.applied[burstable].memory_bytes == 20 * MIB
+    assert report.is_settled
+
+
+def test_stuck_processes_are_named_and_waited_for() -> None:
+    """A pod that cannot go is tried again later and later, and others go meanwhile."""
+    driver = FakeCgroups(running={7, 8})
+    tree = QosTree(
+        driver, TreeOptions(), removals=Removals(driver, backoff=Backoff(first_s=1, factor=2, most_s=3))
+    )
+    tree.sync([pod("a"), pod("b")], now_s=0)
+    stuck = ROOT.child("burstable").child("poda")
+    driver.attach(stuck, 7)
+    driver.attach(ROOT.child("burstable").child("podb"), 8)
+    driver.unkillable = {7}
+    first = {removal.name: removal for removal in tree.sync([], now_s=0).removals}
+    assert first[stuck].state is RemovalState.STUCK
+    assert [process.pid for process in first[stuck].stuck] == [7]
+    assert "7" in str(first[stuck])
+    assert first[ROOT.child("burstable").child("podb")].state is RemovalState.REMOVED
+    driver.calls.clear()
+    (second,) = tree.sync([], now_s=0.5).removals
+    assert (second.state, second.after_s) == (RemovalState.BACKING_OFF, 0.5)
+    assert driver.calls == []
+    assert [tree.sync([], now_s=now).removals[0].after_s for now in (1, 3, 6)] == [2, 3, 3]
+    driver.unkillable = set()
+    (last,) = tree.sync([], now_s=9).removals
+    assert (last.state, str(last)) == (RemovalState.REMOVED, f"cgroup {stuck}: removed")
+    assert tree.sync([], now_s=9).removals == ()
+
+
+def test_pod_that_comes_back_is_not_held_up_by_its_removal() -> None:
+    """The same uid again forgets the back-off."""
+    driver = FakeCgroups(running={7})
+    removals = Removals(driver)
+    tree = QosTree(driver, TreeOptions(), removals=removals)
+    tree.sync([pod("a")], now_s=0)
+    name = ROOT.child("burstable").child("poda")
+    driver.attach(name, 7)
+    driver.unkillable = {7}
+    tree.sync([], now_s=0)
+    assert removals.pending() == (name,)
+    tree.sync([pod("a", cpu="2")], now_s=0)
+    assert removals.pending() == ()
+
+
+def test_one_removal_in_flight_for_a_name() -> None:
+    """A second caller is told that the first is at it; the driver is called once."""
+    entered, go_on = threading.Event(), threading.Event()
+    calls: list[CgroupName] = []
+
+    class Slow:
+        """A driver whose kill takes its time."""
+
+        def kill(self, name: CgroupName, /) -> tuple[Process, ...]:
+            """Wait to be told."""
+            calls.append(name)
+            entered.set()
+            go_on.wait(10)
+            return ()
+
+        def remove(self, name: CgroupName, /) -> None:
+            """Nothing is left to do."""
+
+    removals = Removals(Slow())
+    thread = threading.Thread(target=removals.remove, args=(ROOT,), kwargs={"now_s": 0})
+    thread.start()
+    assert entered.wait(10)
+    assert removals.remove(ROOT, now_s=0).state is RemovalState.IN_FLIGHT
+    go_on.set()
+    thread.join()
+    assert calls == [ROOT]
+
+
+def test_failed_pods_do_not_stop_the_others() -> None:
+    """A pod that cannot be set up is reported; the next one is set up."""
+
+    class Picky(FakeCgroups):
+        """Refuses one pod."""
+
+        def apply(self, name: CgroupName, limits: Limits, /) -> None:
+            """Refuse pod a."""
+            if name.parts[-1] == "poda":
+                raise LimitRefusedError(name, "cpu.weight", "1", 22)
+            super().apply(name, limits)
+
+    driver = Picky()
+    report = QosTree(driver, TreeOptions()).sync([pod("a"), pod("b")], now_s=0)
+    assert [name.parts[-1] for name in report.failed] == ["poda"]
+    assert driver.read(ROOT.child("burstable").child("podb")) is not None
+
+
+def test_back_off_grows_to_its_most() -> None:
+    """Half a second, doubled each time, two minutes at most."""
+    backoff = Backoff()
+    assert [backoff.after_s(failures) for failures in (1, 2, 3, 1000)] == [0.5, 1, 2, 122]
+
+
+def test_processes_describe_themselves() -> None:
+    """Name and state where they are known."""
+    assert str(Process(0)) == "a process of another PID namespace"
+    assert str(Process(5)) == "5"
+    assert str(Process(5, "a) b", "D")) == "5 (a) b, state D)"
+
+
+@pytest.mark.parametrize(
+    ("layout", "words"),
+    [
+        (Layout(mounts=()), "cpu: no hierarchy with it is mounted; mount -t cgroup -o cpu"),
+        (
+            Layout(mounts=(Mount(path="/nowhere", version=2, controllers=()),)),
+            "cpu: it is not in /nowhere/cgroup.controllers",
+        ),
+        (
+            Layout(mounts=(Mount(path="/proc", version=1, controllers=("cpu",), read_only=True),)),
+            "cpu: /proc is mounted read-only; mount -o remount,rw /proc",
+        ),
+    ],
+)
+def test_shortfalls_are_in_words(layout: Layout, words: str) -> None:
+    """What is missing, what was found, what to do."""
+    (shortfall, *_) = check_requirements(layout, ["cpu"])
+    assert str(shortfall).startswith(words)
+
+
+def test_stand_in_lacks_nothing(tmp_path: Path) -> None:
+    """A stand-in meets the requirements, unless it may not be written."""
+    driver = stand_in(tmp_path)
+    assert check_requirements(driver.layout) == ()
+    closed = attrs.evolve(driver.layout, mounts=(attrs.evolve(driver.layout.mounts[0], path="/proc/1"),))
+    if os.geteuid() != 0:
+        assert "may not be written" in str(check_requirements(closed)[0])
+
+
+def test_swap_is_named() -> None:
+    """Swap that is on is named with its devices."""
+    assert check_swap("Filename Type Size Used Priority\n") is None
+    found = check_swap("Filename Type Size Used Priority\n/dev/sda2 partition 1 0 -2\n")
+    assert isinstance(found, Shortfall)
+    assert "/dev/sda2" in str(found)
