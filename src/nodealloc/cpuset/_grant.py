@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nodealloc.cpuset._demand import CPU, demand_of
+from nodealloc.cpuset._pickers import take_unbroken
 from nodealloc.cpuset._state import Assignment, CpuState
 from nodealloc.idset import CPUSet
 from nodealloc.topology import Hints, Shortfall, TopologyHint, peak
@@ -81,12 +82,14 @@ def choose(policy: StaticPolicy, available: int, count: int, nodes: int | None, 
         nodes: NUMA nodes as a mask, or None for any.
     """
     taken = _take(policy, available, count, nodes)
-    whole_cores = policy.layout.whole_cores
-    if policy.options.full_pcpus_only and policy.only_whole_cores and taken != whole_cores(taken or 0):
-        # A reserved or offline sibling leaves single threads behind.
-        whole = whole_cores(available)
+    layout = policy.layout
+    if policy.options.full_pcpus_only and policy.only_whole_cores and taken != layout.whole_cores(taken or 0):
+        # A reserved or offline sibling, or a core of another size, leaves single threads behind.
+        whole = layout.whole_cores(available)
         taken = _take(policy, whole, count, nodes)
-        if taken is None or whole_cores(taken) != taken:
+        if taken is None or layout.whole_cores(taken) != taken:
+            taken = take_unbroken(layout, whole, count, _local(policy, nodes))
+        if taken is None:
             return shortfall(count, whole.bit_count(), "whole cores are asked for", reason=SMT_ALIGNMENT)
     if taken is None:
         return shortfall(count, available.bit_count(), "ask for fewer, or release some first")
@@ -102,8 +105,7 @@ def _take(policy: StaticPolicy, available: int, count: int, nodes: int | None) -
     layout, pick = policy.layout, policy.picker.pick
     if nodes is None:
         return pick(layout, available, count)
-    local = layout.sockets_on(nodes) if policy.options.align_by_socket else layout.on_nodes(nodes)
-    aligned = available & local
+    aligned = available & _local(policy, nodes)
     near = pick(layout, aligned, min(count, aligned.bit_count()))
     if near is None:
         return None
@@ -112,6 +114,14 @@ def _take(policy: StaticPolicy, available: int, count: int, nodes: int | None) -
         return near
     far = pick(layout, available & ~near, missing)
     return None if far is None else near | far
+
+
+def _local(policy: StaticPolicy, nodes: int | None) -> int:
+    """CPUs that an affinity speaks of."""
+    if nodes is None:
+        return policy.layout.cpus
+    layout = policy.layout
+    return layout.sockets_on(nodes) if policy.options.align_by_socket else layout.on_nodes(nodes)
 
 
 def _smt_refusal(policy: StaticPolicy, free: int, count: int) -> Shortfall | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from nodealloc.cpuset._layout import CpuLayout, lowest
 
-__all__ = ["SortStrategy", "node_order", "take_packed"]
+__all__ = ["SortStrategy", "node_order", "take_packed", "take_unbroken"]
 
 
 class SortStrategy(enum.Enum):
@@ -58,6 +58,29 @@ def take_packed(
         return taken | _spread_cpus(layout, available & ~taken, count - taken.bit_count())
     taken |= _whole_cores(layout, available & ~taken, count - taken.bit_count())
     return taken | _single_cpus(layout, available & ~taken, count - taken.bit_count())
+
+
+def take_unbroken(layout: CpuLayout, available: int, count: int, near: int, /) -> int | None:
+    """Take CPUs as whole cores only, large cores first, so that small ones fill what is left.
+
+    Args:
+        layout: The machine.
+        available: CPUs that may be taken, a mask.
+        count: Whole logical CPUs, 1 or more.
+        near: CPUs whose cores are preferred among cores of one size, a mask.
+
+    Returns:
+        A mask of exactly `count` CPUs, or None where no whole cores add up to
+        it. Exact where each size of core divides the next one.
+
+    Source: ours; the kubelet divides CPUs by cores and knows one size.
+    """
+    taken = 0
+    for core in sorted(layout.cores, key=lambda core: (-core.bit_count(), not core & near)):
+        if core & available == core and core.bit_count() <= count:
+            taken |= core
+            count -= core.bit_count()
+    return None if count else taken
 
 
 def node_order(layout: CpuLayout, available: int, /) -> list[int]:

@@ -1,0 +1,158 @@
+"""A writer of cpusets that lives in memory, and the check that every writer has to pass.
+
+>>> from nodealloc.cpuset import CPUSet
+>>> writer = FakeCpusetWriter({"web": CPUSet.of(0, 1)})
+>>> check_cpuset_writer(writer, "web", [CPUSet.of(0), CPUSet.of(0, 1)], absent="nobody")
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from nodealloc.cpuset import CPUSet, CpusetWriteError, TargetGoneError
+from nodealloc.errors import NodeallocError
+
+if TYPE_CHECKING:
+    from nodealloc.cpuset import CpuLayout, CpusetWriter, Picker
+    from nodealloc.idset import NodeSet
+
+__all__ = ["FakeCpusetWriter", "check_cpuset_writer", "check_picker"]
+
+
+class FakeCpusetWriter:
+    """A `CpusetWriter` over a dict; may be called from several threads.
+
+    Change `sets` to play somebody else who writes.
+
+    Attributes:
+        sets: Target to what it is confined to.
+        calls: `read web`, `write web 0-3`, in order.
+    """
+
+    def __init__(self, sets: Mapping[str, CPUSet] | None = None, *, online: CPUSet | None = None) -> None:
+        self.sets: dict[str, tuple[CPUSet, NodeSet | None]] = {
+            target: (cpus, None) for target, cpus in (sets or {}).items()
+        }
+        self.calls: list[str] = []
+        self._online = online
+        self._errors: dict[str, NodeallocError] = {}
+        self._gates: dict[str, threading.Event] = {}
+        self._lock = threading.Lock()
+
+    def fail(self, target: str, error: NodeallocError | None, /) -> None:
+        """Have writes to a target raise this, after half of them was done; None ends it."""
+        if error is None:
+            self._errors.pop(target, None)
+        else:
+            self._errors[target] = error
+
+    def hang(self, target: str, /) -> threading.Event:
+        """Have calls for a target hang until the event is set."""
+        self._gates[target] = threading.Event()
+        return self._gates[target]
+
+    def read(self, target: str, /) -> tuple[CPUSet, NodeSet | None]:
+        """See `CpusetWriter.read`."""
+        self._enter(f"read {target}", target)
+        with self._lock:
+            if target not in self.sets:
+                raise TargetGoneError(target)
+            return self.sets[target]
+
+    def write(self, target: str, cpus: CPUSet, mems: NodeSet | None, /) -> None:
+        """See `CpusetWriter.write`."""
+        self._enter(f"write {target} {cpus}", target)
+        with self._lock:
+            if target not in self.sets:
+                raise TargetGoneError(target)
+            if not cpus or (self._online is not None and not cpus <= self._online):
+                raise CpusetWriteError(target, str(cpus), "no such CPUs")
+            error = self._errors.get(target)
+            before_cpus, before_mems = self.sets[target]
+            self.sets[target] = (
+                before_cpus if error is not None else cpus,
+                before_mems if mems is None else mems,
+            )
+            if error is not None:
+                raise error
+
+    def _enter(self, call: str, target: str) -> None:
+        with self._lock:
+            self.calls.append(call)
+        gate = self._gates.get(target)
+        if gate is not None:
+            gate.wait()
+
+
+def check_cpuset_writer(
+    writer: CpusetWriter,
+    target: str,
+    choices: Sequence[CPUSet],
+    /,
+    *,
+    absent: str,
+    mems: NodeSet | None = None,
+) -> None:
+    """Hold a writer to what the reconciler relies on.
+
+    Args:
+        writer: The one to check.
+        target: A container that is there, and may be confined for the check.
+        choices: At least two different sets that the target may be confined to;
+            it is left on the last one.
+        absent: A target that is not there.
+        mems: Memory nodes that it may be confined to, or None to leave them alone.
+
+    Raises:
+        AssertionError: A promise is broken; the text says which.
+    """
+    assert len(set(choices)) > 1, "give two different sets at least"
+    for cpus in (*choices, choices[0], *choices):
+        writer.write(target, cpus, mems)
+        writer.write(target, cpus, mems)
+        read, nodes = writer.read(target)
+        assert read == cpus, f"wrote {cpus}, then read {read}"
+        assert mems is None or nodes == mems, f"wrote memory nodes {mems}, then read {nodes}"
+    _check_refused(lambda: writer.write(target, CPUSet(), None), "an empty set was taken")
+    assert writer.read(target)[0] == choices[-1], "the refused empty set changed what is read"
+    for verb, call in (
+        ("read", lambda: writer.read(absent)),
+        ("write", lambda: writer.write(absent, choices[0], None)),
+    ):
+        error = _check_refused(call, f"{verb} of an absent target did not raise")
+        assert isinstance(error, TargetGoneError), f"{verb} of an absent target raised {error!r}"
+
+
+def check_picker(picker: Picker, layout: CpuLayout, /) -> None:
+    """Hold a picker to what the policy relies on, on sets of many sizes of one machine.
+
+    Raises:
+        AssertionError: A promise is broken; the text says which.
+    """
+    whole = layout.cpus
+    without_first = whole & (whole - 1)
+    every_other = sum(1 << cpu for place, cpu in enumerate(CPUSet.from_mask(whole)) if place % 2)
+    for available in (whole, without_first, every_other, 0):
+        size = available.bit_count()
+        for count in sorted({0, 1, 2, size // 2, size - 1, size, size + 1}):
+            if count < 0:
+                continue
+            taken = picker.pick(layout, available, count)
+            asked = f"{count} of {CPUSet.from_mask(available)}"
+            assert taken == picker.pick(layout, available, count), f"{asked}: answered differently again"
+            if taken is None:
+                assert count > 0, f"{asked}: refused"
+                continue
+            assert not taken & ~available, f"{asked}: took {CPUSet.from_mask(taken & ~available)} as well"
+            assert taken.bit_count() == count, f"{asked}: took {taken.bit_count()}"
+
+
+def _check_refused(call: object, otherwise: str) -> NodeallocError:
+    assert callable(call)
+    try:
+        call()
+    except NodeallocError as error:
+        return error
+    raise AssertionError(otherwise)

@@ -1,0 +1,113 @@
+"""What kubelets decided and wrote, decided and written again."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from nodealloc.checkpoint import CpuManagerState
+from nodealloc.cpuset import (
+    CpuAllocator,
+    CPUSet,
+    StaticOptions,
+    StaticPolicy,
+    from_kubelet,
+    restore,
+    to_kubelet,
+)
+from nodealloc.machine import Machine, machine_from_cadvisor
+from nodealloc.podspec import Container, Json, Pod, Quantity
+from nodealloc.testing.conformance import read_machines, replay_file
+from nodealloc.testing.conformance._recorded_machine import recorded_machine
+from nodealloc.topology import Shortfall, TopologyHint, workload_of
+
+
+@pytest.mark.parametrize(("kind", "rows"), [("take_cpus", 2500), ("cpu_hints", 800)])
+def test_decides_as_recorded(vectors: Path, kind: str, rows: int) -> None:
+    """Every recorded pick and hint list comes out, element by element."""
+    outcome = replay_file(vectors / f"{kind}.jsonl.gz")
+    assert (outcome.passed, outcome.differences) == (rows, ())
+
+
+def test_admitted_containers_get_the_recorded_cpus(vectors: Path) -> None:
+    """With the recorded affinities, 200 node histories leave the recorded CPUs and shared pools."""
+    machines = {
+        name: recorded_machine(row) for name, row in read_machines(vectors / "machines.jsonl.gz").items()
+    }
+    steps = sum(_replayed(trace, machines) for trace in _rows(vectors / "admission.jsonl.gz"))
+    assert steps == 4800
+
+
+def test_reads_and_writes_a_file_that_a_kubelet_wrote(vectors: Path) -> None:
+    """A genuine state file is read, kept whole on its machine, and written byte for byte."""
+    data = (vectors / "state_files" / "four-nodes.cpu_manager_state").read_bytes()
+    described = (vectors / "state_files" / "four-nodes.machineinfo.json").read_text(encoding="utf-8")
+    machine = machine_from_cadvisor(json.loads(described))
+    recorded = from_kubelet(CpuManagerState.unmarshal(data))
+    plan = restore(StaticPolicy.of(machine, reserved=CPUSet.of(0)), recorded)
+    assert plan.is_clean, str(plan)
+    assert to_kubelet(plan.allocator).marshal() == data
+
+
+def _rows(path: Path) -> Iterator[dict[str, Json]]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def _replayed(trace: Mapping[str, object], machines: Mapping[str, Machine]) -> int:
+    options = trace["cpu_policy_options"]
+    assert isinstance(options, dict)
+    policy = StaticPolicy.of(
+        machines[str(trace["machine"])],
+        reserved=CPUSet.parse(str(trace["reserved_cpus"])),
+        options=StaticOptions.from_kubelet(options),
+        topology_policy=str(trace["topology_policy"]),
+    )
+    node = CpuAllocator(policy=policy)
+    steps = trace["steps"]
+    assert isinstance(steps, list)
+    for step in steps:
+        node = _step(node, step)
+        assert str(node.shared) == step["default_cpuset"]
+    return len(steps)
+
+
+def _step(node: CpuAllocator, step: Mapping[str, object]) -> CpuAllocator:
+    if step["op"] != "admit":
+        return node.release(str(step["uid"]))
+    if not step["admit"]:
+        return node
+    affinity, granted = step["affinity"], dict[str, str]()
+    assert isinstance(affinity, dict)
+    for claim in workload_of(_pod(step["pod"])).claims:
+        nodes, preferred = affinity.get(claim.owner.member, (None, False))
+        answer = node.allocate(claim, TopologyHint(nodes, preferred))
+        assert not isinstance(answer, Shortfall), answer
+        node = answer
+        if node.exclusive_of(claim.owner):
+            granted[claim.owner.member] = str(node.exclusive_of(claim.owner))
+    assert granted == step.get("cpus", {})
+    return node
+
+
+def _pod(written: object) -> Pod:
+    assert isinstance(written, dict)
+    return Pod(
+        uid=written["uid"],
+        init_containers=tuple(_container(one) for one in written["init_containers"]),
+        containers=tuple(_container(one) for one in written["containers"]),
+    )
+
+
+def _container(written: Mapping[str, Mapping[str, str]]) -> Container:
+    return Container(
+        name=str(written["name"]),
+        requests={name: Quantity.parse(text) for name, text in written["requests"].items()},
+        limits={name: Quantity.parse(text) for name, text in written["limits"].items()},
+        restartable=bool(written.get("restartable")),
+    )
