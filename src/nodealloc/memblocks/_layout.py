@@ -97,6 +97,11 @@ class Layout:
         return sum(1 << node for node in self.nodes)
 
     @cached_property
+    def singles(self) -> tuple[NumaMask, ...]:
+        """Every node as a mask of its own, ascending."""
+        return tuple(1 << node for node in self.nodes)
+
+    @cached_property
     def row(self) -> Mapping[str, int]:
         """Row of a resource by its name."""
         return {name: row for row, name in enumerate(self.resources)}
@@ -145,7 +150,15 @@ class Layout:
 
     def suffices(self, mask: NumaMask, demand: Demand, /) -> bool:
         """Whether a set of nodes could serve a demand were it empty."""
-        return all([self.sum(row, mask) >= size for row, size in demand])  # noqa: C419  half a generator's time
+        return all(self.sum(row, mask) >= size for row, size in demand)
+
+    def fitting(self, masks: Sequence[NumaMask], demand: Demand, /) -> Sequence[NumaMask]:
+        """Those sets of nodes that could serve a demand were they empty."""
+        for row, size in demand:
+            if size > self.least[row]:
+                known = self._sums[row]
+                masks = [mask for mask in masks if (known.get(mask) or self.sum(row, mask)) >= size]
+        return masks
 
     def each_serves(self, demand: Demand, /) -> bool:
         """Whether every node could serve a demand by itself were it empty."""
@@ -165,7 +178,7 @@ class Layout:
 
     def narrowest(self, demand: Demand, /) -> int:
         """Fewest nodes that could serve a demand were they empty; more than there are when none could."""
-        if self.each_serves(demand) or any(self.suffices(1 << node, demand) for node in self.nodes):
+        if self.each_serves(demand) or any(self.suffices(single, demand) for single in self.singles):
             return 1
         found = self._narrowest.get(demand)
         if found is None:

@@ -23,7 +23,8 @@ class RecordedState:
 
     Attributes:
         policy: Which policy made it.
-        nodes: The figures of every NUMA node, ascending by id.
+        nodes: The figures of every NUMA node, ascending by id; empty where only
+            the grants were stored.
         grants: Who held what.
     """
 
@@ -32,7 +33,9 @@ class RecordedState:
     grants: Grants = attrs.field(factory=dict[str, dict[str, tuple[Block, ...]]])
 
     def faults(self) -> tuple[Fault, ...]:
-        """Where the figures contradict each other or the grants; empty for sound books."""
+        """Where the figures contradict each other or the grants; empty for sound books, or for none."""
+        if not self.nodes:
+            return ()
         return (*self._grant_faults(), *self._table_faults(), *self._node_faults(), *self._group_faults())
 
     def _grant_faults(self) -> Iterator[Fault]:

@@ -183,17 +183,17 @@ def restore(
     if not faults and not reasons and _same_machine(recorded, layout):
         state = _as_stored(recorded, state)
     state = _rehome(state, {key: recorded.grants[key] for key in reasons})
-    kept, gone = _sorted_out(recorded.grants, reasons)
+    held = _owners(recorded.grants)
     return RestorePlan(
-        keep=kept,
+        keep=tuple(owner for owner, blocks in held if state.blocks(owner) == blocks),
         move=tuple(
-            Move(owner=owner, before=held, after=state.blocks(owner), reason=reasons[owner.workload])
-            for owner, held in gone
-            if owner.workload in state.grants
+            Move(owner=owner, before=blocks, after=state.blocks(owner), reason=reasons[owner.workload])
+            for owner, blocks in held
+            if owner.workload in state.grants and state.blocks(owner) != blocks
         ),
         evict=tuple(
-            Eviction(owner=owner, before=held, reason=reasons[owner.workload])
-            for owner, held in gone
+            Eviction(owner=owner, before=blocks, reason=reasons[owner.workload])
+            for owner, blocks in held
             if owner.workload not in state.grants
         ),
         drifts=tuple(_drifts(recorded, layout, max_drift_bytes)),
@@ -203,24 +203,19 @@ def restore(
     )
 
 
-_Held = tuple[Owner, tuple[Block, ...]]
-
-
-def _sorted_out(grants: Grants, reasons: Mapping[str, str]) -> tuple[tuple[Owner, ...], list[_Held]]:
-    """Owners that stay, and those that do not with what they held."""
-    held = [
+def _owners(grants: Grants) -> list[tuple[Owner, tuple[Block, ...]]]:
+    """Every owner with what it holds, in the order of admission."""
+    return [
         (Owner(workload, member), blocks)
         for workload, members in grants.items()
         for member, blocks in members.items()
     ]
-    kept = tuple(owner for owner, _ in held if owner.workload not in reasons)
-    return kept, [one for one in held if one[0].workload in reasons]
 
 
 def _unpinned(empty: UnpinnedMemory, recorded: RecordedState) -> RestorePlan:
     reason = "policy None pins nothing"
-    _, freed = _sorted_out(recorded.grants, dict.fromkeys(recorded.grants, reason))
-    moves = tuple(Move(owner=owner, before=held, after=(), reason=reason) for owner, held in freed)
+    held = _owners(recorded.grants)
+    moves = tuple(Move(owner=owner, before=blocks, after=(), reason=reason) for owner, blocks in held)
     return RestorePlan(move=moves, notes=_notes(empty, recorded), allocator=empty)
 
 
@@ -231,13 +226,12 @@ def _notes(allocator: MemoryAllocator | UnpinnedMemory, recorded: RecordedState)
 
 def _stay(layout: Layout, grants: Grants) -> tuple[MemoryState, Mapping[str, str]]:
     """The state of the workloads that still fit, and for the others why they do not."""
-    fitting: Grants = grants
     reasons: dict[str, str] = {}
     for workload, members in grants.items():
         faults = tuple(misnamed(layout, {workload: members}))
         if faults:
             reasons[workload] = "; ".join(fault.reason for fault in faults)
-    fitting = {key: members for key, members in grants.items() if key not in reasons}
+    fitting: Grants = {key: members for key, members in grants.items() if key not in reasons}
     if draw(layout, blocks_of(fitting))[1]:
         fitting = _as_many_as_fit(layout, fitting, reasons)
     return replay(layout, {key: members for key, members in grants.items() if key in fitting}), reasons
@@ -292,7 +286,7 @@ def _elsewhere(
     already = state.grants.get(workload, {})
     placed = {
         member: already.get(member, ())
-        + tuple(Block(there, block.resource, block.size_bytes) for block in held if block.nodes == nodes)
+        + tuple(attrs.evolve(block, nodes=there) for block in held if block.nodes == nodes)
         for member, held in members.items()
     }
     return replay(layout, {**state.grants, workload: placed})
@@ -322,6 +316,8 @@ def _fixed(tables: Mapping[str, MemoryTable]) -> Mapping[str, tuple[int, int, in
 
 
 def _drifts(recorded: RecordedState, layout: Layout, max_drift_bytes: int) -> Iterator[Drift]:
+    if not recorded.nodes:
+        return
     before = {
         (node.node, name): table.total for node in recorded.nodes for name, table in node.tables.items()
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
@@ -74,19 +73,14 @@ class MemoryState:
         """The fields alone: what was worked out from them is worked out again."""
         return {name: getattr(self, name) for name in _FIELDS}
 
-    @cached_property
+    @property
     def shape(self) -> Shape:
         """Which nodes are in use, and how."""
-        unused = grouped = 0
-        wide: list[NumaMask] = []
-        for node, count, group in zip(self.layout.nodes, self.assignments, self.groups, strict=True):
-            if not count:
-                unused |= 1 << node
-            elif group & (group - 1):
-                grouped |= 1 << node
-                if group not in wide:
-                    wide.append(group)
-        return Shape(unused, grouped, tuple(wide))
+        # Kept by hand: until Python 3.12 `cached_property` takes a lock, which costs more than the work.
+        known: Shape | None = self.__dict__.get("_shape")
+        if known is None:
+            known = self.__dict__["_shape"] = _shape(self)
+        return known
 
     def blocks(self, owner: Owner, /) -> tuple[Block, ...]:
         """What an owner holds; empty for an unknown one."""
@@ -126,6 +120,19 @@ class MemoryState:
             reserved=usable - free,
             free=free,
         )
+
+
+def _shape(state: MemoryState) -> Shape:
+    unused = grouped = 0
+    groups: tuple[NumaMask, ...] = ()
+    for single, count, group in zip(state.layout.singles, state.assignments, state.groups, strict=True):
+        if not count:
+            unused |= single
+        elif group != single:
+            grouped |= single
+            if group not in groups:
+                groups = (*groups, group)
+    return Shape(unused, grouped, groups)
 
 
 _FIELDS = tuple(field.name for field in attrs.fields(MemoryState))

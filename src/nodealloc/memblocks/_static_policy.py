@@ -61,11 +61,11 @@ class Question:
         """
         shape = self.state.shape
         unused = family(self.layout.considered(self.demand) & shape.unused)
-        wide = [mask for mask in unused if self.layout.suffices(mask, self.demand)]
+        wide = self.layout.fitting(unused, self.demand)
         if shape.groups:
-            wide += [group for group in shape.groups if self._serves(group) and not self.cut_by(group)]
-            wide.sort(key=in_order)
-        return self._singles() + wide
+            groups = [group for group in shape.groups if self.serves(group) and not self.cut_by(group)]
+            wide = sorted([*wide, *groups], key=in_order) if groups else wide
+        return [*self._singles(), *wide]
 
     def hints(self) -> Sequence[TopologyHint]:
         """One hint for each candidate; preferred where no fewer nodes could ever serve."""
@@ -86,10 +86,9 @@ class Question:
 
     def _singles(self) -> list[NumaMask]:
         grouped = self.state.shape.grouped
-        masks = [1 << node for node in self.layout.nodes]
-        return [mask for mask in masks if not mask & grouped and self._serves(mask)]
+        return [mask for mask in self.layout.singles if not mask & grouped and self.serves(mask)]
 
-    def _serves(self, nodes: NumaMask) -> bool:
+    def serves(self, nodes: NumaMask) -> bool:
         """Whether the nodes have the free bytes, together with what may be reused there."""
         if self.satisfied_by(nodes):
             return True
@@ -145,7 +144,12 @@ def _placed(question: Question, affinity: TopologyHint, options: MemoryOptions) 
     nodes &= question.layout.mask
     if not nodes:
         return Why(affinity.affinity, "the merged affinity names no node of this machine")
-    if not question.satisfied_by(nodes) or (options.strict and question.cut_by(nodes)):
+    if options.strict:
+        serves = question.serves(nodes) and not question.cut_by(nodes)
+    else:
+        # The kubelet overlooks here what may be reused: it then looks for a wider group.
+        serves = question.satisfied_by(nodes)
+    if not serves:
         wider = question.best(containing=nodes)
         return _chosen(wider, affinity, "no group of NUMA nodes around the merged affinity has them free")
     if nodes & (nodes - 1) and question.cut_by(nodes):
