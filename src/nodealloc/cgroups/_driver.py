@@ -118,7 +118,7 @@ class CgroupFs:
                 raise CgroupHoldsCallerError(name, os.getpid())
             if not pids:
                 break
-            self._kill_once(name, pids, with_freezer=attempt > 0)
+            self._kill_once(name, pids, with_freezer=attempt > 0 or self.layout.unified is None)
             wait_for_end(pids, self.kill_wait_s / _KILL_PASSES)
         return self._named(self.pids(name))
 

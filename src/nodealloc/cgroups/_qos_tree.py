@@ -13,11 +13,11 @@ from nodealloc.cgroups._pods import PodOptions, pod_limits, pod_name, pod_uid, q
 from nodealloc.podspec import QosClass, effective_requests, qos_class
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from nodealloc.podspec import Pod
 
-__all__ = ["TreeOptions", "TreePlan", "desired_tree", "plan_tree"]
+__all__ = ["PodShare", "TreeOptions", "TreePlan", "desired_tree", "plan_tree", "pod_share", "tree_of"]
 
 _PAGE_BYTES: Final = 4096
 
@@ -62,6 +62,37 @@ class TreePlan:
         return not self.apply and not self.remove
 
 
+@attrs.frozen(kw_only=True)
+class PodShare:
+    """What one pod adds to the tree; reckoned once a pod.
+
+    Attributes:
+        name: Its cgroup.
+        qos: Its class.
+        milli_cpu: Its effective CPU request.
+        memory_bytes: Its effective memory request.
+        limits: What its cgroup may use.
+    """
+
+    name: CgroupName
+    qos: QosClass
+    milli_cpu: int
+    memory_bytes: int
+    limits: Limits
+
+
+def pod_share(pod: Pod, options: TreeOptions, /) -> PodShare:
+    """What a pod adds to the tree."""
+    requests = effective_requests(pod)
+    return PodShare(
+        name=pod_name(options.root, pod),
+        qos=qos_class(pod),
+        milli_cpu=requests["cpu"].milli_value if "cpu" in requests else 0,
+        memory_bytes=requests["memory"].value if "memory" in requests else 0,
+        limits=pod_limits(pod, options.pods),
+    )
+
+
 def desired_tree(pods: Iterable[Pod], options: TreeOptions, /) -> Mapping[CgroupName, Limits]:
     """The root, the two classes below it, and each pod, parents first.
 
@@ -71,21 +102,23 @@ def desired_tree(pods: Iterable[Pod], options: TreeOptions, /) -> Mapping[Cgroup
     Source: kubelet ``cm/qos_container_manager_linux.go``. Huge pages of the
     classes are left alone, where the kubelet lifts them again every minute.
     """
-    everyone = tuple(pods)
-    cpu = dict.fromkeys(QosClass, 0)
+    return tree_of([pod_share(pod, options) for pod in pods], options)
+
+
+def tree_of(shares: Collection[PodShare], options: TreeOptions, /) -> Mapping[CgroupName, Limits]:
+    """The same, from what was reckoned for each pod before."""
     memory = dict.fromkeys(QosClass, 0)
-    for pod in everyone:
-        requests, qos = effective_requests(pod), qos_class(pod)
-        cpu[qos] += requests["cpu"].milli_value if "cpu" in requests else 0
-        memory[qos] += requests["memory"].value if "memory" in requests else 0
+    for share in shares:
+        memory[share.qos] += share.memory_bytes
+    burstable_cpu = sum(share.milli_cpu for share in shares if share.qos is QosClass.BURSTABLE)
     burstable_max, best_effort_max = _reserve(memory, options)
     with_min = options.pods.memory_qos
-    burstable_min = memory[QosClass.BURSTABLE] if with_min else 0
-    all_min = burstable_min + memory[QosClass.GUARANTEED] if with_min else 0
+    burstable_min = memory[QosClass.BURSTABLE]
+    all_min = burstable_min + memory[QosClass.GUARANTEED]
     tree = {
         options.root: Limits(memory_min_bytes=all_min if with_min else None).over(options.root_limits),
         qos_name(options.root, QosClass.BURSTABLE): Limits(
-            cpu_shares=milli_cpu_to_shares(cpu[QosClass.BURSTABLE]),
+            cpu_shares=milli_cpu_to_shares(burstable_cpu),
             memory_bytes=burstable_max,
             memory_min_bytes=burstable_min if with_min else None,
         ),
@@ -93,7 +126,7 @@ def desired_tree(pods: Iterable[Pod], options: TreeOptions, /) -> Mapping[Cgroup
             cpu_shares=MIN_SHARES, memory_bytes=best_effort_max
         ),
     }
-    tree |= {pod_name(options.root, pod): pod_limits(pod, options.pods) for pod in everyone}
+    tree |= {share.name: share.limits for share in shares}
     return tree
 
 
@@ -150,7 +183,14 @@ def plan_tree(
         present: Cgroups that exist, below the root or elsewhere; only pods' are removed.
         root: Cgroup of all pods.
     """
-    changes = {name: _change(limits, asked.get(name, Limits())) for name, limits in desired.items()}
-    apply = {name: change for name, change in changes.items() if change or name not in asked}
-    orphans = {name for name in present if name not in desired and pod_uid(root, name) is not None}
-    return TreePlan(apply=apply, remove=tuple(sorted(orphans)))
+    apply: dict[CgroupName, Limits] = {}
+    for name, limits in desired.items():
+        before = asked.get(name)
+        if before is None:
+            apply[name] = limits
+        elif before != limits and (change := _change(limits, before)):
+            apply[name] = change
+    orphans = [name for name in present if name not in desired]
+    return TreePlan(
+        apply=apply, remove=tuple(sorted(name for name in orphans if pod_uid(root, name) is not None))
+    )

@@ -12,7 +12,7 @@ from nodealloc.cgroups._errors import MemoryInUseError
 from nodealloc.cgroups._limits import Limits
 from nodealloc.cgroups._pods import qos_name
 from nodealloc.cgroups._ports import CgroupDriver, ProcessDriver, TreeReader
-from nodealloc.cgroups._qos_tree import TreeOptions, desired_tree, plan_tree
+from nodealloc.cgroups._qos_tree import PodShare, TreeOptions, plan_tree, pod_share, tree_of
 from nodealloc.cgroups._removal import Removal, Removals, RemovalState
 from nodealloc.errors import NodeallocError
 from nodealloc.podspec import QosClass
@@ -95,6 +95,7 @@ class QosTree:
         self._lock = threading.Lock()
         self._asked: dict[CgroupName, Limits] = {}
         self._known: set[CgroupName] | None = None
+        self._shares: dict[str, tuple[Pod, TreeOptions, PodShare]] = {}
 
     def sync(self, pods: Iterable[Pod], /, *, now_s: float) -> TreeReport:
         """Make the tree fit these pods: create, update, and remove the others.
@@ -108,7 +109,7 @@ class QosTree:
             now_s: Seconds of a clock that does not go back.
         """
         with self._lock:
-            desired = desired_tree(pods, self.options)
+            desired = tree_of(self._shares_of(pods), self.options)
             if self._known is None:
                 self._adopt(desired)
             plan = plan_tree(desired, self._asked, self._known or (), self.options.root)
@@ -150,6 +151,16 @@ class QosTree:
         with self._lock:
             self._known = None
             self._asked.clear()
+
+    def _shares_of(self, pods: Iterable[Pod]) -> list[PodShare]:
+        """What each pod adds; a pod that has not changed since the last round is not reckoned again."""
+        known, self._shares = self._shares, {}
+        for pod in pods:
+            last = known.get(pod.uid)
+            if last is None or last[0] is not pod or last[1] is not self.options:
+                last = (pod, self.options, pod_share(pod, self.options))
+            self._shares[pod.uid] = last
+        return [share for _, _, share in self._shares.values()]
 
     def _apply(self, name: CgroupName, change: Limits) -> Limits:
         change = self._above_usage(name, change)
