@@ -107,7 +107,8 @@ def restore(policy: CpuPolicy, recorded: RecordedState, /) -> RestorePlan:
     holds. What names others is moved: each lost CPU is replaced, near by first,
     so that the members of a workload share among them what they shared before,
     and the rest of their CPUs stays. Where too few are free, the workload is
-    evicted. Workloads go in the order in which they were admitted.
+    evicted, and what it held is offered to the others. Workloads go in the order
+    in which they were admitted.
 
     Source: ours; the kubelet (``cm/cpumanager/policy_static.go``) refuses to
     start, and the operator drains the node and deletes the file.
@@ -116,7 +117,8 @@ def restore(policy: CpuPolicy, recorded: RecordedState, /) -> RestorePlan:
         return _without_exclusive(policy, recorded)
     plan = _Planning(policy, recorded.state)
     for workload, members in recorded.state.assignments.items():
-        plan.settle_workload(workload, members)
+        plan.settle(workload, members)
+    plan.settle_homeless()
     allocator = CpuAllocator(policy=policy, state=plan.state(recorded.state))
     return RestorePlan(
         keep=tuple(plan.keep),
@@ -157,6 +159,7 @@ class _Planning:
         self.move: list[Move] = []
         self.evict: list[Eviction] = []
         self._settled: dict[str, Mapping[str, Assignment]] = {}
+        self._homeless: dict[str, Mapping[str, Assignment]] = {}
         self._taken = 0
         # What somebody may keep is offered to nobody else, also not before his turn.
         self._claimed = remembered.held
@@ -165,7 +168,24 @@ class _Planning:
         changed = bool(self.move or self.evict)
         return CpuState(assignments=self._settled, generation=before.generation + changed)
 
-    def settle_workload(self, workload: str, members: Mapping[str, Assignment]) -> None:
+    def settle(self, workload: str, members: Mapping[str, Assignment]) -> None:
+        """Keep or move a workload; one that finds no place yet is homeless."""
+        refused = self._find_place(workload, members)
+        if refused:
+            self._homeless[workload] = members
+
+    def settle_homeless(self) -> None:
+        """A second round for the homeless, who need not spare each other's CPUs any more."""
+        self._claimed &= ~CpuState(assignments=self._homeless).held
+        for workload, members in self._homeless.items():
+            reason = self._find_place(workload, members)
+            self.evict += [
+                Eviction(owner=Owner(workload, member), before=assignment.cpus, reason=reason)
+                for member, assignment in (members.items() if reason else ())
+            ]
+
+    def _find_place(self, workload: str, members: Mapping[str, Assignment]) -> str:
+        """Keep or move a workload, or say why that cannot be."""
         held = 0
         for assignment in members.values():
             held |= assignment.cpus.mask
@@ -173,7 +193,7 @@ class _Planning:
         if not lost:
             self._settle(workload, members)
             self.keep += [Owner(workload, member) for member in members]
-            return
+            return ""
         reason = self._reason(lost)
         if self.policy.options.full_pcpus_only:
             lost = self.policy.layout.siblings(lost) & held | lost
@@ -181,16 +201,9 @@ class _Planning:
         near = self.policy.layout.nodes_of(held & ~lost) or None
         found = choose(self.policy, free, lost.bit_count(), near)
         if isinstance(found, Shortfall):
-            self.evict += [
-                Eviction(
-                    owner=Owner(workload, member),
-                    before=assignment.cpus,
-                    reason=f"{reason}, and {found.detail}",
-                )
-                for member, assignment in members.items()
-            ]
-            return
+            return f"{reason}, and {found.detail}"
         self._exchange(workload, members, dict(zip(bits(lost), bits(found), strict=True)), reason)
+        return ""
 
     def _exchange(
         self, workload: str, members: Mapping[str, Assignment], new: Mapping[int, int], reason: str
