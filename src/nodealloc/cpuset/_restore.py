@@ -197,7 +197,7 @@ class _Planning:
         reason = self._reason(lost)
         if self.policy.options.full_pcpus_only:
             lost = self.policy.layout.siblings(lost) & held | lost
-        free = self.policy.allocatable & ~self._taken & ~self._claimed
+        free = self.policy.allocatable & ~self._taken & ~self._claimed & ~held
         near = self.policy.layout.nodes_of(held & ~lost) or None
         found = choose(self.policy, free, lost.bit_count(), near)
         if isinstance(found, Shortfall):
