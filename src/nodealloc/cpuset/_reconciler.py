@@ -119,7 +119,7 @@ class CpusetReconciler:
         Source: kubelet ``cm/cpumanager/cpu_manager.go``, which rewrites every 10 s
         without looking.
         """
-        for target in tuple(self._actual.snapshot()) if targets is None else targets:
+        for target in sorted(self._actual.snapshot()) if targets is None else targets:
             self._actual.alter(target, _doubt, by="verify")
 
     def reconcile(self) -> Summary:
@@ -137,7 +137,8 @@ class CpusetReconciler:
 
     def starved(self) -> tuple[str, ...]:
         """Containers that have no CPU at all to go to: they keep what they had."""
-        return tuple(target for target, record in self._desired.snapshot().items() if not record.value.cpus)
+        wanted = self._desired.snapshot()
+        return tuple(sorted(target for target, record in wanted.items() if not record.value.cpus))
 
     def intruders(self, target: str, /) -> tuple[str, ...]:
         """Other owners' containers that still are, or may be, on CPUs that this one holds for itself.
@@ -156,7 +157,7 @@ class CpusetReconciler:
             applied = self._actual.get(other)
             if applied is None or not applied.cpus.isdisjoint(own):
                 found.append(other)
-        return tuple(found) if own else ()
+        return tuple(sorted(found)) if own else ()
 
     def failures(self, target: str, /) -> tuple[Failure, ...]:
         """The last error of each step of a container that failed and was not made good."""
