@@ -5,15 +5,19 @@
 - A *layout* says which controller is mounted where: v1, v2, or both (hybrid).
 - A *driver* is the one that writes; all else here only reckons.
 
-      pods ──▶ desired_tree() ──▶ plan_tree() ──▶ QosTree ──▶ CgroupDriver ──▶ node
-               pure               pure            writes changes only
+From pods to files, and the tree that comes of it::
 
-      /kubepods                    all pods; guaranteed ones directly below
-      ├── burstable                shares: the sum of its pods' requests
-      │   └── pod1234…
-      │       └── app              a container: processes live here
-      ├── besteffort               2 shares
-      └── pod5678…
+    pods ──▶ desired_tree() ──▶ plan_tree() ──▶ QosTree ──▶ CgroupDriver ──▶ node
+             pure               pure            writes changes only
+
+    /kubepods                    all pods; guaranteed ones directly below
+    ├── burstable                shares: the sum of its pods' requests
+    │   └── pod1234…
+    │       └── app              a container: processes live here
+    ├── besteffort               2 shares
+    └── pod5678…
+
+Names in both spellings:
 
     >>> name = CgroupName.of("kubepods", "burstable", "podab-cd")
     >>> name.path(), name.path(Spelling.SYSTEMD).rpartition("/")[2]
