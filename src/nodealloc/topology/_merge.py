@@ -1,13 +1,21 @@
-"""The merge: from every provider's hints to the one that the node goes by."""
+"""The merge: from every provider's hints to the one that the node goes by.
+
+What a kubelet sees every day takes the short way: bare integers, one pass over
+the hints. Anything unusual (a comparison of one's own, "any node" among other
+hints, an answer that is no answer) takes the long way in `_candidates`, which
+answers alike and says what is wrong.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from nodealloc.topology._candidates import best, options_of
-from nodealloc.topology._hints import Hints, NumaTopology, TopologyHint
+from nodealloc.topology._hints import Hints, NumaMask, NumaTopology, TopologyHint
 from nodealloc.topology._policy import Policy, PolicyName
+from nodealloc.topology._reachable import reachable
 
 __all__ = ["Merged", "merge"]
 
@@ -25,8 +33,20 @@ class Merged(NamedTuple):
     admit: bool
 
 
-_ANY = TopologyHint(affinity=None, preferred=False)
-_NO_POLICY = Merged(hint=_ANY, admit=True)
+# Members of an enumeration are slow to look up; these are asked for on every call.
+_NONE = PolicyName.NONE
+_BEST_EFFORT = PolicyName.BEST_EFFORT
+_SINGLE = PolicyName.SINGLE_NUMA_NODE
+_WIDTH = int.bit_count
+
+_FOLD_HERE = 512
+"""Combinations that are tried as they come; above, looking for something better pays."""
+
+
+@lru_cache(maxsize=4096)
+def _merged(affinity: NumaMask | None, preferred: bool, admit: bool) -> Merged:
+    """The value of that content: there are few, so they are made once."""
+    return Merged(TopologyHint(affinity, preferred), admit)
 
 
 def merge(
@@ -58,10 +78,168 @@ def merge(
 
     Source: kubelet v1.32 ``cm/topologymanager/policy*.go``.
     """
-    if policy.name is PolicyName.NONE:
-        return _NO_POLICY
+    name = policy.name
+    if name is _NONE:
+        return _merged(None, False, True)  # noqa: FBT003
+    if policy.comparison is None:
+        try:
+            if name is _SINGLE:
+                found = _one_node(providers, numa.mask)
+            else:
+                found = _one_pass(providers, numa, policy)
+        except (TypeError, ValueError, AttributeError):
+            found = None  # the long way says what is wrong, if anything is
+        if found is not None:
+            return found
+    return _at_length(policy, providers, numa, names, allocated or {})
+
+
+def _one_node(providers: Sequence[Hints], full: NumaMask) -> Merged | None:
+    """The merge under single-numa-node: nodes that every resource prefers alone, as one mask."""
+    outside = ~full
+    common = -1  # all bits: nobody has restricted the choice yet
+    offered = 0
+    for hints in providers:
+        if not hints:
+            continue
+        for options in hints.values():
+            if options is None:
+                continue
+            nodes = 0
+            anywhere = False
+            for mask, preferred in options:
+                if not mask:
+                    if mask is not None:
+                        return None
+                    anywhere |= preferred
+                elif mask & outside:
+                    return None
+                elif preferred and not mask & (mask - 1):
+                    nodes |= mask
+            if anywhere:
+                offered |= nodes
+            else:
+                common &= nodes
+    if common == -1:
+        if not offered:
+            return _merged(None, True, True)
+        common = offered
+    if not common:
+        return _merged(None, False, False)
+    node = common & -common
+    return _merged(None if node == full else node, True, True)
+
+
+def _one_pass(providers: Sequence[Hints], numa: NumaTopology, policy: Policy) -> Merged | None:
+    """The merge under best-effort and restricted."""
+    full = numa.mask
+    outside = ~full
+    lists: list[list[NumaMask]] = []
+    widened: list[list[NumaMask]] = []  # those of `lists` whose resource may also go anywhere
+    common: list[NumaMask] | None = None
+    offered: list[NumaMask] = [full]
+    possible = True
+    for hints in providers:
+        if not hints:
+            continue
+        for options in hints.values():
+            if not options:
+                if options is not None:
+                    possible = False
+                continue
+            masks: list[NumaMask] = []
+            good: list[NumaMask] = []
+            anywhere: bool | None = None
+            for mask, preferred in options:
+                if not mask:
+                    if mask is not None:
+                        return None
+                    anywhere = anywhere or preferred
+                elif mask & outside:
+                    return None
+                else:
+                    masks.append(mask)
+                    if preferred:
+                        good.append(mask)
+            if masks:
+                lists.append(masks)
+                if anywhere is not None:
+                    widened.append(masks)
+            if anywhere:
+                offered += good
+            elif common is None:
+                common = good
+            elif common:
+                common = [mask for mask in common if mask in good]
+    if possible:
+        choice = offered if common is None else common
+        if choice:
+            best = choice[0] if len(choice) == 1 else _narrowest(choice, numa, policy)
+            return _merged(best, True, True)
+    best = _compromise(lists, widened, numa, policy) if lists else full
+    return _merged(best, False, policy.name is _BEST_EFFORT)
+
+
+def _narrowest(masks: Collection[NumaMask], numa: NumaTopology, policy: Policy) -> NumaMask:
+    """The narrowest mask; of equals the closest if the policy asks for it, then the lowest."""
+    width = min(map(int.bit_count, masks))
+    ties = [mask for mask in masks if mask.bit_count() == width]
+    return _closest(ties, numa) if policy.prefer_closest and width > 1 else min(ties)
+
+
+def _closest(ties: Collection[NumaMask], numa: NumaTopology) -> NumaMask:
+    return min(ties) if len(ties) == 1 else min((numa.spread(mask), mask) for mask in ties)[1]
+
+
+def _compromise(
+    lists: Sequence[list[NumaMask]], widened: Sequence[list[NumaMask]], numa: NumaTopology, policy: Policy
+) -> NumaMask:
+    """The best mask when no combination is preferred; all nodes when none has a node in common.
+
+    Best is as wide as the widest of the lists' narrowest hints, else a little
+    narrower, else as little wider as possible.
+    """
+    full = numa.mask
+    target = pairs = 1
+    found = {full}
+    for masks in lists:
+        width = min(map(_WIDTH, masks)) if len(masks) > 1 else masks[0].bit_count()
+        target = max(target, width)
+        if any(masks is one for one in widened):
+            masks.append(full)
+        pairs *= len(masks)
+    if pairs > _FOLD_HERE:
+        return _nearest(reachable(lists, full), target, numa, policy) or full
+    for masks in lists:
+        found = {one & other for one in found for other in masks}
+    return _nearest(found, target, numa, policy) or full
+
+
+def _nearest(masks: Collection[NumaMask], target: int, numa: NumaTopology, policy: Policy) -> NumaMask:
+    """The non-empty mask whose width is nearest to `target`, narrower ones first; 0 if there is none."""
+    nearest = 1 << 62
+    ties: list[NumaMask] = []
+    for mask in masks:
+        width = mask.bit_count()
+        distance = target - width if width <= target else width
+        if distance < nearest and width:
+            nearest = distance
+            ties = [mask]
+        elif distance == nearest and width:
+            ties.append(mask)
+    if not ties:
+        return 0
+    return _closest(ties, numa) if policy.prefer_closest else min(ties)
+
+
+def _at_length(
+    policy: Policy,
+    providers: Sequence[Hints],
+    numa: NumaTopology,
+    names: Sequence[str],
+    allocated: Mapping[int, float],
+) -> Merged:
     options = options_of(policy, providers, numa, names)
-    found = best(policy, options, numa, allocated or {}) or TopologyHint(numa.mask, preferred=False)
-    if policy.name is PolicyName.SINGLE_NUMA_NODE and found.affinity == numa.mask:
-        found = TopologyHint(None, found.preferred)
-    return Merged(found, found.preferred or policy.name is PolicyName.BEST_EFFORT)
+    found = best(policy, options, numa, allocated) or TopologyHint(numa.mask, preferred=False)
+    affinity = None if policy.name is _SINGLE and found.affinity == numa.mask else found.affinity
+    return _merged(affinity, found.preferred, found.preferred or policy.name is _BEST_EFFORT)
