@@ -43,7 +43,7 @@ from nodealloc.devices._pick import pick
 from nodealloc.devices._ports import AllocatorKeeper, Connect, PluginCalls, PluginConnection, PluginWatch
 from nodealloc.devices._preferences import Answers, PreferenceQuestion
 from nodealloc.devices._reconciler import DevicePlugins
-from nodealloc.devices._state import remembered, restored
+from nodealloc.devices._state import from_rows, remembered, restored, to_row
 from nodealloc.devices._status import DevicePluginStatus
 
 __all__ = [
@@ -88,6 +88,7 @@ __all__ = [
     "device_hints",
     "encode_list",
     "encode_response",
+    "from_rows",
     "held_hints",
     "introduce",
     "is_extended_resource",
@@ -98,5 +99,6 @@ __all__ = [
     "prepare_directory",
     "remembered",
     "restored",
+    "to_row",
     "touched_by",
 ]

@@ -26,6 +26,9 @@ from nodealloc.topology import (
 
 __all__ = ["DeviceAllocator"]
 
+_KEPT = 64
+"""Questions and answers that are kept at most; a workload brings up one or two."""
+
 
 def _held(inventories: Mapping[str, Inventory], grants: Grants) -> dict[str, int]:
     """Per resource the devices that somebody holds, as far as they are listed."""
@@ -93,7 +96,8 @@ class DeviceAllocator:
 
     def with_answers(self, answers: Answers, /) -> DeviceAllocator:
         """This allocator with more answers at hand and no open question."""
-        return attrs.evolve(self, answers={**self.answers, **answers}, unanswered=())
+        kept = list({**self.answers, **answers}.items())[-_KEPT:]
+        return attrs.evolve(self, answers=dict(kept), unanswered=())
 
     def without_answers(self) -> DeviceAllocator:
         """This allocator with neither answers nor questions, as it is kept between admissions."""
@@ -235,7 +239,7 @@ class DeviceAllocator:
             self,
             grants={**self.grants, claim.owner.workload: held},
             held={**self._held, resource: self._held.get(resource, 0) | chosen},
-            unanswered=(*self.unanswered, *questions),
+            unanswered=(*self.unanswered, *questions)[-_KEPT:],
         )
 
     def _is_ours(self, resource: str) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from nodealloc.checkpoint import Store
-from nodealloc.checkpoint._device_state import DEVICE_STATE, DeviceManagerState
+from nodealloc.checkpoint import DEVICE_STATE, DeviceManagerState, Store
 from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices._life import Phase
 from nodealloc.devices._state import remembered, restored

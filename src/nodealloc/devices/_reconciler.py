@@ -26,7 +26,7 @@ from nodealloc.devices._names import is_extended_resource
 from nodealloc.devices._ports import AllocatorKeeper, Connect, PluginConnection
 from nodealloc.devices._preferences import PreferenceQuestion
 from nodealloc.devices._status import DevicePluginStatus, status_of
-from nodealloc.errors import NodeallocError
+from nodealloc.errors import NodeallocError, RetryableError
 from nodealloc.topology import NotReady, Owner
 
 __all__ = ["DevicePlugins"]
@@ -340,7 +340,14 @@ class DevicePlugins:
         def altered(allocator: DeviceAllocator) -> DeviceAllocator:
             return allocator.with_inventory(change(allocator.inventories.get(resource, blank)))
 
-        before, after = self._keeper.alter(altered)
+        while True:
+            try:
+                before, after = self._keeper.alter(altered)
+                break
+            except RetryableError as error:  # a full disk is no plugin's fault
+                _log.warning("%s: what happened cannot be remembered yet: %s", resource, error)
+                if self._stopping.wait(max(error.after_s, 0.1)):
+                    return
         older, newer = before.inventories.get(resource), after.inventories[resource]
         if older is newer:
             return

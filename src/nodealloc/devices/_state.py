@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from typing import cast
+
 import attrs
 
-from nodealloc.checkpoint._device_state import DeviceManagerState, PodDevices
+from nodealloc.checkpoint import DeviceManagerState, PodDevices
 from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices._grants import Grant
 from nodealloc.devices._inventory import Inventory
 from nodealloc.devices._life import Phase
+from nodealloc.errors import DecodeError, Fault
+from nodealloc.podspec import Json
 
-__all__ = ["forget_world", "remembered", "restored"]
+__all__ = ["from_rows", "remembered", "restored", "to_row"]
 
 
 def remembered(allocator: DeviceAllocator, /) -> DeviceManagerState:
@@ -57,10 +63,53 @@ def restored(allocator: DeviceAllocator, state: DeviceManagerState, /, *, now_s:
         resource: Inventory(resource=resource, phase=Phase.AWAITED, since_s=now_s)
         for resource in sorted(resources)
     }
-    fresh = forget_world(allocator)
-    return attrs.evolve(fresh, grants=grants, inventories=inventories, held={})
+    return attrs.evolve(allocator, grants=grants, inventories=inventories, answers={}, unanswered=(), held={})
 
 
-def forget_world(allocator: DeviceAllocator, /) -> DeviceAllocator:
-    """The same settings, without devices, grants and answers."""
-    return attrs.evolve(allocator, inventories={}, grants={}, answers={}, unanswered=(), held={})
+def to_row(allocator: DeviceAllocator, workload: str, /) -> list[Json]:
+    """What one workload holds, as JSON: a list of member, resource, places and the plugin's answer."""
+    return [
+        {
+            "member": member,
+            "resource": resource,
+            "places": {str(node): list(ids) for node, ids in sorted(grant.places.items())},
+            "response": None if grant.response is None else b64encode(grant.response).decode(),
+        }
+        for (member, resource), grant in sorted(allocator.grants.get(workload, {}).items())
+    ]
+
+
+def from_rows(
+    allocator: DeviceAllocator, rows: Mapping[str, Json], /, *, now_s: float = 0.0
+) -> DeviceAllocator:
+    """An allocator that knows what `to_row` said of each workload, with every plugin awaited.
+
+    Args:
+        allocator: Its NUMA nodes and settings count; what it holds is replaced.
+        rows: By workload.
+        now_s: When the grace period of the awaited plugins begins.
+
+    Raises:
+        DecodeError: Something that `to_row` never says.
+    """
+    entries: list[PodDevices] = []
+    for workload, row in rows.items():
+        try:
+            entries += [_entry(workload, one) for one in cast("Sequence[Mapping[str, Json]]", row)]
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            reason = f"no row of device grants ({type(error).__name__}: {error})"
+            raise DecodeError(f"devices of {workload}", [Fault("$", reason)]) from error
+    state = DeviceManagerState(pod_device_entries=tuple(entries), registered_devices={})
+    return restored(allocator, state, now_s=now_s)
+
+
+def _entry(workload: str, row: Mapping[str, Json]) -> PodDevices:
+    response = row["response"]
+    places = cast("Mapping[str, Sequence[str]]", row["places"])
+    return PodDevices(
+        pod_uid=workload,
+        container_name=str(row["member"]),
+        resource_name=str(row["resource"]),
+        device_ids={int(node): tuple(map(str, ids)) for node, ids in places.items()},
+        alloc_resp=None if response is None else b64decode(str(response), validate=True),
+    )

@@ -29,7 +29,7 @@ class PollingWatcher:
     def wait(self, timeout_s: float, /) -> bool:
         """See `Watcher`."""
         left_s = timeout_s
-        while True:
+        while not self._closed.is_set():
             found = scan(self._directory)
             if found != self._seen:
                 self._seen = found
@@ -37,6 +37,7 @@ class PollingWatcher:
             if left_s <= 0 or self._closed.wait(min(self._interval_s, left_s)):
                 return False
             left_s -= self._interval_s
+        return False
 
     def close(self) -> None:
         """See `Watcher`."""

@@ -1,0 +1,241 @@
+"""Fakes and checks for device plugins: a plugin without a socket, and promises put to the test.
+
+    plugin = FakePlugin((Device("dev-0"),))
+    with DevicePlugins(keeper, connect=lambda _socket: plugin) as plugins:
+        plugins.register("example.com/gpu", "/anywhere", ["v1beta1"])
+
+A plugin in a process of its own is `python -m nodealloc.testing.device_plugin`.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Self
+
+from nodealloc.devices import (
+    AllocatorKeeper,
+    Device,
+    DeviceAllocator,
+    Inventory,
+    PluginConnection,
+    PluginOptions,
+    PluginUnavailableError,
+    PreferenceQuestion,
+    Response,
+    decode_response,
+    encode_response,
+)
+from nodealloc.errors import NodeallocError
+
+__all__ = ["FakePlugin", "PluginProcess", "check_connection", "check_keeper", "wait_until"]
+
+_LONG_S = 20.0
+
+
+def wait_until(condition: Callable[[], bool], /, *, within_s: float = _LONG_S, what: str = "") -> None:
+    """Wait for a condition; raises `AssertionError` naming `what` when it does not come."""
+    ends = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > ends:
+            raise AssertionError(f"waited {within_s} s in vain for {what or condition}")
+        time.sleep(0.005)
+
+
+class PluginProcess:
+    """`python -m nodealloc.testing.device_plugin` as a child process; thread-safe.
+
+    Ends with the `with` block, whatever state it is in.
+
+    Args:
+        arguments: Of the command line.
+
+    Attributes:
+        events: What it said so far, as a word and its details.
+    """
+
+    def __init__(self, *arguments: str) -> None:
+        self.events: list[tuple[str, str]] = []
+        command = [sys.executable, "-m", "nodealloc.testing.device_plugin", *arguments]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def count(self, event: str, /) -> int:
+        """How often it said this word."""
+        return sum(said == event for said, _ in self.events)
+
+    def wait_for(self, event: str, /, times: int = 1) -> str:
+        """Wait until it has said the word so often; the details of the last time."""
+        wait_until(lambda: self.count(event) >= times, what=f"{event} from the plugin")
+        return [details for said, details in self.events if said == event][-1]
+
+    def kill(self) -> None:
+        """SIGKILL, and wait for the end."""
+        self._process.kill()
+        self._process.wait()
+
+    def terminate(self) -> int:
+        """SIGTERM, and wait for the end; its exit status."""
+        self._process.terminate()
+        return self._process.wait(_LONG_S)
+
+    def wait(self) -> int:
+        """Wait for it to end by itself; its exit status."""
+        return self._process.wait(_LONG_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def _read(self) -> None:
+        for line in self._process.stdout or ():
+            said = json.loads(line)
+            self.events.append((said["event"], said["details"]))
+
+
+class FakePlugin:
+    """A `PluginConnection` without a plugin behind it; prefers the highest ids. Thread-safe.
+
+    Attributes:
+        allocated: What `allocate` was called with, in order.
+        prepared: What `pre_start` was called with, in order.
+        refusal: Raised by every call of `PluginCalls` while it is not None.
+    """
+
+    def __init__(self, devices: Sequence[Device] = (), /, *, options: PluginOptions | None = None) -> None:
+        self.allocated: list[tuple[str, ...]] = []
+        self.prepared: list[tuple[str, ...]] = []
+        self.refusal: NodeallocError | None = None
+        self._options = PluginOptions() if options is None else options
+        self._changed = threading.Condition()
+        self._devices: tuple[Device, ...] | None = tuple(devices)
+        self._ended = False
+
+    def set_devices(self, devices: Sequence[Device], /) -> None:
+        """List these next."""
+        with self._changed:
+            self._devices = tuple(devices)
+            self._changed.notify_all()
+
+    def options(self) -> PluginOptions:
+        """See `PluginWatch`."""
+        self._alive("GetDevicePluginOptions")
+        return self._options
+
+    def lists(self) -> Iterator[Sequence[Device]]:
+        """See `PluginWatch`."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._devices is not None or self._ended)
+                self._alive("ListAndWatch")
+                devices, self._devices = self._devices, None
+            yield devices or ()
+
+    def close(self) -> None:
+        """See `PluginWatch`; also what the end of the plugin looks like."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def preferred(self, question: PreferenceQuestion, /) -> tuple[str, ...]:
+        """See `PluginCalls`."""
+        self._alive("GetPreferredAllocation")
+        rest = sorted(set(question.available) - set(question.must_include), reverse=True)
+        return (*question.must_include, *rest)[: question.size]
+
+    def allocate(self, ids: Sequence[str], /) -> bytes:
+        """See `PluginCalls`."""
+        self._alive("Allocate")
+        self.allocated.append(tuple(ids))
+        return encode_response(Response(env={"DEVICES": ",".join(ids)}))
+
+    def pre_start(self, ids: Sequence[str], /) -> None:
+        """See `PluginCalls`."""
+        self._alive("PreStartContainer")
+        self.prepared.append(tuple(ids))
+
+    def _alive(self, call: str) -> None:
+        if self._ended:
+            raise PluginUnavailableError("fake plugin", call, "ENDED")
+        if self.refusal is not None and call not in ("GetDevicePluginOptions", "ListAndWatch"):
+            raise self.refusal
+
+
+def check_connection(
+    make: Callable[[Sequence[Device]], tuple[PluginConnection, Callable[[Sequence[Device]], None]]], /
+) -> None:
+    """Hold a `PluginConnection` to its promises.
+
+    Args:
+        make: From the devices of a plugin to a connection with it, and a
+            function that changes its devices.
+    """
+    first, second = (Device("a"), Device("b", numa_nodes=2)), (Device("b", "Unhealthy"),)
+    connection, change = make(first)
+    try:
+        assert isinstance(connection.options(), PluginOptions), "options() answers"
+        lists = connection.lists()
+        assert list(next(lists)) == list(first), "the first list is what the plugin has"
+        change(second)
+        assert list(next(lists)) == list(second), "each list is the whole truth"
+        answer = connection.allocate(["b"])
+        decode_response(answer)
+        assert connection.allocate(["b"]) == answer, "allocating again for the same devices is allowed"
+        connection.pre_start(["b"])
+        question = PreferenceQuestion(resource="r/r", available=("a", "b"), must_include=(), size=1)
+        assert set(connection.preferred(question)) <= {"a", "b"}, "preferred() answers"
+        closer = threading.Timer(0.1, connection.close)
+        closer.start()
+        try:
+            next(lists)
+        except NodeallocError:
+            pass
+        else:
+            raise AssertionError("close() ends lists() with an error")
+        closer.join()
+    finally:
+        connection.close()
+        connection.close()
+    try:
+        connection.allocate(["a"])
+    except NodeallocError:
+        return
+    raise AssertionError("a call on a closed connection fails")
+
+
+def check_keeper(make: Callable[[DeviceAllocator], AllocatorKeeper], /) -> None:
+    """Hold an `AllocatorKeeper` to its promises: what it gives back, and that no change is lost."""
+    begin = DeviceAllocator(nodes=(0, 1))
+    keeper = make(begin)
+    assert keeper.current() == begin, "it holds what it was given"
+    before, after = keeper.alter(lambda a: a.with_inventory(Inventory(resource="r/count")))
+    assert before == begin
+    assert after == keeper.current()
+    assert "r/count" in after.inventories, "alter() replaces and returns both"
+
+    def count() -> None:
+        for _ in range(50):
+            keeper.alter(
+                lambda a: a.with_inventory(
+                    Inventory(resource="r/count", generation=a.inventories["r/count"].generation + 1)
+                )
+            )
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    counted = keeper.current().inventories["r/count"].generation
+    assert counted == 200, f"200 changes from four threads left {counted}: alter() is not exclusive"

@@ -1,0 +1,285 @@
+"""Fakes and checks for plugin registration: sockets, watchers, handlers, promises put to the test."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from nodealloc.errors import NodeallocError, PermanentError
+from nodealloc.pluginreg import PluginHandler, PluginInfo, Registration, RegistrationUnavailableError, Watcher
+
+__all__ = [
+    "FakeRegistration",
+    "FakeWatcher",
+    "RecordingHandler",
+    "bare_socket",
+    "check_handler",
+    "check_registration",
+    "check_watcher",
+]
+
+_SOON_S = 10.0
+
+
+def bare_socket(path: Path, /) -> None:
+    """Bind a Unix socket on which nobody answers, as a plugin that crashed leaves it behind."""
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(path))
+
+
+class FakeWatcher:
+    """A `Watcher` that says so when told. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._reason = True
+        self._closed = False
+
+    def poke(self) -> None:
+        """Give a reason to look."""
+        with self._changed:
+            self._reason = True
+            self._changed.notify_all()
+
+    def wait(self, timeout_s: float, /) -> bool:
+        """See `Watcher`."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._reason or self._closed, timeout_s)
+            reason, self._reason = self._reason and not self._closed, False
+        return reason
+
+    def close(self) -> None:
+        """See `Watcher`."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+
+class FakeRegistration:
+    """A `Registration` over a dict of sockets. Thread-safe.
+
+    Attributes:
+        plugins: Socket to who is there; an error is raised instead.
+        told: What plugins were told, in order: socket, and error or "".
+        hang: Sockets that never answer until `release` is called.
+    """
+
+    def __init__(self, plugins: dict[str, PluginInfo | NodeallocError] | None = None, /) -> None:
+        self.plugins: dict[str, PluginInfo | NodeallocError] = {} if plugins is None else plugins
+        self.told: list[tuple[str, str]] = []
+        self.hang: set[str] = set()
+        self._released = threading.Event()
+
+    def release(self) -> None:
+        """Let everything that hangs go on."""
+        self._released.set()
+
+    def info(self, socket: str, /) -> PluginInfo:
+        """See `Registration`."""
+        if socket in self.hang:
+            self._released.wait()
+        found = self.plugins.get(socket)
+        if found is None:
+            raise RegistrationUnavailableError(socket, "GetInfo", "UNAVAILABLE")
+        if isinstance(found, NodeallocError):
+            raise found
+        return found
+
+    def notify(self, socket: str, error: str, /) -> None:
+        """See `Registration`."""
+        if socket not in self.plugins:
+            raise RegistrationUnavailableError(socket, "NotifyRegistrationStatus", "UNAVAILABLE")
+        self.told.append((socket, error))
+
+
+class RecordingHandler:
+    """A `PluginHandler` that writes down what it is asked. Thread-safe.
+
+    Attributes:
+        calls: Verb, name and endpoint, in order.
+        held: Name and endpoint of what is registered.
+        refuse: Names that `validate` refuses, with the reason.
+        fail: Names whose `register` raises this many times more.
+        overlaps: Names for which two calls overlapped; stays empty.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, str, str]] = []
+        self.held: dict[tuple[str, str], tuple[str, ...]] = {}
+        self.refuse: dict[str, str] = {}
+        self.fail: dict[str, int] = {}
+        self.hang: dict[str, threading.Event] = {}
+        self.overlaps: list[str] = []
+        self._lock = threading.Lock()
+        self._inside: set[str] = set()
+
+    def validate(self, name: str, endpoint: str, versions: Sequence[str], /) -> None:
+        """See `PluginHandler`."""
+        del versions
+        with self._lock:
+            self.calls.append(("validate", name, endpoint))
+        if name in self.refuse:
+            raise PermanentError(self.refuse[name])
+
+    def register(self, name: str, endpoint: str, versions: Sequence[str], /) -> None:
+        """See `PluginHandler`."""
+        self._enter(name)
+        try:
+            if name in self.hang:
+                self.hang[name].wait()
+            with self._lock:
+                self.calls.append(("register", name, endpoint))
+                if self.fail.get(name, 0):
+                    self.fail[name] -= 1
+                    raise PermanentError("told to fail")
+                self.held[name, endpoint] = tuple(versions)
+        finally:
+            self._leave(name)
+
+    def deregister(self, name: str, endpoint: str, /) -> None:
+        """See `PluginHandler`."""
+        self._enter(name)
+        try:
+            with self._lock:
+                self.calls.append(("deregister", name, endpoint))
+                self.held.pop((name, endpoint), None)
+        finally:
+            self._leave(name)
+
+    def _enter(self, name: str) -> None:
+        with self._lock:
+            if name in self._inside:
+                self.overlaps.append(name)
+            self._inside.add(name)
+
+    def _leave(self, name: str) -> None:
+        with self._lock:
+            self._inside.discard(name)
+
+
+def check_watcher(make: Callable[[Path], Watcher], directory: Path, /) -> None:
+    """Hold a `Watcher` to its promises on a real directory.
+
+    Args:
+        make: From a directory to a new watcher of it.
+        directory: Does not exist yet; its parent does. Is left empty or absent.
+    """
+    directory.mkdir()
+    nested = directory / "nested" / "deeper"
+    away = directory.with_name(directory.name + "-away")
+    watcher = make(directory)
+    try:
+        watcher.wait(0.05)
+        changes: tuple[tuple[str, Callable[[], None]], ...] = (
+            ("a new socket", lambda: bare_socket(directory / "a.sock")),
+            ("a second one", lambda: bare_socket(directory / "b.sock")),
+            ("a removed socket", (directory / "a.sock").unlink),
+            ("a socket that was made anew", lambda: _anew(directory / "b.sock")),
+            ("a socket that was moved", lambda: _move(directory / "b.sock", directory / "c.sock")),
+            ("a nested directory with its socket", lambda: _nested(nested)),
+            ("a socket beside it later", lambda: bare_socket(nested / "late.sock")),
+            ("a nested directory that goes", lambda: _remove(directory / "nested")),
+            ("the directory moved away and made again", lambda: _replace(directory, away)),
+            ("a socket in the directory that was made again", lambda: bare_socket(directory / "d.sock")),
+            ("the directory removed", lambda: _remove(directory)),
+            ("the directory made again", lambda: _made(directory)),
+        )
+        for name, change in changes:
+            change()
+            assert _told(watcher), f"nobody said to look after: {name}"
+            while watcher.wait(0.05):
+                pass
+        waiting = threading.Thread(target=watcher.wait, args=(_SOON_S * 3,))
+        waiting.start()
+        watcher.close()
+        waiting.join(_SOON_S)
+        assert not waiting.is_alive(), "close() ends a wait in another thread"
+    finally:
+        watcher.close()
+        watcher.close()
+        _remove(directory)
+        _remove(away)
+    assert not watcher.wait(0.01), "a closed watcher gives no reason to look"
+
+
+def check_registration(client: Registration, plugin: str, absent: str, /) -> None:
+    """Hold a `Registration` to its promises.
+
+    Args:
+        client: To check.
+        plugin: Socket of a plugin that answers.
+        absent: Socket that is not there.
+    """
+    info = client.info(plugin)
+    assert info.type, "a plugin has a type"
+    assert info.name, "a plugin has a name"
+    assert info.endpoint, "an endpoint that the plugin does not name is its socket"
+    assert client.info(plugin) == info, "asking again gives the same"
+    client.notify(plugin, "")
+    client.notify(plugin, "no")
+    for verb in ("info", "notify"):
+        try:
+            if verb == "info":
+                client.info(absent)
+            else:
+                client.notify(absent, "")
+        except NodeallocError:
+            continue
+        raise AssertionError(f"{verb}: {absent} is not there and was answered for")
+
+
+def check_handler(handler: PluginHandler, name: str, endpoint: str, versions: Sequence[str], /) -> None:
+    """Hold a `PluginHandler` to its promises with a plugin that it accepts."""
+    handler.deregister(name, endpoint)
+    handler.validate(name, endpoint, versions)
+    handler.validate(name, endpoint, versions)
+    handler.register(name, endpoint, versions)
+    handler.register(name, endpoint, versions)
+    handler.deregister(name, endpoint)
+    handler.deregister(name, endpoint)
+
+
+def _told(watcher: Watcher) -> bool:
+    ends = time.monotonic() + _SOON_S
+    while time.monotonic() < ends:
+        if watcher.wait(0.5):
+            return True
+    return False
+
+
+def _anew(path: Path) -> None:
+    path.unlink()
+    bare_socket(path)
+
+
+def _move(source: Path, target: Path) -> None:
+    source.rename(target)
+
+
+def _nested(path: Path) -> None:
+    path.mkdir(parents=True)
+    bare_socket(path / "n.sock")
+
+
+def _made(path: Path) -> None:
+    path.mkdir()
+    bare_socket(path / "e.sock")
+
+
+def _replace(directory: Path, away: Path) -> None:
+    directory.rename(away)
+    _made(directory)
+
+
+def _remove(path: Path) -> None:
+    if not path.is_dir():
+        return
+    for entry in path.iterdir():
+        if entry.is_dir():
+            _remove(entry)
+        else:
+            entry.unlink()
+    path.rmdir()

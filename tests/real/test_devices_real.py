@@ -1,0 +1,475 @@
+"""Device plugins in processes of their own, over real sockets: their life, their habits, their misdeeds."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from nodealloc.devices import (
+    Capacity,
+    Deadlines,
+    Device,
+    DeviceAllocator,
+    DeviceLedger,
+    DevicePlugins,
+    GrpcConnection,
+    Launch,
+    Phase,
+    PluginConnection,
+    PluginRefusedError,
+    PluginUnavailableError,
+    RegisterRequest,
+    introduce,
+)
+from nodealloc.errors import PermanentError
+from nodealloc.pluginreg import GrpcRegistration, PluginRegistrar
+from nodealloc.podspec import Quantity
+from nodealloc.testing.device_plugin import Behaviour, DevicePluginServer, main, numbered
+from nodealloc.testing.devices import FakePlugin, PluginProcess, check_connection, wait_until
+from nodealloc.testing.pluginreg import check_handler, check_registration
+from nodealloc.topology import Claim, NotReady, Owner, TopologyHint
+
+pytestmark = pytest.mark.real
+
+GPU = "example.com/gpu"
+QUICK = Deadlines(connect_s=1.0, preferred_s=0.3, allocate_s=0.3, pre_start_s=0.3)
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory with a path short enough for sockets."""
+    path = Path(tempfile.mkdtemp(prefix="na-"))
+    yield path / "dp"
+    shutil.rmtree(path, ignore_errors=True)
+
+
+class Agent:
+    """A program that serves device plugins, as small as it can be."""
+
+    def __init__(self, directory: Path, *, grace_s: float = 300.0) -> None:
+        self.ledger = DeviceLedger(DeviceAllocator(nodes=(0, 1)))
+        self.plugins = DevicePlugins(
+            self.ledger,
+            directory=directory,
+            connect=lambda socket: GrpcConnection(socket, deadlines=QUICK),
+            grace_s=grace_s,
+            heartbeat_s=0.05,
+        )
+
+    def __enter__(self) -> Self:
+        self.plugins.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.plugins.stop()
+
+    def phase(self, resource: str = GPU) -> Phase | None:
+        """Where a plugin's life stands."""
+        inventory = self.ledger.current().inventories.get(resource)
+        return None if inventory is None else inventory.phase
+
+    def wait(self, allocatable: int, resource: str = GPU) -> None:
+        """Wait until so many devices are healthy."""
+        wait_until(
+            lambda: self.plugins.capacity().get(resource, Capacity(-1, -1)).allocatable == allocatable,
+            what=f"{allocatable} {resource}; {self.plugins.status()}",
+        )
+
+    def wait_phase(self, phase: Phase, resource: str = GPU) -> None:
+        """Wait for a phase."""
+        wait_until(lambda: self.phase(resource) is phase, what=f"{phase}; {self.plugins.status()}")
+
+    def grant(self, workload: str, count: int, affinity: int | None = None) -> frozenset[str]:
+        """Admit, in as many rounds as the plugin's advice takes; the ids."""
+        claim = Claim(owner=Owner(workload, "c"), amounts={GPU: Quantity.of(count)})
+        hint = TopologyHint(affinity, True)
+        for _ in range(3):
+            outcome = self.ledger.current().allocate(claim, hint)
+            if not isinstance(outcome, DeviceAllocator) or not self.plugins.ask(outcome):
+                break
+        _, after = self.ledger.alter(lambda allocator: granted(allocator, claim, hint).without_answers())
+        return after.grants[workload]["c", GPU].ids
+
+    def launch(self, workload: str) -> Launch:
+        """Prepare and start its container."""
+        self.plugins.prepare(workload)
+        self.plugins.pre_start(Owner(workload, "c"))
+        launch = self.plugins.launch(Owner(workload, "c"))
+        assert isinstance(launch, Launch)
+        return launch
+
+
+def granted(allocator: DeviceAllocator, claim: Claim, hint: TopologyHint) -> DeviceAllocator:
+    """The allocator after a claim that has to fit."""
+    answer = allocator.allocate(claim, hint)
+    assert isinstance(answer, DeviceAllocator), answer
+    return answer
+
+
+@pytest.fixture
+def agent(place: Path) -> Iterator[Agent]:
+    """A running agent."""
+    with Agent(place) as running:
+        yield running
+
+
+def plugin(place: Path, *arguments: str) -> PluginProcess:
+    """A plugin's process in the agent's directory."""
+    return PluginProcess("--directory", str(place), "--devices", "4", "--numa", "0-1", *arguments)
+
+
+def test_the_life_of_a_plugin(agent: Agent, place: Path) -> None:
+    """Register, list, advise, allocate, prepare; die; come back; nothing that is in use is lost."""
+    with plugin(place, "--preferred", "--pre-start") as process:
+        agent.wait(4)
+        assert agent.grant("p", 1, affinity=2) == {"dev-3"}
+        launch = agent.launch("p")
+        assert launch.env == {"GPU_VISIBLE_DEVICES": "dev-3"}
+        assert process.wait_for("allocated") == process.wait_for("prepared") == "dev-3"
+        process.kill()
+    agent.wait_phase(Phase.LOST)
+    assert agent.plugins.capacity()[GPU] == Capacity(4, 0)
+    assert agent.grant("p", 1) == {"dev-3"}
+    assert agent.plugins.launch(Owner("p", "c")) == launch
+    with plugin(place):
+        agent.wait(4)
+        assert agent.grant("p", 1) == {"dev-3"}
+        assert not agent.grant("q", 3) & {"dev-3"}
+
+
+def test_rights_of_sockets_and_directory(agent: Agent, place: Path) -> None:
+    """Nobody else may look into the directory or talk to the socket."""
+    assert agent.phase() is None
+    assert place.stat().st_mode & 0o777 == 0o750
+    assert (place / "kubelet.sock").stat().st_mode & 0o777 == 0o660
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        (RegisterRequest(version="v1beta1", endpoint="../x.sock", resource=GPU), "outside"),
+        (RegisterRequest(version="v1alpha", endpoint="x.sock", resource=GPU), "v1beta1"),
+        (RegisterRequest(version="v1beta1", endpoint="x.sock", resource="cpu"), "extended resource"),
+        (RegisterRequest(version="v1beta1", endpoint="kubelet.sock", resource=GPU), "the agent's own"),
+    ],
+)
+def test_registrations_that_are_refused(
+    agent: Agent, place: Path, request_: RegisterRequest, said: str
+) -> None:
+    """The plugin hears why, and nothing is known of it."""
+    with pytest.raises(PluginRefusedError, match=said):
+        introduce(place / "kubelet.sock", request_)
+    assert agent.plugins.status() == ()
+
+
+def test_a_plugin_that_serves_only_after_it_registered(agent: Agent, place: Path) -> None:
+    """The protocol's own words allow it: the socket may follow the registration."""
+    introduce(place / "kubelet.sock", RegisterRequest(version="v1beta1", endpoint="late.sock", resource=GPU))
+    server = DevicePluginServer(GPU, numbered(2), place / "late.sock")
+    server.start()
+    agent.wait(2)
+    server.stop()
+
+
+def test_plugins_register_again_when_the_agent_restarts(place: Path) -> None:
+    """The start of an agent sweeps the directory: that is how plugins notice."""
+    with Agent(place) as first, plugin(place) as process:
+        first.wait(4)
+        first.plugins.stop()
+        with Agent(place) as second:
+            second.wait(4)
+            assert process.count("registered") == 2
+
+
+def test_the_own_socket_is_served_anew(agent: Agent, place: Path) -> None:
+    """Whoever wipes the directory makes plugins register again, not vanish."""
+    with plugin(place) as process:
+        agent.wait(4)
+        shutil.rmtree(place)
+        process.wait_for("registered", 2)
+        agent.wait(4)
+
+
+def test_an_empty_first_list(agent: Agent, place: Path) -> None:
+    """Habit: the first list has no devices, the second has all; requests in between wait."""
+    server = DevicePluginServer(GPU, (), place / "e.sock")
+    server.start()
+    server.introduce(place / "kubelet.sock")
+    agent.wait_phase(Phase.SERVING)
+    claim = Claim(owner=Owner("p", "c"), amounts={GPU: Quantity.of(1)})
+    assert isinstance(agent.ledger.current().allocate(claim, TopologyHint(None, True)), NotReady)
+    server.set_devices(numbered(3))
+    agent.wait(3)
+    server.stop()
+
+
+def test_a_plugin_that_dies_at_its_options(agent: Agent, place: Path) -> None:
+    """Habit: it crashes on GetDevicePluginOptions; its resource is away, the neighbour's is not."""
+    with (
+        plugin(place, "--crash-on", "GetDevicePluginOptions") as bad,
+        plugin(place, "--resource", "example.com/nic"),
+    ):
+        assert bad.wait() == 3
+        agent.wait_phase(Phase.LOST)
+        agent.wait(4, "example.com/nic")
+
+
+def test_a_plugin_that_leaves_its_socket_behind(agent: Agent, place: Path) -> None:
+    """Habit: its socket outlives it; the next one takes the place over."""
+    with plugin(place, "--leave-socket") as process:
+        agent.wait(4)
+        assert process.terminate() == 0
+    assert (place / "example.com-gpu.sock").exists()
+    agent.wait_phase(Phase.LOST)
+    with plugin(place):
+        agent.wait(4)
+
+
+def test_a_plugin_that_takes_any_id(agent: Agent, place: Path) -> None:
+    """Habit: a plugin accepts ids that it never listed; only listed ones are ever asked for."""
+    with plugin(place) as process:
+        agent.wait(4)
+        agent.grant("p", 4)
+        agent.launch("p")
+        assert process.wait_for("allocated") == "dev-0,dev-1,dev-2,dev-3"
+
+
+def test_a_plugin_that_is_found_by_its_socket(place: Path) -> None:
+    """Habit: it waits in a registry directory and offers an old version beside the new one."""
+    registry = place.parent / "registry"
+    ledger = DeviceLedger(DeviceAllocator(nodes=(0, 1)))
+    with (
+        DevicePlugins(ledger, roots=[registry]) as plugins,
+        PluginRegistrar(registry, {"DevicePlugin": plugins}),
+        PluginProcess(
+            "--directory", str(registry), "--registry", "--versions", "v1alpha1,v1beta1", "--devices", "2"
+        ) as process,
+    ):
+        wait_until(lambda: GPU in plugins.capacity() and plugins.capacity()[GPU].allocatable == 2)
+        assert process.wait_for("registered") == GPU
+        process.terminate()
+        wait_until(lambda: ledger.current().inventories[GPU].phase is Phase.LOST)
+
+
+def test_a_plugin_of_a_version_that_nobody_speaks(place: Path) -> None:
+    """It is told the reason through its registration socket."""
+    registry = place.parent / "registry"
+    with (
+        DevicePlugins(DeviceLedger(DeviceAllocator())) as plugins,
+        PluginRegistrar(registry, {"DevicePlugin": plugins}),
+        PluginProcess("--directory", str(registry), "--registry", "--versions", "v9") as process,
+    ):
+        assert "v1beta1 is needed" in process.wait_for("refused")
+        assert plugins.status() == ()
+
+
+def test_registering_twice(agent: Agent, place: Path) -> None:
+    """The second registration takes the first one's place; its end changes nothing."""
+    with plugin(place, "--register-twice"):
+        agent.wait(4)
+        (status,) = agent.plugins.status()
+        assert (status.generation, status.phase) == (2, Phase.SERVING)
+
+
+@pytest.mark.parametrize(
+    ("switches", "phase", "said"),
+    [
+        (["--hang", "GetDevicePluginOptions"], Phase.LOST, "DEADLINE_EXCEEDED"),
+        (["--hang", "ListAndWatch"], Phase.CONNECTING, ""),
+        (["--garbage", "ListAndWatch"], Phase.LOST, "BAD ANSWER"),
+        (["--garbage", "GetDevicePluginOptions"], Phase.LOST, "BAD ANSWER"),
+        (["--status", "ListAndWatch"], Phase.LOST, "INTERNAL"),
+        (["--crash-after", "1"], Phase.LOST, "ListAndWatch"),
+        (["--end-after", "1"], Phase.LOST, "END OF STREAM"),
+    ],
+)
+def test_misdeeds_are_that_plugins_trouble(
+    agent: Agent, place: Path, switches: Sequence[str], phase: Phase, said: str
+) -> None:
+    """Whatever it does, its own resource says so and the neighbour goes on."""
+    with plugin(place, *switches) as bad, plugin(place, "--resource", "example.com/nic"):
+        bad.wait_for("called")
+        agent.wait_phase(phase)
+        agent.wait(4, "example.com/nic")
+        trouble = {status.resource: status.trouble for status in agent.plugins.status()}
+        assert said in trouble[GPU]
+        assert trouble["example.com/nic"] == ""
+
+
+def test_refused_and_hung_calls(agent: Agent, place: Path) -> None:
+    """Calls that a plugin refuses, forgets or garbles are errors; the grant can be given back."""
+    cases = {
+        "--refuse-allocate=on fire": (PluginRefusedError, "on fire"),
+        "--hang=Allocate": (PluginUnavailableError, "DEADLINE_EXCEEDED"),
+        "--garbage=Allocate": (PluginRefusedError, "BAD ANSWER"),
+        "--status=Allocate": (PluginRefusedError, "INTERNAL"),
+        "--crash-on=Allocate": (PluginUnavailableError, "UNAVAILABLE"),
+    }
+    for switch, (kind, said) in cases.items():
+        with plugin(place, switch):
+            agent.wait(4)
+            agent.grant("p", 2)
+            with pytest.raises(kind, match=said):
+                agent.plugins.prepare("p")
+            agent.ledger.alter(lambda allocator: allocator.release("p"))
+            assert agent.ledger.current().grants == {}
+        agent.wait(0)
+
+
+def test_a_plugin_without_an_opinion(agent: Agent, place: Path) -> None:
+    """Advice that does not come, or names devices that do not exist, decides nothing."""
+    for switch in ("--hang=GetPreferredAllocation", "--garbage=GetPreferredAllocation", "--wrong-ids"):
+        with plugin(place, "--preferred", switch):
+            agent.wait(4)
+            assert agent.grant("p", 1) == {"dev-0"}
+            agent.ledger.alter(lambda allocator: allocator.release("p"))
+        agent.wait(0)
+
+
+def test_strange_lists_are_handled_and_said(agent: Agent, place: Path) -> None:
+    """Doubled and missing ids, unknown health, absent NUMA nodes: the rest counts, people are told."""
+    with plugin(place, "--wrong-ids", "--foreign-nodes", "--strange-health", "Fine"):
+        agent.wait_phase(Phase.SERVING)
+        (status,) = agent.plugins.status()
+        assert status.capacity == Capacity(4, 0)
+        said = " ".join(status.findings)
+        assert all(word in said for word in ("twice", "without id", "'Fine'", "999"))
+
+
+def test_a_flood_of_lists_ends_in_the_newest(agent: Agent, place: Path) -> None:
+    """Five thousand lists at once: the newest wins, and was not waited for one by one."""
+    changes = agent.plugins.events()
+    with plugin(place, "--flood", "5000"):
+        agent.wait(4)
+    assert len(changes.take()) <= 1
+
+
+def test_health_that_flaps_tells_who_is_touched(agent: Agent, place: Path) -> None:
+    """Every change of health names the workload that holds the device."""
+    with plugin(place, "--flap-s", "0.2"):
+        agent.wait(4)
+        agent.grant("p", 4)
+        stream = agent.plugins.events()
+        touched = [one for _ in range(3) for event in stream.take(10.0) for one in event.touched]
+    assert {one.owner for one in touched} == {Owner("p", "c")}
+    assert ("dev-0",) in [one.unhealthy for one in touched]
+
+
+def test_devices_that_change(agent: Agent, place: Path) -> None:
+    """A device that leaves is no longer offered; it stays with its holder."""
+    with plugin(place, "--change-s", "0.2"):
+        agent.wait(4)
+        held = agent.grant("p", 4)
+        wait_until(lambda: "dev-3" not in agent.ledger.current().inventories[GPU].devices.ids)
+        assert agent.ledger.current().grants["p"]["c", GPU].ids == held
+        assert not agent.grant("q", 1) & held
+
+
+def test_slow_answers_are_waited_for(agent: Agent, place: Path) -> None:
+    """Slow within the deadline is not wrong."""
+    with plugin(place, "--slow-s", "0.1"):
+        agent.wait(4)
+        agent.grant("p", 1)
+        assert agent.launch("p").env
+
+
+def test_after_the_grace_period_capacity_is_zero(place: Path) -> None:
+    """What was granted stands; what is new is refused; a plugin that comes back is welcome."""
+    with Agent(place, grace_s=0.3) as agent:
+        with plugin(place):
+            agent.wait(4)
+            agent.grant("p", 2)
+        agent.wait_phase(Phase.GONE)
+        assert agent.plugins.capacity()[GPU] == Capacity(0, 0)
+        assert agent.ledger.current().grants["p"]["c", GPU].ids == {"dev-0", "dev-1"}
+        with plugin(place):
+            agent.wait(4)
+
+
+def test_a_giant_message(agent: Agent, place: Path) -> None:
+    """More than any plugin needs is an error on that plugin."""
+    server = DevicePluginServer(GPU, (Device("x" * (70 << 20)),), place / "giant.sock")
+    server.start()
+    server.introduce(place / "kubelet.sock")
+    agent.wait_phase(Phase.LOST)
+    assert "RESOURCE_EXHAUSTED" in agent.plugins.status()[0].trouble
+    server.stop()
+
+
+def test_bytes_from_a_fuzzer(agent: Agent, place: Path) -> None:
+    """Junk on the registration socket, over gRPC and raw, leaves the service serving."""
+    import grpc
+
+    channel = grpc.insecure_channel(f"unix:{place / 'kubelet.sock'}")
+    register = channel.unary_unary("/v1beta1.Registration/Register")
+    for data in (b"\xff" * 50, b"\x0a\xff\xff\xff\xff\x0f", os.urandom(300), b"\x0a\x02\xff\xfe"):
+        with pytest.raises(grpc.RpcError) as caught:
+            register(data, timeout=5.0)
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    channel.close()
+    import socket
+
+    for _ in range(5):
+        with socket.socket(socket.AF_UNIX) as raw:
+            raw.connect(str(place / "kubelet.sock"))
+            raw.sendall(os.urandom(200))
+    with plugin(place):
+        agent.wait(4)
+
+
+def test_a_path_too_long_for_a_socket(place: Path) -> None:
+    """The error says how long is too long."""
+    with pytest.raises(PermanentError, match="107 is the limit"):
+        DevicePlugins(DeviceLedger(DeviceAllocator()), directory=place / ("x" * 100)).start()
+
+
+def test_connections_keep_their_promises(place: Path) -> None:
+    """The fake and the real connection hold the same check."""
+    place.mkdir()
+
+    def real(devices: Sequence[Device]) -> tuple[PluginConnection, object]:
+        server = DevicePluginServer(GPU, tuple(devices), place / "check.sock")
+        server.start()
+        return GrpcConnection(str(server.socket)), lambda listed: server.set_devices(tuple(listed))
+
+    def fake(devices: Sequence[Device]) -> tuple[PluginConnection, object]:
+        plugin = FakePlugin(devices)
+        return plugin, plugin.set_devices
+
+    check_connection(real)  # type: ignore[arg-type]
+    check_connection(fake)  # type: ignore[arg-type]
+
+
+def test_handlers_and_registration_sockets_keep_their_promises(place: Path) -> None:
+    """`DevicePlugins` is a handler, and the client of registration sockets holds its check."""
+    place.mkdir()
+    server = DevicePluginServer(GPU, numbered(1), place / "r.sock")
+    server.start()
+    check_registration(GrpcRegistration(info_s=1.0), str(server.socket), str(place / "absent.sock"))
+    with DevicePlugins(DeviceLedger(DeviceAllocator())) as plugins:
+        check_handler(plugins, GPU, str(server.socket), ["v1beta1"])
+    server.stop()
+
+
+def test_a_hundred_thousand_devices_in_one_list(agent: Agent, place: Path) -> None:
+    """One message of several megabytes, counted to the last device."""
+    server = DevicePluginServer(GPU, numbered(100_000, numa=(0, 1)), place / "many.sock")
+    server.start()
+    server.introduce(place / "kubelet.sock")
+    agent.wait(100_000)
+    assert len(agent.grant("p", 50_001, affinity=1)) == 50_001
+    server.stop()
+
+
+def test_the_command_line_says_what_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every switch to misbehave is in the help."""
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    said = capsys.readouterr().out
+    assert all(f"--{name.replace('_', '-')}" in said for name in Behaviour.__annotations__)

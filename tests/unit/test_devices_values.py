@@ -1,0 +1,358 @@
+"""Names, lists, lives, answers and events of devices, a behaviour at a time."""
+
+from __future__ import annotations
+
+import socket
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from nodealloc.checkpoint import DEVICE_STATE, KUBELET_FORMATS, DeviceManagerState, MemoryStore
+from nodealloc.devices import (
+    LIFE,
+    Capacity,
+    Conflict,
+    Device,
+    DeviceAllocator,
+    DeviceEvent,
+    DeviceEvents,
+    DeviceLedger,
+    DeviceList,
+    DeviceMount,
+    DeviceNode,
+    Grant,
+    Happening,
+    Inventory,
+    Phase,
+    PluginOptions,
+    RegistrationRefusedError,
+    Response,
+    Touched,
+    decode_list,
+    decode_response,
+    encode_list,
+    encode_response,
+    from_rows,
+    is_extended_resource,
+    launch_of,
+    merge,
+    plugin_socket,
+    prepare_directory,
+    remembered,
+    restored,
+    to_row,
+    touched_by,
+)
+from nodealloc.errors import DecodeError, PermanentError
+from nodealloc.testing.devices import check_keeper
+from nodealloc.topology import NotReady, Owner
+
+GPU = "example.com/gpu"
+
+
+@pytest.mark.parametrize("name", ["example.com/gpu", "nvidia.com/mig-1g.5gb", "a/B_c", "x-1.y/z"])
+def test_extended_resource_names(name: str) -> None:
+    """What a plugin may serve."""
+    assert is_extended_resource(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cpu",
+        "kubernetes.io/x",
+        "sub.kubernetes.io/x",
+        "requests.a/b",
+        "/b",
+        "a/",
+        "a/b/c",
+        "A/b",
+        "a/-b",
+        "a/" + "b" * 64,
+    ],
+)
+def test_other_names(name: str) -> None:
+    """What a plugin may not serve."""
+    assert not is_extended_resource(name)
+
+
+def test_of_two_devices_with_one_id_the_last_counts() -> None:
+    """A doubled id is one device, and the list says so."""
+    devices = DeviceList.of([Device("a"), Device("a", "Unhealthy")], nodes=(0,))
+    assert (devices.ids, devices.healthy) == (("a",), 0)
+    assert "twice" in devices.findings[0]
+
+
+def test_unknown_health_is_unhealthy() -> None:
+    """A word that nobody knows is taken for the worst, and named."""
+    devices = DeviceList.of([Device("a", "Splendid")], nodes=(0,))
+    assert devices.healthy == 0
+    assert "'Splendid'" in devices.findings[0]
+
+
+def test_a_device_without_id_is_left_out() -> None:
+    """Nobody could be given it."""
+    devices = DeviceList.of([Device("")], nodes=(0,))
+    assert devices.ids == ()
+    assert "without id" in devices.findings[0]
+
+
+def test_foreign_numa_nodes_are_dropped_and_named() -> None:
+    """A node that the machine does not have takes nothing else from its device."""
+    devices = DeviceList.of([Device("a", numa_nodes=0b1010), Device("b", numa_nodes=1 << 9)], nodes=(0, 1))
+    assert devices.nodes_of("a") == (1,)
+    assert devices.nodes_of("b") == ()
+    assert "[3, 9]" in devices.findings[0]
+
+
+def test_node_zero_is_an_empty_message_not_an_absent_one() -> None:
+    """On the wire node 0 has no field; a device there is not one without a place."""
+    data = encode_list([Device("a", numa_nodes=1), Device("b")])
+    assert b"\x1a\x02\x0a\x00" in data
+    assert decode_list(data) == [Device("a", numa_nodes=1), Device("b")]
+
+
+def test_a_place_without_nodes_is_no_place() -> None:
+    """A topology that names no node would never be aligned with anything."""
+    assert decode_list(b"\x0a\x05\x0a\x01a\x1a\x00") == [Device("a", "")]
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 40, 70000])
+def test_absurd_numa_ids_are_foreign(number: int) -> None:
+    """An id that no machine can have costs no memory and is dropped."""
+    from nodealloc._proto import deviceplugin_v1beta1_pb2 as wire
+
+    place = wire.TopologyInfo(nodes=[wire.NUMANode(ID=number)])
+    data = wire.ListAndWatchResponse(devices=[wire.Device(ID="a", topology=place)]).SerializeToString()
+    devices = DeviceList.of(decode_list(data), nodes=(0,))
+    assert devices.nodes_of("a") == ()
+    assert any("not on this machine" in finding for finding in devices.findings)
+
+
+def test_bytes_that_are_no_list() -> None:
+    """Junk is an error with its reason, not a list."""
+    with pytest.raises(DecodeError, match="ListAndWatchResponse"):
+        decode_list(b"\xff\xff\xff\x07")
+
+
+def test_every_pair_of_phase_and_happening() -> None:
+    """The whole table is walked: what is in it moves, what is not changes nothing."""
+    for phase, happening in product(Phase, Happening):
+        before = Inventory(resource=GPU, phase=phase, generation=5, since_s=1.0)
+        after = {
+            Happening.REGISTERED: lambda one: one.registered(6, now_s=500.0),
+            Happening.LISTED: lambda one: one.listed(5, DeviceList(), PluginOptions(), now_s=500.0),
+            Happening.ENDED: lambda one: one.ended(5, "x", now_s=500.0),
+            Happening.GRACE_OVER: lambda one: one.aged(now_s=500.0, grace_s=300.0),
+        }[happening](before)
+        if (phase, happening) in LIFE:
+            assert after.phase is LIFE[phase, happening]
+        else:
+            assert after is before
+
+
+def test_a_late_end_of_an_older_registration_changes_nothing() -> None:
+    """Generations tell an old stream from the current one."""
+    current = Inventory(resource=GPU).registered(1, now_s=0.0).registered(2, now_s=1.0)
+    assert current.ended(1, "late", now_s=2.0) is current
+    assert current.listed(1, DeviceList(), PluginOptions(), now_s=2.0) is current
+    assert current.registered(1, now_s=2.0) is current
+
+
+def test_a_lost_plugin_keeps_its_capacity_for_a_while() -> None:
+    """Capacity stands while the grace period runs, nothing is allocatable."""
+    devices = DeviceList.of([Device("a"), Device("b")], nodes=(0,))
+    serving = Inventory(resource=GPU).registered(1, now_s=0.0).listed(1, devices, PluginOptions(), now_s=0.0)
+    lost = serving.ended(1, "crashed", now_s=10.0)
+    assert serving.capacity == Capacity(2, 2)
+    assert lost.capacity == Capacity(2, 0)
+    assert lost.aged(now_s=309.0, grace_s=300.0) is lost
+    assert lost.aged(now_s=310.0, grace_s=300.0).capacity == Capacity(0, 0)
+    assert lost.registered(2, now_s=20.0).aged(now_s=900.0, grace_s=300.0).phase is Phase.CONNECTING
+
+
+def test_answers_are_merged() -> None:
+    """Several plugins' wishes for one container come together; the same wish twice is one."""
+    lib = DeviceMount("/opt", "/opt", read_only=True)
+    launch = merge(
+        {
+            "b/x": Response(env={"B": "2"}, mounts=(lib,), cdi_devices=("v/c=2", "v/c=1")),
+            "a/x": Response(env={"A": "1"}, mounts=(lib,), cdi_devices=("v/c=1",), annotations={"k": "v"}),
+        }
+    )
+    assert (launch.env, launch.annotations) == ({"A": "1", "B": "2"}, {"k": "v"})
+    assert (launch.mounts, launch.cdi_devices, launch.conflicts) == ((lib,), ("v/c=1", "v/c=2"), ())
+
+
+def test_conflicts_are_named() -> None:
+    """Where two plugins disagree, the first by name stands and both are named."""
+    launch = merge(
+        {
+            "b/x": Response(
+                env={"E": "b"},
+                annotations={"k": "b"},
+                mounts=(DeviceMount("/m", "/b"),),
+                device_nodes=(DeviceNode("/dev/d", "/dev/b"),),
+            ),
+            "a/x": Response(
+                env={"E": "a"},
+                annotations={"k": "a"},
+                mounts=(DeviceMount("/m", "/a"),),
+                device_nodes=(DeviceNode("/dev/d", "/dev/a"),),
+            ),
+        }
+    )
+    assert (launch.env["E"], launch.annotations["k"], launch.mounts[0].host_path) == ("a", "a", "/a")
+    assert [conflict.kind for conflict in launch.conflicts] == ["env", "mount", "device node", "annotation"]
+    assert launch.conflicts[0] == Conflict(kind="env", place="E", kept=("a/x", "a"), dropped=("b/x", "b"))
+    assert "a/x says 'a' and stands" in str(launch.conflicts[0])
+
+
+def test_an_answer_reads_back() -> None:
+    """The remembered bytes hold all that a plugin can say."""
+    response = Response(
+        env={"A": "1"},
+        mounts=(DeviceMount("/c", "/h", read_only=True),),
+        device_nodes=(DeviceNode("/dev/c", "/dev/h", "rwm"),),
+        annotations={"a": "b"},
+        cdi_devices=("v/c=n",),
+    )
+    assert decode_response(encode_response(response)) == response
+
+
+def test_a_grant_without_answer_is_not_ready_to_launch() -> None:
+    """A container does not start before its plugin has prepared its devices."""
+    grants = {"p": {("c", GPU): Grant.of([("a", ())])}}
+    allocator = DeviceAllocator(grants=grants)
+    assert isinstance(launch_of(allocator, Owner("p", "c")), NotReady)
+    answered = allocator.with_response(Owner("p", "c"), GPU, encode_response(Response(env={"A": "1"})))
+    launch = launch_of(answered, Owner("p", "c"))
+    assert not isinstance(launch, NotReady)
+    assert launch.env == {"A": "1"}
+    assert launch_of(answered, Owner("p", "other")) == merge({})
+
+
+def test_who_is_touched_by_a_change_of_health() -> None:
+    """Holders of devices that fell ill, came back or vanished; nobody else."""
+    grants = {
+        "p": {("c", GPU): Grant.of([("a", ()), ("b", ())])},
+        "q": {("c", GPU): Grant.of([("c", ())]), ("c", "other/x"): Grant.of([("a", ())])},
+    }
+    healthy = DeviceList.of([Device("a"), Device("b"), Device("c")], nodes=(0,))
+    sick = DeviceList.of([Device("b", "Unhealthy"), Device("c")], nodes=(0,))
+    touched = Touched(owner=Owner("p", "c"), resource=GPU, unhealthy=("a", "b"), healthy=())
+    assert touched_by(healthy, sick, GPU, grants) == (touched,)
+    assert touched_by(healthy, healthy, GPU, grants) == ()
+
+
+def test_events_are_coalesced() -> None:
+    """A reader who sleeps finds one event a resource, with everyone who was touched."""
+    stream = DeviceEvents()
+    for member, phase in (("a", Phase.SERVING), ("b", Phase.LOST)):
+        touched = Touched(owner=Owner("p", member), resource=GPU, unhealthy=("x",), healthy=())
+        stream.put(DeviceEvent(resource=GPU, phase=phase, capacity=Capacity(1, 0), touched=(touched,)))
+    (event,) = stream.take()
+    assert (event.phase, [one.owner.member for one in event.touched]) == (Phase.LOST, ["a", "b"])
+    assert stream.take() == ()
+
+
+def bound(path: Path) -> None:
+    """Leave a socket there."""
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(path))
+
+
+def test_the_directory_is_swept_of_sockets_alone(tmp_path: Path) -> None:
+    """Sockets go, so that plugins notice; files and directories stay; others may not look in."""
+    directory = tmp_path / "dp"
+    prepare_directory(directory)
+    bound(directory / "old.sock")
+    (directory / DEVICE_STATE).write_text("{}")
+    (directory / "sub").mkdir()
+    assert prepare_directory(directory) == (directory / "old.sock",)
+    assert sorted(entry.name for entry in directory.iterdir()) == [DEVICE_STATE, "sub"]
+    assert directory.stat().st_mode & 0o777 == 0o750
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["../x.sock", "/etc/passwd", "", "link/x.sock", "a/../../x", ".", "a\0b", "kubelet.sock"]
+)
+def test_endpoints_outside_are_refused(tmp_path: Path, endpoint: str) -> None:
+    """No word of a plugin leads out of the directory, nor to the agent itself."""
+    directory = tmp_path / "dp"
+    directory.mkdir()
+    (directory / "link").symlink_to("/tmp")
+    with pytest.raises(RegistrationRefusedError):
+        plugin_socket(directory, endpoint, own="kubelet.sock")
+
+
+def test_endpoints_inside_are_taken(tmp_path: Path) -> None:
+    """A name, a name below, or the full path inside."""
+    for endpoint in ("x.sock", "sub/x.sock", str(tmp_path / "x.sock")):
+        assert tmp_path.resolve() in plugin_socket(tmp_path, endpoint, own="kubelet.sock").parents
+
+
+def held() -> DeviceAllocator:
+    """Something worth remembering: one grant answered, one not."""
+    grants = {
+        "p": {
+            ("c", GPU): Grant.of([("a", (0, 1)), ("b", ())], response=b""),
+            ("d", GPU): Grant.of([("e", (1,))]),
+        }
+    }
+    inventory = Inventory(resource=GPU).registered(1, now_s=0.0)
+    devices = DeviceList.of([Device("a"), Device("z", "Unhealthy")], nodes=(0,))
+    return DeviceAllocator(nodes=(0, 1), grants=grants).with_inventory(
+        inventory.listed(1, devices, PluginOptions(), now_s=0.0)
+    )
+
+
+def test_what_is_remembered_reads_back() -> None:
+    """Grants survive the kubelet's file; plugins are awaited, capacity is zero until they come."""
+    before = held()
+    state = DeviceManagerState.unmarshal(remembered(before).marshal())
+    state.verify()
+    after = restored(DeviceAllocator(nodes=(0, 1)), state, now_s=7.0)
+    assert after.grants == before.grants
+    assert after.inventories == {GPU: Inventory(resource=GPU, phase=Phase.AWAITED, since_s=7.0)}
+    assert state.registered_devices == {GPU: ("a",)}
+
+
+def test_rows_read_back() -> None:
+    """A node's own record of a workload says the same."""
+    before = held()
+    after = from_rows(DeviceAllocator(nodes=(0, 1)), {"p": to_row(before, "p")})
+    assert after.grants == before.grants
+    assert to_row(before, "nobody") == []
+
+
+@pytest.mark.parametrize(
+    "row", [3, [{}], [{"member": "c", "resource": "r", "places": {"x": []}, "response": None}]]
+)
+def test_rows_of_another_shape_are_refused(row: object) -> None:
+    """What was never written is an error, not a grant."""
+    with pytest.raises(DecodeError):
+        from_rows(DeviceAllocator(), {"p": row})  # type: ignore[dict-item]
+
+
+def test_the_ledger_keeps_the_promises_of_keepers() -> None:
+    """The check for keepers holds, with and without a store."""
+    check_keeper(DeviceLedger)
+    check_keeper(lambda allocator: DeviceLedger(allocator, store=MemoryStore(KUBELET_FORMATS)))
+
+
+def test_the_ledger_loads_what_it_stored() -> None:
+    """A restart finds the grants."""
+    store = MemoryStore(KUBELET_FORMATS)
+    DeviceLedger(DeviceAllocator(nodes=(0, 1)), store=store).alter(lambda _: held())
+    again = MemoryStore(KUBELET_FORMATS, data=store.data())
+    ledger = DeviceLedger.load(DeviceAllocator(nodes=(0, 1)), again, now_s=0.0)
+    assert ledger.current().grants == held().grants
+
+
+def test_a_damaged_record_is_not_an_empty_one() -> None:
+    """Who holds what is not known then, so nothing may be granted."""
+    store = MemoryStore(KUBELET_FORMATS, data={DEVICE_STATE: b"{}"})
+    with pytest.raises(PermanentError, match="kept as"):
+        DeviceLedger.load(DeviceAllocator(), store, now_s=0.0)
