@@ -2,7 +2,7 @@
 
 A `Machine` is a value: logical CPUs (`Cpu`), each with its core, socket and
 L3 cache, and NUMA nodes (`NumaNode`) with CPUs, memory and huge pages. It
-comes from anywhere, and everything else here only looks at it:
+comes from anywhere, and everything else here only looks at it::
 
     /sys ──────── discover ──┐                          ┌── draw_text, draw_svg: who holds which CPU
     a JSON file ─ from_json ─┤                          ├── groups("l3"), groups("core"), ...
