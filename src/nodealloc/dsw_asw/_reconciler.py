@@ -136,14 +136,16 @@ class Reconciler(Generic[K, D, A, S, R]):
             due_s = self._timers.next_due_s
             return self._work.is_set() or (due_s is not None and due_s <= self._clock.monotonic_s())
 
-    def wait_for_work(self, timeout_s: float | None = None, /) -> bool:
-        """Block until a pass would find something to do, at most `timeout_s` real seconds."""
+    def seconds_to_next(self) -> float | None:
+        """How long until a pass is due by itself; None when only an event can bring one."""
         with self._lock:
             due_s = self._timers.next_due_s
-        if due_s is not None:
-            left_s = max(0.0, due_s - self._clock.monotonic_s())
-            timeout_s = left_s if timeout_s is None else min(left_s, timeout_s)
-        self._work.wait(timeout_s)
+        return None if due_s is None else max(0.0, due_s - self._clock.monotonic_s())
+
+    def wait_for_work(self, timeout_s: float | None = None, /) -> bool:
+        """Block until a pass would find something to do, at most `timeout_s` real seconds."""
+        left = [wait for wait in (self.seconds_to_next(), timeout_s) if wait is not None]
+        self._work.wait(min(left, default=None))
         return self.has_work
 
     def add_listener(self, on_work: Callable[[], None], /) -> Callable[[], None]:

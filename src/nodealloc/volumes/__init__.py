@@ -1,1 +1,131 @@
-"""Attach, mount, grow, unmount, detach."""
+"""Attach, mount, grow, unmount, detach: the volume manager on `nodealloc.dsw_asw`.
+
+```text
+   PodSource ─▶ populator ─▶ desired volumes ──┐         unmount, then attach, stage, mount,
+                   │ ClaimResolver             │         grow, then unstage, detach
+                   ▼                           ├─▶ plan() ─▶ Step ─▶ plugin ─▶ Mounter ─▶ the machine
+   pods directory ─▶ reconstruct ─▶ actual ────┘                               │
+                                      ▲────────────── settled() ◀──────────────┘
+```
+
+| noun            | what it is                                                                 |
+|-----------------|----------------------------------------------------------------------------|
+| `VolumeManager` | the shell: tell it of pods, drive it with `Loop`, wait for a pod's mounts  |
+| `Plugin`        | names volumes; each ability (`CanMount`, `CanStage`, …) is a Protocol of its own |
+| `VolumeSpec`    | a volume whose plugin is known                                             |
+| `DesiredVolume` | who wants it                                                               |
+| `ActualVolume`  | what is there of it; `MAYBE_…` states are uncertain                        |
+| `SafeRoot`      | paths that lead nowhere but below one directory                            |
+| *staged*        | mounted once for the node, before pods get it                              |
+| *held*          | found at start, and not touched before the pods are known                  |
+"""
+
+from nodealloc.volumes._errors import (
+    ClaimError,
+    InvalidVolumeError,
+    MountBusyError,
+    MountedHereError,
+    MountError,
+    OutsideRootError,
+    PodVolumesError,
+)
+from nodealloc.volumes._linux import LinuxMounter, LinuxMountTable
+from nodealloc.volumes._manager import PodVolume, VolumeManager
+from nodealloc.volumes._model import (
+    ActualVolume,
+    DesiredVolume,
+    PodMount,
+    Use,
+    VolumeId,
+    VolumeMode,
+    VolumeSpec,
+)
+from nodealloc.volumes._mountinfo import Mount, parse_mountinfo
+from nodealloc.volumes._paths import SafeRoot
+from nodealloc.volumes._plan import Deed, Verb, plan
+from nodealloc.volumes._pods_directory import PodsDirectory, pod_path, stage_path
+from nodealloc.volumes._ports import (
+    AttachVerifier,
+    CanAttach,
+    CanExpand,
+    CanMount,
+    CanReconstruct,
+    CanRevise,
+    CanStage,
+    ClaimResolver,
+    Found,
+    Grown,
+    Leftovers,
+    Mounter,
+    MountTable,
+    Plugin,
+    PodLife,
+    PodSighting,
+    PodSource,
+    Staged,
+)
+from nodealloc.volumes._settle import Gain, settled
+from nodealloc.volumes._states import (
+    MOUNT_LIFE,
+    VOLUME_LIFE,
+    MountEvent,
+    MountState,
+    VolumeEvent,
+    VolumeState,
+)
+
+__all__ = [
+    "MOUNT_LIFE",
+    "VOLUME_LIFE",
+    "ActualVolume",
+    "AttachVerifier",
+    "CanAttach",
+    "CanExpand",
+    "CanMount",
+    "CanReconstruct",
+    "CanRevise",
+    "CanStage",
+    "ClaimError",
+    "ClaimResolver",
+    "Deed",
+    "DesiredVolume",
+    "Found",
+    "Gain",
+    "Grown",
+    "InvalidVolumeError",
+    "Leftovers",
+    "LinuxMountTable",
+    "LinuxMounter",
+    "Mount",
+    "MountBusyError",
+    "MountError",
+    "MountEvent",
+    "MountState",
+    "MountTable",
+    "MountedHereError",
+    "Mounter",
+    "OutsideRootError",
+    "Plugin",
+    "PodLife",
+    "PodMount",
+    "PodSighting",
+    "PodSource",
+    "PodVolume",
+    "PodVolumesError",
+    "PodsDirectory",
+    "SafeRoot",
+    "Staged",
+    "Use",
+    "Verb",
+    "VolumeEvent",
+    "VolumeId",
+    "VolumeManager",
+    "VolumeMode",
+    "VolumeSpec",
+    "VolumeState",
+    "parse_mountinfo",
+    "plan",
+    "pod_path",
+    "settled",
+    "stage_path",
+]

@@ -1,0 +1,411 @@
+"""Fakes and checks for volumes: a mounter of the mind, a host, pods, claims.
+
+`FakeMounter` needs no rights and mounts nothing; it is held to the same
+`check_mounter` as the adapter that does. `FakeHost` is a whole machine in
+memory for the volume manager: a plugin that can do everything, faults at any
+call, and a record of what must never happen.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from nodealloc.podspec import Container, Pod, Volume, VolumeUse
+from nodealloc.volumes import (
+    ClaimError,
+    Found,
+    Grown,
+    Mount,
+    MountBusyError,
+    Mounter,
+    MountError,
+    MountTable,
+    OutsideRootError,
+    PodLife,
+    PodSighting,
+    Staged,
+    Use,
+    VolumeId,
+    VolumeSpec,
+)
+
+__all__ = [
+    "FakeClaims",
+    "FakeHost",
+    "FakeMounter",
+    "FakePods",
+    "check_mounter",
+    "claiming_pod",
+]
+
+
+class FakeMounter:
+    """A `Mounter` and a `MountTable` that remember mounts below a real directory. Thread-safe.
+
+    Files are not redirected: what a bind "shows" is not there. Mark a target
+    as in use with `busy`.
+    """
+
+    def __init__(self, root: str, /) -> None:
+        self._root = os.path.realpath(root)
+        self._changed = threading.Condition()
+        self._mounts: list[Mount] = []
+        self._number = 0
+        self._seen = 0
+        self._changes = 0
+        self.busy: set[str] = set()
+
+    def mount(self, source: str, target: str, /, *, fstype: str = "", options: Sequence[str] = ()) -> None:
+        """Remember a mount; the target has to exist below the root, reached without links."""
+        self._check(target)
+        if not Path(target).exists():
+            raise FileNotFoundError(target)
+        with self._changed:
+            if "remount" in options:
+                self._remount(target, options)
+            else:
+                self._number += 1
+                shown = [option for option in options if option in ("ro", "rw")] or ["rw"]
+                self._mounts.append(
+                    Mount(
+                        id=self._number,
+                        parent=0,
+                        device=f"0:{self._number}",
+                        root="/",
+                        target=target,
+                        options=tuple(shown),
+                        fstype="none" if "bind" in options else fstype,
+                        source=source,
+                        super_options=tuple(options),
+                    )
+                )
+            self._change()
+
+    def unmount(self, target: str, /, *, lazy: bool = False) -> None:
+        """Forget the topmost mount on a target."""
+        self._check(target)
+        with self._changed:
+            below = any(one.target.startswith(f"{target}/") for one in self._mounts)
+            at = [index for index, one in enumerate(self._mounts) if one.target == target]
+            if at and not lazy and (target in self.busy or below):
+                raise MountBusyError("unmount", target, 16, "Device or resource busy")
+            if at:
+                del self._mounts[at[-1]]
+                self._change()
+
+    def is_mounted(self, target: str, /) -> bool:
+        """Whether a mount on this target is remembered."""
+        self._check(target)
+        with self._changed:
+            return any(one.target == target for one in self._mounts)
+
+    def entries(self) -> Sequence[Mount]:
+        """What is remembered."""
+        with self._changed:
+            return tuple(self._mounts)
+
+    def wait(self, timeout_s: float, /) -> bool:
+        """Block until a mount comes or goes."""
+        with self._changed:
+            changed = self._changed.wait_for(lambda: self._changes != self._seen, timeout_s)
+            self._seen = self._changes
+            return changed
+
+    def _remount(self, target: str, options: Sequence[str]) -> None:
+        for at in range(len(self._mounts) - 1, -1, -1):
+            if self._mounts[at].target == target:
+                read_only = "ro" if "ro" in options else "rw"
+                self._mounts[at] = attrs.evolve(self._mounts[at], options=(read_only,))
+                return
+        raise MountError("mount", target, 22, "Invalid argument, nothing is mounted there")
+
+    def _change(self) -> None:
+        self._changes += 1
+        self._changed.notify_all()
+
+    def _check(self, target: str) -> None:
+        real = os.path.realpath(target)
+        if real != target or not real.startswith(f"{self._root}/"):
+            raise OutsideRootError(target, f"leads to {real}")
+
+
+def check_mounter(mounter: Mounter, table: MountTable, root: str, /) -> None:
+    """Hold a mounter and its table to their promises.
+
+    Args:
+        mounter: Adapter whose root is `root`.
+        table: Of the same machine.
+        root: An empty directory on a real file system; left empty.
+    """
+    base = Path(root).resolve()
+    target, other = base / "a target", base / "other"
+    target.mkdir()
+    other.mkdir()
+    (base / "link").symlink_to(base.parent)
+    here, there = str(target), str(other)
+    table.wait(0.0)
+    _check_life(mounter, table, here)
+    _check_bind(mounter, table, here, there)
+    for bad in (f"{base}/link/x", f"{base}/../x", str(base.parent), f"{base}/link"):
+        for call in (
+            lambda path=bad: mounter.mount("none", path, fstype="tmpfs"),
+            lambda path=bad: mounter.unmount(path),
+        ):
+            _refuses(call, bad)
+    (base / "link").unlink()
+    target.rmdir()
+    other.rmdir()
+
+
+def _check_life(mounter: Mounter, table: MountTable, here: str) -> None:
+    assert not mounter.is_mounted(here)
+    assert not mounter.is_mounted(f"{here}/absent")
+    mounter.unmount(here)
+    mounter.unmount(f"{here}/absent")
+    mounter.mount("tmpfs", here, fstype="tmpfs", options=["size=1m"])
+    assert mounter.is_mounted(here)
+    assert table.wait(5.0), "the table did not tell of a mount"
+    found = [one for one in table.entries() if one.target == here]
+    assert [one.fstype for one in found] == ["tmpfs"], found
+    mounter.mount("tmpfs", here, fstype="tmpfs", options=["remount", "ro"])
+    assert [one.read_only for one in table.entries() if one.target == here] == [True]
+    mounter.unmount(here)
+    assert table.wait(5.0), "the table did not tell of an unmount"
+    assert not mounter.is_mounted(here)
+
+
+def _check_bind(mounter: Mounter, table: MountTable, here: str, there: str) -> None:
+    mounter.mount(here, there, options=["bind", "ro"])
+    assert [one.read_only for one in table.entries() if one.target == there] == [True]
+    mounter.mount(here, there, options=["bind"])
+    assert len([one for one in table.entries() if one.target == there]) == 2, "mounts stack"
+    mounter.unmount(there)
+    assert mounter.is_mounted(there)
+    mounter.unmount(there, lazy=True)
+    assert not mounter.is_mounted(there)
+
+
+def _refuses(call: Callable[[], None], path: str) -> None:
+    try:
+        call()
+    except OutsideRootError:
+        return
+    raise AssertionError(f"{path} was not refused with OutsideRootError")
+
+
+@attrs.define
+class FakePods:
+    """A `PodSource` that a test fills."""
+
+    sightings: dict[str, PodSighting] = attrs.field(factory=dict[str, PodSighting])
+    ready: bool = True
+
+    def put(self, pod: Pod, life: PodLife = PodLife.WANTED, /) -> None:
+        """A pod is there."""
+        self.sightings[pod.uid] = PodSighting(pod, life)
+
+    def uids(self) -> Iterable[str]:
+        """Every pod that was put."""
+        return tuple(self.sightings)
+
+    def get(self, uid: str, /) -> PodSighting | None:
+        """What was put."""
+        return self.sightings.get(uid)
+
+    def is_ready(self) -> bool:
+        """As the test says."""
+        return self.ready
+
+
+@attrs.define
+class FakeClaims:
+    """A `ClaimResolver` with claims by name; a missing one is unbound.
+
+    Attributes:
+        volumes: Claim name to volume.
+        before: Called with the pod's uid before each look-up; may raise or block.
+    """
+
+    volumes: dict[str, VolumeSpec] = attrs.field(factory=dict[str, VolumeSpec])
+    before: Callable[[str], None] = attrs.field(default=lambda _uid: None)
+
+    def resolve(self, pod: Pod, volume: Volume, /) -> VolumeSpec:
+        """The claim's volume; raises `ClaimError`."""
+        self.before(pod.uid)
+        name = str(volume.spec["claimName"])
+        if name not in self.volumes:
+            raise ClaimError(
+                f"{pod.namespace}/{name}", "it is not bound; create a volume for it", after_s=0.0
+            )
+        return self.volumes[name]
+
+
+def claiming_pod(uid: str, *claims: str) -> Pod:
+    """A pod with one container that mounts these claims, each volume named as its claim."""
+    return Pod(
+        uid=uid,
+        name=uid,
+        volumes=tuple(
+            Volume(name=claim, kind="persistentVolumeClaim", spec={"claimName": claim}) for claim in claims
+        ),
+        containers=(
+            Container(name="c", volumes=tuple(VolumeUse(name=claim, path=f"/{claim}") for claim in claims)),
+        ),
+    )
+
+
+class FakeHost:
+    """A machine in memory: a plugin with every ability, and `Leftovers`. Thread-safe.
+
+    What must never happen raises `AssertionError` at once: a mount from a
+    volume that is not staged, an unstage or detach under a mount, a second
+    attach. Faults are the test's: `fault` is called before and after each deed
+    with its name, and may raise or block.
+
+    Attributes:
+        attached: Volumes attached.
+        staged: Volumes staged.
+        mounts: (volume, pod uid) to how often it was mounted anew.
+        calls: Names of calls, in order.
+    """
+
+    def __init__(self, name: str = "example.com/disk", *, kinds: Iterable[str] = ()) -> None:
+        self.name = name
+        self.kinds = tuple(kinds)
+        self.attached: set[VolumeId] = set()
+        self.staged: set[VolumeId] = set()
+        self.mounts: dict[tuple[VolumeId, str], Use] = {}
+        self.sizes: dict[VolumeId, int] = {}
+        self.calls: list[str] = []
+        self.violations: list[str] = []
+        self.fault: Callable[[str], None] = lambda _name: None
+        self._specs: dict[VolumeId, VolumeSpec] = {}
+        self._lock = threading.RLock()
+
+    def disk(self, name: str, size_bytes: int | None = None) -> VolumeSpec:
+        """A shared volume of this host that needs attaching and staging."""
+        spec = VolumeSpec(
+            plugin=self.name,
+            name=name,
+            size_bytes=size_bytes,
+            needs_attach=True,
+            needs_stage=True,
+            can_expand=True,
+        )
+        self._specs[spec.id] = spec
+        return spec
+
+    def spec(self, pod: Pod, volume: Volume, /) -> VolumeSpec:
+        """A volume of the pod's own, without attaching or staging."""
+        return VolumeSpec(plugin=self.name, name=volume.name, pod_uid=pod.uid, config=volume.spec)
+
+    def attach(self, spec: VolumeSpec, /) -> Staged:
+        """Attach; attached already is no work."""
+        with self._deed("attach", spec.id):
+            self.attached.add(spec.id)
+        return Staged(device_path=f"/dev/{spec.name}")
+
+    def detach(self, spec: VolumeSpec, /) -> None:
+        """Detach; under a stage it is a violation."""
+        with self._deed("detach", spec.id):
+            self._never(spec.id in self.staged, f"detach of {spec.id} while staged")
+            self.attached.discard(spec.id)
+
+    def stage(self, spec: VolumeSpec, device_path: str, /) -> Staged:
+        """Stage; from what is not attached it is a violation."""
+        with self._deed("stage", spec.id):
+            self._never(spec.needs_attach and spec.id not in self.attached, f"stage of {spec.id} unattached")
+            self.staged.add(spec.id)
+            self.sizes[spec.id] = max(self.sizes.get(spec.id, 0), spec.size_bytes or 0)
+        return Staged(device_path=device_path, size_bytes=self.sizes[spec.id])
+
+    def unstage(self, spec: VolumeSpec, device_path: str, /) -> None:
+        """Unstage; under a pod's mount it is a violation."""
+        assert not device_path or device_path == f"/dev/{spec.name}"
+        with self._deed("unstage", spec.id):
+            used = [uid for key, uid in self.mounts if key == spec.id]
+            self._never(bool(used), f"unstage of {spec.id} under {used}")
+            self.staged.discard(spec.id)
+
+    def mount(self, spec: VolumeSpec, use: Use, device_path: str, /) -> None:
+        """Give it to a pod; from what is not staged it is a violation."""
+        assert not device_path or device_path == f"/dev/{spec.name}"
+        with self._deed("mount", f"{spec.id} {use.pod_uid}"):
+            self._never(spec.needs_stage and spec.id not in self.staged, f"mount of {spec.id} unstaged")
+            self.mounts[spec.id, use.pod_uid] = use
+
+    def unmount(self, spec: VolumeSpec, use: Use, /) -> None:
+        """Take it from a pod."""
+        with self._deed("unmount", f"{spec.id} {use.pod_uid}"):
+            self.mounts.pop((spec.id, use.pod_uid), None)
+
+    def expand(self, spec: VolumeSpec, device_path: str, /) -> Grown:
+        """Grow; shrinking is a violation."""
+        assert not device_path or device_path == f"/dev/{spec.name}"
+        with self._deed("expand", spec.id):
+            size = spec.size_bytes or 0
+            self._never(size < self.sizes.get(spec.id, 0), f"shrink of {spec.id}")
+            self.sizes[spec.id] = size
+        return Grown(size_bytes=size)
+
+    def reconstruct(self, found: Found, /) -> VolumeSpec | None:
+        """The disk of that name, or a pod's own volume."""
+        return self._specs.get(f"{self.name}/{found.name}") or VolumeSpec(
+            plugin=self.name, name=found.name, pod_uid=found.pod_uid
+        )
+
+    def found(self) -> Sequence[Found]:
+        """What stands on the machine now."""
+        with self._lock:
+            mounts = [
+                Found(plugin=self.name, name=key.rsplit("/", 1)[1], pod_uid=uid) for key, uid in self.mounts
+            ]
+            volumes = self.attached | self.staged
+            return [
+                *mounts,
+                *(Found(plugin=self.name, name=key.rsplit("/", 1)[1]) for key in sorted(volumes)),
+            ]
+
+    def clean(self, found: Found, /) -> None:
+        """Never asked: this host knows everything that it holds."""
+        raise AssertionError(f"clean of {found}")
+
+    def mounted(self) -> Mapping[str, set[VolumeId]]:
+        """Pod uid to its volumes."""
+        with self._lock:
+            pods: dict[str, set[VolumeId]] = {}
+            for key, uid in self.mounts:
+                pods.setdefault(uid, set()).add(key)
+            return pods
+
+    def _never(self, happened: bool, what: str) -> None:
+        if happened:
+            self.violations.append(what)
+            raise AssertionError(what)
+
+    def _deed(self, verb: str, what: str) -> _Deed:
+        return _Deed(self, f"{verb} {what}", self._lock)
+
+
+@attrs.define
+class _Deed:
+    """One call: faults strike before it is done, or after."""
+
+    host: FakeHost
+    name: str
+    lock: threading.RLock
+
+    def __enter__(self) -> None:
+        self.host.fault(f"before {self.name}")
+        self.lock.acquire()
+        self.host.calls.append(self.name)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.lock.release()
+        if kind is None:
+            self.host.fault(f"after {self.name}")

@@ -1,0 +1,142 @@
+"""The volume manager's rules for the engine: what performing a deed means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from nodealloc.dsw_asw import Outcome, Step, World
+from nodealloc.errors import PermanentError, RetryableError
+from nodealloc.volumes._model import ActualVolume, DesiredVolume, VolumeId, VolumeMode, VolumeSpec
+from nodealloc.volumes._plan import Deed, Verb, plan
+from nodealloc.volumes._ports import (
+    AttachVerifier,
+    CanAttach,
+    CanExpand,
+    CanMount,
+    CanStage,
+    Found,
+    Leftovers,
+    Plugin,
+    Staged,
+)
+from nodealloc.volumes._settle import Gain, settled
+
+__all__ = ["VolumeDomain"]
+
+_ME: Final = "volume manager"
+
+
+class VolumeDomain:
+    """Plans, performs and settles deeds on volumes.
+
+    Args:
+        plugins: By name.
+        actual: World that results are written into.
+        leftovers: Cleans what no plugin knows, or None.
+        verifier: Says whether a controller attached a volume, or None when this
+            node attaches by itself.
+        deadline_s: After which an operation counts as uncertain.
+    """
+
+    def __init__(
+        self,
+        plugins: Mapping[str, Plugin],
+        actual: World[VolumeId, ActualVolume],
+        *,
+        leftovers: Leftovers | None = None,
+        verifier: AttachVerifier | None = None,
+        deadline_s: float | None = None,
+    ) -> None:
+        self._plugins = plugins
+        self._actual = actual
+        self._leftovers = leftovers
+        self._verifier = verifier
+        self._deadline_s = deadline_s
+        self.reported_in_use: frozenset[VolumeId] = frozenset()
+
+    def plan(
+        self, key: VolumeId, desired: DesiredVolume | None, actual: ActualVolume | None, /
+    ) -> Sequence[Step[Deed]]:
+        """Next steps for a volume."""
+        return plan(key, desired, actual, deadline_s=self._deadline_s)
+
+    def settle(self, step: Step[Deed], outcome: Outcome[Gain], /) -> None:
+        """Write what came of a deed into the actual world."""
+        deed = step.detail
+        self._actual.alter(deed.spec.id, lambda before: settled(before, deed, outcome), by=_ME)
+
+    def perform(self, step: Step[Deed], /) -> Gain:
+        """Call the plugin."""
+        deed = step.detail
+        plugin = self._plugins.get(deed.spec.plugin)
+        match deed.verb:
+            case Verb.ATTACH:
+                return self._attach(plugin, deed.spec)
+            case Verb.DETACH:
+                # A controller sees in `volumes_in_use` that it may detach.
+                if self._verifier is None and isinstance(plugin, CanAttach):
+                    plugin.detach(deed.spec)
+                return None
+            case Verb.STAGE:
+                return self._stage(plugin, deed)
+            case Verb.UNSTAGE:
+                if isinstance(plugin, CanStage):
+                    plugin.unstage(deed.spec, deed.device_path)
+                elif plugin is None:
+                    self._clean(deed)
+                return None
+            case Verb.EXPAND:
+                if not isinstance(plugin, CanExpand):
+                    raise _lacks(deed.spec, "grow it")
+                return plugin.expand(deed.spec, deed.device_path)
+            case Verb.MOUNT | Verb.UNMOUNT:
+                self._mount_or_unmount(plugin, deed)
+                return None
+
+    def _attach(self, plugin: Plugin | None, spec: VolumeSpec) -> Staged:
+        if self._verifier is None:
+            if not isinstance(plugin, CanAttach):
+                raise _lacks(spec, "attach it")
+            return plugin.attach(spec)
+        # The controller may not detach what is reported in use, so nothing is built on it before.
+        if spec.id not in self.reported_in_use:
+            raise RetryableError(f"volume {spec.id} is not reported in use yet; report volumes_in_use()")
+        device_path = self._verifier.attached(spec.id)
+        if device_path is None:
+            raise RetryableError(f"volume {spec.id} is not attached to this node yet")
+        return Staged(device_path=device_path)
+
+    def _stage(self, plugin: Plugin | None, deed: Deed) -> Staged:
+        if not isinstance(plugin, CanStage):
+            raise _lacks(deed.spec, "stage it")
+        device_path = deed.device_path
+        if deed.spec.needs_attach and not device_path:
+            # Found at start: it may be staged, so it was not taken through attaching again.
+            device_path = self._attach(plugin, deed.spec).device_path
+        staged = plugin.stage(deed.spec, device_path)
+        return Staged(device_path=staged.device_path or device_path, size_bytes=staged.size_bytes)
+
+    def _mount_or_unmount(self, plugin: Plugin | None, deed: Deed) -> None:
+        if deed.use is None:
+            return
+        if isinstance(plugin, CanMount):
+            if deed.verb is Verb.MOUNT:
+                plugin.mount(deed.spec, deed.use, deed.device_path)
+            else:
+                plugin.unmount(deed.spec, deed.use)
+        elif deed.verb is Verb.UNMOUNT:
+            self._clean(deed)
+        else:
+            raise _lacks(deed.spec, "mount it")
+
+    def _clean(self, deed: Deed) -> None:
+        if self._leftovers is not None:
+            spec = deed.spec
+            uid = "" if deed.use is None else deed.use.pod_uid
+            block = spec.mode is VolumeMode.BLOCK
+            self._leftovers.clean(Found(plugin=spec.plugin, name=spec.name, pod_uid=uid, block=block))
+
+
+def _lacks(spec: VolumeSpec, what: str) -> PermanentError:
+    return PermanentError(f"volume {spec.id}: no plugin {spec.plugin!r} that can {what}; register one")

@@ -1,0 +1,147 @@
+"""Mounts of this machine: mount(2) and umount2(2) through libc, and the kernel's table watched.
+
+The system calls rather than mount(8): a target is named by an open descriptor
+(``/proc/self/fd/N``), which another process could not see, and which nobody can
+swap for a symbolic link between the check and the mount.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import select
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from nodealloc.volumes._errors import MountBusyError, MountError, OutsideRootError
+from nodealloc.volumes._mountinfo import Mount, parse_mountinfo
+from nodealloc.volumes._paths import SafeRoot
+
+__all__ = ["LinuxMountTable", "LinuxMounter"]
+
+_FLAGS: Final = {
+    "ro": 1,
+    "nosuid": 2,
+    "nodev": 4,
+    "noexec": 8,
+    "sync": 16,
+    "remount": 32,
+    "noatime": 1024,
+    "bind": 4096,
+    "rbind": 4096 | 16384,
+    "relatime": 1 << 21,
+}
+_NEUTRAL: Final = frozenset({"rw", "defaults", "suid", "dev", "exec"})
+_READ_ONLY, _REMOUNT, _BIND = _FLAGS["ro"], _FLAGS["remount"], _FLAGS["bind"]
+_KEPT_BY_BIND: Final = _FLAGS["bind"] | 16384
+_MNT_DETACH, _UMOUNT_NOFOLLOW = 2, 8
+
+
+class LinuxMounter:
+    """`Mounter` of this machine; needs CAP_SYS_ADMIN in its mount namespace. Thread-safe.
+
+    Args:
+        root: Every target is below it.
+    """
+
+    def __init__(self, root: SafeRoot, /) -> None:
+        self._root = root
+        self._libc = ctypes.CDLL(None, use_errno=True)
+
+    def mount(self, source: str, target: str, /, *, fstype: str = "", options: Sequence[str] = ()) -> None:
+        """Mount on a target below the root, which exists."""
+        flags, data = _flags(options)
+        with self._root.open_file(target) as fd:
+            place = f"/proc/self/fd/{fd}"
+            if flags & _BIND and not flags & _REMOUNT:
+                self._call(source, place, "", flags & _KEPT_BY_BIND, "")
+                if flags & ~_KEPT_BY_BIND:
+                    self._restrict_bind(target, flags)
+                return
+            self._call(source, place, fstype, flags, data)
+
+    def unmount(self, target: str, /, *, lazy: bool = False) -> None:
+        """Take the topmost mount off."""
+        # The parent is opened, not the target: a descriptor of a mount keeps it busy.
+        with self._root.open_parent(target) as (parent, name):
+            if parent < 0:
+                return
+            flags = _UMOUNT_NOFOLLOW | (_MNT_DETACH if lazy else 0)
+            if self._libc.umount2(os.fsencode(f"/proc/self/fd/{parent}/{name}"), flags) == 0:
+                return
+            number = ctypes.get_errno()
+            if number == errno.EINVAL and _is_link(parent, name):
+                raise OutsideRootError(target, f"{name!r} is a symbolic link")
+        if number in (errno.EINVAL, errno.ENOENT):
+            return
+        kind = MountBusyError if number == errno.EBUSY else MountError
+        raise kind("unmount", target, number, os.strerror(number))
+
+    def is_mounted(self, target: str, /) -> bool:
+        """Whether the target is a mount point."""
+        return self._root.is_mount_point(target)
+
+    def _restrict_bind(self, target: str, flags: int) -> None:
+        # The kernel ignores every flag beside MS_BIND on the first call, so a read-only bind
+        # is writable for an instant; a failure must not leave it so.
+        try:
+            with self._root.open_file(target) as fd:
+                self._call("none", f"/proc/self/fd/{fd}", "", flags | _REMOUNT, "")
+        except BaseException:
+            self.unmount(target, lazy=True)
+            raise
+
+    def _call(self, source: str, place: str, fstype: str, flags: int, data: str) -> None:
+        status = self._libc.mount(
+            os.fsencode(source),
+            os.fsencode(place),
+            os.fsencode(fstype) or None,
+            ctypes.c_ulong(flags),
+            os.fsencode(data) or None,
+        )
+        if status != 0:
+            number = ctypes.get_errno()
+            kind = MountBusyError if number == errno.EBUSY else MountError
+            raise kind("mount", os.readlink(place), number, f"{os.strerror(number)}, source {source}")  # noqa: PTH115
+
+
+class LinuxMountTable:
+    """`MountTable` of this process's mount namespace; one thread may wait at a time."""
+
+    def __init__(self, path: str = "/proc/self/mountinfo", /) -> None:
+        self._path = path
+        self._file = open(path, "rb")  # noqa: PTH123, SIM115 - held open: the kernel counts changes an open file
+
+    def entries(self) -> Sequence[Mount]:
+        """Every mount."""
+        return parse_mountinfo(Path(self._path).read_bytes().decode("utf-8", "surrogateescape"))
+
+    def wait(self, timeout_s: float, /) -> bool:
+        """Block until something was mounted or unmounted."""
+        poll = select.poll()
+        poll.register(self._file, select.POLLPRI | select.POLLERR)
+        return bool(poll.poll(timeout_s * 1000))
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._file.close()
+
+
+def _is_link(parent: int, name: str) -> bool:
+    try:
+        os.readlink(name, dir_fd=parent)
+    except OSError:
+        return False
+    return True
+
+
+def _flags(options: Sequence[str]) -> tuple[int, str]:
+    flags, data = 0, list[str]()
+    for option in options:
+        if option in _FLAGS:
+            flags |= _FLAGS[option]
+        elif option not in _NEUTRAL:
+            data.append(option)
+    return flags, ",".join(data)

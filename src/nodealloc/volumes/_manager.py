@@ -1,0 +1,350 @@
+"""The volume manager: pods in, mounts out; the shell that holds both worlds."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from nodealloc.dsw_asw import (
+    BackOff,
+    Clock,
+    Executor,
+    Observer,
+    Reconciler,
+    Running,
+    Summary,
+    Wait,
+    World,
+)
+from nodealloc.volumes._adoption import Adoption
+from nodealloc.volumes._domain import VolumeDomain
+from nodealloc.volumes._model import ActualVolume, DesiredVolume, Use, VolumeId, VolumeSpec
+from nodealloc.volumes._plan import Deed, is_right
+from nodealloc.volumes._populator import PodWish, Populated, Populator
+from nodealloc.volumes._ports import (
+    AttachVerifier,
+    CanReconstruct,
+    ClaimResolver,
+    Found,
+    Leftovers,
+    Plugin,
+    PodLife,
+    PodSource,
+)
+from nodealloc.volumes._settle import Gain
+from nodealloc.volumes._states import MountState
+
+__all__ = ["PodVolume", "VolumeManager"]
+
+
+@attrs.frozen(kw_only=True)
+class PodVolume:
+    """A pod's volume, as people ask for it.
+
+    Attributes:
+        name: The pod's name of it.
+        id: The volume, or "" while it is not resolved.
+        mounted: Whether the pod has it, certainly and up to date.
+        device_path: Of its device, or "".
+        size_bytes: Its size, where it is known.
+        error: Why it is not there, or "".
+    """
+
+    name: str
+    id: VolumeId = ""
+    mounted: bool = False
+    device_path: str = ""
+    size_bytes: int | None = None
+    error: str = ""
+
+
+class VolumeManager:
+    """Gives pods their volumes and takes them away; every method may be called from any thread.
+
+    Drive it with `nodealloc.dsw_asw.Loop(manager)`, or call `reconcile`
+    yourself. Tell it of every change of a pod with `pod_changed`, and when the
+    pod source becomes ready with `pods_changed`. Call `reconstruct` once, before
+    anything else.
+
+    Args:
+        plugins: Every volume plugin; names are unique.
+        pods: The pods of this node.
+        executor: Runs plugins and claim look-ups; one call for each operation.
+        claims: Turns claims into volumes, or None when there are none.
+        leftovers: What an earlier life left behind, or None for a fresh node.
+        verifier: Says whether a controller attached a volume; None to attach here.
+        clock: Time for back-off and deadlines.
+        back_off: How long a failed operation waits.
+        deadline_s: After which an operation counts as uncertain.
+        resync_s: Seconds between looks at everything; None for never.
+        observer: Is told of progress.
+    """
+
+    def __init__(
+        self,
+        plugins: Iterable[Plugin],
+        *,
+        pods: PodSource,
+        executor: Executor,
+        claims: ClaimResolver | None = None,
+        leftovers: Leftovers | None = None,
+        verifier: AttachVerifier | None = None,
+        clock: Clock | None = None,
+        back_off: BackOff | None = None,
+        deadline_s: float | None = 122.0,
+        resync_s: float | None = 300.0,
+        observer: Observer | None = None,
+    ) -> None:
+        self._pods = pods
+        self._leftovers = leftovers
+        self._plugins = _by_name(plugins)
+        self._numbers = itertools.count(1)
+        self._work = threading.Event()
+        self.desired: Final = World[VolumeId, DesiredVolume]("desired volumes")
+        self.actual: Final = World[VolumeId, ActualVolume]("actual volumes")
+        self._wishes = World[str, PodWish]("pods")
+        self._populated = World[str, Populated]("populated pods")
+        self._adoption = Adoption(pods, self._populated, self.desired, self.actual)
+        self._domain = VolumeDomain(
+            self._plugins, self.actual, leftovers=leftovers, verifier=verifier, deadline_s=deadline_s
+        )
+        populator = Populator(
+            self._plugins,
+            claims,
+            populated=self._populated,
+            desired=self.desired,
+            actual=self.actual,
+            on_settled=self._adoption.release,
+        )
+        self._populating = Reconciler(
+            populator,
+            desired=self._wishes,
+            actual=self._populated,
+            executor=executor,
+            clock=clock,
+            back_off=back_off,
+            resync_s=None,
+            observer=observer,
+        )
+        self._mounting: Reconciler[VolumeId, DesiredVolume, ActualVolume, Deed, Gain] = Reconciler(
+            self._domain,
+            desired=self.desired,
+            actual=self.actual,
+            executor=executor,
+            clock=clock,
+            back_off=back_off,
+            resync_s=resync_s,
+            observer=observer,
+        )
+        self._populating.add_listener(self._work.set)
+        self._mounting.add_listener(self._work.set)
+
+    def reconstruct(self) -> tuple[Found, ...]:
+        """Take over what an earlier life of this program left; call once, first.
+
+        Everything found is recorded as uncertain and held: it is not touched
+        before the pods are known. Then what is wanted is kept without a
+        remount where it is right, and the rest is taken down.
+        """
+        if self._leftovers is None:
+            return ()
+        everything = tuple(self._leftovers.found())
+        for one in everything:
+            self._adoption.hold(self._reconstructed(one), one.pod_uid)
+        return everything
+
+    def pod_changed(self, uid: str, /) -> None:
+        """Look at one pod: it arrived, changed, ended, or became unknown."""
+        sighting = self._pods.get(uid)
+        if sighting is None or sighting.life is PodLife.ENDED:
+            if self._pods.is_ready():
+                self._wishes.drop(uid, by="pod source")
+        elif sighting.life is PodLife.WANTED:
+            pod = sighting.pod
+
+            def wish(before: PodWish | None) -> PodWish:
+                if before is None:
+                    return PodWish(pod=pod, generation=next(self._numbers))
+                return attrs.evolve(before, pod=pod)
+
+            self._wishes.alter(uid, wish, by="pod source")
+        self._adoption.release(uid)
+
+    def pods_changed(self) -> None:
+        """Look at every pod: at start, when the source becomes ready, and when events may be lost."""
+        uids = dict.fromkeys([*self._pods.uids(), *self._wishes.snapshot(), *self._adoption.pods()])
+        for uid in uids:
+            self.pod_changed(uid)
+        self._adoption.await_pods(uids)
+
+    def refresh(self, uid: str, /) -> None:
+        """Resolve a pod's volumes anew: a claim grew, a config changed. An unknown pod is no error."""
+        self._wishes.alter(
+            uid,
+            lambda wish: None if wish is None else attrs.evolve(wish, refresh=wish.refresh + 1),
+            by="refresh",
+        )
+
+    def reconcile(self) -> Summary:
+        """Make one pass over what changed: pods first, then volumes."""
+        self._work.clear()
+        first, second = self._populating.reconcile(), self._mounting.reconcile()
+        due = [at for at in (first.next_due_s, second.next_due_s) if at is not None]
+        return attrs.evolve(
+            first + second,
+            passes=1,
+            held_off=first.held_off + second.held_off,
+            running=first.running + second.running,
+            next_due_s=min(due, default=None),
+        )
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a pass now would find something to do."""
+        return self._populating.has_work or self._mounting.has_work
+
+    def wait_for_work(self, timeout_s: float | None = None, /) -> bool:
+        """Block until a pass would find something to do, at most `timeout_s` real seconds."""
+        due = [one.seconds_to_next() for one in (self._populating, self._mounting)]
+        waits = [wait for wait in (*due, timeout_s) if wait is not None]
+        if not self.has_work:
+            self._work.wait(min(waits, default=None))
+        return self.has_work
+
+    def close(self, timeout_s: float = 0.0, /) -> tuple[Running, ...]:
+        """Start nothing more and wait for what runs; mounts stay. Returns what still runs."""
+        until_s = time.monotonic() + timeout_s
+        left = self._populating.close(timeout_s)
+        return left + self._mounting.close(max(0.0, until_s - time.monotonic()))
+
+    def wait_for_attach_and_mount(self, uid: str, /, timeout_s: float = 123.0) -> None:
+        """Block until every volume of a pod is there.
+
+        Raises:
+            WaitTimeoutError: Names what is missing, and the last error of each.
+
+        Source: kubelet ``volumemanager`` (2 min 3 s).
+        """
+        until_s = time.monotonic() + timeout_s
+        self._populated_wait(uid).result(timeout_s)
+        self._mounted_wait(uid).result(max(0.0, until_s - time.monotonic()))
+
+    async def wait_for_attach_and_mount_async(self, uid: str, /, timeout_s: float = 123.0) -> None:
+        """The same on an event loop, without blocking it."""
+        until_s = time.monotonic() + timeout_s
+        await self._populated_wait(uid).result_async(timeout_s)
+        await self._mounted_wait(uid).result_async(max(0.0, until_s - time.monotonic()))
+
+    def wait_for_unmount(self, uid: str, /, timeout_s: float = 123.0) -> None:
+        """Block until nothing of a pod is mounted; the pod has to have ended."""
+        keys = [key for key, record in self.actual.snapshot().items() if uid in record.value.mounts]
+
+        def lacks(_key: VolumeId, _want: DesiredVolume | None, have: ActualVolume | None) -> str:
+            mount = None if have is None else have.mounts.get(uid)
+            return "" if mount is None else f"still {mount.state.value} for pod {uid}"
+
+        self._mounting.wait_until(keys, lacks, timeout_s=timeout_s, scope=lambda key: (key, uid))
+
+    def volumes_of(self, uid: str, /) -> tuple[PodVolume, ...]:
+        """A pod's volumes as they are now, with the last error of each that is not there."""
+        populated = self._populated.get(uid)
+        if populated is None:
+            return ()
+        volumes = [self._pod_volume(uid, name, key) for name, key in populated.volumes.items()]
+        broken = {name: PodVolume(name=name, error=str(error)) for name, error in populated.errors.items()}
+        merged = {one.name: one for one in volumes}
+        for name, one in broken.items():
+            merged[name] = attrs.evolve(merged[name], error=one.error) if name in merged else one
+        return tuple(merged.values())
+
+    def volumes_in_use(self) -> frozenset[VolumeId]:
+        """Attachable volumes that a controller must not detach from this node."""
+        return frozenset(
+            spec.id
+            for spec in (
+                *(record.value.spec for record in self.desired.snapshot().values()),
+                *(record.value.spec for record in self.actual.snapshot().values()),
+            )
+            if spec.needs_attach
+        )
+
+    def mark_reported_in_use(self, volumes: Iterable[VolumeId], /) -> None:
+        """The controller knows by now that these are in use, so they may be built on."""
+        before = self._domain.reported_in_use
+        self._domain.reported_in_use = frozenset(volumes)
+        for key in self._domain.reported_in_use - before:
+            self._mounting.retry_now(key)
+
+    def supplemental_groups(self, uid: str, /) -> tuple[int, ...]:
+        """Groups that a pod's processes have to be in to use its volumes."""
+        populated = self._populated.get(uid)
+        keys = () if populated is None else populated.volumes.values()
+        wanted = [self.desired.get(key) for key in keys]
+        return tuple(sorted({one.spec.gid for one in wanted if one is not None and one.spec.gid is not None}))
+
+    def _pod_volume(self, uid: str, name: str, key: VolumeId) -> PodVolume:
+        have, use = self.actual.get(key), self._use(key, uid)
+        errors = [one for one in self._mounting.failures(key) if len(one.scope) < 2 or one.scope[1] == uid]
+        return PodVolume(
+            name=name,
+            id=key,
+            mounted=have is not None and use is not None and is_right(have.mounts.get(uid), use),
+            device_path="" if have is None else have.device_path,
+            size_bytes=None if have is None else have.size_bytes,
+            error="; ".join(map(str, errors)),
+        )
+
+    def _use(self, key: VolumeId, uid: str) -> Use | None:
+        want = self.desired.get(key)
+        return None if want is None else want.uses.get(uid)
+
+    def _populated_wait(self, uid: str) -> Wait[str]:
+        self.pod_changed(uid)
+
+        def lacks(_uid: str, wish: PodWish | None, populated: Populated | None) -> str:
+            if wish is None:
+                return "this pod is not known, or has ended"
+            if populated is None or populated.wish != wish:
+                return "its volumes are not resolved yet"
+            return "; ".join(map(str, populated.errors.values()))
+
+        return self._populating.wait([uid], lacks)
+
+    def _mounted_wait(self, uid: str) -> Wait[VolumeId]:
+        populated = self._populated.get(uid)
+        keys = () if populated is None else tuple(populated.volumes.values())
+
+        def lacks(_key: VolumeId, want: DesiredVolume | None, have: ActualVolume | None) -> str:
+            use = None if want is None else want.uses.get(uid)
+            if use is None:
+                return f"pod {uid} does not want it any more"
+            mount = None if have is None else have.mounts.get(uid)
+            if is_right(mount, use):
+                return ""
+            state = MountState.ABSENT if mount is None else mount.state
+            device = "detached" if have is None else have.state.value
+            return f"{use.volume}: {state.value} for pod {uid}, volume {device}"
+
+        return self._mounting.wait(keys, lacks, scope=lambda key: (key, uid))
+
+    def _reconstructed(self, one: Found) -> VolumeSpec:
+        plugin: object = self._plugins.get(one.plugin)
+        spec = plugin.reconstruct(one) if isinstance(plugin, CanReconstruct) else None
+        if spec is not None:
+            return spec
+        # Nobody can tell what it was. It gets a key of its own, so that it can be taken down.
+        return VolumeSpec(plugin=one.plugin, name=one.name, pod_uid=one.pod_uid, needs_stage=not one.pod_uid)
+
+
+def _by_name(plugins: Iterable[Plugin]) -> Mapping[str, Plugin]:
+    named: dict[str, Plugin] = {}
+    for plugin in plugins:
+        if plugin.name in named:
+            raise ValueError(f"two plugins named {plugin.name!r}; register one of them")
+        named[plugin.name] = plugin
+    return named

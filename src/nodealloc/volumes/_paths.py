@@ -1,0 +1,236 @@
+"""Paths below one root, walked without following a symbolic link, deleted without crossing a mount."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Generator
+from pathlib import PurePosixPath
+from typing import Final
+
+from nodealloc.volumes._errors import MountedHereError, OutsideRootError
+
+__all__ = ["SafeRoot"]
+
+_WALK: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class SafeRoot:
+    """A directory tree that pods' names lead into, and never out of.
+
+    Every path is walked from the root's own descriptor, one component at a
+    time, with ``O_NOFOLLOW``: whoever swaps a directory for a symbolic link
+    meanwhile gets an `OutsideRootError`, not a mount elsewhere. Methods may be
+    called from several threads.
+
+    Args:
+        path: The root; it exists, and may itself be reached through links.
+    """
+
+    def __init__(self, path: str, /) -> None:
+        self.path: Final = os.path.realpath(path)
+
+    def join(self, *names: str) -> str:
+        """The absolute path of names below the root; each is one component.
+
+        Raises:
+            OutsideRootError: A name is empty, `.`, `..`, or holds a `/` or NUL.
+        """
+        for name in names:
+            if name in ("", ".", "..") or "/" in name or "\0" in name:
+                raise OutsideRootError("/".join([self.path, *names]), f"{name!r} is no file name")
+        return "/".join([self.path, *names])
+
+    def names(self, path: str, /) -> tuple[str, ...]:
+        """The components of an absolute path below the root; raises `OutsideRootError`."""
+        pure = PurePosixPath(path)
+        if not pure.is_absolute() or ".." in pure.parts or "\0" in path:
+            raise OutsideRootError(path, "not an absolute path without `..`")
+        try:
+            return pure.relative_to(self.path).parts
+        except ValueError:
+            raise OutsideRootError(path, f"not below {self.path}") from None
+
+    @contextlib.contextmanager
+    def open_directory(self, path: str, /, *, create_mode: int | None = None) -> Generator[int]:
+        """A descriptor (``O_PATH``) of a directory below the root, open inside the `with`.
+
+        Args:
+            path: Absolute, below the root.
+            create_mode: Makes missing directories, the last one with this mode
+                and those above it with 0750; None raises `FileNotFoundError`.
+        """
+        fd = os.open(self.path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            names = self.names(path)
+            for at, name in enumerate(names):
+                mode = None if create_mode is None else create_mode if at == len(names) - 1 else 0o750
+                inner = _step(fd, name, path, mode)
+                os.close(fd)
+                fd = inner
+            yield fd
+        finally:
+            os.close(fd)
+
+    @contextlib.contextmanager
+    def open_file(self, path: str, /) -> Generator[int]:
+        """A descriptor (``O_PATH``) of a file or directory below the root, itself no link."""
+        with self.open_parent(path) as (parent, name):
+            if parent < 0:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+            fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+            try:
+                if stat.S_ISLNK(os.fstat(fd).st_mode):
+                    raise OutsideRootError(path, f"{name!r} is a symbolic link")
+                yield fd
+            finally:
+                os.close(fd)
+
+    def make_directory(self, path: str, /, *, mode: int = 0o750) -> None:
+        """Make a directory and those above it; one that is there keeps its mode."""
+        with self.open_directory(path, create_mode=mode):
+            pass
+
+    def list(self, path: str, /) -> list[str]:
+        """Names in a directory, sorted; empty for an absent one."""
+        try:
+            with self.open_directory(path) as fd, _readable(fd) as readable:
+                return sorted(os.listdir(readable))  # noqa: PTH208 - pathlib lists no descriptors
+        except FileNotFoundError:
+            return []
+
+    def is_mount_point(self, path: str, /) -> bool:
+        """Whether something is mounted right there; False for an absent path.
+
+        Compares the kernel's mount ids of the path and of its parent, so the
+        table of mounts is not read.
+        """
+        with self.open_parent(path) as (parent, name):
+            if parent < 0:
+                return False
+            try:
+                fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+            except FileNotFoundError:
+                return False
+            try:
+                return _mount_id(fd) != _mount_id(parent)
+            finally:
+                os.close(fd)
+
+    def remove_directory(self, path: str, /) -> None:
+        """Remove one empty directory; an absent one is no error. Raises `OSError`, `MountedHereError`."""
+        with self.open_parent(path) as (parent, name):
+            if parent < 0:
+                return
+            try:
+                os.rmdir(name, dir_fd=parent)
+            except FileNotFoundError:
+                return
+            except OSError as error:
+                if error.errno == errno.EBUSY:
+                    raise MountedHereError([path]) from error
+                raise
+
+    def remove_tree(self, path: str, /) -> None:
+        """Delete a directory and what is in it; an absent one is no error.
+
+        Symbolic links are deleted, never followed.
+
+        Raises:
+            MountedHereError: Something is mounted on it or below it. What lies
+                in the mount was not touched; beside it, files may be gone.
+            OutsideRootError: The path leads through a symbolic link.
+        """
+        with self.open_parent(path) as (parent, name):
+            if parent >= 0:
+                self._remove(parent, name, path)
+
+    def _remove(self, parent: int, name: str, path: str) -> None:
+        try:
+            fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+        except FileNotFoundError:
+            return
+        except NotADirectoryError:
+            raise OutsideRootError(
+                path, "a symbolic link or a file stands where a directory should"
+            ) from None
+        try:
+            if _mount_id(fd) != _mount_id(parent):
+                raise MountedHereError([path])
+            with os.scandir(fd) as entries:
+                inner = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+            for entry, is_directory in inner:
+                if is_directory:
+                    self._remove(fd, entry, f"{path}/{entry}")
+                else:
+                    _unlink(fd, entry, f"{path}/{entry}")
+        finally:
+            os.close(fd)
+        try:
+            os.rmdir(name, dir_fd=parent)
+        except OSError as error:
+            if error.errno == errno.EBUSY:
+                raise MountedHereError([path]) from error
+            raise
+
+    @contextlib.contextmanager
+    def open_parent(self, path: str) -> Generator[tuple[int, str]]:
+        """Descriptor of the directory that a path stands in, and its name there; -1 when absent."""
+        names = self.names(path)
+        if not names:
+            raise OutsideRootError(path, "the root itself is neither mounted on nor removed")
+        above = self.join(*names[:-1]) if names[:-1] else self.path
+        with contextlib.ExitStack() as stack:
+            try:
+                parent = stack.enter_context(self.open_directory(above))
+            except FileNotFoundError:
+                parent = -1
+            yield parent, names[-1]
+
+
+def _step(fd: int, name: str, path: str, mode: int | None) -> int:
+    """Open one directory inside another, made first where a mode is given."""
+    if mode is not None:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, 0o700, dir_fd=fd)
+            # The mode is set apart from the making, because the umask would take bits from it.
+            os.chmod(name, mode, dir_fd=fd)
+    try:
+        return os.open(name, _WALK, dir_fd=fd)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            is_link = stat.S_ISLNK(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode)
+            what = "a symbolic link" if is_link else "no directory"
+            raise OutsideRootError(path, f"{name!r} on the way is {what}") from None
+        raise
+
+
+def _unlink(fd: int, name: str, path: str) -> None:
+    try:
+        os.unlink(name, dir_fd=fd)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        if error.errno == errno.EBUSY:
+            raise MountedHereError([path]) from error
+        raise
+
+
+def _mount_id(fd: int) -> int:
+    with open(f"/proc/self/fdinfo/{fd}", encoding="ascii") as lines:  # noqa: PTH123 - a kernel file
+        for line in lines:
+            if line.startswith("mnt_id:"):
+                return int(line.split()[1])
+    raise OSError(errno.ENOSYS, "this kernel tells no mount ids in /proc/self/fdinfo")
+
+
+@contextlib.contextmanager
+def _readable(fd: int) -> Generator[int]:
+    """A descriptor that can be listed, from one that only names a directory."""
+    readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=fd)
+    try:
+        yield readable
+    finally:
+        os.close(readable)

@@ -1,0 +1,82 @@
+"""The directory that pods' volumes stand in, laid out as the kubelet lays it out.
+
+    ROOT/pods/UID/volumes/PLUGIN/NAME           a file system for a pod
+    ROOT/pods/UID/volumeDevices/PLUGIN/NAME     a raw block device for a pod
+    ROOT/plugins/PLUGIN/mounts/NAME             a volume staged for the node
+
+PLUGIN is the plugin's name with `~` for `/`: `kubernetes.io~empty-dir`.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator, Sequence
+
+from nodealloc.errors import PermanentError
+from nodealloc.volumes._paths import SafeRoot
+from nodealloc.volumes._ports import Found, Mounter
+
+__all__ = ["PodsDirectory", "pod_path", "stage_path"]
+
+
+def pod_path(root: SafeRoot, plugin: str, pod_uid: str, name: str, /, *, block: bool = False) -> str:
+    """Where a pod finds a volume; raises `OutsideRootError` for names that are none."""
+    return root.join("pods", pod_uid, "volumeDevices" if block else "volumes", plugin.replace("/", "~"), name)
+
+
+def stage_path(root: SafeRoot, plugin: str, name: str, /) -> str:
+    """Where a volume is staged for the node."""
+    return root.join("plugins", plugin.replace("/", "~"), "mounts", name)
+
+
+class PodsDirectory:
+    """`Leftovers` of a directory on this machine. Thread-safe.
+
+    Args:
+        root: Holds `pods` and `plugins`.
+        mounter: Unmounts what no plugin knows.
+    """
+
+    def __init__(self, root: SafeRoot, mounter: Mounter, /) -> None:
+        self._root = root
+        self._mounter = mounter
+
+    def found(self) -> Sequence[Found]:
+        """Every directory, file or link in the place of a volume; what stands elsewhere is foreign."""
+        return [*self._of_pods(), *self._staged()]
+
+    def clean(self, found: Found, /) -> None:
+        """Unmount, then remove the directory if it is empty."""
+        if found.pod_uid:
+            path = pod_path(self._root, found.plugin, found.pod_uid, found.name, block=found.block)
+        else:
+            path = stage_path(self._root, found.plugin, found.name)
+        while self._mounter.is_mounted(path):
+            self._mounter.unmount(path)
+        try:
+            self._root.remove_directory(path)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.ENOTDIR):
+                raise
+            raise PermanentError(
+                f"{path} belongs to no plugin and is not an empty directory; look at it and remove it by hand"
+            ) from error
+
+    def _of_pods(self) -> Iterator[Found]:
+        for uid in self._names("pods"):
+            for kind, block in (("volumes", False), ("volumeDevices", True)):
+                for plugin in self._names("pods", uid, kind):
+                    for name in self._names("pods", uid, kind, plugin):
+                        yield Found(plugin=plugin.replace("~", "/"), name=name, pod_uid=uid, block=block)
+
+    def _staged(self) -> Iterator[Found]:
+        for plugin in self._names("plugins"):
+            for name in self._names("plugins", plugin, "mounts"):
+                yield Found(plugin=plugin.replace("~", "/"), name=name)
+
+    def _names(self, *names: str) -> list[str]:
+        """Names in a directory; a file or a link in its place is foreign and holds nothing of ours."""
+        try:
+            return self._root.list(self._root.join(*names))
+        except (PermanentError, NotADirectoryError):
+            return []

@@ -1,0 +1,114 @@
+"""From a volume's record and what came of a deed to its next record; pure."""
+
+from __future__ import annotations
+
+from typing import TypeAlias, Union
+
+import attrs
+
+from nodealloc.dsw_asw import Done, Outcome
+from nodealloc.volumes._model import ActualVolume, PodMount, Use, VolumeSpec
+from nodealloc.volumes._plan import Deed, Verb
+from nodealloc.volumes._ports import Grown, Staged
+from nodealloc.volumes._states import (
+    MOUNT_LIFE,
+    VOLUME_LIFE,
+    MountEvent,
+    MountState,
+    VolumeEvent,
+    VolumeState,
+)
+
+__all__ = ["Gain", "found", "settled"]
+
+Gain: TypeAlias = Union[Staged, Grown, None]
+"""What performing a deed returns."""
+
+_MOUNT_EVENTS = {
+    (Verb.MOUNT, True): MountEvent.MOUNTED,
+    (Verb.MOUNT, False): MountEvent.MOUNT_UNKNOWN,
+    (Verb.UNMOUNT, True): MountEvent.UNMOUNTED,
+    (Verb.UNMOUNT, False): MountEvent.UNMOUNT_UNKNOWN,
+}
+_VOLUME_EVENTS = {
+    (Verb.ATTACH, True): VolumeEvent.ATTACHED,
+    (Verb.ATTACH, False): VolumeEvent.ATTACH_UNKNOWN,
+    (Verb.STAGE, True): VolumeEvent.STAGED,
+    (Verb.STAGE, False): VolumeEvent.STAGE_UNKNOWN,
+    (Verb.UNSTAGE, True): VolumeEvent.UNSTAGED,
+    (Verb.UNSTAGE, False): VolumeEvent.UNSTAGE_UNKNOWN,
+    (Verb.DETACH, True): VolumeEvent.DETACHED,
+    (Verb.DETACH, False): VolumeEvent.DETACH_UNKNOWN,
+}
+
+
+def settled(before: ActualVolume | None, deed: Deed, outcome: Outcome[Gain], /) -> ActualVolume | None:
+    """The volume's record after a deed; None when nothing is left of the volume.
+
+    A deed that did not end well counts as unknown, also when its plugin says
+    that it failed: what it left behind is found and taken down this way.
+    """
+    record = ActualVolume(spec=deed.spec) if before is None else before
+    is_done = isinstance(outcome, Done)
+    if deed.use is not None:
+        record = _mounted(record, deed, deed.use, is_done=is_done)
+    elif deed.verb is not Verb.EXPAND:
+        event = _VOLUME_EVENTS[deed.verb, is_done]
+        record = attrs.evolve(record, state=VOLUME_LIFE.after(record.state, event))
+    if deed.verb not in (Verb.UNMOUNT, Verb.UNSTAGE, Verb.DETACH) and is_done:
+        record = attrs.evolve(record, spec=deed.spec)
+    if isinstance(outcome, Done):
+        record = _gained(record, outcome.result)
+    return None if _is_nothing(record) else record
+
+
+def found(before: ActualVolume | None, spec: VolumeSpec, pod_uid: str, /) -> ActualVolume:
+    """The record of a volume that was found at start: everything about it is unknown, and held."""
+    record = ActualVolume(spec=spec, held=True) if before is None else before
+    if spec.needs_stage:
+        record = attrs.evolve(record, state=VOLUME_LIFE.after(record.state, VolumeEvent.FOUND))
+    elif spec.needs_attach:
+        record = attrs.evolve(record, state=VOLUME_LIFE.after(record.state, VolumeEvent.ATTACH_UNKNOWN))
+    if not pod_uid:
+        return record
+    mount = PodMount(state=MOUNT_LIFE.after(MountState.ABSENT, MountEvent.FOUND), held=True)
+    return attrs.evolve(record, mounts={**record.mounts, pod_uid: mount})
+
+
+def _mounted(record: ActualVolume, deed: Deed, use: Use, *, is_done: bool) -> ActualVolume:
+    mounts = dict(record.mounts)
+    mount = mounts.pop(use.pod_uid, None) or PodMount(state=MountState.ABSENT)
+    state = MOUNT_LIFE.after(mount.state, _MOUNT_EVENTS[deed.verb, is_done])
+    if deed.verb is Verb.MOUNT:
+        mount = PodMount(
+            state=state,
+            generation=use.generation,
+            read_only=use.read_only,
+            revision=use.revision if is_done else mount.revision,
+        )
+    else:
+        mount = attrs.evolve(mount, state=state)
+    if state is not MountState.ABSENT:
+        mounts[use.pod_uid] = mount
+    return attrs.evolve(record, mounts=mounts)
+
+
+def _gained(record: ActualVolume, gain: Gain) -> ActualVolume:
+    if isinstance(gain, Staged):
+        return attrs.evolve(
+            record,
+            device_path=gain.device_path or record.device_path,
+            size_bytes=record.size_bytes if gain.size_bytes is None else gain.size_bytes,
+            growth_due=None,
+        )
+    if isinstance(gain, Grown):
+        return attrs.evolve(record, size_bytes=gain.size_bytes, growth_due=gain.due_bytes)
+    return record
+
+
+def _is_nothing(record: ActualVolume) -> bool:
+    if record.mounts or record.held:
+        return False
+    if record.state is VolumeState.DETACHED:
+        return True
+    return record.state is VolumeState.ATTACHED and not record.spec.needs_attach

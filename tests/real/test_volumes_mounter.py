@@ -1,0 +1,32 @@
+"""Mounters held to their promises; the real one in a mount namespace of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nodealloc.testing.volumes import FakeMounter, check_mounter
+from nodealloc.volumes import LinuxMounter, LinuxMountTable, SafeRoot
+from tests.real.volumes_namespace import in_namespace
+
+
+def test_the_fake_mounter_keeps_its_promises(tmp_path: Path) -> None:
+    """The mounter of the mind passes the same check as the real one."""
+    fake = FakeMounter(str(tmp_path))
+    check_mounter(fake, fake, str(tmp_path))
+
+
+@pytest.mark.real
+@pytest.mark.root
+@pytest.mark.usefixtures("as_root")
+def test_the_linux_mounter_keeps_its_promises(tmp_path: Path) -> None:
+    """Real mounts, real mountinfo, real refusals of links."""
+
+    def child() -> None:
+        table = LinuxMountTable()
+        check_mounter(LinuxMounter(SafeRoot(str(tmp_path))), table, str(tmp_path))
+        table.close()
+
+    in_namespace(child)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,451 @@
+"""The volume manager against a host in memory, one behaviour each."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from nodealloc.dsw_asw import Loop, ThreadExecutor, UncertainError, WaitTimeoutError
+from nodealloc.podspec import Container, Pod, Volume, VolumeUse
+from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, check_transitions
+from nodealloc.testing.volumes import FakeClaims, FakeHost, FakePods, claiming_pod
+from nodealloc.volumes import MOUNT_LIFE, VOLUME_LIFE, PodLife, VolumeManager
+
+
+class Node:
+    """A manager on a fake host, with time and workers in the test's hand."""
+
+    def __init__(self, host: FakeHost | None = None, *, threads: bool = False) -> None:
+        self.host = FakeHost() if host is None else host
+        self.pods = FakePods()
+        self.claims = FakeClaims()
+        self.executor = ManualExecutor()
+        self.clock = VirtualClock()
+        self.restart(threads=threads)
+
+    def restart(self, *, threads: bool = False) -> None:
+        """A new life of the program on the same host."""
+        self.manager = VolumeManager(
+            [self.host],
+            pods=self.pods,
+            executor=ThreadExecutor() if threads else self.executor,
+            claims=self.claims,
+            leftovers=self.host,
+            clock=None if threads else self.clock,
+        )
+
+    def disk(self, name: str, size_bytes: int | None = None) -> str:
+        """A disk with a claim of its name; returns its id."""
+        self.claims.volumes[name] = self.host.disk(name, size_bytes)
+        return self.claims.volumes[name].id
+
+    def run(self, *claims: str, uid: str = "pod") -> None:
+        """A pod that mounts claims arrives."""
+        self.pods.put(claiming_pod(uid, *claims))
+        self.manager.pod_changed(uid)
+
+    def end(self, uid: str = "pod") -> None:
+        """A pod is gone for good."""
+        self.pods.sightings.pop(uid, None)
+        self.manager.pod_changed(uid)
+
+    def step(self) -> None:
+        """Passes and operations, without letting time pass."""
+        for _ in range(100):
+            self.manager.reconcile()
+            if not self.executor.run_all() and not self.manager.has_work:
+                return
+
+    def rest(self, seconds: float = 1000.0) -> None:
+        """Everything, back-off waited out."""
+        until = self.clock.monotonic_s() + seconds
+        while self.clock.monotonic_s() < until:
+            self.step()
+            summary = self.manager.reconcile()
+            if not summary.held_off or summary.next_due_s is None:
+                return
+            self.clock.advance(max(0.0, summary.next_due_s - self.clock.monotonic_s()))
+
+
+@pytest.fixture
+def node() -> Node:
+    """A node with disks a and b."""
+    node = Node()
+    node.disk("a")
+    node.disk("b")
+    return node
+
+
+def test_the_tables_are_whole() -> None:
+    """Each state can be reached and left, each other event changes nothing."""
+    assert check_transitions(VOLUME_LIFE) == 45
+    assert check_transitions(MOUNT_LIFE) == 15
+
+
+def test_a_pod_gets_its_volumes_and_gives_them_back(node: Node) -> None:
+    """Attach, stage, mount; then the reverse, and nothing is left."""
+    node.run("a")
+    node.rest()
+    assert node.host.calls == [
+        "attach example.com/disk/a",
+        "stage example.com/disk/a",
+        "mount example.com/disk/a pod",
+    ]
+    volume = node.manager.volumes_of("pod")[0]
+    assert (volume.mounted, volume.device_path, volume.error) == (True, "/dev/a", "")
+    assert node.manager.volumes_in_use() == {"example.com/disk/a"}
+    node.end()
+    node.rest()
+    assert [call.split()[0] for call in node.host.calls[3:]] == ["unmount", "unstage", "detach"]
+    assert not len(node.manager.actual)
+    assert not node.manager.volumes_in_use()
+
+
+def test_a_hundred_pods_share_one_volume(node: Node) -> None:
+    """One attach, one stage, a hundred mounts side by side; the last pod takes it down."""
+    for number in range(100):
+        node.run("a", uid=f"pod-{number}")
+    node.rest()
+    assert sum(call.startswith("attach") for call in node.host.calls) == 1
+    assert sum(call.startswith("stage") for call in node.host.calls) == 1
+    assert len(node.host.mounts) == 100
+    for number in range(99):
+        node.end(f"pod-{number}")
+    node.rest()
+    assert "example.com/disk/a" in node.host.staged
+    node.end("pod-99")
+    node.rest()
+    assert not node.host.attached
+
+
+def test_what_frees_comes_before_what_takes(node: Node) -> None:
+    """Within a pass, unmounts start before mounts, and taking down comes last."""
+    node.run("a", uid="old")
+    node.rest()
+    node.host.calls.clear()
+    node.end("old")
+    node.run("a", uid="new")
+    node.rest()
+    assert [call.split()[0] for call in node.host.calls] == ["unmount", "mount"]
+
+
+def test_a_pod_of_unknown_life_keeps_its_mounts(node: Node) -> None:
+    """Neither unknown nor a source that is not ready takes anything away."""
+    node.run("a")
+    node.rest()
+    node.pods.put(claiming_pod("pod", "a"), PodLife.UNKNOWN)
+    node.manager.pod_changed("pod")
+    node.rest()
+    node.pods.sightings.clear()
+    node.pods.ready = False
+    node.manager.pods_changed()
+    node.rest()
+    assert len(node.host.mounts) == 1
+    node.pods.ready = True
+    node.manager.pods_changed()
+    node.rest()
+    assert not node.host.mounts
+
+
+def test_a_pod_added_again_under_its_uid_gets_a_fresh_mount(node: Node) -> None:
+    """The old one's mount is taken off first, even when both changes come together."""
+    node.run("a")
+    node.rest()
+    node.host.calls.clear()
+    node.end()
+    node.manager.reconcile()
+    node.executor.run_all()
+    node.run("a")
+    node.rest()
+    assert [call.split()[0] for call in node.host.calls] in (
+        ["unmount", "mount"],
+        ["unmount", "unstage", "detach", "attach", "stage", "mount"],
+    )
+
+
+def test_back_off_dies_with_its_pod(node: Node) -> None:
+    """A pod that comes again is mounted at once, whatever the old one suffered."""
+
+    def fault(name: str) -> None:
+        if name.startswith("before mount"):
+            raise OSError("no")
+
+    node.host.fault = fault
+    node.run("a")
+    for _ in range(8):
+        node.step()
+        node.clock.advance(130.0)
+    node.end()
+    node.host.fault = lambda _name: None
+    node.rest()
+    node.run("a")
+    node.step()
+    assert node.host.mounts
+
+
+def test_an_uncertain_stage_is_repeated_before_any_mount(node: Node) -> None:
+    """A time-out is neither done nor undone: staged again, then published."""
+    tries: list[str] = []
+
+    def fault(name: str) -> None:
+        if name == "after stage example.com/disk/a" and not tries:
+            tries.append(name)
+            raise UncertainError("timed out")
+
+    node.host.fault = fault
+    node.run("a")
+    node.rest()
+    verbs = [call.split()[0] for call in node.host.calls]
+    assert verbs == ["attach", "stage", "stage", "mount"]
+
+
+def test_an_uncertain_stage_of_a_gone_pod_is_undone(node: Node) -> None:
+    """What may be there is taken down."""
+
+    def fault(name: str) -> None:
+        if name.startswith("after stage"):
+            raise UncertainError("timed out")
+
+    node.host.fault = fault
+    node.run("a")
+    node.step()
+    node.end()
+    node.rest()
+    assert not node.host.staged
+    assert not node.host.attached
+    assert not len(node.manager.actual)
+
+
+def test_a_failed_mount_leaves_nothing_behind(node: Node) -> None:
+    """A failure after the deed was done is found by the unmount that follows."""
+
+    def fault(name: str) -> None:
+        if name.startswith("after mount"):
+            raise OSError("lost the answer")
+
+    node.host.fault = fault
+    node.run("a")
+    node.step()
+    node.end()
+    node.rest()
+    assert not node.host.mounts
+    assert not node.host.attached
+
+
+def test_growth_reaches_the_volume_and_shrinking_is_refused(node: Node) -> None:
+    """A larger claim is expanded while mounted; a smaller one is named, and nothing shrinks."""
+    node.disk("c", 10)
+    node.run("c")
+    node.rest()
+    node.disk("c", 20)
+    node.manager.refresh("pod")
+    node.rest()
+    assert node.host.sizes["example.com/disk/c"] == 20
+    assert node.manager.volumes_of("pod")[0].size_bytes == 20
+    node.disk("c", 5)
+    node.manager.refresh("pod")
+    node.step()
+    assert "volumes only grow" in node.manager.volumes_of("pod")[0].error
+    assert node.host.sizes["example.com/disk/c"] == 20
+
+
+def test_faults_of_one_pod_are_its_own(node: Node) -> None:
+    """Undefined, doubled, unbound, unknown kind, wrong mode: named a volume each; other pods go on."""
+    claim = {"claimName": "a"}
+    bad = Pod(
+        uid="bad",
+        name="bad",
+        volumes=(
+            Volume(name="twice", kind="persistentVolumeClaim", spec=claim),
+            Volume(name="twice", kind="persistentVolumeClaim", spec=claim),
+            Volume(name="unbound", kind="persistentVolumeClaim", spec={"claimName": "none"}),
+            Volume(name="odd", kind="floppy"),
+            Volume(name="raw", kind="persistentVolumeClaim", spec=claim),
+            Volume(name="both", kind="persistentVolumeClaim", spec=claim),
+            Volume(name="fine", kind="persistentVolumeClaim", spec={"claimName": "b"}),
+        ),
+        containers=(
+            Container(
+                name="c",
+                volumes=(
+                    *(
+                        VolumeUse(name=name, path=f"/{name}")
+                        for name in ("absent", "twice", "unbound", "odd", "both", "fine")
+                    ),
+                    VolumeUse(name="raw", path="/dev/raw", block=True),
+                    VolumeUse(name="both", path="/dev/both", block=True),
+                ),
+            ),
+        ),
+    )
+    node.pods.put(bad)
+    node.manager.pod_changed("bad")
+    node.run("a", uid="good")
+    node.step()
+    errors = {one.name: one.error for one in node.manager.volumes_of("bad")}
+    assert "does not define it" in errors["absent"]
+    assert "2 volumes have this name" in errors["twice"]
+    assert "not bound" in errors["unbound"]
+    assert "no plugin serves 'floppy'" in errors["odd"]
+    assert "use volumeMounts" in errors["raw"]
+    assert "use it one way" in errors["both"]
+    assert errors["fine"] == ""
+    assert node.host.mounted() == {"bad": {"example.com/disk/b"}, "good": {"example.com/disk/a"}}
+
+
+def test_a_volume_that_fails_later_keeps_its_mount(node: Node) -> None:
+    """A claim that cannot be looked up any more takes nothing from a running pod."""
+    node.run("a")
+    node.rest()
+    del node.claims.volumes["a"]
+    node.manager.refresh("pod")
+    node.step()
+    assert node.host.mounts
+    node.disk("a")
+    node.rest()
+    assert node.manager.volumes_of("pod")[0].error == ""
+
+
+def test_one_slow_claim_delays_no_other_pod() -> None:
+    """A look-up that hangs is that pod's alone."""
+    node = Node(threads=True)
+    node.disk("a")
+    go_on = threading.Event()
+
+    def before(uid: str) -> None:
+        if uid == "slow":
+            go_on.wait(10)
+
+    node.claims.before = before
+    with Loop(node.manager):
+        node.run("a", uid="slow")
+        node.run("a", uid="quick")
+        node.manager.wait_for_attach_and_mount("quick", timeout_s=10.0)
+        assert "slow" not in node.host.mounted()
+        go_on.set()
+        asyncio.run(node.manager.wait_for_attach_and_mount_async("slow", timeout_s=10.0))
+        node.end("quick")
+        node.manager.wait_for_unmount("quick", timeout_s=10.0)
+    assert set(node.host.mounted()) == {"slow"}
+
+
+def test_a_wait_says_what_is_missing(node: Node) -> None:
+    """Unknown pod, unresolved claim, failing mount: each in words, with the last error."""
+    with pytest.raises(WaitTimeoutError, match="not known, or has ended"):
+        node.manager.wait_for_attach_and_mount("nobody", timeout_s=0.0)
+    node.run("nothing")
+    node.step()
+    with pytest.raises(WaitTimeoutError, match="claim default/nothing: it is not bound"):
+        node.manager.wait_for_attach_and_mount("pod", timeout_s=0.0)
+
+    def fault(name: str) -> None:
+        if name.startswith("before attach"):
+            raise OSError("controller on fire")
+
+    node.host.fault = fault
+    node.run("a", uid="other")
+    node.step()
+    with pytest.raises(WaitTimeoutError, match=r"absent for pod other.*controller on fire"):
+        node.manager.wait_for_attach_and_mount("other", timeout_s=0.0)
+
+
+def test_restart_keeps_what_is_wanted_and_cleans_what_is_not(node: Node) -> None:
+    """Nothing is touched before the pods are known; then orphans go, wanted mounts stay."""
+    node.run("a", uid="keeps")
+    node.run("a", "b", uid="goes")
+    node.rest()
+    node.host.calls.clear()
+    node.pods.ready = False
+    del node.pods.sightings["goes"]
+    node.restart()
+    assert len(node.manager.reconstruct()) == 5
+    node.manager.pods_changed()
+    node.rest()
+    assert not any(call.startswith(("unmount", "unstage", "detach")) for call in node.host.calls)
+    node.pods.ready = True
+    node.manager.pods_changed()
+    node.rest()
+    assert node.host.mounted() == {"keeps": {"example.com/disk/a"}}
+    assert node.host.attached == {"example.com/disk/a"}
+
+
+def test_restart_with_an_unreachable_claim_unmounts_nothing(node: Node) -> None:
+    """A pod whose volumes cannot be resolved keeps what was found for it, until they can."""
+    node.run("a")
+    node.rest()
+    del node.claims.volumes["a"]
+    node.host.calls.clear()
+    node.restart()
+    node.manager.reconstruct()
+    node.manager.pods_changed()
+    node.rest(400.0)
+    assert node.host.calls == []
+    node.disk("a")
+    node.rest()
+    assert not any(call.startswith(("unmount", "unstage", "detach")) for call in node.host.calls)
+    assert node.manager.volumes_of("pod")[0].mounted
+
+
+def test_a_controller_attaches_only_what_is_reported_in_use(node: Node) -> None:
+    """With a verifier nothing is attached here, and nothing is built on what may be detached."""
+
+    class Controller:
+        paths: dict[str, str] = {}  # noqa: RUF012 - one test's
+
+        def attached(self, volume: str, /) -> str | None:
+            return self.paths.get(volume)
+
+    controller = Controller()
+    manager = VolumeManager(
+        [node.host],
+        pods=node.pods,
+        executor=node.executor,
+        claims=node.claims,
+        verifier=controller,
+        clock=node.clock,
+    )
+    node.manager = manager
+    node.run("a")
+    node.step()
+    assert "not reported in use" in manager.volumes_of("pod")[0].error
+    manager.mark_reported_in_use(manager.volumes_in_use())
+    node.step()
+    assert "not attached to this node yet" in manager.volumes_of("pod")[0].error
+    controller.paths["example.com/disk/a"] = "/dev/a"
+    node.host.attached.add("example.com/disk/a")
+    node.rest()
+    assert manager.volumes_of("pod")[0].mounted
+    node.end()
+    node.rest()
+    assert not any(call.startswith(("attach", "detach")) for call in node.host.calls)
+
+
+def test_idle_is_idle(node: Node) -> None:
+    """Nothing to do: no work, no call, an empty pass."""
+    node.run("a")
+    node.rest()
+    calls = len(node.host.calls)
+    assert not node.manager.has_work
+    assert node.manager.reconcile().is_idle
+    node.manager.pods_changed()
+    assert node.manager.reconcile().is_idle
+    assert len(node.host.calls) == calls
+
+
+def test_groups_of_volumes_reach_the_pod(node: Node) -> None:
+    """A volume with a group asks its pods to be in it."""
+    import attrs
+
+    node.claims.volumes["a"] = attrs.evolve(node.claims.volumes["a"], gid=2000)
+    node.run("a", "b")
+    node.rest()
+    assert node.manager.supplemental_groups("pod") == (2000,)
+    assert node.manager.supplemental_groups("nobody") == ()
+
+
+def test_two_plugins_of_one_name_are_refused() -> None:
+    """Which of them would serve is nobody's guess."""
+    with pytest.raises(ValueError, match="two plugins"):
+        VolumeManager([FakeHost(), FakeHost()], pods=FakePods(), executor=ManualExecutor())
