@@ -37,7 +37,7 @@ RESULT_MIB = 16
 NOT_HERE = 75
 TIME_OUT = 124
 _LIBRARIES = ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu")
-_BOOT_S = 60
+_BOOT_S = 30
 """Kept from the time that commands get, for the boot and for bringing the result back."""
 
 
