@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Mapping
 
 import attrs
@@ -18,6 +19,41 @@ CPU_STATE = "cpu_manager_state"
 """Name of the file, and its key in a store."""
 
 _Entries = Mapping[str, Mapping[str, str]]
+
+
+_LARGEST_CPU = 1 << 16
+
+
+def _numbers(cpus: str) -> list[int]:
+    """The CPUs of a Linux list, sorted; raises `ValueError` for anything else."""
+    numbers: set[int] = set()
+    for part in cpus.split(",") if cpus else ():
+        first, dash, last = part.partition("-")
+        if not (_is_number(first) and (_is_number(last) or not dash)):
+            raise ValueError(f"CPU list {cpus[:80]!r}: {part[:20]!r} is neither a number nor a range")
+        numbers.update(range(int(first), int(last or first) + 1))
+    return sorted(numbers)
+
+
+def _elements(cpus: str) -> str:
+    return " ".join([f"{number}:{{}}" for number in _numbers(cpus)])
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 6 and int(text) < _LARGEST_CPU
+
+
+def _normal(pods: Mapping[str, str]) -> Mapping[str, str]:
+    """The same CPUs as the kubelet writes them; it hashes the set, not the text."""
+    return {pod: _ranges(_numbers(cpus)) for pod, cpus in pods.items()}
+
+
+def _ranges(numbers: list[int]) -> str:
+    parts: list[str] = []
+    for _, group in itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        run = [number for _, number in group]
+        parts.append(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}")
+    return ",".join(parts)
 
 
 class CpuLayout(enum.Enum):
@@ -39,7 +75,8 @@ class CpuManagerState:
         policy_name: `none` or `static`.
         default_cpuset: The shared pool.
         entries: Pod uid to container name to the container's exclusive CPUs.
-        pod_entries: Pod uid to the CPUs of the pod as a whole; needs `CpuLayout.V3` or later.
+        pod_entries: Pod uid to the CPUs of the pod as a whole, in normal form; needs
+            `CpuLayout.V3` or later.
         layout: Which layout `marshal` writes.
         checksum: As it was read; None for a state made here, 0 for "not checked".
 
@@ -50,7 +87,7 @@ class CpuManagerState:
     policy_name: str
     default_cpuset: str
     entries: _Entries = attrs.field(factory=dict[str, Mapping[str, str]])
-    pod_entries: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    pod_entries: Mapping[str, str] = attrs.field(factory=dict[str, str], converter=_normal)
     layout: CpuLayout = CpuLayout.V2
     checksum: int | None = attrs.field(default=None, eq=False)
     _data: str | None = attrs.field(default=None, eq=False, repr=False, alias="data")
@@ -129,6 +166,10 @@ class CpuManagerState:
         for pod, entry in shape.items(body.get("podEntries", {}), "$.podEntries").items():
             path = f"$.podEntries[{pod!r}]"
             pods[pod] = shape.text(shape.fields(entry, path, ("cpuSet",)).get("cpuSet"), path)
+            try:
+                _numbers(pods[pod])
+            except ValueError as error:
+                shape.fault(path, str(error))
         policy = shape.text(body.get("policyName"), "$.policyName")
         shared = shape.text(body.get("defaultCpuSet"), "$.defaultCpuSet")
         number = shape.whole(checksum, "$.checksum", bits=64)
@@ -179,21 +220,6 @@ _TYPE_NAMES = {
     CpuLayout.V4: ("CPUManagerCheckpoint",),
 }
 """Names that the hashed text may carry: kubelets hashed the name of their own type, and renamed it."""
-
-_LARGEST_CPU = 1 << 16
-
-
-def _elements(cpus: str) -> str:
-    numbers: set[int] = set()
-    for part in filter(None, cpus.split(",")):
-        first, _, last = part.partition("-")
-        if not (first.isdecimal() and (last or first).isdecimal() and len(part) < 12):
-            raise ValueError(f"CPU list {cpus!r}: {part!r} is neither a number nor a range")
-        low, high = int(first), int(last or first)
-        if high >= _LARGEST_CPU:
-            raise ValueError(f"CPU list {cpus!r}: {high} is larger than any CPU id")
-        numbers.update(range(low, high + 1))
-    return " ".join(f"{number}:{{}}" for number in sorted(numbers))
 
 
 @attrs.frozen(kw_only=True)
