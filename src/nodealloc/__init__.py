@@ -1,1 +1,30 @@
-"""nodealloc: the reconcilers that run a machine, for programs that embed them."""
+"""nodealloc: the reconcilers that run a machine, for node agents, schedulers and policy writers.
+
+```text
+desired ──┐
+          ├─▶ plan() ─▶ Plan ─▶ apply() ─▶ your adapter ─▶ node
+actual  ──┘   pure      value   only I/O         │
+   ▲──────────────── read() ◀────────────────────┘
+```
+
+| package     | desired                   | actual                       | adapter you write           |
+|-------------|---------------------------|------------------------------|-----------------------------|
+| `machine`   | –                         | CPUs, caches, NUMA nodes     | –                           |
+| `podspec`   | pods, quantities, QoS     | –                            | –                           |
+| `topology`  | a workload of claims      | a snapshot of a node         | `Allocator`, `Comparison`   |
+| `cpuset`    | exclusive and shared CPUs | cpusets of containers        | `CpusetWriter`, `Picker`    |
+| `memblocks` | memory and huge pages     | free bytes per NUMA node     | –                           |
+| `devices`   | devices by resource       | what plugins report          | –                           |
+| `cgroups`   | the pods' cgroups, limits | the cgroup file system       | `CgroupDriver`              |
+| `volumes`   | the pods' volumes         | mounts, attached devices     | `Mounter`, volume plugins   |
+| `pluginreg` | sockets below a directory | registered plugins           | `PluginHandler`             |
+| `node`      | pods or claims            | everything that is held      | `Runtime`, `Keeper`         |
+| `checkpoint`| –                         | what was decided before      | `Store`                     |
+| `dsw_asw`   | any keyed records         | any keyed records            | `Domain`, `Clock`           |
+| `testing`   | –                         | –                            | fakes, `check_*`, replay    |
+
+Import the package that you need; nothing is imported here. `idset` holds the sets
+of CPUs and nodes that all of them speak of, `errors` answers "retry or not?".
+"""
+
+__all__: list[str] = []

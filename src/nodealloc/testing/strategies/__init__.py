@@ -1,1 +1,3 @@
 """Hypothesis strategies, one module a package; importing one needs Hypothesis."""
+
+__all__: list[str] = []
