@@ -1,0 +1,77 @@
+"""Run a command on CPUs that no other job has: `python -m examples.jobs --cpus 4 -- COMMAND`.
+
+Everybody who names the same `--state` directory shares the node. The command
+takes this process's place and is known by its pid and start time: when it is
+gone, however it ended, its CPUs are free for the next one who looks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from nodealloc import cpuset, topology
+from nodealloc.checkpoint import FileStore, JsonCheckpoint, Since, this_machine
+from nodealloc.machine import discover, draw_text
+from nodealloc.podspec import Quantity
+
+KEY, WRITER = "jobs", cpuset.AffinityWriter()
+
+
+def living(policy: cpuset.StaticPolicy, store: FileStore) -> cpuset.CpuAllocator:
+    """What is remembered, without jobs that have ended; what the machine moved is confined anew."""
+    contents = store.read()
+    if contents.damaged:
+        sys.exit(f"{contents.damaged[0].kept_as}: {contents.damaged[0].reason}; nothing is granted over that")
+    record = contents.get(KEY, JsonCheckpoint)
+    if record is None or contents.since in {Since.REBOOT, Since.OTHER_MACHINE}:
+        return cpuset.CpuAllocator(policy=policy)
+    plan = cpuset.restore(policy, cpuset.from_record(record))
+    node, moved = plan.allocator, {move.owner.workload: move.after for move in plan.move}
+    for job in tuple(node.state.assignments):
+        try:
+            WRITER.write(job, moved[job], None) if job in moved else WRITER.read(job)
+        except cpuset.TargetGoneError:
+            node = node.release(job)
+    return node
+
+
+def main() -> None:
+    """Decide, remember, confine, and only then become the command."""
+    parser = argparse.ArgumentParser(prog="python -m examples.jobs")
+    parser.add_argument("--state", default="/run/nodealloc-jobs", help="directory that all shells share")
+    parser.add_argument("--cpus", type=Quantity.parse, default=Quantity.of(1), help="whole CPUs")
+    parser.add_argument("--policy", type=topology.PolicyName, default=topology.PolicyName.BEST_EFFORT)
+    parser.add_argument("--reserved", type=int, default=0, help="CPUs that no job gets")
+    parser.add_argument("--show", action="store_true", help="draw the node")
+    parser.add_argument("command", nargs="*", help="after --")
+    asked = parser.parse_args()
+    machine, formats = discover("/sys").machine, {KEY: JsonCheckpoint.unmarshal}
+    policy = cpuset.StaticPolicy.of(machine, reserved=asked.reserved)
+    job = topology.Owner(cpuset.process_target(os.getpid()), " ".join(asked.command))
+    with FileStore(asked.state, formats, identity=this_machine(), wait=True) as store:
+        node = living(policy, store)
+        if asked.command:
+            claim = topology.Claim(owner=job, amounts={"cpu": asked.cpus})
+            snapshot = topology.Snapshot(
+                numa=topology.NumaTopology(nodes=tuple(machine.nodes), distances=machine.distances or {}),
+                policy=topology.Policy(name=asked.policy),
+                allocators=(node,),
+                admitted={key: {} for key in node.state.assignments},
+            )
+            verdict = topology.admit(snapshot, topology.Workload(key=job.workload, claims=(claim,)))
+            if not isinstance(verdict, topology.Admitted):
+                sys.exit(str(verdict))
+            (node,) = (one for one in verdict.snapshot.allocators if isinstance(one, cpuset.CpuAllocator))
+        store.commit({KEY: cpuset.to_record(node)})
+    if asked.show:
+        holders = {f"{one.workload} {one.member}": held.cpus for one, held in node.state.items()}
+        print(draw_text(machine, holders, shared=node.shared, reserved=policy.reserved), flush=True)
+    if asked.command:
+        WRITER.write(job.workload, node.cpus_of(job), None)
+        os.execvp(asked.command[0], asked.command)  # noqa: S606  # it takes this process's place
+
+
+if __name__ == "__main__":
+    main()
