@@ -254,16 +254,23 @@ def _size(members: Mapping[str, tuple[Block, ...]]) -> int:
 
 
 def _rehome(state: MemoryState, homeless: Grants) -> MemoryState:
-    """The state with those workloads in it that find another place, the smaller ones first."""
+    """The state with those workloads in it that find another place, the smaller ones first.
+
+    What a workload holds on one group goes together, and stays where it can.
+    """
     for workload in sorted(homeless, key=lambda key: (_size(homeless[key]), key)):
-        tried = state
-        for nodes in sorted({block.nodes for block in blocks_of({workload: homeless[workload]})}):
-            found = _elsewhere(tried, workload, homeless[workload], nodes)
-            if found is None:
-                break
-            tried = found
-        else:
-            state = tried
+        members = homeless[workload]
+        staying, moving = state, list[NumaMask]()
+        for nodes in sorted({block.nodes for block in blocks_of({workload: members})}):
+            there = _added(staying, workload, members, nodes, nodes)
+            if there is None:
+                moving.append(nodes)
+            else:
+                staying = there
+        placed: MemoryState | None = staying
+        for nodes in moving:
+            placed = None if placed is None else _elsewhere(placed, workload, members, nodes)
+        state = placed or state
     return state
 
 
@@ -276,20 +283,33 @@ def _elsewhere(
     for block in blocks_of({workload: members}):
         if block.nodes == nodes:
             row = layout.row.get(block.resource)
-            if row is None or block.size_bytes % layout.pages[row]:
+            if row is None:
                 return None
             demand[row] = demand.get(row, 0) + block.size_bytes
     hint = Question(layout, state, tuple(sorted(demand.items())), {}).best()
     if hint is None or hint.affinity is None:
         return None
-    there = hint.affinity
+    return _added(state, workload, members, nodes, hint.affinity)
+
+
+def _added(
+    state: MemoryState,
+    workload: str,
+    members: Mapping[str, tuple[Block, ...]],
+    nodes: NumaMask,
+    there: NumaMask,
+) -> MemoryState | None:
+    """The state with all that a workload held on `nodes` put on `there`; None where it does not fit."""
     already = state.grants.get(workload, {})
     placed = {
         member: already.get(member, ())
         + tuple(attrs.evolve(block, nodes=there) for block in held if block.nodes == nodes)
         for member, held in members.items()
     }
-    return replay(layout, {**state.grants, workload: placed})
+    grants = {**state.grants, workload: placed}
+    if any(misnamed(state.layout, {workload: placed})) or draw(state.layout, blocks_of(grants))[1]:
+        return None
+    return replay(state.layout, grants)
 
 
 def _same_machine(recorded: RecordedState, layout: Layout) -> bool:
