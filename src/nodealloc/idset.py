@@ -40,7 +40,7 @@ def bits(mask: int, /) -> Iterator[int]:
 
 
 def format_list(mask: int, /) -> str:
-    """Linux list format of a mask: ``0b1_0000_1111`` is ``0-3,8``'s ``0-3,8``.
+    """Linux list format of a mask: ``0b1_0000_1111`` is ``0-3,8``.
 
     Runs of one id stand alone, longer runs as ``low-high``; the empty mask is
     the empty string. Source: ``cpuset(7)``, "List format".

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from nodealloc.idset import CPUSet
-from nodealloc.machine import Discovery, NotAMachineError, by_first_cpu, discover, machine_from_text
+from nodealloc.machine import (
+    Discovery,
+    NotAMachineError,
+    by_first_cpu,
+    discover,
+    draw_text,
+    machine_from_text,
+)
 from nodealloc.testing.machine import sysfs_files, write_sysfs
 
 CPU = "devices/system/cpu"
@@ -325,3 +332,58 @@ def test_a_machine_has_an_online_cpu(tmp_path: Path) -> None:
     (tmp_path / CPU).mkdir(parents=True)
     with pytest.raises(NotAMachineError, match="no online CPU"):
         discover(tmp_path)
+
+
+def test_a_page_of_no_size_is_no_pool(tmp_path: Path) -> None:
+    """Nor is a folder of another name."""
+    junk = {
+        f"{NODE}/node0/hugepages/{name}/nr_hugepages": "3\n"
+        for name in ("hugepages-0kB", "hugepages-manykB", "x")
+    }
+    assert found(tmp_path, junk).machine.node[0].hugepages == {}
+
+
+def test_a_list_of_other_nodes_is_not_believed(tmp_path: Path) -> None:
+    """Where the kernel's list names none of the directories, these count."""
+    discovery = found(tmp_path, {f"{NODE}/online": "5\n", f"{NODE}/node0/distance": "10\n"})
+    assert [*discovery.machine.nodes] == [0, 1]
+    assert discovery.machine.distances is None
+    assert "nodes 5 have no directory" in str(discovery.notes[0])
+
+
+def test_cpus_in_no_node_are_said(tmp_path: Path) -> None:
+    """They lie nowhere, and the picture has a place for them."""
+    discovery = found(tmp_path, {f"{NODE}/node1/cpumap": "00000000\n"})
+    assert discovery.machine.cpu[2].numa_nodes == ()
+    assert "CPUs 2-3,6-7 are in no node" in "\n".join(map(str, discovery.notes))
+    assert "  no NUMA node\n    2  3\n    6  7" in draw_text(discovery.machine)
+
+
+def test_without_a_list_of_nodes_the_directories_count(tmp_path: Path) -> None:
+    """As on old kernels."""
+    machine = found(tmp_path, {f"{NODE}/online": None}).machine
+    assert [*machine.nodes] == [0, 1]
+    assert machine.distances == {0: {0: 10, 1: 32}, 1: {0: 32, 1: 10}}
+
+
+def test_a_directory_in_place_of_a_file_is_no_file(tmp_path: Path) -> None:
+    """Nor is one that nobody may list a folder."""
+    (tmp_path / CPU / "cpu0" / "topology" / "core_cpus").mkdir(parents=True)
+    changes = without("cpu0/topology/core_cpus", "cpu0/topology/thread_siblings")
+    assert found(tmp_path, changes).machine.groups("core")[0] == CPUSet.of(0, 4)
+
+
+def test_masks_need_not_be_padded(tmp_path: Path) -> None:
+    """A hand that edits a capture may write short groups; a mask beyond all ids is junk."""
+    odd = {
+        f"{CPU}/cpu0/topology/core_cpus": "0,11\n",
+        f"{CPU}/cpu4/topology/core_cpus": ",".join(["1", *["0"] * 2048]) + "\n",
+    }
+    discovery = found(tmp_path, odd)
+    assert discovery.machine.groups("core")[0] == CPUSet.of(0, 4)
+
+
+def test_long_lists_are_read_whole(tmp_path: Path) -> None:
+    """A list of several pages arrives in pieces."""
+    padded = "0-7" + ",7" * 5000 + "\n"
+    assert found(tmp_path, {f"{CPU}/online": padded}).machine.online == CPUSet(range(8))

@@ -59,6 +59,7 @@ def test_every_fault_is_listed() -> None:
             "numa_nodes": {"0": {"cpus": "0-x", "hugepages": {"0": 1, "y": 2}, "memory_bytes": 1.5}},
             "distances": {"nodes": [0], "matrix": [[1, 2]]},
             "offline_cpus": True,
+            "isolated_cpus": ["x" * 100, None, {}],
         }
     )
     assert set(found) == {
@@ -74,6 +75,9 @@ def test_every_fault_is_listed() -> None:
         "$.numa_nodes.0.memory_bytes",
         "$.distances.matrix[0]",
         "$.offline_cpus",
+        "$.isolated_cpus[0]",
+        "$.isolated_cpus[1]",
+        "$.isolated_cpus[2]",
     }
 
 

@@ -87,6 +87,17 @@ def test_sockets_stand_in_nodes_where_these_are_larger() -> None:
     assert lines[2:] == ["NUMA node 0 · 16 GiB", "  socket 0", "    0  1", "  socket 1", "    2  3"]
 
 
+def test_sizes_have_the_largest_unit() -> None:
+    """Of bytes to TiB, with one decimal where there is one to show."""
+    sizes = "1 socket x 5 numa x 1 core, memory=5/1536/3Mi/2047Gi/4096Ti"
+    details = [
+        line.split(" · ")[1]
+        for line in draw_text(machine_from_text(sizes)).splitlines()
+        if "NUMA node " in line
+    ]
+    assert details == ["5 B", "1.5 KiB", "3 MiB", "2.0 TiB", "4096 TiB"]
+
+
 def test_dies_have_boxes() -> None:
     """Where a socket has several."""
     lines = draw_text(machine_from_text("1 socket x 2 dies x 1 core")).splitlines()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
 import attrs
@@ -108,7 +107,7 @@ def draw_svg(
     keys = pen.legend(max(inner, body.width))
     high = _PAD + _TITLE + _GAP + body.height + _GAP + keys.height + _PAD
     wide = 2 * _PAD + max(body.width, keys.width, 9 * len(summary(machine)))
-    title = escape(summary(machine))
+    title = _escaped(summary(machine))
     parts = [
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" '
@@ -121,6 +120,10 @@ def draw_svg(
         "</svg>",
     ]
     return "\n".join(parts)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _flow(drawings: Sequence[_Drawing], width: int, gap: int = _GAP) -> _Drawing:
@@ -187,8 +190,8 @@ class _Pen:
                 f'<rect x="{x}.5" y="{y}.5" width="{wide - 1}" height="{high - 1}" rx="5" '
                 f'fill="{ground}" stroke="#b8b8b8"/>'
             )
-            more = f'<tspan class="d"> · {escape(detail)}</tspan>' if detail else ""
-            yield f'<text x="{x + _PAD}" y="{y + 14}">{escape(title)}{more}</text>'
+            more = f'<tspan class="d"> · {_escaped(detail)}</tspan>' if detail else ""
+            yield f'<text x="{x + _PAD}" y="{y + 14}">{_escaped(title)}{more}</text>'
             yield from content.at(x + _PAD, y + _TITLE + 2)
 
         return _Drawing(wide, high, at)
@@ -222,7 +225,7 @@ class _Pen:
         fill, ink = _colours(mark)
         middle = x + self._cell / 2
         return (
-            f"<g><title>{escape(self._words(cpu, mark))}</title>"
+            f"<g><title>{_escaped(self._words(cpu, mark))}</title>"
             f'<rect x="{x + 1}" y="{y + 1}" width="{self._cell - 2}" height="{_CELL_HEIGHT - 2}" rx="2" '
             f'fill="{fill}" stroke="#000000" stroke-opacity="0.25"/>'
             f'<text class="n" x="{middle:g}" y="{y + 12.5}" style="fill:{ink}">{cpu}</text></g>'
@@ -247,7 +250,7 @@ class _Pen:
         def at(x: int, y: int) -> Iterator[str]:
             box = f'x="{x}.5" y="{y + 3}.5" width="13" height="13" rx="2"'
             yield f'<rect {box} fill="{fill}" stroke="#000000" stroke-opacity="0.25"/>'
-            yield f'<text x="{x + 20}" y="{y + 14}">{escape(words)}</text>'
+            yield f'<text x="{x + 20}" y="{y + 14}">{_escaped(words)}</text>'
 
         return _Drawing(20 + 7 * len(words), _LEGEND_ROW, at)
 

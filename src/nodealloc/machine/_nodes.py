@@ -61,11 +61,11 @@ def read_nodes(tree: Tree, notes: Notes, online: int) -> tuple[NumaNode, ...]:
 
 def _listed(tree: Tree, notes: Notes, there: int) -> int:
     online = tree.list(f"{_HERE}/online")
-    if not online:
+    if not online or not there:
         return there
     if lost := online & ~there:
         notes.add(f"{_HERE}/online", f"nodes {format_list(lost)} have no directory; they are left out")
-    return online & there
+    return online & there or there
 
 
 def _whole_machine(tree: Tree, notes: Notes, online: int) -> NumaNode:
@@ -102,7 +102,7 @@ def _hugepages(tree: Tree, notes: Notes, folder: str) -> Mapping[int, int]:
     pools: dict[int, int] = {}
     for name in tree.names(folder):
         found = _POOL.fullmatch(name)
-        if found is None:
+        if found is None or not int(found[1]):
             continue
         count = tree.number(f"{folder}/{name}/nr_hugepages")
         if count is None or count < 0:
@@ -125,7 +125,12 @@ def read_distances(tree: Tree, notes: Notes, nodes: int) -> Mapping[int, Mapping
         path = f"{_HERE}/node{node}/distance"
         row = _row(tree.text(path))
         columns = next(
-            (list(bits(ids)) for ids in (listed, nodes) if ids and ids.bit_count() == len(row)), None
+            (
+                [*bits(ids)]
+                for ids in (listed, nodes)
+                if ids and ids.bit_count() == len(row) and not nodes & ~ids
+            ),
+            None,
         )
         if not row or columns is None:
             if nodes.bit_count() > 1:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["Note", "Notes", "Tree", "parse_mask"]
 
 _CHUNK = 1 << 16
+_PAGE = 4096
+"""The kernel hands out most files in pieces of whole pages; a shorter piece is the last."""
 _HEX_GROUP = 8
 
 
@@ -101,7 +103,7 @@ class Tree:
             return None
         try:
             data = os.read(fd, _CHUNK)
-            while data and len(data) % os.sysconf("SC_PAGE_SIZE") == 0 and (more := os.read(fd, _CHUNK)):
+            while data and len(data) % _PAGE == 0 and (more := os.read(fd, _CHUNK)):
                 data += more
         except OSError:
             return None
