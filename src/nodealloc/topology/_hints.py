@@ -76,8 +76,14 @@ class NumaTopology:
 
         For masks of one size it orders as the mean distance does.
 
+        Raises:
+            DistanceError: The distances are not known.
+
         Source: kubelet ``cm/topologymanager/numa_info.go``.
         """
         rows = self.distances
+        if not rows:
+            needed = "unknown, but prefer-closest-numa-nodes compares them; give them or drop the option"
+            raise DistanceError(None, needed)
         nodes = tuple(bits(mask))
         return sum(rows[one][other] for one in nodes for other in nodes)

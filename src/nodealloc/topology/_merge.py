@@ -43,10 +43,24 @@ _FOLD_HERE = 512
 """Combinations that are tried as they come; above, looking for something better pays."""
 
 
+_NO_POLICY = Merged(TopologyHint(affinity=None, preferred=False), admit=True)
+_NOWHERE = Merged(TopologyHint(affinity=None, preferred=False), admit=False)
+
+
+# There are few different outcomes on a machine, so each is made once.
 @lru_cache(maxsize=4096)
-def _merged(affinity: NumaMask | None, preferred: bool, admit: bool) -> Merged:
-    """The value of that content: there are few, so they are made once."""
-    return Merged(TopologyHint(affinity, preferred), admit)
+def _preferred(affinity: NumaMask | None) -> Merged:
+    return Merged(TopologyHint(affinity, preferred=True), admit=True)
+
+
+@lru_cache(maxsize=4096)
+def _tolerated(affinity: NumaMask) -> Merged:
+    return Merged(TopologyHint(affinity, preferred=False), admit=True)
+
+
+@lru_cache(maxsize=4096)
+def _rejected(affinity: NumaMask) -> Merged:
+    return Merged(TopologyHint(affinity, preferred=False), admit=False)
 
 
 def merge(
@@ -80,13 +94,10 @@ def merge(
     """
     name = policy.name
     if name is _NONE:
-        return _merged(None, False, True)  # noqa: FBT003
+        return _NO_POLICY
     if policy.comparison is None:
         try:
-            if name is _SINGLE:
-                found = _one_node(providers, numa.mask)
-            else:
-                found = _one_pass(providers, numa, policy)
+            found = _one_node(providers, numa.mask) if name is _SINGLE else _one_pass(providers, numa, policy)
         except (TypeError, ValueError, AttributeError):
             found = None  # the long way says what is wrong, if anything is
         if found is not None:
@@ -122,12 +133,12 @@ def _one_node(providers: Sequence[Hints], full: NumaMask) -> Merged | None:
                 common &= nodes
     if common == -1:
         if not offered:
-            return _merged(None, True, True)
+            return _preferred(None)
         common = offered
     if not common:
-        return _merged(None, False, False)
+        return _NOWHERE
     node = common & -common
-    return _merged(None if node == full else node, True, True)
+    return _preferred(None if node == full else node)
 
 
 def _one_pass(providers: Sequence[Hints], numa: NumaTopology, policy: Policy) -> Merged | None:
@@ -175,9 +186,9 @@ def _one_pass(providers: Sequence[Hints], numa: NumaTopology, policy: Policy) ->
         choice = offered if common is None else common
         if choice:
             best = choice[0] if len(choice) == 1 else _narrowest(choice, numa, policy)
-            return _merged(best, True, True)
+            return _preferred(best)
     best = _compromise(lists, widened, numa, policy) if lists else full
-    return _merged(best, False, policy.name is _BEST_EFFORT)
+    return _tolerated(best) if policy.name is _BEST_EFFORT else _rejected(best)
 
 
 def _narrowest(masks: Collection[NumaMask], numa: NumaTopology, policy: Policy) -> NumaMask:
@@ -242,4 +253,4 @@ def _at_length(
     options = options_of(policy, providers, numa, names)
     found = best(policy, options, numa, allocated) or TopologyHint(numa.mask, preferred=False)
     affinity = None if policy.name is _SINGLE and found.affinity == numa.mask else found.affinity
-    return _merged(affinity, found.preferred, found.preferred or policy.name is _BEST_EFFORT)
+    return Merged(TopologyHint(affinity, found.preferred), found.preferred or policy.name is _BEST_EFFORT)

@@ -139,4 +139,6 @@ def _choices(
         ]
     if policy.name is PolicyName.RESTRICTED:
         return [hint for hint in found if hint.preferred]
-    return found or [TopologyHint(numa.mask, preferred=False)]
+    # Where the intersection is too narrow for one of them, all nodes leave each its own.
+    everywhere = TopologyHint(numa.mask, preferred=False)
+    return found if any(hint.affinity == numa.mask for hint in found) else [*found, everywhere]

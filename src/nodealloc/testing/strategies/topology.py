@@ -1,0 +1,87 @@
+"""Hypothesis strategies for machines, hints, policies, workloads and snapshots."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from nodealloc.idset import bits
+from nodealloc.testing.topology import FakeAllocator, workload
+from nodealloc.topology import (
+    Hints,
+    NumaTopology,
+    Policy,
+    PolicyName,
+    Scope,
+    Snapshot,
+    TopologyHint,
+    Workload,
+)
+
+__all__ = ["hints", "numa_topologies", "policies", "provider_hints", "snapshots", "workloads"]
+
+_RESOURCES: tuple[str, ...] = ("cpu", "memory", "example.com/gpu")
+
+
+@st.composite
+def numa_topologies(draw: st.DrawFn, *, most_nodes: int = 5, highest: int = 9) -> NumaTopology:
+    """Machines of 1 to `most_nodes` nodes with gaps between their ids and a table of distances."""
+    ids = st.integers(0, highest)
+    nodes = tuple(sorted(draw(st.sets(ids, min_size=1, max_size=most_nodes))))
+    far = st.integers(10, 40)
+    distances = {one: {other: 10 if one == other else draw(far) for other in nodes} for one in nodes}
+    return NumaTopology(nodes=nodes, distances=distances)
+
+
+def masks(numa: NumaTopology) -> st.SearchStrategy[int]:
+    """Non-empty sets of the machine's nodes."""
+    nodes = tuple(bits(numa.mask))
+    return st.sets(st.sampled_from(nodes), min_size=1).map(lambda chosen: sum(1 << node for node in chosen))
+
+
+def hints(numa: NumaTopology, *, most: int = 6) -> st.SearchStrategy[list[TopologyHint] | None]:
+    """One resource's hints: no preference, none possible, or some, "any node" among them."""
+    hint = st.builds(TopologyHint, st.none() | masks(numa) | masks(numa), st.booleans())
+    return st.none() | st.lists(hint, max_size=most)
+
+
+def provider_hints(
+    numa: NumaTopology, *, most_providers: int = 4, most_hints: int = 6
+) -> st.SearchStrategy[list[Hints]]:
+    """What several providers answer about one claim."""
+    names = st.sampled_from(_RESOURCES)
+    answers = st.dictionaries(names, hints(numa, most=most_hints), max_size=2)
+    return st.lists(answers, max_size=most_providers)
+
+
+def policies(*, search: bool | None = False) -> st.SearchStrategy[Policy]:
+    """Any policy; `search` None draws the whole-pod search as well."""
+    return st.builds(
+        Policy,
+        name=st.sampled_from(PolicyName),
+        prefer_closest=st.booleans(),
+        search=st.booleans() if search is None else st.just(search),
+    )
+
+
+def workloads(key: str = "job", *, most_members: int = 3, most_units: int = 4) -> st.SearchStrategy[Workload]:
+    """Workloads that ask for a few units of a few resources, init members included."""
+    amounts = st.dictionaries(st.sampled_from(_RESOURCES), st.integers(1, most_units), max_size=2)
+    main = st.lists(amounts, min_size=1, max_size=most_members)
+    init = st.lists(amounts, max_size=2)
+    return st.tuples(main, init).map(lambda asked: workload(key, *asked[0], init=asked[1]))
+
+
+@st.composite
+def snapshots(
+    draw: st.DrawFn, *, policy: st.SearchStrategy[Policy] | None = None, most_units: int = 4
+) -> Snapshot:
+    """Empty nodes with a fake allocator for each of a few resources."""
+    numa = draw(numa_topologies(most_nodes=3, highest=4))
+    capacity = st.fixed_dictionaries({node: st.integers(0, most_units) for node in numa.nodes})
+    names = draw(st.lists(st.sampled_from(_RESOURCES), min_size=1, unique=True))
+    return Snapshot(
+        numa=numa,
+        policy=draw(policies() if policy is None else policy),
+        scope=draw(st.sampled_from(Scope)),
+        allocators=tuple(FakeAllocator.of(name, draw(capacity)) for name in names),
+    )

@@ -1,0 +1,234 @@
+"""Policies, options, comparisons and bad input of the merge, one behaviour each."""
+
+from __future__ import annotations
+
+import pickle
+from typing import cast
+
+import pytest
+
+from nodealloc.topology import (
+    KUBELET_MAX_NODES,
+    Closest,
+    DistanceError,
+    HintError,
+    Hints,
+    LeastAllocated,
+    MaskOutsideError,
+    Merged,
+    MostAllocated,
+    NumaTopology,
+    Policy,
+    PolicyName,
+    Rank,
+    Scene,
+    Scope,
+    Snapshot,
+    TooManyNodesError,
+    TopologyHint,
+    UnknownOptionError,
+    UnknownPolicyError,
+    merge,
+)
+
+FOUR = NumaTopology(nodes=(0, 1, 2, 3))
+RESTRICTED = Policy(name=PolicyName.RESTRICTED)
+BEST_EFFORT = Policy(name=PolicyName.BEST_EFFORT)
+SINGLE = Policy(name=PolicyName.SINGLE_NUMA_NODE)
+
+
+def good(*masks: int) -> list[TopologyHint]:
+    """Preferred hints."""
+    return [TopologyHint(mask, True) for mask in masks]
+
+
+def poor(*masks: int) -> list[TopologyHint]:
+    """Hints that are not preferred."""
+    return [TopologyHint(mask, False) for mask in masks]
+
+
+def merged(
+    policy: Policy, *lists: list[TopologyHint] | None, numa: NumaTopology = FOUR
+) -> tuple[object, ...]:
+    """Affinity, preferred, admitted."""
+    found = merge(policy, [{"resource": options} for options in lists], numa)
+    return (*found.hint, found.admit)
+
+
+def test_policy_none_looks_at_nothing() -> None:
+    """Any node, always in."""
+    assert merged(Policy(), good(1)) == (None, False, True)
+
+
+def test_preferred_needs_the_same_mask_everywhere() -> None:
+    """Two preferred hints for different nodes make a hint that is not preferred."""
+    assert merged(BEST_EFFORT, good(3), good(1)) == (1, False, True)
+    assert merged(RESTRICTED, good(3), good(1)) == (1, False, False)
+    assert merged(RESTRICTED, good(3, 1), good(1)) == (1, True, True)
+
+
+def test_others_are_as_wide_as_the_neediest_resource() -> None:
+    """Not preferred: as wide as the widest of the narrowest hints, else narrower, else wider."""
+    assert merged(BEST_EFFORT, poor(1, 3, 7), poor(3, 7)) == (3, False, True)
+    assert merged(BEST_EFFORT, poor(1, 14), poor(15, 1)) == (1, False, True)
+    assert merged(BEST_EFFORT, poor(7, 8), poor(7, 1)) == (1, False, True)
+
+
+def test_nothing_in_common_is_all_nodes() -> None:
+    """No combination has a node in common."""
+    assert merged(BEST_EFFORT, good(1), good(2)) == (15, False, True)
+    assert merged(SINGLE, good(1), good(2)) == (None, False, False)
+
+
+def test_no_preference_leaves_the_choice_to_others() -> None:
+    """None and an empty mapping restrict nothing; an empty list makes everything not preferred."""
+    assert merged(RESTRICTED, None, good(2)) == (2, True, True)
+    assert merge(RESTRICTED, [{}], FOUR) == Merged(TopologyHint(15, True), admit=True)
+    assert merged(RESTRICTED, [], good(2)) == (2, False, False)
+    assert merged(SINGLE, None) == (None, True, True)
+
+
+def test_a_machine_of_one_node_needs_no_affinity_under_single_numa_node() -> None:
+    """All nodes are written as none."""
+    assert merged(SINGLE, good(1), numa=NumaTopology(nodes=(0,))) == (None, True, True)
+
+
+def test_close_nodes_win_among_equally_wide_ones() -> None:
+    """`prefer-closest-numa-nodes` compares distances before ids; single-numa-node ignores it."""
+    far = {one: {other: 10 if one == other else 30 for other in range(4)} for one in range(4)}
+    far[2][3] = far[3][2] = 12
+    numa = NumaTopology(nodes=(0, 1, 2, 3), distances=far)
+    closest = Policy(name=PolicyName.RESTRICTED, prefer_closest=True)
+    assert merged(closest, good(3, 12), numa=numa) == (12, True, True)
+    assert merged(RESTRICTED, good(3, 12), numa=numa) == (3, True, True)
+    by_strategy = Policy(name=PolicyName.RESTRICTED, comparison=Closest())
+    assert merged(by_strategy, good(3, 12), numa=numa) == (12, True, True)
+
+
+def test_nodes_can_be_packed_or_spread() -> None:
+    """The shipped comparisons look at what is taken, within one width."""
+    hints: list[Hints] = [{"cpu": good(1, 2, 4, 3)}]
+    taken = {0: 0.2, 1: 0.7, 2: 0.1}
+    pack = Policy(name=PolicyName.RESTRICTED, comparison=MostAllocated())
+    spread = Policy(name=PolicyName.RESTRICTED, comparison=LeastAllocated())
+    assert merge(pack, hints, FOUR, allocated=taken).hint.affinity == 2
+    assert merge(spread, hints, FOUR, allocated=taken).hint.affinity == 4
+
+
+class HighestFirst:
+    """A comparison of one's own."""
+
+    def rank(self, candidate: TopologyHint, scene: Scene, /) -> Rank:
+        """High nodes first."""
+        return (-(candidate.affinity or 0),)
+
+
+def test_a_comparison_of_ones_own_cannot_overrule_preferred() -> None:
+    """It ranks the preferred hints among themselves, and the others only without them."""
+    policy = Policy(name=PolicyName.RESTRICTED, comparison=HighestFirst())
+    assert merged(policy, [*good(1, 2), *poor(8)]) == (2, True, True)
+
+
+def test_words_of_a_kubelet_configuration() -> None:
+    """Names and options are read as the kubelet reads them; its limit can be asked for."""
+    policy = Policy.parse(
+        "restricted", {"prefer-closest-numa-nodes": "true", "max-allowable-numa-nodes": "8"}
+    )
+    assert policy == Policy(name=PolicyName.RESTRICTED, prefer_closest=True, max_nodes=KUBELET_MAX_NODES)
+    assert Policy.parse("") == Policy()
+    assert Policy.parse("best-effort", {"search-whole-pod": "1"}).search
+    assert Scope.parse("pod") is Scope.POD
+
+
+@pytest.mark.parametrize("name", ["Restricted", "single", "none "])
+def test_an_unknown_policy_is_refused_by_name(name: str) -> None:
+    """The error lists what there is; so does the one for scopes."""
+    with pytest.raises(UnknownPolicyError, match=f"'{name}'.*best-effort"):
+        Policy.parse(name)
+    with pytest.raises(UnknownPolicyError, match="container, pod"):
+        Scope.parse(name)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("prefer-closest", "true"),
+        ("prefer-closest-numa-nodes", "yes"),
+        ("max-allowable-numa-nodes", "7"),
+        ("max-allowable-numa-nodes", "many"),
+    ],
+)
+def test_an_unknown_option_is_refused_by_name(option: str, value: str) -> None:
+    """Also a value that the option does not take."""
+    with pytest.raises(UnknownOptionError) as caught:
+        Policy.parse("restricted", {option: value})
+    assert (caught.value.name, caught.value.value) == (option, value)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # noqa: S301
+
+
+def test_more_nodes_than_allowed_are_refused() -> None:
+    """With both numbers; policy `none` does not care."""
+    nine = NumaTopology(nodes=tuple(range(9)))
+    with pytest.raises(TooManyNodesError, match=r"9 NUMA nodes.*is 8"):
+        Snapshot(numa=nine, policy=Policy(name=PolicyName.RESTRICTED, max_nodes=8))
+    Snapshot(numa=nine, policy=Policy(max_nodes=8))
+
+
+@pytest.mark.parametrize(
+    ("distances", "says"),
+    [
+        ({0: {0: 10, 1: 20}}, "from node 1: the row is missing"),
+        ({0: {0: 10, 1: 20}, 1: {1: 10}}, "from node 1: none to node 0"),
+        ({0: {0: 10, 1: -1}, 1: {0: 20, 1: 10}}, "from node 0: -1 to node 1"),
+    ],
+)
+def test_distances_are_square_and_not_negative(distances: dict[int, dict[int, int]], says: str) -> None:
+    """The row and the fault are named."""
+    with pytest.raises(DistanceError, match=says) as caught:
+        NumaTopology(nodes=(0, 1), distances=distances)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # noqa: S301
+
+
+def test_closest_needs_distances() -> None:
+    """In a snapshot as well as in a merge that has to compare."""
+    closest = Policy(name=PolicyName.RESTRICTED, prefer_closest=True)
+    with pytest.raises(DistanceError, match="prefer-closest-numa-nodes"):
+        Snapshot(numa=FOUR, policy=closest)
+    with pytest.raises(DistanceError, match="prefer-closest-numa-nodes"):
+        merged(closest, good(3, 12))
+
+
+@pytest.mark.parametrize("nodes", [(1, 0), (0, 0), (-1,), (70000,)])
+def test_node_ids_ascend(nodes: tuple[int, ...]) -> None:
+    """Each once, none negative."""
+    with pytest.raises(ValueError, match="NUMA node ids"):
+        NumaTopology(nodes=nodes)
+
+
+@pytest.mark.parametrize("policy", [RESTRICTED, BEST_EFFORT, SINGLE])
+@pytest.mark.parametrize("mask", [16, 17, 0, -1])
+def test_a_mask_outside_the_machine_is_named(policy: Policy, mask: int) -> None:
+    """With provider and resource; preferred or not, and whatever the other hints decide."""
+    for hint in (*good(mask), *poor(mask)):
+        with pytest.raises(MaskOutsideError) as caught:
+            merge(
+                policy, [{}, {"cpu": []}, {"gpu": [TopologyHint(1, True), hint]}], FOUR, names=["a", "b", "c"]
+            )
+        assert (caught.value.provider, caught.value.resource, caught.value.mask) == ("c", "gpu", mask)
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (7, "provider 0: a int came as hints"),
+        ({"gpu": 7}, "provider 0, resource gpu: 7 is no sequence of hints"),
+        ({"gpu": "all"}, "'all' is no sequence"),
+        ({"gpu": [7]}, "resource gpu: 7 is no hint"),
+        ({"gpu": [("1", True)]}, "is no hint"),
+    ],
+)
+@pytest.mark.parametrize("policy", [RESTRICTED, SINGLE])
+def test_nonsense_is_named(policy: Policy, answer: object, says: str) -> None:
+    """An answer that is no mapping of resources to hints is the provider's fault."""
+    with pytest.raises(HintError, match=says):
+        merge(policy, [cast("Hints", answer)], FOUR)
