@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import itertools
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +37,7 @@ from nodealloc.cgroups import (
     detect,
     launch,
 )
+from nodealloc.cgroups._files import KernelFiles
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.podspec import Container, Pod, Quantity
 from nodealloc.testing.cgroups import check_cgroup_driver, check_process_driver
@@ -56,15 +59,35 @@ def _driver(spelling: Spelling) -> CgroupFs:
     return driver
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _switches_as_before() -> Iterator[None]:
+    """Controllers that are switched on at the root of v2 are as before when the last tests end."""
+    switches = Path("/sys/fs/cgroup/unified/cgroup.subtree_control")
+    if os.geteuid() != 0 or not switches.exists():
+        yield
+        return
+    with Path(tempfile.gettempdir(), "nodealloc-test-cgroups.lock").open("a+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.seek(0)
+        if not lock.read():
+            lock.write(f"before: {switches.read_text()}")
+            lock.flush()
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        yield
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock.seek(0)
+            before = lock.read().split()[1:]
+            for controller in set(switches.read_text().split()) - set(before):
+                with contextlib.suppress(OSError):  # somebody else has come to need it
+                    KernelFiles().write(str(switches), f"-{controller}")
+            Path(lock.name).unlink(missing_ok=True)
+
+
 @contextlib.contextmanager
 def _root(driver: CgroupFs) -> Iterator[CgroupName]:
-    """A root of our own beside everybody else's; the machine is left as it was."""
+    """A root of our own beside everybody else's, of which nothing stays."""
     name = CgroupName.of(f"nodealloc-test-{os.getpid()}-{next(_numbers)}")
-    switches = {
-        path: path.read_text().split()
-        for mount in driver.layout.mounts
-        if mount.version == 2 and (path := Path(mount.path, "cgroup.subtree_control")).exists()
-    }
     driver.apply(name, Limits())
     try:
         yield name
@@ -72,10 +95,6 @@ def _root(driver: CgroupFs) -> Iterator[CgroupName]:
         assert driver.kill(name) == ()
         driver.remove(name)
         assert not any(Path(driver.layout.directory(mount, name)).exists() for mount in driver.layout.mounts)
-        for path, before in switches.items():
-            for controller in set(path.read_text().split()) - set(before):
-                with contextlib.suppress(OSError):  # somebody else has come to need it
-                    driver._files.write(str(path), f"-{controller}")
 
 
 @pytest.fixture(params=list(Spelling), ids=[spelling.value for spelling in Spelling])

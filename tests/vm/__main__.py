@@ -74,7 +74,7 @@ def _commands(command: Sequence[str], *, demo: bool) -> list[list[str]]:
         [*pytest, "--junitxml=/run/result/cgroups.xml", "tests/real/test_cgroups.py"],
     ]
     if demo:
-        commands.append([sys.executable, "-m", "examples.agent"])
+        commands.append([sys.executable, "-m", "examples.agent.demo"])
     return commands
 
 
