@@ -68,7 +68,8 @@ def machines(
     """Machines as real ones are, not as tables show them.
 
     One to three sockets with dies, NUMA nodes, L3 groups and cores in numbers
-    that differ from branch to branch; cores of 1 to 8 threads, mixed;
+    that differ from branch to branch; cores of 1 to 8 threads, mixed, on some
+    machines of two kinds;
     CPU ids in the kernel's order, threads in a row, or interleaved, sometimes
     with gaps; sparse node ids; nodes without CPUs, or without memory; CPUs
     offline; distances or none. Every CPU lies in one NUMA node.
@@ -85,7 +86,7 @@ def machines(
     every = sorted(cpu for own in ids for cpu in own)
     down = draw(st.sets(st.sampled_from(every), max_size=min(3, len(every) - 1))) if offline else set[int]()
     node_step = draw(st.sampled_from([1, 1, 4]))
-    has_dies, has_l3 = draw(st.booleans()), draw(st.booleans())
+    has_dies, has_l3, hybrid = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
     cpus = tuple(
         sorted(
             (
@@ -96,8 +97,9 @@ def machines(
                     numa_nodes=(node * node_step,),
                     l3=cache if has_l3 else None,
                     die=die if has_dies else None,
+                    kind=("atom" if threads == 1 else "core") if hybrid else "",
                 )
-                for (socket, die, node, cache, _), own in zip(cores, ids, strict=True)
+                for (socket, die, node, cache, threads), own in zip(cores, ids, strict=True)
                 for cpu in own
                 if cpu not in down
             ),
