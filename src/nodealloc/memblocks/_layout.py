@@ -160,6 +160,13 @@ class Layout:
                 masks = [mask for mask in masks if (known.get(mask) or self.sum(row, mask)) >= size]
         return masks
 
+    def nodes_with(self, figures: Sequence[Row], demand: Demand, /) -> NumaMask:
+        """Nodes that by themselves have what is asked, by these figures (rows and columns as here)."""
+        able = self.mask
+        for row, size in demand:
+            able &= sum([node for node, have in zip(self.singles, figures[row], strict=True) if have >= size])
+        return able
+
     def each_serves(self, demand: Demand, /) -> bool:
         """Whether every node could serve a demand by itself were it empty."""
         least = self.least
@@ -178,7 +185,7 @@ class Layout:
 
     def narrowest(self, demand: Demand, /) -> int:
         """Fewest nodes that could serve a demand were they empty; more than there are when none could."""
-        if self.each_serves(demand) or any(self.suffices(single, demand) for single in self.singles):
+        if self.each_serves(demand) or self.nodes_with(self.allocatable, demand):
             return 1
         found = self._narrowest.get(demand)
         if found is None:

@@ -53,11 +53,15 @@ class Question:
                 return True
         return False
 
-    def candidates(self) -> list[NumaMask]:
-        """Sets of nodes that can serve now, by size, then by ids.
+    def candidates(self) -> Sequence[NumaMask]:
+        """Sets of nodes that can serve now, by size, then by ids."""
+        return [*self._singles(), *self.wide()]
+
+    def wide(self) -> Sequence[NumaMask]:
+        """Those of two and more nodes.
 
         A set of unused nodes serves what it could ever serve, so that only
-        single nodes and groups in use are looked up in the state.
+        groups in use are looked up in the state.
         """
         shape = self.state.shape
         unused = family(self.layout.considered(self.demand) & shape.unused)
@@ -65,7 +69,7 @@ class Question:
         if shape.groups:
             groups = [group for group in shape.groups if self.serves(group) and not self.cut_by(group)]
             wide = sorted([*wide, *groups], key=in_order) if groups else wide
-        return [*self._singles(), *wide]
+        return wide
 
     def hints(self) -> Sequence[TopologyHint]:
         """One hint for each candidate; preferred where no fewer nodes could ever serve."""
@@ -78,15 +82,21 @@ class Question:
 
     def best(self, *, containing: NumaMask = 0) -> TopologyHint | None:
         """The narrowest candidate that contains these nodes, of several the numerically smallest."""
-        found = [mask for mask in self.candidates() if not containing & ~mask]
+        single = next((mask for mask in self._singles() if not containing & ~mask), None)
+        if single is not None:
+            return hint_pair(single)[1]
+        found = [mask for mask in self.wide() if not containing & ~mask]
         if not found:
             return None
         mask = min(found, key=_narrow)
         return hint_pair(mask)[mask.bit_count() <= self.layout.narrowest(self.demand)]
 
     def _singles(self) -> list[NumaMask]:
-        grouped = self.state.shape.grouped
-        return [mask for mask in self.layout.singles if not mask & grouped and self.serves(mask)]
+        singles, grouped = self.layout.singles, self.state.shape.grouped
+        if self.left:
+            return [mask for mask in singles if not mask & grouped and self.serves(mask)]
+        able = self.layout.nodes_with(self.state.free, self.demand) & ~grouped
+        return [mask for mask in singles if mask & able]
 
     def serves(self, nodes: NumaMask) -> bool:
         """Whether the nodes have the free bytes, together with what may be reused there."""

@@ -1,0 +1,151 @@
+"""How long admission takes beside the kubelet's, and how memory grows with nodes and page sizes."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from bench.figure import Figure, best_ns, kubelet_ns, ratios, rows
+from nodealloc.machine import Machine, NumaNode
+from nodealloc.memblocks import MemoryAllocator, RecordedState, hugepages, memory_allocator, restore
+from nodealloc.podspec import Pod, Quantity
+from nodealloc.testing.conformance._admission import recorded_pod, snapshot_of
+from nodealloc.topology import Admitted, Claim, Owner, Snapshot, TopologyHint, admit, release
+
+if TYPE_CHECKING:
+    from nodealloc.testing.conformance import Row
+
+PACKAGE = "memblocks"
+GIB = 1 << 30
+NODES = (1, 2, 4, 8, 16, 32, 64)
+PAGES = (2 << 20, 1 << 30, 64 << 10, 512 << 20)
+
+Trace = tuple[Snapshot, Sequence[Pod | str]]
+
+
+def traces(count: int) -> list[Trace]:
+    """Recorded traces: the empty node, and per step the pod that comes or the uid that goes."""
+    machines = {str(row["name"]): cast("Row", row) for row in rows("machines")}
+    found: list[Trace] = []
+    for row in rows("admission")[:count]:
+        steps = cast("Sequence[Row]", row["steps"])
+        node = snapshot_of(cast("Row", row), machines)
+        found.append(
+            (
+                node,
+                [
+                    recorded_pod(cast("Row", step["pod"])) if step["op"] == "admit" else str(step["uid"])
+                    for step in steps
+                ],
+            )
+        )
+    return found
+
+
+def play(trace: Trace) -> Snapshot:
+    """The node at the end of a trace."""
+    node, steps = trace
+    for step in steps:
+        if isinstance(step, str):
+            node = release(node, step)
+        else:
+            verdict = admit(node, step)
+            if isinstance(verdict, Admitted):
+                node = verdict.snapshot
+    return node
+
+
+def large(nodes: int, pages: int) -> MemoryAllocator:
+    """A machine of so many NUMA nodes and page sizes, nothing held."""
+    pools = {page: 4 * GIB // page for page in PAGES[:pages]}
+    machine = Machine(
+        cpus=(),
+        numa_nodes=tuple(
+            NumaNode(id=node, memory_bytes=(16 + 4 * pages) * GIB, hugepages=pools) for node in range(nodes)
+        ),
+    )
+    return cast("MemoryAllocator", memory_allocator(machine, reserved={0: {"memory": GIB}}))
+
+
+def claim(key: str, gib: int, pages: int) -> Claim:
+    """A claim of memory, and of one huge page of each size."""
+    amounts = {"memory": Quantity.of(gib * GIB)}
+    amounts |= {hugepages(page): Quantity.of(page) for page in PAGES[:pages]}
+    return Claim(owner=Owner(key, "app"), amounts=amounts)
+
+
+def one_pod(allocator: MemoryAllocator, asked: Claim) -> object:
+    """Hints, allocation anywhere, and release."""
+    allocator.hints([asked])
+    granted = allocator.allocate(asked, TopologyHint(None, preferred=False))
+    return cast("MemoryAllocator", granted).release("pod")
+
+
+def half_full(nodes: int, pages: int) -> MemoryAllocator:
+    """Every second node serves an allocation of its own."""
+    allocator = large(nodes, pages)
+    for node in range(0, nodes, 2):
+        hint = TopologyHint(1 << node, preferred=True)
+        allocator = cast("MemoryAllocator", allocator.allocate(claim(f"pod-{node}", 1, pages), hint))
+    return allocator
+
+
+def growth(name: str, xs: Sequence[int], call: Callable[[int], Callable[[], object]], of: str) -> Figure:
+    """A figure whose value is that of the largest x."""
+    points = [(float(x), best_ns(call(x), seconds=0.01) / 1e6) for x in xs]
+    return Figure(
+        package=PACKAGE, name=name, value=points[-1][1], unit="ms", growth=points, growth_of=of, at_most=10
+    )
+
+
+def held(count: int) -> tuple[MemoryAllocator, RecordedState]:
+    """An empty allocator, and what it held with so many workloads."""
+    empty = large(8, 1)
+    allocator = empty
+    small: Mapping[str, Quantity] = {"memory": Quantity.of(1 << 20)}
+    for index in range(count):
+        asked = Claim(owner=Owner(f"pod-{index}", "app"), amounts=small)
+        hint = TopologyHint(1 << index % 8, preferred=True)
+        allocator = cast("MemoryAllocator", allocator.allocate(asked, hint))
+    return empty, allocator.recorded()
+
+
+def figures() -> Iterator[Figure]:
+    """Ratios to the kubelet over whole traces, then growth."""
+    theirs = kubelet_ns("admission")
+    ours = [best_ns(partial(play, trace), rounds=2) for trace in traces(len(theirs))]
+    each = ratios(ours, theirs)
+    for name, value, bound in (
+        ("admission, median trace (CPU, memory, topology)", statistics.median(each), 1.0),
+        ("admission, all traces together", sum(ours) / sum(theirs), 0.1),
+    ):
+        yield Figure(package=PACKAGE, name=name, value=value, unit="× kubelet", at_most=bound)
+    for pages in (1, 4):
+        free = {nodes: large(nodes, pages) for nodes in NODES}
+        busy = {nodes: half_full(nodes, pages) for nodes in NODES}
+        for name, machines, gib in (
+            (f"one pod on an empty machine, {pages} page sizes", free, 1),
+            (f"one pod over two nodes, {pages} page sizes", free, 20),
+            (f"one pod, every second node busy, {pages} page sizes", busy, 1),
+        ):
+            xs = [nodes for nodes in NODES if nodes > 1 or gib == 1]
+            yield growth(
+                name,
+                xs,
+                lambda nodes, machines=machines, gib=gib, pages=pages: partial(  # type: ignore[misc]
+                    one_pod, machines[nodes], claim("pod", gib, pages)
+                ),
+                "NUMA nodes",
+            )
+    yield growth("one pod, 8 nodes", (0, 1, 2, 3, 4), _by_pages, "page sizes")
+    yield growth("a restart", (1, 10, 100, 1000), _restart, "workloads")
+
+
+def _by_pages(pages: int) -> Callable[[], object]:
+    return partial(one_pod, large(8, pages), claim("pod", 1, pages))
+
+
+def _restart(count: int) -> Callable[[], object]:
+    return partial(restore, *held(count))
