@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -101,6 +102,19 @@ def test_a_junk_root_is_refused(tmp_path: Path, root: str) -> None:
     assert done.stderr.startswith(f"nodealloc topology: {tmp_path / root}: ")
     assert "give a sysfs mount such as /sys" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_terminal_without_signs_gets_the_numbers(tree: Path) -> None:
+    """ASCII output replaces what it cannot show."""
+    done = subprocess.run(
+        [sys.executable, "-m", "nodealloc", "topology", "--sysfs", str(tree)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert done.returncode == 0
+    assert "NUMA node 1 ? 16 GiB" in done.stdout
 
 
 def test_an_unknown_format_is_refused() -> None:

@@ -57,6 +57,13 @@ def test_a_cpus_node_is_described() -> None:
         Machine(cpus=(cpu(0, nodes=(3,)),))
 
 
+@pytest.mark.parametrize("nodes", [(1, 0), (0, 0)])
+def test_a_cpus_nodes_stand_once_and_in_order(nodes: tuple[int, ...]) -> None:
+    """The first node is the one where a picture puts it."""
+    with pytest.raises(ValueError, match="order them by ascending id"):
+        Machine(cpus=(cpu(0, nodes=nodes),), numa_nodes=(node(0, "0"), node(1, "0")))
+
+
 def test_a_core_lies_in_one_socket() -> None:
     """Core ids that repeat between sockets are refused."""
     with pytest.raises(ValueError, match="number the cores apart"):

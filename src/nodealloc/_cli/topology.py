@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
 from nodealloc.idset import CPUSet
@@ -31,6 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser, /) -> None:
 def run(arguments: argparse.Namespace, /) -> int:
     """Print the machine; what could not be known goes to standard error."""
     found = discover(str(arguments.sysfs))
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A terminal without `·` and `×` still gets the numbers.
+        sys.stdout.reconfigure(errors="replace")
     if arguments.format == "json":
         print(json.dumps(_topology_json(found), indent=1))
     else:

@@ -64,6 +64,8 @@ def check_nodes(cpus: Sequence[Cpu], nodes: Sequence[NumaNode]) -> None:
     _ascending("NUMA node", [node.id for node in nodes])
     local: dict[int, int] = {node.id: 0 for node in nodes}
     for cpu in cpus:
+        if len(cpu.numa_nodes) > 1 and [*cpu.numa_nodes] != sorted({*cpu.numa_nodes}):
+            raise ValueError(f"CPU {cpu.id} names its nodes as {cpu.numa_nodes}; order them by ascending id")
         for home in cpu.numa_nodes:
             if home not in local:
                 raise ValueError(f"CPU {cpu.id} is local to NUMA node {home}, which is not described")
