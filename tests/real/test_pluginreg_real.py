@@ -1,0 +1,217 @@
+"""Sockets and plugins in numbers: churn against both watchers, a hundred plugins of which three hang."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from nodealloc.pluginreg import (
+    InotifyWatcher,
+    PluginInfo,
+    PluginRegistrar,
+    PollingWatcher,
+    RegistrationState,
+    RegistrationUnavailableError,
+    Watcher,
+    scan,
+)
+from nodealloc.testing.device_plugin import Behaviour, DevicePluginServer, numbered
+from nodealloc.testing.devices import wait_until
+from nodealloc.testing.pluginreg import FakeRegistration, RecordingHandler, bare_socket
+
+pytestmark = pytest.mark.real
+
+WATCHERS: dict[str, Callable[[Path], Watcher]] = {
+    "polling": lambda directory: PollingWatcher(str(directory), interval_s=0.05),
+    "inotify": lambda directory: InotifyWatcher(str(directory)),
+}
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory with a path short enough for sockets."""
+    path = Path(tempfile.mkdtemp(prefix="na-"))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+class SocketsOnDisk(FakeRegistration):
+    """Whoever has a socket on disk answers, under its path."""
+
+    def info(self, socket: str, /) -> PluginInfo:
+        """See `Registration`."""
+        if not Path(socket).exists():
+            raise RegistrationUnavailableError(socket, "GetInfo", "UNAVAILABLE")
+        return PluginInfo(type="DevicePlugin", name=socket, endpoint=socket)
+
+    def notify(self, socket: str, error: str, /) -> None:
+        """See `Registration`."""
+
+
+def churn(directory: Path, events: int, rng: random.Random) -> None:
+    """Create, remove, move and re-create sockets and directories in random order."""
+    for _ in range(events):
+        folder = directory / f"d{rng.randrange(5)}" if rng.random() < 0.5 else directory
+        path = folder / f"s{rng.randrange(20)}.sock"
+        what = rng.random()
+        if what < 0.05 and folder is not directory:
+            shutil.rmtree(folder, ignore_errors=True)
+        elif path.exists():
+            path.unlink()
+            if what < 0.4:
+                bare_socket(path)
+            elif what < 0.5:
+                bare_socket(path.with_name("moved.sock.new"))
+                path.with_name("moved.sock.new").rename(path)
+        else:
+            folder.mkdir(exist_ok=True)
+            bare_socket(path)
+
+
+def converged(registrar: PluginRegistrar, handler: RecordingHandler, directory: Path) -> bool:
+    """Whether what is registered is what is on disk, by path and by identity of the newest socket."""
+    there = set(scan(str(directory)))
+    states = registrar.status()
+    return (
+        {status.path for status in states} == there
+        and all(status.state is RegistrationState.REGISTERED for status in states)
+        and {endpoint for _, endpoint in handler.held} == there
+    )
+
+
+def churned(place: Path, watcher: str, events: int, seed: int) -> float:
+    """Seconds from the last event to convergence."""
+    directory = place / "plugins"
+    handler = RecordingHandler()
+    registrar = PluginRegistrar(
+        directory,
+        {"DevicePlugin": handler},
+        watcher=WATCHERS[watcher](directory),
+        registration=SocketsOnDisk(),
+    )
+    rng = random.Random(seed)
+    with registrar:
+        churn(directory, events, rng)
+        started = time.monotonic()
+        wait_until(lambda: converged(registrar, handler, directory), within_s=30.0)
+        took = time.monotonic() - started
+    assert handler.overlaps == []
+    return took
+
+
+@pytest.mark.parametrize("watcher", WATCHERS)
+def test_churn_converges(place: Path, watcher: str) -> None:
+    """Five hundred events in random order; what is registered is what is on disk."""
+    churned(place, watcher, 500, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("watcher", WATCHERS)
+def test_ten_thousand_events_converge(place: Path, watcher: str) -> None:
+    """Ten thousand create, remove, move and re-create events; nothing is lost, nothing is left over."""
+    took = churned(place, watcher, 10_000, seed=2)
+    print(f"{watcher}: converged {took:.3f} s after the last event")
+
+
+def test_each_new_socket_on_a_path_registers_anew(place: Path) -> None:
+    """A plugin that is made again within a moment is let go and registered again."""
+    directory = place / "plugins"
+    handler = RecordingHandler()
+    with PluginRegistrar(
+        directory,
+        {"DevicePlugin": handler},
+        watcher=InotifyWatcher(str(directory)),
+        registration=SocketsOnDisk(),
+    ) as registrar:
+        path = directory / "a.sock"
+        bare_socket(path)
+        wait_until(lambda: converged(registrar, handler, directory))
+        path.unlink()
+        bare_socket(path)
+        wait_until(lambda: len(handler.calls) >= 5 and converged(registrar, handler, directory))
+    assert [call[0] for call in handler.calls] == [
+        "validate", "register", "deregister", "validate", "register",
+    ]  # fmt: skip
+
+
+def test_watching_goes_on_where_the_kernel_gives_no_watches(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no watches left, the directories that could not be watched are looked at every so often."""
+    directory = place / "plugins"
+    directory.mkdir()
+    watcher = InotifyWatcher(str(directory))
+
+    def full(_path: str, _mask: int) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(watcher._inotify, "add_watch", full)
+    watcher._watch_all()
+    assert "No space left" in watcher.skipped
+    assert watcher.wait(0.0)
+    bare_socket(directory / "a.sock")
+    assert watcher.wait(1.0)
+    watcher.close()
+
+
+def serve(directory: Path, count: int, hung: int) -> list[DevicePluginServer]:
+    """Plugins with registration sockets, the last few of which never answer."""
+    servers = [
+        DevicePluginServer(
+            f"example.com/r{number}",
+            numbered(1),
+            directory / f"p{number}.sock",
+            behaviour=Behaviour(hang=frozenset({"GetInfo"}) if number >= count - hung else frozenset()),
+        )
+        for number in range(count)
+    ]
+    for server in servers:
+        server.start()
+    return servers
+
+
+def stop_all(servers: Sequence[DevicePluginServer]) -> None:
+    """Stop them side by side."""
+    threads = [threading.Thread(target=server.stop) for server in servers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def registered_in(place: Path, count: int, hung: int) -> float:
+    """Seconds until all that answer are registered."""
+    directory = place / f"plugins-{hung}"
+    servers = serve(directory, count, hung)
+    handler = RecordingHandler()
+    with PluginRegistrar(
+        directory, {"DevicePlugin": handler}, watcher=InotifyWatcher(str(directory))
+    ) as registrar:
+        started = time.monotonic()
+        wait_until(lambda: len(handler.held) == count - hung, within_s=60.0)
+        took = time.monotonic() - started
+        hanging = [one for one in registrar.status() if one.state is RegistrationState.UNKNOWN]
+    assert len(hanging) == hung
+    assert not any(one.tries for one in hanging), "nobody waited for their deadline"
+    stop_all(servers)
+    return took
+
+
+def test_a_hung_plugin_delays_no_other(place: Path) -> None:
+    """Ten plugins, three of them hung: the seven are registered while the three still hang."""
+    registered_in(place, 10, 3)
+
+
+@pytest.mark.slow
+def test_a_hundred_plugins_three_of_them_hung(place: Path) -> None:
+    """Ninety-seven are registered whether or not three others hang."""
+    without, with_hung = registered_in(place, 97, 0), registered_in(place, 100, 3)
+    ratio = with_hung / without
+    print(f"97 plugins: {without:.2f} s, beside three that hang: {with_hung:.2f} s ({ratio:.2f} ×)")

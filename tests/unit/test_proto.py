@@ -1,0 +1,86 @@
+"""Generated protocol code: the kubelet's wire, any protobuf library, no quarrel with others' code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool
+
+from nodealloc import _proto
+from nodealloc._proto import deviceplugin_v1beta1_pb2 as devices
+from nodealloc._proto import pluginregistration_v1_pb2 as registration
+
+GENERATED = sorted(Path(_proto.__file__).parent.glob("*_pb2.py"))
+FIELDS = {
+    "RegisterRequest": {"version": 1, "endpoint": 2, "resource_name": 3, "options": 4},
+    "DevicePluginOptions": {"pre_start_required": 1, "get_preferred_allocation_available": 2},
+    "Device": {"ID": 1, "health": 2, "topology": 3},
+    "ContainerPreferredAllocationRequest": {
+        "available_deviceIDs": 1,
+        "must_include_deviceIDs": 2,
+        "allocation_size": 3,
+    },
+    "ContainerPreferredAllocationResponse": {"deviceIDs": 1},
+    "ContainerAllocateRequest": {"devices_ids": 1},
+    "ContainerAllocateResponse": {"envs": 1, "mounts": 2, "devices": 3, "annotations": 4, "cdi_devices": 5},
+    "Mount": {"container_path": 1, "host_path": 2, "read_only": 3},
+    "DeviceSpec": {"container_path": 1, "host_path": 2, "permissions": 3},
+    "CDIDevice": {"name": 1},
+    "PreStartContainerRequest": {"devices_ids": 1},
+}
+
+
+def test_services_have_their_names_on_the_wire() -> None:
+    """Package, service and method names are what plugins dial."""
+    plugin = devices.DESCRIPTOR.services_by_name["DevicePlugin"]
+    assert plugin.full_name == "v1beta1.DevicePlugin"
+    assert [method.name for method in plugin.methods] == [
+        "GetDevicePluginOptions", "ListAndWatch", "GetPreferredAllocation", "Allocate", "PreStartContainer",
+    ]  # fmt: skip
+    assert devices.DESCRIPTOR.services_by_name["Registration"].full_name == "v1beta1.Registration"
+    found = registration.DESCRIPTOR.services_by_name["Registration"]
+    assert found.full_name == "pluginregistration.Registration"
+    assert [method.name for method in found.methods] == ["GetInfo", "NotifyRegistrationStatus"]
+
+
+@pytest.mark.parametrize("message", FIELDS)
+def test_fields_have_their_numbers(message: str) -> None:
+    """Field numbers are the wire."""
+    fields = devices.DESCRIPTOR.message_types_by_name[message].fields
+    assert {field.name: field.number for field in fields} == FIELDS[message]
+
+
+def test_known_bytes() -> None:
+    """Bytes as another implementation writes them."""
+    said = registration.PluginInfo.FromString(b'\n\x0cDevicePlugin\x12\x03a/b\x1a\x02/e"\x07v1beta1')
+    assert (said.type, said.name, said.endpoint, list(said.supported_versions)) == (
+        "DevicePlugin", "a/b", "/e", ["v1beta1"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("module", GENERATED, ids=lambda path: path.name)
+def test_the_code_asks_for_no_library_version(module: Path) -> None:
+    """Code of a newer generator refuses older libraries; this has to stay code of 1.62."""
+    text = module.read_text(encoding="utf-8")
+    assert "# Protobuf Python Version: 4.25.1" in text
+    assert "runtime_version" not in text
+    assert "_descriptor_pool.DescriptorPool()" in text
+
+
+def test_other_peoples_code_for_the_same_package_can_be_loaded_too() -> None:
+    """Their `api.proto` with package v1beta1 goes into the shared pool; ours does not stand in its way."""
+    theirs = descriptor_pb2.FileDescriptorProto(name="api.proto", package="v1beta1", syntax="proto3")
+    theirs.message_type.add(name="Device").field.add(name="ID", number=1, type=9, label=1)
+    pool = descriptor_pool.Default()
+    pool.AddSerializedFile(theirs.SerializeToString())
+    assert pool.FindMessageTypeByName("v1beta1.Device") is not devices.Device.DESCRIPTOR
+    assert devices.Device(ID="a").SerializeToString() == b"\n\x01a"
+
+
+def test_the_sources_are_there(request: pytest.FixtureRequest) -> None:
+    """Every generated module has its protocol file."""
+    sources = Path(request.config.rootpath) / "proto" / "nodealloc" / "_proto"
+    if not sources.is_dir():
+        pytest.skip("not run from a clone")
+    assert {path.stem + "_pb2.py" for path in sources.glob("*.proto")} == {path.name for path in GENERATED}
