@@ -1,0 +1,99 @@
+"""Recorded merges, and recorded nodes with the real allocators."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pickle
+from collections import Counter
+from pathlib import Path
+
+import attrs
+import pytest
+
+from nodealloc.testing.conformance._admission import recorded_pod, snapshot_of
+from nodealloc.testing.conformance._topology import merge as recorded_merge
+from nodealloc.testing.conformance._topology import merge_arguments
+from nodealloc.testing.topology import check_allocator
+from nodealloc.topology import (
+    Admitted,
+    Closest,
+    Narrowest,
+    Outlook,
+    PolicyName,
+    Refusal,
+    admit,
+    merge,
+    release,
+    workload_of,
+)
+
+
+def rows(path: Path) -> list[dict[str, object]]:
+    """Recorded rows of one file."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+@pytest.fixture(scope="module")
+def machines() -> dict[str, dict[str, object]]:
+    """Recorded machines by name."""
+    folder = Path(__file__).parent.parent / "vectors"
+    return {str(row["name"]): row for row in rows(folder / "machines.jsonl.gz")}
+
+
+def test_every_recorded_merge_is_made_again(vectors: Path) -> None:
+    """Hint and verdict of all rows."""
+    recorded = rows(vectors / "merge.jsonl.gz")
+    wrong = [row for row in recorded if len(set(map(str, recorded_merge(row, {})))) != 1]  # type: ignore[arg-type]
+    assert (len(recorded), wrong) == (3000, [])
+
+
+def test_the_long_way_makes_recorded_merges_as_well(vectors: Path) -> None:
+    """The kubelet's comparison as a strategy, on every tenth row."""
+    for row in rows(vectors / "merge.jsonl.gz")[::10]:
+        policy, providers, numa = merge_arguments(row)  # type: ignore[arg-type]
+        closest = policy.prefer_closest and policy.name is not PolicyName.SINGLE_NUMA_NODE
+        comparison = Closest() if closest else Narrowest()
+        found = merge(attrs.evolve(policy, comparison=comparison), providers, numa)
+        assert [[*found.hint], found.admit] == [row["hint"], row["admit"]]
+
+
+def test_refusals_of_recorded_nodes_explain_themselves(
+    vectors: Path, machines: dict[str, dict[str, object]]
+) -> None:
+    """With real CPU and memory allocators: outlooks vary, text is short, JSON is JSON."""
+    outlooks: Counter[Outlook] = Counter()
+    for trace in rows(vectors / "admission.jsonl.gz")[::8]:
+        node = snapshot_of(trace, machines)  # type: ignore[arg-type]
+        for step in trace["steps"]:  # type: ignore[attr-defined]
+            if step["op"] == "remove":
+                node = release(node, step["uid"])
+                continue
+            verdict = admit(node, recorded_pod(step["pod"]))
+            if isinstance(verdict, Admitted):
+                node = verdict.snapshot
+                continue
+            assert isinstance(verdict, Refusal)
+            story = verdict.explanation
+            outlooks[story.outlook] += 1
+            assert story.reason == step["reason"]
+            assert 1 <= len(str(verdict).splitlines()) <= 16
+            assert json.loads(json.dumps(verdict.as_dict()))["outlook"] == story.outlook.value
+            assert str(pickle.loads(pickle.dumps(verdict))) == str(verdict)  # noqa: S301
+    assert set(outlooks) == set(Outlook)
+
+
+def test_real_allocators_keep_what_allocators_promise(
+    vectors: Path, machines: dict[str, dict[str, object]]
+) -> None:
+    """CPU and memory allocators of recorded nodes, for the first pods that come there."""
+    for trace in rows(vectors / "admission.jsonl.gz")[::20]:
+        node = snapshot_of(trace, machines)  # type: ignore[arg-type]
+        pods = [recorded_pod(step["pod"]) for step in trace["steps"] if step["op"] == "admit"]  # type: ignore[attr-defined]
+        for pod in pods[:3]:
+            for allocator in node.allocators:
+                exact = allocator.name == "cpu"  # memory goes back inside a group as the kubelet's does
+                check_allocator(
+                    allocator, workload_of(pod), node.numa, every_hint_grants=False, exact_release=exact
+                )
