@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
 from nodealloc.idset import CPUSet
@@ -32,27 +31,22 @@ def add_arguments(parser: argparse.ArgumentParser, /) -> None:
 def run(arguments: argparse.Namespace, /) -> int:
     """Print the machine; what could not be known goes to standard error."""
     found = discover(str(arguments.sysfs))
-    if isinstance(sys.stdout, TextIOWrapper):
-        # A terminal without `·` and `×` still gets the numbers.
-        sys.stdout.reconfigure(errors="replace")
     if arguments.format == "json":
         print(json.dumps(_topology_json(found), indent=1))
     else:
         width = max(80, shutil.get_terminal_size((100, 24)).columns)
-        print(
-            draw_text(
-                found.machine,
-                _labels(found.machine) or None,
-                shared=CPUSet(),
-                width=width,
-                colour=sys.stdout.isatty(),
-            )
-        )
-        print()
-        print(_distances_text(found))
+        marked = _labels(found.machine) or None
+        picture = draw_text(found.machine, marked, shared=CPUSet(), width=width, colour=sys.stdout.isatty())
+        print(_shown(f"{picture}\n\n{_distances_text(found)}"))
     for note in found.notes:
         print(f"note: {note}", file=sys.stderr)
     return 0
+
+
+def _shown(text: str) -> str:
+    """The text with what the terminal cannot show replaced: without `·` and `×` it still has the numbers."""
+    encoding = sys.stdout.encoding or "utf-8"
+    return text.encode(encoding, "replace").decode(encoding)
 
 
 def _topology_json(found: Discovery) -> dict[str, object]:
