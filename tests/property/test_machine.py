@@ -32,7 +32,7 @@ from nodealloc.testing.machine import sysfs_files, write_sysfs
 from nodealloc.testing.strategies.machine import cpu_sets, machines
 
 
-@given(machine=machines(max_cpus=24))
+@given(machine=machines(max_cpus=16))
 def test_a_written_tree_is_discovered_as_it_was(machine: Machine) -> None:
     """Sysfs, as a kernel would print it, gives the machine back, without remarks."""
     with tempfile.TemporaryDirectory() as folder:
@@ -63,7 +63,7 @@ def _has_company(machine: Machine, socket: int) -> bool:
     return len(machine.groups("socket")[socket]) > 1
 
 
-@given(machine=machines(max_cpus=24))
+@given(machine=machines(max_cpus=16))
 def test_discovery_keeps_the_kernels_numbers(machine: Machine) -> None:
     """Sockets and L3 caches go by the kernel's ids, cores by their smallest CPU."""
     with tempfile.TemporaryDirectory() as folder:

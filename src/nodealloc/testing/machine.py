@@ -54,10 +54,11 @@ def format_mask(mask: int, /) -> str:
 
 def write_sysfs(machine: Machine, root: Path, /) -> None:
     """Write the sysfs tree that a kernel would show for a machine below `root`, which must exist."""
-    for name, content in sysfs_files(machine).items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
+    files = sysfs_files(machine)
+    for folder in dict.fromkeys((root / name).parent for name in files):
+        folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (root / name).write_text(content)
 
 
 def sysfs_files(machine: Machine, /) -> dict[str, str]:
