@@ -16,7 +16,7 @@ copyright = "2026, nodealloc developers"  # noqa: A001  # the name that Sphinx r
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme = "furo"
 html_title = "nodealloc"
-exclude_patterns = ["_build", "explanation/differences/*"]
+exclude_patterns = ["_build"]
 default_role = "code"
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
@@ -25,7 +25,10 @@ autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_default_options = {"members": True, "show-inheritance": True}
 napoleon_use_ivar = True
-suppress_warnings = ["ref.python"]  # CPUSet is public in two places, and both are meant
+suppress_warnings = [
+    "ref.python",  # CPUSet is public in two places, and both are meant
+    "myst.header",  # pages of one package each begin at the level at which they are read together
+]
 # Examples in docstrings name things by backticks, not by links; what a public
 # name is made of inside its package, and a type variable, has no page of its own.
 nitpick_ignore_regex = [
