@@ -40,7 +40,7 @@ from nodealloc.cgroups import (
 from nodealloc.cgroups._files import KernelFiles
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.podspec import Container, Pod, Quantity
-from nodealloc.testing.cgroups import check_cgroup_driver, check_process_driver
+from nodealloc.testing.cgroups import check_cgroup_driver, check_process_driver, check_tree_reader
 
 pytestmark = pytest.mark.real
 
@@ -127,6 +127,7 @@ def test_driver_keeps_its_promises(spelled: tuple[CgroupFs, CgroupName]) -> None
     driver, name = spelled
     check_cgroup_driver(driver, name)
     check_process_driver(driver, name)
+    check_tree_reader(driver, name)
 
 
 def test_unasked_properties_survive_an_update(spelled: tuple[CgroupFs, CgroupName]) -> None:

@@ -17,6 +17,7 @@ from nodealloc.cgroups import (
     CgroupName,
     CgroupStats,
     ControllerMissingError,
+    Enforce,
     Layout,
     LimitRefusedError,
     Limits,
@@ -27,17 +28,25 @@ from nodealloc.cgroups import (
     QosTree,
     Removals,
     RemovalState,
+    Reservation,
+    ReservationError,
     Shortfall,
     Spelling,
     TreeOptions,
     check_requirements,
     check_swap,
     detect,
+    enforce_reservation,
     launch,
     stand_in,
 )
 from nodealloc.podspec import Container, Pod, Quantity
-from nodealloc.testing.cgroups import FakeCgroups, check_cgroup_driver, check_process_driver
+from nodealloc.testing.cgroups import (
+    FakeCgroups,
+    check_cgroup_driver,
+    check_process_driver,
+    check_tree_reader,
+)
 
 ROOT = CgroupName.of("kubepods")
 MIB = 1 << 20
@@ -59,6 +68,7 @@ def test_stand_in_keeps_the_promises(tmp_path: Path, version: int, spelling: Spe
     driver.apply(ROOT, Limits())
     check_cgroup_driver(driver, ROOT)
     check_process_driver(driver, ROOT)
+    check_tree_reader(driver, ROOT)
     assert driver.children(ROOT) == ()
     assert driver.children(CgroupName()) == (ROOT,)
     assert detect(tmp_path).layout.stand_in
@@ -70,6 +80,7 @@ def test_fake_keeps_the_promises() -> None:
     fake.apply(ROOT, Limits())
     check_cgroup_driver(fake, ROOT)
     check_process_driver(fake, ROOT)
+    check_tree_reader(fake, ROOT)
 
 
 def test_fake_says_what_it_lacks() -> None:
@@ -347,6 +358,61 @@ def test_shortfalls_are_in_words(layout: Layout, words: str) -> None:
     """What is missing, what was found, what to do."""
     (shortfall, *_) = check_requirements(layout, ["cpu"])
     assert str(shortfall).startswith(words)
+
+
+def test_occupied_top_is_named(tmp_path: Path) -> None:
+    """A v2 subtree whose top holds processes is found before anything is tried."""
+    (tmp_path / "cgroup.type").write_text("domain")
+    (tmp_path / "cgroup.procs").write_text("1\n")
+    (tmp_path / "cgroup.subtree_control").write_text("pids")
+    layout = Layout(mounts=(Mount(path=str(tmp_path), version=2, controllers=("cpu", "memory", "pids")),))
+    (shortfall,) = check_requirements(layout, ["cpu", "pids"])
+    assert (shortfall.what, "holds processes itself" in shortfall.reason) == ("cpu", True)
+    (tmp_path / "cgroup.procs").write_text("")
+    assert check_requirements(layout, ["cpu", "pids"]) == ()
+
+
+def test_reservation_is_enforced_on_what_exists() -> None:
+    """All is checked first; a cgroup that is not there is named, and none is written."""
+    driver = FakeCgroups()
+    kube, system = CgroupName.of("kube"), CgroupName.of("system")
+    reservation = Reservation(
+        kube_reserved={"memory": Quantity.of("1Gi")},
+        system_reserved={"cpu": Quantity.of(1), "memory": Quantity.of("1Gi")},
+        enforce=frozenset({Enforce.KUBE_RESERVED, Enforce.SYSTEM_RESERVED_COMPRESSIBLE}),
+        kube_reserved_cgroup=kube,
+        system_reserved_cgroup=system,
+    )
+    capacity = {"cpu": Quantity.of(4), "memory": Quantity.of("8Gi")}
+    driver.apply(kube, Limits())
+    with pytest.raises(CgroupAbsentError, match="/system"):
+        enforce_reservation(driver, capacity, reservation)
+    assert driver.read(kube) == Limits()
+    driver.apply(system, Limits())
+    enforce_reservation(driver, capacity, reservation)
+    assert driver.read(kube) == Limits(memory_bytes=1 << 30)
+    assert driver.read(system) == Limits(cpu_shares=1024)
+    with pytest.raises(ReservationError, match="of 1Mi"):
+        enforce_reservation(driver, {"cpu": Quantity.of(4), "memory": Quantity.of("1Mi")}, reservation)
+
+
+def test_removal_that_is_refused_is_tried_later() -> None:
+    """An error of the driver is a reason to wait, and is told."""
+
+    class Refusing:
+        """Nobody is there, but the directory may not be removed."""
+
+        def kill(self, _name: CgroupName, /) -> tuple[Process, ...]:
+            """Nobody is left."""
+            return ()
+
+        def remove(self, name: CgroupName, /) -> None:
+            """Refuse."""
+            raise LimitRefusedError(name, "/c", "a directory", 1)
+
+    removal = Removals(Refusing()).remove(ROOT, now_s=5)
+    assert (removal.state, removal.after_s, removal.failures) == (RemovalState.STUCK, 0.5, 1)
+    assert "not permitted" in removal.reason
 
 
 def test_stand_in_lacks_nothing(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def _script(
     lines += [f"cd {shlex.quote(str(folder))} || exit 1", f"end=$(($(date +%s) + {seconds}))"]
     for number, command in enumerate(commands):
         lines += [
-            f"echo 'vm: {shlex.join(command)}' | cut -c1-200",
+            f"echo {shlex.quote(f'vm: {shlex.join(command)}'[:200])}",
             f"timeout -s KILL $((end - $(date +%s))) {shlex.join(command)} > /run/result/{number}.out 2>&1",
             f"echo $? > /run/result/{number}.status",
         ]

@@ -47,6 +47,7 @@ from nodealloc.cgroups._convert import (
 )
 from nodealloc.cgroups._detect import detect
 from nodealloc.cgroups._driver import CgroupFs
+from nodealloc.cgroups._enforce import enforce_reservation
 from nodealloc.cgroups._errors import (
     CgroupAbsentError,
     CgroupBusyError,
@@ -137,6 +138,7 @@ __all__ = [
     "container_name",
     "desired_tree",
     "detect",
+    "enforce_reservation",
     "enforced_limits",
     "hugepage_name",
     "launch",

@@ -45,8 +45,11 @@ def check_requirements(
 
     Reads the tree and writes nothing. Run it once at start.
     """
-    return tuple(_missing(layout, needed)) + tuple(
-        shortfall for mount in layout.mounts for shortfall in _unwritable(mount, set(needed))
+    wanted = tuple(needed)
+    return (
+        *_missing(layout, wanted),
+        *(shortfall for mount in layout.mounts for shortfall in _unwritable(mount, set(wanted))),
+        *_occupied(layout.unified, set(wanted)),
     )
 
 
@@ -95,6 +98,27 @@ def _unwritable(mount: Mount, needed: set[str]) -> Iterator[Shortfall]:
             what=what,
             reason=f"{mount.path} may not be written by user {os.geteuid()}",
             remedy="run as root, or have a subtree delegated to this user and give it as the root",
+        )
+
+
+def _occupied(unified: Mount | None, needed: set[str]) -> Iterator[Shortfall]:
+    """A subtree of v2 whose top holds processes cannot hand its controllers down."""
+    if unified is None or not needed.intersection(unified.controllers):
+        return
+    top = Path(unified.path)
+    try:
+        # Only the real root has no type, and it alone may hold processes beside children.
+        if not (top / "cgroup.type").exists() or not (top / "cgroup.procs").read_text().split():
+            return
+        switched = (top / "cgroup.subtree_control").read_text().split()
+    except OSError:
+        return
+    missing = sorted(needed.intersection(unified.controllers).difference(switched))
+    if missing:
+        yield Shortfall(
+            what="+".join(missing),
+            reason=f"{top} holds processes itself, so that it cannot hand controllers down",
+            remedy="move them into a cgroup below it first",
         )
 
 

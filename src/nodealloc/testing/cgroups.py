@@ -16,6 +16,7 @@ from nodealloc.cgroups import (
     Process,
     ProcessDriver,
     ProcessGoneError,
+    TreeReader,
     shares_to_weight,
     weight_to_shares,
 )
@@ -24,7 +25,7 @@ from nodealloc.errors import NodeallocError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-__all__ = ["FakeCgroups", "check_cgroup_driver", "check_process_driver"]
+__all__ = ["FakeCgroups", "check_cgroup_driver", "check_process_driver", "check_tree_reader"]
 
 _MIB = 1 << 20
 
@@ -192,6 +193,38 @@ def check_process_driver(driver: _Both, root: CgroupName, /) -> None:
     assert driver.kill(name) == (), "kill may be repeated"
     _gone(driver, name.child("a"), process.pid)
     driver.remove(name)
+
+
+class _Reading(CgroupDriver, TreeReader, Protocol):
+    """A driver that can also say what is there."""
+
+
+def check_tree_reader(driver: _Reading, root: CgroupName, /) -> None:
+    """Check the promises of `TreeReader`; raises `AssertionError` that names a broken one.
+
+    Args:
+        driver: To be checked.
+        root: An existing cgroup without children of its own; it is left without any.
+    """
+    assert driver.children(root) == (), "a cgroup without children has none"
+    assert driver.children(root.child("unknown")) == (), "an unknown cgroup has no children"
+    for part in ("b", "a-c", "a"):
+        driver.apply(root.child(part), Limits())
+    driver.apply(root.child("a").child("deep"), Limits())
+    expected = tuple(root.child(part) for part in ("a", "a-c", "b"))
+    assert driver.children(root) == expected, "direct children are listed, sorted, and no others"
+    stats = driver.stats(root)
+    for field in ("memory_bytes", "cpu_ns", "pids"):
+        amount = getattr(stats, field)
+        assert amount is None or amount >= 0, f"{field} is an amount or unknown"
+    error = _raised(lambda: _forget(driver.stats(root.child("unknown"))))
+    assert isinstance(error, CgroupAbsentError), "an unknown cgroup has no stats"
+    for name in expected:
+        driver.remove(name)
+
+
+def _forget(_stats: CgroupStats) -> None:
+    """Only whether it came matters."""
 
 
 def _raised(call: Callable[[], None]) -> NodeallocError | None:
