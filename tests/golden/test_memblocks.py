@@ -15,10 +15,10 @@ from nodealloc.machine import machine_from_cadvisor
 from nodealloc.memblocks import (
     MemoryAllocator,
     MemoryOptions,
-    from_record,
+    from_kubelet,
     memory_allocator,
     restore,
-    to_record,
+    to_kubelet,
 )
 from nodealloc.podspec import Quantity
 from nodealloc.testing.conformance import Row, read_machines, read_rows
@@ -48,7 +48,7 @@ def test_a_genuine_state_follows_from_machine_and_claims(vectors: Path) -> None:
         assert isinstance(granted, MemoryAllocator)
         allocator = granted
     genuine = (folder / "four-nodes.memory_manager_state").read_bytes()
-    assert to_record(allocator).marshal() == genuine.rstrip(b"\n")
+    assert to_kubelet(allocator).marshal() == genuine.rstrip(b"\n")
 
 
 def test_a_genuine_state_is_restored_whole(vectors: Path) -> None:
@@ -56,10 +56,10 @@ def test_a_genuine_state_is_restored_whole(vectors: Path) -> None:
     folder = vectors / "state_files"
     machine = machine_from_cadvisor(json.loads((folder / "four-nodes.machineinfo.json").read_text()))
     record = MemoryManagerState.unmarshal((folder / "four-nodes.memory_manager_state").read_bytes())
-    plan = restore(memory_allocator(machine, reserved={0: {"memory": 200 * MIB}}), from_record(record))
+    plan = restore(memory_allocator(machine, reserved={0: {"memory": 200 * MIB}}), from_kubelet(record))
     assert plan.is_clean
     assert (plan.drifts, plan.faults) == ((), ())
-    assert to_record(plan.allocator) == record
+    assert to_kubelet(plan.allocator) == record
 
 
 def memory(node: Snapshot) -> MemoryAllocator:
@@ -90,7 +90,7 @@ def test_recorded_histories_keep_the_books(vectors: Path, options: MemoryOptions
                 if isinstance(verdict, Admitted):
                     node, admitted = verdict.snapshot, admitted + 1
             check_books(memory(node))
-        assert restore(empty, from_record(to_record(memory(node)))).allocator == memory(node)
+        assert restore(empty, from_kubelet(to_kubelet(memory(node)))).allocator == memory(node)
         for key in [*node.admitted]:
             node = release(node, key)
         assert memory(node) == empty

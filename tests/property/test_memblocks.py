@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodealloc.checkpoint import MemoryManagerState
-from nodealloc.memblocks import MemoryAllocator, from_record, mems, replay, restore, to_record
+from nodealloc.memblocks import MemoryAllocator, from_kubelet, mems, replay, restore, to_kubelet
 from nodealloc.testing.memblocks import check_books
 from nodealloc.testing.strategies.memblocks import (
     Admission,
@@ -202,13 +202,13 @@ def test_records_and_pickles_restore_the_state(
     empty = allocator
     for step in steps:
         allocator = after(allocator, step)
-    data = to_record(allocator).marshal()
+    data = to_kubelet(allocator).marshal()
     record = MemoryManagerState.unmarshal(data)
     record.verify()
-    plan = restore(empty, from_record(record))
+    plan = restore(empty, from_kubelet(record))
     assert (plan.move, plan.evict, plan.drifts, plan.faults) == ((), (), (), ())
     assert plan.allocator == allocator
-    assert to_record(allocator).marshal() == data
+    assert to_kubelet(allocator).marshal() == data
     assert pickle.loads(pickle.dumps(allocator)) == allocator  # noqa: S301  our own bytes
 
 

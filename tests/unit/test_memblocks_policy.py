@@ -175,7 +175,7 @@ def test_a_node_of_its_own_joins_no_group() -> None:
     allocator = granted(static(8, 8), (claim("a", gib=0.25), on(0b01)))
     assert allocator.hints([claim("b", gib=9)]) == {}
     why = refused(allocator, claim("b", gib=9), ANY)
-    assert "0 serve allocations of one node each and cannot join a group: release those" in why.detail
+    assert "but allocations on single nodes keep 0 out of any group: release those" in why.detail
     assert "fits an idle machine on 2 NUMA nodes" in why.detail
 
 

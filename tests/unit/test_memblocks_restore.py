@@ -26,11 +26,11 @@ from nodealloc.memblocks import (
     MemoryState,
     RecordedState,
     UnpinnedMemory,
-    from_record,
+    from_kubelet,
     memory_allocator,
     replay,
     restore,
-    to_record,
+    to_kubelet,
 )
 from nodealloc.podspec import Quantity
 from nodealloc.testing.memblocks import check_books
@@ -222,7 +222,7 @@ def test_replay_refuses_what_does_not_fit() -> None:
 
 def test_a_record_has_the_kubelets_figures() -> None:
     """One allocation on a group of two nodes, as `memory_manager_state` has it."""
-    record = to_record(holding(static(1, 1), a=(1.5, None)))
+    record = to_kubelet(holding(static(1, 1), a=(1.5, None)))
     assert record.policy_name == "Static"
     assert record.machine_state == {
         0: MemoryNode(
@@ -248,9 +248,9 @@ def test_a_record_has_the_kubelets_figures() -> None:
 
 def test_policy_none_is_recorded_by_name_alone() -> None:
     """As a kubelet without the static policy does."""
-    record = to_record(UnpinnedMemory())
+    record = to_kubelet(UnpinnedMemory())
     assert record.marshal() == b'{"policyName":"None","machineState":{},"checksum":4236770233}'
-    assert from_record(record) == RecordedState(policy=MemoryPolicy.NONE)
+    assert from_kubelet(record) == RecordedState(policy=MemoryPolicy.NONE)
 
 
 def test_a_record_that_cannot_be_is_refused_with_every_fault() -> None:
@@ -263,7 +263,7 @@ def test_a_record_that_cannot_be_is_refused_with_every_fault() -> None:
         pod_entries={"b": ()},
     )
     with pytest.raises(DecodeError) as caught:
-        from_record(record)
+        from_kubelet(record)
     assert [fault.path for fault in caught.value.faults] == [
         "$.policyName",
         "$.podEntries['b']",
@@ -280,7 +280,7 @@ def test_nil_lists_are_nothing() -> None:
         machine_state={3: MemoryNode(number_of_assignments=0, memory_map=None, cells=None)},
         entries={"a": {"app": None}},
     )
-    found = from_record(record)
+    found = from_kubelet(record)
     assert found.grants == {"a": {"app": ()}}
     assert [(node.group, node.tables) for node in found.nodes] == [(0b1000, {})]
 
@@ -299,8 +299,8 @@ def test_options_survive_a_restore(tmp_path: Path) -> None:
     options = MemoryOptions(strict=True)
     today = attrs.evolve(static(4), options=options)
     path = tmp_path / "memory_manager_state"
-    path.write_bytes(to_record(holding(static(4), a=(1, 1))).marshal())
-    plan = restore(today, from_record(MemoryManagerState.unmarshal(path.read_bytes())))
+    path.write_bytes(to_kubelet(holding(static(4), a=(1, 1))).marshal())
+    plan = restore(today, from_kubelet(MemoryManagerState.unmarshal(path.read_bytes())))
     assert isinstance(plan.allocator, MemoryAllocator)
     assert plan.allocator.options == options
     assert plan.allocator.mems("a", "app") == "0"

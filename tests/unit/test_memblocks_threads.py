@@ -66,7 +66,10 @@ def test_a_small_pod_keeps_a_large_one_from_joining_two_nodes() -> None:
     verdict = admit(after(full, pod("small", 256 * MIB)), pod("large", 9 * GIB))
     assert isinstance(verdict, Refusal)
     assert verdict.shortfall is not None
-    assert "fits an idle machine on 2 NUMA nodes, but 0 serve" in verdict.shortfall.detail
+    assert (
+        "fits an idle machine on 2 NUMA nodes, but allocations on single nodes keep 0 out"
+        in verdict.shortfall.detail
+    )
     assert isinstance(admit(full, pod("large", 9 * GIB)), Admitted)
 
 

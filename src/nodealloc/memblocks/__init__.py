@@ -15,7 +15,7 @@ serves allocations of its own or those of one group, never both.
 
 from nodealloc.memblocks._allocator import MemoryAllocator, UnpinnedMemory, memory_allocator
 from nodealloc.memblocks._blocks import Block, MemoryTable, NodeMemory, hugepages, mems
-from nodealloc.memblocks._codec import from_record, to_record
+from nodealloc.memblocks._codec import from_kubelet, to_kubelet
 from nodealloc.memblocks._errors import ReservationMismatchError
 from nodealloc.memblocks._layout import Layout, Reserved
 from nodealloc.memblocks._options import MemoryOptions, MemoryPolicy
@@ -45,12 +45,12 @@ __all__ = [
     "RestorePlan",
     "UnpinnedMemory",
     "check_reserved",
-    "from_record",
+    "from_kubelet",
     "hugepages",
     "memory_allocator",
     "mems",
     "parse_reserved",
     "replay",
     "restore",
-    "to_record",
+    "to_kubelet",
 ]

@@ -128,7 +128,7 @@ class MemoryAllocator:
         return self.state.tables()
 
     def recorded(self) -> RecordedState:
-        """What to store of it; `to_record` makes a kubelet's state file of that."""
+        """What to store of it; `to_kubelet` makes a kubelet's state file of that."""
         return RecordedState(policy=self.policy, nodes=self.tables(), grants=self.state.grants)
 
     def _demand(self, claims: Sequence[Claim]) -> Demand | Shortfall:

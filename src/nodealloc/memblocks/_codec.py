@@ -17,12 +17,12 @@ from nodealloc.topology import NumaMask
 if TYPE_CHECKING:
     from nodealloc.memblocks._allocator import MemoryAllocator, UnpinnedMemory
 
-__all__ = ["from_record", "to_record"]
+__all__ = ["from_kubelet", "to_kubelet"]
 
 _STATE = "memory manager state"
 
 
-def to_record(allocator: MemoryAllocator | UnpinnedMemory, /) -> MemoryManagerState:
+def to_kubelet(allocator: MemoryAllocator | UnpinnedMemory, /) -> MemoryManagerState:
     """The record that a kubelet would keep of this allocator in `memory_manager_state`."""
     recorded = allocator.recorded()
     return MemoryManagerState(
@@ -55,7 +55,7 @@ def _stored_block(block: Block) -> MemoryBlock:
     return MemoryBlock(numa_affinity=tuple(bits(block.nodes)), type=block.resource, size=block.size_bytes)
 
 
-def from_record(record: MemoryManagerState, /) -> RecordedState:
+def from_kubelet(record: MemoryManagerState, /) -> RecordedState:
     """What a record says, blocks of one owner in the order of their resources.
 
     Raises:

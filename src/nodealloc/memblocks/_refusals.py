@@ -60,7 +60,5 @@ def _remedy(question: Question) -> str:
     single = format_list(sum(1 << node for node in used if not state.shape.grouped >> node & 1))
     text = f"it fits an idle machine on {narrowest} NUMA node{'s' if narrowest > 1 else ''}"
     if narrowest > 1 and single:
-        return (
-            f"{text}, but {single} serve allocations of one node each and cannot join a group: release those"
-        )
+        return f"{text}, but allocations on single nodes keep {single} out of any group: release those"
     return f"{text}: release what is held on {format_list(sum(1 << node for node in used))}"

@@ -16,7 +16,7 @@ from nodealloc.memblocks import (
     RecordedState,
     UnpinnedMemory,
     restore,
-    to_record,
+    to_kubelet,
 )
 from nodealloc.node._ports import Restored
 from nodealloc.podspec import Json
@@ -62,7 +62,7 @@ class MemoryKeeper:
 
     def files(self, allocator: Allocator, /) -> Mapping[str, Checkpoint]:
         """`memory_manager_state`."""
-        return {MEMORY_STATE: to_record(_memory(allocator))}
+        return {MEMORY_STATE: to_kubelet(_memory(allocator))}
 
 
 def _memory(allocator: Allocator) -> MemoryAllocator | UnpinnedMemory:
