@@ -236,6 +236,39 @@ def test_each_option_keeps_its_promise(machine: Machine, options: StaticOptions,
         assert not answer.shared.mask & reserved.mask
 
 
+@given(machine=cpu_machines(), data=st.data())
+def test_an_even_split_is_even(machine: Machine, data: st.DataObject) -> None:
+    """On a free machine of equal nodes as few nodes as possible give, and none a CPU more than another."""
+    layout = CpuLayout.of(machine)
+    size = layout.nodes[0].bit_count()
+    if any(node.bit_count() != size for node in layout.nodes):
+        return
+    count = data.draw(st.integers(1, len(machine.online)))
+    taken = KubeletPicker(mode=PickMode.DISTRIBUTED).pick(layout, layout.cpus, count)
+    assert taken is not None
+    shares = [share for node in layout.nodes if (share := (node & taken).bit_count())]
+    assert len(shares) == -(-count // size)
+    assert max(shares) - min(shares) <= 1
+
+
+@given(machine=cpu_machines(), data=st.data())
+def test_what_fits_into_one_cache_stays_in_it(machine: Machine, data: st.DataObject) -> None:
+    """With caches aligned, whole cores that fit into a free cache are not spread over two."""
+    layout = CpuLayout.of(machine)
+    if not layout.uniform:
+        return
+    largest = max(cache.bit_count() for cache in layout.caches)
+    threads = layout.threads_per_core
+    count = data.draw(st.integers(1, largest // threads)) * threads
+    if count >= layout.smallest_part:
+        return
+    taken = KubeletPicker(align_caches=True).pick(layout, layout.cpus, count)
+    assert taken is not None
+    smallest = min(cache.bit_count() for cache in layout.caches)
+    touched = sum(bool(cache & taken) for cache in layout.caches)
+    assert touched == 1 or count > smallest
+
+
 few_nodes = cpu_machines().filter(lambda machine: len(machine.numa_nodes) <= 5)
 
 

@@ -21,8 +21,11 @@ from nodealloc.cpuset import (
     exclusive_cpus_setting,
     from_kubelet,
     from_record,
+    from_rows,
     restore,
     take_cpus,
+    to_record,
+    to_row,
 )
 from nodealloc.errors import DecodeError
 from nodealloc.machine import Machine, machine_from_text
@@ -394,6 +397,21 @@ def test_every_fault_of_a_stored_state_is_named() -> None:
     }
     with pytest.raises(DecodeError, match="expected kind 'cpuset' version 1"):
         from_record(JsonCheckpoint(kind="other", version=1, value={}))
+
+
+def test_rows_of_workloads_read_back(machine: Machine) -> None:
+    """A store with a row a workload gives the same state; junk in it is named."""
+    owner = Owner("job", "main")
+    node = granted(CpuAllocator(policy=StaticPolicy.of(machine, resizable=True)), claim("2"))
+    answer = node.resize(claim("4"))
+    assert isinstance(answer, CpuAllocator)
+    rows = {key: to_row(answer.state, key) for key in ("job", "nobody")}
+    assert rows["nobody"] == {}
+    state = from_rows({"job": rows["job"]})
+    assert (state, state.of(owner)) == (answer.state, answer.state.of(owner))
+    assert from_record(to_record(answer)).state == state
+    with pytest.raises(DecodeError, match="expected a mapping"):
+        from_rows({"job": ["main"]})
 
 
 def test_cpus_of_a_whole_pod_are_read() -> None:
