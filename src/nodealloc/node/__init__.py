@@ -8,8 +8,11 @@
 - A *record* is what is remembered of one workload: its claims, where it went, what
   it was granted, which containers use it.
 - A *keeper* says how the grants of one kind of allocator are remembered.
+- An *advisor* is asked before a decision is final, such as device plugins.
 - A *confinement* is where a container may run; apply it before its first instruction.
 """
+
+from typing import TYPE_CHECKING
 
 from nodealloc.node._confinement import Confinement, confinement_of
 from nodealloc.node._cpu_keeper import CpuKeeper
@@ -17,16 +20,23 @@ from nodealloc.node._errors import NotAdmittedError
 from nodealloc.node._loading import StartReport
 from nodealloc.node._memory_keeper import MemoryKeeper
 from nodealloc.node._node import FORMATS, NodeAllocator
-from nodealloc.node._ports import Keeper, Restored, Running, Runtime
+from nodealloc.node._ports import Advisor, Keeper, Restored, Running, Runtime
 from nodealloc.node._record import WorkloadRecord
+
+if TYPE_CHECKING:
+    from nodealloc.node._device_keeper import DeviceAdvisor, DeviceKeeper, NodeDevices
 
 __all__ = [
     "FORMATS",
+    "Advisor",
     "Confinement",
     "CpuKeeper",
+    "DeviceAdvisor",
+    "DeviceKeeper",
     "Keeper",
     "MemoryKeeper",
     "NodeAllocator",
+    "NodeDevices",
     "NotAdmittedError",
     "Restored",
     "Running",
@@ -35,3 +45,12 @@ __all__ = [
     "WorkloadRecord",
     "confinement_of",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """What is about devices comes late: a node without devices loads no gRPC."""
+    if name in {"DeviceAdvisor", "DeviceKeeper", "NodeDevices"}:
+        from nodealloc.node import _device_keeper  # noqa: PLC0415
+
+        return getattr(_device_keeper, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,7 +14,7 @@ from nodealloc.node._codec import to_checkpoint
 from nodealloc.node._confinement import Confinement, confinement_of
 from nodealloc.node._errors import NotAdmittedError
 from nodealloc.node._loading import ROW, StartReport, load
-from nodealloc.node._ports import Keeper, Running, Runtime
+from nodealloc.node._ports import Advisor, Keeper, Running, Runtime
 from nodealloc.node._record import WorkloadRecord
 from nodealloc.podspec import Pod
 from nodealloc.topology import (
@@ -34,6 +34,10 @@ __all__ = ["FORMATS", "NodeAllocator"]
 
 FORMATS: Final[Formats] = {**KUBELET_FORMATS, f"{ROW}.*": JsonCheckpoint.unmarshal}
 """What a store has to be opened with to serve a `NodeAllocator`."""
+
+
+_ADVICE_ROUNDS: Final = 8
+"""Questions that answers lead to are asked in turn, so often at the most."""
 
 
 class NodeAllocator:
@@ -74,6 +78,7 @@ class NodeAllocator:
         self._keepers = dict(keepers)
         self._runtime = runtime
         self._kubelet_files = frozenset(kubelet_files)
+        self._advisor: Advisor | None = None
         self._records: dict[str, WorkloadRecord] = {}
         self._report: StartReport | None = None
         self._waits_for = "start() has not been called"
@@ -88,6 +93,10 @@ class NodeAllocator:
         """What is remembered of each workload, in the order of admission; a copy."""
         with self._lock:
             return dict(self._records)
+
+    def advise_with(self, advisor: Advisor | None, /) -> None:
+        """Have admissions ask an advisor before they are final."""
+        self._advisor = advisor
 
     def start(self) -> StartReport:
         """Load what was remembered, and say what does not fit any more.
@@ -140,21 +149,20 @@ class NodeAllocator:
             ProviderError: An allocator raised, or answered with nonsense.
         """
         workload = workload_of(asked) if isinstance(asked, Pod) else asked
+        advisor = self._advisor
+        for _ in range(_ADVICE_ROUNDS if advisor else 0):
+            outcome = admit(self._snapshot, workload)
+            if not isinstance(outcome, Admitted) or outcome.repeated or not advisor:
+                break
+            if not advisor.ask(outcome.snapshot):
+                break
         with self._lock:
             if workload.key not in self._snapshot.admitted:
                 waiting = self._not_ready(workload)
                 if waiting is not None:
                     return waiting
             verdict = admit(self._snapshot, workload)
-            if not isinstance(verdict, Admitted) or verdict.repeated:
-                return verdict
-            order = verdict.snapshot.generation
-            record = WorkloadRecord(workload=workload, order=order, affinity=verdict.affinity)
-            try:
-                self._go_on(verdict.snapshot, record)
-            except RetryableError as error:
-                return _not_yet(workload, "store", str(error), error.after_s)
-            return verdict
+            return self._remember(workload, verdict) if isinstance(verdict, Admitted) else verdict
 
     def release(self, workload: str, member: str | None = None, /) -> None:
         """Give back what a workload, or one member of it, holds; an unknown one holds nothing.
@@ -233,7 +241,14 @@ class NodeAllocator:
                 self.release(workload)
             return tuple(stale)
 
-    def alter(self, name: str, change: Callable[[Allocator], Allocator], /) -> Allocator:
+    def alter(
+        self,
+        name: str,
+        change: Callable[[Allocator], Allocator],
+        /,
+        *,
+        touched: Callable[[Allocator, Allocator], Collection[str]] | None = None,
+    ) -> Allocator:
         """Replace one allocator by a function of it: its inventory or its answers changed.
 
         Workloads whose grants differ afterwards are remembered anew.
@@ -241,6 +256,8 @@ class NodeAllocator:
         Args:
             name: Of the allocator.
             change: A pure function; called under the lock.
+            touched: Before and after to the workloads whose grants may differ;
+                by default all are compared.
 
         Raises:
             KeyError: No allocator has that name.
@@ -256,13 +273,28 @@ class NodeAllocator:
                 self._snapshot, allocators=allocators, generation=self._snapshot.generation + 1
             )
             keeper = self._keepers[name]
+            suspects = self._records if touched is None else touched(before[name], after)
             changed = [
-                record
-                for key, record in self._records.items()
-                if keeper.grants(after, key) != record.grants.get(name)
+                self._records[key]
+                for key in suspects
+                if key in self._records and keeper.grants(after, key) != self._records[key].grants.get(name)
             ]
             self._commit(snapshot, changed)
             return after
+
+    def _remember(self, workload: Workload, verdict: Admitted) -> Verdict:
+        """The verdict, once it is durable; *not yet* where the store cannot be written."""
+        if verdict.repeated:
+            return verdict
+        if self._advisor is not None:
+            verdict = attrs.evolve(verdict, snapshot=self._advisor.settled(verdict.snapshot))
+        order = verdict.snapshot.generation
+        record = WorkloadRecord(workload=workload, order=order, affinity=verdict.affinity)
+        try:
+            self._go_on(verdict.snapshot, record)
+        except RetryableError as error:
+            return _not_yet(workload, "store", str(error), error.after_s)
+        return verdict
 
     def _running(self) -> Iterable[Running]:
         return self._runtime.running() if self._runtime else ()

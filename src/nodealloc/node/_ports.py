@@ -9,9 +9,9 @@ import attrs
 
 from nodealloc.checkpoint import Checkpoint
 from nodealloc.podspec import Json
-from nodealloc.topology import Allocator, Owner
+from nodealloc.topology import Allocator, Owner, Snapshot
 
-__all__ = ["Keeper", "Restored", "Running", "Runtime"]
+__all__ = ["Advisor", "Keeper", "Restored", "Running", "Runtime"]
 
 
 @attrs.frozen(kw_only=True)
@@ -74,4 +74,21 @@ class Keeper(Protocol):
 
     def files(self, allocator: Allocator, /) -> Mapping[str, Checkpoint]:
         """The kubelet's own state file of this allocator by key, so that a kubelet can take over."""
+        ...
+
+
+class Advisor(Protocol):
+    """Whoever has to be asked before a decision is final, such as device plugins."""
+
+    def ask(self, outcome: Snapshot, /) -> bool:
+        """Get answers that the decision lacked; True when deciding again makes sense.
+
+        May be slow: it is called without the node's lock. Puts the answers into
+        the node through `NodeAllocator.alter`. Raises nothing: who does not
+        answer has no opinion.
+        """
+        ...
+
+    def settled(self, outcome: Snapshot, /) -> Snapshot:
+        """The outcome as it is to be kept; pure and quick."""
         ...
