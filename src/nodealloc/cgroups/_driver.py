@@ -46,11 +46,11 @@ class CgroupFs:
 
     Attributes:
         layout: What is mounted where.
-        kill_wait_s: How long `kill` waits for processes to end, in seconds.
+        kill_wait_s: How long `kill` waits at most for processes to end, in seconds.
     """
 
     def __init__(
-        self, layout: Layout, /, *, files: KernelFiles | None = None, kill_wait_s: float = 0.5
+        self, layout: Layout, /, *, files: KernelFiles | None = None, kill_wait_s: float = 2.0
     ) -> None:
         self.layout = layout
         self.kill_wait_s = kill_wait_s

@@ -148,6 +148,11 @@ class Removals:
         with self._lock:
             return tuple(sorted(self._past))
 
+    def is_in_flight(self, name: CgroupName, /) -> bool:
+        """Whether somebody is removing it right now."""
+        with self._lock:
+            return name in self._in_flight
+
     def forget(self, name: CgroupName, /) -> None:
         """Drop the back-off of a cgroup: it is wanted again, or an operator mended it."""
         with self._lock:

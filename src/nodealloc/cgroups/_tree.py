@@ -14,7 +14,7 @@ from nodealloc.cgroups._pods import qos_name
 from nodealloc.cgroups._ports import CgroupDriver, ProcessDriver, TreeReader
 from nodealloc.cgroups._qos_tree import PodShare, TreeOptions, plan_tree, pod_share, tree_of
 from nodealloc.cgroups._removal import Removal, Removals, RemovalState
-from nodealloc.errors import NodeallocError
+from nodealloc.errors import NodeallocError, RetryableError
 from nodealloc.podspec import QosClass
 
 if TYPE_CHECKING:
@@ -163,6 +163,8 @@ class QosTree:
         return [share for _, _, share in self._shares.values()]
 
     def _apply(self, name: CgroupName, change: Limits) -> Limits:
+        if self._removals.is_in_flight(name):
+            raise RetryableError(f"cgroup {name}: it is being removed; it is made anew in a later round")
         change = self._above_usage(name, change)
         self._removals.forget(name)
         self._driver.apply(name, change)
