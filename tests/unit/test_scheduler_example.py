@@ -1,0 +1,66 @@
+"""The scheduler example, on a small fleet."""
+
+from __future__ import annotations
+
+import importlib.util
+import pickle
+
+import pytest
+
+from examples.scheduler.__main__ import main
+from examples.scheduler.fleet import fleet, guaranteed
+from examples.scheduler.score import score_all
+from examples.scheduler.spread import here, on_pool
+from nodealloc.topology import Policy, PolicyName
+
+RESTRICTED = Policy(name=PolicyName.RESTRICTED)
+
+
+def test_the_best_nodes_are_printed_with_reasons(capsys: pytest.CaptureFixture[str]) -> None:
+    """As many as asked for, then how many fit, then the speed."""
+    assert main(["--nodes", "60", "--top", "3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5
+    assert "app-0 on node" in lines[0]
+    assert "of 60 nodes fit; refused:" in lines[3]
+    assert "nodes a second" in lines[4]
+
+
+def test_a_pod_that_fits_nowhere_is_status_1(capsys: pytest.CaptureFixture[str]) -> None:
+    """Single-numa-node has no node for two containers that need more than there is."""
+    pod = guaranteed("huge", (999, 1))
+    candidates = list(fleet(20, RESTRICTED))
+    assert score_all(candidates, pod, 10).fitting == 0
+    assert main(["--nodes", "0"]) == 1
+    assert "0 of 0 nodes fit" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_pool_answers_as_one_process_does() -> None:
+    """The same function over the same snapshots, in other processes."""
+    candidates = list(fleet(600, RESTRICTED))
+    pod = guaranteed("new", (6, 8), (6, 8))
+    assert on_pool(candidates, pod, 10, 2) == here(candidates, pod, 10, 2)
+
+
+def test_a_batch_pickles_small() -> None:
+    """What nodes share is pickled once: under 1 KiB a node."""
+    candidates = list(fleet(300, RESTRICTED))
+    assert len(pickle.dumps(candidates)) / len(candidates) < 1024
+
+
+@pytest.mark.skipif(importlib.util.find_spec("distributed") is not None, reason="Dask is installed")
+def test_without_dask_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit status 2 and what to install."""
+    assert main(["--nodes", "1", "--how", "dask"]) == 2
+    assert "pip install distributed" in capsys.readouterr().err
+
+
+def test_dask_answers_as_one_process_does() -> None:
+    """On a LocalCluster, where Dask is installed."""
+    pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    from examples.scheduler.spread import on_dask
+
+    candidates = list(fleet(600, RESTRICTED))
+    pod = guaranteed("new", (6, 8), (6, 8))
+    assert on_dask(candidates, pod, 10, 2) == here(candidates, pod, 10, 2)
