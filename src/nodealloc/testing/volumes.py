@@ -344,6 +344,10 @@ class FakeHost:
         with self._deed("unmount", f"{spec.id} {use.pod_uid}"):
             self.mounts.pop((spec.id, use.pod_uid), None)
 
+    def path(self, spec: VolumeSpec, use: Use, /) -> str:
+        """A path of the mind."""
+        return f"/pods/{use.pod_uid}/{spec.name}"
+
     def expand(self, spec: VolumeSpec, device_path: str, /) -> Grown:
         """Grow; shrinking is a violation."""
         assert not device_path or device_path == f"/dev/{spec.name}"

@@ -28,6 +28,7 @@ from nodealloc.volumes._plan import Deed, is_right
 from nodealloc.volumes._populator import PodWish, Populated, Populator
 from nodealloc.volumes._ports import (
     AttachVerifier,
+    CanMount,
     CanReconstruct,
     ClaimResolver,
     Found,
@@ -49,6 +50,7 @@ class PodVolume:
     Attributes:
         name: The pod's name of it.
         id: The volume, or "" while it is not resolved.
+        path: What containers are given, or "" while it is not there.
         mounted: Whether the pod has it, certainly and up to date.
         device_path: Of its device, or "".
         size_bytes: Its size, where it is known.
@@ -57,6 +59,7 @@ class PodVolume:
 
     name: str
     id: VolumeId = ""
+    path: str = ""
     mounted: bool = False
     device_path: str = ""
     size_bytes: int | None = None
@@ -290,14 +293,20 @@ class VolumeManager:
     def _pod_volume(self, uid: str, name: str, key: VolumeId) -> PodVolume:
         have, use = self.actual.get(key), self._use(key, uid)
         errors = [one for one in self._mounting.failures(key) if len(one.scope) < 2 or one.scope[1] == uid]
+        mounted = have is not None and use is not None and is_right(have.mounts.get(uid), use)
         return PodVolume(
             name=name,
             id=key,
-            mounted=have is not None and use is not None and is_right(have.mounts.get(uid), use),
+            path=self._path(have.spec, use) if mounted and have and use else "",
+            mounted=mounted,
             device_path="" if have is None else have.device_path,
             size_bytes=None if have is None else have.size_bytes,
             error="; ".join(map(str, errors)),
         )
+
+    def _path(self, spec: VolumeSpec, use: Use) -> str:
+        plugin: object = self._plugins.get(spec.plugin)
+        return plugin.path(spec, use) if isinstance(plugin, CanMount) else ""
 
     def _use(self, key: VolumeId, uid: str) -> Use | None:
         want = self.desired.get(key)

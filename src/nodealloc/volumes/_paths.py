@@ -12,7 +12,7 @@ from typing import Final
 
 from nodealloc.volumes._errors import MountedHereError, OutsideRootError
 
-__all__ = ["SafeRoot"]
+__all__ = ["SafeRoot", "check_names"]
 
 _WALK: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -38,9 +38,7 @@ class SafeRoot:
         Raises:
             OutsideRootError: A name is empty, `.`, `..`, or holds a `/` or NUL.
         """
-        for name in names:
-            if name in ("", ".", "..") or "/" in name or "\0" in name:
-                raise OutsideRootError("/".join([self.path, *names]), f"{name!r} is no file name")
+        check_names(*names)
         return "/".join([self.path, *names])
 
     def names(self, path: str, /) -> tuple[str, ...]:
@@ -190,21 +188,31 @@ class SafeRoot:
             yield parent, names[-1]
 
 
+def check_names(*names: str) -> None:
+    """Hold names to be one path component each; raises `OutsideRootError` for one that is not."""
+    for name in names:
+        if name in ("", ".", "..") or "/" in name or "\0" in name:
+            raise OutsideRootError("/".join(names), f"{name!r} is no file name")
+
+
 def _step(fd: int, name: str, path: str, mode: int | None) -> int:
     """Open one directory inside another, made first where a mode is given."""
     if mode is not None:
         with contextlib.suppress(FileExistsError):
-            os.mkdir(name, 0o700, dir_fd=fd)
-            # The mode is set apart from the making, because the umask would take bits from it.
-            os.chmod(name, mode, dir_fd=fd)
+            os.mkdir(name, 0, dir_fd=fd)
     try:
-        return os.open(name, _WALK, dir_fd=fd)
+        inner = os.open(name, _WALK, dir_fd=fd)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
             is_link = stat.S_ISLNK(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode)
             what = "a symbolic link" if is_link else "no directory"
             raise OutsideRootError(path, f"{name!r} on the way is {what}") from None
         raise
+    # Mode 0 is how a directory is made: one that still has it was left by a crash before this line.
+    # Apart from the making also because the umask would take bits from it.
+    if mode is not None and not stat.S_IMODE(os.fstat(inner).st_mode):
+        os.chmod(f"/proc/self/fd/{inner}", mode)  # noqa: PTH101 - a descriptor
+    return inner
 
 
 def _unlink(fd: int, name: str, path: str) -> None:

@@ -11,6 +11,7 @@ from nodealloc.errors import NodeallocError
 from nodealloc.podspec import Pod, Volume
 from nodealloc.volumes._errors import InvalidVolumeError, PodVolumesError
 from nodealloc.volumes._model import ActualVolume, DesiredVolume, Use, VolumeId, VolumeMode, VolumeSpec
+from nodealloc.volumes._paths import check_names
 from nodealloc.volumes._ports import CanRevise, ClaimResolver, Plugin
 
 __all__ = ["CLAIM", "PodWish", "Populated", "Populator"]
@@ -167,6 +168,7 @@ class Populator:
         pod = wish.pod
         volume = _named(pod, name)
         spec = self._spec(pod, volume)
+        check_names(pod.uid, spec.name)
         if _is_block(pod, name) is not (spec.mode is VolumeMode.BLOCK):
             remedy = "use volumeDevices" if spec.mode is VolumeMode.BLOCK else "use volumeMounts"
             raise InvalidVolumeError(name, f"its mode is {spec.mode.value}; {remedy}")

@@ -195,6 +195,10 @@ class CanMount(Protocol):
         """
         ...
 
+    def path(self, spec: VolumeSpec, use: Use, /) -> str:
+        """Where the pod's containers get it from: a directory, a file, or a device; pure."""
+        ...
+
 
 @runtime_checkable
 class CanStage(Protocol):

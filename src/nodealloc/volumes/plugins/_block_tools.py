@@ -1,0 +1,166 @@
+"""Block devices of this machine: loop devices, and the file systems on them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+from nodealloc.dsw_asw import UncertainError
+from nodealloc.errors import PermanentError, RetryableError
+
+__all__ = ["BlockTools", "Filesystems", "LinuxBlockTools", "LinuxFilesystems"]
+
+_PROBED: Final = 1 << 20
+"""Bytes at the start of a device that have to be zero before it counts as empty."""
+
+
+class BlockTools(Protocol):
+    """Loop devices; every call may be repeated and may come from several threads."""
+
+    def attach(self, image: str, /) -> str:
+        """The loop device of an image file, the one it has already or a new one."""
+        ...
+
+    def detach(self, image: str, /) -> None:
+        """Give back every loop device of an image; none is no error."""
+        ...
+
+    def refresh(self, device: str, /) -> int:
+        """Let a loop device notice that its image grew; its size in bytes. Any device may be asked."""
+        ...
+
+
+class Filesystems(Protocol):
+    """File systems on block devices."""
+
+    def probe(self, device: str, /) -> str | None:
+        """Its type; "" for something else that is not empty; None for certainly empty."""
+        ...
+
+    def make(self, device: str, fstype: str, /) -> None:
+        """Make one; the caller knows that the device is empty."""
+        ...
+
+    def grow(self, device: str, mounted_at: str, /) -> bool:
+        """Grow to the device's size, online where `mounted_at` is given.
+
+        Returns:
+            False when growing online is refused and has to wait for the next mount.
+        """
+        ...
+
+
+class LinuxBlockTools:
+    """`BlockTools` through losetup(8). Needs CAP_SYS_ADMIN."""
+
+    def attach(self, image: str, /) -> str:
+        """Find or make its loop device."""
+        present = self._devices(image)
+        if present:
+            return present[0]
+        return _run(["losetup", "--find", "--show", "--", image]).strip()
+
+    def detach(self, image: str, /) -> None:
+        """Give them back."""
+        for device in self._devices(image):
+            _run(["losetup", "--detach", device])
+
+    def refresh(self, device: str, /) -> int:
+        """Read the image's size again."""
+        if device.startswith("/dev/loop"):
+            _run(["losetup", "--set-capacity", device])
+        return _size(device)
+
+    def _devices(self, image: str) -> list[str]:
+        return _run(["losetup", "--associated", image, "--noheadings", "--output", "NAME"]).split()
+
+
+class LinuxFilesystems:
+    """`Filesystems` through blkid(8), mkfs(8), resize2fs(8) and xfs_growfs(8)."""
+
+    def probe(self, device: str, /) -> str | None:
+        """Look for any signature, then for any byte."""
+        status, out = _status(["blkid", "--probe", "--output", "export", device])
+        if status == 2:
+            return None if _is_zero(device) else ""
+        if status != 0:
+            # 8 is ambivalent: signatures of several kinds.
+            return ""
+        types = [line.removeprefix("TYPE=") for line in out.splitlines() if line.startswith("TYPE=")]
+        return types[0] if types else ""
+
+    def make(self, device: str, fstype: str, /) -> None:
+        """Run mkfs of that type."""
+        if shutil.which(f"mkfs.{fstype}") is None:
+            raise PermanentError(f"mkfs.{fstype} is not on this node; install it, or use another fsType")
+        force = ["-F"] if fstype.startswith("ext") else ["-f"]
+        _run([f"mkfs.{fstype}", "-q", *force, device])
+
+    def grow(self, device: str, mounted_at: str, /) -> bool:
+        """Grow ext2 to ext4 and xfs."""
+        fstype = self.probe(device)
+        if fstype == "xfs":
+            return bool(mounted_at) and _status(["xfs_growfs", mounted_at])[0] == 0
+        if fstype not in ("ext2", "ext3", "ext4"):
+            raise PermanentError(f"{device} holds {fstype or 'no known file system'}; only ext and xfs grow")
+        if mounted_at:
+            return _status(["resize2fs", device])[0] == 0
+        if _is_whole(device):
+            return True
+        # 1 says that errors were corrected; from 4 on they were not.
+        status, out = _status(["e2fsck", "-f", "-p", device])
+        if status >= 4:
+            raise PermanentError(f"{device} has errors that e2fsck will not mend by itself: {out.strip()}")
+        _run(["resize2fs", device])
+        return True
+
+
+def _size(device: str) -> int:
+    fd = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.lseek(fd, 0, os.SEEK_END)
+    finally:
+        os.close(fd)
+
+
+def _is_whole(device: str) -> bool:
+    """Whether an ext file system fills its device, so that nothing need be checked and grown."""
+    lines = _run(["dumpe2fs", "-h", device]).splitlines()
+    fields = dict(line.split(":", 1) for line in lines if ":" in line)
+    count, block = int(fields["Block count"]), int(fields["Block size"])
+    return count >= _size(device) // block
+
+
+def _is_zero(device: str) -> bool:
+    with Path(device).open("rb") as file:
+        return not any(file.read(_PROBED))
+
+
+def _run(command: Sequence[str]) -> str:
+    status, out = _status(command)
+    if status != 0:
+        raise RetryableError(f"{' '.join(command)} ended with {status}: {out.strip()}")
+    return out
+
+
+def _status(command: Sequence[str], timeout_s: float = 600.0) -> tuple[int, str]:
+    try:
+        done = subprocess.run(  # noqa: S603 - a list, no shell
+            command,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+            env={**os.environ, "LC_ALL": "C", "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"},
+        )
+    except FileNotFoundError as error:
+        raise PermanentError(f"{command[0]} is not on this node; install it") from error
+    except subprocess.TimeoutExpired as error:
+        raise UncertainError(
+            f"{' '.join(command)} took longer than {timeout_s:g} s and was killed"
+        ) from error
+    return done.returncode, done.stdout if done.returncode == 0 else done.stdout + done.stderr

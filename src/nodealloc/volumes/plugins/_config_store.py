@@ -1,0 +1,137 @@
+"""Where config maps and secrets come from, and how changes of them are noticed."""
+
+from __future__ import annotations
+
+import enum
+import threading
+from collections.abc import Callable, Mapping
+from typing import Protocol, runtime_checkable
+
+import attrs
+
+from nodealloc.dsw_asw import Clock, SystemClock
+
+__all__ = ["ChangeStrategy", "ConfigObject", "ConfigSource", "ConfigStore", "WatchableConfigSource"]
+
+
+@attrs.frozen(kw_only=True)
+class ConfigObject:
+    """A config map or a secret.
+
+    Attributes:
+        data: File name to content.
+        version: Names this content; another content has another version.
+        immutable: Whether it never changes, so that nobody need ask again.
+    """
+
+    data: Mapping[str, bytes]
+    version: str
+    immutable: bool = False
+
+
+class ConfigSource(Protocol):
+    """Reads config maps, or secrets; may be slow. Called from several workers at once."""
+
+    def read(self, namespace: str, name: str, /) -> ConfigObject | None:
+        """The object now; None when there is none. Raises `RetryableError` when it cannot be asked."""
+        ...
+
+
+@runtime_checkable
+class WatchableConfigSource(Protocol):
+    """A `ConfigSource` that can tell of changes."""
+
+    def watch(self, namespace: str, name: str, on_change: Callable[[], None], /) -> Callable[[], None]:
+        """Call `on_change`, from any thread, after each change; returns a function that ends it."""
+        ...
+
+
+class ChangeStrategy(enum.Enum):
+    """How changes are noticed, by the kubelet's names (`configMapAndSecretChangeDetectionStrategy`)."""
+
+    WATCH = "Watch"
+    CACHE = "Cache"
+    GET = "Get"
+
+
+class ConfigStore:
+    """Reads a source by one of three strategies; thread-safe.
+
+    `WATCH` reads an object once and again after each event; `CACHE` reads it
+    again when what it has is older than `ttl_s`; `GET` reads it every time.
+
+    Args:
+        source: Where objects come from; `WATCH` needs a `WatchableConfigSource`.
+        strategy: Which.
+        ttl_s: How long `CACHE` believes what it read.
+        clock: Time for `ttl_s`.
+    """
+
+    def __init__(
+        self,
+        source: ConfigSource,
+        /,
+        strategy: ChangeStrategy = ChangeStrategy.GET,
+        *,
+        ttl_s: float = 60.0,
+        clock: Clock | None = None,
+    ) -> None:
+        self._watchable: WatchableConfigSource | None = None
+        if strategy is ChangeStrategy.WATCH:
+            untyped: object = source
+            if not isinstance(untyped, WatchableConfigSource):
+                raise ValueError("this source cannot watch; give it a watch() method, or use CACHE or GET")
+            self._watchable = untyped
+        self._source = source
+        self._strategy = strategy
+        self._ttl_s = ttl_s
+        self._clock: Clock = SystemClock() if clock is None else clock
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, str], tuple[float, ConfigObject | None]] = {}
+        self._stops: dict[tuple[str, str], Callable[[], None]] = {}
+        self.on_change: Callable[[str, str], None] = lambda _namespace, _name: None
+
+    def read(self, namespace: str, name: str, /) -> ConfigObject | None:
+        """The object, as new as the strategy promises."""
+        key = (namespace, name)
+        with self._lock:
+            known = self._known.get(key)
+        if known is not None and self._is_fresh(key, *known):
+            return known[1]
+        # Watching begins before reading, so that no change falls between the two.
+        self._begin_watch(key)
+        read_s = self._clock.monotonic_s()
+        found = self._source.read(namespace, name)
+        with self._lock:
+            self._known[key] = (read_s, found)
+        return found
+
+    def forget(self, namespace: str, name: str, /) -> None:
+        """Nobody uses it any more: stop watching, drop what is known."""
+        with self._lock:
+            self._known.pop((namespace, name), None)
+            stop = self._stops.pop((namespace, name), None)
+        if stop is not None:
+            stop()
+
+    def _is_fresh(self, key: tuple[str, str], read_s: float, found: ConfigObject | None) -> bool:
+        if found is not None and found.immutable:
+            return True
+        if self._strategy is ChangeStrategy.CACHE:
+            return self._clock.monotonic_s() < read_s + self._ttl_s
+        return self._strategy is ChangeStrategy.WATCH and key in self._stops
+
+    def _begin_watch(self, key: tuple[str, str]) -> None:
+        if self._watchable is None or key in self._stops:
+            return
+
+        def changed() -> None:
+            with self._lock:
+                self._known.pop(key, None)
+            self.on_change(*key)
+
+        stop = self._watchable.watch(*key, changed)
+        with self._lock:
+            unneeded = self._stops.setdefault(key, stop)
+        if unneeded is not stop:
+            stop()

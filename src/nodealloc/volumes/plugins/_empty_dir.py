@@ -1,0 +1,91 @@
+"""`emptyDir`: scratch space that lives and dies with its pod, on disk or in memory."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nodealloc.errors import DecodeError
+from nodealloc.podspec import Pod, Quantity, Volume
+from nodealloc.volumes._errors import InvalidVolumeError
+from nodealloc.volumes._model import Use, VolumeSpec
+from nodealloc.volumes._paths import SafeRoot
+from nodealloc.volumes._pods_directory import pod_path
+from nodealloc.volumes._ports import Found, Mounter
+
+__all__ = ["EmptyDir"]
+
+_MODE: Final = 0o777
+
+
+class EmptyDir:
+    """Plugin for `emptyDir`; thread-safe.
+
+    On disk it is a directory; a size limit there is a matter of eviction. With
+    `medium: Memory` it is a tmpfs of at most `sizeLimit`.
+
+    Args:
+        root: Directory of the node's pods.
+        mounter: Mounts below `root`.
+        memory_limit_bytes: Size of a tmpfs without a `sizeLimit`, and the most
+            that a `sizeLimit` gives; None for what the kernel gives, half of memory.
+
+    Source: kubelet ``volume/emptydir``.
+    """
+
+    name: Final = "kubernetes.io/empty-dir"
+    kinds: Final = ("emptyDir",)
+
+    def __init__(self, root: SafeRoot, mounter: Mounter, /, *, memory_limit_bytes: int | None = None) -> None:
+        self._root = root
+        self._mounter = mounter
+        self._memory_limit_bytes = memory_limit_bytes
+
+    def spec(self, pod: Pod, volume: Volume, /) -> VolumeSpec:
+        """Read `medium` and `sizeLimit`."""
+        medium, limit = volume.spec.get("medium") or "", volume.spec.get("sizeLimit")
+        if medium not in ("", "Memory"):
+            raise InvalidVolumeError(volume.name, f'medium is {medium!r}; use "" or "Memory"')
+        try:
+            size_bytes = None if limit is None else Quantity.parse(str(limit)).value
+        except DecodeError as error:
+            raise InvalidVolumeError(volume.name, f"sizeLimit: {error}") from error
+        if size_bytes is not None and size_bytes < 0:
+            raise InvalidVolumeError(volume.name, f"sizeLimit is {limit}; use 0 or more, 0 for no limit")
+        return VolumeSpec(
+            plugin=self.name,
+            name=volume.name,
+            pod_uid=pod.uid,
+            config={"medium": medium, "sizeLimitBytes": size_bytes or None},
+        )
+
+    def mount(self, spec: VolumeSpec, use: Use, device_path: str, /) -> None:
+        """Make the directory; mount the tmpfs if there is none."""
+        del device_path
+        path = self.path(spec, use)
+        self._root.make_directory(path, mode=_MODE)
+        if spec.config.get("medium") == "Memory" and not self._mounter.is_mounted(path):
+            size = self._size(spec)
+            options = [f"mode={_MODE:o}", *([] if size is None else [f"size={size}"])]
+            self._mounter.mount("tmpfs", path, fstype="tmpfs", options=options)
+
+    def unmount(self, spec: VolumeSpec, use: Use, /) -> None:
+        """Take every mount off, then delete what is left."""
+        path = self.path(spec, use)
+        while self._mounter.is_mounted(path):
+            self._mounter.unmount(path)
+        self._root.remove_tree(path)
+
+    def path(self, spec: VolumeSpec, use: Use, /) -> str:
+        """`pods/UID/volumes/kubernetes.io~empty-dir/NAME`."""
+        return pod_path(self._root, self.name, use.pod_uid, spec.name)
+
+    def reconstruct(self, found: Found, /) -> VolumeSpec | None:
+        """Path and pod tell everything that taking it down needs."""
+        if not found.pod_uid or found.block:
+            return None
+        return VolumeSpec(plugin=self.name, name=found.name, pod_uid=found.pod_uid)
+
+    def _size(self, spec: VolumeSpec) -> int | None:
+        wanted = spec.config.get("sizeLimitBytes")
+        limits = [size for size in (wanted, self._memory_limit_bytes) if isinstance(size, int)]
+        return min(limits, default=None)
