@@ -208,6 +208,20 @@ def test_a_single_node_of_a_group_is_granted_as_the_kubelet_does_it() -> None:
     assert allocator.release("a").release("b") == static(4, 4)
 
 
+def test_books_that_would_contradict_the_grants_are_made_anew() -> None:
+    """Bytes of a group came back to a node of which a neighbour holds a part by itself."""
+    allocator = granted(static(5, 5), (claim("a", gib=5), on(0b11)), (claim("b", gib=2), on(0b11))).release(
+        "b"
+    )
+    allocator = granted(allocator, (claim("s", gib=2), on(0b01)))
+    assert [node.group for node in allocator.tables()] == [0b01, 0b11]
+    assert allocator.state.free[-1] == (0, 3 * GIB)
+    left = allocator.release("a")
+    check_books(left)
+    assert left.state.free[-1] == (3 * GIB, 5 * GIB)
+    assert left.release("s") == static(5, 5)
+
+
 def test_strict_widens_a_single_node_to_its_group() -> None:
     """With the option no node serves both."""
     strict = MemoryOptions(strict=True)
@@ -238,7 +252,7 @@ def test_huge_pages_of_several_sizes_on_one_group() -> None:
 def test_init_memory_is_used_again() -> None:
     """The app takes the init member's bytes first; the blocks always add up to what is held."""
     init = claim("a", "init", gib=3, kind=ClaimKind.INIT)
-    app = claim("a", "app", gib=2, reuse=("init",))
+    app = claim("a", "app", gib=2, reuse=("idle", "init"))
     after = granted(static(4), (init, on(1)), (app, on(1)))
     assert after.state.free[-1] == (GIB,)
     assert [block.size_bytes for block in after.blocks("a", "init") + after.blocks("a", "app")] == [

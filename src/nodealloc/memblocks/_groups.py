@@ -19,7 +19,7 @@ __all__ = ["EXACT_NODES", "MAX_MASKS", "family", "hint_pair", "in_order", "wide_
 EXACT_NODES = 8
 """Up to so many nodes every set of them is considered, as in the kubelet."""
 
-MAX_MASKS = 512
+MAX_MASKS = 1024
 """Beyond `EXACT_NODES`: all sets of one size while there are no more than so many in all."""
 
 
