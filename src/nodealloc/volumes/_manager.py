@@ -23,7 +23,7 @@ from nodealloc.dsw_asw import (
 )
 from nodealloc.volumes._adoption import Adoption
 from nodealloc.volumes._domain import VolumeDomain
-from nodealloc.volumes._model import ActualVolume, DesiredVolume, Use, VolumeId, VolumeSpec
+from nodealloc.volumes._model import ActualVolume, DesiredVolume, Use, VolumeId, VolumeMode, VolumeSpec
 from nodealloc.volumes._plan import Deed, is_right
 from nodealloc.volumes._populator import PodWish, Populated, Populator
 from nodealloc.volumes._ports import (
@@ -347,7 +347,10 @@ class VolumeManager:
         if spec is not None:
             return spec
         # Nobody can tell what it was. It gets a key of its own, so that it can be taken down.
-        return VolumeSpec(plugin=one.plugin, name=one.name, pod_uid=one.pod_uid, needs_stage=not one.pod_uid)
+        mode = VolumeMode.BLOCK if one.block else VolumeMode.FILESYSTEM
+        return VolumeSpec(
+            plugin=one.plugin, name=one.name, pod_uid=one.pod_uid, mode=mode, needs_stage=not one.pod_uid
+        )
 
 
 def _by_name(plugins: Iterable[Plugin]) -> Mapping[str, Plugin]:

@@ -112,4 +112,6 @@ class BlockRecords:
     def drop(self, name: str, /) -> None:
         """Forget; an unknown one is no error."""
         with contextlib.suppress(FileNotFoundError), self._root.open_directory(self._folder) as fd:
-            os.unlink(f"{name}.json", dir_fd=fd)
+            for file in (f".{name}.new", f"{name}.json"):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(file, dir_fd=fd)

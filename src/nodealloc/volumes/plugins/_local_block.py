@@ -13,6 +13,8 @@ import stat
 from pathlib import Path
 from typing import Final
 
+import attrs
+
 from nodealloc.errors import PermanentError
 from nodealloc.podspec import Json, Pod, Volume
 from nodealloc.volumes._errors import InvalidVolumeError
@@ -123,8 +125,9 @@ class LocalBlock:
         path = str(known.config.get("path", ""))
         if path and not _is_device(path) and Path(path).exists():
             self._blocks.detach(path)
-        self._root.remove_directory(self._stage_path(spec))
+        # The directory goes last, because it is what leads a restart to the rest.
         self._records.drop(spec.name)
+        self._root.remove_directory(self._stage_path(spec))
 
     def stage(self, spec: VolumeSpec, device_path: str, /) -> Staged:
         """Mount it for the node, with a file system made or grown where it has to be."""
@@ -200,7 +203,8 @@ class LocalBlock:
         """What its record says; without a record it was never attached."""
         record = self._records.read(found.name)
         if record is None:
-            return None if found.pod_uid else self.volume(found.name, "")
+            # The record is written before the device is asked for, so there is nothing to unstage.
+            return None if found.pod_uid else attrs.evolve(self.volume(found.name, ""), needs_stage=False)
         return record.spec(self)
 
     def _known(self, spec: VolumeSpec) -> VolumeSpec:
