@@ -39,6 +39,7 @@ from nodealloc.checkpoint._file_store import FileStore
 from nodealloc.checkpoint._files import Files
 from nodealloc.checkpoint._fnv import fnv1a32
 from nodealloc.checkpoint._identity import this_machine
+from nodealloc.checkpoint._inspect import Finding, inspect
 from nodealloc.checkpoint._json import Json
 from nodealloc.checkpoint._keys import check_key, reader_for, row_key
 from nodealloc.checkpoint._kubelet import KUBELET_FORMATS
@@ -71,6 +72,7 @@ __all__ = [
     "DeviceManagerState",
     "FileStore",
     "Files",
+    "Finding",
     "Formats",
     "Identity",
     "Json",
@@ -91,6 +93,7 @@ __all__ = [
     "StoreFailedError",
     "check_key",
     "fnv1a32",
+    "inspect",
     "read_cpu_manager_state",
     "reader_for",
     "row_key",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -65,7 +66,8 @@ class FileStore(HeldStore):
         self._files = files or Files()
         if files is None:
             call("mkdir", self._path, Path(self._path).mkdir, mode=0o700, exist_ok=True)
-        self._lock = PidLock(f"{self._path}/{_LOCK}", self._files, wait=wait)
+        note = json.dumps(sorted(self._formats))
+        self._lock = PidLock(f"{self._path}/{_LOCK}", self._files, wait=wait, note=note)
         try:
             self._directory = Directory(self._path, self._files)
             try:

@@ -13,7 +13,7 @@ KEY_LENGTH = 200
 """Longest key in characters; leaves room for what a store adds in a file name of 255 bytes."""
 
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,%+=@~-]*", re.ASCII)
-_PREFIX = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,%+=@~-]*\*", re.ASCII)
+_PREFIX = re.compile(rf"(?:{_KEY.pattern})?\*", re.ASCII)
 
 
 def check_key(key: str, /) -> str:

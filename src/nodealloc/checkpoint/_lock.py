@@ -15,7 +15,7 @@ _WIDTH = 20
 
 
 class PidLock:
-    """A file that one process locks; its content is the pid of the last owner.
+    """A file that one process locks; it holds the pid of the last owner, and a line of its choice.
 
     The kernel gives the lock back when the process ends, however it ends, so
     that there is nothing to clean after a crash and no stale lock.
@@ -25,13 +25,14 @@ class PidLock:
             would let two processes lock two files of one name).
         files: The system calls.
         wait: Whether to wait until the owner gives it back.
+        note: One line for whoever looks at the store without holding it.
 
     Raises:
         StoreBusyError: Somebody else holds it, with that process's pid.
         StoreFailedError: The file cannot be made or locked.
     """
 
-    def __init__(self, path: str, files: Files, *, wait: bool) -> None:
+    def __init__(self, path: str, files: Files, *, wait: bool, note: str = "") -> None:
         self._files = files
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
         self._descriptor = call("open", path, files.open, path, flags, 0o600)
@@ -42,7 +43,7 @@ class PidLock:
             raise
         # Who holds it is a courtesy to the next one; a full disk must not keep this one out.
         with contextlib.suppress(OSError):
-            files.write(self._descriptor, f"{os.getpid():<{_WIDTH - 1}d}\n".encode())
+            files.write(self._descriptor, f"{os.getpid():<{_WIDTH - 1}d}\n{note}\n".encode())
 
     def release(self) -> None:
         """Give the lock back."""
@@ -56,6 +57,11 @@ class PidLock:
             if error.code in {errno.EWOULDBLOCK, errno.EACCES}:
                 raise StoreBusyError(path, self._owner()) from None
             raise
+
+    @staticmethod
+    def note_in(data: bytes) -> str:
+        """The note in the bytes of a lock file; what is behind its line is left from a longer one."""
+        return data[_WIDTH:].decode("utf-8", "replace").partition("\n")[0]
 
     def _owner(self) -> int:
         try:

@@ -34,7 +34,7 @@ Reader: TypeAlias = Callable[[bytes], Checkpoint]
 """From bytes to a checkpoint, raising `DecodeError`: a class's `unmarshal`, or a function over versions."""
 
 Formats: TypeAlias = Mapping[str, Reader]
-"""Key, or prefix and `*` (`pod.*`), to what reads it. The longest match wins.
+"""Key, or prefix and `*` (`pod.*`), to what reads it. The longest match wins; `*` alone is any key.
 
 A store looks at keys that match and at nothing else, so that it can share a
 directory with other files.

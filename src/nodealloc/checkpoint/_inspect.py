@@ -1,0 +1,161 @@
+"""Look at stored state without holding it: no lock, no change, no repair."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+
+from nodealloc.checkpoint._device_state import DEVICE_STATE
+from nodealloc.checkpoint._directory import MARK
+from nodealloc.checkpoint._errors import CorruptCheckpointError, StoreFailedError
+from nodealloc.checkpoint._keys import check_formats, check_key, reader_for
+from nodealloc.checkpoint._kubelet import KUBELET_FORMATS
+from nodealloc.checkpoint._lock import PidLock
+from nodealloc.checkpoint._ports import Checkpoint, Formats, Reader
+from nodealloc.checkpoint._record import JsonCheckpoint
+from nodealloc.errors import DecodeError
+
+__all__ = ["Finding", "inspect"]
+
+
+@attrs.frozen(kw_only=True)
+class Finding:
+    """One key as it was found.
+
+    Attributes:
+        place: The file, or the file and the row.
+        key: The key; `*` for something that concerns all keys.
+        value: What the bytes say; None when they say nothing.
+        reason: What is wrong; empty when the value is verified.
+        stored: The checksum in the bytes, as text; empty when there is none.
+        computed: The checksum of the content, as text; empty when there is none.
+        is_set_aside: Whether a store moved it aside earlier.
+    """
+
+    place: str
+    key: str
+    value: Checkpoint | None = None
+    reason: str = ""
+    stored: str = ""
+    computed: str = ""
+    is_set_aside: bool = False
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the value may be believed."""
+        return not self.reason
+
+
+def inspect(path: str | Path) -> Iterator[Finding]:
+    """Everything that is stored at a path, verified, damaged keys included.
+
+    Args:
+        path: A store (directory or SQLite file), a single state file, or the
+            kubelet's root directory, whose `device-plugins` is looked into.
+
+    Raises:
+        StoreFailedError: There is nothing that can be read.
+    """
+    at = Path(path)
+    try:
+        if at.is_dir():
+            return iter(list(_directory(at)))
+        with at.open("rb") as file:
+            head = file.read(16)
+        if head == b"SQLite format 3\0":
+            return iter(list(_database(at)))
+        return iter([_file(at, _key_of(at.name))])
+    except OSError as error:
+        raise StoreFailedError(str(at), "open", error.errno or 0, error.strerror or str(error)) from error
+    except sqlite3.Error as error:
+        raise StoreFailedError(str(at), "sqlite", 0, str(error)) from error
+
+
+def _directory(at: Path) -> Iterator[Finding]:
+    formats = _formats_of(at)
+    for path in sorted(at.iterdir()):
+        name = path.name
+        if name in KUBELET_FORMATS or (_is_key(name) and reader_for(name, formats) is not None):
+            yield _file(path, name)
+        elif name.startswith(f"{MARK}damaged-"):
+            key = name.removeprefix(f"{MARK}damaged-").partition(".")[2]
+            yield attrs.evolve(_file(path, "*" if key == "@commit" else key), is_set_aside=True)
+        elif name == f"{MARK}commit":
+            reason = "a commit was cut off: it is finished or dropped when the store is opened"
+            yield Finding(place=str(path), key="*", reason=reason)
+    devices = at / "device-plugins" / DEVICE_STATE
+    if devices.is_file():
+        yield _file(devices, DEVICE_STATE)
+
+
+def _database(at: Path) -> Iterator[Finding]:
+    connection = sqlite3.connect(f"{at.absolute().as_uri()}?mode=ro", uri=True)
+    try:
+        rows = connection.execute("SELECT key, data FROM checkpoints ORDER BY key").fetchall()
+        lost = connection.execute(
+            "SELECT number, key, reason, kept_as FROM damaged WHERE NOT settled"
+        ).fetchall()
+    finally:
+        connection.close()
+    for key, data in rows:
+        yield judge_bytes(f"{at}:{key}", str(key), data if isinstance(data, bytes) else b"")
+    for number, key, reason, kept_as in lost:
+        place = kept_as or f"{at}, table damaged, number {number}"
+        yield Finding(place=place, key=key, reason=reason, is_set_aside=True)
+
+
+def _file(path: Path, key: str) -> Finding:
+    try:
+        return judge_bytes(str(path), key, path.read_bytes())
+    except OSError as error:
+        return Finding(place=str(path), key=key, reason=f"unreadable: {error.strerror}")
+
+
+def judge_bytes(place: str, key: str, data: bytes) -> Finding:
+    """The finding on some bytes under a key."""
+    reader: Reader = KUBELET_FORMATS.get(key, JsonCheckpoint.unmarshal)
+    try:
+        value = reader(data)
+    except DecodeError as error:
+        return Finding(place=place, key=key, reason=str(error))
+    try:
+        value.verify()
+    except CorruptCheckpointError as error:
+        return Finding(
+            place=place,
+            key=key,
+            value=value,
+            reason="content and checksum disagree",
+            stored=error.stored,
+            computed=error.computed,
+        )
+    stored = str(getattr(value, "checksum", ""))
+    return Finding(place=place, key=key, value=value, stored=stored, computed=stored)
+
+
+def _formats_of(at: Path) -> Formats:
+    """The formats that the last owner of a directory declared; none where there was no owner."""
+    lock = at / f"{MARK}lock"
+    if not lock.exists():
+        return {}
+    try:
+        names = json.loads(PidLock.note_in(lock.read_bytes()))
+        return check_formats(dict.fromkeys(names, JsonCheckpoint.unmarshal))
+    except (ValueError, TypeError):
+        return {"*": JsonCheckpoint.unmarshal}
+
+
+def _key_of(name: str) -> str:
+    """The kubelet's key in a file name such as `backup.cpu_manager_state` or `cpu_manager_state.old`."""
+    return next((key for key in KUBELET_FORMATS if key in name), name)
+
+
+def _is_key(name: str) -> bool:
+    try:
+        return check_key(name) == name
+    except ValueError:
+        return False

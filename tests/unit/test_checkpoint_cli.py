@@ -1,0 +1,115 @@
+"""What an operator on a broken node sees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nodealloc._cli import main
+from nodealloc.checkpoint import KUBELET_FORMATS, FileStore, JsonCheckpoint, SqliteStore, inspect, row_key
+
+
+@pytest.fixture
+def node(tmp_path: Path, vectors: Path) -> Path:
+    """A kubelet's root directory with genuine state files and a file that is none."""
+    root = tmp_path / "kubelet"
+    (root / "device-plugins").mkdir(parents=True)
+    for name in ("cpu_manager_state", "memory_manager_state"):
+        (root / name).write_bytes((vectors / "state_files" / f"four-nodes.{name}").read_bytes())
+    devices = (vectors / "state_files" / "four-nodes.kubelet_internal_checkpoint").read_bytes()
+    (root / "device-plugins" / "kubelet_internal_checkpoint").write_bytes(devices)
+    (root / "config.yaml").write_text("kind: KubeletConfiguration\n")
+    return root
+
+
+def test_show_lists_what_everybody_holds(node: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Contents of all three files as one table."""
+    assert main(["checkpoint", "show", str(node)]) == 0
+    shown = capsys.readouterr().out
+    rows = [line.split(None, 3) for line in shown.splitlines()]
+    assert rows[0] == ["KEY", "OWNER", "RESOURCE", "VALUE"]
+    assert ["cpu_manager_state", "g1/c", "cpu", "2-3"] in rows
+    assert "134217728 bytes on nodes 1" in shown
+    assert "A1 on node 1" in shown
+    assert "config.yaml" not in shown
+
+
+def test_verify_names_both_checksums(node: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A wrong checksum is shown beside the right one, and the exit status is 1."""
+    assert main(["checkpoint", "verify", str(node)]) == 0
+    state = node / "cpu_manager_state"
+    state.write_bytes(state.read_bytes().replace(b"2-3", b"2-4"))
+    (node / "memory_manager_state").write_bytes(b"")
+    assert main(["checkpoint", "verify", str(node)]) == 1
+    shown = capsys.readouterr().out
+    line = next(line for line in shown.splitlines() if "disagree" in line)
+    assert "DAMAGED" in line
+    assert "51798163" in line
+    assert "3" in line.split()[3]
+    assert line.split()[2] != line.split()[3]
+    assert "nothing is stored @ character 0" in shown
+    assert main(["checkpoint", "show", str(node)]) == 1
+    assert "DAMAGED cpu" in capsys.readouterr().out
+
+
+def test_verify_tells_what_has_no_checksum(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Checksum 0 is accepted, and said to be unchecked."""
+    path = tmp_path / "cpu_manager_state.old"
+    path.write_bytes(b'{"policyName":"none","defaultCpuSet":"0","checksum":0}')
+    assert main(["checkpoint", "verify", str(path)]) == 0
+    assert "unchecked" in capsys.readouterr().out
+
+
+def test_strangers_beside_a_store_are_not_damage(node: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only what the owner's formats name belongs to a store."""
+    FileStore(node, KUBELET_FORMATS).close()
+    assert main(["checkpoint", "verify", str(node)]) == 0
+    assert "config.yaml" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("path", ["absent", "empty"])
+def test_nothing_there_is_no_success(tmp_path: Path, path: str) -> None:
+    """An absent path is bad input, an empty directory holds nothing."""
+    (tmp_path / "empty").mkdir()
+    assert main(["checkpoint", "verify", str(tmp_path / path)]) == (2 if path == "absent" else 1)
+
+
+def test_convert_goes_round(node: Path, tmp_path: Path) -> None:
+    """Kubelet to SQLite to files to kubelet gives the bytes of the beginning."""
+    steps = [node, tmp_path / "state.db", tmp_path / "files", tmp_path / "back"]
+    (tmp_path / "back").mkdir()
+    for source, target, to in zip(steps, steps[1:], ("sqlite", "files", "kubelet"), strict=False):
+        assert main(["checkpoint", "convert", str(source), str(target), "--to", to]) == 0
+        assert main(["checkpoint", "verify", str(target)]) == 0
+    for name in ("cpu_manager_state", "memory_manager_state", "device-plugins/kubelet_internal_checkpoint"):
+        assert (tmp_path / "back" / name).read_bytes() == (node / name).read_bytes()
+
+
+def test_convert_refuses_damage_and_full_targets(node: Path, tmp_path: Path) -> None:
+    """Nothing is overwritten, and nothing damaged is copied or left behind silently."""
+    target = tmp_path / "files"
+    (node / "cpu_manager_state").write_bytes(b"{}")
+    assert main(["checkpoint", "convert", str(node), str(target)]) == 1
+    assert not target.exists()
+    assert main(["checkpoint", "convert", str(node), str(target), "--skip-damaged"]) == 0
+    assert {finding.key for finding in inspect(target)} == set(KUBELET_FORMATS) - {"cpu_manager_state"}
+    assert main(["checkpoint", "convert", str(node), str(target), "--skip-damaged"]) == 1
+
+
+def test_rows_and_what_was_set_aside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Records are shown, control characters are not sent to the terminal, damage stays visible."""
+    formats = {"pod.*": JsonCheckpoint.unmarshal}
+    key = row_key("pod", "a/b")
+    record = JsonCheckpoint(kind="pod", version=1, value={"name": "\x1b[31m", "cpus": "2-3"})
+    for store, path in ((FileStore, tmp_path / "files"), (SqliteStore, tmp_path / "state.db")):
+        with store(path, formats) as opened:
+            opened.commit({key: record, "pod.b": record})
+        assert main(["checkpoint", "show", str(path)]) == 0
+        shown = capsys.readouterr().out
+        assert '"cpus": "2-3"' in shown
+        assert "\x1b" not in shown
+    (tmp_path / "files" / key).write_bytes(b"torn")
+    FileStore(tmp_path / "files", formats).close()
+    assert main(["checkpoint", "verify", str(tmp_path / "files")]) == 1
+    assert "set aside" in capsys.readouterr().out
