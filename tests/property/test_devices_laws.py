@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,12 +21,22 @@ from nodealloc.devices import (
     remembered,
     restored,
 )
+from nodealloc.devices import _codec as codec
 from nodealloc.devices._hints import MASKS_AT_MOST
+from nodealloc.errors import DecodeError
 from nodealloc.podspec import Quantity
 from nodealloc.testing.strategies.devices import allocators, device_lists, devices, inventories
 from nodealloc.topology import Claim, ClaimKind, Owner, TopologyHint
 
 GPU = "example.com/gpu"
+DECODERS = [
+    codec.decode_register,
+    codec.decode_options,
+    codec.decode_list,
+    codec.decode_preferred,
+    codec.decode_allocated,
+    codec.decode_response,
+]
 
 
 def ask(workload: str, member: str, count: int, **more: object) -> Claim:
@@ -108,15 +121,23 @@ def test_lists_read_back_from_the_wire(listed: list[Device]) -> None:
     assert decode_list(encode_list(listed)) == listed
 
 
-@given(st.binary(max_size=200))
-def test_any_bytes_are_a_list_or_an_error(data: bytes) -> None:
-    """Whatever a plugin sends, it is devices or a `DecodeError`."""
-    from nodealloc.errors import DecodeError
+@given(st.binary(max_size=200), st.sampled_from(DECODERS))
+def test_any_bytes_are_a_value_or_an_error(data: bytes, decode: Callable[[bytes], object]) -> None:
+    """Whatever a plugin sends, it is understood or a `DecodeError`, and nothing else."""
+    with contextlib.suppress(DecodeError):
+        decode(data)
 
-    try:
-        DeviceList.of(decode_list(data), nodes=(0,))
-    except DecodeError:
-        return
+
+@given(st.lists(devices(), max_size=5), st.data())
+def test_damaged_lists_are_lists_or_errors(listed: list[Device], data: st.DataObject) -> None:
+    """A list with some bytes changed, missing or doubled is devices or a `DecodeError`."""
+    damaged = bytearray(encode_list(listed))
+    for _ in range(data.draw(st.integers(1, 3))):
+        if damaged:
+            damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, len(damaged)))
+    with contextlib.suppress(DecodeError):
+        DeviceList.of(codec.decode_list(bytes(damaged[:cut])), nodes=(0, 1))
 
 
 @given(inventories(GPU), device_lists(), st.integers(0, 5))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
+import grpc
 import pytest
 
 from nodealloc.devices import (
@@ -404,8 +408,6 @@ def test_a_giant_message(agent: Agent, place: Path) -> None:
 
 def test_bytes_from_a_fuzzer(agent: Agent, place: Path) -> None:
     """Junk on the registration socket, over gRPC and raw, leaves the service serving."""
-    import grpc
-
     channel = grpc.insecure_channel(f"unix:{place / 'kubelet.sock'}")
     register = channel.unary_unary("/v1beta1.Registration/Register")
     for data in (b"\xff" * 50, b"\x0a\xff\xff\xff\xff\x0f", os.urandom(300), b"\x0a\x02\xff\xfe"):
@@ -413,8 +415,6 @@ def test_bytes_from_a_fuzzer(agent: Agent, place: Path) -> None:
             register(data, timeout=5.0)
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     channel.close()
-    import socket
-
     for _ in range(5):
         with socket.socket(socket.AF_UNIX) as raw:
             raw.connect(str(place / "kubelet.sock"))
@@ -473,3 +473,38 @@ def test_the_command_line_says_what_it_takes(capsys: pytest.CaptureFixture[str])
         main(["--help"])
     said = capsys.readouterr().out
     assert all(f"--{name.replace('_', '-')}" in said for name in Behaviour.__annotations__)
+
+
+@pytest.mark.parametrize("code", [code.name for code in grpc.StatusCode if code is not grpc.StatusCode.OK])
+def test_every_status_is_away_or_refused(place: Path, code: str) -> None:
+    """Whatever status a plugin makes up, it is one of two errors, with the status named."""
+    behaviour = Behaviour(status=frozenset({"Allocate", "ListAndWatch"}), status_code=code)
+    server = DevicePluginServer(GPU, numbered(1), place / "s.sock", behaviour=behaviour)
+    server.start()
+    connection = GrpcConnection(str(server.socket), deadlines=QUICK)
+    with pytest.raises((PluginRefusedError, PluginUnavailableError), match=code):
+        connection.allocate(["dev-0"])
+    with pytest.raises((PluginRefusedError, PluginUnavailableError), match=code):
+        next(connection.lists())
+    connection.close()
+    server.stop()
+
+
+def test_a_plugin_with_a_path_of_its_own(place: Path) -> None:
+    """Habit: the path is built in; a bind mount in a private namespace leads it here."""
+    command = f"mkdir -p /var/lib/kubelet && mount --bind {place.parent} /var/lib/kubelet"
+    probe = subprocess.run(
+        ["unshare", "-m", "sh", "-c", command], capture_output=True, text=True, check=False
+    )
+    if probe.returncode:
+        pytest.skip(f"no private mount namespace: {probe.stderr.strip()}")
+    serve = f"exec {sys.executable} -m nodealloc.testing.device_plugin --devices 4"
+    with Agent(place.parent / "device-plugins") as agent:
+        process = subprocess.Popen(
+            ["unshare", "-m", "sh", "-c", f"{command} && {serve}"], stdout=subprocess.DEVNULL
+        )
+        try:
+            agent.wait(4)
+        finally:
+            process.kill()
+            process.wait()

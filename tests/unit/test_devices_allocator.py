@@ -337,3 +337,17 @@ def test_the_allocator_keeps_the_promises_of_allocators() -> None:
     )
     for allocator in (eight(), eight(preferred_allocation=True)):
         check_allocator(allocator, asked, NumaTopology(nodes=(0, 1)))
+
+
+def test_a_running_pod_is_held_without_its_init_container() -> None:
+    """After the init container ended and gave back what it had, the whole pod is still held."""
+    init, main = claim("init", 4, kind=ClaimKind.INIT), claim("main", 2, reuse=("init",))
+    running = granted(granted(eight(), init), main, TopologyHint(1, True)).release("pod", "init")
+    assert running.hints([init, main]) == {GPU: [TopologyHint(1, True), TopologyHint(3, False)]}
+
+
+def test_a_pod_that_is_held_in_part_is_hinted_with_what_it_has() -> None:
+    """Its own devices count as available to the rest of it."""
+    part = granted(eight(), claim("a", 4), TopologyHint(1, True))
+    taken = granted(part, Claim(owner=Owner("other", "c"), amounts={GPU: Quantity.of(3)}))
+    assert taken.hints([claim("a", 4), claim("b", 1)]) == {GPU: [TopologyHint(3, True)]}

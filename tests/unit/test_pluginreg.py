@@ -22,6 +22,7 @@ from nodealloc.pluginreg import (
     Registrations,
     RegistrationState,
     Sightings,
+    Watcher,
     scan,
     subdirectories,
 )
@@ -330,10 +331,17 @@ def test_a_socket_that_changes_its_rights_is_the_same(tmp_path: Path) -> None:
     assert scan(str(tmp_path)) == before
 
 
+def poke(watcher: Watcher) -> None:
+    """Tell the fake that something changed."""
+    assert isinstance(watcher, FakeWatcher)
+    watcher.poke()
+
+
 def test_watchers_keep_their_promises(tmp_path: Path) -> None:
     """Both watchers and the fake hold the same check."""
     check_watcher(lambda directory: PollingWatcher(str(directory), interval_s=0.005), tmp_path / "polled")
     check_watcher(lambda directory: InotifyWatcher(str(directory)), tmp_path / "notified")
+    check_watcher(lambda _directory: FakeWatcher(), tmp_path / "told", nudge=poke)
 
 
 def test_a_polling_interval_rests() -> None:

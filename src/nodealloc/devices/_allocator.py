@@ -16,6 +16,7 @@ from nodealloc.devices._preferences import Answers, PreferenceQuestion
 from nodealloc.topology import (
     Availability,
     Claim,
+    ClaimKind,
     Hints,
     NotReady,
     Owner,
@@ -123,9 +124,8 @@ class DeviceAllocator:
             wanted = _wanted(claims, resource)
             if not wanted or not self._is_ours(resource):
                 continue
-            ids = self._already(claims, resource)
-            if ids:
-                answer[resource] = self._hints_of_held(claims[0], resource, ids) if len(ids) == wanted else []
+            if self._stands(claims, resource):
+                answer[resource] = self._hints_of_held(claims[0], resource, self._already(claims, resource))
                 continue
             inventory = self._ready(resource)
             if isinstance(inventory, NotReady):
@@ -135,7 +135,8 @@ class DeviceAllocator:
                 answer[resource] = None
                 continue
             reusable = self._reusable(claims[0], resource, devices) if len(claims) == 1 else 0
-            available = devices.healthy & ~self._held.get(resource, 0)
+            own = devices.mask_of(self._already(claims, resource))
+            available = devices.healthy & ~self._held.get(resource, 0) | own
             answer[resource] = device_hints(
                 self.nodes, wanted, by_node=devices.by_node, available=available, reusable=reusable
             )
@@ -262,6 +263,15 @@ class DeviceAllocator:
         else:
             return inventory
         return NotReady(resource=resource, reason=reason, after_s=self.retry_s)
+
+    def _stands(self, claims: Sequence[Claim], resource: str) -> bool:
+        """Whether these claims are held; an init member may have ended and given back what it had."""
+        held = {claim.owner: len(self._already([claim], resource)) for claim in claims}
+        return any(held.values()) and all(
+            held[claim.owner] == _amount(claim, resource)
+            or (claim.kind is ClaimKind.INIT and not held[claim.owner])
+            for claim in claims
+        )
 
     def _already(self, claims: Sequence[Claim], resource: str) -> frozenset[str]:
         """What these claims hold of a resource."""

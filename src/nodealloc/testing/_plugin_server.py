@@ -53,7 +53,8 @@ class Behaviour:
         hang: Calls that never return.
         crash_on: Calls at which the process dies.
         garbage: Calls whose answer is no protobuf message.
-        status: Calls that end with the gRPC status `INTERNAL`.
+        status: Calls that end with the status of `status_code`.
+        status_code: Name of a gRPC status.
         slow_s: Seconds before each answer.
         crash_after: Lists after which the process dies in mid-stream; 0 for never.
         end_after: Lists after which the stream ends in peace; 0 for never.
@@ -74,6 +75,7 @@ class Behaviour:
     crash_on: frozenset[str] = frozenset()
     garbage: frozenset[str] = frozenset()
     status: frozenset[str] = frozenset()
+    status_code: str = "INTERNAL"
     slow_s: float = 0.0
     crash_after: int = 0
     end_after: int = 0
@@ -244,7 +246,7 @@ class DevicePluginServer:
                 self._stopped.wait()
             time.sleep(behaviour.slow_s)
             if name in behaviour.status:
-                context.abort(grpc.StatusCode.INTERNAL, "told to fail")
+                context.abort(grpc.StatusCode[behaviour.status_code], "told to fail")
             if name in behaviour.garbage:
                 return b"\xff\xff\xff\xff\x07garbage"
             if name == "Allocate" and behaviour.refuse_allocate:
@@ -261,7 +263,7 @@ class DevicePluginServer:
         if "ListAndWatch" in behaviour.hang:
             self._stopped.wait()
         if "ListAndWatch" in behaviour.status:
-            context.abort(grpc.StatusCode.INTERNAL, "told to fail")
+            context.abort(grpc.StatusCode[behaviour.status_code], "told to fail")
         if "ListAndWatch" in behaviour.garbage:
             yield b"\xff\xff\xff\xff\x07garbage"
         if behaviour.empty_first:

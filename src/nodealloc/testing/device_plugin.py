@@ -60,9 +60,10 @@ def _parser() -> argparse.ArgumentParser:
         ("hang", "never answer"),
         ("crash-on", "die at it"),
         ("garbage", "answer with junk"),
-        ("status", "answer INTERNAL"),
+        ("status", "answer with the status of --status-code"),
     ):
         bad.add_argument(f"--{name}", action="append", default=[], choices=CALLS, metavar="CALL", help=what)
+    bad.add_argument("--status-code", default="INTERNAL", metavar="NAME", help="of a gRPC status")
     bad.add_argument("--slow-s", type=float, default=0.0, metavar="S", help="think before each answer")
     bad.add_argument(
         "--crash-after", type=int, default=0, metavar="N", help="die in mid-stream after N lists"
@@ -92,6 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     names = [part for part in ("hang", "crash_on", "garbage", "status") if getattr(said, part)]
     behaviour = Behaviour(
         **{name: frozenset(getattr(said, name)) for name in names},
+        status_code=said.status_code,
         slow_s=said.slow_s,
         crash_after=said.crash_after,
         end_after=said.end_after,

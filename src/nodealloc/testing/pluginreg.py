@@ -100,14 +100,17 @@ class RecordingHandler:
 
     Attributes:
         calls: Verb, name and endpoint, in order.
+        taken: The same without what it refused or failed.
         held: Name and endpoint of what is registered.
         refuse: Names that `validate` refuses, with the reason.
         fail: Names whose `register` raises this many times more.
+        hang: Names whose `register` waits for the event.
         overlaps: Names for which two calls overlapped; stays empty.
     """
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, str, str]] = []
+        self.taken: list[tuple[str, str, str]] = []
         self.held: dict[tuple[str, str], tuple[str, ...]] = {}
         self.refuse: dict[str, str] = {}
         self.fail: dict[str, int] = {}
@@ -135,6 +138,7 @@ class RecordingHandler:
                 if self.fail.get(name, 0):
                     self.fail[name] -= 1
                     raise PermanentError("told to fail")
+                self.taken.append(("register", name, endpoint))
                 self.held[name, endpoint] = tuple(versions)
         finally:
             self._leave(name)
@@ -145,6 +149,7 @@ class RecordingHandler:
         try:
             with self._lock:
                 self.calls.append(("deregister", name, endpoint))
+                self.taken.append(("deregister", name, endpoint))
                 self.held.pop((name, endpoint), None)
         finally:
             self._leave(name)
@@ -160,12 +165,15 @@ class RecordingHandler:
             self._inside.discard(name)
 
 
-def check_watcher(make: Callable[[Path], Watcher], directory: Path, /) -> None:
+def check_watcher(
+    make: Callable[[Path], Watcher], directory: Path, /, *, nudge: Callable[[Watcher], None] | None = None
+) -> None:
     """Hold a `Watcher` to its promises on a real directory.
 
     Args:
         make: From a directory to a new watcher of it.
         directory: Does not exist yet; its parent does. Is left empty or absent.
+        nudge: Called after each change, for a watcher that knows of none by itself.
     """
     directory.mkdir()
     nested = directory / "nested" / "deeper"
@@ -189,6 +197,8 @@ def check_watcher(make: Callable[[Path], Watcher], directory: Path, /) -> None:
         )
         for name, change in changes:
             change()
+            if nudge is not None:
+                nudge(watcher)
             assert _told(watcher), f"nobody said to look after: {name}"
             while watcher.wait(0.05):
                 pass
