@@ -188,7 +188,7 @@ def test_a_refusal_says_who_vetoed_what() -> None:
     assert (cpu.wanted, cpu.free, cpu.possible) == (2, {0: 1, 1: 4}, (2,))
     assert (gpu.wanted, gpu.free, gpu.allocatable) == (1, {0: 2}, {0: 2})
     assert {(veto.mask, veto.provider) for veto in story.vetoes} == {(1, "cpu"), (2, "gpu")}
-    assert str(refusal).splitlines()[1] == "  cpu (cpu): 2 wanted, free 1 on 0, 4 on 1; possible nodes 1"
+    assert str(refusal).splitlines()[1] == "  cpu (cpu): 2 wanted; free: 1 on node 0, 4 on node 1; possible nodes: 1"
 
 
 def test_a_weaker_policy_that_would_do_is_named() -> None:

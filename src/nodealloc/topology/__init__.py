@@ -1,4 +1,24 @@
-"""Which NUMA nodes should it go to: hints, their merge, policies, admission."""
+"""Which NUMA nodes should it go to: hints, their merge, policies, admission.
+
+- A *hint* is one way to place a request: a set of NUMA nodes (a mask), and
+  whether it is *preferred*. A *provider* gives hints; the *merge* picks the
+  best combination of one hint of each.
+- A *policy* says which merged hints are let in; a *scope*, whether containers
+  are aligned one by one or together.
+- A *claim* is what one member of a *workload* asks for. An *allocator* gives
+  hints for claims and grants them; it is one immutable value.
+- A *snapshot* is a node: policy, allocators, who is in. `admit` answers for a
+  workload, `release` lets it go; both give a new snapshot and change nothing.
+
+```text
+                      ┌─▶ Admitted(snapshot')   commit it, and the workload is in
+ Snapshot ──▶ admit ──┼─▶ Refusal               str(it) says why, and what would help
+ Workload ──▶  pure   └─▶ NotYet                an allocator waits; ask again
+
+ in admit, for each claim (or once for all):
+   allocators ──hints──▶ merge ──affinity──▶ allocators ──allocate──▶ allocators'
+```
+"""
 
 from nodealloc.topology._admission import Verdict, admit, release
 from nodealloc.topology._claims import Claim, ClaimKind, Owner, Workload, peak

@@ -283,19 +283,21 @@ def _shortfall_line(short: Shortfall) -> str:
 
 
 def _resource_line(view: ResourceView) -> str:
-    free = ", ".join(
-        f"{amount} on {'no node' if node < 0 else node}" for node, amount in sorted(view.free.items())
-    )
-    asked = "" if view.wanted is None else f" {view.wanted} wanted, free {free or 'nowhere'};"
+    free = ", ".join(f"{amount} on {_place(node)}" for node, amount in sorted(view.free.items()))
+    asked = "" if view.wanted is None else f" {view.wanted} wanted; free: {free or 'nothing'};"
     masks = [format_list(mask) for mask in view.possible if mask is not None]
     more = f" and {len(masks) - _SHOWN} wider" if len(masks) > _SHOWN else ""
     possible = " or ".join(masks[:_SHOWN]) + more if masks else ("any" if None in view.preferred else "none")
-    return f"{view.resource} ({view.provider}):{asked} possible nodes {possible}"
+    return f"{view.resource} ({view.provider}):{asked} possible nodes: {possible}"
+
+
+def _place(node: int) -> str:
+    return "no node" if node < 0 else f"node {node}"
 
 
 def _veto_line(veto: Veto) -> str:
-    how = "only as not preferred" if veto.possible else "not at all"
-    return f"nodes {format_list(veto.mask)}: {veto.provider} offers them for {veto.resource} {how}"
+    how = "possible, not preferred" if veto.possible else "impossible"
+    return f"nodes {format_list(veto.mask)} vetoed by {veto.provider} for {veto.resource}: {how}"
 
 
 def _nodes(hint: TopologyHint) -> str:
