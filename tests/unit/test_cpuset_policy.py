@@ -363,6 +363,15 @@ def test_more_reserved_moves_or_evicts(machine: Machine) -> None:
     assert plan.keep == (Owner("two", "main"),)
 
 
+def test_cpus_of_the_evicted_go_to_those_behind_them(machine: Machine) -> None:
+    """Where not all find room, those that do may use what the others left."""
+    node = granted(CpuAllocator(policy=StaticPolicy.of(machine)), claim("14"), claim("2", workload="two"))
+    recorded = RecordedState(policy_name="static", shared=node.shared, state=node.state)
+    plan = restore(StaticPolicy.of(machine, reserved=CPUSet.parse("0,7-8,15")), recorded)
+    assert [one.owner.workload for one in plan.evict] == ["job"]
+    assert [one.owner.workload for one in plan.move] == ["two"]
+
+
 def test_members_that_shared_cpus_share_them_after_a_move(machine: Machine) -> None:
     """An init member's CPUs and those lent to its main member move together."""
     lent = Assignment(cpus=CPUSet.of(0, 8))

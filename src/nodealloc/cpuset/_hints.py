@@ -22,7 +22,7 @@ class HintTable:
     them hold enough free CPUs is decided for all at once: an integer has one
     lane for each mask, node by node the free CPUs are added to the lanes that
     contain the node, and what is left over the request shows in the top bit of
-    a lane. Immutable after construction; may be shared between threads.
+    a lane. May be shared between threads.
 
     Source: kubelet ``cm/cpumanager/policy_static.go``. Nodes without CPUs are
     in no mask. With more than 16 nodes the masks of the narrowest sizes are
@@ -41,14 +41,11 @@ class HintTable:
         largest_first = sorted((node.bit_count() for node in layout.nodes), reverse=True)
         self._capacity = list(accumulate(largest_first))
         masks = [sum(1 << layout.node_ids[node] for node in chosen) for chosen in members]
-        sockets = [_sockets(layout, chosen) for chosen in members] if align_by_socket else []
-        self._hints = [
-            [
-                TopologyHint(mask, _preferred(layout, len(chosen), narrowest, sockets[lane : lane + 1]))
-                for lane, (mask, chosen) in enumerate(zip(masks, members, strict=True))
-            ]
-            for narrowest in range(1, len(layout.nodes) + 1)
-        ]
+        self._sizes = [len(chosen) for chosen in members]
+        self._sockets = [_sockets(layout, chosen) for chosen in members] if align_by_socket else []
+        self._plain = [TopologyHint(mask, preferred=False) for mask in masks]
+        # By the least number of nodes; filled when first asked for, and the same whoever fills it.
+        self._judged: dict[int, list[TopologyHint]] = {}
 
     def hints(self, available: int, request: int, /, *, reusable: int = 0) -> list[TopologyHint]:
         """Where `request` CPUs fit.
@@ -66,7 +63,7 @@ class HintTable:
         """
         if self._lanes == 1:
             fits = (available & self._layout.cpus).bit_count() + reusable.bit_count() >= request
-            return self._hints[0][:] if fits else []
+            return self._judgement(1)[:] if fits else []
         top = 8 * self._lane_bytes - 1
         if request >= 1 << top:
             return []
@@ -83,7 +80,23 @@ class HintTable:
         if not fitting:
             return []
         chosen = fitting.to_bytes(self._lanes * self._lane_bytes, "little")[:: self._lane_bytes]
-        return list(compress(self._hints[self._narrowest(request) - 1], chosen))
+        return list(compress(self._judgement(self._narrowest(request)), chosen))
+
+    def _judgement(self, narrowest: int) -> list[TopologyHint]:
+        """All masks as hints, for requests that need so many nodes at least."""
+        judged = self._judged.get(narrowest)
+        if judged is None:
+            layout = self._layout
+            per_socket = len(layout.nodes) // len(layout.sockets)
+            sockets = -(-narrowest // per_socket) if self._sockets and per_socket else 0
+            good = [size == narrowest for size in self._sizes]
+            if sockets:
+                good = [one or number == sockets for one, number in zip(good, self._sockets, strict=True)]
+            judged = self._judged[narrowest] = [
+                TopologyHint(hint.affinity, preferred=True) if one else hint
+                for hint, one in zip(self._plain, good, strict=True)
+            ]
+        return judged
 
     def _narrowest(self, request: int) -> int:
         """Least number of nodes whose CPUs, free or not, could hold the request."""
@@ -110,11 +123,3 @@ def _members(nodes: int) -> list[tuple[int, ...]]:
 
 def _sockets(layout: CpuLayout, chosen: Sequence[int]) -> int:
     return len({socket for node in chosen for socket in layout.node_sockets[node]})
-
-
-def _preferred(layout: CpuLayout, size: int, narrowest: int, sockets: Sequence[int]) -> bool:
-    """Whether a mask of `size` nodes (on that many sockets, if they count) is a good one."""
-    if size == narrowest:
-        return True
-    nodes_per_socket = len(layout.nodes) // len(layout.sockets)
-    return bool(sockets) and nodes_per_socket > 0 and sockets[0] == -(-narrowest // nodes_per_socket)
