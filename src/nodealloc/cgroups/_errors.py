@@ -127,7 +127,7 @@ class ReadOnlyError(PermanentError):
             "the user to whom this subtree is delegated, or choose a root below which you may write"
         )
         self.path = path
-        self.controllers = tuple(controllers)
+        self.controllers: tuple[str, ...] = tuple(controllers)
 
 
 class LimitRefusedError(PermanentError):
@@ -173,7 +173,7 @@ class CgroupBusyError(RetryableError):
         who = ", ".join(map(str, processes)) or "processes that cannot be seen from here"
         super().__init__(f"cgroup {name} is in use by {who}; end them or wait", after_s=after_s)
         self.name = name
-        self.processes = tuple(processes)
+        self.processes: tuple[Process, ...] = tuple(processes)
 
 
 class CgroupHoldsCallerError(PermanentError):
@@ -222,7 +222,7 @@ class ReservationError(PermanentError, ValueError):
 
     def __init__(self, faults: Sequence[str]) -> None:
         super().__init__("reservation: " + "; ".join(faults))
-        self.faults = tuple(faults)
+        self.faults: tuple[str, ...] = tuple(faults)
 
 
 _REASONS: Final = {

@@ -106,7 +106,7 @@ class Removals:
 
     def __init__(self, driver: RemovingDriver, /, *, backoff: Backoff | None = None) -> None:
         self._driver = driver
-        self.backoff = backoff or Backoff()
+        self.backoff: Backoff = backoff or Backoff()
         self._lock = threading.Lock()
         self._in_flight: set[CgroupName] = set()
         self._past: dict[CgroupName, _Past] = {}
