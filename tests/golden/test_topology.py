@@ -11,17 +11,23 @@ from pathlib import Path
 import attrs
 import pytest
 
+from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
+from nodealloc.machine import machine_from_text
 from nodealloc.testing.conformance._admission import recorded_pod, snapshot_of
 from nodealloc.testing.conformance._topology import merge as recorded_merge
 from nodealloc.testing.conformance._topology import merge_arguments
-from nodealloc.testing.topology import check_allocator
+from nodealloc.testing.topology import check_allocator, workload
 from nodealloc.topology import (
     Admitted,
     Closest,
     Narrowest,
+    NumaTopology,
     Outlook,
+    Policy,
     PolicyName,
     Refusal,
+    Snapshot,
+    TopologyHint,
     admit,
     merge,
     release,
@@ -97,3 +103,20 @@ def test_real_allocators_keep_what_allocators_promise(
                 check_allocator(
                     allocator, workload_of(pod), node.numa, every_hint_grants=False, exact_release=exact
                 )
+
+
+def test_an_init_container_moves_to_where_the_app_has_room() -> None:
+    """Kubernetes #110306: a small init container takes the wrong node, and the app is refused."""
+    machine = machine_from_text("2 sockets x 4 cores")
+    node = Snapshot(
+        numa=NumaTopology(nodes=(0, 1)),
+        policy=Policy(name=PolicyName.RESTRICTED),
+        allocators=(CpuAllocator(policy=StaticPolicy.of(machine, reserved=CPUSet.of(0))),),
+    )
+    pod = workload("pod", {"cpu": 4}, init=[{"cpu": 1}])
+    refusal = admit(node, pod)
+    assert isinstance(refusal, Refusal)
+    assert (refusal.member, refusal.explanation.outlook) == ("app-0", Outlook.UNLUCKY_ORDER)
+    found = admit(attrs.evolve(node, policy=attrs.evolve(node.policy, search=True)), pod)
+    assert isinstance(found, Admitted)
+    assert found.affinity == {"init-0": TopologyHint(2, True), "app-0": TopologyHint(2, True)}

@@ -149,6 +149,16 @@ def test_the_search_stops_at_its_bound_and_says_so() -> None:
     assert refused(short, {"cpu": 3}, {"cpu": 3, "gpu": 3}).exhausted
 
 
+def test_equal_members_are_not_tried_in_every_order() -> None:
+    """Nine equal members that need nine nodes of eight: subsets of nodes are tried, not orders."""
+    eight = NumaTopology(nodes=tuple(range(8)))
+    policy = Policy(name=PolicyName.SINGLE_NUMA_NODE, search=True)
+    cpus = FakeAllocator.of("cpu", dict.fromkeys(range(8), 4))
+    refusal = refused(Snapshot(numa=eight, policy=policy, allocators=(cpus,)), *[{"cpu": 3}] * 9)
+    assert not refusal.exhausted
+    assert refusal.steps <= 2**8
+
+
 def test_the_search_avoids_masks_that_a_provider_refuses() -> None:
     """Under best-effort the merge may name a mask on which one provider cannot grant; another is tried."""
     split = FakeAllocator.of("memory", {0: 1, 1: 1})
@@ -188,7 +198,10 @@ def test_a_refusal_says_who_vetoed_what() -> None:
     assert (cpu.wanted, cpu.free, cpu.possible) == (2, {0: 1, 1: 4}, (2,))
     assert (gpu.wanted, gpu.free, gpu.allocatable) == (1, {0: 2}, {0: 2})
     assert {(veto.mask, veto.provider) for veto in story.vetoes} == {(1, "cpu"), (2, "gpu")}
-    assert str(refusal).splitlines()[1] == "  cpu (cpu): 2 wanted; free: 1 on node 0, 4 on node 1; possible nodes: 1"
+    assert (
+        str(refusal).splitlines()[1]
+        == "  cpu (cpu): 2 wanted; free: 1 on node 0, 4 on node 1; possible nodes: 1"
+    )
 
 
 def test_a_weaker_policy_that_would_do_is_named() -> None:

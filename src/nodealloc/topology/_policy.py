@@ -86,7 +86,7 @@ class Policy:
     max_nodes: int | None = None
     comparison: Comparison | None = None
     search: bool = False
-    search_steps: int = attrs.field(default=100_000, validator=attrs.validators.ge(1))
+    search_steps: int = attrs.field(default=10_000, validator=attrs.validators.ge(1))
 
     @classmethod
     def parse(cls, name: str, options: Mapping[str, str] | None = None, /) -> Policy:

@@ -6,8 +6,10 @@ choices of each member are tried best first, so that the first assignment that
 is found is the kubelet's own wherever the kubelet finds one.
 
 The bound: with c candidates for each of m members at most c + c² + … + cᵐ
-claims are tried. Under single-numa-node c is the number of nodes; `Policy.search_steps`
-ends a search that meets a worse case.
+claims are tried. Under single-numa-node c is the number of nodes. Members that
+ask for the same are not tried in every order on separate nodes, so that m equal
+ones cost at most 2ᶜ instead. `Policy.search_steps` ends a search that meets a
+worse case.
 """
 
 from __future__ import annotations
@@ -97,8 +99,22 @@ def search(snapshot: Snapshot, workload: Workload, /) -> Found | NotFound:
         if len(levels) == len(claims):
             affinity = {claim.owner.member: given for claim, given in zip(claims, chosen, strict=True)}
             return Found(allocators=granted, affinity=affinity, steps=steps)
-        levels.append(_Level(granted, _choices(snapshot, claims[place + 1 : place + 2], granted)))
+        choices = _choices(snapshot, claims[place + 1 : place + 2], granted)
+        if _same_wish(claims[place], claims[place + 1]):
+            choices = [choice for choice in choices if not _mirrored(hint, choice)]
+        levels.append(_Level(granted, choices))
     return NotFound(steps=steps, exhausted=False)
+
+
+def _same_wish(one: Claim, other: Claim) -> bool:
+    return attrs.evolve(one, owner=other.owner) == other
+
+
+def _mirrored(before: TopologyHint, hint: TopologyHint) -> bool:
+    """Whether two equal members on separate nodes stand in the order that is not tried."""
+    if before.affinity is None or hint.affinity is None:
+        return False
+    return not before.affinity & hint.affinity and hint.affinity < before.affinity
 
 
 def _together(snapshot: Snapshot, workload: Workload) -> Found | NotFound:
