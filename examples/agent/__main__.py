@@ -10,8 +10,13 @@ from pathlib import Path
 
 from examples.agent.agent import Agent
 from examples.agent.inputs import MACHINES, read_machine, read_pods
+from examples.agent.node import Node, empty_node
 from examples.agent.place import find_place
+from examples.agent.runtime import ProcessRuntime
+from nodealloc.cgroups import QosTree, TreeOptions
 from nodealloc.checkpoint import FileStore, this_machine
+from nodealloc.cpuset import CpusetReconciler
+from nodealloc.dsw_asw import InlineExecutor
 from nodealloc.errors import NodeallocError
 from nodealloc.idset import CPUSet
 from nodealloc.node import FORMATS
@@ -60,19 +65,30 @@ def run(chosen: argparse.Namespace, stop: list[int]) -> int:
     with FileStore(chosen.state / "checkpoint", FORMATS, identity=this_machine()) as store:
         place = find_place(chosen.cgroup, chosen.state / "cgroup", real_machine=chosen.machine is None)
         say(f"containers are confined by {place.words}")
-        agent = Agent.start(
-            machine, store, place, chosen.state, policy=chosen.policy, reserved=reserved, say=say
-        )
-        shown = ""
-        while not stop:
-            settled = agent.round(pods)
-            picture = agent.picture()
-            if settled and picture + str(sorted(pods)) != shown:
-                shown = picture + str(sorted(pods))
-                say(f"{picture}\nsettled with {len(agent.node.records)} pods")
-            time.sleep(0.05)
-            pods = reread(chosen.pods, pods)
+        runtime = ProcessRuntime(chosen.state / "containers", place.driver)
+        empty = empty_node(machine, policy=chosen.policy, reserved=reserved)
+        node = Node.start(empty, store, runtime, chosen.state, say)
+        cpusets = CpusetReconciler(place.writer, executor=InlineExecutor(), allocator=node.cpus)
+        tree = QosTree(place.driver, TreeOptions(root=place.root))
+        agent = Agent(machine, node, place, runtime, cpusets, tree, say)
+        try:
+            watch(agent, pods, chosen.pods, reserved, stop)
+        finally:
+            node.stop()
     return 0
+
+
+def watch(agent: Agent, pods: dict[str, Pod], folder: Path, reserved: CPUSet, stop: list[int]) -> None:
+    """Go round until told to stop, and show the node whenever it has settled anew."""
+    shown = ""
+    while not stop:
+        settled = agent.round(pods)
+        picture = agent.picture(reserved) + f"\nsettled with {len(agent.node.allocator.records)} pods"
+        if settled and shown != picture:
+            shown = picture
+            say(picture)
+        time.sleep(0.05)
+        pods = reread(folder, pods)
 
 
 def reread(folder: Path, before: dict[str, Pod]) -> dict[str, Pod]:

@@ -1,40 +1,24 @@
-"""The agent: wires the packages together and walks each pod through its containers."""
+"""The agent: walks each pod through its containers, in the order in which things are safe."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import attrs
 
+from examples.agent.node import Node
 from examples.agent.place import Place
 from examples.agent.runtime import Process, ProcessRuntime
-from nodealloc.cgroups import QosTree, TreeOptions, container_limits, container_name
-from nodealloc.checkpoint import Store
-from nodealloc.cpuset import CpuAllocator, CPUSet, CpusetReconciler, StaticOptions, StaticPolicy
-from nodealloc.dsw_asw import InlineExecutor
+from nodealloc.cgroups import QosTree, container_limits, container_name
+from nodealloc.cpuset import CPUSet, CpusetReconciler
+from nodealloc.devices import Launch
+from nodealloc.errors import RetryableError
 from nodealloc.machine import Machine, draw_text
-from nodealloc.memblocks import memory_allocator
-from nodealloc.node import CpuKeeper, Keeper, MemoryKeeper, NodeAllocator
 from nodealloc.podspec import Container, Pod
-from nodealloc.topology import Admitted, NumaTopology, Owner, Policy, Snapshot, Verdict
+from nodealloc.topology import Admitted, Owner, Refusal, Verdict
 
-__all__ = ["Agent", "empty_node"]
-
-Say = Callable[[str], None]
-
-
-def empty_node(machine: Machine, *, policy: str, reserved: CPUSet) -> Snapshot:
-    """The machine with nothing held."""
-    nodes = tuple(machine.nodes) or (0,)
-    cpus = StaticPolicy.of(machine, reserved=reserved, options=StaticOptions())
-    system = {node.id: {"memory": min(node.memory_bytes // 10, 512 << 20)} for node in machine.numa_nodes[:1]}
-    return Snapshot(
-        numa=NumaTopology(nodes=nodes, distances=machine.distances or {}),
-        policy=Policy.parse(policy),
-        allocators=(CpuAllocator(policy=cpus), memory_allocator(machine, reserved=system)),
-    )
+__all__ = ["Agent"]
 
 
 @attrs.define
@@ -43,142 +27,136 @@ class Agent:
 
     Attributes:
         machine: What is given out.
-        node: What is held.
+        node: What is held, and by which plugins' leave.
         place: How containers are confined.
         runtime: Runs them.
-        reserved: CPUs of the system, for the picture.
+        cpusets: Writes where they run.
+        tree: Keeps the pods' cgroups.
         say: Prints a line.
+        known: Pods that were seen, by uid.
+        told: What was said of each pod last.
+        targets: What `cpusets` confines, by owner.
     """
 
     machine: Machine
+    node: Node
     place: Place
     runtime: ProcessRuntime
-    node: NodeAllocator
     cpusets: CpusetReconciler
     tree: QosTree
-    reserved: CPUSet
-    say: Say
+    say: Callable[[str], None]
     known: dict[str, Pod] = attrs.field(factory=dict[str, Pod])
-    verdicts: dict[str, str] = attrs.field(factory=dict[str, str])
-
-    @classmethod
-    def start(
-        cls,
-        machine: Machine,
-        store: Store,
-        place: Place,
-        folder: Path,
-        *,
-        policy: str,
-        reserved: CPUSet,
-        say: Say,
-    ) -> Agent:
-        """Load what was remembered, ask what runs, and go on from there."""
-        runtime = ProcessRuntime(folder / "containers", place.driver)
-        empty = empty_node(machine, policy=policy, reserved=reserved)
-        keepers: dict[str, Keeper] = {"cpu": CpuKeeper(), "memory": MemoryKeeper()}
-        node = NodeAllocator(empty, store, keepers, runtime=runtime, kubelet_files=["cpu"])
-        report = node.start()
-        say(str(report))
-        if not report.is_clean:
-            node.accept()
-        cpusets = CpusetReconciler(place.writer, executor=InlineExecutor(), allocator=_cpus(node))
-        tree = QosTree(place.driver, TreeOptions(root=place.root))
-        return cls(machine, place, runtime, node, cpusets, tree, reserved, say)
+    told: dict[str, str] = attrs.field(factory=dict[str, str])
+    targets: dict[Owner, str] = attrs.field(factory=dict[Owner, str])
 
     def round(self, wanted: Mapping[str, Pod]) -> bool:
         """One pass over all pods; whether everything is where it should be."""
-        for uid in [uid for uid in {**self.known, **self.node.records} if uid not in wanted]:
+        for uid in [uid for uid in {**self.known, **self.node.allocator.records} if uid not in wanted]:
             self._end(uid)
         admitted = {uid: pod for uid, pod in wanted.items() if self._admit(pod)}
         self.tree.sync(admitted.values(), now_s=time.monotonic())
-        self.cpusets.follow(_cpus(self.node))
-        self.cpusets.reconcile()
         running = {process.owner: process for process in self.runtime.processes()}
         for owner, process in running.items():
-            if owner.workload in admitted:
+            if owner.workload in admitted and owner not in self.targets:
                 self._watch(admitted[owner.workload], process)
-        settled = [self._advance(pod, running) for pod in admitted.values()]
+        # Those who share make room before anybody starts on CPUs of its own.
+        self.cpusets.follow(self.node.cpus)
         self.cpusets.reconcile()
+        settled = [self._advance(pod, running) for pod in admitted.values()]
         return all(settled)
 
-    def picture(self) -> str:
+    def picture(self, reserved: CPUSet) -> str:
         """Who holds which CPU."""
-        cpus = _cpus(self.node)
+        cpus = self.node.cpus
         holders = {
             f"{self.known[owner.workload].name}/{owner.member}": cpus.exclusive_of(owner)
             for owner, _ in cpus.state.items()
             if owner.workload in self.known
         }
         # Without strict reservation the shared pool covers the reserved CPUs as well.
-        return draw_text(self.machine, holders, shared=cpus.shared, reserved=self.reserved - cpus.shared)
+        return draw_text(self.machine, holders, shared=cpus.shared, reserved=reserved - cpus.shared)
 
     def _admit(self, pod: Pod) -> bool:
-        verdict = self.node.admit(pod)
+        verdict = self.node.allocator.admit(pod)
         self.known[pod.uid] = pod
         kind = type(verdict).__name__
-        if self.verdicts.get(pod.uid) != kind:
-            self.verdicts[pod.uid] = kind
-            self.say(_told(pod, verdict))
+        if self.told.get(pod.uid) != kind:
+            self.told[pod.uid] = kind
+            self.say(_words(pod, verdict))
         return isinstance(verdict, Admitted)
 
     def _advance(self, pod: Pod, running: Mapping[Owner, Process]) -> bool:
-        """Start the next container that is due; whether nothing is left to wait for."""
-        for container in pod.init_containers:
-            owner = Owner(pod.uid, container.name)
-            ended = self.runtime.exit_status(owner)
-            if owner not in running and ended is None:
-                self._start(pod, container)
-            if not container.restartable and ended != 0:
-                return ended is not None
-        for container in pod.containers:
-            owner = Owner(pod.uid, container.name)
-            if owner not in running and self.runtime.exit_status(owner) is None:
-                self._start(pod, container)
-        return True
+        """Start the next containers that are due; whether nothing is left to wait for."""
+        due = [one for one in pod.init_containers if not self._is_over(pod, one)]
+        plain = next((place for place, one in enumerate(due) if not one.restartable), len(due))
+        starting = due[: plain + 1] if plain < len(due) else [*due, *pod.containers]
+        try:
+            for container in starting:
+                owner = Owner(pod.uid, container.name)
+                if owner not in running and self.runtime.exit_status(owner) is None:
+                    self._start(pod, container)
+        except RetryableError as error:
+            self.say(f"pod {pod.full_name} waits: {error}")
+            return False
+        return plain == len(due) or self.runtime.exit_status(Owner(pod.uid, due[plain].name)) is not None
+
+    def _is_over(self, pod: Pod, container: Container) -> bool:
+        return self.runtime.exit_status(Owner(pod.uid, container.name)) == 0
 
     def _start(self, pod: Pod, container: Container) -> None:
         owner = Owner(pod.uid, container.name)
-        cgroup = container_name(self.place.root, pod, container)
+        self.node.plugins.prepare(pod.uid)
+        self.node.plugins.pre_start(owner)
+        launch = self.node.plugins.launch(owner)
+        if not isinstance(launch, Launch):
+            raise RetryableError(launch.reason, after_s=launch.after_s)
+        self.place.driver.apply(container_name(self.place.root, pod, container), container_limits(container))
+        self.runtime.start(
+            owner,
+            container_name(self.place.root, pod, container),
+            container.command or ("true",),
+            {**container.env, **launch.env},
+            lambda process: self._confine(pod, container, process),
+        )
 
-        def confine(process: Process) -> None:
-            granted = self.node.before_start(owner, process.container_id)
-            self.cpusets.add(self.place.target(cgroup, process.pid), owner, mems=granted.mems)
-            self.cpusets.reconcile()
-            cpus = f"{'exclusive' if granted.exclusive else 'shared'} CPUs {granted.cpus}"
-            self.say(f"container {pod.name}/{container.name} starts on {cpus} as process {process.pid}")
-
-        self.place.driver.apply(cgroup, container_limits(container))
-        self.runtime.start(owner, cgroup, container.command or ("true",), container.env, confine)
+    def _confine(self, pod: Pod, container: Container, process: Process) -> None:
+        """Before the container's first instruction."""
+        granted = self.node.allocator.before_start(process.owner, process.container_id)
+        target = self.place.target(container_name(self.place.root, pod, container), process.pid)
+        self.targets[process.owner] = target
+        self.cpusets.add(target, process.owner, mems=granted.mems)
+        self.cpusets.reconcile()
+        cpus = f"{'exclusive' if granted.exclusive else 'shared'} CPUs {granted.cpus}"
+        devices = "".join(f" with {one}" for one in self.node.devices_of(process.owner))
+        self.say(f"container {pod.name}/{container.name} starts on {cpus}{devices}")
 
     def _watch(self, pod: Pod, process: Process) -> None:
         """Keep a container confined that an earlier agent started."""
         container = next(one for one in pod.all_containers if one.name == process.owner.member)
-        cgroup = container_name(self.place.root, pod, container)
-        granted = self.node.before_start(process.owner, process.container_id)
-        self.cpusets.add(self.place.target(cgroup, process.pid), process.owner, mems=granted.mems)
+        granted = self.node.allocator.before_start(process.owner, process.container_id)
+        target = self.place.target(container_name(self.place.root, pod, container), process.pid)
+        self.targets[process.owner] = target
+        self.cpusets.add(target, process.owner, mems=granted.mems)
 
     def _end(self, uid: str) -> None:
         """Stop a pod's containers, then give back what they held."""
         for process in self.runtime.processes():
             if process.owner.workload == uid:
                 self.runtime.stop(process)
-                self.node.after_stop(process.owner, process.container_id)
-        record = self.node.records.get(uid)
+                self.node.allocator.after_stop(process.owner, process.container_id)
+        record = self.node.allocator.records.get(uid)
         for claim in record.workload.claims if record else ():
             self.runtime.forget(claim.owner)
-        self.node.release(uid)
-        self.verdicts.pop(uid, None)
+            self.cpusets.remove(self.targets.pop(claim.owner, ""))
+        self.node.allocator.release(uid)
+        self.told.pop(uid, None)
         pod = self.known.pop(uid, None)
         self.say(f"pod {pod.full_name if pod else uid} has ended and holds nothing")
 
 
-def _told(pod: Pod, verdict: Verdict) -> str:
+def _words(pod: Pod, verdict: Verdict) -> str:
     if not isinstance(verdict, Admitted):
-        return f"pod {pod.full_name} does not come in\n  " + str(verdict).replace("\n", "\n  ")
+        what = "does not come in" if isinstance(verdict, Refusal) else "has to wait"
+        return f"pod {pod.full_name} {what}\n  " + str(verdict).replace("\n", "\n  ")
     how = "was admitted before and stays" if verdict.repeated else "is admitted and remembered"
     return f"pod {pod.full_name} {how}"
-
-
-def _cpus(node: NodeAllocator) -> CpuAllocator:
-    return next(one for one in node.snapshot.allocators if isinstance(one, CpuAllocator))

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from queue import Empty, Queue
 
@@ -27,6 +27,7 @@ from nodealloc.idset import CPUSet
 
 PODS = Path(__file__).parent / "pods"
 PATIENCE_S = 30.0
+PLUGINS: list[subprocess.Popen[bytes]] = []
 
 
 class DemoError(Exception):
@@ -87,6 +88,14 @@ def held(folder: Path) -> dict[str, tuple[int, str]]:
     return found
 
 
+def start_plugin(state: Path) -> None:
+    """A device plugin in a process of its own; `clean` ends it."""
+    plugin = ["--resource", "example.com/gpu", "--devices", "4", "--directory", str(state / "device-plugins")]
+    with (state / "plugin.log").open("w") as log:
+        command = [sys.executable, "-m", "nodealloc.testing.device_plugin", *plugin]
+        PLUGINS.append(subprocess.Popen(command, stdout=log, stderr=log))
+
+
 def check(holds: bool, words: str) -> None:
     """Say what holds, or end."""
     print(f"  {'ok  ' if holds else 'FAIL'} {words}", flush=True)
@@ -95,7 +104,7 @@ def check(holds: bool, words: str) -> None:
 
 
 def show(folder: Path, machine: list[str], cgroup: str) -> None:
-    """The five acts."""
+    """All acts."""
     pods, state = folder / "pods", folder / "state"
     pods.mkdir()
     arguments = ["--pods", str(pods), "--state", str(state), "--cgroup", cgroup, *machine]
@@ -107,25 +116,29 @@ def show(folder: Path, machine: list[str], cgroup: str) -> None:
     print("\n2. Pods come; each decision is remembered before it is acted upon", flush=True)
     for manifest in sorted(PODS.glob("*.yaml")):
         shutil.copy(manifest, pods)
-    said = first.wait_for("settled with ")
-    while "transform" not in "".join(said):
-        said += first.wait_for("settled with ")
-    before = held(state)
+    said = first.wait_for("settled with 4 pods")
     check(any("too-large does not come in" in line for line in said), "the pod that is too large was refused")
-    check(len(before) >= 5, f"{len(before)} containers run as processes")
+    check(any("trainer has to wait" in line for line in said), "the pod that wants a device has to wait")
 
-    print("\n3. The agent is killed with SIGKILL", flush=True)
+    print("\n3. A device plugin comes, and the pod that waited for it with it", flush=True)
+    start_plugin(state)
+    said = first.wait_for("settled with 5 pods")
+    check(any("train starts" in line and "gpu" in line for line in said), "it got its devices")
+    before = held(state)
+    check(len(before) == 6, f"{len(before)} containers run as processes")
+
+    print("\n4. The agent is killed with SIGKILL", flush=True)
     first.end(signal.SIGKILL)
     check(held(state) == before, "its containers run on, on the same CPUs")
 
-    print("\n4. The agent starts again", flush=True)
+    print("\n5. The agent starts again", flush=True)
     second = Agent(arguments)
-    said = second.wait_for("settled with ")
+    said = second.wait_for("settled with 5 pods")
     check(not any("starts on" in line for line in said), "no container was started a second time")
     check(not any("is admitted and remembered" in line for line in said), "no pod was admitted a second time")
     check(held(state) == before, "every container has the pid and the CPUs that it had")
 
-    print("\n5. All pods go", flush=True)
+    print("\n6. All pods go", flush=True)
     for manifest in pods.glob("*.yaml"):
         manifest.unlink()
     second.wait_for("settled with 0 pods")
@@ -138,12 +151,15 @@ def show(folder: Path, machine: list[str], cgroup: str) -> None:
 
 
 @contextlib.contextmanager
-def clean(cgroup: str) -> Iterator[Path]:
+def clean(cgroup: str) -> Generator[Path]:
     """A folder for the demo; afterwards neither it nor its cgroups nor its processes are left."""
     folder = Path(tempfile.mkdtemp(prefix="nodealloc-demo-"))
     try:
         yield folder
     finally:
+        for plugin in PLUGINS:
+            plugin.kill()
+            plugin.wait()
         for pid, _ in held(folder / "state").values():
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import cast
 
 import yaml
 
@@ -70,7 +71,7 @@ def _json(path: Path) -> dict[str, object]:
         raise DecodeError(str(path), [Fault("$", f"not JSON: {error}")]) from error
     if not isinstance(found, dict):
         raise DecodeError(str(path), [Fault("$", "expected an object")])
-    return {str(key): value for key, value in found.items()}
+    return cast("dict[str, object]", found)
 
 
 def _documents(path: Path) -> list[object]:

@@ -129,13 +129,19 @@ class ProcessRuntime:
     def _write(self, process: Process) -> None:
         path = self._file(process.owner, "json")
         aside = path.with_suffix(".new")
-        aside.write_text(json.dumps(attrs.asdict(process)))
+        owner = [process.owner.workload, process.owner.member]
+        aside.write_text(json.dumps({**attrs.asdict(process), "owner": owner}))
         aside.replace(path)
 
 
 def _read(path: Path) -> Process:
     fields = json.loads(path.read_text())
-    return Process(**{**fields, "owner": Owner(**fields["owner"])})
+    return Process(
+        owner=Owner(*fields["owner"]),
+        pid=int(fields["pid"]),
+        started_ticks=int(fields["started_ticks"]),
+        boot=str(fields["boot"]),
+    )
 
 
 def _boot() -> str:
