@@ -508,3 +508,16 @@ def test_a_plugin_with_a_path_of_its_own(place: Path) -> None:
         finally:
             process.kill()
             process.wait()
+
+
+@pytest.mark.parametrize("name", ["a b", "a%20b", "a#b", "a?b", "ä", "a:b"])
+def test_paths_that_look_like_uris(place: Path, name: str) -> None:
+    """A directory may be called anything; gRPC takes paths for URIs, and nobody notices here."""
+    directory = place.parent / name
+    with Agent(directory) as agent:
+        server = DevicePluginServer(GPU, numbered(2), directory / "p.sock")
+        server.start()
+        server.introduce(directory / "kubelet.sock")
+        agent.wait(2)
+        assert GrpcRegistration(info_s=1.0).info(str(server.socket)).name == GPU
+        server.stop()

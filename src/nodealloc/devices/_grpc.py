@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol, TypeVar, cast
+from urllib.parse import quote
 
 import attrs
 import grpc
@@ -99,6 +100,11 @@ class _Server(Protocol):
     def stop(self, grace: float | None, /) -> threading.Event: ...
 
 
+def _target(path: str | Path, /) -> str:
+    """A socket as gRPC wants it named: its paths are URIs, so `%`, `#` and `?` have to be quoted."""
+    return f"unix:{quote(str(path))}"
+
+
 def _method(service: str, name: str) -> str:
     described = wire.DESCRIPTOR.services_by_name[service]
     return f"/{described.full_name}/{described.methods_by_name[name].name}"
@@ -152,7 +158,7 @@ class GrpcConnection:
     def __init__(self, path: str, /, *, deadlines: Deadlines = Deadlines()) -> None:
         self._path = path
         self._deadlines = deadlines
-        self._channel = cast("_Channel", grpc.insecure_channel(f"unix:{path}", options=CHANNEL_OPTIONS))
+        self._channel = cast("_Channel", grpc.insecure_channel(_target(path), options=CHANNEL_OPTIONS))
         self._newest = _Newest()
         self._stream: _Stream | None = None
         self._lock = threading.Lock()
@@ -278,7 +284,7 @@ class RegistrationService:
             "Register": grpc.unary_unary_rpc_method_handler(self._answer)
         }
         server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(service, methods)])
-        if not server.add_insecure_port(f"unix:{self._path}"):
+        if not server.add_insecure_port(_target(self._path)):
             raise PermanentError(f"{self._path}: nobody can listen there; check the directory's rights")
         self._path.chmod(0o660)
         server.start()
@@ -323,7 +329,7 @@ def introduce(kubelet_socket: Path, request: codec.RegisterRequest, /, *, timeou
         PluginUnavailableError: Nobody listens there.
         PluginRefusedError: The agent refused; its words are in the text.
     """
-    channel = cast("_Channel", grpc.insecure_channel(f"unix:{kubelet_socket}", options=CHANNEL_OPTIONS))
+    channel = cast("_Channel", grpc.insecure_channel(_target(kubelet_socket), options=CHANNEL_OPTIONS))
     try:
         call = channel.unary_unary(_method("Registration", "Register"))
         call(codec.encode_register(request), timeout=timeout_s, wait_for_ready=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Protocol, cast
+from urllib.parse import quote
 
 import grpc
 from google.protobuf.message import DecodeError as ProtobufError
@@ -82,7 +83,9 @@ class GrpcRegistration:
     def _call(self, socket: str, name: str, request: bytes, limit_s: float) -> bytes:
         service = wire.DESCRIPTOR.services_by_name["Registration"]
         path = f"/{service.full_name}/{service.methods_by_name[name].name}"
-        channel = cast("_Channel", grpc.insecure_channel(f"unix:{socket}", options=CHANNEL_OPTIONS))
+        # gRPC takes paths for URIs, so `%`, `#` and `?` have to be quoted.
+        target = f"unix:{quote(socket)}"
+        channel = cast("_Channel", grpc.insecure_channel(target, options=CHANNEL_OPTIONS))
         try:
             return channel.unary_unary(path)(request, timeout=limit_s)
         except grpc.RpcError as error:

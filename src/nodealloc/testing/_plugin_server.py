@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol, cast
+from urllib.parse import quote
 
 import attrs
 import grpc
@@ -185,7 +186,7 @@ class DevicePluginServer:
                 grpc.method_handlers_generic_handler("pluginregistration.Registration", registering),
             )
         )
-        server.add_insecure_port(f"unix:{self.socket}")
+        server.add_insecure_port(f"unix:{quote(str(self.socket))}")
         server.start()
         self._server = server
         self._tell("serving", str(self.socket))
@@ -265,7 +266,9 @@ class DevicePluginServer:
         if "ListAndWatch" in behaviour.status:
             context.abort(grpc.StatusCode[behaviour.status_code], "told to fail")
         if "ListAndWatch" in behaviour.garbage:
+            # A list right behind would overtake the junk.
             yield b"\xff\xff\xff\xff\x07garbage"
+            self._stopped.wait()
         if behaviour.empty_first:
             yield encode_list(())
         for _ in range(behaviour.flood):
