@@ -98,6 +98,8 @@ def boot(packages: Path, commands: Sequence[Sequence[str]], result: Path, second
     work.mkdir(parents=True)
     environment = {
         "NODEALLOC_VM": "1",
+        # Emulation is many times slower than the machine it runs on.
+        "NODEALLOC_PATIENCE_S": "120",
         "PATH": os.environ["PATH"],
         "HOME": "/root",
         "TERM": "dumb",
