@@ -117,7 +117,7 @@ def test_all_resources_have_the_same_hints() -> None:
     allocator = static(4, 4, huge_2mi=2)
     asked = claim("a", more={"hugepages-2Mi": 6 * MIB})
     answer = allocator.hints([asked])
-    assert answer["hugepages-2Mi"] == answer["memory"] == [TopologyHint(0b11, preferred=True)]
+    assert answer["hugepages-2Mi"] == answer["memory"] == (TopologyHint(0b11, preferred=True),)
     after = granted(allocator, (asked, on(0b11)))
     assert [str(block) for block in after.blocks("a", "app")] == [
         "[0 1] hugepages-2Mi 6291456",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import attrs
-
 from nodealloc.memblocks._blocks import HUGEPAGES
 from nodealloc.podspec import page_bytes
 from nodealloc.topology import ClaimKind, Shortfall, peak
@@ -54,26 +52,20 @@ def demand_at_peak(layout: Layout, claims: Sequence[Claim], /, *, all_members: b
         all_members: Whether a resource counts that only init members or
             sidecars ask for; the kubelet leaves it out.
     """
-    demands: dict[str, Demand] = {}
+    asked: dict[str, Mapping[int, int]] = {}
+    rows: set[int] = set()
     for claim in claims:
         demand = demand_of(layout, claim.amounts)
         if isinstance(demand, Shortfall):
             return demand
-        demands[claim.owner.member] = demand
-    counted = [claim for claim in claims if all_members or claim.kind is ClaimKind.MAIN]
-    rows = sorted({row for claim in counted for row, _ in demands[claim.owner.member]})
-    return tuple([(row, peak(claims, _Asked(demands, row))) for row in rows])
+        asked[claim.owner.member] = dict(demand)
+        if all_members or claim.kind is ClaimKind.MAIN:
+            rows.update([row for row, _ in demand])
+    return tuple([(row, _peak(claims, asked, row)) for row in sorted(rows)])
 
 
-@attrs.frozen
-class _Asked:
-    """What a claim asks of one row, as `peak` calls it."""
-
-    demands: Mapping[str, Demand]
-    row: int
-
-    def __call__(self, claim: Claim, /) -> int:
-        return next((size for row, size in self.demands[claim.owner.member] if row == self.row), 0)
+def _peak(claims: Sequence[Claim], asked: Mapping[str, Mapping[int, int]], row: int) -> int:
+    return peak(claims, lambda claim: asked[claim.owner.member].get(row, 0))
 
 
 def _uneven(layout: Layout, row: int, amount: Quantity) -> Shortfall:

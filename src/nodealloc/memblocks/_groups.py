@@ -54,11 +54,12 @@ def hint_pair(mask: NumaMask, /) -> tuple[TopologyHint, TopologyHint]:
 
 
 @lru_cache(maxsize=256)
-def wide_hints(among: NumaMask, /) -> tuple[TopologyHint, ...]:
-    """`family` as hints that are not preferred."""
-    return tuple([hint_pair(mask)[0] for mask in family(among)])
+def wide_hints(among: NumaMask, narrowest: int, /) -> tuple[TopologyHint, ...]:
+    """`family` as hints; those of at most `narrowest` nodes are preferred."""
+    return tuple([hint_pair(mask)[mask.bit_count() <= narrowest] for mask in family(among)])
 
 
-def in_order(mask: NumaMask, /) -> tuple[int, tuple[int, ...]]:
+def in_order(hint: TopologyHint, /) -> tuple[int, tuple[int, ...]]:
     """Sort key of the order in which sets of nodes are considered: size, then ids."""
+    mask = hint.affinity or 0
     return mask.bit_count(), tuple(bits(mask))

@@ -16,9 +16,9 @@ from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import bits
 from nodealloc.machine import Machine, NumaNode
 from nodealloc.memblocks._blocks import MEMORY, hugepages, is_memory
-from nodealloc.memblocks._groups import EXACT_NODES, family
+from nodealloc.memblocks._groups import EXACT_NODES, family, hint_pair, wide_hints
 from nodealloc.podspec import page_bytes
-from nodealloc.topology import NumaMask
+from nodealloc.topology import NumaMask, TopologyHint
 
 __all__ = ["Demand", "Layout", "Reserved", "Row"]
 
@@ -102,6 +102,11 @@ class Layout:
         return tuple(1 << node for node in self.nodes)
 
     @cached_property
+    def single_hints(self) -> tuple[TopologyHint, ...]:
+        """Every node as a hint of its own; no set is narrower, so that all are preferred."""
+        return tuple(hint_pair(single)[1] for single in self.singles)
+
+    @cached_property
     def row(self) -> Mapping[str, int]:
         """Row of a resource by its name."""
         return {name: row for row, name in enumerate(self.resources)}
@@ -117,11 +122,20 @@ class Layout:
         return tuple(min(row) for row in self.allocatable)
 
     @cached_property
+    def most(self) -> Row:
+        """The largest allocatable amount of any node, one figure a resource."""
+        return tuple(max(row) for row in self.allocatable)
+
+    @cached_property
     def _columns(self) -> dict[NumaMask, tuple[int, ...]]:
         return {1 << node: (column,) for column, node in enumerate(self.nodes)}
 
     @cached_property
     def _narrowest(self) -> dict[Demand, int]:
+        return {}
+
+    @cached_property
+    def _known_totals(self) -> dict[tuple[int, NumaMask], tuple[int, ...]]:
         return {}
 
     @cached_property
@@ -152,13 +166,29 @@ class Layout:
         """Whether a set of nodes could serve a demand were it empty."""
         return all(self.sum(row, mask) >= size for row, size in demand)
 
-    def fitting(self, masks: Sequence[NumaMask], demand: Demand, /) -> Sequence[NumaMask]:
-        """Those sets of nodes that could serve a demand were they empty."""
-        for row, size in demand:
-            if size > self.least[row]:
-                known = self._sums[row]
-                masks = [mask for mask in masks if (known.get(mask) or self.sum(row, mask)) >= size]
-        return masks
+    def wide_hints(self, demand: Demand, among: NumaMask, /) -> Sequence[TopologyHint]:
+        """Sets of two and more of these nodes that could serve a demand were they empty, as hints."""
+        tight = [(row, size) for row, size in demand if size > self.least[row]]
+        among &= self.considered(demand)
+        if not tight:
+            return wide_hints(among, 1)
+        found: Sequence[TopologyHint] = wide_hints(among, self.narrowest(demand))
+        (first, size), *others = tight
+        totals = self._totals(first, among)
+        found = [hint for hint, total in zip(found, totals, strict=True) if total >= size]
+        for row, least in others:
+            found = [hint for hint in found if self.sum(row, hint.affinity or 0) >= least]
+        return found
+
+    def _totals(self, row: int, among: NumaMask) -> Sequence[int]:
+        """Allocatable bytes of each set in `family`."""
+        key = row, among
+        found = self._known_totals.get(key)
+        if found is None:
+            if len(self._known_totals) > _MAX_KNOWN >> 5:
+                self._known_totals.clear()
+            found = self._known_totals[key] = tuple([self.sum(row, mask) for mask in family(among)])
+        return found
 
     def nodes_with(self, figures: Sequence[Row], demand: Demand, /) -> NumaMask:
         """Nodes that by themselves have what is asked, by these figures (rows and columns as here)."""
@@ -166,11 +196,6 @@ class Layout:
         for row, size in demand:
             able &= sum([node for node, have in zip(self.singles, figures[row], strict=True) if have >= size])
         return able
-
-    def each_serves(self, demand: Demand, /) -> bool:
-        """Whether every node could serve a demand by itself were it empty."""
-        least = self.least
-        return all([size <= least[row] for row, size in demand])  # noqa: C419  half a generator's time
 
     def considered(self, demand: Demand, /) -> NumaMask:
         """Nodes whose sets are considered: all, on large machines those that hold something."""
@@ -185,7 +210,8 @@ class Layout:
 
     def narrowest(self, demand: Demand, /) -> int:
         """Fewest nodes that could serve a demand were they empty; more than there are when none could."""
-        if self.each_serves(demand) or self.nodes_with(self.allocatable, demand):
+        row, size = demand[0]
+        if size <= self.most[row] if len(demand) == 1 else self.nodes_with(self.allocatable, demand):
             return 1
         found = self._narrowest.get(demand)
         if found is None:

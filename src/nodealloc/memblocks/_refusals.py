@@ -52,9 +52,9 @@ def _remedy(question: Question) -> str:
         )
         most = layout.sum(row, layout.mask)
         return f"it never fits: all nodes together can grant {most} bytes of {layout.resources[row]}"
-    found = question.candidates()
+    found = question.hints()
     if found:
-        listed = ", ".join(format_list(mask) for mask in found[:4])
+        listed = ", ".join(format_list(hint.affinity or 0) for hint in found[:4])
         return f"it would fit on NUMA nodes {listed}; let the other resources go there"
     used = [node for node, count in zip(layout.nodes, state.assignments, strict=True) if count]
     single = format_list(sum(1 << node for node in used if not state.shape.grouped >> node & 1))

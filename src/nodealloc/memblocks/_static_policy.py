@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from nodealloc.memblocks._groups import family, hint_pair, in_order, wide_hints
+from nodealloc.memblocks._groups import hint_pair, in_order
 from nodealloc.memblocks._layout import Demand, Layout
 from nodealloc.memblocks._options import MemoryOptions
 from nodealloc.memblocks._state import Left, MemoryState
@@ -53,50 +53,48 @@ class Question:
                 return True
         return False
 
-    def candidates(self) -> Sequence[NumaMask]:
-        """Sets of nodes that can serve now, by size, then by ids."""
-        return [*self._singles(), *self.wide()]
+    def hints(self) -> Sequence[TopologyHint]:
+        """Sets of nodes that can serve now, by size, then by ids.
 
-    def wide(self) -> Sequence[NumaMask]:
-        """Those of two and more nodes.
+        Preferred are those with no more nodes than could ever serve.
+        """
+        return (*self._singles(), *self._wide())
+
+    def best(self, *, containing: NumaMask = 0) -> TopologyHint | None:
+        """The narrowest of the hints that contain these nodes, of several the numerically smallest."""
+        for hints in (self._singles(), self._wide()):
+            found = [hint for hint in hints if not containing & ~(hint.affinity or 0)]
+            if found:
+                return min(found, key=_narrow)
+        return None
+
+    def _singles(self) -> list[TopologyHint]:
+        layout, grouped = self.layout, self.state.shape.grouped
+        if len(self.demand) == 1 and not self.left and not grouped:
+            row, size = self.demand[0]
+            figures = self.state.free[row]
+            return [hint for hint, have in zip(layout.single_hints, figures, strict=True) if have >= size]
+        able = layout.mask if self.left else layout.nodes_with(self.state.free, self.demand)
+        able &= ~grouped
+        found = [
+            hint for single, hint in zip(layout.singles, layout.single_hints, strict=True) if single & able
+        ]
+        return [hint for hint in found if self.serves(hint.affinity or 0)] if self.left else found
+
+    def _wide(self) -> Sequence[TopologyHint]:
+        """Hints of two and more nodes.
 
         A set of unused nodes serves what it could ever serve, so that only
         groups in use are looked up in the state.
         """
-        shape = self.state.shape
-        unused = family(self.layout.considered(self.demand) & shape.unused)
-        wide = self.layout.fitting(unused, self.demand)
-        if shape.groups:
-            groups = [group for group in shape.groups if self.serves(group) and not self.cut_by(group)]
-            wide = sorted([*wide, *groups], key=in_order) if groups else wide
-        return wide
-
-    def hints(self) -> Sequence[TopologyHint]:
-        """One hint for each candidate; preferred where no fewer nodes could ever serve."""
         layout, shape = self.layout, self.state.shape
-        if not shape.groups and layout.each_serves(self.demand):
-            unused = wide_hints(layout.considered(self.demand) & shape.unused)
-            return (*[hint_pair(mask)[1] for mask in self._singles()], *unused)
+        found = layout.wide_hints(self.demand, shape.unused)
+        groups = [group for group in shape.groups if self.serves(group) and not self.cut_by(group)]
+        if not groups:
+            return found
         narrowest = layout.narrowest(self.demand)
-        return [hint_pair(mask)[mask.bit_count() <= narrowest] for mask in self.candidates()]
-
-    def best(self, *, containing: NumaMask = 0) -> TopologyHint | None:
-        """The narrowest candidate that contains these nodes, of several the numerically smallest."""
-        single = next((mask for mask in self._singles() if not containing & ~mask), None)
-        if single is not None:
-            return hint_pair(single)[1]
-        found = [mask for mask in self.wide() if not containing & ~mask]
-        if not found:
-            return None
-        mask = min(found, key=_narrow)
-        return hint_pair(mask)[mask.bit_count() <= self.layout.narrowest(self.demand)]
-
-    def _singles(self) -> list[NumaMask]:
-        singles, grouped = self.layout.singles, self.state.shape.grouped
-        if self.left:
-            return [mask for mask in singles if not mask & grouped and self.serves(mask)]
-        able = self.layout.nodes_with(self.state.free, self.demand) & ~grouped
-        return [mask for mask in singles if mask & able]
+        used = [hint_pair(group)[group.bit_count() <= narrowest] for group in groups]
+        return sorted([*found, *used], key=in_order)
 
     def serves(self, nodes: NumaMask) -> bool:
         """Whether the nodes have the free bytes, together with what may be reused there."""
@@ -114,7 +112,8 @@ class Question:
         )
 
 
-def _narrow(mask: NumaMask) -> tuple[int, NumaMask]:
+def _narrow(hint: TopologyHint) -> tuple[int, NumaMask]:
+    mask = hint.affinity or 0
     return mask.bit_count(), mask
 
 
