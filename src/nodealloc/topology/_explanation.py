@@ -23,6 +23,9 @@ __all__ = ["Explanation", "Outlook", "ResourceView", "Veto", "WeakerFit", "expla
 _SHOWN = 4
 """Lines of one kind in the text; the fields have them all."""
 
+_SEARCH_STEPS = 1000
+"""Claims that are tried to tell whether a search would help; more would make explaining slow."""
+
 
 class Outlook(enum.Enum):
     """Whether waiting, or a weaker policy, would help."""
@@ -175,7 +178,8 @@ def _under(snapshot: Snapshot, name: PolicyName) -> Snapshot:
 
 def _outlook(evidence: Evidence, weaker: WeakerFit | None) -> Outlook:
     snapshot, workload = evidence.snapshot, evidence.workload
-    searching = attrs.evolve(snapshot, policy=attrs.evolve(snapshot.policy, search=True))
+    steps = min(_SEARCH_STEPS, snapshot.policy.search_steps)
+    searching = attrs.evolve(snapshot, policy=attrs.evolve(snapshot.policy, search=True, search_steps=steps))
     if not snapshot.policy.search and evidence.fits(searching, workload) is not None:
         return Outlook.UNLUCKY_ORDER
     emptied = _emptied(snapshot)

@@ -98,7 +98,7 @@ def merge(
     if policy.comparison is None:
         try:
             found = _one_node(providers, numa.mask) if name is _SINGLE else _one_pass(providers, numa, policy)
-        except (TypeError, ValueError, AttributeError):
+        except (TypeError, ValueError, AttributeError, LookupError):
             found = None  # the long way says what is wrong, if anything is
         if found is not None:
             return found
@@ -142,13 +142,20 @@ def _one_node(providers: Sequence[Hints], full: NumaMask) -> Merged | None:
 
 
 def _one_pass(providers: Sequence[Hints], numa: NumaTopology, policy: Policy) -> Merged | None:
-    """The merge under best-effort and restricted."""
+    """The merge under best-effort and restricted.
+
+    One long loop, because each call inside it would cost as much as the row
+    that it works on. Lists of one hint, which leave no choice, are settled as
+    two integers; only the others are gathered.
+    """
     full = numa.mask
     outside = ~full
+    fixed = full  # what lists of one hint leave
+    only = 0  # the mask that those lists prefer; all have to name the same
+    target = 0  # the widest of those hints
     lists: list[list[NumaMask]] = []
-    widened: list[list[NumaMask]] = []  # those of `lists` whose resource may also go anywhere
-    common: list[NumaMask] | None = None
-    offered: list[NumaMask] = [full]
+    common: list[NumaMask] | None = None  # what longer lists prefer, all of them
+    offered: list[NumaMask] = [full]  # what lists prefer that would go anywhere as well
     possible = True
     for hints in providers:
         if not hints:
@@ -156,6 +163,23 @@ def _one_pass(providers: Sequence[Hints], numa: NumaTopology, policy: Policy) ->
         for options in hints.values():
             if not options:
                 if options is not None:
+                    possible = False
+                continue
+            if len(options) == 1:
+                mask, preferred = options[0]
+                if mask:
+                    if mask & outside:
+                        return None
+                    fixed &= mask
+                    width = mask.bit_count()
+                    if width > target:  # noqa: PLR1730 - a call of max costs more than the rest
+                        target = width
+                    if not preferred or (only and only != mask):
+                        possible = False
+                    only = mask
+                elif mask is not None:
+                    return None
+                elif not preferred:
                     possible = False
                 continue
             masks: list[NumaMask] = []
@@ -172,10 +196,12 @@ def _one_pass(providers: Sequence[Hints], numa: NumaTopology, policy: Policy) ->
                     masks.append(mask)
                     if preferred:
                         good.append(mask)
-            if masks:
-                lists.append(masks)
-                if anywhere is not None:
-                    widened.append(masks)
+            if not masks:  # nothing but "any node"
+                possible = possible and bool(anywhere)
+                continue
+            if anywhere is not None:
+                masks.append(full)
+            lists.append(masks)
             if anywhere:
                 offered += good
             elif common is None:
@@ -183,19 +209,28 @@ def _one_pass(providers: Sequence[Hints], numa: NumaTopology, policy: Policy) ->
             elif common:
                 common = [mask for mask in common if mask in good]
     if possible:
-        choice = offered if common is None else common
+        if only:
+            choice = [only] if common is None or only in common else []
+        else:
+            choice = offered if common is None else common
         if choice:
-            best = choice[0] if len(choice) == 1 else _narrowest(choice, numa, policy)
-            return _preferred(best)
-    best = _compromise(lists, widened, numa, policy) if lists else full
-    return _tolerated(best) if policy.name is _BEST_EFFORT else _rejected(best)
+            return _preferred(choice[0] if len(choice) == 1 else _narrowest(choice, numa, policy))
+    best = _compromise(lists, fixed, target, numa, policy) if lists and fixed else fixed
+    return _tolerated(best or full) if policy.name is _BEST_EFFORT else _rejected(best or full)
 
 
-def _narrowest(masks: Collection[NumaMask], numa: NumaTopology, policy: Policy) -> NumaMask:
+def _narrowest(masks: Sequence[NumaMask], numa: NumaTopology, policy: Policy) -> NumaMask:
     """The narrowest mask; of equals the closest if the policy asks for it, then the lowest."""
-    width = min(map(int.bit_count, masks))
-    ties = [mask for mask in masks if mask.bit_count() == width]
-    return _closest(ties, numa) if policy.prefer_closest and width > 1 else min(ties)
+    best = masks[0]
+    narrowest = best.bit_count()
+    for mask in masks:
+        width = mask.bit_count()
+        if width < narrowest or (width == narrowest and mask < best):
+            narrowest = width
+            best = mask
+    if policy.prefer_closest and narrowest > 1:
+        return _closest([mask for mask in masks if mask.bit_count() == narrowest], numa)
+    return best
 
 
 def _closest(ties: Collection[NumaMask], numa: NumaTopology) -> NumaMask:
@@ -203,27 +238,32 @@ def _closest(ties: Collection[NumaMask], numa: NumaTopology) -> NumaMask:
 
 
 def _compromise(
-    lists: Sequence[list[NumaMask]], widened: Sequence[list[NumaMask]], numa: NumaTopology, policy: Policy
+    lists: Sequence[list[NumaMask]], fixed: NumaMask, target: int, numa: NumaTopology, policy: Policy
 ) -> NumaMask:
-    """The best mask when no combination is preferred; all nodes when none has a node in common.
+    """The best mask when no combination is preferred; 0 when none has a node in common.
 
-    Best is as wide as the widest of the lists' narrowest hints, else a little
-    narrower, else as little wider as possible.
+    Args:
+        lists: Masks to choose from, one of each.
+        fixed: The nodes that the other resources leave.
+        target: How many nodes the neediest of those needs.
+        numa: The machine.
+        policy: Whether closeness counts.
     """
-    full = numa.mask
-    target = pairs = 1
-    found = {full}
+    if not target and len(lists) == 1:
+        return _narrowest(lists[0], numa, policy)
+    pairs = 1
     for masks in lists:
-        width = min(map(_WIDTH, masks)) if len(masks) > 1 else masks[0].bit_count()
-        target = max(target, width)
-        if any(masks is one for one in widened):
-            masks.append(full)
+        width = min(map(_WIDTH, masks))
+        if width > target:  # noqa: PLR1730 - as above
+            target = width
         pairs *= len(masks)
+    found = {fixed}
     if pairs > _FOLD_HERE:
-        return _nearest(reachable(lists, full), target, numa, policy) or full
-    for masks in lists:
-        found = {one & other for one in found for other in masks}
-    return _nearest(found, target, numa, policy) or full
+        found = reachable([*lists, [fixed]], numa.mask)
+    else:
+        for masks in lists:
+            found = {one & other for one in found for other in masks}
+    return _nearest(found, target, numa, policy)
 
 
 def _nearest(masks: Collection[NumaMask], target: int, numa: NumaTopology, policy: Policy) -> NumaMask:
