@@ -11,6 +11,9 @@ from nodealloc.devices._errors import RegistrationRefusedError
 
 __all__ = ["plugin_socket", "prepare_directory"]
 
+_LONGEST = 107
+"""Longest path of a Unix socket on Linux, in bytes."""
+
 
 def prepare_directory(directory: Path, /) -> tuple[Path, ...]:
     """Make the directory (0750) and remove the sockets in it; other files stay.
@@ -47,8 +50,10 @@ def plugin_socket(directory: Path, endpoint: str, /, *, own: str) -> Path:
         RegistrationRefusedError: It is empty, the agent's own, or leads out of
             the directory (`..`, an absolute path, a symbolic link).
     """
-    if not endpoint or "\0" in endpoint:
-        raise RegistrationRefusedError(f"endpoint {endpoint!r} names no socket; give the name of your socket")
+    if not endpoint or "\0" in endpoint or len(endpoint) > _LONGEST:
+        raise RegistrationRefusedError(
+            f"endpoint {endpoint[:_LONGEST]!r} names no socket; give the name of your socket"
+        )
     root = directory.resolve()
     path = (root / endpoint).resolve()
     if path == root or root not in path.parents:

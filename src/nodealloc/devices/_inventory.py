@@ -14,6 +14,8 @@ from nodealloc.idset import MAX_ID, bits
 __all__ = ["Capacity", "Device", "DeviceList", "Inventory", "PluginOptions"]
 
 HEALTHY = "Healthy"
+_SHOWN = 40
+"""Characters of a plugin's own words that are shown; it may say a megabyte."""
 _KNOWN_HEALTH = frozenset({HEALTHY, "Unhealthy"})
 
 
@@ -246,7 +248,7 @@ def _findings(doubled: int, nameless: bool, words: set[str], foreign: int) -> It
     if nameless:
         yield "a device without id was left out"
     if words:
-        shown = ", ".join(repr(word) for word in sorted(words)[:3])
+        shown = ", ".join(repr(word[:_SHOWN]) for word in sorted(words)[:3])
         yield f"unknown health {shown} counts as unhealthy; say {HEALTHY!r} or 'Unhealthy'"
     if foreign:
         beyond = [node for node in bits(foreign) if node <= MAX_ID][:5]

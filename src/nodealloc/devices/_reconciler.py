@@ -34,6 +34,8 @@ __all__ = ["DevicePlugins"]
 KUBELET_SOCKET = "kubelet.sock"
 VERSION = "v1beta1"
 GRACE_S = 300.0
+_SHOWN = 100
+"""Characters of a plugin's own words that are repeated to it; it may say a megabyte."""
 
 _log = logging.getLogger("nodealloc.devices")
 
@@ -152,13 +154,17 @@ class DevicePlugins:
     def validate(self, name: str, endpoint: str, versions: Sequence[str], /) -> None:
         """Whether this plugin may serve; raises `RegistrationRefusedError` with the reason."""
         if VERSION not in versions:
-            said = ", ".join(versions) or "none"
+            said = ", ".join(versions)[:_SHOWN] or "none"
             raise RegistrationRefusedError(f"version {VERSION} is needed, the plugin speaks {said}")
         if not is_extended_resource(name):
-            raise RegistrationRefusedError(f"{name!r} is no extended resource; name it like example.com/gpu")
+            raise RegistrationRefusedError(
+                f"{name[:_SHOWN]!r} is no extended resource; name it like example.com/gpu"
+            )
         path = Path(endpoint).resolve()
         if self._roots is not None and not any(root in path.parents for root in self._roots):
-            raise RegistrationRefusedError(f"endpoint {endpoint!r} is in none of the directories for plugins")
+            raise RegistrationRefusedError(
+                f"endpoint {endpoint[:_SHOWN]!r} is in none of the directories for plugins"
+            )
 
     def register(self, name: str, endpoint: str, versions: Sequence[str], /) -> None:
         """Take a plugin on; its devices follow in their own time. Takes the place of an older one."""
@@ -268,10 +274,10 @@ class DevicePlugins:
         if self._directory is None:
             raise RegistrationRefusedError("registrations are not served here")
         if request.version != VERSION:
-            raise RegistrationRefusedError(f"version {VERSION} is needed, not {request.version!r}")
+            raise RegistrationRefusedError(f"version {VERSION} is needed, not {request.version[:_SHOWN]!r}")
         if not is_extended_resource(request.resource):
             raise RegistrationRefusedError(
-                f"{request.resource!r} is no extended resource; name it like example.com/gpu"
+                f"{request.resource[:_SHOWN]!r} is no extended resource; name it like example.com/gpu"
             )
         socket = plugin_socket(self._directory, request.endpoint, own=KUBELET_SOCKET)
         self._begin(request.resource, str(socket), request.options)

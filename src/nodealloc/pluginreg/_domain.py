@@ -14,6 +14,8 @@ from nodealloc.pluginreg._sightings import Sighting
 
 __all__ = ["Errand", "Known", "Registrations"]
 
+_SHOWN = 100
+"""Characters of a plugin's own words that are repeated to it; it may say a megabyte."""
 IDENTIFY, REGISTER, DEREGISTER, FORGET = "identify", "register", "deregister", "forget"
 
 
@@ -144,7 +146,9 @@ class Registrations:
     def _take(self, info: PluginInfo, handler: PluginHandler | None) -> None:
         if handler is None:
             known = ", ".join(sorted(self._handlers)) or "none"
-            raise PermanentError(f"plugin type {info.type!r} has no handler here; there are: {known}")
+            raise PermanentError(
+                f"plugin type {info.type[:_SHOWN]!r} has no handler here; there are: {known}"
+            )
         handler.validate(info.name, info.endpoint, info.versions)
         handler.register(info.name, info.endpoint, info.versions)
 
