@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,10 +37,8 @@ def arguments(packages: Path, work: Path, /) -> list[str]:
         str(packages / "usr/bin/qemu-system-x86_64"),
         *("-L", str(packages / "usr/share/qemu"), "-L", str(packages / "usr/share/seabios")),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none"),
-        *("-M", "q35", "-cpu", "max"),
-        # The first that works: the processor's own virtualisation where it is allowed, else emulation.
-        *(("-accel", "kvm") if os.access("/dev/kvm", os.W_OK) else ()),
-        *("-accel", "tcg,thread=multi"),
+        # Emulation everywhere: where virtualisation is nested, /dev/kvm may be there and hang.
+        *("-M", "q35", "-cpu", "max", "-accel", "tcg,thread=multi"),
         *("-m", f"{sum(MEMORY_MIB)}M"),
         *("-smp", f"{CPUS_PER_NODE * len(MEMORY_MIB)},sockets={len(MEMORY_MIB)},cores={CPUS_PER_NODE}"),
         *_numa(),
