@@ -12,9 +12,14 @@ from nodealloc.podspec import Container, Pod, Quantity
 from nodealloc.testing.topology import FakeAllocator, check_allocator, workload
 from nodealloc.topology import (
     Admitted,
+    Availability,
     Claim,
+    Comparison,
     Hints,
+    LeastAllocated,
     MaskOutsideError,
+    MostAllocated,
+    NotReady,
     NotYet,
     NumaTopology,
     Outlook,
@@ -223,6 +228,73 @@ def test_a_pickled_refusal_leaves_the_node_behind() -> None:
     bare = attrs.evolve(copy)
     with pytest.raises(ValueError, match="no evidence"):
         str(bare)
+    again = pickle.loads(pickle.dumps(copy))  # noqa: S301
+    assert again.as_dict() == refusal.as_dict()
+
+
+@pytest.mark.parametrize(("comparison", "mask"), [(MostAllocated(), 2), (LeastAllocated(), 4)])
+@pytest.mark.parametrize("search", [False, True])
+def test_admission_scores_by_what_allocators_report(
+    comparison: Comparison, mask: int, *, search: bool
+) -> None:
+    """The fuller or the emptier node wins, worked out from what is free."""
+    three = NumaTopology(nodes=(0, 1, 2))
+    policy = Policy(name=PolicyName.RESTRICTED, comparison=comparison, search=search)
+    cpus = FakeAllocator.of("cpu", dict.fromkeys(range(3), 4))
+    node = Snapshot(numa=three, policy=policy, allocators=(cpus,))
+    for key, taken, place in (("a", 1, 1), ("b", 2, 2)):
+        claim = workload(key, {"cpu": taken}).claims[0]
+        after = node.allocators[0].allocate(claim, TopologyHint(place, True))
+        assert isinstance(after, FakeAllocator)
+        node = attrs.evolve(node, allocators=(after,))
+    verdict = admit(node, workload("job", {"cpu": 2}))
+    assert isinstance(verdict, Admitted)
+    assert verdict.affinity["app-0"].affinity == mask
+
+
+def test_the_search_of_scope_pod_tries_every_common_place() -> None:
+    """Together on the next candidate, or nowhere."""
+    split = FakeAllocator.of("memory", {0: 1, 1: 1})
+    local = FakeAllocator.of("cpu", {0: 4})
+    node_of_both = node(PolicyName.BEST_EFFORT, local, split, scope=Scope.POD, search=True)
+    found = admitted(node_of_both, {"cpu": 1}, {"memory": 2})
+    assert {hint.affinity for hint in found.affinity.values()} == {3}
+    assert refused(node_of_both, {"cpu": 1}, {"memory": 3}).steps > 0
+
+
+@attrs.frozen(kw_only=True)
+class Late(FakeAllocator):
+    """Is no longer ready once something is held."""
+
+    def hints(self, claims: Sequence[Claim], /) -> Hints | NotReady:
+        """Wait, where somebody holds something."""
+        if self.held and claims[0].owner.member != "app-0":
+            return NotReady(resource=self.name, reason="a reset")
+        return FakeAllocator.hints(self, claims)
+
+
+def test_an_allocator_that_is_not_ready_half_way_makes_it_not_yet() -> None:
+    """Also with the search on: nobody knows yet, so nobody searches."""
+    late = Late(name="gpu", units={0: 3})
+    verdict = admit(node(PolicyName.RESTRICTED, late, search=True), workload("job", {"gpu": 1}, {"gpu": 1}))
+    assert isinstance(verdict, NotYet)
+    assert verdict.member == "app-1"
+
+
+def test_an_allocator_that_cannot_report_is_named() -> None:
+    """When a refusal is explained."""
+    refusal = refused(node(PolicyName.RESTRICTED, Mute(name="cpu", units={0: 1})), {"cpu": 2})
+    with pytest.raises(ProviderError, match=r"cpu.availability for job/app-0 .cpu.: raised OSError"):
+        str(refusal)
+
+
+@attrs.frozen(kw_only=True)
+class Mute(FakeAllocator):
+    """Cannot say what is free."""
+
+    def availability(self, claims: Sequence[Claim], /) -> Sequence[Availability]:
+        """Raise."""
+        raise OSError("no counters")
 
 
 @attrs.frozen(kw_only=True)

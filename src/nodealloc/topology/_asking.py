@@ -9,9 +9,9 @@ import attrs
 from nodealloc.topology._claims import Claim
 from nodealloc.topology._errors import ProviderError
 from nodealloc.topology._hints import Hints, TopologyHint
-from nodealloc.topology._ports import Allocator, NotReady, Shortfall
+from nodealloc.topology._ports import Allocator, Availability, NotReady, Reports, Shortfall
 
-__all__ = ["Short", "Unready", "allocated", "hints_of", "released"]
+__all__ = ["Short", "Unready", "allocated", "hints_of", "released", "reports_of"]
 
 
 @attrs.frozen
@@ -85,6 +85,23 @@ def released(allocators: tuple[Allocator, ...], workload: str, member: str | Non
             raise ProviderError(allocator.name, "release", "", owner, f"raised {error!r}") from error
         left.append(_an_allocator(allocator, answer, ()))
     return tuple(left)
+
+
+def reports_of(allocators: Sequence[Allocator], claims: Sequence[Claim]) -> list[tuple[str, Availability]]:
+    """What allocators with `Reports` say about the claims, each with the allocator's name.
+
+    Raises:
+        ProviderError: An allocator raised.
+    """
+    found: list[tuple[str, Availability]] = []
+    for allocator in allocators:
+        if isinstance(allocator, Reports):
+            try:
+                reports = allocator.availability(claims)
+            except Exception as error:
+                raise _failed(allocator, "availability", claims, f"raised {error!r}") from error
+            found += [(allocator.name, report) for report in reports]
+    return found
 
 
 def _an_allocator(before: Allocator, answer: Allocator, claims: Sequence[Claim]) -> Allocator:

@@ -9,13 +9,12 @@ import attrs
 
 from nodealloc.idset import bits, format_list
 from nodealloc.podspec import Json
-from nodealloc.topology._asking import Unready, hints_of, released
+from nodealloc.topology._asking import Unready, hints_of, released, reports_of
 from nodealloc.topology._candidates import Options, options_of
-from nodealloc.topology._errors import ProviderError
 from nodealloc.topology._evidence import Evidence
 from nodealloc.topology._hints import Hints, NumaMask, TopologyHint
 from nodealloc.topology._policy import PolicyName
-from nodealloc.topology._ports import Availability, Reports, Shortfall
+from nodealloc.topology._ports import Shortfall
 from nodealloc.topology._snapshot import Affinities, Snapshot
 
 __all__ = ["Explanation", "Outlook", "ResourceView", "Veto", "WeakerFit", "explanation_of"]
@@ -207,7 +206,7 @@ def _resources(evidence: Evidence, options: Sequence[Options]) -> tuple[Resource
         )
         for one in options
     }
-    for provider, report in _reports(evidence):
+    for provider, report in reports_of(evidence.allocators, evidence.claims):
         view = views.get((provider, report.resource)) or ResourceView(
             provider=provider, resource=report.resource, possible=(None,), preferred=(None,)
         )
@@ -215,19 +214,6 @@ def _resources(evidence: Evidence, options: Sequence[Options]) -> tuple[Resource
             view, wanted=report.wanted, free=dict(report.free), allocatable=dict(report.allocatable)
         )
     return tuple(views.values())
-
-
-def _reports(evidence: Evidence) -> list[tuple[str, Availability]]:
-    found: list[tuple[str, Availability]] = []
-    for allocator in evidence.allocators:
-        if isinstance(allocator, Reports):
-            try:
-                reports = allocator.availability(evidence.claims)
-            except Exception as error:
-                owner = f"{evidence.workload.key}/*"
-                raise ProviderError(allocator.name, "availability", "", owner, f"raised {error!r}") from error
-            found += [(allocator.name, report) for report in reports]
-    return found
 
 
 def _shown(masks: frozenset[NumaMask], *, any_node: bool) -> tuple[NumaMask | None, ...]:
