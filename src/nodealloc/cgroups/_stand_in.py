@@ -22,6 +22,8 @@ MARKER: Final = ".cgroup-stand-in"
 _V2_CONTROLLERS: Final = ("cpu", "cpuset", "hugetlb", "memory", "pids")
 _V1_CONTROLLERS: Final = ("cpu", "cpuacct", "cpuset", "freezer", "hugetlb", "memory", "pids")
 _CPUS: Final = "0-1023"
+_LAST: Final = "cgroup.procs"
+"""Written behind all others, so that its presence means that a directory is complete."""
 _V1_NONE: Final = "9223372036854771712"
 
 _V2_FILES: Final = {
@@ -67,20 +69,22 @@ class _StandInFiles(KernelFiles):
         self._root = root
 
     def make(self, path: str, /) -> bool:
-        """Make a directory with the control files that its hierarchy has."""
+        """Make a directory with the control files that its hierarchy has, or complete one."""
         made = super().make(path)
-        if made:
+        if not self.exists(path):
             self.fill(path)
         return made
+
+    def exists(self, path: str, /) -> bool:
+        """Whether a directory is there with all its files; a crash may have left it half made."""
+        return Path(path, _LAST).is_file()
 
     def fill(self, path: str, /) -> None:
         """Put the control files into a directory that has none."""
         below = Path(path).relative_to(self._root).parts
         version = self.read(f"{self._root}/{MARKER}")
         tables = {below[0]: _V1_FILES[below[0]]} if version == "1" else _V2_FILES
-        files = {name: text for table in tables.values() for name, text in table.items()} | {
-            "cgroup.procs": ""
-        }
+        files = {name: text for table in tables.values() for name, text in table.items()}
         if version == "2":
             files |= {
                 "cgroup.kill": "",
@@ -89,6 +93,7 @@ class _StandInFiles(KernelFiles):
             }
         for name, text in files.items():
             Path(path, name).write_text(text)
+        Path(path, _LAST).write_text("")
 
     def write(self, path: str, text: str, /) -> None:
         """Store a text as the kernel would read it back."""
@@ -167,12 +172,12 @@ def stand_in(
     if not marker.exists():
         root.mkdir(parents=True, exist_ok=True)
         marker.write_text(str(version))
-        for top in [root] if version == 2 else [root / controller for controller in _V1_CONTROLLERS]:
-            top.mkdir(exist_ok=True)
-            files.fill(str(top))
-            for name in ("cpuset.cpus", "cpuset.mems"):
-                if (top / name).exists():
-                    (top / name).write_text(_CPUS)
+    for top in [root] if marker.read_text() == "2" else [root / controller for controller in _V1_CONTROLLERS]:
+        top.mkdir(exist_ok=True)
+        files.make(str(top))
+        for name in ("cpuset.cpus", "cpuset.mems"):
+            if (top / name).exists() and not (top / name).read_text():
+                (top / name).write_text(_CPUS)
     mounts = (
         (Mount(path=str(root), version=2, controllers=_V2_CONTROLLERS),)
         if marker.read_text() == "2"
