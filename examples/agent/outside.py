@@ -1,0 +1,119 @@
+"""The agent seen from outside: its process, what it says, what it left on disk, what the kernel does."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Generator
+from pathlib import Path
+from queue import Empty, Queue
+
+from nodealloc.cgroups import CgroupName, detect
+from nodealloc.errors import NodeallocError
+from nodealloc.idset import CPUSet
+
+__all__ = ["AgentProcess", "DemoError", "clean", "held", "remembered", "start_plugin"]
+
+PATIENCE_S = 30.0
+
+
+class DemoError(Exception):
+    """Something was not as it should be."""
+
+
+class AgentProcess:
+    """One agent process and what it says.
+
+    Args:
+        arguments: Of `python -m examples.agent`.
+        echo: Whether to print what it says.
+    """
+
+    def __init__(self, arguments: list[str], *, echo: bool = True) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-u", "-m", "examples.agent", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._echo = echo
+        self._lines: Queue[str] = Queue()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        for line in self.process.stdout or ():
+            if self._echo:
+                print(f"  | {line}", end="", flush=True)
+            self._lines.put(line)
+
+    def wait_for(self, words: str) -> list[str]:
+        """All lines up to one that begins with `words`."""
+        said: list[str] = []
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            with contextlib.suppress(Empty):
+                said.append(self._lines.get(timeout=0.2))
+                if said[-1].startswith(words):
+                    return said
+            if self.process.poll() is not None and self._lines.empty():
+                break
+        status = self.process.poll()
+        raise DemoError(f"the agent did not say {words!r}; exit status {status}; it said:\n{''.join(said)}")
+
+    def end(self, number: signal.Signals) -> None:
+        """Send a signal and wait."""
+        self.process.send_signal(number)
+        self.process.wait(PATIENCE_S)
+        if self.process.stdout is not None and not self._lines.empty():
+            time.sleep(0.05)
+
+
+def start_plugin(state: Path, *options: str) -> subprocess.Popen[bytes]:
+    """A device plugin in a process of its own, for `example.com/gpu`."""
+    (state / "device-plugins").mkdir(parents=True, exist_ok=True)
+    plugin = ["--resource", "example.com/gpu", "--devices", "4", "--directory", str(state / "device-plugins")]
+    with (state / "plugin.log").open("a") as log:
+        command = [sys.executable, "-m", "nodealloc.testing.device_plugin", *plugin, *options]
+        return subprocess.Popen(command, stdout=log, stderr=log)
+
+
+def remembered(folder: Path) -> dict[str, bytes]:
+    """What a checkpoint directory holds, byte for byte; not who wrote it."""
+    decisions = (path for path in sorted(folder.iterdir()) if not path.name.startswith("."))
+    return {path.name: path.read_bytes() for path in decisions}
+
+
+def held(state: Path) -> dict[str, tuple[int, CPUSet]]:
+    """Container (`uid_name`) to its pid and the CPUs on which the kernel lets it run."""
+    found: dict[str, tuple[int, CPUSet]] = {}
+    for path in sorted((state / "containers").glob("*.json")):
+        pid = int(json.loads(path.read_text())["pid"])
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX":
+                found[path.stem] = (pid, CPUSet(os.sched_getaffinity(pid)))
+    return found
+
+
+@contextlib.contextmanager
+def clean(cgroup: str) -> Generator[Path]:
+    """A folder to work in; afterwards neither it nor its cgroups nor its processes are left."""
+    folder = Path(tempfile.mkdtemp(prefix="nodealloc-"))
+    try:
+        yield folder
+    finally:
+        for pid, _ in held(folder / "state").values():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+        with contextlib.suppress(NodeallocError, OSError):
+            driver, name = detect(), CgroupName.of(cgroup)
+            driver.kill(name)
+            driver.remove(name)
+        shutil.rmtree(folder, ignore_errors=True)
