@@ -38,7 +38,7 @@ def kill_before(point: int) -> None:
         if left[0] == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def wrapped(call: Callable[..., object]) -> Callable[..., object]:  # type: ignore[explicit-any]
+    def wrapped(call: Callable[..., object]) -> Callable[..., object]:
         def striking(*args: object, **options: object) -> object:
             strike()
             return call(*args, **options)

@@ -7,19 +7,10 @@ from typing import Final
 
 from nodealloc.dsw_asw import Outcome, Step, World
 from nodealloc.errors import PermanentError, RetryableError
+from nodealloc.volumes._abilities import Abilities
 from nodealloc.volumes._model import ActualVolume, DesiredVolume, VolumeId, VolumeMode, VolumeSpec
 from nodealloc.volumes._plan import Deed, Verb, plan
-from nodealloc.volumes._ports import (
-    AttachVerifier,
-    CanAttach,
-    CanExpand,
-    CanMount,
-    CanStage,
-    Found,
-    Leftovers,
-    Plugin,
-    Staged,
-)
+from nodealloc.volumes._ports import AttachVerifier, Found, Leftovers, Staged
 from nodealloc.volumes._settle import Gain, settled
 
 __all__ = ["VolumeDomain"]
@@ -41,7 +32,7 @@ class VolumeDomain:
 
     def __init__(
         self,
-        plugins: Mapping[str, Plugin],
+        plugins: Mapping[str, Abilities],
         actual: World[VolumeId, ActualVolume],
         *,
         leftovers: Leftovers | None = None,
@@ -75,30 +66,30 @@ class VolumeDomain:
                 return self._attach(plugin, deed.spec)
             case Verb.DETACH:
                 # A controller sees in `volumes_in_use` that it may detach.
-                if self._verifier is None and isinstance(plugin, CanAttach):
-                    plugin.detach(deed.spec)
+                if self._verifier is None and plugin is not None and plugin.attach is not None:
+                    plugin.attach.detach(deed.spec)
                 return None
             case Verb.STAGE:
                 return self._stage(plugin, deed)
             case Verb.UNSTAGE:
-                if isinstance(plugin, CanStage):
-                    plugin.unstage(deed.spec, deed.device_path)
-                elif plugin is None:
+                if plugin is None:
                     self._clean(deed)
+                elif plugin.stage is not None:
+                    plugin.stage.unstage(deed.spec, deed.device_path)
                 return None
             case Verb.EXPAND:
-                if not isinstance(plugin, CanExpand):
+                if plugin is None or plugin.expand is None:
                     raise _lacks(deed.spec, "grow it")
-                return plugin.expand(deed.spec, deed.device_path)
+                return plugin.expand.expand(deed.spec, deed.device_path)
             case Verb.MOUNT | Verb.UNMOUNT:
                 self._mount_or_unmount(plugin, deed)
                 return None
 
-    def _attach(self, plugin: Plugin | None, spec: VolumeSpec) -> Staged:
+    def _attach(self, plugin: Abilities | None, spec: VolumeSpec) -> Staged:
         if self._verifier is None:
-            if not isinstance(plugin, CanAttach):
+            if plugin is None or plugin.attach is None:
                 raise _lacks(spec, "attach it")
-            return plugin.attach(spec)
+            return plugin.attach.attach(spec)
         # The controller may not detach what is reported in use, so nothing is built on it before.
         if spec.id not in self.reported_in_use:
             raise RetryableError(f"volume {spec.id} is not reported in use yet; report volumes_in_use()")
@@ -107,24 +98,24 @@ class VolumeDomain:
             raise RetryableError(f"volume {spec.id} is not attached to this node yet")
         return Staged(device_path=device_path)
 
-    def _stage(self, plugin: Plugin | None, deed: Deed) -> Staged:
-        if not isinstance(plugin, CanStage):
+    def _stage(self, plugin: Abilities | None, deed: Deed) -> Staged:
+        if plugin is None or plugin.stage is None:
             raise _lacks(deed.spec, "stage it")
         device_path = deed.device_path
         if deed.spec.needs_attach and not device_path:
             # Found at start: it may be staged, so it was not taken through attaching again.
             device_path = self._attach(plugin, deed.spec).device_path
-        staged = plugin.stage(deed.spec, device_path)
+        staged = plugin.stage.stage(deed.spec, device_path)
         return Staged(device_path=staged.device_path or device_path, size_bytes=staged.size_bytes)
 
-    def _mount_or_unmount(self, plugin: Plugin | None, deed: Deed) -> None:
+    def _mount_or_unmount(self, plugin: Abilities | None, deed: Deed) -> None:
         if deed.use is None:
             return
-        if isinstance(plugin, CanMount):
+        if plugin is not None and plugin.mount is not None:
             if deed.verb is Verb.MOUNT:
-                plugin.mount(deed.spec, deed.use, deed.device_path)
+                plugin.mount.mount(deed.spec, deed.use, deed.device_path)
             else:
-                plugin.unmount(deed.spec, deed.use)
+                plugin.mount.unmount(deed.spec, deed.use)
         elif deed.verb is Verb.UNMOUNT:
             self._clean(deed)
         else:

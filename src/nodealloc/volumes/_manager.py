@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 import attrs
@@ -21,6 +21,7 @@ from nodealloc.dsw_asw import (
     Wait,
     World,
 )
+from nodealloc.volumes._abilities import by_name
 from nodealloc.volumes._adoption import Adoption
 from nodealloc.volumes._domain import VolumeDomain
 from nodealloc.volumes._model import ActualVolume, DesiredVolume, Use, VolumeId, VolumeMode, VolumeSpec
@@ -28,8 +29,6 @@ from nodealloc.volumes._plan import Deed, is_right
 from nodealloc.volumes._populator import PodWish, Populated, Populator
 from nodealloc.volumes._ports import (
     AttachVerifier,
-    CanMount,
-    CanReconstruct,
     ClaimResolver,
     Found,
     Leftovers,
@@ -105,7 +104,7 @@ class VolumeManager:
     ) -> None:
         self._pods = pods
         self._leftovers = leftovers
-        self._plugins = _by_name(plugins)
+        self._plugins = by_name(plugins)
         self._numbers = itertools.count(1)
         self._work = threading.Event()
         self.desired: Final = World[VolumeId, DesiredVolume]("desired volumes")
@@ -305,8 +304,8 @@ class VolumeManager:
         )
 
     def _path(self, spec: VolumeSpec, use: Use) -> str:
-        plugin: object = self._plugins.get(spec.plugin)
-        return plugin.path(spec, use) if isinstance(plugin, CanMount) else ""
+        plugin = self._plugins.get(spec.plugin)
+        return plugin.mount.path(spec, use) if plugin is not None and plugin.mount is not None else ""
 
     def _use(self, key: VolumeId, uid: str) -> Use | None:
         want = self.desired.get(key)
@@ -342,21 +341,13 @@ class VolumeManager:
         return self._mounting.wait(keys, lacks, scope=lambda key: (key, uid))
 
     def _reconstructed(self, one: Found) -> VolumeSpec:
-        plugin: object = self._plugins.get(one.plugin)
-        spec = plugin.reconstruct(one) if isinstance(plugin, CanReconstruct) else None
-        if spec is not None:
-            return spec
+        plugin = self._plugins.get(one.plugin)
+        if plugin is not None and plugin.reconstruct is not None:
+            spec = plugin.reconstruct.reconstruct(one)
+            if spec is not None:
+                return spec
         # Nobody can tell what it was. It gets a key of its own, so that it can be taken down.
         mode = VolumeMode.BLOCK if one.block else VolumeMode.FILESYSTEM
         return VolumeSpec(
             plugin=one.plugin, name=one.name, pod_uid=one.pod_uid, mode=mode, needs_stage=not one.pod_uid
         )
-
-
-def _by_name(plugins: Iterable[Plugin]) -> Mapping[str, Plugin]:
-    named: dict[str, Plugin] = {}
-    for plugin in plugins:
-        if plugin.name in named:
-            raise ValueError(f"two plugins named {plugin.name!r}; register one of them")
-        named[plugin.name] = plugin
-    return named

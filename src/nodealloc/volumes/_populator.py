@@ -9,10 +9,11 @@ import attrs
 from nodealloc.dsw_asw import Done, Failed, Outcome, Step, World
 from nodealloc.errors import NodeallocError
 from nodealloc.podspec import Pod, Volume
+from nodealloc.volumes._abilities import Abilities
 from nodealloc.volumes._errors import InvalidVolumeError, PodVolumesError
 from nodealloc.volumes._model import ActualVolume, DesiredVolume, Use, VolumeId, VolumeMode, VolumeSpec
 from nodealloc.volumes._paths import check_names
-from nodealloc.volumes._ports import CanRevise, ClaimResolver, Plugin
+from nodealloc.volumes._ports import ClaimResolver
 
 __all__ = ["CLAIM", "PodWish", "Populated", "Populator"]
 
@@ -88,7 +89,7 @@ class Populator:
 
     def __init__(
         self,
-        plugins: Mapping[str, Plugin],
+        plugins: Mapping[str, Abilities],
         claims: ClaimResolver | None,
         *,
         populated: World[str, Populated],
@@ -97,7 +98,7 @@ class Populator:
         on_settled: Callable[[str], None],
     ) -> None:
         self._plugins = plugins
-        self._by_kind = {kind: plugin for plugin in plugins.values() for kind in plugin.kinds}
+        self._by_kind = {kind: plugin for plugin in plugins.values() for kind in plugin.plugin.kinds}
         self._claims = claims
         self._populated = populated
         self._desired = desired
@@ -178,8 +179,9 @@ class Populator:
             raise InvalidVolumeError(
                 name, f"{spec.size_bytes} bytes wanted where {had} are given; volumes only grow"
             )
-        plugin: object = self._plugins.get(spec.plugin)
-        revision = plugin.revision(spec) if isinstance(plugin, CanRevise) else ""
+        plugin = self._plugins.get(spec.plugin)
+        revise = None if plugin is None else plugin.revise
+        revision = "" if revise is None else revise.revision(spec)
         use = Use(
             pod_uid=pod.uid,
             generation=wish.generation,
@@ -196,7 +198,7 @@ class Populator:
         if plugin is None:
             known = ", ".join(sorted([*self._by_kind, *([CLAIM] if self._claims else [])])) or "none"
             raise InvalidVolumeError(volume.name, f"no plugin serves {volume.kind!r}; served are: {known}")
-        return plugin.spec(pod, volume)
+        return plugin.plugin.spec(pod, volume)
 
 
 def _used(pod: Pod) -> list[str]:

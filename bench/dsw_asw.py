@@ -1,0 +1,141 @@
+"""The engine: what a pass costs among many keys, and how soon a change is acted on."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+from bench.figure import Figure, best_ns
+from nodealloc.dsw_asw import Done, InlineExecutor, Loop, Outcome, Reconciler, Step, ThreadExecutor, World
+
+SIZES = (100, 1_000, 10_000, 100_000)
+
+Engine: TypeAlias = Reconciler[int, int, int, tuple[int, int | None], None]
+
+
+class Numbers:
+    """A domain as small as one can be, so that the engine is what is measured."""
+
+    def __init__(self, actual: World[int, int]) -> None:
+        self.actual = actual
+        self.began = threading.Event()
+        self.began_s = 0.0
+
+    def plan(self, key: int, want: int | None, have: int | None, /) -> Sequence[Step[tuple[int, int | None]]]:
+        """Set what differs."""
+        if want == have:
+            return ()
+        return (Step(scope=(key,), verb="set", detail=(key, want)),)
+
+    def perform(self, step: Step[tuple[int, int | None]], /) -> None:
+        """Note when it began."""
+        del step
+        self.began_s = time.perf_counter()
+        self.began.set()
+
+    def settle(self, step: Step[tuple[int, int | None]], outcome: Outcome[None], /) -> None:
+        """Record it."""
+        key, want = step.detail
+        if isinstance(outcome, Done):
+            self.actual.alter(key, lambda _: want)
+
+
+def _filled(size: int, *, inline: bool) -> tuple[Numbers, World[int, int], Engine]:
+    desired: World[int, int] = World("desired")
+    actual: World[int, int] = World("actual")
+    for key in range(size):
+        desired.put(key, 0)
+        actual.put(key, 0)
+    domain = Numbers(actual)
+    reconciler = Reconciler(
+        domain,
+        desired=desired,
+        actual=actual,
+        executor=InlineExecutor() if inline else ThreadExecutor(),
+        resync_s=None,
+    )
+    reconciler.run_until_quiet()
+    return domain, desired, reconciler
+
+
+def _passes() -> Iterator[tuple[int, float, float]]:
+    """For each size: nanoseconds of a pass that finds nothing, and of one change carried out."""
+    for size in SIZES:
+        _, desired, reconciler = _filled(size, inline=True)
+        gc.collect()
+        idle = best_ns(reconciler.reconcile)
+        turn = [0]
+
+        def change(
+            desired: World[int, int] = desired,
+            reconciler: Engine = reconciler,
+            turn: list[int] = turn,
+            size: int = size,
+        ) -> None:
+            turn[0] += 1
+            desired.put(turn[0] * 7919 % size, turn[0])
+            reconciler.run_until_quiet()
+
+        yield size, idle, best_ns(change)
+
+
+def _latency_ms() -> tuple[float, float]:
+    """Median and largest milliseconds from a change to the start of its operation, at 10,000 keys."""
+    domain, desired, reconciler = _filled(10_000, inline=False)
+    waits: list[float] = []
+    with Loop(reconciler):
+        for turn in range(1, 201):
+            time.sleep(0.001)
+            domain.began.clear()
+            changed_s = time.perf_counter()
+            desired.put(turn * 7919 % 10_000, turn)
+            domain.began.wait(10)
+            waits.append((domain.began_s - changed_s) * 1000)
+    return statistics.median(waits), max(waits)
+
+
+def figures() -> Iterator[Figure]:
+    """Growth of passes, and latency."""
+    rows = list(_passes())
+    idle = [(size, found / rows[0][1]) for size, found, _ in rows]
+    change = [(size, found / rows[0][2]) for size, _, found in rows]
+    yield Figure(
+        package="dsw_asw",
+        name="pass over unchanged keys, 100,000 against 100",
+        value=idle[-1][1],
+        unit="×",
+        at_most=2.0,
+        growth=idle,
+        growth_of="keys",
+    )
+    yield Figure(
+        package="dsw_asw",
+        name="one change carried out, among 100,000 keys against 100",
+        value=change[-1][1],
+        unit="×",
+        at_most=2.0,
+        growth=change,
+        growth_of="keys",
+    )
+    yield Figure(package="dsw_asw", name="pass that finds nothing", value=rows[-1][1] / 1000, unit="µs")
+    yield Figure(
+        package="dsw_asw", name="one change, planned, run, settled", value=rows[-1][2] / 1000, unit="µs"
+    )
+    median, largest = _latency_ms()
+    yield Figure(
+        package="dsw_asw",
+        name="change to start of operation, 10,000 keys, median of 200",
+        value=median,
+        unit="ms",
+        at_most=10.0,
+    )
+    yield Figure(
+        package="dsw_asw",
+        name="change to start of operation, 10,000 keys, largest of 200",
+        value=largest,
+        unit="ms",
+    )
