@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -19,11 +20,12 @@ from nodealloc.cpuset import (
     restore,
     to_kubelet,
 )
-from nodealloc.machine import Machine, machine_from_cadvisor
+from nodealloc.machine import Machine, discover, machine_from_cadvisor
 from nodealloc.podspec import Container, Json, Pod, Quantity
 from nodealloc.testing.conformance import read_machines, replay_file
 from nodealloc.testing.conformance._recorded_machine import recorded_machine
-from nodealloc.topology import Shortfall, TopologyHint, workload_of
+from nodealloc.testing.cpuset import check_picker
+from nodealloc.topology import Claim, Owner, Shortfall, TopologyHint, workload_of
 
 
 @pytest.mark.parametrize(("kind", "rows"), [("take_cpus", 2500), ("cpu_hints", 800)])
@@ -51,6 +53,41 @@ def test_reads_and_writes_a_file_that_a_kubelet_wrote(vectors: Path) -> None:
     plan = restore(StaticPolicy.of(machine, reserved=CPUSet.of(0)), recorded)
     assert plan.is_clean, str(plan)
     assert to_kubelet(plan.allocator).marshal() == data
+
+
+@pytest.mark.slow
+def test_captured_machines_are_given_out_whole(captures: Path, tmp_path: Path) -> None:
+    """On every captured machine pickers keep their promise, and all CPUs can be granted and freed."""
+    for archive in sorted(captures.glob("*.tar.xz")):
+        name = archive.name.removesuffix(".tar.xz")
+        with tarfile.open(archive) as packed:
+            packed.extractall(tmp_path, filter="data")
+        machine = discover(tmp_path / name / "sys").machine
+        _give_out(machine, StaticOptions())
+        _give_out(machine, StaticOptions(prefer_align_cpus_by_uncorecache=True))
+        _give_out(machine, StaticOptions(distribute_cpus_across_numa=True, full_pcpus_only=True))
+
+
+def _give_out(machine: Machine, options: StaticOptions) -> None:
+    policy = StaticPolicy.of(machine, reserved=1, options=options)
+    check_picker(policy.picker, policy.layout)
+    node = empty = CpuAllocator(policy=policy)
+    size = policy.layout.threads_per_core if options.full_pcpus_only else 3
+    for number in range(len(machine.online)):
+        job = Claim(owner=Owner(f"job-{number}", "main"), amounts={"cpu": Quantity.of(size)})
+        hints = node.hints([job])["cpu"]
+        answer = node.allocate(job, hints[0] if hints else TopologyHint(None, preferred=False))
+        if isinstance(answer, Shortfall):
+            break
+        node = answer
+        if options.full_pcpus_only and policy.only_whole_cores:
+            held = node.exclusive_of(job.owner).mask
+            assert policy.layout.whole_cores(held) == held
+    left = (policy.allocatable & ~node.state.held).bit_count()
+    assert left < size or options.full_pcpus_only
+    for owner, _ in tuple(node.state.items()):
+        node = node.release(owner.workload)
+    assert node == empty
 
 
 def _rows(path: Path) -> Iterator[dict[str, Json]]:

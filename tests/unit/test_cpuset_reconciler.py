@@ -120,6 +120,21 @@ def test_what_somebody_else_wrote_is_repaired(writer: FakeCpusetWriter, node: Cp
     assert writer.calls[3:] == ["read log"]
 
 
+def test_containers_are_looked_at_now_and_then(writer: FakeCpusetWriter, node: CpuAllocator) -> None:
+    """With `recheck_s` drift is repaired without being told of, and not before its time."""
+    clock = VirtualClock()
+    keeper = CpusetReconciler(writer, executor=InlineExecutor(), allocator=node, clock=clock, recheck_s=10.0)
+    keeper.add("web", Owner("web", "main"))
+    keeper.reconcile()
+    writer.sets["web"] = (CPUSet.of(3), None)
+    clock.advance(9)
+    keeper.reconcile()
+    assert writer.sets["web"][0] == CPUSet.of(3)
+    clock.advance(1)
+    keeper.reconcile()
+    assert writer.sets["web"][0] == ALL
+
+
 def test_a_write_that_fails_half_way_is_looked_at_and_done_again(
     writer: FakeCpusetWriter, node: CpuAllocator
 ) -> None:

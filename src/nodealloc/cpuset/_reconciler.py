@@ -20,6 +20,7 @@ from nodealloc.dsw_asw import (
     Outcome,
     Reconciler,
     Summary,
+    SystemClock,
     World,
 )
 from nodealloc.idset import NodeSet
@@ -50,6 +51,8 @@ class CpusetReconciler:
         back_off: How long a failed write waits.
         deadline_s: After so long a call counts as hung: what it did is then
             unknown, and read before anything else is done to that container.
+        recheck_s: `reconcile` looks at all containers when so long has passed
+            since it last did; None leaves that to `verify`.
         observer: Is told of progress.
     """
 
@@ -62,6 +65,7 @@ class CpusetReconciler:
         clock: Clock | None = None,
         back_off: BackOff | None = None,
         deadline_s: float = 10.0,
+        recheck_s: float | None = None,
         observer: Observer | None = None,
     ) -> None:
         self._desired: World[str, Confinement] = World("granted cpusets")
@@ -69,13 +73,16 @@ class CpusetReconciler:
         self._allocator = allocator
         self._targets: dict[Owner, dict[str, None]] = {}
         self._lock = threading.Lock()
+        self._clock: Clock = SystemClock() if clock is None else clock
+        self._recheck_s = recheck_s
+        self._checked_s = self._clock.monotonic_s()
         domain = _Domain(writer, self._desired, self._actual, deadline_s)
         self.engine: Reconciler[str, Confinement, Applied, Confinement, Applied] = Reconciler(
             domain,
             desired=self._desired,
             actual=self._actual,
             executor=executor,
-            clock=clock,
+            clock=self._clock,
             back_off=back_off,
             observer=observer,
         )
@@ -124,6 +131,10 @@ class CpusetReconciler:
 
     def reconcile(self) -> Summary:
         """Make passes until nothing is left that could be started now."""
+        now_s = self._clock.monotonic_s()
+        if self._recheck_s is not None and now_s - self._checked_s >= self._recheck_s:
+            self._checked_s = now_s
+            self.verify()
         return self.engine.run_until_quiet()
 
     def applied(self, target: str, /) -> Applied | None:
