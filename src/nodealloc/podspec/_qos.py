@@ -6,9 +6,7 @@ import enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from nodealloc.podspec._model import Pod, Resources
+    from nodealloc.podspec._model import Pod
 
 __all__ = ["QosClass", "qos_class"]
 
@@ -32,21 +30,18 @@ def qos_class(pod: Pod, /) -> QosClass:
 
     Source: Kubernetes ``pkg/apis/core/v1/helper/qos``.
     """
-    containers = pod.all_containers
-    requests = _totals(container.requests for container in containers)
-    limits = _totals(container.limits for container in containers)
+    requests: dict[str, int] = {}
+    limits: dict[str, int] = {}
+    limited = True
+    for container in pod.all_containers:
+        for name in _COUNTED:
+            asked, limit = container.requests.get(name), container.limits.get(name)
+            if asked is not None and asked.nanos > 0:
+                requests[name] = requests.get(name, 0) + asked.nanos
+            if limit is not None and limit.nanos > 0:
+                limits[name] = limits.get(name, 0) + limit.nanos
+            else:
+                limited = False
     if not requests and not limits:
         return QosClass.BEST_EFFORT
-    limited = all(len(_totals([container.limits])) == len(_COUNTED) for container in containers)
     return QosClass.GUARANTEED if limited and requests == limits else QosClass.BURSTABLE
-
-
-def _totals(amounts: Iterable[Resources]) -> dict[str, int]:
-    """Sum of positive amounts by resource, in billionths."""
-    totals: dict[str, int] = {}
-    for resources in amounts:
-        for name in _COUNTED:
-            nanos = resources[name].nanos if name in resources else 0
-            if nanos > 0:
-                totals[name] = totals.get(name, 0) + nanos
-    return totals
