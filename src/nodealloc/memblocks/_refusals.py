@@ -27,7 +27,7 @@ def refusal(question: Question, why: Why, /) -> Shortfall:
         free=free,
         nodes=why.nodes,
         detail=f"{resource}: {wanted} bytes asked on {where}, {free} free there; "
-        f"{why.text}; {_remedy(question)}",
+        f"{why.text}; {_remedy(question, why)}",
     )
 
 
@@ -43,7 +43,7 @@ def _shortest(question: Question, nodes: NumaMask) -> tuple[int, int]:
     return question.demand[-1]
 
 
-def _remedy(question: Question) -> str:
+def _remedy(question: Question, why: Why) -> str:
     layout, state = question.layout, question.state
     narrowest = layout.narrowest(question.demand)
     if narrowest > len(layout.nodes):
@@ -52,7 +52,8 @@ def _remedy(question: Question) -> str:
         )
         most = layout.sum(row, layout.mask)
         return f"it never fits: all nodes together can grant {most} bytes of {layout.resources[row]}"
-    found = question.hints()
+    # Without an affinity all hints have been looked at already, in vain.
+    found = () if why.nodes is None else question.hints()
     if found:
         listed = ", ".join(format_list(hint.affinity or 0) for hint in found[:4])
         return f"it would fit on NUMA nodes {listed}; let the other resources go there"
