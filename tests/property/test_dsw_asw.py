@@ -1,0 +1,218 @@
+"""Laws of the engine: worlds against a dict, scopes against their definition, passes against chaos."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from nodealloc.dsw_asw import BackOff, Done, Failed, Outcome, Reconciler, Scope, Step, UncertainError, World
+from nodealloc.dsw_asw._scopes import Scopes
+from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, run_to_rest
+
+
+def becomes(value: int | None) -> Callable[[int | None], int | None]:
+    """Whatever it was."""
+    return lambda _: value
+
+
+keys = st.integers(0, 5)
+values = st.one_of(st.none(), st.integers(0, 3))
+
+
+@given(st.lists(st.tuples(keys, values, st.sampled_from(["look", "take", "write"]))))
+def test_a_world_is_a_dict_that_remembers_changes(deeds: list[tuple[int, int | None, str]]) -> None:
+    """Content, dirty set, snapshots and generations agree with a plain model."""
+    world: World[int, int] = World("w")
+    model: dict[int, int] = {}
+    watch = world.watch()
+    dirty: set[int] = set()
+    seen: list[tuple[dict[int, int], object]] = []
+    newest = 0
+    for key, value, deed in deeds:
+        if deed == "look":
+            seen.append((dict(model), world.snapshot()))
+        elif deed == "take":
+            assert set(watch.take()) == dirty
+            dirty.clear()
+        elif model.get(key) != value:
+            world.alter(key, becomes(value))
+            dirty.add(key)
+            if value is None:
+                del model[key]
+            else:
+                model[key] = value
+                record = world.record(key)
+                assert record is not None
+                assert record.generation > newest
+            assert world.generation > newest
+            newest = world.generation
+        else:
+            world.alter(key, becomes(value))
+            assert world.generation == newest
+    seen.append((dict(model), world.snapshot()))
+    for expected, snapshot in seen:
+        assert {key: record.value for key, record in snapshot.items()} == expected  # type: ignore[attr-defined]
+        assert len(snapshot) == len(expected)  # type: ignore[arg-type]
+    assert set(watch.take()) == dirty
+
+
+scopes = st.lists(st.sampled_from("ab"), min_size=1, max_size=3).map(tuple)
+
+
+@given(st.lists(st.tuples(st.booleans(), scopes)))
+def test_no_two_open_scopes_touch(deeds: list[tuple[bool, Scope]]) -> None:
+    """A scope is granted exactly when it begins with no held one and no held one begins with it."""
+    held: set[Scope] = set()
+    lock = Scopes()
+    for take, scope in deeds:
+        if take:
+            touches = any(scope[: len(one)] == one or one[: len(scope)] == scope for one in held)
+            assert lock.is_free(scope) is not touches
+            assert lock.take(scope) is not touches
+            if not touches:
+                held.add(scope)
+        else:
+            lock.release(scope)
+            held.discard(scope)
+        assert len(lock) == len(held)
+
+
+@given(
+    st.builds(
+        BackOff,
+        initial_s=st.floats(0, 10),
+        factor=st.floats(1, 4),
+        max_s=st.floats(0, 1000),
+    ),
+    st.integers(1, 10**9),
+)
+def test_waits_grow_and_end(back_off: BackOff, tries: int) -> None:
+    """No wait is shorter than the one before, none is longer than the longest."""
+    assert back_off.after(tries) <= back_off.after(tries + 1) <= back_off.max_s
+
+
+Detail = tuple[str, int | None, int]
+
+
+class Chaos(RuleBasedStateMachine):
+    """Keys with two parts each; the whole key is prepared before its parts are set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.desired: World[str, tuple[int, ...]] = World("desired")
+        self.actual: World[str, tuple[int, ...]] = World("actual")
+        self.machine: dict[str, tuple[int, ...]] = {}
+        self.clock = VirtualClock()
+        self.executor = ManualExecutor()
+        self.faults: list[type[Exception]] = []
+        self.touched: list[Scope] = []
+        self.overlaps: list[tuple[Scope, Scope]] = []
+        self.reconciler = Reconciler(
+            self,
+            desired=self.desired,
+            actual=self.actual,
+            executor=self.executor,
+            clock=self.clock,
+            resync_s=None,
+        )
+
+    def plan(
+        self, key: str, want: tuple[int, ...] | None, have: tuple[int, ...] | None, /
+    ) -> Sequence[Step[Detail]]:
+        """Make, set each part that differs, remove."""
+        if want is None:
+            return [Step(scope=(key,), verb="remove", detail=(key, None, 0), deadline_s=10.0)]
+        if have is None:
+            return [Step(scope=(key,), verb="make", detail=(key, None, len(want)), deadline_s=10.0)]
+        return [
+            Step(scope=(key, at), verb="set", detail=(key, at, part), deadline_s=10.0)
+            for at, part in enumerate(want)
+            if have[at] != part
+        ]
+
+    def perform(self, step: Step[Detail], /) -> None:
+        """Do it, unless a fault is laid; a fault may strike after the deed."""
+        key, at, part = step.detail
+        fault = self.faults.pop() if self.faults else None
+        if fault is OSError:
+            raise OSError(step.verb)
+        if step.verb == "remove":
+            self.machine.pop(key, None)
+        elif at is None:
+            self.machine[key] = (-1,) * part
+        elif key in self.machine:
+            parts = list(self.machine[key])
+            parts[at] = part
+            self.machine[key] = tuple(parts)
+        if fault is not None:
+            raise fault(step.verb)
+
+    def settle(self, step: Step[Detail], outcome: Outcome[None], /) -> None:
+        """Record it; what is uncertain is made anew."""
+        key, at, part = step.detail
+        if isinstance(outcome, Failed):
+            return
+        if not isinstance(outcome, Done):
+            self.actual.alter(key, lambda have: None if step.verb == "make" else have and (-1,) * len(have))
+        elif step.verb == "remove":
+            self.actual.drop(key)
+        elif at is None:
+            self.actual.put(key, (-1,) * part)
+        else:
+            self.actual.alter(key, lambda have: have and (*have[:at], part, *have[at + 1 :]))
+
+    @rule(
+        key=st.sampled_from("xyz"),
+        parts=st.one_of(st.none(), st.tuples(st.integers(0, 2), st.integers(0, 2))),
+    )
+    def wish(self, key: str, parts: tuple[int, ...] | None) -> None:
+        """Somebody changes their mind."""
+        self.desired.alter(key, lambda _: parts)
+
+    @rule(kind=st.sampled_from([OSError, UncertainError]))
+    def lay_fault(self, kind: type[Exception]) -> None:
+        """A later call fails."""
+        self.faults.append(kind)
+
+    @rule(at=st.integers(0, 9))
+    def run_one(self, at: int) -> None:
+        """An operation runs, in any order."""
+        self.executor.run(at)
+
+    @rule()
+    def make_a_pass(self) -> None:
+        """One pass; no two running scopes touch."""
+        self.reconciler.reconcile()
+        running = [one.scope for one in self.reconciler.running()]
+        for at, one in enumerate(running):
+            for other in running[at + 1 :]:
+                depth = min(len(one), len(other))
+                if one[:depth] == other[:depth]:
+                    self.overlaps.append((one, other))
+
+    @rule(seconds=st.sampled_from([0.1, 20.0, 200.0]))
+    def let_time_pass(self, seconds: float) -> None:
+        """Back-off ends, deadlines pass."""
+        self.clock.advance(seconds)
+
+    @invariant()
+    def one_at_a_time(self) -> None:
+        """Within a scope and what is around it."""
+        assert self.overlaps == []
+
+    def teardown(self) -> None:
+        """It converges, and a second look finds nothing."""
+        self.faults.clear()
+        run_to_rest(self.reconciler, self.executor, self.clock)
+        wanted = {key: record.value for key, record in self.desired.snapshot().items()}
+        assert {key: record.value for key, record in self.actual.snapshot().items()} == wanted
+        assert self.machine == wanted
+        assert self.reconciler.reconcile().is_idle
+        assert self.reconciler.close() == ()
+
+
+TestChaos = Chaos.TestCase
+TestChaos.settings = settings(stateful_step_count=30)

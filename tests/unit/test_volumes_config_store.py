@@ -1,0 +1,90 @@
+"""Three ways to notice that a config changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from nodealloc.testing.dsw_asw import VirtualClock
+from nodealloc.volumes.plugins import ChangeStrategy, ConfigObject, ConfigStore
+
+
+class Source:
+    """One object, counted reads, and watchers."""
+
+    def __init__(self) -> None:
+        self.found: ConfigObject | None = ConfigObject(data={"a": b"1"}, version="1")
+        self.reads = 0
+        self.watchers: list[Callable[[], None]] = []
+
+    def read(self, namespace: str, name: str, /) -> ConfigObject | None:
+        """The object."""
+        self.reads += 1
+        return self.found
+
+    def watch(self, namespace: str, name: str, on_change: Callable[[], None], /) -> Callable[[], None]:
+        """Remember who watches."""
+        self.watchers.append(on_change)
+        return lambda: self.watchers.remove(on_change)
+
+
+def test_get_reads_every_time() -> None:
+    """Nothing is believed for longer than a call."""
+    source = Source()
+    store = ConfigStore(source)
+    store.read("n", "o")
+    store.read("n", "o")
+    assert source.reads == 2
+
+
+def test_cache_believes_for_a_while() -> None:
+    """What is older than its time is read again."""
+    source, clock = Source(), VirtualClock()
+    store = ConfigStore(source, ChangeStrategy.CACHE, ttl_s=60.0, clock=clock)
+    store.read("n", "o")
+    clock.advance(59.0)
+    store.read("n", "o")
+    assert source.reads == 1
+    clock.advance(1.0)
+    store.read("n", "o")
+    assert source.reads == 2
+
+
+def test_watch_reads_after_events_alone() -> None:
+    """An event drops what is known and tells who cares; forgetting ends the watch."""
+    source = Source()
+    store = ConfigStore(source, ChangeStrategy.WATCH)
+    told: list[tuple[str, str]] = []
+    store.on_change = lambda namespace, name: told.append((namespace, name))
+    store.read("n", "o")
+    store.read("n", "o")
+    assert (source.reads, len(source.watchers)) == (1, 1)
+    source.found = ConfigObject(data={}, version="2")
+    source.watchers[0]()
+    found = store.read("n", "o")
+    assert found is not None
+    assert (found.version, told) == ("2", [("n", "o")])
+    store.forget("n", "o")
+    assert source.watchers == []
+
+
+def test_an_immutable_object_is_read_once() -> None:
+    """Whatever the strategy."""
+    source = Source()
+    source.found = ConfigObject(data={}, version="1", immutable=True)
+    store = ConfigStore(source)
+    store.read("n", "o")
+    store.read("n", "o")
+    assert source.reads == 1
+
+
+def test_a_source_that_cannot_watch_is_refused() -> None:
+    """Said when it is built, not when it is needed."""
+
+    class Plain:
+        def read(self, namespace: str, name: str, /) -> ConfigObject | None:
+            return None
+
+    with pytest.raises(ValueError, match="cannot watch"):
+        ConfigStore(Plain(), ChangeStrategy.WATCH)
