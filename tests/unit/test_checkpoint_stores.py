@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import stat
@@ -25,7 +26,7 @@ from nodealloc.checkpoint import (
     StoreFailedError,
     this_machine,
 )
-from nodealloc.testing.checkpoint import SimulatedDisk, check_store
+from nodealloc.testing.checkpoint import FaultyFiles, InjectedFault, SimulatedDisk, check_store
 
 FORMATS: Formats = {"row.*": JsonCheckpoint.unmarshal}
 Opener = Callable[..., "FileStore | SqliteStore"]
@@ -286,3 +287,79 @@ def test_this_machine_is_the_same_twice(tmp_path: Path) -> None:
     second = this_machine(tmp_path)
     assert (first.boot_id, second.boot_id) == ("one", "two")
     assert first.machine == second.machine
+
+
+def test_a_copy_put_back_by_hand_ends_the_damage(opener: Opener, tmp_path: Path) -> None:
+    """A good copy under the key's name is taken, and its damage does not come back when the key goes."""
+    path = tmp_path / "store"
+
+    def place(data: bytes) -> None:
+        if path.is_dir():
+            (path / "row.1").write_bytes(data)
+            return
+        with sqlite3.connect(path) as connection:
+            connection.execute("INSERT OR REPLACE INTO checkpoints VALUES ('row.1', ?)", (data,))
+        connection.close()
+
+    opener().close()
+    place(b"torn")
+    with opener() as store:
+        assert not store.read().is_whole
+    place(row(1).marshal())
+    with opener() as store:
+        assert store.read().is_whole
+        assert store.read().values == {"row.1": row(1)}
+        store.commit({"row.1": None})
+    with opener() as store:
+        assert store.read().is_whole
+
+
+@pytest.mark.parametrize("value", [None, row(2)])
+def test_damage_that_cannot_be_moved_aside_is_still_settled(value: JsonCheckpoint | None) -> None:
+    """On a disk that refuses renames at start, the damaged file stays, and goes when its key is committed."""
+    disk = SimulatedDisk({"row.1": b"torn", "row.2": row(1).marshal()})
+    refusing = [True]
+    faulty = FaultyFiles(
+        disk, lambda _, name: InjectedFault(code=errno.EROFS) if name == "rename" and refusing[0] else None
+    )
+    with FileStore(disk.path, FORMATS, files=faulty) as store:
+        assert [entry.kept_as for entry in store.read().damaged] == [f"{disk.path}/row.1"]
+        refusing[0] = False
+        store.commit({"row.1": value})
+        assert store.read().is_whole
+    with FileStore(disk.path, FORMATS, files=disk) as store:
+        assert store.read().is_whole
+        assert store.read().get("row.1", JsonCheckpoint) == value
+
+
+def test_a_file_that_cannot_be_read_is_damage() -> None:
+    """A bad block under one key leaves the others readable."""
+    disk = SimulatedDisk({"row.1": row(1).marshal(), "row.2": row(2).marshal()})
+    reads: list[int] = []
+
+    def fault(number: int, name: str) -> InjectedFault | None:
+        if name == "read":
+            reads.append(number)
+            if len(reads) == 1:
+                return InjectedFault(code=errno.EIO)
+        return None
+
+    with FileStore(disk.path, FORMATS, files=FaultyFiles(disk, fault)) as store:
+        contents = store.read()
+        assert [(entry.key, entry.reason) for entry in contents.damaged] == [
+            ("row.1", "unreadable: Input/output error")
+        ]
+        assert contents.values == {"row.2": row(2)}
+    with FileStore(disk.path, FORMATS, files=disk) as store:
+        assert "reads well now" in store.read().damaged[0].reason
+
+
+def test_thousands_of_damaged_keys_are_one_start(tmp_path: Path) -> None:
+    """A directory full of garbage opens in one go, every key reported once, twice in a row."""
+    for number in range(2000):
+        (tmp_path / f"row.{number}").write_bytes(b"garbage")
+    for _ in range(2):
+        with FileStore(tmp_path, FORMATS) as store:
+            assert len({entry.key for entry in store.read().damaged}) == 2000
+            assert len({entry.kept_as for entry in store.read().damaged}) == 2000
+            assert len(store.read().damaged) == 2000

@@ -25,10 +25,13 @@ from nodealloc.checkpoint._json import Json, Shape
 from nodealloc.checkpoint._record import JsonCheckpoint
 from nodealloc.errors import DecodeError
 
-__all__ = ["MARK", "Change", "Directory"]
+__all__ = ["DAMAGED", "KEPT", "MARK", "Change", "Directory", "aside"]
 
 MARK = ".nodealloc."
 """Names that begin so are the store's own; no key can."""
+
+DAMAGED = f"{MARK}damaged-"
+KEPT = f"{MARK}kept-"
 
 _RECORD = f"{MARK}commit"
 _NEW = f"{MARK}new-"
@@ -107,6 +110,17 @@ def _digest(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
+def aside(names: Iterable[str], key: str) -> str:
+    """A free name to move a damaged file to: one number above all that are there."""
+    numbers = [0]
+    for name in names:
+        for kind in (DAMAGED, KEPT):
+            number = name.removeprefix(kind).partition(".")[0]
+            if name.startswith(kind) and number.isdecimal():
+                numbers.append(int(number))
+    return f"{DAMAGED}{max(numbers) + 1}.{key}"
+
+
 class Directory:
     """A directory and its transactions. Not for several threads; its owner locks.
 
@@ -139,19 +153,16 @@ class Directory:
         finally:
             self._close(descriptor)
 
-    def recover(self) -> str | None:
+    def recover(self) -> None:
         """Finish the commit that a crash cut off, and clean what it left.
 
-        Returns:
-            Why the record of a commit could not be read; None when all is well.
+        A record that cannot be read is moved aside under the key `@commit`.
         """
         names = self.names()
-        reason = None
         if _RECORD in names:
             script = _Script.unpack(self.read(_RECORD))
             if isinstance(script, str):
-                reason = script
-                self._rename(_RECORD, self.aside(names, "@commit"))
+                self._rename(_RECORD, aside(names, "@commit"))
             elif self._was_committed(script, names):
                 self._finish(script)
             else:
@@ -161,14 +172,6 @@ class Directory:
             if name.startswith(_NEW):
                 self._remove(name)
         self._flush()
-        return reason
-
-    def aside(self, names: Sequence[str], key: str) -> str:
-        """A free name to move a damaged file to."""
-        number = 1
-        while any(name.startswith((f"{MARK}damaged-{number}.", f"{MARK}kept-{number}.")) for name in names):
-            number += 1
-        return f"{MARK}damaged-{number}.{key}"
 
     def commit(self, change: Change, before: Mapping[str, bytes]) -> None:
         """Make a change durable, all or nothing.
@@ -218,10 +221,17 @@ class Directory:
             self._flush()
             self._undo = None
 
-    def move(self, source: str, target: str) -> None:
-        """Rename one file durably."""
-        self._rename(source, target)
-        self._flush()
+    def move(self, pairs: Iterable[tuple[str, str]]) -> list[str]:
+        """Rename files, each for itself, and flush once; answers with those that stayed."""
+        stayed: list[str] = []
+        for source, target in pairs:
+            try:
+                self._rename(source, target)
+            except StoreFailedError:
+                stayed.append(source)
+        with contextlib.suppress(StoreFailedError):
+            self._flush()
+        return stayed
 
     def close(self) -> None:
         """Give the descriptor back."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from nodealloc.checkpoint._contents import Damaged, Identity
-from nodealloc.checkpoint._directory import MARK, Change, Directory
+from nodealloc.checkpoint._directory import DAMAGED, KEPT, MARK, Change, Directory, aside
 from nodealloc.checkpoint._errors import StoreFailedError
 from nodealloc.checkpoint._files import Files, call
 from nodealloc.checkpoint._held import HeldStore, judge, pack_identity, unpack_identity
@@ -21,7 +21,6 @@ __all__ = ["FileStore"]
 
 _IDENTITY = f"{MARK}identity"
 _LOCK = f"{MARK}lock"
-_DAMAGED = f"{MARK}damaged-"
 
 
 class FileStore(HeldStore):
@@ -80,11 +79,8 @@ class FileStore(HeldStore):
             raise
 
     def _load(self) -> None:
-        reason = self._directory.recover()
+        self._directory.recover()
         names = self._directory.names()
-        if reason is not None:
-            # The record is set aside by now and is found below, with all other damage.
-            names = self._directory.names()
         data: dict[str, bytes] = {}
         broken: dict[str, str] = {}
         for name in names:
@@ -98,22 +94,26 @@ class FileStore(HeldStore):
         identity = self._directory.read(_IDENTITY) if _IDENTITY in names else None
         broken.update(self._adopt(data, unpack_identity(identity)))
         self._remember_earlier_damage(names)
-        for key, why in broken.items():
-            self._set_aside(key, why)
+        self._set_aside(broken, names)
 
-    def _set_aside(self, key: str, reason: str) -> None:
-        target = self._directory.aside(self._directory.names(), key)
-        try:
-            self._directory.move(key, target)
-        except StoreFailedError:
-            # It stays where it is, and is found again at the next start.
-            target = key
-        self._damaged.append(Damaged(key=key, reason=reason, kept_as=f"{self._path}/{target}"))
+    def _set_aside(self, broken: Mapping[str, str], names: Iterable[str]) -> None:
+        first = aside(names, "")
+        number = int(first.removeprefix(DAMAGED).rstrip("."))
+        targets = {key: f"{DAMAGED}{number + at}.{key}" for at, key in enumerate(broken)}
+        # What cannot be moved stays where it is, and is found again at the next start.
+        if targets:
+            targets.update({key: key for key in self._directory.move(targets.items())})
+        for key, reason in broken.items():
+            self._damaged.append(Damaged(key=key, reason=reason, kept_as=f"{self._path}/{targets[key]}"))
 
     def _remember_earlier_damage(self, names: Iterable[str]) -> None:
         for name in names:
-            number, dot, key = name.removeprefix(_DAMAGED).partition(".")
-            if not (name.startswith(_DAMAGED) and dot and number.isdecimal()) or key in self._values:
+            number, dot, key = name.removeprefix(DAMAGED).partition(".")
+            if not (name.startswith(DAMAGED) and dot and number.isdecimal()):
+                continue
+            if key in self._values:
+                # Somebody put a good copy in its place.
+                self._directory.move([(name, _kept(name))])
                 continue
             if key == "@commit":
                 key, reason = "*", "the record of a commit is damaged: any key may be older than it should be"
@@ -138,15 +138,14 @@ class FileStore(HeldStore):
         puts = {key: data for key, data in fresh.items() if data is not None}
         if writer is not None:
             puts[_IDENTITY] = pack_identity(writer)
-        moves = [Path(entry.kept_as).name for entry in settled]
+        settled_names = [Path(entry.kept_as).name for entry in settled]
+        gone = [key for key, data in fresh.items() if data is None]
+        # What could not be moved aside stands under its key: a new value replaces it, else it goes.
+        stayed = [name for name in settled_names if not name.startswith(DAMAGED) and name not in puts]
         change = Change(
             puts=puts,
-            removes=tuple(key for key, data in fresh.items() if data is None),
-            moves=tuple(
-                (name, f"{MARK}kept-{name.removeprefix(_DAMAGED)}")
-                for name in moves
-                if name.startswith(_DAMAGED)
-            ),
+            removes=(*gone, *stayed),
+            moves=tuple((name, _kept(name)) for name in settled_names if name.startswith(DAMAGED)),
         )
         if change.steps():
             self._directory.commit(change, self._bytes)
@@ -159,6 +158,10 @@ class FileStore(HeldStore):
         finally:
             self._directory.close()
             self._lock.release()
+
+
+def _kept(name: str) -> str:
+    return f"{KEPT}{name.removeprefix(DAMAGED)}"
 
 
 def _is_key(name: str) -> bool:

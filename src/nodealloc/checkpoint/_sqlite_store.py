@@ -119,6 +119,10 @@ class SqliteStore(HeldStore):
                     (reason, key),
                 )
                 self._connection.execute("DELETE FROM checkpoints WHERE key = ?", (key,))
+            # Somebody put a good copy in its place.
+            self._connection.execute(
+                "UPDATE damaged SET settled = 1 WHERE key IN (SELECT key FROM checkpoints) AND NOT settled"
+            )
         listed = self._connection.execute(
             "SELECT number, key, reason, kept_as FROM damaged WHERE NOT settled ORDER BY number"
         ).fetchall()
