@@ -174,6 +174,14 @@ def test_a_core_in_parts_is_refused_with_full_pcpus_only(machine: Machine) -> No
     assert "multiple of 2" in refusal.detail
 
 
+def test_whole_cores_may_be_lent(machine: Machine) -> None:
+    """With full_pcpus_only a main member may take over all that its init member held, on a full node."""
+    policy = StaticPolicy.of(machine, options=StaticOptions(full_pcpus_only=True))
+    init = Claim(owner=Owner("pod", "init"), amounts={"cpu": Quantity.of(16)}, kind=ClaimKind.INIT)
+    main = Claim(owner=Owner("pod", "main"), amounts={"cpu": Quantity.of(16)}, reuse=("init",))
+    assert granted(CpuAllocator(policy=policy), init, main).shared == CPUSet()
+
+
 def test_half_reserved_cores_are_no_whole_cores(machine: Machine) -> None:
     """The sibling of a reserved CPU counts for nobody with full_pcpus_only."""
     policy = StaticPolicy.of(

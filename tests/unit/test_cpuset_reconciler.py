@@ -246,6 +246,17 @@ def test_an_absent_container_waits_until_it_is_there(node: CpuAllocator) -> None
     assert writer.sets["late"] == (ALL, None)
 
 
+def test_who_is_gone_intrudes_on_nobody(writer: FakeCpusetWriter, node: CpuAllocator) -> None:
+    """A container that ended unannounced holds up no exclusive one; when it is back it is read anew."""
+    keeper = reconciler(writer, node)
+    keeper.add("db", Owner("job", "main"))
+    del writer.sets["web"]
+    keeper.follow(granted(node, claim("job", 2)))
+    keeper.reconcile()
+    assert keeper.applied("web") is None
+    assert keeper.intruders("db") == ()
+
+
 def test_the_fake_keeps_a_writers_promises(writer: FakeCpusetWriter) -> None:
     """The fake passes the check that real writers pass."""
     check_cpuset_writer(

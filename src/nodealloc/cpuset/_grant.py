@@ -61,7 +61,7 @@ def grant(
         return state
     lent = state.lent_to(claim.owner, claim.reuse)
     free = policy.allocatable & ~state.held
-    refusal = _smt_refusal(policy, free, demand.exclusive)
+    refusal = _smt_refusal(policy, free | lent, demand.exclusive)
     if refusal is not None:
         return refusal
     chosen = choose(policy, free | lent, demand.exclusive, affinity.affinity)

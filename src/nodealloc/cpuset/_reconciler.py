@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from nodealloc.cpuset._confinement import Applied, Confinement, CpusetStep, is_in_line, plan_confinement
+from nodealloc.cpuset._errors import TargetGoneError
 from nodealloc.dsw_asw import (
     BackOff,
     Clock,
@@ -166,8 +167,9 @@ class CpusetReconciler:
             if record.value.owner.workload == wanted.owner.workload:
                 continue
             applied = self._actual.get(other)
-            if applied is None or not applied.cpus.isdisjoint(own):
-                found.append(other)
+            if self._is_gone(other) if applied is None else applied.cpus.isdisjoint(own):
+                continue
+            found.append(other)
         return tuple(sorted(found)) if own else ()
 
     def failures(self, target: str, /) -> tuple[Failure, ...]:
@@ -177,6 +179,9 @@ class CpusetReconciler:
     def close(self, timeout_s: float = 0.0, /) -> None:
         """Start nothing more; wait so long for what is running."""
         self.engine.close(timeout_s)
+
+    def _is_gone(self, target: str) -> bool:
+        return any(isinstance(failure.error, TargetGoneError) for failure in self.engine.failures(target))
 
     def _want(self, target: str, owner: Owner, mems: NodeSet | None) -> None:
         cpus = self._allocator.cpus_of(owner)
@@ -220,6 +225,8 @@ class _Domain:
 
         def after(before: Applied | None) -> Applied | None:
             if isinstance(outcome, Failed):
+                if isinstance(outcome.error, TargetGoneError):
+                    return None
                 # A write that failed half-way has left the old set or the new one.
                 return _doubt(before) if verb == "write" else before
             if not isinstance(outcome, Done):
