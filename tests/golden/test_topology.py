@@ -13,6 +13,7 @@ import pytest
 
 from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
 from nodealloc.machine import machine_from_text
+from nodealloc.memblocks import memory_allocator
 from nodealloc.testing.conformance._admission import recorded_pod, snapshot_of
 from nodealloc.testing.conformance._topology import merge as recorded_merge
 from nodealloc.testing.conformance._topology import merge_arguments
@@ -120,3 +121,25 @@ def test_an_init_container_moves_to_where_the_app_has_room() -> None:
     found = admit(attrs.evolve(node, policy=attrs.evolve(node.policy, search=True)), pod)
     assert isinstance(found, Admitted)
     assert found.affinity == {"init-0": TopologyHint(2, True), "app-0": TopologyHint(2, True)}
+
+
+def test_a_machine_of_36_nodes_is_admitted_on() -> None:
+    """Kubernetes #135541: 2 nodes with CPUs, 34 with memory alone; hints span what holds the resource."""
+    machine = machine_from_text("2 numa x 36 cores + 34 numa x 0 cores")
+    node = Snapshot(
+        numa=NumaTopology(nodes=tuple(machine.nodes), distances=machine.distances or {}),
+        policy=Policy.parse("restricted"),
+        allocators=(
+            CpuAllocator(policy=StaticPolicy.of(machine, reserved=1)),
+            memory_allocator(machine, reserved={0: {"memory": 1 << 30}}),
+        ),
+    )
+    verdict = admit(node, workload("small", {"cpu": 8, "memory": 4 << 30}, {"cpu": 36, "memory": 4 << 30}))
+    assert isinstance(verdict, Admitted)
+    assert [hint.affinity for hint in verdict.affinity.values()] == [1, 2]
+    refusal = admit(node, workload("large", {"cpu": 100, "memory": 4 << 30}))
+    assert isinstance(refusal, Refusal)
+    assert refusal.explanation.outlook is Outlook.NEVER_FITS
+    lines = str(refusal).splitlines()
+    assert lines[1] == "  cpu (cpu): 100 wanted; free: 35 on node 0, 36 on node 1; possible nodes: none"
+    assert "free: 15 GiB on node 0, 16 GiB on nodes 1-35;" in lines[2]

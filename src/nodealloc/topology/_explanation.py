@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from nodealloc.idset import bits, format_list
 from nodealloc.podspec import Json
 from nodealloc.topology._asking import Unready, hints_of, released, reports_of
 from nodealloc.topology._candidates import Options, options_of
@@ -16,11 +15,9 @@ from nodealloc.topology._hints import Hints, NumaMask, TopologyHint
 from nodealloc.topology._policy import PolicyName
 from nodealloc.topology._ports import Shortfall
 from nodealloc.topology._snapshot import Affinities, Snapshot
+from nodealloc.topology._wording import as_dict, lines
 
 __all__ = ["Explanation", "Outlook", "ResourceView", "Veto", "WeakerFit", "explanation_of"]
-
-_SHOWN = 4
-"""Lines of one kind in the text; the fields have them all."""
 
 _SEARCH_STEPS = 1000
 """Claims that are tried to tell whether a search would help; more would make explaining slow."""
@@ -125,11 +122,11 @@ class Explanation:
     @property
     def text(self) -> str:
         """A few lines for people."""
-        return "\n".join(_lines(self))
+        return "\n".join(lines(self))
 
     def as_dict(self) -> Mapping[str, Json]:
         """The same as JSON has it; masks are lists of node ids, None is null."""
-        return _as_dict(self)
+        return as_dict(self)
 
 
 def explanation_of(
@@ -241,114 +238,3 @@ def _vetoes(options: Sequence[Options], machine: NumaMask) -> tuple[Veto, ...]:
         for one in options
         if mask not in one.good and not one.any_good
     )
-
-
-_OUTLOOK_WORDS: Mapping[Outlook, str] = {
-    Outlook.NEVER_FITS: "never fits here, not even on the emptied node",
-    Outlook.NEVER_PREFERRED: "never fits here under this policy, not even on the emptied node",
-    Outlook.NO_ROOM: "fits the emptied node; too little is free now",
-    Outlook.NOT_PREFERRED: "fits now, but not as preferred",
-    Outlook.UNLUCKY_ORDER: "fits now if earlier members leave the right nodes (option search-whole-pod)",
-}
-
-
-def _lines(story: Explanation) -> list[str]:
-    who = f"{story.workload}/{story.members[0]}" if len(story.members) == 1 else story.workload
-    lines = [f"{who}: {story.reason} under {story.policy.value}: {_OUTLOOK_WORDS[story.outlook]}"]
-    if story.shortfall is not None:
-        lines.append("  " + _shortfall_line(story.shortfall))
-    lines += ["  " + _resource_line(view) for view in story.resources]
-    lines += ["  " + _veto_line(veto) for veto in story.vetoes[:_SHOWN]]
-    if len(story.vetoes) > _SHOWN:
-        lines.append(f"  and {len(story.vetoes) - _SHOWN} more vetoes")
-    if story.weaker is not None:
-        places = ", ".join(f"{member} on {_nodes(hint)}" for member, hint in story.weaker.affinity.items())
-        lines.append(f"  would fit under {story.weaker.policy.value}: {places}")
-    return lines
-
-
-def _shortfall_line(short: Shortfall) -> str:
-    where = "any node" if short.nodes is None else f"nodes {format_list(short.nodes)}"
-    return short.detail or f"{short.resource}: {short.wanted} wanted, {short.free} free on {where}"
-
-
-def _resource_line(view: ResourceView) -> str:
-    free = ", ".join(f"{amount} on {_place(node)}" for node, amount in sorted(view.free.items()))
-    asked = "" if view.wanted is None else f" {view.wanted} wanted; free: {free or 'nothing'};"
-    masks = [format_list(mask) for mask in view.possible if mask is not None]
-    more = f" and {len(masks) - _SHOWN} wider" if len(masks) > _SHOWN else ""
-    possible = " or ".join(masks[:_SHOWN]) + more if masks else ("any" if None in view.preferred else "none")
-    return f"{view.resource} ({view.provider}):{asked} possible nodes: {possible}"
-
-
-def _place(node: int) -> str:
-    return "no node" if node < 0 else f"node {node}"
-
-
-def _veto_line(veto: Veto) -> str:
-    how = "possible, not preferred" if veto.possible else "impossible"
-    return f"nodes {format_list(veto.mask)} vetoed by {veto.provider} for {veto.resource}: {how}"
-
-
-def _nodes(hint: TopologyHint) -> str:
-    return "any node" if hint.affinity is None else f"nodes {format_list(hint.affinity)}"
-
-
-def _node_list(mask: NumaMask | None) -> Json:
-    return None if mask is None else list(bits(mask))
-
-
-def _hint_dict(hint: TopologyHint) -> Json:
-    return {"nodes": _node_list(hint.affinity), "preferred": hint.preferred}
-
-
-def _as_dict(story: Explanation) -> Mapping[str, Json]:
-    weaker, short = story.weaker, story.shortfall
-    return {
-        "workload": story.workload,
-        "members": list(story.members),
-        "reason": story.reason,
-        "policy": story.policy.value,
-        "outlook": story.outlook.value,
-        "hint": _hint_dict(story.hint),
-        "resources": [_view_dict(view) for view in story.resources],
-        "vetoes": [
-            {
-                "nodes": _node_list(veto.mask),
-                "provider": veto.provider,
-                "resource": veto.resource,
-                "possible": veto.possible,
-            }
-            for veto in story.vetoes
-        ],
-        "weaker": None if weaker is None else _weaker_dict(weaker),
-        "shortfall": None if short is None else _shortfall_dict(short),
-    }
-
-
-def _view_dict(view: ResourceView) -> Json:
-    return {
-        "provider": view.provider,
-        "resource": view.resource,
-        "wanted": view.wanted,
-        "free": {str(node): amount for node, amount in sorted(view.free.items())},
-        "allocatable": {str(node): amount for node, amount in sorted(view.allocatable.items())},
-        "possible": [_node_list(mask) for mask in view.possible],
-        "preferred": [_node_list(mask) for mask in view.preferred],
-    }
-
-
-def _weaker_dict(weaker: WeakerFit) -> Json:
-    places: dict[str, Json] = {member: _hint_dict(hint) for member, hint in weaker.affinity.items()}
-    return {"policy": weaker.policy.value, "affinity": places}
-
-
-def _shortfall_dict(short: Shortfall) -> Json:
-    return {
-        "resource": short.resource,
-        "wanted": short.wanted,
-        "free": short.free,
-        "nodes": _node_list(short.nodes),
-        "reason": short.reason,
-        "detail": short.detail,
-    }
