@@ -13,7 +13,7 @@ from nodealloc.cpuset import (
     CpusetWriteError,
     StaticPolicy,
 )
-from nodealloc.dsw_asw import InlineExecutor, ThreadExecutor
+from nodealloc.dsw_asw import InlineExecutor, ThreadExecutor, WaitTimeoutError
 from nodealloc.idset import NodeSet
 from nodealloc.machine import machine_from_text
 from nodealloc.podspec import Quantity
@@ -244,6 +244,23 @@ def test_an_absent_container_waits_until_it_is_there(node: CpuAllocator) -> None
     clock.advance(60)
     keeper.reconcile()
     assert writer.sets["late"] == (ALL, None)
+
+
+def test_waiting_for_ones_own_cpus(writer: FakeCpusetWriter, node: CpuAllocator) -> None:
+    """An exclusive container may wait until it is alone; a wait that runs out says for whom."""
+    keeper = reconciler(writer, node)
+    keeper.add("db", Owner("job", "main"))
+    keeper.follow(granted(node, claim("job", 2)))
+    with pytest.raises(WaitTimeoutError) as caught:
+        keeper.wait_exclusive("db", timeout_s=0.0)
+    assert {one.key: one.what for one in caught.value.missing} == {
+        "db": "is not confined to 1-2 yet",
+        "web": "still runs on 1-2",
+        "log": "still runs on 1-2",
+    }
+    keeper.reconcile()
+    keeper.wait_exclusive("db")
+    keeper.wait_exclusive("nobody")
 
 
 def test_who_is_gone_intrudes_on_nobody(writer: FakeCpusetWriter, node: CpuAllocator) -> None:

@@ -24,7 +24,7 @@ from nodealloc.dsw_asw import (
     SystemClock,
     World,
 )
-from nodealloc.idset import NodeSet
+from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.topology import Owner
 
 if TYPE_CHECKING:
@@ -155,7 +155,8 @@ class CpusetReconciler:
     def intruders(self, target: str, /) -> tuple[str, ...]:
         """Other owners' containers that still are, or may be, on CPUs that this one holds for itself.
 
-        Empty is the moment to start an exclusive container. Looks at all
+        Empty is the moment to start an exclusive container; `wait_exclusive`
+        blocks until then. Looks at all
         containers; meant for once a start, not for every pass.
         """
         wanted = self._desired.get(target)
@@ -171,6 +172,28 @@ class CpusetReconciler:
                 continue
             found.append(other)
         return tuple(sorted(found)) if own else ()
+
+    def wait_exclusive(self, target: str, /, *, timeout_s: float = 10.0) -> None:
+        """Block until a container is confined and nobody intrudes; somebody else makes the passes.
+
+        Raises:
+            WaitTimeoutError: Names who is still where, and why.
+            ShutDownError: The reconciler was closed meanwhile.
+        """
+        wanted = self._desired.get(target)
+        own = CPUSet() if wanted is None else self._allocator.exclusive_of(wanted.owner)
+
+        def lacks(key: str, desired: Confinement | None, applied: Applied | None) -> str:
+            if desired is None:
+                return ""
+            if key == target:
+                return "" if is_in_line(desired, applied) else f"is not confined to {desired.cpus} yet"
+            if applied is None:
+                return "" if self._is_gone(key) else "nobody knows where it runs"
+            still_on = applied.cpus & own
+            return f"still runs on {still_on}" if still_on else ""
+
+        self.engine.wait_until((target, *self.intruders(target)), lacks, timeout_s=timeout_s)
 
     def failures(self, target: str, /) -> tuple[Failure, ...]:
         """The last error of each step of a container that failed and was not made good."""
