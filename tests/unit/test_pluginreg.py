@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from nodealloc.dsw_asw import BackOff, World
+from nodealloc.dsw_asw import BackOff
 from nodealloc.errors import PermanentError
 from nodealloc.pluginreg import (
     REGISTRATION_LIFE,
     Identity,
     InotifyWatcher,
-    Known,
     PluginInfo,
     PluginRegistrar,
     PollingWatcher,
     RegistrationBrokenError,
-    Registrations,
     RegistrationState,
     Sightings,
     Watcher,
     scan,
     subdirectories,
 )
+from nodealloc.testing.devices import wait_until
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, check_transitions, run_to_rest
 from nodealloc.testing.pluginreg import (
     FakeRegistration,
@@ -260,19 +260,78 @@ def test_a_plugin_that_cannot_be_told_is_registered_all_the_same() -> None:
     assert "could not be told" in status.error
 
 
-def test_an_overdue_handler_is_uncertain_and_settled_when_it_returns() -> None:
-    """Past its deadline nobody knows; when the handler comes back after all, it is registered."""
-    bench = Bench()
-    registrar = bench.registrar
-    bench.appear("/a")
-    registrar.reconciler.run_until_quiet()
-    bench.executor.run()
-    registrar.reconciler.run_until_quiet()
-    domain = Registrations(World("x"), bench.client, {}, now_s=lambda: 0.0)
-    uncertain = Known(generation=1, state=RegistrationState.UNCERTAIN, info=gpu())
-    sighting = Sightings().after({"/a": Identity(1, 1, b"")}).by_path["/a"]
-    assert [step.verb for step in domain.plan("/a", sighting, uncertain)] == ["deregister"]
-    assert [step.verb for step in domain.plan("/a", None, uncertain)] == ["deregister"]
+def until(registrar: PluginRegistrar, state: RegistrationState | None) -> None:
+    """Make passes until the only socket is in this state, or unknown for None."""
+
+    def there() -> bool:
+        registrar.reconciler.run_until_quiet()
+        return [one.state for one in registrar.status()] == ([] if state is None else [state])
+
+    wait_until(there, what=f"{state}; {registrar.status()}")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_overdue_handler_is_uncertain_until_it_returns(fails: bool) -> None:
+    """Past its deadline nobody knows; once it is back it is registered, if need be after letting go."""
+    sockets = {"/a": Identity(1, 1, b"")}
+    client, handler, clock = FakeRegistration({"/a": gpu()}), RecordingHandler(), VirtualClock()
+    release = handler.hang["example.com/gpu"] = threading.Event()
+    registrar = PluginRegistrar(
+        "/nowhere",
+        {"DevicePlugin": handler},
+        watcher=FakeWatcher(),
+        registration=client,
+        clock=clock,
+        handle_s=5.0,
+        look=lambda _directory: dict(sockets),
+    )
+    handler.fail["example.com/gpu"] = int(fails)
+    registrar.look()
+    until(registrar, RegistrationState.IDENTIFIED)
+    wait_until(lambda: ("validate", "example.com/gpu", "/e.sock") in handler.calls)
+    clock.advance(6.0)
+    until(registrar, RegistrationState.UNCERTAIN)
+    release.set()
+
+    def settled() -> bool:
+        clock.advance(1.0)
+        registrar.reconciler.run_until_quiet()
+        return [one.state for one in registrar.status()] == [RegistrationState.REGISTERED]
+
+    wait_until(settled)
+    assert [verb for verb, _, _ in handler.taken] == (["deregister", "register"] if fails else ["register"])
+    sockets.clear()
+    registrar.look()
+    until(registrar, None)
+    assert handler.held == {}
+
+
+def test_looking_that_fails_is_tried_again(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    """A look that raises is logged, and the next one finds the plugins."""
+    trouble = [OSError("no such device")]
+
+    def look(_directory: str) -> Mapping[str, Identity]:
+        if trouble:
+            raise trouble.pop()
+        return {"/a": Identity(1, 1, b"")}
+
+    handler = RecordingHandler()
+    with PluginRegistrar(
+        tmp_path,
+        {"DevicePlugin": handler},
+        watcher=FakeWatcher(),
+        registration=FakeRegistration({"/a": gpu()}),
+        look=look,
+    ):
+        wait_until(lambda: bool(handler.held))
+    assert "looking for sockets failed" in caplog.text
+
+
+def test_the_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without inotify_simple the error says what to install."""
+    monkeypatch.setitem(sys.modules, "inotify_simple", None)
+    with pytest.raises(ImportError, match=r"nodealloc\[inotify\]"):
+        InotifyWatcher("/")
 
 
 def test_the_table_is_walked() -> None:

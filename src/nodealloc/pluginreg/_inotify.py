@@ -66,8 +66,13 @@ class InotifyWatcher:
         self._directory = directory
         self._inotify = cast("_Inotify", _library().INotify())
         self._waker, self._wakee = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        # Not `select`: it takes no descriptor beyond 1023, and a hundred plugins have more.
+        self._poll = select.poll()
+        for descriptor in (self._inotify.fileno(), self._waker):
+            self._poll.register(descriptor, select.POLLIN)
         self._lock = threading.Lock()
         self._closed = False
+        self._inside = False
         self._root: tuple[int, int] | None = None
         self._watched: dict[int, str] = {}
         self.skipped = ""
@@ -76,7 +81,31 @@ class InotifyWatcher:
         self._first = True
 
     def wait(self, timeout_s: float, /) -> bool:
+        """See `Watcher`; one thread at a time."""
+        with self._lock:
+            if self._closed:
+                return False
+            self._inside = True
+        try:
+            return self._wait(timeout_s)
+        finally:
+            with self._lock:
+                self._inside = False
+                if self._closed:
+                    self._give_back()
+
+    def close(self) -> None:
         """See `Watcher`."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            if self._inside:
+                os.write(self._wakee, b"x")
+            else:
+                self._give_back()
+
+    def _wait(self, timeout_s: float) -> bool:
         if self._first:
             self._first = False
             return True
@@ -86,26 +115,23 @@ class InotifyWatcher:
                 self._watch_all()
                 return True
             slice_s = min(left_s, _ABSENT_S) if self._root is None or self.skipped else left_s
-            ready, _, _ = select.select([self._inotify.fileno(), self._waker], [], [], max(slice_s, 0.0))
+            ready = {descriptor for descriptor, _ in self._poll.poll(max(slice_s, 0.0) * 1000)}
             if self._inotify.fileno() in ready:
                 self._drain()
                 self._watch_all()
                 return True
-            left_s -= slice_s
-            if self._waker in ready or left_s <= 0:
-                return bool(self.skipped) and not self._closed
             if self.skipped:
                 self._watch_all()
                 return True
+            left_s -= slice_s
+            if left_s <= 0:
+                return False
         return False
 
-    def close(self) -> None:
-        """See `Watcher`."""
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-        os.write(self._wakee, b"x")
+    def _give_back(self) -> None:
+        self._inotify.close()
+        os.close(self._waker)
+        os.close(self._wakee)
 
     def _drain(self) -> None:
         for event in self._inotify.read(0, _SETTLE_MS):
@@ -134,13 +160,6 @@ class InotifyWatcher:
                 skipped.append(f"{path}: {os.strerror(error.errno or 0)}")
         self._watched = watched
         self.skipped = "; ".join(skipped[:3])
-
-    def __del__(self) -> None:
-        for give_back in (self._inotify.close, lambda: os.close(self._waker), lambda: os.close(self._wakee)):
-            try:
-                give_back()
-            except OSError:
-                continue
 
 
 def _identity(directory: str) -> tuple[int, int] | None:

@@ -1,0 +1,219 @@
+"""The shell of device plugins without a socket: trouble of stores, of plugins, of restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from nodealloc.devices import (
+    Capacity,
+    Device,
+    DeviceAllocator,
+    DeviceLedger,
+    DevicePlugins,
+    Inventory,
+    Phase,
+    PluginOptions,
+    PluginRefusedError,
+    PluginUnavailableError,
+    PreferenceQuestion,
+    RegistrationRefusedError,
+)
+from nodealloc.errors import RetryableError
+from nodealloc.podspec import Quantity
+from nodealloc.testing.devices import FakePlugin, wait_until
+from nodealloc.topology import Claim, Owner, TopologyHint
+
+GPU = "example.com/gpu"
+ONE = Claim(owner=Owner("p", "c"), amounts={GPU: Quantity.of(1)})
+ANY = TopologyHint(None, False)
+
+
+def serving(plugin: FakePlugin, ledger: DeviceLedger | None = None) -> DevicePlugins:
+    """A shell whose every connection is this plugin."""
+    keeper = DeviceLedger(DeviceAllocator()) if ledger is None else ledger
+    return DevicePlugins(keeper, connect=lambda _socket: plugin, heartbeat_s=0.01)
+
+
+def listed(plugins: DevicePlugins, count: int) -> None:
+    """Wait for so many healthy devices."""
+    wait_until(lambda: plugins.capacity().get(GPU, Capacity(0, 0)).allocatable == count)
+
+
+class FullDisk(DeviceLedger):
+    """A keeper whose store is full for the next few changes."""
+
+    refusals = 0
+
+    def alter(
+        self, change: Callable[[DeviceAllocator], DeviceAllocator], /
+    ) -> tuple[DeviceAllocator, DeviceAllocator]:
+        """See `AllocatorKeeper`."""
+        if self.refusals:
+            self.refusals -= 1
+            raise RetryableError("the disk is full", after_s=0.0)
+        return super().alter(change)
+
+
+def test_a_full_disk_is_no_plugins_fault() -> None:
+    """What happened is remembered as soon as it can be; the plugin keeps serving."""
+    ledger = FullDisk(DeviceAllocator())
+    ledger.refusals = 2
+    with serving(FakePlugin([Device("a")]), ledger) as plugins:
+        plugins.register(GPU, "/s", ["v1beta1"])
+        listed(plugins, 1)
+        assert plugins.status()[0].trouble == ""
+
+
+def test_a_full_disk_does_not_keep_the_shell_from_stopping() -> None:
+    """A change that cannot be remembered is given up when the shell stops."""
+    ledger = FullDisk(DeviceAllocator())
+    plugin = FakePlugin([Device("a")])
+    plugins = serving(plugin, ledger)
+    plugins.start()
+    plugins.register(GPU, "/s", ["v1beta1"])
+    listed(plugins, 1)
+    ledger.refusals = 1 << 30
+    plugin.set_devices(())
+    plugins.stop()
+
+
+class Buggy(FakePlugin):
+    """A connection that breaks its promise about errors."""
+
+    def lists(self) -> Iterator[Sequence[Device]]:
+        """See `PluginWatch`."""
+        raise RuntimeError("a bug")
+
+
+def test_a_bug_in_a_connection_is_that_plugins_trouble(caplog: pytest.LogCaptureFixture) -> None:
+    """An error that nobody promised is logged with its trace, and the resource is away."""
+    with serving(Buggy()) as plugins:
+        plugins.register(GPU, "/s", ["v1beta1"])
+        wait_until(lambda: bool(plugins.status()) and plugins.status()[0].phase is Phase.LOST)
+        assert plugins.status()[0].trouble == "RuntimeError: a bug"
+    assert "following its stream failed" in caplog.text
+
+
+def test_the_heart_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    """A heartbeat that fails is logged, and the next one follows."""
+    ledger = DeviceLedger(DeviceAllocator())
+    plugins = DevicePlugins(ledger, clock=clock, heartbeat_s=0.001)
+    plugins.start()
+    clock.broken = True
+    wait_until(lambda: caplog.text.count("a heartbeat failed") >= 2)
+    clock.broken = False
+    plugins.stop()
+
+
+class Clock:
+    """A clock that can be broken."""
+
+    broken = False
+
+    def __call__(self) -> float:
+        """Seconds."""
+        if self.broken:
+            raise OSError("no clock")
+        return 0.0
+
+
+clock = Clock()
+
+
+@pytest.mark.parametrize(
+    ("name", "endpoint", "versions", "said"),
+    [
+        (GPU, "/allowed/s", ["v1alpha1"], "v1beta1 is needed, the plugin speaks v1alpha1"),
+        (GPU, "/allowed/s", [], "speaks none"),
+        ("cpu", "/allowed/s", ["v1beta1"], "no extended resource"),
+        (GPU, "/elsewhere/s", ["v1beta1"], "in none of the directories"),
+        (GPU, "/allowed/../elsewhere/s", ["v1beta1"], "in none of the directories"),
+    ],
+)
+def test_plugins_that_are_refused(name: str, endpoint: str, versions: list[str], said: str) -> None:
+    """The reason is what the plugin is told."""
+    plugins = DevicePlugins(DeviceLedger(DeviceAllocator()), roots=[Path("/allowed")])
+    with pytest.raises(RegistrationRefusedError, match=said):
+        plugins.register(name, endpoint, versions)
+    assert plugins.status() == ()
+
+
+def test_a_new_shell_over_an_old_allocator() -> None:
+    """Whoever served before is away; a plugin that registers has a newer generation."""
+    inventory = Inventory(resource=GPU, phase=Phase.SERVING, generation=7, settled=True)
+    ledger = DeviceLedger(DeviceAllocator(inventories={GPU: inventory}))
+    with serving(FakePlugin([Device("a")]), ledger) as plugins:
+        assert plugins.status()[0].phase is Phase.LOST
+        plugins.register(GPU, "/s", ["v1beta1"])
+        listed(plugins, 1)
+        assert plugins.status()[0].generation == 8
+
+
+def test_a_shell_that_stops_takes_nobody_on() -> None:
+    """A registration that comes too late is told to try again elsewhere."""
+    plugins = serving(FakePlugin())
+    plugins.start()
+    plugins.stop()
+    plugins.stop()
+    with pytest.raises(PluginUnavailableError, match="STOPPING"):
+        plugins.register(GPU, "/s", ["v1beta1"])
+
+
+def test_deregistering_an_older_endpoint_changes_nothing() -> None:
+    """Only the endpoint that is current can be let go."""
+    with serving(FakePlugin([Device("a")])) as plugins:
+        plugins.register(GPU, "/new", ["v1beta1"])
+        listed(plugins, 1)
+        plugins.deregister(GPU, "/old")
+        listed(plugins, 1)
+        plugins.deregister(GPU, "/new")
+        listed(plugins, 0)
+        assert plugins.status()[0].trouble == "its socket was removed"
+
+
+def test_advice_of_a_plugin_that_is_away_is_none() -> None:
+    """The question is answered with no opinion, so that the next decision does not ask again."""
+    plugins = serving(FakePlugin())
+    question = PreferenceQuestion(resource=GPU, available=("a", "b"), must_include=(), size=1)
+    assert plugins.ask(DeviceAllocator(unanswered=(question,)))
+    assert not plugins.ask(DeviceAllocator())
+
+
+def test_preparing_needs_the_plugin_only_once() -> None:
+    """What has its answer is left alone; what has none names the plugin that is away."""
+    ledger = DeviceLedger(DeviceAllocator())
+    plugin = FakePlugin([Device("a")], options=PluginOptions(pre_start_required=True))
+    with serving(plugin, ledger) as plugins:
+        plugins.register(GPU, "/s", ["v1beta1"])
+        listed(plugins, 1)
+        after = ledger.current().allocate(ONE, ANY)
+        assert isinstance(after, DeviceAllocator)
+        ledger.alter(lambda _: after)
+        plugins.prepare("p")
+        plugins.prepare("p")
+        assert plugin.allocated == [("a",)]
+        plugins.pre_start(ONE.owner)
+        plugins.pre_start(Owner("p", "other"))
+        assert plugin.prepared == [("a",)]
+        plugin.refusal = PluginRefusedError("fake", "PreStartContainer", "INTERNAL")
+        with pytest.raises(PluginRefusedError):
+            plugins.pre_start(ONE.owner)
+        plugin.close()
+        listed(plugins, 0)
+        plugins.prepare("p")
+        with pytest.raises(PluginUnavailableError, match="NOT REGISTERED"):
+            plugins.pre_start(ONE.owner)
+
+
+def test_a_ledger_answers_for_grants_that_are_gone() -> None:
+    """A response for a workload that was released meanwhile changes nothing."""
+    allocator = DeviceAllocator()
+    assert allocator.with_response(Owner("gone", "c"), GPU, b"x") is allocator
+
+
+def test_availability_speaks_of_known_resources_only() -> None:
+    """Nothing is said of a resource that nobody serves."""
+    assert list(DeviceAllocator().availability([ONE])) == []
