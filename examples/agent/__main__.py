@@ -80,12 +80,12 @@ def run(chosen: argparse.Namespace, stop: list[int]) -> int:
 
 def watch(agent: Agent, pods: dict[str, Pod], folder: Path, reserved: CPUSet, stop: list[int]) -> None:
     """Go round until told to stop, and show the node whenever it has settled anew."""
-    shown = ""
+    shown = ("", frozenset[str]())
     while not stop:
         settled = agent.round(pods)
         picture = agent.picture(reserved) + f"\nsettled with {len(agent.node.allocator.records)} pods"
-        if settled and shown != picture:
-            shown = picture
+        if settled and shown != (picture, frozenset(pods)):
+            shown = picture, frozenset(pods)
             say(picture)
         time.sleep(0.05)
         pods = reread(folder, pods)

@@ -77,6 +77,10 @@ def _json(path: Path) -> dict[str, object]:
 def _documents(path: Path) -> list[object]:
     try:
         return [one for one in yaml.safe_load_all(path.read_bytes()) if one is not None]
+    except FileNotFoundError:
+        return []  # gone since the folder was listed
+    except OSError as error:
+        raise DecodeError(path.name, [Fault("file", f"cannot be read: {error}")]) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}" if mark else "$"
