@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from nodealloc.pluginreg import (
+    GrpcRegistration,
     InotifyWatcher,
     PluginInfo,
     PluginRegistrar,
@@ -215,3 +216,40 @@ def test_a_hundred_plugins_three_of_them_hung(place: Path) -> None:
     without, with_hung = registered_in(place, 97, 0), registered_in(place, 100, 3)
     ratio = with_hung / without
     print(f"97 plugins: {without:.2f} s, beside three that hang: {with_hung:.2f} s ({ratio:.2f} ×)")
+
+
+@pytest.mark.parametrize("misdeed", ["garbage", "status", "hang"])
+def test_a_bad_introduction_is_that_plugins_trouble(place: Path, misdeed: str) -> None:
+    """Junk, a made-up status, or no answer at all: the neighbour is registered, the view says why."""
+    directory = place / "plugins"
+    behaviours = (Behaviour(**{misdeed: frozenset({"GetInfo"})}), Behaviour())  # type: ignore[arg-type]
+    servers = [
+        DevicePluginServer(f"example.com/r{n}", numbered(1), directory / f"p{n}.sock", behaviour=behaviour)
+        for n, behaviour in enumerate(behaviours)
+    ]
+    for server in servers:
+        server.start()
+    handler = RecordingHandler()
+    with PluginRegistrar(
+        directory, {"DevicePlugin": handler}, registration=GrpcRegistration(info_s=0.3)
+    ) as registrar:
+        wait_until(lambda: bool(handler.held) and any(status.tries for status in registrar.status()))
+        bad, good = registrar.status()
+    assert (bad.state, good.state) == (RegistrationState.UNKNOWN, RegistrationState.REGISTERED)
+    said = {"garbage": "BAD ANSWER", "status": "INTERNAL", "hang": "DEADLINE_EXCEEDED"}
+    assert said[misdeed] in bad.error
+    stop_all(servers)
+
+
+def test_a_refused_plugin_is_told_over_its_socket(place: Path) -> None:
+    """The reason of a failed validation reaches the plugin."""
+    told: list[tuple[str, str]] = []
+    server = DevicePluginServer(
+        "example.com/gpu", numbered(1), place / "p" / "p.sock", tell=lambda *what: told.append(what)
+    )
+    server.start()
+    handler = RecordingHandler()
+    handler.refuse["example.com/gpu"] = "we have enough of those"
+    with PluginRegistrar(place / "p", {"DevicePlugin": handler}):
+        wait_until(lambda: ("refused", "we have enough of those") in told)
+    server.stop()
