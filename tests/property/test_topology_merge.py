@@ -89,6 +89,19 @@ def test_it_is_what_trying_all_combinations_finds(
     assert merge(policy, providers, numa) == exhaustive(policy, providers, numa)
 
 
+@given(st.data(), numa_topologies(most_nodes=6), st.booleans())
+def test_many_hints_of_which_none_is_preferred(
+    data: st.DataObject, numa: NumaTopology, prefer_closest: bool
+) -> None:
+    """Where more combinations exist than are tried as they come, the winner is still the exhaustive one."""
+    policy = Policy(name=PolicyName.BEST_EFFORT, prefer_closest=prefer_closest)
+    mask = st.sets(st.sampled_from(numa.nodes), min_size=1).map(lambda some: sum(1 << node for node in some))
+    hint = st.builds(TopologyHint, mask, st.just(False))
+    lists = data.draw(st.lists(st.lists(hint, min_size=9, max_size=12), min_size=3, max_size=3))
+    providers: list[Hints] = [{"resource": options} for options in lists]
+    assert merge(policy, providers, numa) == exhaustive(policy, providers, numa)
+
+
 @given(st.data(), numa_topologies(), policies())
 def test_the_long_way_answers_alike(data: st.DataObject, numa: NumaTopology, policy: Policy) -> None:
     """A comparison that restates the kubelet's takes the long way to the same answer."""

@@ -42,6 +42,9 @@ _WIDTH = int.bit_count
 _FOLD_HERE = 512
 """Combinations that are tried as they come; above, looking for something better pays."""
 
+_TRIED_FIRST = 32
+"""Masks that are tried before all intersections are; where none of them is right, few are."""
+
 
 _NO_POLICY = Merged(TopologyHint(affinity=None, preferred=False), admit=True)
 _NOWHERE = Merged(TopologyHint(affinity=None, preferred=False), admit=False)
@@ -259,11 +262,40 @@ def _compromise(
         pairs *= len(masks)
     found = {fixed}
     if pairs > _FOLD_HERE:
-        found = reachable([*lists, [fixed]], numa.mask)
-    else:
-        for masks in lists:
-            found = {one & other for one in found for other in masks}
+        return _compromise_of_many(lists, fixed, target, numa, policy)
+    for masks in lists:
+        found = {one & other for one in found for other in masks}
     return _nearest(found, target, numa, policy)
+
+
+def _compromise_of_many(
+    lists: Sequence[list[NumaMask]], fixed: NumaMask, target: int, numa: NumaTopology, policy: Policy
+) -> NumaMask:
+    """`_compromise` where combinations abound: find a good mask first, then look for better ones only.
+
+    A mask that is as wide as it should be can be beaten only by a lower one of
+    that width, which has no node above the highest one of the mask that was
+    found. Hints with too few nodes below that cannot contain it. Closeness
+    orders differently, so nothing is left out there.
+    """
+    sure = 0 if policy.prefer_closest else _sure(lists, fixed, target)
+    if sure:
+        below = (1 << sure.bit_length()) - 1
+        lists = [[mask for mask in masks if (mask & below).bit_count() >= target] for masks in lists]
+        if below.bit_count() == target or not all(lists):
+            return sure
+    found = reachable([*lists, [fixed]], numa.mask)
+    found.add(sure)
+    return _nearest(found, target, numa, policy)
+
+
+def _sure(lists: Sequence[list[NumaMask]], fixed: NumaMask, target: int) -> NumaMask:
+    """The lowest of a few masks of the right width that one list has and all others contain; else 0."""
+    right = {mask for masks in lists for mask in masks if mask.bit_count() == target and not mask & ~fixed}
+    for mask in sorted(right)[:_TRIED_FIRST]:
+        if all(any(not mask & ~other for other in masks) for masks in lists):
+            return mask
+    return 0
 
 
 def _nearest(masks: Collection[NumaMask], target: int, numa: NumaTopology, policy: Policy) -> NumaMask:
