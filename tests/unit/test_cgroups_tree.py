@@ -323,3 +323,19 @@ def test_swap_is_named() -> None:
     found = check_swap("Filename Type Size Used Priority\n/dev/sda2 partition 1 0 -2\n")
     assert isinstance(found, Shortfall)
     assert "/dev/sda2" in str(found)
+
+
+def test_a_cgroup_that_a_crash_left_half_made_is_completed(tmp_path: Path) -> None:
+    """A v1 pod cgroup that stands in one hierarchy only is made whole, with its limits."""
+    driver = stand_in(tmp_path, version=1)
+    driver.apply(CgroupName.of("kubepods"), Limits())
+    half = tmp_path / "cpu" / "kubepods" / "podu1"
+    half.mkdir()
+    limited = {"limits": {"cpu": 1, "memory": "64Mi"}}
+    spec = {"containers": [{"name": "c", "resources": limited}]}
+    pod = Pod.from_manifest({"metadata": {"name": "p", "uid": "u1"}, "spec": spec})
+    report = QosTree(driver, TreeOptions()).sync([pod], now_s=0.0)
+    assert report.is_settled, report.failed
+    found = driver.read(CgroupName.of("kubepods", "podu1"))
+    assert found is not None
+    assert found.memory_bytes == 64 << 20

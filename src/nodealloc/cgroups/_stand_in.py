@@ -23,7 +23,7 @@ _V2_CONTROLLERS: Final = ("cpu", "cpuset", "hugetlb", "memory", "pids")
 _V1_CONTROLLERS: Final = ("cpu", "cpuacct", "cpuset", "freezer", "hugetlb", "memory", "pids")
 _CPUS: Final = "0-1023"
 _LAST: Final = "cgroup.procs"
-"""Written behind all others, so that its presence means that a directory is complete."""
+"""Written last and removed first, so that its presence means that a directory is complete."""
 _V1_NONE: Final = "9223372036854771712"
 
 _V2_FILES: Final = {
@@ -140,6 +140,7 @@ class _StandInFiles(KernelFiles):
         if self.pids(path):
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), path)
         directory = Path(path)
+        (directory / _LAST).unlink(missing_ok=True)
         for file in directory.iterdir() if directory.is_dir() else ():
             file.unlink()
         super().remove(path)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import attrs
 
 from nodealloc.cgroups._convert import shares_to_weight, weight_to_shares
-from nodealloc.cgroups._errors import MemoryInUseError
+from nodealloc.cgroups._errors import CgroupAbsentError, MemoryInUseError
 from nodealloc.cgroups._limits import Limits
 from nodealloc.cgroups._pods import qos_name
 from nodealloc.cgroups._ports import CgroupDriver, ProcessDriver, TreeReader
@@ -188,7 +188,10 @@ class QosTree:
         known = self._known is not None and name in self._known
         if change.memory_bytes is None or change.memory_bytes < 0 or not known:
             return change
-        used = self._driver.stats(name).memory_bytes or 0
+        try:
+            used = self._driver.stats(name).memory_bytes or 0
+        except CgroupAbsentError:  # a crash left it in some hierarchies only; it is about to be completed
+            return change
         if change.memory_bytes >= used:
             return change
         if name in {qos_name(self.options.root, qos) for qos in QosClass} - {self.options.root}:
