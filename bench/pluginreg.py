@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import tempfile
 import time
@@ -49,6 +50,34 @@ def _told_ms(polling: bool) -> float:
     finally:
         shutil.rmtree(place)
     return best * 1e3
+
+
+def _converged_ms(watcher: Watcher, place: Path) -> float:
+    """From the last of a thousand random events to the moment when what is registered is what is there."""
+    rng = random.Random(7)
+    paths = [place / f"{number}.sock" for number in range(20)]
+    names = {str(path): PluginInfo(type="T", name=str(path), endpoint=str(path)) for path in paths}
+    handler = RecordingHandler()
+    with PluginRegistrar(place, {"T": handler}, watcher=watcher, registration=FakeRegistration({**names})):
+        for _ in range(1000):
+            path = rng.choice(paths)
+            if path.exists():
+                path.unlink()
+            else:
+                bare_socket(path)
+        started = time.perf_counter()
+        there = {str(path) for path in paths if path.exists()}
+        wait_until(lambda: {endpoint for _, endpoint in handler.held} == there)
+        return (time.perf_counter() - started) * 1e3
+
+
+def _churned_ms(polling: bool, interval_s: float) -> float:
+    place = Path(tempfile.mkdtemp(prefix="na-"))
+    try:
+        polled = PollingWatcher(str(place), interval_s=interval_s) if polling else InotifyWatcher(str(place))
+        return _converged_ms(polled, place)
+    finally:
+        shutil.rmtree(place)
 
 
 def _registered_s(hung: int) -> float:
@@ -102,6 +131,20 @@ def figures() -> Iterator[Figure]:
         value=_told_ms(polling=True) / 50,
         unit="× the interval",
         at_most=3,
+    )
+    yield Figure(
+        package="pluginreg",
+        name="from the last of 1,000 events to convergence, inotify",
+        value=min(_churned_ms(polling=False, interval_s=0) for _ in range(3)),
+        unit="ms",
+        at_most=500,
+    )
+    yield Figure(
+        package="pluginreg",
+        name="from the last of 1,000 events to convergence, polling every 100 ms",
+        value=min(_churned_ms(polling=True, interval_s=0.1) for _ in range(3)) / 100,
+        unit="× the interval",
+        at_most=4,
     )
     alone, beside = (min(_registered_s(hung) for _ in range(3)) for hung in (0, 3))
     yield Figure(

@@ -1,8 +1,10 @@
 """Fakes and checks for device plugins: a plugin without a socket, and promises put to the test.
 
-    plugin = FakePlugin((Device("dev-0"),))
-    with DevicePlugins(keeper, connect=lambda _socket: plugin) as plugins:
-        plugins.register("example.com/gpu", "/anywhere", ["v1beta1"])
+```python
+plugin = FakePlugin((Device("dev-0"),))
+with DevicePlugins(keeper, connect=lambda _socket: plugin) as plugins:
+    plugins.register("example.com/gpu", "/anywhere", ["v1beta1"])
+```
 
 A plugin in a process of its own is `python -m nodealloc.testing.device_plugin`.
 """
