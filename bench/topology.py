@@ -51,7 +51,7 @@ def wide_machines() -> Iterator[Figure]:
     for name, lists, nodes, bound in (
         ("8 nodes × 4 providers × 255 hints", all_masks(8, 4, narrow=True), 8, 30),
         ("8 nodes × 4 providers × 255 hints, none preferred", all_masks(8, 4), 8, 30),
-        ("16 nodes × 4 providers × all masks, none preferred", all_masks(16, 4), 16, 1000),
+        ("16 nodes × 4 providers × all masks, none preferred", all_masks(16, 4), 16, 300),
         ("34 nodes, 2 hold the resource", all_masks(2, 4), 34, 10),
         ("36 nodes, 8 hold the resource", all_masks(8, 4), 36, 10),
         ("64 nodes, 8 hold the resource", all_masks(8, 4), 64, 10),

@@ -75,14 +75,19 @@ def score_all(candidates: Sequence[Candidate], pod: Pod, top: int) -> Scores:
     """Score a part of the fleet; this is what travels to other processes."""
     asked = workload_of(pod)
     refused: Counter[str] = Counter()
-    found: list[Score] = []
+    best: list[Score] = []
+    fitting = 0
     for candidate in candidates:
         result = score(candidate, asked)
-        if isinstance(result, Score):
-            found.append(result)
-        else:
+        if not isinstance(result, Score):
             refused[result] += 1
-    return Scores(tuple(heapq.nlargest(top, found)), len(found), refused)
+            continue
+        fitting += 1
+        if len(best) < top:
+            heapq.heappush(best, result)
+        elif best:
+            heapq.heappushpop(best, result)
+    return Scores(tuple(sorted(best, reverse=True)), fitting, refused)
 
 
 def score(candidate: Candidate, asked: Workload) -> Score | str:
