@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import pickle
 import socket
 from itertools import product
 from pathlib import Path
@@ -21,6 +23,7 @@ from nodealloc.devices import (
     DeviceList,
     DeviceMount,
     DeviceNode,
+    DevicePlugins,
     Grant,
     Happening,
     Inventory,
@@ -75,6 +78,17 @@ def test_extended_resource_names(name: str) -> None:
 def test_other_names(name: str) -> None:
     """What a plugin may not serve."""
     assert not is_extended_resource(name)
+
+
+def test_a_list_pickles_without_what_it_worked_out() -> None:
+    """A scheduler sends snapshots to other processes; indexes are made there when they are needed."""
+    devices = DeviceList.of([Device(f"dev-{n}") for n in range(100)], nodes=(0,))
+    fresh = len(pickle.dumps(devices))
+    assert devices.index["dev-7"] == devices.ids.index("dev-7")
+    assert len(pickle.dumps(devices)) == fresh
+    copy = pickle.loads(pickle.dumps(devices))  # noqa: S301
+    assert copy == devices
+    assert copy.index == devices.index
 
 
 def test_of_two_devices_with_one_id_the_last_counts() -> None:
@@ -356,3 +370,12 @@ def test_a_damaged_record_is_not_an_empty_one() -> None:
     store = MemoryStore(KUBELET_FORMATS, data={DEVICE_STATE: b"{}"})
     with pytest.raises(PermanentError, match="kept as"):
         DeviceLedger.load(DeviceAllocator(), store, now_s=0.0)
+
+
+def test_a_reader_who_is_gone_costs_nothing() -> None:
+    """A stream that nobody holds any more is no longer filled."""
+    plugins = DevicePlugins(DeviceLedger(DeviceAllocator()))
+    kept = plugins.events()
+    plugins.events()
+    gc.collect()
+    assert list(plugins._readers) == [kept]

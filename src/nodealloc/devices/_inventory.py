@@ -82,6 +82,10 @@ class DeviceList:
             findings=tuple(_findings(doubled, nameless, words, foreign)),
         )
 
+    def __getstate__(self) -> dict[str, object]:
+        """What is pickled: the columns, not what was worked out from them."""
+        return {field.name: self.__dict__[field.name] for field in attrs.fields(DeviceList)}
+
     @cached_property
     def index(self) -> Mapping[str, int]:
         """Bit of each id."""

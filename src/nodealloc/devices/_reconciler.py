@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -92,7 +93,7 @@ class DevicePlugins:
         self._lock = threading.Lock()
         self._endpoints: dict[str, _Endpoint] = {}
         self._threads: set[threading.Thread] = set()
-        self._readers: list[DeviceEvents] = []
+        self._readers = weakref.WeakSet[DeviceEvents]()
         self._generation = 0
         self._stopping = threading.Event()
         self._service: RegistrationService | None = None
@@ -141,8 +142,9 @@ class DevicePlugins:
     def tick(self) -> None:
         """Let the grace periods that are over end, and serve anew if somebody took the socket away."""
         now_s = self._clock()
-        for resource in self._keeper.current().inventories:
-            self._change(resource, lambda known: known.aged(now_s=now_s, grace_s=self._grace_s))
+        for resource, inventory in self._keeper.current().inventories.items():
+            if inventory.aged(now_s=now_s, grace_s=self._grace_s) is not inventory:
+                self._change(resource, lambda known: known.aged(now_s=now_s, grace_s=self._grace_s))
         service = self._service
         if service is not None and self._directory is not None and not service.is_listening():
             _log.warning("%s is gone; serving it anew, so that plugins register again", self._directory)
@@ -249,10 +251,10 @@ class DevicePlugins:
         return {resource: inventory.capacity for resource, inventory in sorted(inventories.items())}
 
     def events(self) -> DeviceEvents:
-        """A stream of what happens from now on; one for each reader."""
+        """A stream of what happens from now on; one for each reader, filled as long as it is held."""
         reader = DeviceEvents()
         with self._lock:
-            self._readers.append(reader)
+            self._readers.add(reader)
         return reader
 
     def status(self) -> tuple[DevicePluginStatus, ...]:
