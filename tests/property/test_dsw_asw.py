@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from nodealloc.dsw_asw import BackOff, Done, Failed, Outcome, Reconciler, Scope, Step, UncertainError, World
 from nodealloc.dsw_asw._scopes import Scopes
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, run_to_rest
+from nodealloc.testing.strategies.dsw_asw import back_offs, scopes
 
 
 def becomes(value: int | None) -> Callable[[int | None], int | None]:
@@ -59,10 +60,7 @@ def test_a_world_is_a_dict_that_remembers_changes(deeds: list[tuple[int, int | N
     assert set(watch.take()) == dirty
 
 
-scopes = st.lists(st.sampled_from("ab"), min_size=1, max_size=3).map(tuple)
-
-
-@given(st.lists(st.tuples(st.booleans(), scopes)))
+@given(st.lists(st.tuples(st.booleans(), scopes())))
 def test_no_two_open_scopes_touch(deeds: list[tuple[bool, Scope]]) -> None:
     """A scope is granted exactly when it begins with no held one and no held one begins with it."""
     held: set[Scope] = set()
@@ -80,15 +78,7 @@ def test_no_two_open_scopes_touch(deeds: list[tuple[bool, Scope]]) -> None:
         assert len(lock) == len(held)
 
 
-@given(
-    st.builds(
-        BackOff,
-        initial_s=st.floats(0, 10),
-        factor=st.floats(1, 4),
-        max_s=st.floats(0, 1000),
-    ),
-    st.integers(1, 10**9),
-)
+@given(back_offs(), st.integers(1, 10**9))
 def test_waits_grow_and_end(back_off: BackOff, tries: int) -> None:
     """No wait is shorter than the one before, none is longer than the longest."""
     assert back_off.after(tries) <= back_off.after(tries + 1) <= back_off.max_s
@@ -125,7 +115,7 @@ class Chaos(RuleBasedStateMachine):
         """Make, set each part that differs, remove."""
         if want is None:
             return [Step(scope=(key,), verb="remove", detail=(key, None, 0), deadline_s=10.0)]
-        if have is None:
+        if not have:
             return [Step(scope=(key,), verb="make", detail=(key, None, len(want)), deadline_s=10.0)]
         return [
             Step(scope=(key, at), verb="set", detail=(key, at, part), deadline_s=10.0)
@@ -156,7 +146,8 @@ class Chaos(RuleBasedStateMachine):
         if isinstance(outcome, Failed):
             return
         if not isinstance(outcome, Done):
-            self.actual.alter(key, lambda have: None if step.verb == "make" else have and (-1,) * len(have))
+            # Empty: perhaps there, perhaps not, so it is made or removed once more.
+            self.actual.alter(key, lambda have: (-1,) * len(have) if have and at is not None else ())
         elif step.verb == "remove":
             self.actual.drop(key)
         elif at is None:

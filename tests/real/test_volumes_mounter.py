@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from nodealloc.testing.volume_plugins import check_block_tools, check_filesystems
 from nodealloc.testing.volumes import FakeMounter, check_mounter
 from nodealloc.volumes import LinuxMounter, LinuxMountTable, SafeRoot
+from nodealloc.volumes.plugins import LinuxBlockTools, LinuxFilesystems
 from tests.real.volumes_namespace import in_namespace
+from tests.real.volumes_node import loop_devices
 
 
 def test_the_fake_mounter_keeps_its_promises(tmp_path: Path) -> None:
@@ -30,3 +33,13 @@ def test_the_linux_mounter_keeps_its_promises(tmp_path: Path) -> None:
 
     in_namespace(child)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.real
+@pytest.mark.root
+@pytest.mark.usefixtures("as_root")
+def test_real_block_tools_keep_their_promises(tmp_path: Path) -> None:
+    """Loop devices and ext4 of this machine pass the same checks as the fakes."""
+    loop_devices()
+    check_block_tools(LinuxBlockTools(), str(tmp_path / "a.img"))
+    check_filesystems(LinuxFilesystems(), LinuxBlockTools(), str(tmp_path / "b.img"))

@@ -280,6 +280,46 @@ def test_local_block_as_a_raw_device(tmp_path: Path) -> None:
     on(tmp_path, test)
 
 
+def test_a_pod_may_have_a_volume_read_only_beside_one_that_writes(tmp_path: Path) -> None:
+    """Each bind has its own rights; a half-made one is restricted; a changed wish is followed."""
+    loop_devices()
+
+    def test(node: Node) -> None:
+        node.claims.volumes["disk"] = node.local.volume(
+            "disk", str(node.base / "disk.img"), size_bytes=16 << 20
+        )
+        writes = Path(node.run(claiming_pod("writes", "disk")))
+        reader = Pod(
+            uid="reads",
+            volumes=(
+                Volume(
+                    name="disk", kind="persistentVolumeClaim", spec={"claimName": "disk", "readOnly": True}
+                ),
+            ),
+            containers=(Container(name="c", volumes=(VolumeUse(name="disk", path="/v"),)),),
+        )
+        reads = Path(node.run(reader))
+        (writes / "file").write_text("x")
+        with pytest.raises(OSError, match="Read-only"):
+            (reads / "file").write_text("y")
+        assert (reads / "file").read_text() == "x"
+        node.mounter.mount("none", str(reads), options=["remount", "bind"])
+        use = node.manager.desired.get("nodealloc.io/local-block/disk")
+        assert use is not None
+        node.local.mount(use.spec, use.uses["reads"], "")
+        with pytest.raises(OSError, match="Read-only"):
+            (reads / "file").write_text("y")
+        node.pods.put(claiming_pod("reads", "disk"))
+        node.manager.pod_changed("reads")
+        node.settle()
+        (reads / "file").write_text("z")
+        assert (writes / "file").read_text() == "z"
+        node.end("writes")
+        node.end("reads")
+
+    on(tmp_path, test)
+
+
 def test_a_hundred_pods_on_one_real_volume(tmp_path: Path) -> None:
     """A hundred binds of one staged image, in threads; all go, and the loop with them."""
     loop_devices()

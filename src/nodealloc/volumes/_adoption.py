@@ -57,16 +57,23 @@ class Adoption:
 
     def await_pods(self, uids: Iterable[str], /) -> None:
         """These are all pods there are: volumes are held until the last of them is known."""
+        if not self._volumes or not self._source.is_ready():
+            return
+        # The source is asked outside the lock, because it may hold one of its own while it tells of a pod.
+        unknown = [uid for uid in uids if not self._is_known(uid)]
         with self._lock:
-            if self._volumes and self._source.is_ready():
-                self._awaited = {uid: None for uid in uids if not self._is_known(uid)}
-                self._release_volumes()
+            self._awaited = dict.fromkeys(unknown)
+        for uid in unknown:
+            # It may have become known while the others were asked.
+            self.release(uid)
+        with self._lock:
+            self._release_volumes()
 
     def release(self, uid: str, /) -> None:
         """Something about a pod changed: let go of its mounts if its wishes are known now."""
+        if not self._volumes or not self._is_known(uid):
+            return
         with self._lock:
-            if not self._volumes or not self._is_known(uid):
-                return
             for key in self._by_pod.pop(uid, ()):
                 self._actual.alter(key, _let_go(uid, is_adopted=self._is_adopted(key, uid)), by=_ME)
             if self._awaited is not None:

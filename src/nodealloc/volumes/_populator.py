@@ -186,7 +186,7 @@ class Populator:
             pod_uid=pod.uid,
             generation=wish.generation,
             volume=name,
-            read_only=spec.read_only,
+            read_only=spec.read_only or volume.spec.get("readOnly") is True,
             revision=revision,
         )
         return spec, use

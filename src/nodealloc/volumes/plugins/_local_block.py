@@ -159,10 +159,12 @@ class LocalBlock:
             self._link(path, device_path)
             return
         self._root.make_directory(path)
-        if self._mounter.is_mounted(path):
-            return
         options = ["bind", "ro"] if use.read_only else ["bind"]
-        self._mounter.mount(self._stage_path(spec), path, options=options)
+        if not self._mounter.is_mounted(path):
+            self._mounter.mount(self._stage_path(spec), path, options=options)
+        elif _is_read_only(path) is not (use.read_only or spec.read_only):
+            # Another wish, or a life that ended between the bind and its restriction.
+            self._mounter.mount("none", path, options=["remount", *options])
 
     def unmount(self, spec: VolumeSpec, use: Use, /) -> None:
         """Take it from the pod."""
@@ -280,6 +282,10 @@ def _grow_image(path: str, size_bytes: int | None) -> None:
             os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def _is_read_only(path: str) -> bool:
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
 
 
 def _filesystem_size(path: str) -> int:

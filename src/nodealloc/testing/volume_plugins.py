@@ -1,0 +1,188 @@
+"""Fakes and checks for who writes a volume plugin, or the tools below one.
+
+`check_plugin` takes any plugin through its life, each deed twice, as a crash
+would make the manager do it. The fakes of block devices need no rights, so
+`LocalBlock` runs on a laptop.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import attrs
+
+from nodealloc.volumes import (
+    CanAttach,
+    CanExpand,
+    CanMount,
+    CanReconstruct,
+    CanRevise,
+    CanStage,
+    Found,
+    Plugin,
+    Use,
+    VolumeMode,
+    VolumeSpec,
+)
+from nodealloc.volumes.plugins import BlockTools, Filesystems
+
+__all__ = ["FakeBlockTools", "FakeFilesystems", "check_block_tools", "check_filesystems", "check_plugin"]
+
+
+class FakeBlockTools:
+    """`BlockTools` of the mind: an image file is its own device. Thread-safe."""
+
+    def __init__(self) -> None:
+        self.attached: set[str] = set()
+        self._lock = threading.Lock()
+
+    def attach(self, image: str, /) -> str:
+        """The image itself."""
+        if not Path(image).is_file():
+            raise FileNotFoundError(image)
+        with self._lock:
+            self.attached.add(image)
+        return image
+
+    def detach(self, image: str, /) -> None:
+        """Forget it."""
+        with self._lock:
+            self.attached.discard(image)
+
+    def refresh(self, device: str, /) -> int:
+        """Size of the file."""
+        return Path(device).stat().st_size
+
+
+@attrs.define
+class FakeFilesystems:
+    """`Filesystems` of the mind, by device; a device that is not zero holds data.
+
+    Attributes:
+        types: Device to type.
+        sizes: Device to the size of its file system.
+        grows_online: Whether this machine allows that.
+    """
+
+    types: dict[str, str] = attrs.field(factory=dict[str, str])
+    sizes: dict[str, int] = attrs.field(factory=dict[str, int])
+    grows_online: bool = True
+
+    def probe(self, device: str, /) -> str | None:
+        """What was made there, or whether there is any byte."""
+        if device in self.types:
+            return self.types[device]
+        return "" if any(Path(device).read_bytes()) else None
+
+    def make(self, device: str, fstype: str, /) -> None:
+        """Remember it."""
+        assert device not in self.types, f"{device} holds {self.types[device]} already"
+        self.types[device] = fstype
+        self.sizes[device] = Path(device).stat().st_size
+
+    def grow(self, device: str, mounted_at: str, /) -> bool:
+        """Remember the new size, where that is allowed."""
+        if mounted_at and not self.grows_online:
+            return False
+        self.sizes[device] = Path(device).stat().st_size
+        return True
+
+
+def check_block_tools(tools: BlockTools, image: str, /) -> None:
+    """Hold loop devices to their promises.
+
+    Args:
+        tools: Adapter to check.
+        image: A path where a file of two mebibytes can be made; removed again.
+    """
+    file = Path(image)
+    file.touch()
+    os.truncate(image, 1 << 20)
+    device = tools.attach(image)
+    assert tools.attach(image) == device, "attached twice"
+    assert tools.refresh(device) == 1 << 20
+    os.truncate(image, 2 << 20)
+    assert tools.refresh(device) == 2 << 20, "growth was not noticed"
+    tools.detach(image)
+    tools.detach(image)
+    file.unlink()
+
+
+def check_filesystems(
+    filesystems: Filesystems, tools: BlockTools, image: str, fstype: str = "ext4", /
+) -> None:
+    """Hold file systems to their promises: empty, made, grown, and never taken for empty again.
+
+    Args:
+        filesystems: Adapter to check.
+        tools: Gives the device.
+        image: A path where a file of sixteen mebibytes can be made; removed again.
+        fstype: Type to make.
+    """
+    file = Path(image)
+    file.touch()
+    os.truncate(image, 8 << 20)
+    device = tools.attach(image)
+    try:
+        assert filesystems.probe(device) is None, "a device of zeros is empty"
+        filesystems.make(device, fstype)
+        assert filesystems.probe(device) == fstype
+        os.truncate(image, 16 << 20)
+        tools.refresh(device)
+        assert filesystems.grow(device, ""), "growing offline is never put off"
+        assert filesystems.grow(device, ""), "growing may be repeated"
+        assert filesystems.probe(device) == fstype
+    finally:
+        tools.detach(image)
+        file.unlink()
+
+
+def check_plugin(plugin: Plugin, spec: VolumeSpec, use: Use, /) -> None:
+    """Take a plugin through its life, every deed twice, and once in vain before and after.
+
+    Args:
+        plugin: What to check; nothing of `spec` exists yet.
+        spec: A volume as the plugin's `spec`, or a claim, gives it.
+        use: A pod's use of it.
+    """
+    assert plugin.name == spec.plugin
+    untyped: object = plugin
+    assert isinstance(untyped, CanMount), f"{plugin.name} cannot mount"
+    assert not spec.needs_attach or isinstance(untyped, CanAttach), "needs_attach without CanAttach"
+    assert not spec.needs_stage or isinstance(untyped, CanStage), "needs_stage without CanStage"
+    assert not spec.can_expand or isinstance(untyped, CanExpand), "can_expand without CanExpand"
+    untyped.unmount(spec, use)
+    device = ""
+    for _ in range(2):
+        if spec.needs_attach and isinstance(untyped, CanAttach):
+            device = untyped.attach(spec).device_path
+        if spec.needs_stage and isinstance(untyped, CanStage):
+            device = untyped.stage(spec, device).device_path or device
+        untyped.mount(spec, use, device)
+    _check_names(plugin, spec, use)
+    if spec.can_expand and spec.size_bytes is not None and isinstance(untyped, CanExpand):
+        grown = untyped.expand(spec, device)
+        assert max(grown.size_bytes, grown.due_bytes or 0) >= spec.size_bytes
+    if isinstance(untyped, CanRevise):
+        assert untyped.revision(spec) == untyped.revision(spec), "one content has one revision"
+    for _ in range(2):
+        untyped.unmount(spec, use)
+        if spec.needs_stage and isinstance(untyped, CanStage):
+            untyped.unstage(spec, device)
+        if spec.needs_attach and isinstance(untyped, CanAttach):
+            untyped.detach(spec)
+
+
+def _check_names(plugin: Plugin, spec: VolumeSpec, use: Use) -> None:
+    """Its path is steady, and what is found at start has the id that it had."""
+    untyped: object = plugin
+    assert isinstance(untyped, CanMount)
+    assert untyped.path(spec, use) == untyped.path(spec, use)
+    if isinstance(untyped, CanReconstruct):
+        block = spec.mode is VolumeMode.BLOCK
+        found = Found(plugin=spec.plugin, name=spec.name, pod_uid=use.pod_uid, block=block)
+        rebuilt = untyped.reconstruct(found)
+        assert rebuilt is not None, f"{plugin.name} does not know its own volume"
+        assert rebuilt.id == spec.id, f"{rebuilt.id} was {spec.id} before the restart"

@@ -1,0 +1,113 @@
+"""Laws of the planner and of settling, from any record to any other; no engine, no machine."""
+
+from __future__ import annotations
+
+from random import Random
+
+import attrs
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodealloc.dsw_asw import Done, Failed, Outcome
+from nodealloc.testing.strategies.volumes import actual_volumes, desired_volumes, volume_specs
+from nodealloc.volumes import (
+    ActualVolume,
+    Deed,
+    DesiredVolume,
+    Gain,
+    Grown,
+    MountState,
+    Staged,
+    Verb,
+    plan,
+    settled,
+)
+
+KEY = "example.com/disk/disk"
+
+
+@st.composite
+def records(draw: st.DrawFn) -> tuple[DesiredVolume | None, ActualVolume | None]:
+    """Any two records of one volume."""
+    spec = draw(volume_specs())
+    desired = draw(st.none() | desired_volumes(spec))
+    return desired, draw(st.none() | actual_volumes(spec))
+
+
+def well(deed: Deed) -> Outcome[Gain]:
+    """What a machine that obeys returns."""
+    if deed.verb is Verb.EXPAND:
+        return Done(Grown(size_bytes=deed.spec.size_bytes or 0))
+    if deed.verb in (Verb.ATTACH, Verb.STAGE):
+        return Done(Staged(device_path="/dev/disk"))
+    return Done(None)
+
+
+@given(records())
+def test_what_is_wanted_or_held_is_never_unmounted(
+    found: tuple[DesiredVolume | None, ActualVolume | None],
+) -> None:
+    """Except for a pod of an earlier generation; and nothing is unstaged or detached under a mount."""
+    desired, actual = found
+    for step in plan(KEY, desired, actual):
+        deed = step.detail
+        if deed.verb is Verb.UNMOUNT:
+            assert actual is not None
+            assert deed.use is not None
+            mount = actual.mounts[deed.use.pod_uid]
+            use = None if desired is None else desired.uses.get(deed.use.pod_uid)
+            if use is None:
+                assert not mount.held
+            else:
+                assert mount.generation not in (0, use.generation)
+        if deed.verb in (Verb.UNSTAGE, Verb.DETACH):
+            assert desired is None
+            assert actual is not None
+            assert not actual.mounts
+            assert not actual.held
+
+
+@given(records())
+def test_phases_rise_and_names_are_unique(found: tuple[DesiredVolume | None, ActualVolume | None]) -> None:
+    """Unmount before mount before taking down; no step twice."""
+    steps = plan(KEY, *found)
+    assert [step.phase for step in steps] == sorted(step.phase for step in steps)
+    assert len({(step.scope, step.verb) for step in steps}) == len(steps)
+
+
+@given(records(), st.randoms(use_true_random=False))
+def test_a_machine_that_obeys_gets_everything(
+    found: tuple[DesiredVolume | None, ActualVolume | None], random: Random
+) -> None:
+    """Steps done in any order end in an empty plan, with every wish fulfilled and nothing beside."""
+    desired, actual = found
+    if actual is not None:
+        mounts = {uid: attrs.evolve(mount, held=False) for uid, mount in actual.mounts.items()}
+        actual = attrs.evolve(actual, mounts=mounts, held=False)
+    for _ in range(40):
+        steps = plan(KEY, desired, actual)
+        if not steps:
+            break
+        deed = random.choice(list(steps)).detail
+        actual = settled(actual, deed, well(deed))
+    assert plan(KEY, desired, actual) == []
+    if desired is None:
+        assert actual is None
+        return
+    assert actual is not None
+    assert set(actual.mounts) == set(desired.uses)
+    assert all(mount.state is MountState.MOUNTED for mount in actual.mounts.values())
+
+
+@given(records())
+def test_what_failed_is_never_forgotten(found: tuple[DesiredVolume | None, ActualVolume | None]) -> None:
+    """After a failed deed the record still holds what may be there."""
+    desired, actual = found
+    for step in plan(KEY, desired, actual):
+        after = settled(actual, step.detail, Failed(OSError("lost")))
+        if step.detail.verb is Verb.EXPAND:
+            assert after == actual
+            continue
+        assert after is not None or (step.detail.verb is Verb.DETACH and actual is not None)
+        if step.detail.use is not None and after is not None:
+            assert after.mounts[step.detail.use.pod_uid].state is MountState.MAYBE_MOUNTED

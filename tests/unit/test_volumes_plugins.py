@@ -1,0 +1,215 @@
+"""Plugins without rights: fakes of the mounter and of block devices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nodealloc.podspec import Json, Pod, Volume
+from nodealloc.testing.volume_plugins import (
+    FakeBlockTools,
+    FakeFilesystems,
+    check_block_tools,
+    check_filesystems,
+    check_plugin,
+)
+from nodealloc.testing.volumes import FakeHost, FakeMounter
+from nodealloc.volumes import InvalidVolumeError, MountedHereError, Plugin, SafeRoot, Use, VolumeMode
+from nodealloc.volumes.plugins import (
+    ConfigMap,
+    ConfigObject,
+    ConfigStore,
+    EmptyDir,
+    HostPath,
+    LocalBlock,
+    Secret,
+)
+from nodealloc.volumes.plugins._block_record import BlockRecord, BlockRecords
+
+POD = Pod(uid="uid", name="pod")
+USE = Use(pod_uid="uid", generation=1, volume="v")
+
+
+class OneObject:
+    """A source with one object of every name."""
+
+    def read(self, namespace: str, name: str, /) -> ConfigObject | None:
+        """The object."""
+        return ConfigObject(data={"a": b"1"}, version="1")
+
+
+class Tools:
+    """Everything that plugins need, of the mind."""
+
+    def __init__(self, base: Path) -> None:
+        (base / "root").mkdir()
+        self.base = base
+        self.root = SafeRoot(str(base / "root"))
+        self.mounter = FakeMounter(self.root.path)
+        self.blocks = FakeBlockTools()
+        self.filesystems = FakeFilesystems()
+        self.local = LocalBlock(self.root, self.mounter, blocks=self.blocks, filesystems=self.filesystems)
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Tools:
+    """A root and fakes."""
+    return Tools(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        ("emptyDir", {}),
+        ("emptyDir", {"medium": "Memory", "sizeLimit": "1Mi"}),
+        ("hostPath", {"path": "/etc", "type": "Directory"}),
+        ("configMap", {"name": "o"}),
+        ("secret", {"secretName": "o"}),
+    ],
+)
+def test_each_plugin_bears_repetition(tools: Tools, kind: str, spec: dict[str, Json]) -> None:
+    """Every deed twice, and in vain; what is found has its id; nothing is left."""
+    store = ConfigStore(OneObject())
+    plugins: list[Plugin] = [
+        EmptyDir(tools.root, tools.mounter),
+        HostPath(),
+        ConfigMap(tools.root, tools.mounter, store),
+        Secret(tools.root, tools.mounter, store),
+    ]
+    plugin = next(one for one in plugins if kind in one.kinds)
+    check_plugin(plugin, plugin.spec(POD, Volume(name="v", kind=kind, spec=spec)), USE)
+    assert not tools.mounter.entries()
+    assert [one for one in (tools.base / "root").rglob("*") if not one.is_dir()] == []
+
+
+@pytest.mark.parametrize("mode", list(VolumeMode))
+@pytest.mark.parametrize("grows_online", [True, False])
+def test_local_block_bears_repetition(tools: Tools, mode: VolumeMode, grows_online: bool) -> None:
+    """File system or raw device, growing online or at the next mount."""
+    tools.filesystems.grows_online = grows_online
+    image = str(tools.base / "disk.img")
+    check_plugin(tools.local, tools.local.volume("disk", image, size_bytes=1 << 20, mode=mode), USE)
+    assert not tools.blocks.attached
+    assert not tools.mounter.entries()
+    assert [one for one in (tools.base / "root").rglob("*") if not one.is_dir()] == []
+
+
+def test_fakes_keep_their_own_promises(tools: Tools) -> None:
+    """Block tools, file systems and the host in memory pass the checks for real ones."""
+    check_block_tools(tools.blocks, str(tools.base / "a"))
+    check_filesystems(tools.filesystems, tools.blocks, str(tools.base / "b"))
+    host = FakeHost()
+    check_plugin(host, host.disk("d", 7), USE)
+    assert host.violations == []
+
+
+def test_growth_that_must_wait_is_due(tools: Tools) -> None:
+    """Where online growth is refused, the size is promised for the next mount."""
+    image = str(tools.base / "disk.img")
+    small = tools.local.volume("disk", image, size_bytes=1 << 20)
+    tools.filesystems.grows_online = False
+    device = tools.local.attach(small).device_path
+    tools.local.stage(small, device)
+    grown = tools.local.expand(tools.local.volume("disk", image, size_bytes=2 << 20), device)
+    assert grown.due_bytes == 2 << 20
+    assert grown.size_bytes < 2 << 20
+    tools.local.unstage(small, device)
+    tools.local.stage(tools.local.volume("disk", image, size_bytes=2 << 20), device)
+    assert tools.filesystems.sizes[device] == 2 << 20
+
+
+def test_a_device_that_is_too_small_is_named(tools: Tools) -> None:
+    """An image is grown; what is absent without a size, or too short, is said."""
+    with pytest.raises(Exception, match="does not exist; make it"):
+        tools.local.attach(tools.local.volume("disk", str(tools.base / "none.img")))
+    with pytest.raises(InvalidVolumeError, match="by a claim"):
+        tools.local.spec(POD, Volume(name="v", kind="x"))
+    with pytest.raises(InvalidVolumeError, match="absolute path"):
+        tools.local.attach(tools.local.volume("disk", "relative.img"))
+
+
+def test_mkfs_that_was_cut_short_is_made_again(tools: Tools) -> None:
+    """The record says that nothing was mounted yet; without it the same bytes are data."""
+    image = tools.base / "disk.img"
+    image.write_bytes(b"half a superblock" + bytes(1 << 20))
+    spec = tools.local.volume("disk", str(image))
+    device = tools.local.attach(spec).device_path
+    with pytest.raises(Exception, match="is not empty"):
+        tools.local.stage(spec, device)
+    records = BlockRecords(tools.root, tools.local.name)
+    records.write("disk", BlockRecord.of(spec, formatting="ext4"))
+    tools.local.attach(spec)
+    tools.local.stage(spec, device)
+    assert tools.filesystems.types == {device: "ext4"}
+    record = records.read("disk")
+    assert record is not None
+    assert record.formatting == ""
+
+
+def test_a_record_that_is_none_is_passed_over(tools: Tools) -> None:
+    """Foreign bytes in its place are no record, and no crash."""
+    folder = tools.base / "root/plugins/nodealloc.io~local-block/records"
+    folder.mkdir(parents=True)
+    for name, text in (("a", "{"), ("b", "[]"), ("c", '{"name": "c"}'), ("d", "\xff")):
+        (folder / f"{name}.json").write_text(text, encoding="latin-1")
+        assert BlockRecords(tools.root, tools.local.name).read(name) is None
+
+
+def test_a_mount_below_stops_a_deletion(tools: Tools) -> None:
+    """An emptyDir that cannot be unmounted is not deleted."""
+    plugin = EmptyDir(tools.root, tools.mounter)
+    spec = plugin.spec(POD, Volume(name="v", kind="emptyDir", spec={"medium": "Memory"}))
+    plugin.mount(spec, USE, "")
+    path = Path(plugin.path(spec, USE))
+    (path / "file").write_text("x")
+    tools.mounter.busy.add(str(path))
+    with pytest.raises(Exception, match="busy"):
+        plugin.unmount(spec, USE)
+    assert (path / "file").exists()
+    assert "unmount before deleting" in str(MountedHereError([str(path)]))
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ({"medium": "Paper"}, "medium is"),
+        ({"sizeLimit": "lots"}, "sizeLimit"),
+        ({"sizeLimit": "-1"}, "0 or more"),
+    ],
+)
+def test_bad_empty_dirs_are_named(tools: Tools, spec: dict[str, Json], reason: str) -> None:
+    """Medium and size limit are read strictly."""
+    with pytest.raises(InvalidVolumeError, match=reason):
+        EmptyDir(tools.root, tools.mounter).spec(POD, Volume(name="v", kind="emptyDir", spec=spec))
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ({}, "name a configMap"),
+        ({"name": "o", "items": "x"}, "write a list"),
+        ({"name": "o", "items": [{"key": "a"}]}, "lacks key or path"),
+        ({"name": "o", "defaultMode": 4096}, "0777"),
+        ({"name": "o", "items": [{"key": "a", "path": "../x"}]}, "leads out"),
+    ],
+)
+def test_bad_config_volumes_are_named(tools: Tools, spec: dict[str, Json], reason: str) -> None:
+    """Names, items and modes are read strictly."""
+    plugin = ConfigMap(tools.root, tools.mounter, ConfigStore(OneObject()))
+    with pytest.raises(InvalidVolumeError, match=reason):
+        plugin.spec(POD, Volume(name="v", kind="configMap", spec=spec))
+
+
+def test_users_of_a_config_hear_of_its_change(tools: Tools) -> None:
+    """A change reaches the pods that use the object, until they are gone."""
+    store = ConfigStore(OneObject())
+    told: list[str] = []
+    plugin = ConfigMap(tools.root, tools.mounter, store, told.append)
+    spec = plugin.spec(POD, Volume(name="v", kind="configMap", spec={"name": "o"}))
+    plugin.mount(spec, USE, "")
+    store.on_change("default", "o")
+    store.on_change("default", "another")
+    plugin.unmount(spec, USE)
+    store.on_change("default", "o")
+    assert told == ["uid"]
