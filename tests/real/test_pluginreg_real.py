@@ -233,9 +233,14 @@ def test_a_bad_introduction_is_that_plugins_trouble(place: Path, misdeed: str) -
     with PluginRegistrar(
         directory, {"DevicePlugin": handler}, registration=GrpcRegistration(info_s=0.3)
     ) as registrar:
-        wait_until(lambda: bool(handler.held) and any(status.tries for status in registrar.status()))
-        bad, good = registrar.status()
-    assert (bad.state, good.state) == (RegistrationState.UNKNOWN, RegistrationState.REGISTERED)
+        wait_until(
+            lambda: (
+                [(one.state, bool(one.tries)) for one in registrar.status()]
+                == [(RegistrationState.UNKNOWN, True), (RegistrationState.REGISTERED, False)]
+            ),
+            what=f"one failure and one registration; {registrar.status()}",
+        )
+        bad, _ = registrar.status()
     said = {"garbage": "BAD ANSWER", "status": "INTERNAL", "hang": "DEADLINE_EXCEEDED"}
     assert said[misdeed] in bad.error
     stop_all(servers)
