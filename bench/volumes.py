@@ -186,7 +186,7 @@ def figures() -> Iterator[Figure]:
         name="10,000 mounts of 50 ms on 64 workers, against the ideal",
         value=_throughput(),
         unit="× ideal",
-        at_most=1.5,
+        at_most=2.0,
     )
     yield Figure(
         package="volumes", name="memory of a mounted volume", value=_bytes_per_volume() / 1024, unit="KiB"

@@ -6,7 +6,7 @@ import concurrent.futures
 import itertools
 import logging
 import threading
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Generic, TypeVar
@@ -31,8 +31,9 @@ S = TypeVar("S")
 R = TypeVar("R")
 
 _log = logging.getLogger("nodealloc.dsw_asw")
-_RESYNC_BATCH = 1000
-"""Keys of a resync that one pass plans, so that a resync of 100,000 keys delays no change."""
+_BATCH = 1000
+"""Keys that one pass plans at most. A burst of 10,000 changes starts its first operations after a
+tenth of the planning, and no pass holds the lock for long."""
 
 
 class Reconciler(Generic[K, D, A, S, R]):
@@ -80,7 +81,7 @@ class Reconciler(Generic[K, D, A, S, R]):
         self._failures = Failures[K](BackOff() if back_off is None else back_off)
         self._timers = Timers()
         self._waits = Waits[K]()
-        self._again: dict[K, None] = {}
+        self._again = OrderedDict[K, None]()
         self._blocked: dict[Hashable, dict[K, None]] = {}
         self._resyncing: Iterator[K] = iter(())
         self._tally = Counter[str]()
@@ -93,7 +94,8 @@ class Reconciler(Generic[K, D, A, S, R]):
     def reconcile(self) -> Summary:
         """Make one pass: settle what ended, plan what is dirty, start what is free.
 
-        Cheap when there is nothing to do. Lower phases start first.
+        Cheap when there is nothing to do. Plans a thousand keys at most; lower
+        phases start first among them.
         """
         with self._lock:
             self._work.clear()
@@ -282,13 +284,16 @@ class Reconciler(Generic[K, D, A, S, R]):
             _log.exception("an observer raised; it is told of the next event all the same")
 
     def _take_keys(self) -> dict[K, None]:
-        keys, self._again = self._again, {}
         for watch in self._dirty:
             if watch:
-                keys.update(dict.fromkeys(watch.take()))
-        before = len(keys)
-        keys.update(dict.fromkeys(itertools.islice(self._resyncing, _RESYNC_BATCH)))
-        if len(keys) > before:
+                self._again.update(dict.fromkeys(watch.take()))
+        before = len(self._again)
+        if before < _BATCH:
+            self._again.update(dict.fromkeys(itertools.islice(self._resyncing, _BATCH)))
+        keys: dict[K, None] = {}
+        while self._again and len(keys) < _BATCH:
+            keys[self._again.popitem(last=False)[0]] = None
+        if self._again or len(keys) > before:
             self._wake()
         return keys
 
