@@ -549,3 +549,23 @@ def test_paths_that_look_like_uris(place: Path, name: str) -> None:
         agent.wait(2)
         assert GrpcRegistration(info_s=1.0).info(str(server.socket)).name == GPU
         server.stop()
+
+
+def test_a_plugin_ends_with_whoever_started_it(place: Path) -> None:
+    """A test that is killed leaves no plugin behind."""
+    code = (
+        "import sys; from nodealloc.testing.devices import PluginProcess; "
+        "PluginProcess('--directory', sys.argv[1]).wait_for('serving')"
+    )
+    subprocess.run([sys.executable, "-c", code, str(place)], check=True)
+    server = GrpcConnection(str(place / "example.com-gpu.sock"), deadlines=QUICK)
+
+    def gone() -> bool:
+        try:
+            server.options()
+        except PluginUnavailableError:
+            return True
+        return False
+
+    wait_until(gone)
+    server.close()

@@ -11,11 +11,13 @@ socket instead. Each thing that happens is a line of JSON on standard output:
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -53,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--socket", default="", metavar="NAME", help="name of its socket; after the resource without")
     add("--registry", action="store_true", help="wait to be found, do not register on kubelet.sock")
     add("--once", action="store_true", help="register once and never again")
+    add("--with-parent", action="store_true", help="end when the process that started it has ended")
     add("--pre-start", action="store_true", help="wants PreStartContainer")
     add("--preferred", action="store_true", help="offers GetPreferredAllocation; prefers the highest ids")
     bad = parser.add_argument_group("misbehaviour", f"CALL is one of {', '.join(CALLS)}")
@@ -122,6 +125,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: stop.set())
+    if said.with_parent:
+        threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     server.start()
     if said.registry:
         stop.wait()
@@ -136,11 +141,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _end_with(parent: int) -> None:
+    """End as soon as somebody else has become the parent."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(4)
+
+
 _line = threading.Lock()
 
 
 def _tell(what: str, details: str) -> None:
-    with _line:
+    # Whoever read along may have gone; the plugin serves on.
+    with _line, contextlib.suppress(BrokenPipeError):
         sys.stdout.write(json.dumps({"event": what, "details": details}) + "\n")
         sys.stdout.flush()
 

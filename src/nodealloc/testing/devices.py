@@ -52,7 +52,7 @@ def wait_until(condition: Callable[[], bool], /, *, within_s: float = _LONG_S, w
 class PluginProcess:
     """`python -m nodealloc.testing.device_plugin` as a child process; thread-safe.
 
-    Ends with the `with` block, whatever state it is in.
+    Ends with the `with` block, whatever state it is in, and with the process that started it.
 
     Args:
         arguments: Of the command line.
@@ -63,7 +63,7 @@ class PluginProcess:
 
     def __init__(self, *arguments: str) -> None:
         self.events: list[tuple[str, str]] = []
-        command = [sys.executable, "-m", "nodealloc.testing.device_plugin", *arguments]
+        command = [sys.executable, "-m", "nodealloc.testing.device_plugin", "--with-parent", *arguments]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         threading.Thread(target=self._read, daemon=True).start()
 
