@@ -125,7 +125,7 @@ class _StandInFiles(KernelFiles):
         top = Path(self._root)
         if self.read(f"{self._root}/{MARKER}") == "1":
             top /= Path(directory).relative_to(top).parts[0]
-        for below in self.walk(str(top)):
+        for below in filter(self.exists, self.walk(str(top))):
             left = {each for each in self.pids(below) if each != pid}
             if below == directory:
                 left.add(pid)

@@ -68,8 +68,9 @@ class _CgroupWriter:
     def _write(self, target: str, name: str, value: str) -> None:
         path = self._path(target, name)
         try:
-            # One write on a descriptor: the kernel's answer is to that call.
-            descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+            # One write on a descriptor: the kernel's answer is to that call. Truncating
+            # means nothing to the kernel, and everything to a directory that stands in.
+            descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
             try:
                 os.write(descriptor, value.encode())
             finally:
