@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import signal
 import sys
 import time
@@ -68,7 +69,7 @@ def run(chosen: argparse.Namespace, stop: list[int]) -> int:
         runtime = ProcessRuntime(chosen.state / "containers", place.driver)
         empty = empty_node(machine, policy=chosen.policy, reserved=reserved)
         node = Node.start(empty, store, runtime, chosen.state, say)
-        cpusets = CpusetReconciler(place.writer, executor=InlineExecutor(), allocator=node.cpus)
+        cpusets = CpusetReconciler(place.writer, executor=InlineExecutor(), allocator=node.cpus, recheck_s=10)
         tree = QosTree(place.driver, TreeOptions(root=place.root))
         agent = Agent(machine, node, place, runtime, cpusets, tree, say)
         try:
@@ -81,6 +82,7 @@ def run(chosen: argparse.Namespace, stop: list[int]) -> int:
 def watch(agent: Agent, pods: dict[str, Pod], folder: Path, reserved: CPUSet, stop: list[int]) -> None:
     """Go round until told to stop, and show the node whenever it has settled anew."""
     shown = ("", frozenset[str]())
+    before = look(folder)
     while not stop:
         settled = agent.round(pods)
         picture = agent.picture(reserved) + f"\nsettled with {len(agent.node.allocator.records)} pods"
@@ -88,7 +90,8 @@ def watch(agent: Agent, pods: dict[str, Pod], folder: Path, reserved: CPUSet, st
             shown = picture, frozenset(pods)
             say(picture)
         time.sleep(0.05)
-        pods = reread(folder, pods)
+        if (now := look(folder)) != before:
+            before, pods = now, reread(folder, pods)
 
 
 def reread(folder: Path, before: dict[str, Pod]) -> dict[str, Pod]:
@@ -97,8 +100,16 @@ def reread(folder: Path, before: dict[str, Pod]) -> dict[str, Pod]:
         return read_pods(folder)
     except NodeallocError as error:
         say(f"{error}\n  the pods stay as they were")
-        time.sleep(1)
         return before
+
+
+def look(folder: Path) -> dict[str, tuple[int, int]]:
+    """What changes when a manifest does: its inode and its time."""
+    found: dict[str, tuple[int, int]] = {}
+    for path in folder.glob("*.yaml"):
+        with contextlib.suppress(OSError):
+            found[path.name] = (path.stat().st_ino, path.stat().st_mtime_ns)
+    return found
 
 
 def say(line: str) -> None:

@@ -34,7 +34,8 @@ class Agent:
         tree: Keeps the pods' cgroups.
         say: Prints a line.
         known: Pods that were seen, by uid.
-        told: What was said of each pod last.
+        verdicts: Kind of each pod's verdict, so that it is said once.
+        told: Why a pod waits, for the same reason.
         targets: What `cpusets` confines, by owner.
     """
 
@@ -46,6 +47,7 @@ class Agent:
     tree: QosTree
     say: Callable[[str], None]
     known: dict[str, Pod] = attrs.field(factory=dict[str, Pod])
+    verdicts: dict[str, str] = attrs.field(factory=dict[str, str])
     told: dict[str, str] = attrs.field(factory=dict[str, str])
     targets: dict[Owner, str] = attrs.field(factory=dict[Owner, str])
 
@@ -80,8 +82,8 @@ class Agent:
         verdict = self.node.allocator.admit(pod)
         self.known[pod.uid] = pod
         kind = type(verdict).__name__
-        if self.told.get(pod.uid) != kind:
-            self.told[pod.uid] = kind
+        if self.verdicts.get(pod.uid) != kind:
+            self.verdicts[pod.uid] = kind
             self.say(_words(pod, verdict))
         return isinstance(verdict, Admitted)
 
@@ -96,12 +98,18 @@ class Agent:
                 if owner not in running and self.runtime.exit_status(owner) is None:
                     self._start(pod, container)
         except RetryableError as error:
-            self.say(f"pod {pod.full_name} waits: {error}")
+            if self.told.get(pod.uid) != str(error):
+                self.told[pod.uid] = str(error)
+                self.say(f"pod {pod.full_name} waits: {error}")
             return False
         return plain == len(due) or self.runtime.exit_status(Owner(pod.uid, due[plain].name)) is not None
 
     def _is_over(self, pod: Pod, container: Container) -> bool:
-        return self.runtime.exit_status(Owner(pod.uid, container.name)) == 0
+        """Whether an init container has done its work; what it alone held goes back."""
+        over = self.runtime.exit_status(Owner(pod.uid, container.name)) == 0
+        if over:
+            self.node.allocator.release(pod.uid, container.name)
+        return over
 
     def _start(self, pod: Pod, container: Container) -> None:
         owner = Owner(pod.uid, container.name)
@@ -126,6 +134,9 @@ class Agent:
         self.targets[process.owner] = target
         self.cpusets.add(target, process.owner, mems=granted.mems)
         self.cpusets.reconcile()
+        if intruders := self.cpusets.intruders(target):
+            why = [f"{one} ({failure.error})" for one in intruders for failure in self.cpusets.failures(one)]
+            raise RetryableError(f"still on its CPUs: {', '.join(why or intruders)}", after_s=0.1)
         cpus = f"{'exclusive' if granted.exclusive else 'shared'} CPUs {granted.cpus}"
         devices = "".join(f" with {one}" for one in self.node.devices_of(process.owner))
         self.say(f"container {pod.name}/{container.name} starts on {cpus}{devices}")
@@ -149,6 +160,7 @@ class Agent:
             self.runtime.forget(claim.owner)
             self.cpusets.remove(self.targets.pop(claim.owner, ""))
         self.node.allocator.release(uid)
+        self.verdicts.pop(uid, None)
         self.told.pop(uid, None)
         pod = self.known.pop(uid, None)
         self.say(f"pod {pod.full_name if pod else uid} has ended and holds nothing")

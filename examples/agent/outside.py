@@ -22,7 +22,7 @@ from nodealloc.idset import CPUSet
 
 __all__ = ["AgentProcess", "DemoError", "clean", "held", "remembered", "start_plugin"]
 
-PATIENCE_S = 30.0
+PATIENCE_S = float(os.environ.get("NODEALLOC_PATIENCE_S", "30"))
 
 
 class DemoError(Exception):
@@ -66,7 +66,7 @@ class AgentProcess:
             if self.process.poll() is not None and self._lines.empty():
                 break
         status = self.process.poll()
-        raise DemoError(f"the agent did not say {words!r}; exit status {status}; it said:\n{''.join(said)}")
+        raise DemoError(f"the agent did not say {words!r}; exit status {status}; it said last:\n{''.join(said[-20:])}")
 
     def end(self, number: signal.Signals) -> None:
         """Send a signal and wait."""
