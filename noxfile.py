@@ -13,6 +13,7 @@ import nox
 HERE = Path(__file__).parent
 CACHE = HERE / ".cache"
 PROJECT = nox.project.load_toml(HERE / "pyproject.toml")
+VM_NOT_HERE = 75  # the virtual machine cannot be had; the reason was printed
 SUPPORTED = nox.project.python_versions(PROJECT)
 
 nox.options.default_venv_backend = "venv"
@@ -53,15 +54,19 @@ PYTHONS = _installed()
 def tests(session: nox.Session) -> None:
     """Unit, golden, property and real tests; the slow ones on the first Python only."""
     session.install("-e", ".[test]")
-    slow = [] if session.python == PYTHONS[0] else ["-m", "not slow"]
+    slow = [] if session.python == PYTHONS[0] else ["-m", "not slow and not vm"]
     session.run("pytest", "-n", "auto", "--dist", "worksteal", *slow, *session.posargs)
+    if session.python == PYTHONS[-1] and os.environ.get("CI"):
+        session.notify("vm")
 
 
 @nox.session
 def properties(session: nox.Session) -> None:
     """The laws, with many more examples than `tests` takes."""
     session.install("-e", ".[test]")
-    session.run("pytest", "-n", "auto", "tests/property", *session.posargs, env={"NODEALLOC_HYPOTHESIS": "ci"})
+    session.run(
+        "pytest", "-n", "auto", "tests/property", *session.posargs, env={"NODEALLOC_HYPOTHESIS": "ci"}
+    )
 
 
 @nox.session(python=PYTHONS[0])
@@ -76,7 +81,9 @@ def minimum(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """mypy and pyright, both strict, and the completeness of the public types."""
-    session.install("-e", ".[test]", "mypy>=1.13", "pyright[nodejs]>=1.1.390", "types-PyYAML", "types-protobuf", "nox")
+    session.install(
+        "-e", ".[test]", "mypy>=1.13", "pyright[nodejs]>=1.1.390", "types-PyYAML", "types-protobuf", "nox"
+    )
     session.run("mypy")
     session.run("pyright")
     session.run("pyright", "--verifytypes", "nodealloc", "--ignoreexternal")
@@ -95,8 +102,20 @@ def lint(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Build the pages with warnings as errors, and run every example in them."""
     session.install("-e", ".[docs]")
-    session.run("pytest", "--doctest-glob=*.md", "--doctest-modules", "README.md", "docs", "src/nodealloc", "-q")
-    session.run("sphinx-build", "-nW", "--keep-going", "-q", "-b", "html", "docs", "docs/_build/html", *session.posargs)
+    session.run(
+        "pytest", "--doctest-glob=*.md", "--doctest-modules", "README.md", "docs", "src/nodealloc", "-q"
+    )
+    session.run(
+        "sphinx-build",
+        "-nW",
+        "--keep-going",
+        "-q",
+        "-b",
+        "html",
+        "docs",
+        "docs/_build/html",
+        *session.posargs,
+    )
 
 
 @nox.session
@@ -115,7 +134,11 @@ def wheel(session: nox.Session) -> None:
         shutil.copytree(HERE / folder, outside / folder)
     shutil.copy(HERE / "pyproject.toml", outside)
     session.chdir(outside)
-    session.run("python", "-c", "import nodealloc, sys; assert 'site-packages' in nodealloc.__file__, nodealloc.__file__")
+    session.run(
+        "python",
+        "-c",
+        "import nodealloc, sys; assert 'site-packages' in nodealloc.__file__, nodealloc.__file__",
+    )
     session.run("pytest", "-n", "auto", "-m", "not slow and not tree", *session.posargs)
 
 
@@ -131,3 +154,31 @@ def demo(session: nox.Session) -> None:
     """The example agent on this machine: admit, run, be killed, go on, clean up."""
     session.install("-e", ".[agent]")
     session.run("python", "-m", "examples.agent.demo", *session.posargs)
+
+
+@nox.session
+def soak(session: nox.Session) -> None:
+    """The example agent under random pods, crashing plugins and SIGKILL; invariants checked from outside."""
+    session.install("-e", ".[agent]")
+    session.run("python", "-m", "examples.agent.soak", *session.posargs)
+
+
+@nox.session(python=PYTHONS[0])
+def vm(session: nox.Session) -> None:
+    """What needs four real NUMA nodes and cgroup v2, in a virtual machine; skipped where it cannot boot."""
+    session.install("-e", ".[test]")
+    session.run("python", "-m", "tests.vm", "--demo", *session.posargs, success_codes=[0, VM_NOT_HERE])
+
+
+@nox.session
+def protos(session: nox.Session) -> None:
+    """Generate `_proto/` anew, with the generator whose code every protobuf of the declared range takes."""
+    session.install("grpcio-tools==1.62.3", "setuptools<81")
+    session.run("python", "proto/generate.py", *session.posargs)
+
+
+@nox.session
+def scheduler(session: nox.Session) -> None:
+    """The scheduler example in a process pool and on a Dask cluster of this machine."""
+    session.install("-e", ".[test,scheduler]")
+    session.run("python", "-m", "examples.scheduler", *session.posargs)

@@ -35,7 +35,7 @@ def test_public_names_are_sorted_and_resolve(name: str) -> None:
 def test_arrows_only_go_to_lower_floors() -> None:
     """The import contracts of `pyproject.toml` hold."""
     done = subprocess.run(
-        ["lint-imports", "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
 
