@@ -14,6 +14,7 @@
 | `testing.devices`      | fakes of the plugin side                                             |
 | `testing.node`         | a fake runtime; `check_runtime`, `check_keeper`                      |
 | `testing.device_plugin`| `python -m`: a real device plugin that misbehaves on demand          |
+| `testing.pytest_plugin`| pytest fixtures: machines, nodes, a restart, a clock; needs pytest   |
 | `testing.conformance`  | `python -m`: replay of recorded decisions                            |
 | `testing.strategies`   | Hypothesis strategies, one module a package; needs Hypothesis        |
 

@@ -28,7 +28,8 @@ class UnknownPolicyError(PermanentError, ValueError):
     known: tuple[str, ...]
 
     def __init__(self, name: str, known: tuple[str, ...], what: str = "topology policy") -> None:
-        self.name, self.known, self.what = name, known, what
+        self.name, self.known = name, known
+        self.what: str = what
         super().__init__(name, known, what)
 
     def __str__(self) -> str:
