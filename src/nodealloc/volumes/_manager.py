@@ -346,8 +346,12 @@ class VolumeManager:
             spec = plugin.reconstruct.reconstruct(one)
             if spec is not None:
                 return spec
-        # Nobody can tell what it was. It gets a key of its own, so that it can be taken down.
-        mode = VolumeMode.BLOCK if one.block else VolumeMode.FILESYSTEM
+        # Nobody can tell what it was. Everything that its plugin could have done to it is undone.
         return VolumeSpec(
-            plugin=one.plugin, name=one.name, pod_uid=one.pod_uid, mode=mode, needs_stage=not one.pod_uid
+            plugin=one.plugin,
+            name=one.name,
+            pod_uid=one.pod_uid,
+            mode=VolumeMode.BLOCK if one.block else VolumeMode.FILESYSTEM,
+            needs_attach=not one.pod_uid and plugin is not None and plugin.attach is not None,
+            needs_stage=not one.pod_uid,
         )

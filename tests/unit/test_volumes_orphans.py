@@ -1,0 +1,171 @@
+"""What was found at start and cannot be rebuilt: kept while it may be wanted, cleaned when not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import pytest
+
+from nodealloc.dsw_asw import InlineExecutor
+from nodealloc.podspec import Container, Pod, Volume, VolumeUse
+from nodealloc.testing.dsw_asw import VirtualClock
+from nodealloc.testing.volumes import FakeClaims, FakeHost, FakePods, claiming_pod
+from nodealloc.volumes import Found, Use, VolumeManager, VolumeSpec
+
+
+class Forgetful(FakeHost):
+    """A host whose plugin cannot tell what it finds; it unmounts by directory, as real ones do."""
+
+    def reconstruct(self, found: Found, /) -> VolumeSpec | None:
+        """Nobody knows."""
+        return None
+
+    def unmount(self, spec: VolumeSpec, use: Use, /) -> None:
+        """Whatever stands in that directory."""
+        self.calls.append(f"unmount {spec.id} {use.pod_uid}")
+        for key, uid in list(self.mounts):
+            if uid == use.pod_uid and key.endswith(f"/{spec.name}"):
+                del self.mounts[key, uid]
+
+
+@attrs.define
+class Heap:
+    """Leftovers of a plugin that nobody has, and what was cleaned."""
+
+    items: list[Found] = attrs.field(factory=list[Found])
+    cleaned: list[Found] = attrs.field(factory=list[Found])
+
+    def found(self) -> Sequence[Found]:
+        """The items."""
+        return tuple(self.items)
+
+    def clean(self, found: Found, /) -> None:
+        """Remember it."""
+        self.cleaned.append(found)
+
+
+def settle(manager: VolumeManager) -> None:
+    """Passes until only time could bring more."""
+    while manager.has_work:
+        manager.reconcile()
+
+
+def node() -> tuple[Forgetful, FakePods, FakeClaims]:
+    """A forgetful host on which pod `uid` has disk `d`."""
+    host, pods, claims = Forgetful(), FakePods(), FakeClaims()
+    claims.volumes["d"] = host.disk("d")
+    pods.put(claiming_pod("uid", "d"))
+    manager = VolumeManager([host], pods=pods, executor=InlineExecutor(), claims=claims)
+    manager.pods_changed()
+    settle(manager)
+    assert host.mounts
+    host.calls.clear()
+    return host, pods, claims
+
+
+def restarted(host: Forgetful, pods: FakePods, claims: FakeClaims) -> VolumeManager:
+    """A new life on what the last one left."""
+    manager = VolumeManager([host], pods=pods, executor=InlineExecutor(), claims=claims, leftovers=host)
+    manager.reconstruct()
+    manager.pods_changed()
+    settle(manager)
+    return manager
+
+
+def test_a_wanted_mount_is_adopted_by_its_directory() -> None:
+    """A found directory that a wanted volume of another key stands in is not unmounted."""
+    host, pods, claims = node()
+    manager = restarted(host, pods, claims)
+    assert not any(call.startswith("unmount") for call in host.calls)
+    assert manager.volumes_of("uid")[0].mounted
+    assert set(manager.actual.snapshot()) == {"example.com/disk/d"}
+
+
+def test_an_orphan_that_nobody_can_rebuild_is_cleaned() -> None:
+    """Mount, stage and attachment go."""
+    host, pods, claims = node()
+    pods.sightings.clear()
+    manager = restarted(host, pods, claims)
+    assert not host.mounts
+    assert not host.attached - host.staged
+    assert not len(manager.actual)
+
+
+def test_an_orphan_of_an_unknown_plugin_is_cleaned_by_its_path() -> None:
+    """For a pod, for the node, as a device: each is handed over as it was found."""
+    heap = Heap(
+        [
+            Found(plugin="gone.example.com/x", name="a", pod_uid="uid"),
+            Found(plugin="gone.example.com/x", name="b", pod_uid="uid", block=True),
+            Found(plugin="gone.example.com/x", name="c"),
+        ]
+    )
+    pods = FakePods(ready=False)
+    manager = VolumeManager([], pods=pods, executor=InlineExecutor(), leftovers=heap)
+    manager.reconstruct()
+    manager.pods_changed()
+    settle(manager)
+    assert heap.cleaned == []
+    pods.ready = True
+    manager.pods_changed()
+    settle(manager)
+    assert sorted(heap.cleaned, key=lambda one: one.name) == heap.items
+    assert not len(manager.actual)
+
+
+class Bare:
+    """A plugin that can do nothing but name volumes, and promises everything."""
+
+    name = "example.com/bare"
+    kinds = ("bare",)
+
+    def spec(self, pod: Pod, volume: Volume, /) -> VolumeSpec:
+        """A volume with the needs that the pod asks for."""
+        return VolumeSpec(
+            plugin=self.name,
+            name="v",
+            pod_uid=pod.uid,
+            needs_attach=volume.spec.get("needs") == "attach",
+            needs_stage=volume.spec.get("needs") == "stage",
+        )
+
+
+@pytest.mark.parametrize("needs", ["attach", "stage", "mount"])
+def test_an_ability_that_a_plugin_lacks_is_named(needs: str) -> None:
+    """The pod's error says what to register; its end leaves nothing."""
+    pods, clock = FakePods(), VirtualClock()
+    manager = VolumeManager([Bare()], pods=pods, executor=InlineExecutor(), clock=clock)
+    pods.put(
+        Pod(
+            uid="uid",
+            volumes=(Volume(name="v", kind="bare", spec={"needs": needs}),),
+            containers=(Container(name="c", volumes=(VolumeUse(name="v", path="/v"),)),),
+        )
+    )
+    manager.pods_changed()
+    settle(manager)
+    assert f"that can {needs} it; register one" in manager.volumes_of("uid")[0].error
+    pods.sightings.clear()
+    manager.pods_changed()
+    settle(manager)
+    assert not len(manager.actual)
+
+
+def test_a_resolver_that_breaks_is_that_volumes_error() -> None:
+    """An exception of any kind is named, and the pod's other volumes go on."""
+    host, pods, claims = node()
+
+    def broken(_uid: str) -> None:
+        raise ZeroDivisionError("oops")
+
+    claims.before = broken
+    manager = VolumeManager([host], pods=pods, executor=InlineExecutor(), claims=claims)
+    manager.pods_changed()
+    settle(manager)
+    assert "resolving it raised ZeroDivisionError" in manager.volumes_of("uid")[0].error
+    pods.put(Pod(uid="other", volumes=(Volume(name="v", kind="persistentVolumeClaim"),)))
+    manager.pods_changed()
+    settle(manager)
+    assert manager.volumes_of("other") == ()
+    assert manager.volumes_of("nobody") == ()
