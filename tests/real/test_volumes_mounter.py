@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from nodealloc.errors import RetryableError
 from nodealloc.testing.volume_plugins import check_block_tools, check_filesystems
 from nodealloc.testing.volumes import FakeMounter, check_mounter
 from nodealloc.volumes import LinuxMounter, LinuxMountTable, SafeRoot
@@ -43,3 +46,27 @@ def test_real_block_tools_keep_their_promises(tmp_path: Path) -> None:
     loop_devices()
     check_block_tools(LinuxBlockTools(), str(tmp_path / "a.img"))
     check_filesystems(LinuxFilesystems(), LinuxBlockTools(), str(tmp_path / "b.img"))
+
+
+@pytest.mark.real
+@pytest.mark.root
+@pytest.mark.usefixtures("as_root")
+def test_a_tool_of_an_earlier_life_is_waited_for(tmp_path: Path) -> None:
+    """A mkfs that outlives its agent holds the device; the next life makes no second one beside it."""
+    loop_devices()
+    tools, image = LinuxBlockTools(), tmp_path / "disk.img"
+    image.write_bytes(bytes(8 << 20))
+    device = tools.attach(str(image))
+    with Path(device).open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        outlives = subprocess.Popen(["sleep", "30"], pass_fds=(held.fileno(),))
+    try:
+        with pytest.raises(RetryableError, match="still being worked on"):
+            LinuxFilesystems().make(device, "ext4")
+        assert LinuxFilesystems().probe(device) is None
+    finally:
+        outlives.kill()
+        outlives.wait()
+    LinuxFilesystems().make(device, "ext4")
+    assert LinuxFilesystems().probe(device) == "ext4"
+    tools.detach(str(image))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -14,6 +16,7 @@ from nodealloc.errors import PermanentError, RetryableError
 
 __all__ = ["BlockTools", "Filesystems", "LinuxBlockTools", "LinuxFilesystems"]
 
+_TIMEOUT_S: Final = 600.0
 _PROBED: Final = 1 << 20
 """Bytes at the start of a device that have to be zero before it counts as empty."""
 
@@ -98,7 +101,8 @@ class LinuxFilesystems:
         if shutil.which(f"mkfs.{fstype}") is None:
             raise PermanentError(f"mkfs.{fstype} is not on this node; install it, or use another fsType")
         force = ["-F"] if fstype.startswith("ext") else ["-f"]
-        _run([f"mkfs.{fstype}", "-q", *force, device])
+        with _alone(device) as lock:
+            _run([f"mkfs.{fstype}", "-q", *force, device], lock)
 
     def grow(self, device: str, mounted_at: str, /) -> bool:
         """Grow ext2 to ext4 and xfs."""
@@ -112,11 +116,33 @@ class LinuxFilesystems:
         if _is_whole(device):
             return True
         # 1 says that errors were corrected; from 4 on they were not.
-        status, out = _status(["e2fsck", "-f", "-p", device])
-        if status >= 4:
-            raise PermanentError(f"{device} has errors that e2fsck will not mend by itself: {out.strip()}")
-        _run(["resize2fs", device])
+        with _alone(device) as lock:
+            status, out = _status(["e2fsck", "-f", "-p", device], lock)
+            if status >= 4:
+                raise PermanentError(
+                    f"{device} has errors that e2fsck will not mend by itself: {out.strip()}"
+                )
+            _run(["resize2fs", device], lock)
         return True
+
+
+@contextlib.contextmanager
+def _alone(device: str) -> Generator[int]:
+    """A lock on a device that lives as long as this process *and* the tool it starts.
+
+    A tool outlives an agent that is killed; the next life must not start a
+    second one beside it. The lock's descriptor is inherited, so the lock is
+    held until both are gone.
+    """
+    fd = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RetryableError(f"{device} is still being worked on by a tool of an earlier life") from None
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def _size(device: str) -> int:
@@ -140,27 +166,28 @@ def _is_zero(device: str) -> bool:
         return not any(file.read(_PROBED))
 
 
-def _run(command: Sequence[str]) -> str:
-    status, out = _status(command)
+def _run(command: Sequence[str], *inherited: int) -> str:
+    status, out = _status(command, *inherited)
     if status != 0:
         raise RetryableError(f"{' '.join(command)} ended with {status}: {out.strip()}")
     return out
 
 
-def _status(command: Sequence[str], timeout_s: float = 600.0) -> tuple[int, str]:
+def _status(command: Sequence[str], *inherited: int) -> tuple[int, str]:
     try:
         done = subprocess.run(  # noqa: S603 - a list, no shell
             command,
             capture_output=True,
             text=True,
-            timeout=timeout_s,
+            timeout=_TIMEOUT_S,
             check=False,
+            pass_fds=inherited,
             env={**os.environ, "LC_ALL": "C", "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"},
         )
     except FileNotFoundError as error:
         raise PermanentError(f"{command[0]} is not on this node; install it") from error
     except subprocess.TimeoutExpired as error:
         raise UncertainError(
-            f"{' '.join(command)} took longer than {timeout_s:g} s and was killed"
+            f"{' '.join(command)} took longer than {_TIMEOUT_S:g} s and was killed"
         ) from error
     return done.returncode, done.stdout if done.returncode == 0 else done.stdout + done.stderr
