@@ -170,6 +170,11 @@ class Volumes(RuleBasedStateMachine):
         """Back-off runs out."""
         self.clock.advance(seconds)
 
+    @rule(uid=uids)
+    def a_pod_is_doubted(self, uid: str) -> None:
+        """Somebody else may have touched its mounts."""
+        self.manager.doubt(uid)
+
     @rule()
     def the_program_dies(self) -> None:
         """And starts again on what it left."""

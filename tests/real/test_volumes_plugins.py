@@ -63,6 +63,26 @@ def test_empty_dir_in_memory(tmp_path: Path) -> None:
     on(tmp_path, test)
 
 
+def test_a_mount_taken_off_by_somebody_else_comes_back(tmp_path: Path) -> None:
+    """The table tells of the change, the doubted pod is made sure of, right mounts are not stacked."""
+
+    def test(node: Node) -> None:
+        path = node.run(pod("emptyDir", {"medium": "Memory"}))
+        table = LinuxMountTable()
+        table.wait(0.0)
+        node.mounter.unmount(path)
+        assert table.wait(5.0)
+        assert path not in [one.target for one in table.entries()]
+        for _ in range(2):
+            node.manager.doubt("pod")
+            node.settle()
+            assert [one.target for one in table.entries()].count(path) == 1
+        table.close()
+        node.end("pod")
+
+    on(tmp_path, test)
+
+
 def test_a_busy_unmount_waits_and_succeeds(tmp_path: Path) -> None:
     """An open file holds the mount; it is tried again with back-off and no data is touched."""
 

@@ -422,6 +422,21 @@ def test_a_controller_attaches_only_what_is_reported_in_use(node: Node) -> None:
     assert not any(call.startswith(("attach", "detach")) for call in node.host.calls)
 
 
+def test_a_doubted_mount_is_made_sure_of(node: Node) -> None:
+    """Stage and mount are asked for again; nothing is taken off; a pod that nobody knows is no error."""
+    node.run("a")
+    node.rest()
+    node.host.calls.clear()
+    node.host.mounts.clear()
+    node.host.staged.clear()
+    node.manager.doubt("nobody")
+    node.manager.doubt("pod")
+    assert not node.manager.volumes_of("pod")[0].mounted
+    node.rest()
+    assert [call.split()[0] for call in node.host.calls] == ["stage", "mount"]
+    assert node.manager.volumes_of("pod")[0].mounted
+
+
 def test_idle_is_idle(node: Node) -> None:
     """Nothing to do: no work, no call, an empty pass."""
     node.run("a")

@@ -36,7 +36,7 @@ from nodealloc.volumes._ports import (
     PodLife,
     PodSource,
 )
-from nodealloc.volumes._settle import Gain
+from nodealloc.volumes._settle import Gain, doubted
 from nodealloc.volumes._states import MountState
 
 __all__ = ["PodVolume", "VolumeManager"]
@@ -191,6 +191,16 @@ class VolumeManager:
             lambda wish: None if wish is None else attrs.evolve(wish, refresh=wish.refresh + 1),
             by="refresh",
         )
+
+    def doubt(self, uid: str, /) -> None:
+        """Somebody else may have touched a pod's mounts: make sure of each, without disturbing right ones.
+
+        Call it for pods whose mounts a `MountTable` shows to be gone, or for any
+        pod now and then.
+        """
+        populated = self._populated.get(uid)
+        for key in () if populated is None else populated.volumes.values():
+            self.actual.alter(key, lambda before: doubted(before, uid), by="doubt")
 
     def reconcile(self) -> Summary:
         """Make one pass over what changed: pods first, then volumes."""

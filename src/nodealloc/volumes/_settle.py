@@ -19,7 +19,7 @@ from nodealloc.volumes._states import (
     VolumeState,
 )
 
-__all__ = ["Gain", "found", "settled"]
+__all__ = ["Gain", "doubted", "found", "settled"]
 
 Gain: TypeAlias = Union[Staged, Grown, None]
 """What performing a deed returns."""
@@ -73,6 +73,19 @@ def found(before: ActualVolume | None, spec: VolumeSpec, pod_uid: str, /) -> Act
         return record
     mount = PodMount(state=MOUNT_LIFE.after(MountState.ABSENT, MountEvent.FOUND), held=True)
     return attrs.evolve(record, mounts={**record.mounts, pod_uid: mount})
+
+
+def doubted(before: ActualVolume | None, pod_uid: str, /) -> ActualVolume | None:
+    """The record when somebody else may have touched a pod's mount, or the stage behind it."""
+    mount = None if before is None else before.mounts.get(pod_uid)
+    if before is None or mount is None:
+        return before
+    mount = attrs.evolve(mount, state=MOUNT_LIFE.after(mount.state, MountEvent.MOUNT_UNKNOWN))
+    return attrs.evolve(
+        before,
+        state=VOLUME_LIFE.after(before.state, VolumeEvent.UNSTAGE_UNKNOWN),
+        mounts={**before.mounts, pod_uid: mount},
+    )
 
 
 def _mounted(record: ActualVolume, deed: Deed, use: Use, *, is_done: bool) -> ActualVolume:

@@ -32,8 +32,8 @@ class EmptyDir:
     Source: kubelet ``volume/emptydir``.
     """
 
-    name: Final = "kubernetes.io/empty-dir"
-    kinds: Final = ("emptyDir",)
+    name = "kubernetes.io/empty-dir"
+    kinds: tuple[str, ...] = ("emptyDir",)
 
     def __init__(self, root: SafeRoot, mounter: Mounter, /, *, memory_limit_bytes: int | None = None) -> None:
         self._root = root

@@ -35,8 +35,8 @@ class HostPath:
     0644 for files that it makes.
     """
 
-    name: Final = "kubernetes.io/host-path"
-    kinds: Final = ("hostPath",)
+    name = "kubernetes.io/host-path"
+    kinds: tuple[str, ...] = ("hostPath",)
 
     def __init__(self, host_root: str = "/", /) -> None:
         self._host_root = host_root

@@ -11,7 +11,6 @@ import contextlib
 import os
 import stat
 from pathlib import Path
-from typing import Final
 
 import attrs
 
@@ -42,8 +41,8 @@ class LocalBlock:
         filesystems: Makes and grows file systems.
     """
 
-    name: Final = "nodealloc.io/local-block"
-    kinds: Final[tuple[str, ...]] = ()
+    name = "nodealloc.io/local-block"
+    kinds: tuple[str, ...] = ()
 
     def __init__(
         self,
