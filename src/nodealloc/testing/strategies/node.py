@@ -1,0 +1,127 @@
+"""Hypothesis strategies for whole nodes, and for what happens to them: pods, releases, restarts."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import attrs
+from hypothesis import strategies as st
+
+from nodealloc.cpuset import CpuAllocator, StaticPolicy
+from nodealloc.devices import Device, DeviceAllocator, DeviceList, Inventory, PluginOptions
+from nodealloc.errors import NodeallocError
+from nodealloc.idset import CPUSet
+from nodealloc.machine import Machine
+from nodealloc.memblocks import memory_allocator
+from nodealloc.podspec import Pod
+from nodealloc.testing.strategies.cpuset import cpu_machines, static_options
+from nodealloc.testing.strategies.podspec import pods
+from nodealloc.testing.strategies.topology import policies
+from nodealloc.topology import NumaTopology, Scope, Snapshot
+
+__all__ = ["GPU", "Admit", "EmptyNode", "Release", "Restart", "Step", "empty_nodes", "histories"]
+
+GPU = "example.com/gpu"
+"""The device resource of these nodes."""
+
+
+@attrs.frozen(kw_only=True)
+class EmptyNode:
+    """A node on which nothing is held.
+
+    Attributes:
+        machine: What there is.
+        inventory: The devices of `GPU`, as their plugin lists them.
+        snapshot: CPUs and memory with the static policy, and devices.
+    """
+
+    machine: Machine
+    inventory: Inventory
+    snapshot: Snapshot
+
+
+@attrs.frozen
+class Admit:
+    """A step of a history: a pod comes, or comes again."""
+
+    pod: Pod
+
+
+@attrs.frozen
+class Release:
+    """A step of a history: a pod ends, or one container of it.
+
+    Attributes:
+        key: The pod's uid.
+        member: Which container, counted modulo their number; None for all.
+    """
+
+    key: str
+    member: int | None = None
+
+
+@attrs.frozen
+class Restart:
+    """A step of a history: the agent ends without a word and begins again.
+
+    Attributes:
+        plugin_returns: Whether the device plugin registers again.
+    """
+
+    plugin_returns: bool = True
+
+
+Step: TypeAlias = Admit | Release | Restart
+
+
+@st.composite
+def empty_nodes(draw: st.DrawFn) -> EmptyNode:
+    """Machines of every kind with legal options, some reserved CPUs, devices well and ill, any policy."""
+    machine = draw(cpu_machines())
+    nodes = tuple(machine.nodes)
+    inventory = draw(_serving(nodes))
+    devices = DeviceAllocator(nodes=nodes).with_inventory(inventory)
+    policy = draw(policies(search=None))
+    if not machine.distances:
+        policy = attrs.evolve(policy, prefer_closest=False)
+    snapshot = Snapshot(
+        numa=NumaTopology(nodes=nodes, distances=machine.distances or {}),
+        policy=policy,
+        scope=draw(st.sampled_from(Scope)),
+        allocators=(CpuAllocator(policy=draw(_cpu_policies(machine))), memory_allocator(machine), devices),
+    )
+    return EmptyNode(machine=machine, inventory=inventory, snapshot=snapshot)
+
+
+@st.composite
+def _serving(draw: st.DrawFn, nodes: tuple[int, ...]) -> Inventory:
+    """A plugin that serves up to eight devices: at one node, at several, at none; some are ill."""
+    places = st.none() | st.sets(st.sampled_from(nodes), min_size=1).map(lambda at: sum(1 << n for n in at))
+    health = st.sampled_from(["Healthy", "Healthy", "Healthy", "Unhealthy"])
+    listed = [
+        Device(f"gpu-{number}", draw(health), draw(places)) for number in range(draw(st.integers(1, 8)))
+    ]
+    blank = Inventory(resource=GPU).registered(1, now_s=0.0)
+    return blank.listed(1, DeviceList.of(listed, nodes=nodes), PluginOptions(), now_s=0.0)
+
+
+@st.composite
+def _cpu_policies(draw: st.DrawFn, machine: Machine) -> StaticPolicy:
+    reserved = draw(st.sets(st.sampled_from(tuple(machine.online)), max_size=3))
+    try:
+        return StaticPolicy.of(machine, reserved=CPUSet(reserved), options=draw(static_options()))
+    except (NodeallocError, ValueError):  # options that this machine does not bear
+        return StaticPolicy.of(machine, reserved=CPUSet(reserved))
+
+
+def histories(*, max_steps: int = 12, max_pods: int = 5) -> st.SearchStrategy[list[Step]]:
+    """What happens to a node; pods are `pod-0` and on, and one that comes again is the same."""
+    names = [f"pod-{number}" for number in range(max_pods)]
+
+    def steps(known: tuple[Pod, ...]) -> st.SearchStrategy[list[Step]]:
+        comes = st.sampled_from(known).map(Admit)
+        ends = st.builds(Release, st.sampled_from(names), st.none() | st.integers(0, 3))
+        again = st.builds(Restart, st.booleans())
+        return st.lists(st.one_of(comes, comes, ends, again), min_size=1, max_size=max_steps)
+
+    return st.tuples(*(pods(name=name, extended=(GPU,)) for name in names)).flatmap(steps)
