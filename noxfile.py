@@ -80,7 +80,7 @@ def minimum(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """mypy and pyright, both strict, and the completeness of the public types."""
+    """Types under mypy and pyright, both strict, and the completeness of the public types."""
     session.install(
         "-e", ".[test]", "mypy>=1.13", "pyright[nodejs]>=1.1.390", "types-PyYAML", "types-protobuf", "nox"
     )
@@ -181,4 +181,5 @@ def protos(session: nox.Session) -> None:
 def scheduler(session: nox.Session) -> None:
     """The scheduler example in a process pool and on a Dask cluster of this machine."""
     session.install("-e", ".[test,scheduler]")
-    session.run("python", "-m", "examples.scheduler", *session.posargs)
+    for how in ("here", "pool", "dask"):
+        session.run("python", "-m", "examples.scheduler", "--how", how, *session.posargs)

@@ -14,6 +14,7 @@ from examples.agent.inputs import MACHINES, read_machine, read_pods
 from examples.agent.node import Node, empty_node
 from examples.agent.place import find_place
 from examples.agent.runtime import ProcessRuntime
+from examples.agent.volumes import Volumes
 from nodealloc.cgroups import QosTree, TreeOptions
 from nodealloc.checkpoint import FileStore, this_machine
 from nodealloc.cpuset import CpusetReconciler
@@ -71,10 +72,12 @@ def run(chosen: argparse.Namespace, stop: list[int]) -> int:
         node = Node.start(empty, store, runtime, chosen.state, say)
         cpusets = CpusetReconciler(place.writer, executor=InlineExecutor(), allocator=node.cpus, recheck_s=10)
         tree = QosTree(place.driver, TreeOptions(root=place.root))
-        agent = Agent(machine, node, place, runtime, cpusets, tree, say)
+        volumes = Volumes(chosen.state)
+        agent = Agent(machine, node, place, runtime, cpusets, tree, volumes, say)
         try:
             watch(agent, pods, chosen.pods, reserved, stop)
         finally:
+            volumes.stop()
             node.stop()
     return 0
 

@@ -10,6 +10,7 @@ import attrs
 from examples.agent.node import Node
 from examples.agent.place import Place
 from examples.agent.runtime import Process, ProcessRuntime
+from examples.agent.volumes import Volumes
 from nodealloc.cgroups import QosTree, container_limits, container_name
 from nodealloc.cpuset import CPUSet, CpusetReconciler
 from nodealloc.devices import Launch
@@ -32,6 +33,7 @@ class Agent:
         runtime: Runs them.
         cpusets: Writes where they run.
         tree: Keeps the pods' cgroups.
+        volumes: Mounts what they name.
         say: Prints a line.
         known: Pods that were seen, by uid.
         verdicts: Kind of each pod's verdict, so that it is said once.
@@ -45,6 +47,7 @@ class Agent:
     runtime: ProcessRuntime
     cpusets: CpusetReconciler
     tree: QosTree
+    volumes: Volumes
     say: Callable[[str], None]
     known: dict[str, Pod] = attrs.field(factory=dict[str, Pod])
     verdicts: dict[str, str] = attrs.field(factory=dict[str, str])
@@ -53,11 +56,16 @@ class Agent:
 
     def round(self, wanted: Mapping[str, Pod]) -> bool:
         """One pass over all pods; whether everything is where it should be."""
-        for uid in [uid for uid in {**self.known, **self.node.allocator.records} if uid not in wanted]:
-            self._end(uid)
+        leaving = [uid for uid in {**self.known, **self.node.allocator.records} if uid not in wanted]
+        for process in self.runtime.processes():
+            if process.owner.workload in leaving:
+                self.runtime.stop(process)
+                self.node.allocator.after_stop(process.owner, process.container_id)
         admitted = {uid: pod for uid, pod in wanted.items() if self._admit(pod)}
-        self.tree.sync(admitted.values(), now_s=time.monotonic())
         running = {process.owner: process for process in self.runtime.processes()}
+        self.volumes.tell(admitted, {owner.workload for owner in running})
+        self.tree.sync(admitted.values(), now_s=time.monotonic())
+        gone = [self._forget(uid) for uid in leaving]
         for owner, process in running.items():
             if owner.workload in admitted and owner not in self.targets:
                 self._watch(admitted[owner.workload], process)
@@ -65,7 +73,7 @@ class Agent:
         self.cpusets.follow(self.node.cpus)
         self.cpusets.reconcile()
         settled = [self._advance(pod, running) for pod in admitted.values()]
-        return all(settled)
+        return all(settled) and all(gone)
 
     def picture(self, reserved: CPUSet) -> str:
         """Who holds which CPU."""
@@ -115,6 +123,7 @@ class Agent:
         owner = Owner(pod.uid, container.name)
         self.node.plugins.prepare(pod.uid)
         self.node.plugins.pre_start(owner)
+        paths = self.volumes.paths(pod)
         launch = self.node.plugins.launch(owner)
         if not isinstance(launch, Launch):
             raise RetryableError(launch.reason, after_s=launch.after_s)
@@ -123,7 +132,7 @@ class Agent:
             owner,
             container_name(self.place.root, pod, container),
             container.command or ("true",),
-            {**container.env, **launch.env},
+            {**container.env, **launch.env, **paths},
             lambda process: self._confine(pod, container, process),
         )
 
@@ -149,12 +158,10 @@ class Agent:
         self.targets[process.owner] = target
         self.cpusets.add(target, process.owner, mems=granted.mems)
 
-    def _end(self, uid: str) -> None:
-        """Stop a pod's containers, then give back what they held."""
-        for process in self.runtime.processes():
-            if process.owner.workload == uid:
-                self.runtime.stop(process)
-                self.node.allocator.after_stop(process.owner, process.container_id)
+    def _forget(self, uid: str) -> bool:
+        """Give back what a pod held whose containers have stopped; False while it has mounts."""
+        if self.volumes.holds(uid):
+            return False
         record = self.node.allocator.records.get(uid)
         for claim in record.workload.claims if record else ():
             self.runtime.forget(claim.owner)
@@ -164,6 +171,7 @@ class Agent:
         self.told.pop(uid, None)
         pod = self.known.pop(uid, None)
         self.say(f"pod {pod.full_name if pod else uid} has ended and holds nothing")
+        return True
 
 
 def _words(pod: Pod, verdict: Verdict) -> str:

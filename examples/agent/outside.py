@@ -19,8 +19,9 @@ from queue import Empty, Queue
 from nodealloc.cgroups import CgroupName, detect
 from nodealloc.errors import NodeallocError
 from nodealloc.idset import CPUSet
+from nodealloc.volumes import LinuxMounter, LinuxMountTable, SafeRoot
 
-__all__ = ["AgentProcess", "DemoError", "clean", "held", "remembered", "start_plugin"]
+__all__ = ["AgentProcess", "DemoError", "clean", "held", "may_mount", "mounts", "remembered", "start_plugin"]
 
 PATIENCE_S = float(os.environ.get("NODEALLOC_PATIENCE_S", "30"))
 
@@ -65,8 +66,8 @@ class AgentProcess:
                     return said
             if self.process.poll() is not None and self._lines.empty():
                 break
-        status = self.process.poll()
-        raise DemoError(f"the agent did not say {words!r}; exit status {status}; it said last:\n{''.join(said[-20:])}")
+        told = f"exit status {self.process.poll()}; it said last:\n{''.join(said[-20:])}"
+        raise DemoError(f"the agent did not say {words!r}; {told}")
 
     def end(self, number: signal.Signals) -> None:
         """Send a signal and wait."""
@@ -76,10 +77,25 @@ class AgentProcess:
             time.sleep(0.05)
 
 
+def may_mount() -> bool:
+    """Whether this process can mount a tmpfs; tried out and taken back."""
+    with tempfile.TemporaryDirectory() as folder:
+        mounter = LinuxMounter(SafeRoot(folder))
+        place = Path(folder, "probe")
+        place.mkdir()
+        try:
+            mounter.mount("tmpfs", str(place), fstype="tmpfs")
+        except NodeallocError:
+            return False
+        mounter.unmount(str(place))
+        return True
+
+
 def start_plugin(state: Path, *options: str) -> subprocess.Popen[bytes]:
     """A device plugin in a process of its own, for `example.com/gpu`."""
     (state / "device-plugins").mkdir(parents=True, exist_ok=True)
-    plugin = ["--resource", "example.com/gpu", "--devices", "4", "--directory", str(state / "device-plugins")]
+    plugin = ["--resource", "example.com/gpu", "--devices", "4", "--with-parent"]
+    plugin += ["--directory", str(state / "device-plugins")]
     with (state / "plugin.log").open("a") as log:
         command = [sys.executable, "-m", "nodealloc.testing.device_plugin", *plugin, *options]
         return subprocess.Popen(command, stdout=log, stderr=log)
@@ -102,6 +118,12 @@ def held(state: Path) -> dict[str, tuple[int, CPUSet]]:
     return found
 
 
+def mounts(state: Path) -> list[str]:
+    """Everything that is mounted below the agent's folder."""
+    below = f"{state.resolve()}/"
+    return [mount.target for mount in LinuxMountTable().entries() if mount.target.startswith(below)]
+
+
 @contextlib.contextmanager
 def clean(cgroup: str) -> Generator[Path]:
     """A folder to work in; afterwards neither it nor its cgroups nor its processes are left."""
@@ -112,6 +134,9 @@ def clean(cgroup: str) -> Generator[Path]:
         for pid, _ in held(folder / "state").values():
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
+        for target in mounts(folder):
+            with contextlib.suppress(NodeallocError):
+                LinuxMounter(SafeRoot(str(folder))).unmount(target, lazy=True)
         with contextlib.suppress(NodeallocError, OSError):
             driver, name = detect(), CgroupName.of(cgroup)
             driver.kill(name)

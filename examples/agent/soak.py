@@ -20,11 +20,12 @@ from pathlib import Path
 
 import attrs
 
-from examples.agent.outside import AgentProcess, DemoError, clean, held, start_plugin
+from examples.agent.inputs import read_machine
+from examples.agent.outside import AgentProcess, DemoError, clean, held, may_mount, mounts, start_plugin
 from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.errors import NodeallocError
-from nodealloc.idset import CPUSet
-from nodealloc.volumes import parse_mountinfo
+from nodealloc.idset import CPUSet, bits, format_list
+from nodealloc.machine import Machine
 
 MOST_PODS = 12
 
@@ -45,7 +46,7 @@ class Tally:
         return f"{counts}, {self.checks} checks, {len(self.violations)} violations"
 
 
-def manifest(chance: random.Random, number: int) -> str:
+def manifest(chance: random.Random, number: int, *, with_mounts: bool) -> str:
     """A random pod: guaranteed, burstable or best-effort; devices, init containers, sidecars, volumes."""
     loop = '[sh, -c, "while :; do sleep 1; done"]'
     kind = chance.choice(["own", "own", "shares", "plain"])
@@ -57,19 +58,24 @@ def manifest(chance: random.Random, number: int) -> str:
     requests = "requests: {cpu: 100m}, " if kind == "shares" else ""
     asked = "" if kind == "plain" else f"resources: {{{requests}limits: {{{', '.join(limits)}}}}}, "
     init = chance.choice(["", "once", "sidecar"])
+    volume = chance.choice(["", "{}", "{medium: Memory, sizeLimit: 1Mi}" if with_mounts else "{}"])
     lines = [f"metadata: {{name: pod-{number}, uid: uid-{number}}}", "spec:"]
     if init:
         policy = "restartPolicy: Always, " if init == "sidecar" else ""
         command = loop if init == "sidecar" else '["true"]'
         lines += ["  initContainers:", f"    - {{name: first, {policy}{asked}command: {command}}}"]
-    lines += ["  containers:", f"    - {{name: main, {asked}command: {loop}}}"]
+    mount = "volumeMounts: [{name: fast, mountPath: /fast}], " if volume else ""
+    lines += ["  containers:", f"    - {{name: main, {mount}{asked}command: {loop}}}"]
+    if volume:
+        lines += ["  volumes:", f"    - {{name: fast, emptyDir: {volume}}}"]
     return "\n".join(lines) + "\n"
 
 
-def violations(state: Path, wanted: set[str], *, real: bool) -> Iterator[str]:
+def violations(state: Path, wanted: set[str], machine: Machine, *, real: bool) -> Iterator[str]:
     """Everything that must not be, as seen from outside."""
     own: dict[str, CPUSet] = {}
     devices: dict[str, str] = {}
+    taken: dict[int, int] = {}
     for path in sorted((state / "checkpoint").glob("workload.*")):
         record = JsonCheckpoint.unmarshal(path.read_bytes())
         record.verify()
@@ -83,11 +89,17 @@ def violations(state: Path, wanted: set[str], *, real: bool) -> Iterator[str]:
         for other, cpus in own.items():
             if not other.startswith(f"{uid}_") and not cpus.isdisjoint(mine):
                 yield f"CPUs {cpus & mine} are held by {uid} and by {other}"
+        for block in (block for blocks in grants.get("memory", {}).values() for block in blocks):
+            taken[block["nodes"]] = taken.get(block["nodes"], 0) + block["size_bytes"]
         for grant in grants.get("devices", ()):
             for identity in {one for ids in grant["places"].values() for one in ids}:
                 holder = devices.setdefault(f"{grant['resource']} {identity}", uid)
                 if holder != uid:
                     yield f"device {identity} is held by {uid} and by {holder}"
+    for nodes, size in taken.items():
+        there = sum(machine.node[node].memory_bytes for node in bits(nodes))
+        if size > there:
+            yield f"{size} bytes are granted on NUMA nodes {format_list(nodes)}, which have {there}"
     yield from _processes(state, wanted, own, real=real)
     yield from _mounts(state, wanted)
 
@@ -109,10 +121,14 @@ def _processes(state: Path, wanted: set[str], own: dict[str, CPUSet], *, real: b
 
 
 def _mounts(state: Path, wanted: set[str]) -> Iterator[str]:
-    for mount in parse_mountinfo(Path("/proc/self/mountinfo").read_text()):
-        below = mount.target.removeprefix(f"{state}/pods/")
-        if below != mount.target and below.partition("/")[0] not in wanted:
-            yield f"mount {mount.target} is an orphan"
+    seen: set[str] = set()
+    for target in mounts(state):
+        uid = target.removeprefix(f"{state.resolve()}/pods/").partition("/")[0]
+        if uid not in wanted:
+            yield f"mount {target} is an orphan"
+        if target in seen:
+            yield f"mount {target} is there twice"
+        seen.add(target)
 
 
 class Soak:
@@ -123,6 +139,8 @@ class Soak:
         self.pods.mkdir()
         self.arguments = ["--pods", str(self.pods), "--state", str(self.state), "--cgroup", cgroup, *machine]
         self.real = not machine
+        self.machine, _ = read_machine(machine[1] if machine else None)
+        self.with_mounts = may_mount()
         self.chance = chance
         self.tally = Tally()
         self.names: dict[int, str] = {}
@@ -162,13 +180,13 @@ class Soak:
         number = next(self.numbers)
         self.names[number] = f"uid-{number}"
         aside = self.folder / "aside"
-        aside.write_text(manifest(self.chance, number))
+        aside.write_text(manifest(self.chance, number, with_mounts=self.with_mounts))
         aside.rename(self.pods / f"{number}.yaml")
 
     def check(self) -> None:
         """What must not be, is not."""
         self.tally.checks += 1
-        for line in violations(self.state, set(self.names.values()), real=self.real):
+        for line in violations(self.state, set(self.names.values()), self.machine, real=self.real):
             self.tally.violations.append(line)
             print(f"VIOLATION in round {self.tally.rounds}: {line}", flush=True)
 
