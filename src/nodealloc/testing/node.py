@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.errors import RetryableError
-from nodealloc.node import Keeper, Running, Runtime
+from nodealloc.node import Advisor, Keeper, Running, Runtime
 from nodealloc.podspec import Json
 from nodealloc.topology import Admitted, Allocator, Owner, Snapshot, Workload, admit, release
 
-__all__ = ["FakeRuntime", "check_keeper", "check_runtime"]
+__all__ = ["FakeAdvisor", "FakeRuntime", "check_advisor", "check_keeper", "check_runtime"]
 
 
 class FakeRuntime:
@@ -39,6 +39,54 @@ class FakeRuntime:
         if not self.reachable:
             raise RetryableError("the runtime does not answer", after_s=2.0)
         return [Running(owner=owner, container_id=one) for one, owner in self.containers.items()]
+
+
+class FakeAdvisor:
+    """An `Advisor` that has so many answers to give, one a question.
+
+    Attributes:
+        answers: How many questions it still answers.
+        asked: Every outcome that it was asked about.
+    """
+
+    def __init__(self, answers: int = 0) -> None:
+        self.answers = answers
+        self.asked: list[Snapshot] = []
+
+    def ask(self, outcome: Snapshot, /) -> bool:
+        """True as long as there are answers."""
+        self.asked.append(outcome)
+        self.answers -= 1
+        return self.answers >= 0
+
+    def settled(self, outcome: Snapshot, /) -> Snapshot:
+        """The outcome as it is."""
+        return outcome
+
+
+def check_advisor(advisor: Advisor, decide: Callable[[], Snapshot], /) -> None:
+    """Hold an advisor to what the node relies on.
+
+    Args:
+        advisor: To check.
+        decide: What a decision leads to now; called again after each answer.
+
+    Raises:
+        AssertionError: Says which promise is broken.
+    """
+    outcome = decide()
+    settled = advisor.settled(outcome)
+    assert advisor.settled(outcome) == settled, "settling answers differently the second time"
+    assert advisor.settled(settled) == settled, "what is settled is settled"
+    assert settled.admitted == outcome.admitted, "settling admits or releases somebody"
+    assert settled.generation == outcome.generation, "settling is no change of its own"
+    assert [one.name for one in settled.allocators] == [one.name for one in outcome.allocators], (
+        "settling adds, drops or moves an allocator"
+    )
+    rounds = 0
+    while advisor.ask(decide()):
+        rounds += 1
+        assert rounds < 64, "it wants the same decision made again for ever"
 
 
 def check_runtime(runtime: Runtime, start: Callable[[Owner], str], stop: Callable[[str], None], /) -> None:
@@ -80,7 +128,7 @@ def check_keeper(keeper: Keeper, empty: Snapshot, name: str, workloads: Iterable
     Raises:
         AssertionError: Says which promise is broken.
     """
-    snapshot, keys = empty, []
+    snapshot, keys = empty, list[str]()
     for workload in workloads:
         verdict = admit(snapshot, workload)
         assert isinstance(verdict, Admitted), f"give workloads that fit together: {verdict}"

@@ -23,12 +23,15 @@ from nodealloc.topology import (
     Availability,
     Claim,
     ClaimKind,
+    Comparison,
     Hints,
     NotReady,
     NumaTopology,
     Owner,
     Policy,
     PolicyName,
+    Reports,
+    Scene,
     Shortfall,
     TopologyHint,
     Workload,
@@ -36,7 +39,7 @@ from nodealloc.topology import (
     peak,
 )
 
-__all__ = ["FakeAllocator", "check_allocator", "workload"]
+__all__ = ["FakeAllocator", "check_allocator", "check_comparison", "check_reports", "workload"]
 
 T = TypeVar("T")
 
@@ -245,6 +248,54 @@ def check_allocator(
         f"{allocator.name}: releasing {asked.key} did not restore the value before it"
     )
     _check_unknown_release(before)
+
+
+def check_reports(reports: Reports, asked: Workload, numa: NumaTopology, /) -> None:
+    """Hold what an allocator reports to what refusals are made of.
+
+    Args:
+        reports: An `Allocator` with this ability.
+        asked: Claims that ask for something of it.
+        numa: The machine that it speaks of.
+
+    Raises:
+        AssertionError: A promise is broken; the text says which.
+    """
+    entries = reports.availability(asked.claims)
+    assert list(entries) == list(reports.availability(asked.claims)), "answered differently the second time"
+    named = {resource for claim in asked.claims for resource in claim.amounts}
+    for one in entries:
+        assert one.resource in named, f"{one.resource} was not asked for"
+        assert one.wanted > 0, f"{one.resource}: an entry is for what is wanted, found {one.wanted}"
+        for node in {*one.free, *one.allocatable}:
+            assert node == -1 or numa.mask >> node & 1, f"{one.resource}: the machine has no NUMA node {node}"
+            free, most = one.free.get(node, 0), one.allocatable.get(node, 0)
+            assert 0 <= free <= most, f"{one.resource}, node {node}: {free} free of {most}"
+    assert len({one.resource for one in entries}) == len(entries), "a resource is reported twice"
+
+
+def check_comparison(comparison: Comparison, numa: NumaTopology, /) -> None:
+    """Hold a comparison to what the merge relies on, over every set of at most eight nodes.
+
+    Raises:
+        AssertionError: A promise is broken; the text says which.
+    """
+    nodes = numa.nodes[:8]
+    taken = {node: place / len(nodes) for place, node in enumerate(nodes)}
+    again = _pickled(comparison)
+    for preferred in (True, False):
+        for scene in (Scene(numa=numa, narrowest=1), Scene(numa=numa, narrowest=2, allocated=taken)):
+            ranks = {
+                mask: comparison.rank(TopologyHint(mask, preferred=preferred), scene)
+                for width in range(1, len(nodes) + 1)
+                for mask in (sum(1 << node for node in chosen) for chosen in combinations(nodes, width))
+            }
+            assert len({len(rank) for rank in ranks.values()}) == 1, "ranks of one scene differ in length"
+            for mask, rank in ranks.items():
+                hint = TopologyHint(mask, preferred=preferred)
+                assert all(one == one for one in rank), f"{hint}: {rank} cannot be ordered"  # noqa: PLR0124
+                assert comparison.rank(hint, scene) == rank, f"{hint}: ranked differently the second time"
+                assert again.rank(hint, scene) == rank, f"{hint}: pickling changed the rank"
 
 
 def _check_claim(

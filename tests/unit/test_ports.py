@@ -1,0 +1,321 @@
+"""Every public Protocol has somebody who keeps it in the kit, and a check that says so."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import attrs
+import pytest
+
+import nodealloc
+from nodealloc.cgroups import CgroupName, Limits
+from nodealloc.checkpoint import JsonCheckpoint, MemoryStore
+from nodealloc.cpuset import CpuAllocator, CpuLayout, CPUSet, KubeletPicker, StaticPolicy
+from nodealloc.devices import Device, DeviceLedger
+from nodealloc.dsw_asw import Done, Outcome, Step
+from nodealloc.machine import machine_from_text
+from nodealloc.node import CpuKeeper
+from nodealloc.pluginreg import PluginInfo
+from nodealloc.podspec import Pod, Volume
+from nodealloc.testing.cgroups import (
+    FakeCgroups,
+    check_cgroup_driver,
+    check_process_driver,
+    check_tree_reader,
+)
+from nodealloc.testing.checkpoint import check_checkpoint, check_store
+from nodealloc.testing.cpuset import FakeCpusetWriter, check_cpuset_writer, check_picker
+from nodealloc.testing.devices import FakePlugin, check_connection
+from nodealloc.testing.devices import check_keeper as check_allocator_keeper
+from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, check_clock, check_executor, check_plan
+from nodealloc.testing.node import FakeAdvisor, FakeRuntime, check_advisor, check_keeper, check_runtime
+from nodealloc.testing.pluginreg import (
+    FakeRegistration,
+    FakeWatcher,
+    RecordingHandler,
+    check_handler,
+    check_registration,
+    check_watcher,
+)
+from nodealloc.testing.topology import (
+    FakeAllocator,
+    check_allocator,
+    check_comparison,
+    check_reports,
+    workload,
+)
+from nodealloc.testing.volume_plugins import (
+    FakeBlockTools,
+    FakeFilesystems,
+    check_block_tools,
+    check_filesystems,
+    check_plugin,
+)
+from nodealloc.testing.volume_sources import (
+    FakeAttachments,
+    FakeConfigSource,
+    FakeLeftovers,
+    check_attach_verifier,
+    check_claim_resolver,
+    check_config_source,
+    check_leftovers,
+    check_pod_source,
+    check_watchable,
+)
+from nodealloc.testing.volumes import FakeClaims, FakeHost, FakeMounter, FakePods, check_mounter
+from nodealloc.topology import (
+    Closest,
+    LeastAllocated,
+    MostAllocated,
+    Narrowest,
+    NumaTopology,
+    Owner,
+    Policy,
+    Snapshot,
+)
+from nodealloc.volumes import Found, Use, VolumeSpec
+
+ROOT = CgroupName.of("check")
+MACHINE = machine_from_text("2 sockets x 4 cores")
+NUMA = NumaTopology(nodes=(0, 1), distances={0: {0: 10, 1: 21}, 1: {0: 21, 1: 10}})
+GPUS = FakeAllocator.of("example.com/gpu", {0: 2, 1: 2})
+ASKED = workload("job", {"example.com/gpu": 2, "cpu": 2})
+
+
+def cgroups() -> FakeCgroups:
+    """A fake with the root that the checks need."""
+    fake = FakeCgroups()
+    fake.apply(ROOT, Limits())
+    return fake
+
+
+def registration() -> None:
+    """A fake on whose socket somebody answers."""
+    info = PluginInfo(type="DevicePlugin", name="example.com/gpu", endpoint="/a")
+    check_registration(FakeRegistration({"/a": info}), "/a", "/b")
+
+
+def store() -> None:
+    """Opened again over what it held."""
+    data: dict[str, bytes] = {}
+    held: list[MemoryStore] = []
+
+    def reopen(formats: object) -> MemoryStore:
+        if held:
+            data.update(held[-1].data())
+            for gone in set(data) - set(held[-1].data()):
+                del data[gone]
+        held.append(MemoryStore(formats, data=data))  # type: ignore[arg-type]
+        return held[-1]
+
+    check_store(reopen)
+
+
+def runtime() -> None:
+    """Container ids are numbers that rise."""
+    fake, numbers = FakeRuntime(), iter("123")
+
+    def start(owner: Owner) -> str:
+        number = next(numbers)
+        fake.start(owner, number)
+        return number
+
+    check_runtime(fake, start, fake.stop)
+
+
+def connection() -> None:
+    """Its devices can be changed."""
+
+    def make(devices: Sequence[Device]) -> tuple[FakePlugin, Callable[[Sequence[Device]], None]]:
+        plugin = FakePlugin(devices)
+        return plugin, plugin.set_devices
+
+    check_connection(make)
+
+
+def cpu_node() -> Snapshot:
+    """Empty, with CPUs."""
+    allocators = (CpuAllocator(policy=StaticPolicy.of(MACHINE)),)
+    return Snapshot(numa=NUMA, policy=Policy.parse("best-effort"), allocators=allocators)
+
+
+@attrs.frozen
+class Counting:
+    """A `Domain` in which a key's record is to become what is wanted."""
+
+    def plan(self, _key: str, desired: int | None, actual: int | None, /) -> Sequence[Step[str]]:
+        """One step where the two differ."""
+        return [] if desired == actual else [Step(scope=("count",), verb="set", detail=str(desired))]
+
+    def perform(self, step: Step[str], /) -> str:
+        """Nothing to do."""
+        return step.verb
+
+    def settle(self, _step: Step[str], outcome: Outcome[str], /) -> None:
+        """Nothing to write."""
+        assert isinstance(outcome, Done)
+
+
+def plugin_of_everything() -> None:
+    """A volume that needs every ability."""
+    host = FakeHost()
+    check_plugin(host, host.disk("d", 1 << 20), Use(pod_uid="u"))
+
+
+def claims() -> None:
+    """One is bound, one is not."""
+    bound = VolumeSpec(plugin="example.com/disk", name="d")
+    volumes = [Volume(name=one, kind="persistentVolumeClaim", spec={"claimName": one}) for one in "ab"]
+    check_claim_resolver(FakeClaims({"a": bound}), Pod(uid="u", name="u"), *volumes)
+
+
+def pod_source() -> None:
+    """One pod is known."""
+    pods = FakePods()
+    pods.put(Pod(uid="u"))
+    check_pod_source(pods, "u")
+
+
+def config_source() -> FakeConfigSource:
+    """One object is there."""
+    source = FakeConfigSource()
+    source.put("n", "o", {"a": b"1"})
+    return source
+
+
+def watched() -> None:
+    """Each change is another version."""
+    source = config_source()
+    check_watchable(source, ("n", "o"), lambda: source.put("n", "o", {"a": b"2"}))
+
+
+def block_tools(folder: Path) -> None:
+    """An image file for both."""
+    image = folder / "image"
+    tools = FakeBlockTools()
+    image.touch()
+    check_block_tools(tools, str(image))
+
+
+def filesystems(folder: Path) -> None:
+    """On an image of the fake tools."""
+    tools = FakeBlockTools()
+    check_filesystems(FakeFilesystems(), tools, str(folder / "other"))
+
+
+def comparisons() -> None:
+    """All that ship."""
+    for one in (Narrowest(), Closest(), LeastAllocated(), MostAllocated()):
+        check_comparison(one, NUMA)
+
+
+def mounts(folder: Path) -> None:
+    """One fake is both."""
+    fake = FakeMounter(str(folder))
+    check_mounter(fake, fake, str(folder))
+
+
+def executor() -> None:
+    """It runs what it is told to."""
+    one = ManualExecutor()
+    check_executor(one, one.run_all)
+
+
+def poke(watcher: object) -> None:
+    """Say so when something changed."""
+    assert isinstance(watcher, FakeWatcher)
+    watcher.poke()
+
+
+LEFT = Found(plugin="example.com/gone", name="v", pod_uid="u")
+KEPT: dict[str, Callable[[Path], object]] = {
+    "cgroups.CgroupDriver": lambda _: check_cgroup_driver(cgroups(), ROOT),
+    "cgroups.ProcessDriver": lambda _: check_process_driver(cgroups(), ROOT),
+    "cgroups.TreeReader": lambda _: check_tree_reader(cgroups(), ROOT),
+    "checkpoint.Checkpoint": lambda _: check_checkpoint(JsonCheckpoint(kind="k", version=1, value={"a": 1})),
+    "checkpoint.Store": lambda _: store(),
+    "cpuset.CpusetWriter": lambda _: check_cpuset_writer(
+        FakeCpusetWriter({"web": CPUSet.of(0, 1)}), "web", [CPUSet.of(0), CPUSet.of(1)], absent="nobody"
+    ),
+    "cpuset.Picker": lambda _: check_picker(KubeletPicker(), CpuLayout.of(MACHINE)),
+    "devices.AllocatorKeeper": lambda _: check_allocator_keeper(DeviceLedger),
+    "devices.PluginConnection": lambda _: connection(),
+    "dsw_asw.Clock": lambda _: check_clock(VirtualClock()),
+    "dsw_asw.Domain": lambda _: check_plan(Counting(), "a", 1, None),
+    "dsw_asw.Executor": lambda _: executor(),
+    "node.Advisor": lambda _: check_advisor(FakeAdvisor(2), cpu_node),
+    "node.Keeper": lambda _: check_keeper(CpuKeeper(), cpu_node(), "cpu", [ASKED]),
+    "node.Runtime": lambda _: runtime(),
+    "pluginreg.PluginHandler": lambda _: check_handler(RecordingHandler(), "example.com/gpu", "/a", ["v1"]),
+    "pluginreg.Registration": lambda _: registration(),
+    "pluginreg.Watcher": lambda folder: check_watcher(lambda _: FakeWatcher(), folder / "reg", nudge=poke),
+    "topology.Allocator": lambda _: check_allocator(GPUS, ASKED, NUMA),
+    "topology.Comparison": lambda _: comparisons(),
+    "topology.Reports": lambda _: check_reports(GPUS, ASKED, NUMA),
+    "volumes.AttachVerifier": lambda _: check_attach_verifier(
+        FakeAttachments({"p/v": "/dev/v"}), "p/v", "p/w"
+    ),
+    "volumes.ClaimResolver": lambda _: claims(),
+    "volumes.Leftovers": lambda _: check_leftovers(FakeLeftovers([LEFT]), LEFT),
+    "volumes.MountTable": mounts,
+    "volumes.Mounter": mounts,
+    "volumes.Plugin": lambda _: plugin_of_everything(),
+    "volumes.PodSource": lambda _: pod_source(),
+    "volumes.plugins.BlockTools": block_tools,
+    "volumes.plugins.ConfigSource": lambda _: check_config_source(config_source(), ("n", "o"), ("n", "p")),
+    "volumes.plugins.Filesystems": filesystems,
+    "volumes.plugins.WatchableConfigSource": lambda _: watched(),
+}
+"""Protocol to its check, run on what the kit has in its place."""
+
+EXEMPT = {
+    "cgroups.TreeDriver": "CgroupDriver, ProcessDriver and TreeReader in one; FakeCgroups is all three",
+    "devices.PluginCalls": "half of PluginConnection, checked as one",
+    "devices.PluginWatch": "half of PluginConnection, checked as one",
+    "dsw_asw.Observer": "it only listens: nothing that it does is relied on; RecordingObserver keeps all",
+    "dsw_asw.Passes": "a Reconciler without its type variables, so that a Loop can hold any",
+    "volumes.CanAttach": "an ability of Plugin, checked with it",
+    "volumes.CanExpand": "an ability of Plugin, checked with it",
+    "volumes.CanMount": "an ability of Plugin, checked with it",
+    "volumes.CanReconstruct": "an ability of Plugin, checked with it",
+    "volumes.CanRevise": "an ability of Plugin, checked with it",
+    "volumes.CanStage": "an ability of Plugin, checked with it",
+}
+"""Protocol to the reason why it has no check of its own."""
+
+
+def protocols() -> Iterator[tuple[str, type]]:
+    """Every Protocol that a public module outside the kit exports."""
+    for module in pkgutil.walk_packages(nodealloc.__path__, "nodealloc."):
+        name = module.name.removeprefix("nodealloc.")
+        if name.startswith("testing") or any(part.startswith("_") for part in name.split(".")):
+            continue
+        here = importlib.import_module(module.name)
+        for exported in here.__all__:
+            one = getattr(here, exported)
+            if inspect.isclass(one) and getattr(one, "_is_protocol", False):
+                yield f"{name}.{exported}", one
+
+
+def test_every_protocol_is_kept_or_exempt_for_a_reason() -> None:
+    """A new Protocol is found here; so is one that has gone."""
+    there = [name for name, _ in protocols()]
+    assert sorted({**KEPT, **EXEMPT}) == sorted(there)
+    assert not set(KEPT) & set(EXEMPT)
+
+
+@pytest.mark.parametrize("name", sorted(KEPT))
+def test_the_kit_keeps_its_own_promises(name: str, tmp_path: Path) -> None:
+    """The fake, or the value that needs none, passes the check that users run on theirs."""
+    KEPT[name](tmp_path)
+
+
+def test_protocols_stay_narrow() -> None:
+    """Three methods at most, those of a Protocol's parts apart."""
+    for name, one in protocols():
+        own = [key for key, value in vars(one).items() if key[0] != "_" and inspect.isfunction(value)]
+        assert len(own) <= 3, f"{name} has {own}"
