@@ -35,9 +35,10 @@ class Watcher:
         uid, key = step.detail.use.pod_uid, step.detail.spec.id
         if step.detail.verb is Verb.MOUNT:
             self.machine.stale.discard((key, uid))
-        elif self.machine.is_wanted(uid, step.detail.spec.name) and (key, uid) not in self.machine.stale:
-            self.machine.host.violations.append(f"unmount of {key} under {uid}")
-        elif not self.machine.pods.ready:
+        elif self.machine.is_wanted(uid, step.detail.spec.name):
+            if (key, uid) not in self.machine.stale:
+                self.machine.host.violations.append(f"unmount of {key} under {uid}")
+        elif uid not in self.machine.ended:
             self.machine.host.violations.append(f"unmount of {key} before the sources are ready")
 
     def ended(self, step: Step[object], outcome: Outcome[object], took_s: float, /) -> None:
@@ -59,6 +60,7 @@ class Volumes(RuleBasedStateMachine):
         self.clock = VirtualClock()
         self.faults: list[tuple[str, type[Exception]]] = []
         self.stale: set[tuple[str, str]] = set()
+        self.ended: set[str] = set()
         self.sizes = {"a": 1, "b": 1, "c": 1}
         for name in self.sizes:
             self.claims.volumes[name] = self.host.disk(name, 1)
@@ -92,6 +94,13 @@ class Volumes(RuleBasedStateMachine):
         sighting = self.pods.get(uid)
         return sighting is not None and sighting.life is not PodLife.ENDED and claim in CLAIMS[uid]
 
+    def note_ends(self) -> None:
+        """An end counts from when it is seen while every source is ready."""
+        if self.pods.ready:
+            over = [uid for uid, claims in CLAIMS.items() if not self.is_wanted(uid, claims[0])]
+            self.ended.update(over)
+            self.stale |= {(self.claims_id(name), uid) for uid in over for name in CLAIMS[uid]}
+
     def pod(self, uid: str) -> Pod:
         """The pod of a uid."""
         return claiming_pod(uid, *CLAIMS[uid])
@@ -99,6 +108,7 @@ class Volumes(RuleBasedStateMachine):
     @rule(uid=uids)
     def pod_arrives(self, uid: str) -> None:
         """Also one that is there already."""
+        self.ended.discard(uid)
         self.pods.put(self.pod(uid))
         self.manager.pod_changed(uid)
 
@@ -109,7 +119,7 @@ class Volumes(RuleBasedStateMachine):
             self.pods.sightings.pop(uid, None)
         else:
             self.pods.put(self.pod(uid), PodLife.ENDED)
-        self.stale |= {(self.claims_id(name), uid) for name in CLAIMS[uid]}
+        self.note_ends()
         self.manager.pod_changed(uid)
 
     @rule(uid=uids)
@@ -123,6 +133,7 @@ class Volumes(RuleBasedStateMachine):
     def sources_change(self, ready: bool) -> None:
         """All pods are known, or some source is late."""
         self.pods.ready = ready
+        self.note_ends()
         self.manager.pods_changed()
 
     @rule(name=names)
@@ -202,6 +213,7 @@ class Volumes(RuleBasedStateMachine):
         """It converges; a second look finds nothing to do; without pods nothing is left."""
         self.faults.clear()
         self.pods.ready = True
+        self.note_ends()
         for name, size in self.sizes.items():
             self.claims.volumes[name] = self.host.disk(name, size)
         for sighting in tuple(self.pods.sightings.values()):
@@ -228,6 +240,7 @@ class Volumes(RuleBasedStateMachine):
         assert self.manager.reconcile().is_idle
         assert len(self.host.calls) == calls
         self.pods.sightings.clear()
+        self.note_ends()
         self.manager.pods_changed()
         self.rest()
         assert not self.host.mounts

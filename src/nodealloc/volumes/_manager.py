@@ -118,6 +118,7 @@ class VolumeManager:
         populator = Populator(
             self._plugins,
             claims,
+            wishes=self._wishes,
             populated=self._populated,
             desired=self.desired,
             actual=self.actual,

@@ -92,6 +92,7 @@ class Populator:
         plugins: Mapping[str, Abilities],
         claims: ClaimResolver | None,
         *,
+        wishes: World[str, PodWish],
         populated: World[str, Populated],
         desired: World[VolumeId, DesiredVolume],
         actual: World[VolumeId, ActualVolume],
@@ -100,6 +101,7 @@ class Populator:
         self._plugins = plugins
         self._by_kind = {kind: plugin for plugin in plugins.values() for kind in plugin.plugin.kinds}
         self._claims = claims
+        self._wishes = wishes
         self._populated = populated
         self._desired = desired
         self._actual = actual
@@ -136,6 +138,10 @@ class Populator:
     def settle(self, step: Step[_Task], outcome: Outcome[Resolution | None], /) -> None:
         """Put what was resolved into the desired world, also when other volumes failed."""
         uid, wish = step.detail.uid, step.detail.wish
+        now = self._wishes.get(uid)
+        if wish is not None and (now is None or now.generation != wish.generation):
+            # The pod that asked is gone, so what it asked for must not be mounted for its successor.
+            return
         if isinstance(outcome, Done):
             if wish is None or outcome.result is None:
                 self._forget(uid)
