@@ -16,34 +16,41 @@ from typing import TYPE_CHECKING
 
 from nodealloc.node._confinement import Confinement, confinement_of
 from nodealloc.node._cpu_keeper import CpuKeeper
-from nodealloc.node._errors import NotAdmittedError
+from nodealloc.node._errors import AdoptionError, NotAdmittedError
 from nodealloc.node._loading import StartReport
 from nodealloc.node._memory_keeper import MemoryKeeper
 from nodealloc.node._node import FORMATS, NodeAllocator
 from nodealloc.node._ports import Advisor, Keeper, Restored, Running, Runtime
 from nodealloc.node._record import WorkloadRecord
+from nodealloc.node._views import Holding, ResourceUse, describe, holdings, resource_use
 
 if TYPE_CHECKING:
     from nodealloc.node._device_keeper import DeviceAdvisor, DeviceKeeper, NodeDevices
 
 __all__ = [
     "FORMATS",
+    "AdoptionError",
     "Advisor",
     "Confinement",
     "CpuKeeper",
     "DeviceAdvisor",
     "DeviceKeeper",
+    "Holding",
     "Keeper",
     "MemoryKeeper",
     "NodeAllocator",
     "NodeDevices",
     "NotAdmittedError",
+    "ResourceUse",
     "Restored",
     "Running",
     "Runtime",
     "StartReport",
     "WorkloadRecord",
     "confinement_of",
+    "describe",
+    "holdings",
+    "resource_use",
 ]
 
 

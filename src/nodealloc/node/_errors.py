@@ -7,7 +7,7 @@ import attrs
 from nodealloc.errors import PermanentError
 from nodealloc.topology import Owner
 
-__all__ = ["NotAdmittedError"]
+__all__ = ["AdoptionError", "NotAdmittedError"]
 
 
 @attrs.define
@@ -24,3 +24,21 @@ class NotAdmittedError(PermanentError):
         """Who, and what to do."""
         who = f"{self.owner.workload}/{self.owner.member}"
         return f"{who} holds nothing on this node; admit its workload before its containers start"
+
+
+@attrs.define
+class AdoptionError(PermanentError):
+    """Something runs where it cannot be left.
+
+    Attributes:
+        owner: Whose container it is.
+        reason: What stands against it.
+    """
+
+    owner: Owner
+    reason: str
+
+    def __str__(self) -> str:
+        """Who, why, and what to do."""
+        who = f"{self.owner.workload}/{self.owner.member}"
+        return f"{who} runs where it cannot stay: {self.reason}; end it, then admit it anew"

@@ -11,6 +11,7 @@ from nodealloc.errors import DecodeError, PermanentError
 from nodealloc.node._codec import from_checkpoint
 from nodealloc.node._ports import Keeper, Restored
 from nodealloc.node._record import WorkloadRecord
+from nodealloc.node._take_over import records_of_kubelet
 from nodealloc.podspec import Json
 from nodealloc.topology import Snapshot, release
 
@@ -31,6 +32,8 @@ class StartReport:
         evicted: Workload to the reason why it has no place any more. End its
             containers, then accept.
         damaged: What the store could not read. Adopt what runs, then accept.
+        taken_over: Whether all of this came from a kubelet's state files; the
+            claims will come with the pods.
         notes: What else changed, in words.
     """
 
@@ -39,6 +42,7 @@ class StartReport:
     moved: tuple[str, ...] = ()
     evicted: Mapping[str, str] = attrs.field(factory=dict[str, str])
     damaged: tuple[Damaged, ...] = ()
+    taken_over: bool = False
     notes: tuple[str, ...] = ()
 
     @property
@@ -48,7 +52,8 @@ class StartReport:
 
     def __str__(self) -> str:
         """A line for each thing that changed, and one for what stays."""
-        lines = [f"start after {self.since.value}: {len(self.kept)} workloads kept"]
+        source = ", taken over from a kubelet" if self.taken_over else ""
+        lines = [f"start after {self.since.value}: {len(self.kept)} workloads kept{source}"]
         lines += [f"moved {line}" for line in self.moved]
         lines += [f"evict {workload}: {reason}" for workload, reason in self.evicted.items()]
         lines += [f"damaged {one.key}: {one.reason}; kept as {one.kept_as}" for one in self.damaged]
@@ -73,12 +78,15 @@ class Loaded:
 def load(empty: Snapshot, contents: Contents, keepers: Mapping[str, Keeper], /) -> Loaded:
     """Put what was remembered into an empty snapshot.
 
-    A workload that one allocator has to evict is released by all of them.
+    A workload that one allocator has to evict is released by all of them. A
+    store without records of ours, but with a kubelet's state files, is taken over.
 
     Raises:
         PermanentError: An allocator has no keeper.
     """
     records, damaged = _records(contents)
+    taken_over = not records and not damaged and not contents.damaged
+    records = records or (records_of_kubelet(contents) if taken_over else {})
     restored = [_restore(allocator.name, empty, keepers, records) for allocator in empty.allocators]
     evicted = {workload: why for one in restored for workload, why in one.evicted.items()}
     kept = {key: record for key, record in records.items() if key not in evicted}
@@ -96,6 +104,7 @@ def load(empty: Snapshot, contents: Contents, keepers: Mapping[str, Keeper], /) 
         moved=tuple(line for one in restored for line in one.moved),
         evicted=evicted,
         damaged=(*contents.damaged, *damaged),
+        taken_over=taken_over and bool(records),
         notes=tuple(line for one in restored for line in one.notes),
     )
     return Loaded(snapshot=snapshot, records=kept, report=report)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -22,10 +22,15 @@ from nodealloc.node._ports import Restored
 from nodealloc.podspec import Json
 from nodealloc.topology import Allocator
 
-__all__ = ["MemoryKeeper"]
+__all__ = ["MemoryKeeper", "memory_row"]
 
 _Rows = dict[str, dict[str, tuple[Block, ...]]]
 _CONVERTER: Final = cattrs.Converter(forbid_extra_keys=True)
+
+
+def memory_row(held: Mapping[str, Sequence[Block]], /) -> dict[str, Json]:
+    """Member to its blocks: nodes as a mask, resource, bytes."""
+    return {member: [attrs.asdict(block) for block in blocks] for member, blocks in held.items()}
 
 
 @attrs.frozen
@@ -37,8 +42,7 @@ class MemoryKeeper:
         memory = _memory(allocator)
         if isinstance(memory, UnpinnedMemory):
             return None
-        held = memory.state.grants.get(workload, {})
-        return {member: [attrs.asdict(block) for block in blocks] for member, blocks in held.items()} or None
+        return memory_row(memory.state.grants.get(workload, {})) or None
 
     def restore(self, allocator: Allocator, grants: Mapping[str, Json], /) -> Restored:
         """Blocks are kept, moved or evicted as `nodealloc.memblocks.restore` says."""

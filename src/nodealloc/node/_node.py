@@ -10,6 +10,7 @@ import attrs
 
 from nodealloc.checkpoint import KUBELET_FORMATS, Checkpoint, Formats, JsonCheckpoint, Store, row_key
 from nodealloc.errors import RetryableError
+from nodealloc.node._adoption import adopted
 from nodealloc.node._codec import to_checkpoint
 from nodealloc.node._confinement import Confinement, confinement_of
 from nodealloc.node._errors import NotAdmittedError
@@ -130,7 +131,7 @@ class NodeAllocator:
             damaged = [one.key for one in self._report.damaged if one.key != "*"]
             changes: dict[str, Checkpoint | None] = dict.fromkeys([*damaged, *forgotten])
             records = self._records
-            if self._report.moved:
+            if self._report.moved or self._report.taken_over:
                 records = {key: self._regranted(record) for key, record in records.items()}
                 changes |= dict(map(self._row, records.values()))
             changes |= self._files(self._snapshot.allocators)
@@ -163,6 +164,29 @@ class NodeAllocator:
                     return waiting
             verdict = admit(self._snapshot, workload)
             return self._remember(workload, verdict) if isinstance(verdict, Admitted) else verdict
+
+    def adopt(self, asked: Pod | Workload, running: Mapping[str, Confinement], /) -> None:
+        """Take over a workload that runs but is not remembered, where it runs.
+
+        For rebuilding after damage: call it for what the runtime lists, then
+        `accept`. One that is remembered already stays as it is.
+
+        Args:
+            asked: What was once asked.
+            running: Member to where its container is confined now.
+
+        Raises:
+            AdoptionError: It runs on something that others hold, or that cannot be had.
+            RetryableError: The store could not be written; nothing changed.
+        """
+        workload = workload_of(asked) if isinstance(asked, Pod) else asked
+        with self._lock:
+            if workload.key in self._snapshot.admitted:
+                return
+            snapshot = adopted(self._snapshot, workload, running)
+            affinity = snapshot.admitted[workload.key]
+            order = snapshot.generation
+            self._go_on(snapshot, WorkloadRecord(workload=workload, order=order, affinity=affinity))
 
     def release(self, workload: str, member: str | None = None, /) -> None:
         """Give back what a workload, or one member of it, holds; an unknown one holds nothing.
@@ -285,7 +309,7 @@ class NodeAllocator:
     def _remember(self, workload: Workload, verdict: Admitted) -> Verdict:
         """The verdict, once it is durable; *not yet* where the store cannot be written."""
         if verdict.repeated:
-            return verdict
+            return self._with_claims(workload, verdict)
         if self._advisor is not None:
             verdict = attrs.evolve(verdict, snapshot=self._advisor.settled(verdict.snapshot))
         order = verdict.snapshot.generation
@@ -294,6 +318,16 @@ class NodeAllocator:
             self._go_on(verdict.snapshot, record)
         except RetryableError as error:
             return _not_yet(workload, "store", str(error), error.after_s)
+        return verdict
+
+    def _with_claims(self, workload: Workload, verdict: Admitted) -> Verdict:
+        """A workload that was taken over without its claims gets them when it is met again."""
+        record = self._records.get(workload.key)
+        if record is not None and workload.claims and not record.workload.claims:
+            try:
+                self._go_on(self._snapshot, attrs.evolve(record, workload=workload))
+            except RetryableError as error:
+                return _not_yet(workload, "store", str(error), error.after_s)
         return verdict
 
     def _running(self) -> Iterable[Running]:

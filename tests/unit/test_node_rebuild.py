@@ -1,0 +1,163 @@
+"""Nodes that are rebuilt from what runs, taken over from a kubelet, and looked at."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from nodealloc.checkpoint import CPU_STATE, DEVICE_STATE, MEMORY_STATE, MemoryStore
+from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
+from nodealloc.devices import Device, DeviceAllocator, DeviceList, Inventory, Phase, PluginOptions
+from nodealloc.idset import NodeSet
+from nodealloc.machine import machine_from_cadvisor, machine_from_text
+from nodealloc.memblocks import memory_allocator
+from nodealloc.node import (
+    FORMATS,
+    AdoptionError,
+    Confinement,
+    CpuKeeper,
+    DeviceKeeper,
+    Keeper,
+    MemoryKeeper,
+    NodeAllocator,
+    NodeDevices,
+    describe,
+    holdings,
+    resource_use,
+)
+from nodealloc.podspec import Pod
+from nodealloc.topology import Admitted, NotYet, NumaTopology, Owner, Policy, Snapshot
+
+KEEPERS: dict[str, Keeper] = {
+    "cpu": CpuKeeper(),
+    "memory": MemoryKeeper(),
+    "devices": DeviceKeeper(clock=lambda: 0.0),
+}
+MACHINE = machine_from_text("2 sockets x 4 cores x 2 threads, memory=8Gi")
+
+
+def empty() -> Snapshot:
+    """A node with CPUs, memory and devices, and nothing held."""
+    return Snapshot(
+        numa=NumaTopology(nodes=tuple(MACHINE.nodes)),
+        policy=Policy.parse("best-effort"),
+        allocators=(
+            DeviceAllocator(nodes=(0, 1)),
+            CpuAllocator(policy=StaticPolicy.of(MACHINE, reserved=CPUSet.of(0))),
+            memory_allocator(MACHINE, reserved={0: {"memory": 256 << 20}}),
+        ),
+    )
+
+
+def pod(name: str, cpu: int = 2) -> Pod:
+    """A guaranteed pod of one container."""
+    limits = {"cpu": cpu, "memory": "64Mi"}
+    containers = [{"name": "app", "resources": {"limits": limits}}]
+    return Pod.from_manifest({"metadata": {"name": name, "uid": name}, "spec": {"containers": containers}})
+
+
+def damaged() -> NodeAllocator:
+    """A node whose only record cannot be read."""
+    node = NodeAllocator(empty(), MemoryStore(FORMATS, data={"workload.db": b"{"}), KEEPERS)
+    assert not node.start().is_clean
+    return node
+
+
+def test_what_runs_is_adopted_where_it_runs() -> None:
+    """The CPUs and nodes of a running container are held again, and nobody else gets them."""
+    node = damaged()
+    where = Confinement(cpus=CPUSet.of(5, 13), exclusive=CPUSet.of(5, 13), mems=NodeSet.of(1))
+    node.adopt(pod("db"), {"app": where})
+    node.adopt(pod("db"), {})
+    assert isinstance(node.admit(pod("new")), NotYet)
+    node.accept()
+    assert node.before_start(Owner("db", "app"), "c1").cpus == CPUSet.of(5, 13)
+    assert [one.nodes for one in holdings(node.snapshot) if one.resource == "memory"] == [NodeSet.of(1)]
+    assert isinstance(node.admit(pod("db")), Admitted)
+    for number in range(6):
+        node.admit(pod(f"p{number}"))
+    taken = [CPUSet.parse(one.what) for one in holdings(node.snapshot) if one.resource == "cpu"]
+    assert sum(map(len, taken)) == len({cpu for cpus in taken for cpu in cpus}) == 14
+
+
+def test_what_runs_on_others_cpus_is_not_adopted() -> None:
+    """CPUs that are held, reserved or absent are refused with the owner and the remedy."""
+    node = damaged()
+    first = Confinement(exclusive=CPUSet.of(5, 13))
+    node.adopt(pod("db"), {"app": first})
+    before = node.snapshot
+    for cpus in (CPUSet.of(5), CPUSet.of(0, 8), CPUSet.of(99)):
+        with pytest.raises(AdoptionError, match="other/app runs where it cannot stay") as caught:
+            node.adopt(pod("other"), {"app": Confinement(exclusive=cpus)})
+        assert caught.value.owner == Owner("other", "app")
+    assert node.snapshot is before
+
+
+def test_a_kubelets_node_is_taken_over(vectors: Path) -> None:
+    """The genuine files of a node with four NUMA nodes: everybody stays where they are."""
+    folder = vectors / "state_files"
+    machine = machine_from_cadvisor(json.loads((folder / "four-nodes.machineinfo.json").read_text()))
+    files = {
+        key: (folder / f"four-nodes.{key}").read_bytes() for key in (CPU_STATE, MEMORY_STATE, DEVICE_STATE)
+    }
+    start = Snapshot(
+        numa=NumaTopology(nodes=tuple(machine.nodes)),
+        policy=Policy.parse("single-numa-node"),
+        allocators=(
+            DeviceAllocator(nodes=tuple(machine.nodes)),
+            CpuAllocator(policy=StaticPolicy.of(machine, reserved=CPUSet.of(0))),
+            memory_allocator(machine, reserved={0: {"memory": 209715200}}),
+        ),
+    )
+    store = MemoryStore(FORMATS, data=files)
+    node = NodeAllocator(start, store, KEEPERS)
+    report = node.start()
+    assert report.taken_over
+    assert set(report.kept) == {"g1", "g2"}
+    assert "taken over" in str(report)
+    cpus = {one.owner.workload: one.what for one in holdings(node.snapshot) if one.resource == "cpu"}
+    assert cpus == {"g1": "2-3", "g2": "4-5"}
+    spec = {"containers": [{"name": "c"}]}
+    answer = node.admit(Pod.from_manifest({"metadata": {"name": "g1", "uid": "g1"}, "spec": spec}))
+    assert isinstance(answer, Admitted)
+    assert node.records["g1"].workload.claims[0].owner == Owner("g1", "c")
+    later = NodeAllocator(start, MemoryStore(FORMATS, data=store.data()), KEEPERS)
+    assert not later.start().taken_over
+    assert holdings(later.snapshot) == holdings(node.snapshot)
+
+
+@pytest.mark.parametrize("kind", ["cpu_manager_state", "memory_manager_state", "kubelet_internal_checkpoint"])
+def test_every_recorded_file_is_taken_over_or_reported(kind: str, vectors: Path) -> None:
+    """Files of other machines end in a report, never in an exception."""
+    with gzip.open(vectors / "checkpoint_files.jsonl.gz", "rt") as lines:
+        rows = [row for row in map(json.loads, lines) if row["kind"] == kind][:40]
+    for row in rows:
+        node = NodeAllocator(empty(), MemoryStore(FORMATS, data={kind: row["file"].encode()}), KEEPERS)
+        assert str(node.start()).startswith("start after")
+
+
+def test_views_tell_what_is_held_and_left() -> None:
+    """CPUs, memory and devices by owner and by node; releasing restores the view."""
+    devices = DeviceList.of([Device("a", numa_nodes=0b01), Device("b")], nodes=(0, 1))
+    serving = Inventory(resource="example.com/gpu", phase=Phase.CONNECTING, generation=1, since_s=0.0)
+    serving = serving.listed(1, devices, PluginOptions(), now_s=0.0)
+    node = NodeAllocator(empty(), MemoryStore(FORMATS), KEEPERS)
+    node.start()
+    NodeDevices(node).alter(lambda one: one.with_inventory(serving))
+    before = resource_use(node.snapshot)
+    asked = {"cpu": 2, "memory": "64Mi", "example.com/gpu": 2}
+    spec = {"containers": [{"name": "app", "resources": {"limits": asked}}]}
+    answer = node.admit(Pod.from_manifest({"metadata": {"name": "t", "uid": "t"}, "spec": spec}))
+    assert isinstance(answer, Admitted), answer
+    held = {one.resource: one for one in holdings(node.snapshot)}
+    assert (held["cpu"].amount, held["memory"].amount, held["example.com/gpu"].what) == (2, 64 << 20, "a, b")
+    left = {(one.resource, one.node): one.available for one in resource_use(node.snapshot)}
+    assert left["example.com/gpu", 0] == left["example.com/gpu", None] == 0
+    assert left["cpu", 0] + left["cpu", 1] == 13
+    assert "t/app holds 2 example.com/gpu on nodes 0: a, b" in describe(node.snapshot)
+    node.release("t")
+    assert resource_use(node.snapshot) == before
+    assert holdings(node.snapshot) == ()
