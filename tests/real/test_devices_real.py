@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
@@ -377,6 +378,7 @@ def test_a_flood_of_lists_ends_in_the_newest(place: Path) -> None:
         plugin(place, "--flood", "5000") as process,
     ):
         process.wait_for("listed")
+        time.sleep(2)  # they are sent; a loaded machine takes its time to read them
         ledger.free.set()
         wait_until(lambda: plugins.capacity().get(GPU) == Capacity(4, 4))
         assert ledger.changes < 1000
