@@ -92,5 +92,6 @@ def _arrow(start: int, end: int, label: str, number: int) -> str:
     return (
         f'<path d="M{edge},{top} C{reach},{top} {reach},{bottom} {edge},{bottom}" '
         'fill="none" stroke="#555" marker-end="url(#tip)"/>'
-        f'<text x="{at}" y="{middle + 4}" text-anchor="{anchor}">{escape(label)}</text>'
+        f'<text x="{at}" y="{middle + 4}" text-anchor="{anchor}" '
+        f'stroke="white" stroke-width="4" paint-order="stroke">{escape(label)}</text>'
     )
