@@ -58,7 +58,8 @@ def check_python():
     if sys.version_info < OLDEST:
         other = newer_python()
         if other is None:
-            stop("Python 3.11 or later is needed, this is %d.%d; install one and call it" % sys.version_info[:2])
+            version = "%d.%d" % sys.version_info[:2]
+            stop("Python 3.11 or later is needed, this is %s; install one and call it" % version)
         os.execv(other, [other, os.path.abspath(__file__)] + sys.argv[1:])
     try:
         import ensurepip  # noqa: F401
@@ -72,7 +73,9 @@ def check_python():
 
 def run(command, what, environment):
     """Run a command of the set-up; where it fails, show what it said and end."""
-    done = subprocess.run(command, cwd=HERE, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = subprocess.run(
+        command, cwd=HERE, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
     if done.returncode != 0:
         sys.stderr.write(done.stdout.decode(errors="replace"))
         stop("%s failed (see above); mend it and call again, the set-up then starts anew" % what)

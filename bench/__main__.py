@@ -79,16 +79,15 @@ def main() -> int:
     known = ", ".join(packages)
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("packages", nargs="*", metavar="PACKAGE", help=f"of {known}")
-    parser.add_argument("--out", type=Path, default=Path("build/bench"), help="folder for JSON and SVG")
+    parser.add_argument("--out", type=Path, default=Path("build/bench"), help="folder for the results")
     arguments = parser.parse_args()
     unknown = sorted(set(arguments.packages) - set(packages))
     if unknown:
         parser.error(f"no benchmark for {', '.join(unknown)}; there are {known}")
     started = time.monotonic()
     scale = calibration()
-    print(
-        f"Python {platform.python_version()}; this machine takes {scale:.2f} of the recorded calibration time."
-    )
+    python = platform.python_version()
+    print(f"Python {python}; this machine takes {scale:.2f} of the recorded calibration time.")
     print("Ratios to the kubelet are scaled by it; below 1 is faster.\n")
     found = [figure for package in arguments.packages or packages for figure in measure(package)]
     write(found, arguments.out)

@@ -34,9 +34,8 @@ def test_public_names_are_sorted_and_resolve(name: str) -> None:
 @pytest.mark.tree
 def test_arrows_only_go_to_lower_floors() -> None:
     """The import contracts of `pyproject.toml` hold."""
-    done = subprocess.run(
-        [Path(sys.executable).with_name("lint-imports"), "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    command = [Path(sys.executable).with_name("lint-imports"), "--no-cache"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
 
