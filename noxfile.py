@@ -122,23 +122,18 @@ def docs(session: nox.Session) -> None:
 def wheel(session: nox.Session) -> None:
     """Build sdist and wheel, and run the tests against the wheel without the source tree."""
     session.install("build")
-    dist = Path(session.create_tmp()) / "dist"
-    shutil.rmtree(dist, ignore_errors=True)
-    session.run("python", "-m", "build", "--outdir", str(dist))
-    (built,) = dist.glob("*.whl")
+    place = HERE / "build" / "wheel"  # not the session's own folder: sockets need short paths
+    shutil.rmtree(place, ignore_errors=True)
+    session.run("python", "-m", "build", "--outdir", str(place / "dist"))
+    (built,) = (place / "dist").glob("*.whl")
     session.install(f"{built}[test]", "--force-reinstall", "--no-deps")
     session.install(f"{built}[test]")
-    outside = Path(session.create_tmp()) / "outside"
-    shutil.rmtree(outside, ignore_errors=True)
-    for folder in ("tests", "examples", "bench"):
-        shutil.copytree(HERE / folder, outside / folder)
-    shutil.copy(HERE / "pyproject.toml", outside)
-    session.chdir(outside)
-    session.run(
-        "python",
-        "-c",
-        "import nodealloc, sys; assert 'site-packages' in nodealloc.__file__, nodealloc.__file__",
-    )
+    for folder in ("tests", "examples", "bench", "docs"):
+        shutil.copytree(HERE / folder, place / folder)
+    shutil.copy(HERE / "pyproject.toml", place)
+    session.chdir(place)
+    outside = "import nodealloc; assert 'site-packages' in nodealloc.__file__, nodealloc.__file__"
+    session.run("python", "-c", outside)
     session.run("pytest", "-n", "auto", "-m", "not slow and not tree", *session.posargs)
 
 
