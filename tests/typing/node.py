@@ -1,0 +1,52 @@
+"""An agent keeps a node, with a runtime and an allocator keeper of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import assert_type
+
+from nodealloc.checkpoint import MemoryStore
+from nodealloc.cpuset import CpuAllocator, StaticPolicy
+from nodealloc.machine import machine_from_text
+from nodealloc.memblocks import memory_allocator
+from nodealloc.node import (
+    FORMATS,
+    Confinement,
+    CpuKeeper,
+    Keeper,
+    MemoryKeeper,
+    NodeAllocator,
+    Running,
+    Runtime,
+    StartReport,
+)
+from nodealloc.podspec import Quantity
+from nodealloc.topology import Admitted, Claim, NumaTopology, Owner, Policy, Snapshot, Workload
+
+
+class Nothing:
+    """A `Runtime` in which nothing runs."""
+
+    def running(self) -> Sequence[Running]:
+        """Nothing."""
+        return []
+
+
+machine = machine_from_text("1 socket x 4 cores, memory=8Gi")
+empty = Snapshot(
+    numa=NumaTopology(nodes=tuple(machine.nodes)),
+    policy=Policy.parse("best-effort"),
+    allocators=(CpuAllocator(policy=StaticPolicy.of(machine)), memory_allocator(machine)),
+)
+keepers: Mapping[str, Keeper] = {"cpu": CpuKeeper(), "memory": MemoryKeeper()}
+runtime: Runtime = Nothing()
+node = NodeAllocator(empty, MemoryStore(FORMATS), keepers, runtime=runtime)
+assert_type(node.start(), StartReport)
+claim = Claim(owner=Owner("job", "rank-0"), amounts={"cpu": Quantity.of(2)})
+assert isinstance(node.admit(Workload(key="job", claims=(claim,))), Admitted)
+confined = node.before_start(Owner("job", "rank-0"), "container-1")
+assert_type(confined, Confinement)
+assert confined.cpus is not None
+assert len(confined.cpus) == 2
+assert_type(node.after_stop(Owner("job", "rank-0"), "container-1"), bool)
+node.release("job")

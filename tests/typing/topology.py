@@ -1,0 +1,49 @@
+"""A scheduler asks what a node would answer."""
+
+from __future__ import annotations
+
+from typing import assert_type
+
+from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
+from nodealloc.machine import Machine, machine_from_text
+from nodealloc.podspec import Pod
+from nodealloc.topology import (
+    Admitted,
+    NotYet,
+    NumaTopology,
+    Owner,
+    Policy,
+    Refusal,
+    Snapshot,
+    Verdict,
+    admit,
+    release,
+    workload_of,
+)
+
+machine = machine_from_text("2 sockets x 4 cores x 2 threads")
+assert_type(machine, Machine)
+cpu = CpuAllocator(policy=StaticPolicy.of(machine, reserved=CPUSet.of(0)))
+empty = Snapshot(
+    numa=NumaTopology(nodes=tuple(machine.nodes), distances=machine.distances or {}),
+    policy=Policy.parse("single-numa-node"),
+    allocators=(cpu,),
+)
+limits = {"cpu": 4, "memory": "1Gi"}
+pod = Pod.from_manifest(
+    {
+        "metadata": {"name": "db", "uid": "u"},
+        "spec": {"containers": [{"name": "app", "resources": {"limits": limits}}]},
+    }
+)
+verdict: Verdict = admit(empty, workload_of(pod))
+match verdict:
+    case Admitted():
+        assert_type(verdict.snapshot, Snapshot)
+        after = verdict.snapshot.allocators[0]
+        assert isinstance(after, CpuAllocator)
+        assert_type(after.cpus_of(Owner("u", "app")), CPUSet)
+        assert len(after.cpus_of(Owner("u", "app"))) == 4
+        assert release(verdict.snapshot, "u").allocators == empty.allocators
+    case Refusal() | NotYet():
+        raise AssertionError(str(verdict))
