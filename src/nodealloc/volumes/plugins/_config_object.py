@@ -132,19 +132,19 @@ class _ConfigObject:
 class ConfigMap(_ConfigObject):
     """Plugin for `configMap`, on disk. Source: kubelet ``volume/configmap``."""
 
-    name = "kubernetes.io/configmap"
-    kinds = ("configMap",)
-    _name_field = "name"
-    _in_memory = False
+    name: str = "kubernetes.io/configmap"
+    kinds: tuple[str, ...] = ("configMap",)
+    _name_field: str = "name"
+    _in_memory: bool = False
 
 
 class Secret(_ConfigObject):
     """Plugin for `secret`, on a tmpfs, so that it never reaches a disk. Source: kubelet ``volume/secret``."""
 
-    name = "kubernetes.io/secret"
-    kinds = ("secret",)
-    _name_field = "secretName"
-    _in_memory = True
+    name: str = "kubernetes.io/secret"
+    kinds: tuple[str, ...] = ("secret",)
+    _name_field: str = "secretName"
+    _in_memory: bool = True
 
 
 def _key(spec: VolumeSpec) -> tuple[str, str]:

@@ -32,7 +32,7 @@ class EmptyDir:
     Source: kubelet ``volume/emptydir``.
     """
 
-    name = "kubernetes.io/empty-dir"
+    name: str = "kubernetes.io/empty-dir"
     kinds: tuple[str, ...] = ("emptyDir",)
 
     def __init__(self, root: SafeRoot, mounter: Mounter, /, *, memory_limit_bytes: int | None = None) -> None:

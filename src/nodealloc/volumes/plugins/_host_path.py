@@ -35,7 +35,7 @@ class HostPath:
     0644 for files that it makes.
     """
 
-    name = "kubernetes.io/host-path"
+    name: str = "kubernetes.io/host-path"
     kinds: tuple[str, ...] = ("hostPath",)
 
     def __init__(self, host_root: str = "/", /) -> None:

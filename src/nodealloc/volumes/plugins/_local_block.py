@@ -41,7 +41,7 @@ class LocalBlock:
         filesystems: Makes and grows file systems.
     """
 
-    name = "nodealloc.io/local-block"
+    name: str = "nodealloc.io/local-block"
     kinds: tuple[str, ...] = ()
 
     def __init__(
