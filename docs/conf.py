@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
+import inspect
 import re
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -60,6 +65,60 @@ def _rewrite(
     lines[:] = list(_as_rst(lines))
 
 
+@cache
+def _constants(module: str) -> dict[str, str]:
+    """Constants and type aliases that a module assigns, each with the text below it."""
+    path = inspect.getsourcefile(importlib.import_module(module))
+    body = ast.parse(Path(str(path)).read_text(encoding="utf-8")).body
+    found: dict[str, str] = {}
+    for statement, after in zip(body, [*body[1:], ast.Pass()], strict=True):
+        targets = statement.targets if isinstance(statement, ast.Assign) else ()
+        targets = (statement.target,) if isinstance(statement, ast.AnnAssign) else targets
+        value = after.value if isinstance(after, ast.Expr) else None
+        text = value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
+        found |= {target.id: inspect.cleandoc(text) for target in targets if isinstance(target, ast.Name)}
+    return found
+
+
+@cache
+def _origins(module: str) -> dict[str, str]:
+    """Name to the module that a package's `__init__` has it from."""
+    path = inspect.getsourcefile(importlib.import_module(module))
+    tree = ast.parse(Path(str(path)).read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+    return {one.asname or one.name: str(node.module) for node in imports for one in node.names}
+
+
+def _constant(module: str, name: str) -> str | None:
+    """What stands below a constant where it is assigned; None where that is nowhere of ours."""
+    seen: set[str] = set()
+    while module.startswith("nodealloc") and module not in seen:
+        seen.add(module)
+        if name in _constants(module):
+            return _constants(module)[name]
+        module = _origins(module).get(name, "")
+    return None
+
+
+def _add_constants(_app: object, _page: str, source: list[str]) -> None:
+    """Behind each package the constants that it re-exports, which autodoc passes over."""
+
+    def entries(block: re.Match[str]) -> str:
+        package = block[2]
+        lines = [block[1]]
+        for name in importlib.import_module(package).__all__:
+            text = _constant(package, name) if name in _origins(package) else None
+            if text is not None:
+                body = "\n".join(f"   {line}".rstrip() for line in text.splitlines())
+                lines.append(f".. py:data:: {name}\n   :module: {package}\n\n{body}\n")
+        return "\n".join(lines)
+
+    source[0] = re.sub(
+        r"^(\.\. automodule:: ([\w.]+)\n(?:   :.*\n)*)", entries, source[0], flags=re.MULTILINE
+    )
+
+
 def setup(app: Sphinx) -> None:
     """Hook into autodoc, ahead of what reads the sections of a docstring."""
+    app.connect("source-read", _add_constants)
     app.connect("autodoc-process-docstring", _rewrite, priority=100)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,10 +33,36 @@ def test_public_names_are_sorted_and_resolve(name: str) -> None:
     assert [name for name in listed if not hasattr(module, name)] == []
 
 
+def undocumented(name: str) -> Iterator[str]:
+    """Public names of a module, and public methods of its classes, that say nothing."""
+    module = importlib.import_module(name)
+    if not inspect.getdoc(module):
+        yield name
+    for exported in module.__all__:
+        one: object = getattr(module, exported)
+        if not (inspect.isclass(one) or inspect.isfunction(one)):
+            continue
+        if not one.__module__.startswith("nodealloc"):
+            continue
+        if not (one.__doc__ or "").strip():
+            yield f"{name}.{exported}"
+        for key, value in vars(one).items() if inspect.isclass(one) else ():
+            made = value.fget if isinstance(value, property) else inspect.unwrap(value)
+            made = getattr(made, "__func__", made)
+            if key[0] != "_" and inspect.isfunction(made) and not (made.__doc__ or "").strip():
+                yield f"{name}.{exported}.{key}"
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_public_names_say_what_they_are(name: str) -> None:
+    """Every public module, class, function and method has a docstring of its own."""
+    assert list(undocumented(name)) == []
+
+
 @pytest.mark.tree
 def test_arrows_only_go_to_lower_floors() -> None:
     """The import contracts of `pyproject.toml` hold."""
-    command = [Path(sys.executable).with_name("lint-imports"), "--no-cache"]
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 

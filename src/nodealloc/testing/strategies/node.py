@@ -72,6 +72,7 @@ class Restart:
 
 
 Step: TypeAlias = Admit | Release | Restart
+"""One thing that happens to a node."""
 
 
 @st.composite
