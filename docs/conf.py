@@ -106,8 +106,10 @@ def _add_constants(_app: object, _page: str, source: list[str]) -> None:
     def entries(block: re.Match[str]) -> str:
         package = block[2]
         lines = [block[1]]
-        for name in importlib.import_module(package).__all__:
-            text = _constant(package, name) if name in _origins(package) else None
+        module = importlib.import_module(package)
+        for name in module.__all__:
+            shown = name not in _origins(package) or inspect.isclass(getattr(module, name))
+            text = None if shown else _constant(package, name)
             if text is not None:
                 body = "\n".join(f"   {line}".rstrip() for line in text.splitlines())
                 lines.append(f".. py:data:: {name}\n   :module: {package}\n\n{body}\n")

@@ -70,7 +70,7 @@ class ShutDownError(RetryableError):
     """
 
     def __init__(self, running: Iterable[Running] = ()) -> None:
-        self.running = tuple(running)
+        self.running: tuple[Running, ...] = tuple(running)
         left = ", ".join(f"{one.verb} {'/'.join(map(str, one.scope))}" for one in self.running)
         super().__init__(f"the engine was closed{f'; still running: {left}' if left else ''}")
 
@@ -105,6 +105,6 @@ class WaitTimeoutError(RetryableError):
 
     def __init__(self, waited_s: float, missing: Iterable[Missing]) -> None:
         self.waited_s = waited_s
-        self.missing = tuple(missing)
+        self.missing: tuple[Missing, ...] = tuple(missing)
         lines = "".join(f"\n  {one}" for one in self.missing)
         super().__init__(f"still missing after {waited_s:g} s: {len(self.missing)}{lines}")

@@ -57,7 +57,7 @@ class Snapshot(Mapping[K, Record[V_co]]):
     def __init__(self, shards: tuple[dict[K, Record[V_co]], ...], length: int, generation: int) -> None:
         self._shards = shards
         self._length = length
-        self.generation = generation
+        self.generation: int = generation
 
     def __getitem__(self, key: K, /) -> Record[V_co]:
         return self._shards[hash(key) % _SHARDS][key]

@@ -75,7 +75,7 @@ class InotifyWatcher:
         self._inside = False
         self._root: tuple[int, int] | None = None
         self._watched: dict[int, str] = {}
-        self.skipped = ""
+        self.skipped: str = ""
         """Directories that could not be watched, with the reason; "" for none."""
         self._watch_all()
         self._first = True

@@ -136,8 +136,8 @@ class DevicePluginServer:
     ) -> None:
         self.resource = resource
         self.socket = socket
-        self.options = PluginOptions() if options is None else options
-        self.behaviour = Behaviour() if behaviour is None else behaviour
+        self.options: PluginOptions = PluginOptions() if options is None else options
+        self.behaviour: Behaviour = Behaviour() if behaviour is None else behaviour
         self._tell = tell
         self._changed = threading.Condition()
         self._devices = devices

@@ -50,7 +50,7 @@ class FakeAdvisor:
     """
 
     def __init__(self, answers: int = 0) -> None:
-        self.answers = answers
+        self.answers: int = answers
         self.asked: list[Snapshot] = []
 
     def ask(self, outcome: Snapshot, /) -> bool:

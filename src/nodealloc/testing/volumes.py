@@ -276,7 +276,7 @@ class FakeHost:
 
     def __init__(self, name: str = "example.com/disk", *, kinds: Iterable[str] = ()) -> None:
         self.name = name
-        self.kinds = tuple(kinds)
+        self.kinds: tuple[str, ...] = tuple(kinds)
         self.attached: set[VolumeId] = set()
         self.staged: set[VolumeId] = set()
         self.mounts: dict[tuple[VolumeId, str], Use] = {}

@@ -57,7 +57,7 @@ class PodVolumesError(RetryableError):
         lines = "; ".join(str(error) for error in errors.values())
         super().__init__(f"pod {pod}: {lines}", after_s=0.0)
         self.pod = pod
-        self.errors = dict(errors)
+        self.errors: dict[str, Exception] = dict(errors)
 
 
 class MountError(RetryableError):
@@ -102,5 +102,5 @@ class MountedHereError(RetryableError):
     """
 
     def __init__(self, paths: Iterable[str]) -> None:
-        self.paths = tuple(paths)
+        self.paths: tuple[str, ...] = tuple(paths)
         super().__init__(f"still mounted: {', '.join(self.paths)}; unmount before deleting")
