@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 import re
 from collections.abc import Iterator
@@ -10,11 +11,14 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import attrs
 import pytest
 
 import nodealloc
-from nodealloc.devices import LIFE, Phase
+from nodealloc.cpuset import StaticOptions
+from nodealloc.devices import LIFE, Deadlines, Phase
 from nodealloc.dsw_asw import Transition, Transitions, as_svg
+from nodealloc.memblocks import MemoryOptions
 from nodealloc.pluginreg import REGISTRATION_LIFE
 from nodealloc.volumes import MOUNT_LIFE, VOLUME_LIFE
 
@@ -149,3 +153,46 @@ def test_every_table_is_drawn() -> None:
     assert {name for number, name in tables.items() if number not in drawn} == set()
     pages = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md"))
     assert [name for name in TABLES if f"({name})" not in pages] == []
+
+
+def rows() -> Iterator[str]:
+    """What the options page says stands in our packages."""
+    text = (DOCS / "reference" / "options.md").read_text(encoding="utf-8")
+    yield from re.findall(r"^\| [^|]+ \| `([\w.()]+)` \|", text, re.MULTILINE)
+
+
+def found(name: str) -> bool:
+    """Whether a dotted name exists: of a module, of a class, a field, or a parameter in brackets."""
+    path, _, parameter = name.rstrip(")").partition("(")
+    one: object = nodealloc
+    for part in path.split("."):
+        if part in getattr(one, "__annotations__", ()) or part in getattr(one, "__attrs_attrs__", ()):
+            return not parameter
+        if inspect.ismodule(one) and f"{one.__name__}.{part}" in MODULES:
+            one = importlib.import_module(f"{one.__name__}.{part}")
+        elif hasattr(one, part):
+            one = getattr(one, part)
+        else:
+            return False
+    return not parameter or (callable(one) and parameter in inspect.signature(one).parameters)
+
+
+def test_the_page_of_options_names_what_there_is() -> None:
+    """A renamed option is found here, and so is an option of the static policy that the page forgot."""
+    named = list(rows())
+    assert len(named) > 50
+    assert [name for name in named if not found(name)] == []
+    for options, package in (
+        (StaticOptions, "cpuset"),
+        (MemoryOptions, "memblocks"),
+        (Deadlines, "devices"),
+    ):
+        fields = {f"{package}.{options.__name__}.{field.name}" for field in attrs.fields(options)}
+        assert fields <= set(named), fields - set(named)
+
+
+def test_a_wrong_option_would_be_found() -> None:
+    """The check can fail: at a class, at a field, at a parameter."""
+    assert not found("cpuset.NoPolicy")
+    assert not found("cpuset.StaticOptions.no_such_option")
+    assert not found("memblocks.memory_allocator(no_such_parameter)")
