@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import nox
@@ -50,12 +51,19 @@ def _installed() -> list[str]:
 PYTHONS = _installed()
 
 
+def _pytest(session: nox.Session, *words: str, env: dict[str, str] | None = None) -> None:
+    """Run pytest with a temporary folder that is gone afterwards; its path is short, for sockets."""
+    with tempfile.TemporaryDirectory(prefix="na-") as folder:
+        inside = {"TMPDIR": folder, **(env or {})}
+        session.run("pytest", f"--basetemp={folder}/t", *words, *session.posargs, env=inside)
+
+
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
     """Unit, golden, property and real tests; the slow ones on the first Python only."""
     session.install("-e", ".[test]")
     slow = [] if session.python == PYTHONS[0] else ["-m", "not slow and not vm"]
-    session.run("pytest", "-n", "auto", "--dist", "worksteal", *slow, *session.posargs)
+    _pytest(session, "-n", "auto", "--dist", "worksteal", *slow)
     if session.python == PYTHONS[-1] and os.environ.get("CI"):
         session.notify("vm")
 
@@ -64,9 +72,7 @@ def tests(session: nox.Session) -> None:
 def properties(session: nox.Session) -> None:
     """The laws, with many more examples than `tests` takes."""
     session.install("-e", ".[test]")
-    session.run(
-        "pytest", "-n", "auto", "tests/property", *session.posargs, env={"NODEALLOC_HYPOTHESIS": "ci"}
-    )
+    _pytest(session, "-n", "auto", "tests/property", env={"NODEALLOC_HYPOTHESIS": "ci"})
 
 
 @nox.session(python=PYTHONS[0])
@@ -75,7 +81,7 @@ def minimum(session: nox.Session) -> None:
     lowest = [need.replace(">=", "==") for need in PROJECT["project"]["dependencies"]]
     session.install("-e", ".[test]")
     session.install(*lowest)
-    session.run("pytest", "-m", "not slow", *session.posargs)
+    _pytest(session, "-m", "not slow")
 
 
 @nox.session
@@ -134,7 +140,7 @@ def wheel(session: nox.Session) -> None:
     session.chdir(place)
     outside = "import nodealloc; assert 'site-packages' in nodealloc.__file__, nodealloc.__file__"
     session.run("python", "-c", outside)
-    session.run("pytest", "-n", "auto", "-m", "not slow and not tree", *session.posargs)
+    _pytest(session, "-n", "auto", "-m", "not slow and not tree")
 
 
 @nox.session

@@ -128,6 +128,7 @@ def mounts(state: Path) -> list[str]:
 def clean(cgroup: str) -> Generator[Path]:
     """A folder to work in; afterwards neither it nor its cgroups nor its processes are left."""
     folder = Path(tempfile.mkdtemp(prefix="nodealloc-"))
+    switches = {path: path.read_text() for path in _switches()}
     try:
         yield folder
     finally:
@@ -141,4 +142,16 @@ def clean(cgroup: str) -> Generator[Path]:
             driver, name = detect(), CgroupName.of(cgroup)
             driver.kill(name)
             driver.remove(name)
+        for path, before in switches.items():
+            for controller in set(path.read_text().split()) - set(before.split()):
+                with contextlib.suppress(OSError):
+                    path.write_text(f"-{controller}")
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _switches() -> list[Path]:
+    """Which controllers the roots of cgroup v2 hand down: the agent switches on what it needs."""
+    with contextlib.suppress(NodeallocError):
+        roots = [Path(mount.path, "cgroup.subtree_control") for mount in detect().layout.mounts]
+        return [path for path in roots if path.is_file()]
+    return []
