@@ -67,7 +67,10 @@ class CpuAllocator:
         """See `Allocator.allocate`."""
         if not isinstance(self.policy, StaticPolicy):
             return self
-        return self._with(grant(self.policy, self.state, claim, affinity))
+        state = grant(self.policy, self.state, claim, affinity)
+        if state is self.state:
+            return self
+        return state if isinstance(state, Shortfall) else CpuAllocator(policy=self.policy, state=state)
 
     def release(self, workload: str, member: str | None = None, /) -> CpuAllocator:
         """See `Allocator.release`; the CPUs of an init member that has ended may go back by themselves."""
@@ -77,11 +80,12 @@ class CpuAllocator:
         """This allocator with the claim's owner holding as many CPUs as it asks for now.
 
         Needs `StaticPolicy.resizable`. Up keeps all that it has; down is a
-        subset. See `docs/how-to/resize.md`.
+        subset. See `docs/how-to/resize-a-container.md`.
         """
         if not isinstance(self.policy, StaticPolicy):
             return self
-        return self._with(resize(self.policy, self.state, claim))
+        state = resize(self.policy, self.state, claim)
+        return state if isinstance(state, Shortfall) else self._moved(state)
 
     def availability(self, claims: Sequence[Claim], /) -> Sequence[Availability]:
         """See `Reports.availability`."""
@@ -101,9 +105,6 @@ class CpuAllocator:
                 allocatable={node: (cpus & policy.allocatable).bit_count() for node, cpus in nodes},
             ),
         )
-
-    def _with(self, answer: CpuState | Shortfall) -> CpuAllocator | Shortfall:
-        return answer if isinstance(answer, Shortfall) else self._moved(answer)
 
     def _moved(self, state: CpuState) -> CpuAllocator:
         return self if state is self.state else CpuAllocator(policy=self.policy, state=state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import attrs
@@ -17,6 +18,7 @@ CPU = "cpu"
 
 _PREFIX = "exclusive-cpus.nodealloc/"
 _ALL = "all"
+_NANO = 10**9
 
 
 @attrs.frozen(kw_only=True)
@@ -51,15 +53,28 @@ def demand_of(policy: StaticPolicy, claim: Claim, /) -> Demand:
     Guaranteed gets exclusive CPUs for each container that requests whole ones.
     The setting is ours.
     """
-    setting = claim.settings.get(exclusive_cpus_setting(claim.owner.member))
-    if policy.per_container and setting is not None:
-        return _demand_of_setting(claim, setting)
+    if policy.per_container:
+        setting = claim.settings.get(exclusive_cpus_setting(claim.owner.member))
+        if setting is not None:
+            return _demand_of_setting(claim, setting)
     amount = claim.amounts.get(CPU)
     if not claim.exclusive or amount is None:
-        return Demand()
-    whole = amount.value
-    # Both round up: 1.9999999 counts as whole, as it does there.
-    return Demand(exclusive=whole) if whole > 0 and whole * 1000 == amount.milli_value else Demand()
+        return _NOTHING
+    whole, fraction = divmod(amount.nanos, _NANO)
+    if fraction:
+        whole = amount.value
+        # Both round up: 1.9999999 counts as whole, as it does there.
+        if whole * 1000 != amount.milli_value:
+            return _NOTHING
+    return _exclusive(whole) if whole > 0 else _NOTHING
+
+
+_NOTHING = Demand()
+
+
+@lru_cache(maxsize=1024)
+def _exclusive(whole: int) -> Demand:
+    return Demand(exclusive=whole)
 
 
 def _demand_of_setting(claim: Claim, setting: str) -> Demand:

@@ -28,20 +28,27 @@ def hints_for(policy: StaticPolicy, state: CpuState, claims: Sequence[Claim], /)
     Source: kubelet ``cm/cpumanager/policy_static.go``, `GetTopologyHints` and
     `GetPodTopologyHints`.
     """
-    wanted = {claim.owner: demand_of(policy, claim).exclusive for claim in claims}
-    request = peak(claims, lambda claim: wanted[claim.owner])
+    if len(claims) == 1 and state.of(claims[0].owner) is None:
+        request = demand_of(policy, claims[0]).exclusive
+        reusable = state.lent_to(claims[0].owner, claims[0].reuse)
+        return _free_hints(policy, state, request, reusable) if request else {}
+    wanted = {claim.owner.member: demand_of(policy, claim).exclusive for claim in claims}
+    request = peak(claims, lambda claim: wanted[claim.owner.member])
     if request == 0:
         return {}
     held = 0
     for claim in claims:
         assignment = state.of(claim.owner)
         if assignment is not None:
-            if len(assignment.cpus) != wanted[claim.owner]:
+            if len(assignment.cpus) != wanted[claim.owner.member]:
                 return {CPU: ()}
             held |= assignment.cpus.mask
     if held.bit_count() == request:
         return {CPU: policy.hint_table.hints(held, request)}
-    reusable = held | (state.lent_to(claims[0].owner, claims[0].reuse) if len(claims) == 1 else 0)
+    return _free_hints(policy, state, request, held)
+
+
+def _free_hints(policy: StaticPolicy, state: CpuState, request: int, reusable: int) -> Hints:
     free = policy.allocatable & ~state.held
     return {CPU: policy.hint_table.hints(free, request, reusable=reusable)}
 
@@ -55,20 +62,24 @@ def grant(
     already is answered first, also where no core would be free any more.
     """
     demand = demand_of(policy, claim)
+    count = demand.exclusive
     if demand.fault:
-        return Shortfall(resource=CPU, wanted=demand.exclusive, free=0, detail=demand.fault)
-    if demand.exclusive == 0 or state.of(claim.owner) is not None:
+        return Shortfall(resource=CPU, wanted=count, free=0, detail=demand.fault)
+    if count == 0 or state.of(claim.owner) is not None:
         return state
-    lent = state.lent_to(claim.owner, claim.reuse)
-    free = policy.allocatable & ~state.held
-    refusal = _smt_refusal(policy, free | lent, demand.exclusive)
+    available = policy.allocatable & ~state.held
+    if claim.reuse:
+        available |= state.lent_to(claim.owner, claim.reuse)
+    refusal = _smt_refusal(policy, available, count) if policy.options.full_pcpus_only else None
     if refusal is not None:
         return refusal
-    chosen = choose(policy, free | lent, demand.exclusive, affinity.affinity)
+    chosen = choose(policy, available, count, affinity.affinity)
     if isinstance(chosen, Shortfall):
         return chosen
     assignment = Assignment(cpus=CPUSet.from_mask(chosen), shared_milli_cpu=demand.shared_milli_cpu)
     granted = state.with_assignment(claim.owner, assignment)
+    if granted.shared_milli_cpu == 0:
+        return granted
     return room_for_shared(policy, granted, demand) or granted
 
 
@@ -125,9 +136,7 @@ def _local(policy: StaticPolicy, nodes: int | None) -> int:
 
 
 def _smt_refusal(policy: StaticPolicy, free: int, count: int) -> Shortfall | None:
-    """Why whole cores cannot be had, before anything is picked."""
-    if not policy.options.full_pcpus_only:
-        return None
+    """Why whole cores, which are asked for, cannot be had, before anything is picked."""
     threads = policy.layout.threads_per_core
     physical = (free & ~policy.reserved_cores).bit_count()
     if policy.layout.uniform and count % threads:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from nodealloc.cpuset._layout import CpuLayout, lowest
 
@@ -17,6 +17,10 @@ class SortStrategy(enum.Enum):
     """Whole cores first, then what is left of cores that are in use already."""
     SPREAD = "spread"
     """By number inside a socket, whatever the core (`distribute-cpus-across-cores`)."""
+
+
+# Members of an enumeration are slow to look up before Python 3.12.
+_SPREAD = SortStrategy.SPREAD
 
 
 def take_packed(
@@ -54,7 +58,7 @@ def take_packed(
     taken = _large_parts(layout, available, count) if count >= layout.smallest_part else 0
     if align_caches:
         taken |= _caches(layout, available & ~taken, count - taken.bit_count())
-    if strategy is SortStrategy.SPREAD:
+    if strategy is _SPREAD:
         return taken | _spread_cpus(layout, available & ~taken, count - taken.bit_count())
     taken |= _whole_cores(layout, available & ~taken, count - taken.bit_count())
     return taken | _single_cpus(layout, available & ~taken, count - taken.bit_count())
@@ -110,7 +114,9 @@ def socket_order(layout: CpuLayout, available: int, /) -> list[int]:
     return order
 
 
-def _fullest_first(indexes: Iterable[int], parts: Sequence[int], available: int) -> list[int]:
+def _fullest_first(indexes: Sequence[int], parts: Sequence[int], available: int) -> list[int]:
+    if len(indexes) == 1:
+        return [index for index in indexes if parts[index] & available]
     counted = [(free, index) for index in indexes if (free := (parts[index] & available).bit_count())]
     counted.sort()
     return [index for _, index in counted]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias, Union
 
 import attrs
 
+from nodealloc._lazy import lazy
 from nodealloc.cpuset._errors import NotEnoughCpusError
 from nodealloc.cpuset._hints import HintTable
 from nodealloc.cpuset._layout import CpuLayout
@@ -51,7 +53,7 @@ def _cores_of_reserved(policy: StaticPolicy) -> int:
     return policy.layout.siblings(policy.reserved.mask)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, slots=False)
 class StaticPolicy:
     """Whole CPUs for those that qualify, a shared pool for the rest: `static`.
 
@@ -128,22 +130,28 @@ class StaticPolicy:
             only_whole_cores=only_whole_cores or not layout.uniform,
         )
 
-    @property
+    def __getstate__(self) -> Mapping[str, object]:
+        """The fields alone: what was worked out from them is worked out again."""
+        return {name: getattr(self, name) for name in _FIELDS}
+
+    @lazy
     def pool(self) -> int:
         """CPUs that are shared while nobody holds any, as a mask."""
         strict = self.options.strict_cpu_reservation
         return self.layout.cpus & ~self.reserved.mask if strict else self.layout.cpus
 
-    @property
+    @lazy
     def allocatable(self) -> int:
         """CPUs that could ever be held, as a mask."""
         return self.layout.cpus & ~self.reserved.mask
 
-    @property
+    @lazy
     def hint_table(self) -> HintTable:
         """Masks of the machine's NUMA nodes, ready to be filtered."""
         return _table(self.layout, self.options.align_by_socket)
 
+
+_FIELDS = tuple(field.name for field in attrs.fields(StaticPolicy))
 
 CpuPolicy: TypeAlias = Union[NonePolicy, StaticPolicy]
 """A policy of `CpuAllocator`."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 import attrs
 
+from nodealloc._entries import with_entry, without_entry
+from nodealloc._lazy import lazy
 from nodealloc.idset import CPUSet
 from nodealloc.topology import Owner
 
@@ -49,16 +51,25 @@ class CpuState:
     )
     generation: int = attrs.field(default=0, eq=False)
 
-    @cached_property
+    def __getstate__(self) -> Mapping[str, object]:
+        """The fields alone: what was worked out from them is worked out again."""
+        return {"assignments": self.assignments, "generation": self.generation}
+
+    @lazy
     def held(self) -> int:
         """CPUs that somebody holds, as a mask."""
         mask = 0
         for members in self.assignments.values():
-            for assignment in members.values():
-                mask |= assignment.cpus.mask
+            mask |= _union(members.values())
         return mask
 
-    @cached_property
+    @lazy
+    def _apart(self) -> bool:
+        """Whether no CPU is held by two workloads; a remembered state need not be like that."""
+        unions = [_union(members.values()) for members in self.assignments.values()]
+        return sum(map(int.bit_count, unions)) == self.held.bit_count()
+
+    @lazy
     def shared_milli_cpu(self) -> int:
         """Sum of what members with exclusive CPUs may use of the shared pool besides."""
         return sum(assignment.shared_milli_cpu for _, assignment in self.items())
@@ -71,7 +82,7 @@ class CpuState:
 
     def of(self, owner: Owner, /) -> Assignment | None:
         """What an owner holds, or None."""
-        return self.assignments.get(owner.workload, {}).get(owner.member)
+        return self.assignments.get(owner.workload, _NOBODY).get(owner.member)
 
     def lent_to(self, owner: Owner, ended: tuple[str, ...], /) -> int:
         """CPUs of members that have ended and that no other member holds, as a mask.
@@ -81,7 +92,7 @@ class CpuState:
         if not ended:
             return 0
         lent = kept = 0
-        for member, assignment in self.assignments.get(owner.workload, {}).items():
+        for member, assignment in self.assignments.get(owner.workload, _NOBODY).items():
             if member in ended:
                 lent |= assignment.cpus.mask
             elif member != owner.member:
@@ -90,20 +101,48 @@ class CpuState:
 
     def with_assignment(self, owner: Owner, assignment: Assignment, /) -> CpuState:
         """This state with the owner holding exactly that."""
-        members = {**self.assignments.get(owner.workload, {}), owner.member: assignment}
-        return CpuState(
-            assignments={**self.assignments, owner.workload: members}, generation=self.generation + 1
+        members = self.assignments.get(owner.workload, _NOBODY)
+        after = CpuState(
+            assignments=with_entry(self.assignments, owner.workload, {**members, owner.member: assignment}),
+            generation=self.generation + 1,
         )
+        if owner.member not in members:
+            cpus = assignment.cpus.mask
+            # Worked out from this state, so that it takes no longer the more workloads there are.
+            after.__dict__.update(
+                held=self.held | cpus,
+                shared_milli_cpu=self.shared_milli_cpu + assignment.shared_milli_cpu,
+                _apart=self._apart and not cpus & self.held & ~_union(members.values()),
+            )
+        return after
 
     def without(self, workload: str, member: str | None = None, /) -> CpuState:
         """This state without a member, or without a whole workload; `self` where unknown."""
         members = self.assignments.get(workload)
         if members is None or (member is not None and member not in members):
             return self
-        assignments = dict(self.assignments)
         left = {} if member is None else {name: held for name, held in members.items() if name != member}
-        if left:
-            assignments[workload] = left
-        else:
-            del assignments[workload]
-        return CpuState(assignments=assignments, generation=self.generation + 1)
+        assignments = (
+            with_entry(self.assignments, workload, left)
+            if left
+            else without_entry(self.assignments, workload)
+        )
+        after = CpuState(assignments=assignments, generation=self.generation + 1)
+        if self._apart:
+            gone = sum([held.shared_milli_cpu for name, held in members.items() if name not in left])
+            after.__dict__.update(
+                held=self.held & ~_union(members.values()) | _union(left.values()),
+                shared_milli_cpu=self.shared_milli_cpu - gone,
+                _apart=True,
+            )
+        return after
+
+
+_NOBODY: Mapping[str, Assignment] = MappingProxyType({})
+
+
+def _union(assignments: Iterable[Assignment]) -> int:
+    mask = 0
+    for assignment in assignments:
+        mask |= assignment.cpus.mask
+    return mask

@@ -27,6 +27,10 @@ class PickMode(enum.Enum):
     """The same number from each of as few nodes as can serve (`distribute-cpus-across-numa`)."""
 
 
+# Members of an enumeration are slow to look up before Python 3.12.
+_PACKED = PickMode.PACKED
+
+
 @attrs.frozen(kw_only=True)
 class KubeletPicker:
     """A `Picker` that takes the CPUs that the kubelet would take.
@@ -46,7 +50,7 @@ class KubeletPicker:
 
     def pick(self, layout: CpuLayout, available: int, count: int, /) -> int | None:
         """See `Picker.pick`."""
-        if self.mode is PickMode.PACKED:
+        if self.mode is _PACKED:
             return take_packed(
                 layout, available, count, strategy=self.strategy, align_caches=self.align_caches
             )

@@ -23,6 +23,10 @@ __all__ = ["MemoryAllocator", "UnpinnedMemory", "memory_allocator"]
 
 NAME = "memory"
 
+# Members of an enumeration are slow to look up before Python 3.12.
+_NO_POLICY = MemoryPolicy.NONE
+_STATIC_POLICIES = (MemoryPolicy.STATIC, MemoryPolicy.BEST_EFFORT)
+
 
 @attrs.frozen(kw_only=True)
 class MemoryAllocator:
@@ -38,10 +42,11 @@ class MemoryAllocator:
 
     state: MemoryState
     options: MemoryOptions = MemoryOptions()
-    policy: MemoryPolicy = attrs.field(
-        default=MemoryPolicy.STATIC,
-        validator=attrs.validators.in_((MemoryPolicy.STATIC, MemoryPolicy.BEST_EFFORT)),
-    )
+    policy: MemoryPolicy = MemoryPolicy.STATIC
+
+    def __attrs_post_init__(self) -> None:
+        if self.policy is _NO_POLICY:
+            raise ValueError(f"'policy' must be in {_STATIC_POLICIES}; {_NO_POLICY} has UnpinnedMemory")
 
     @property
     def name(self) -> str:

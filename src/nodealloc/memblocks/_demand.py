@@ -18,6 +18,9 @@ __all__ = ["demand_at_peak", "demand_of"]
 
 _NANO = 10**9
 
+# Members of an enumeration are slow to look up before Python 3.12.
+_MAIN = ClaimKind.MAIN
+
 
 def demand_of(layout: Layout, amounts: Mapping[str, Quantity], /) -> Demand | Shortfall:
     """Bytes by row, ascending; a shortfall for an amount that no machine of this kind can serve.
@@ -59,7 +62,7 @@ def demand_at_peak(layout: Layout, claims: Sequence[Claim], /, *, all_members: b
         if isinstance(demand, Shortfall):
             return demand
         asked[claim.owner.member] = dict(demand)
-        if all_members or claim.kind is ClaimKind.MAIN:
+        if all_members or claim.kind is _MAIN:
             rows.update([row for row, _ in demand])
     return tuple([(row, _peak(claims, asked, row)) for row in sorted(rows)])
 

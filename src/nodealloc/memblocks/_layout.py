@@ -7,11 +7,11 @@ the node's position among all nodes in ascending order.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import TypeAlias
 
 import attrs
 
+from nodealloc._lazy import lazy
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import bits
 from nodealloc.machine import Machine, NumaNode
@@ -91,54 +91,54 @@ class Layout:
         """The fields alone: what was worked out from them is worked out again."""
         return {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
 
-    @cached_property
+    @lazy
     def mask(self) -> NumaMask:
         """All nodes."""
         return sum(1 << node for node in self.nodes)
 
-    @cached_property
+    @lazy
     def singles(self) -> tuple[NumaMask, ...]:
         """Every node as a mask of its own, ascending."""
         return tuple(1 << node for node in self.nodes)
 
-    @cached_property
+    @lazy
     def single_hints(self) -> tuple[TopologyHint, ...]:
         """Every node as a hint of its own; no set is narrower, so that all are preferred."""
         return tuple(hint_pair(single)[1] for single in self.singles)
 
-    @cached_property
+    @lazy
     def row(self) -> Mapping[str, int]:
         """Row of a resource by its name."""
         return {name: row for row, name in enumerate(self.resources)}
 
-    @cached_property
+    @lazy
     def pages(self) -> Row:
         """Bytes of a page, one figure a resource; 1 for ordinary memory."""
         return tuple(page_bytes(name) or 1 for name in self.resources)
 
-    @cached_property
+    @lazy
     def least(self) -> Row:
         """The smallest allocatable amount of any node, one figure a resource."""
         return tuple(min(row) for row in self.allocatable)
 
-    @cached_property
+    @lazy
     def most(self) -> Row:
         """The largest allocatable amount of any node, one figure a resource."""
         return tuple(max(row) for row in self.allocatable)
 
-    @cached_property
+    @lazy
     def _columns(self) -> dict[NumaMask, tuple[int, ...]]:
         return {1 << node: (column,) for column, node in enumerate(self.nodes)}
 
-    @cached_property
+    @lazy
     def _narrowest(self) -> dict[Demand, int]:
         return {}
 
-    @cached_property
+    @lazy
     def _known_totals(self) -> dict[tuple[int, NumaMask], tuple[int, ...]]:
         return {}
 
-    @cached_property
+    @lazy
     def _sums(self) -> tuple[dict[NumaMask, int], ...]:
         return tuple(dict[NumaMask, int]() for _ in self.resources)
 

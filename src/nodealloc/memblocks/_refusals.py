@@ -32,7 +32,8 @@ def refusal(question: Question, why: Why, /) -> Shortfall:
 
 
 def _free(question: Question, row: int, nodes: NumaMask) -> int:
-    return sum(question.state.free[row][column] for column in question.layout.columns(nodes))
+    figures = question.state.free[row]
+    return sum([figures[column] for column in question.layout.columns(nodes)])
 
 
 def _shortest(question: Question, nodes: NumaMask) -> tuple[int, int]:
@@ -57,9 +58,9 @@ def _remedy(question: Question, why: Why) -> str:
     if found:
         listed = ", ".join(format_list(hint.affinity or 0) for hint in found[:4])
         return f"it would fit on NUMA nodes {listed}; let the other resources go there"
-    used = [node for node, count in zip(layout.nodes, state.assignments, strict=True) if count]
-    single = format_list(sum(1 << node for node in used if not state.shape.grouped >> node & 1))
+    used = layout.mask & ~state.shape.unused
+    single = format_list(used & ~state.shape.grouped)
     text = f"it fits an idle machine on {narrowest} NUMA node{'s' if narrowest > 1 else ''}"
     if narrowest > 1 and single:
         return f"{text}, but allocations on single nodes keep {single} out of any group: release those"
-    return f"{text}: release what is held on {format_list(sum(1 << node for node in used))}"
+    return f"{text}: release what is held on {format_list(used)}"

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 import attrs
 
+from nodealloc._lazy import lazy
 from nodealloc.memblocks._blocks import Block, MemoryTable, NodeMemory
 from nodealloc.memblocks._layout import Layout, Row
 from nodealloc.topology import NumaMask, Owner
@@ -73,14 +74,10 @@ class MemoryState:
         """The fields alone: what was worked out from them is worked out again."""
         return {name: getattr(self, name) for name in _FIELDS}
 
-    @property
+    @lazy
     def shape(self) -> Shape:
         """Which nodes are in use, and how."""
-        # Kept by hand: until Python 3.12 `cached_property` takes a lock, which costs more than the work.
-        known: Shape | None = self.__dict__.get("_shape")
-        if known is None:
-            known = self.__dict__["_shape"] = _shape(self)
-        return known
+        return _shape(self)
 
     def blocks(self, owner: Owner, /) -> tuple[Block, ...]:
         """What an owner holds; empty for an unknown one."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import attrs
 
+from nodealloc._lazy import lazy
 from nodealloc.memblocks._groups import hint_pair, in_order
 from nodealloc.memblocks._layout import Demand, Layout
 from nodealloc.memblocks._options import MemoryOptions
@@ -20,7 +21,7 @@ from nodealloc.topology import NumaMask, TopologyHint
 __all__ = ["Question", "Why", "place"]
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Question:
     """One demand, put to one state.
 
@@ -58,16 +59,16 @@ class Question:
 
         Preferred are those with no more nodes than could ever serve.
         """
-        return (*self._singles(), *self._wide())
+        return (*self._singles, *self._wide)
 
     def best(self, *, containing: NumaMask = 0) -> TopologyHint | None:
         """The narrowest of the hints that contain these nodes, of several the numerically smallest."""
-        for hints in (self._singles(), self._wide()):
-            found = [hint for hint in hints if not containing & ~(hint.affinity or 0)]
-            if found:
-                return min(found, key=_narrow)
-        return None
+        found = [hint for hint in self._singles if not containing & ~(hint.affinity or 0)]
+        if not found:
+            found = [hint for hint in self._wide if not containing & ~(hint.affinity or 0)]
+        return min(found, key=_narrow) if found else None
 
+    @lazy
     def _singles(self) -> list[TopologyHint]:
         layout, grouped = self.layout, self.state.shape.grouped
         if len(self.demand) == 1 and not self.left and not grouped:
@@ -81,6 +82,7 @@ class Question:
         ]
         return [hint for hint in found if self.serves(hint.affinity or 0)] if self.left else found
 
+    @lazy
     def _wide(self) -> Sequence[TopologyHint]:
         """Hints of two and more nodes.
 
@@ -88,7 +90,8 @@ class Question:
         groups in use are looked up in the state.
         """
         layout, shape = self.layout, self.state.shape
-        found = layout.wide_hints(self.demand, shape.unused)
+        several = shape.unused & (shape.unused - 1)
+        found = layout.wide_hints(self.demand, shape.unused) if several else ()
         groups = [group for group in shape.groups if self.serves(group) and not self.cut_by(group)]
         if not groups:
             return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from nodealloc._entries import with_entry, without_entry
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import format_list
 from nodealloc.memblocks._blocks import Block
@@ -68,7 +69,7 @@ def grant(
         free=tuple(free),
         assignments=tuple(assignments),
         groups=tuple(groups),
-        grants={**state.grants, owner.workload: members},
+        grants=with_entry(state.grants, owner.workload, members),
         generation=state.generation + 1,
     )
 
@@ -99,9 +100,9 @@ def release(state: MemoryState, workload: str, member: str | None, *, strict: bo
         return state
     kept = {} if member is None else {name: held for name, held in members.items() if name != member}
     gone = [block for name, held in members.items() if name not in kept for block in held]
-    grants = {name: held for name, held in state.grants.items() if name != workload}
+    grants = without_entry(state.grants, workload)
     if kept:
-        grants[workload] = kept
+        grants = with_entry(grants, workload, kept)
     layout, free = state.layout, list(state.free)
     for block in gone:
         if block.size_bytes:

@@ -6,7 +6,7 @@ import enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nodealloc.podspec._model import Pod
+    from nodealloc.podspec._model import Container, Pod
 
 __all__ = ["QosClass", "qos_class"]
 
@@ -21,6 +21,10 @@ class QosClass(enum.Enum):
     BEST_EFFORT = "BestEffort"
 
 
+# Members of an enumeration are slow to look up before Python 3.12.
+_GUARANTEED, _BURSTABLE, _BEST_EFFORT = QosClass
+
+
 def qos_class(pod: Pod, /) -> QosClass:
     """Class of a pod, from the CPU and memory of all its containers.
 
@@ -30,18 +34,25 @@ def qos_class(pod: Pod, /) -> QosClass:
 
     Source: Kubernetes ``pkg/apis/core/v1/helper/qos``.
     """
-    requests: dict[str, int] = {}
-    limits: dict[str, int] = {}
-    limited = True
-    for container in pod.all_containers:
+    containers = pod.all_containers
+    for name in _COUNTED:
+        beyond = 0  # what is requested less the limits, in billionths
+        for container in containers:
+            limit, asked = container.limits.get(name), container.requests.get(name)
+            if limit is None or limit.nanos <= 0:
+                return _BURSTABLE if any(map(_asks, containers)) else _BEST_EFFORT
+            if asked is not limit:
+                beyond += (0 if asked is None else max(asked.nanos, 0)) - limit.nanos
+        if beyond:
+            return _BURSTABLE
+    return _GUARANTEED if containers else _BEST_EFFORT
+
+
+def _asks(container: Container) -> bool:
+    """Whether a container requests, or is limited to, some of what counts."""
+    for amounts in (container.limits, container.requests):
         for name in _COUNTED:
-            asked, limit = container.requests.get(name), container.limits.get(name)
-            if asked is not None and asked.nanos > 0:
-                requests[name] = requests.get(name, 0) + asked.nanos
-            if limit is not None and limit.nanos > 0:
-                limits[name] = limits.get(name, 0) + limit.nanos
-            else:
-                limited = False
-    if not requests and not limits:
-        return QosClass.BEST_EFFORT
-    return QosClass.GUARANTEED if limited and requests == limits else QosClass.BURSTABLE
+            amount = amounts.get(name)
+            if amount is not None and amount.nanos > 0:
+                return True
+    return False

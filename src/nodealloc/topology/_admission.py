@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias, Union
 
 import attrs
 
+from nodealloc._entries import with_entry, without_entry
 from nodealloc.podspec import Pod
 from nodealloc.topology._asking import Short, Unready, allocated, hints_of, released
 from nodealloc.topology._claims import Claim, Workload
@@ -17,7 +18,6 @@ from nodealloc.topology._pods import workload_of
 from nodealloc.topology._policy import PolicyName, Scope
 from nodealloc.topology._ports import Allocator
 from nodealloc.topology._refusal import TOPOLOGY_AFFINITY_ERROR, Refusal
-from nodealloc.topology._search import Found, search
 from nodealloc.topology._shares import allocated_shares
 from nodealloc.topology._snapshot import Affinities, Snapshot
 from nodealloc.topology._verdicts import Admitted, NotYet
@@ -26,6 +26,9 @@ __all__ = ["Verdict", "admit", "release"]
 
 Verdict: TypeAlias = Union[Admitted, Refusal, NotYet]
 """Every answer that admission can give."""
+
+# Members of an enumeration are slow to look up before Python 3.12.
+_POD, _NONE = Scope.POD, PolicyName.NONE
 
 _ANY_NODE = TopologyHint(affinity=None, preferred=False)
 
@@ -50,6 +53,9 @@ def admit(snapshot: Snapshot, asked: Pod | Workload, /) -> Verdict:
     verdict = _settle(snapshot, workload)
     if not (snapshot.policy.search and isinstance(verdict, Refusal)):
         return verdict
+    # Imported late: most nodes never search, and importing this package should stay quick.
+    from nodealloc.topology._search import Found, search  # noqa: PLC0415
+
     found = search(snapshot, workload)
     if isinstance(found, Found):
         return _admitted(snapshot, workload, found.allocators, found.affinity)
@@ -66,20 +72,22 @@ def release(snapshot: Snapshot, workload: str, member: str | None = None, /) -> 
         ProviderError: An allocator raised, or answered with nonsense.
     """
     allocators = released(snapshot.allocators, workload, member)
-    admitted = dict(snapshot.admitted)
-    held = admitted.pop(workload, None)
-    if held is not None and member is not None:
-        left = {name: hint for name, hint in held.items() if name != member}
-        if left:
-            admitted[workload] = left
-    if allocators == snapshot.allocators and admitted == snapshot.admitted:
+    admitted = snapshot.admitted
+    held = admitted.get(workload)
+    if held is not None:
+        left = {} if member is None else {name: hint for name, hint in held.items() if name != member}
+        if not left or left != held:
+            admitted = without_entry(admitted, workload)
+        if left and left != held:
+            admitted = with_entry(admitted, workload, left)
+    if admitted is snapshot.admitted and allocators == snapshot.allocators:
         return snapshot
     return _next(snapshot, allocators, admitted)
 
 
 def _settle(snapshot: Snapshot, workload: Workload) -> Verdict:
     """Claim by claim as the kubelet does it: what is settled once stays."""
-    together = snapshot.scope is Scope.POD and snapshot.policy.name is not PolicyName.NONE
+    together = snapshot.scope is _POD and snapshot.policy.name is not _NONE
     allocators = snapshot.allocators
     affinity: dict[str, TopologyHint] = {}
     hint = _ANY_NODE
@@ -109,7 +117,7 @@ def _place(
 ) -> TopologyHint | Refusal | NotYet:
     """Where claims should go together; under policy `none` nobody is asked."""
     policy = snapshot.policy
-    if policy.name is PolicyName.NONE:
+    if policy.name is _NONE:
         return _ANY_NODE
     member = claims[0].owner.member if len(claims) == 1 else ""
     hints = hints_of(allocators, claims)
@@ -166,11 +174,13 @@ def _fits(snapshot: Snapshot, workload: Workload) -> Affinities | None:
 def _admitted(
     snapshot: Snapshot, workload: Workload, allocators: tuple[Allocator, ...], affinity: Affinities
 ) -> Admitted:
-    after = _next(snapshot, allocators, {**snapshot.admitted, workload.key: affinity})
+    after = _next(snapshot, allocators, with_entry(snapshot.admitted, workload.key, affinity))
     return Admitted(workload=workload.key, snapshot=after, affinity=affinity)
 
 
-def _next(snapshot: Snapshot, allocators: tuple[Allocator, ...], admitted: dict[str, Affinities]) -> Snapshot:
+def _next(
+    snapshot: Snapshot, allocators: tuple[Allocator, ...], admitted: Mapping[str, Affinities]
+) -> Snapshot:
     return Snapshot(
         numa=snapshot.numa,
         policy=snapshot.policy,

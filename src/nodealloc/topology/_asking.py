@@ -14,6 +14,9 @@ from nodealloc.topology._ports import Allocator, Availability, NotReady, Reports
 __all__ = ["Short", "Unready", "allocated", "hints_of", "released", "reports_of"]
 
 
+_NO_GRANT = (Shortfall, NotReady)
+
+
 @attrs.frozen
 class Short:
     """An allocator that does not grant, and what it said."""
@@ -62,11 +65,12 @@ def allocated(
             answer = allocator.allocate(claim, affinity)
         except Exception as error:
             raise _failed(allocator, "allocate", (claim,), f"raised {error!r}") from error
-        if isinstance(answer, Shortfall):
-            return Short(allocator.name, answer)
-        if isinstance(answer, NotReady):
-            return Unready(allocator.name, answer)
-        granted.append(_an_allocator(allocator, answer, (claim,)))
+        if isinstance(answer, _NO_GRANT):
+            name = allocator.name
+            return Short(name, answer) if isinstance(answer, Shortfall) else Unready(name, answer)
+        if type(answer) is not type(allocator):
+            _check_allocator(allocator, answer, (claim,))
+        granted.append(answer)
     return tuple(granted)
 
 
@@ -83,7 +87,9 @@ def released(allocators: tuple[Allocator, ...], workload: str, member: str | Non
         except Exception as error:
             owner = f"{workload}/{member or '*'}"
             raise ProviderError(allocator.name, "release", "", owner, f"raised {error!r}") from error
-        left.append(_an_allocator(allocator, answer, ()))
+        if type(answer) is not type(allocator):
+            _check_allocator(allocator, answer, ())
+        left.append(answer)
     return tuple(left)
 
 
@@ -104,11 +110,10 @@ def reports_of(allocators: Sequence[Allocator], claims: Sequence[Claim]) -> list
     return found
 
 
-def _an_allocator(before: Allocator, answer: Allocator, claims: Sequence[Claim]) -> Allocator:
-    if type(answer) is not type(before) and not (hasattr(answer, "allocate") and hasattr(answer, "release")):
+def _check_allocator(before: Allocator, answer: Allocator, claims: Sequence[Claim]) -> None:
+    if not (hasattr(answer, "allocate") and hasattr(answer, "release")):
         what = f"answered with a {type(answer).__name__} where an allocator, Shortfall or NotReady belongs"
         raise _failed(before, "allocate" if claims else "release", claims, what)
-    return answer
 
 
 def _failed(allocator: Allocator, call: str, claims: Sequence[Claim], reason: str) -> ProviderError:

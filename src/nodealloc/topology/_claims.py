@@ -76,6 +76,10 @@ class Workload:
     claims: tuple[Claim, ...]
 
 
+# Members of an enumeration are slow to look up before Python 3.12.
+_INIT, _SIDECAR = ClaimKind.INIT, ClaimKind.SIDECAR
+
+
 def peak(claims: Sequence[Claim], amount: Callable[[Claim], int], /) -> int:
     """Largest total that the claims hold at one moment.
 
@@ -87,9 +91,10 @@ def peak(claims: Sequence[Claim], amount: Callable[[Claim], int], /) -> int:
     started = largest_init = main = 0
     for claim in claims:
         wanted = amount(claim)
-        if claim.kind is ClaimKind.SIDECAR:
+        kind = claim.kind
+        if kind is _SIDECAR:
             started += wanted
-        elif claim.kind is ClaimKind.INIT:
+        elif kind is _INIT:
             largest_init = max(largest_init, started + wanted)
         else:
             main += wanted

@@ -151,14 +151,13 @@ def _one_pass(providers: Sequence[Hints], numa: NumaTopology, policy: Policy) ->
     that it works on. Lists of one hint, which leave no choice, are settled as
     two integers; only the others are gathered.
     """
-    full = numa.mask
+    full = fixed = numa.mask  # fixed: what lists of one hint leave
     outside = ~full
-    fixed = full  # what lists of one hint leave
     only = 0  # the mask that those lists prefer; all have to name the same
     target = 0  # the widest of those hints
     lists: list[list[NumaMask]] = []
     common: list[NumaMask] | None = None  # what longer lists prefer, all of them
-    offered: list[NumaMask] = [full]  # what lists prefer that would go anywhere as well
+    offered: list[NumaMask] | None = None  # what lists prefer that would go anywhere as well
     possible = True
     for hints in providers:
         if not hints:
@@ -206,16 +205,19 @@ def _one_pass(providers: Sequence[Hints], numa: NumaTopology, policy: Policy) ->
                 masks.append(full)
             lists.append(masks)
             if anywhere:
-                offered += good
+                offered = good if offered is None else offered + good
             elif common is None:
                 common = good
             elif common:
                 common = [mask for mask in common if mask in good]
     if possible:
+        choice: Sequence[NumaMask]
         if only:
-            choice = [only] if common is None or only in common else []
+            choice = (only,) if common is None or only in common else ()
+        elif common is None:
+            choice = (full,) if offered is None else (full, *offered)
         else:
-            choice = offered if common is None else common
+            choice = common
         if choice:
             return _preferred(choice[0] if len(choice) == 1 else _narrowest(choice, numa, policy))
     best = _compromise(lists, fixed, target, numa, policy) if lists and fixed else fixed

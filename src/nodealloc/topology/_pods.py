@@ -23,16 +23,31 @@ def workload_of(pod: Pod, /) -> Workload:
     Source: kubelet ``cm/cpumanager/policy_static.go`` and
     ``cm/memorymanager/policy_static.go``.
     """
-    exclusive = qos_class(pod) is QosClass.GUARANTEED
+    exclusive = qos_class(pod) is _GUARANTEED
     claims: list[Claim] = []
     ended: tuple[str, ...] = ()
     for container in pod.init_containers:
-        kind = ClaimKind.SIDECAR if container.restartable else ClaimKind.INIT
+        kind = _SIDECAR if container.restartable else _INIT
         claims.append(_claim(pod, container, kind, exclusive, ended))
-        if kind is ClaimKind.INIT:
+        if kind is _INIT:
             ended += (container.name,)
-    claims += [_claim(pod, container, ClaimKind.MAIN, exclusive, ended) for container in pod.containers]
-    return Workload(key=pod.uid, claims=tuple(claims))
+    uid, settings = pod.uid, pod.annotations
+    claims += [
+        Claim(
+            owner=Owner(uid, container.name),
+            amounts=container.requests,
+            exclusive=exclusive,
+            reuse=ended,
+            settings=settings,
+        )
+        for container in pod.containers
+    ]
+    return Workload(key=uid, claims=tuple(claims))
+
+
+# Members of an enumeration are slow to look up before Python 3.12.
+_INIT, _SIDECAR = ClaimKind.INIT, ClaimKind.SIDECAR
+_GUARANTEED = QosClass.GUARANTEED
 
 
 def _claim(pod: Pod, container: Container, kind: ClaimKind, exclusive: bool, ended: tuple[str, ...]) -> Claim:

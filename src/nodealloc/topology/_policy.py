@@ -65,6 +65,10 @@ class Scope(enum.Enum):
             raise UnknownPolicyError(name, tuple(one.value for one in cls), "topology scope") from None
 
 
+# Members of an enumeration are slow to look up before Python 3.12.
+_NONE = PolicyName.NONE
+
+
 @attrs.frozen(kw_only=True)
 class Policy:
     """A topology policy with its options.
@@ -128,7 +132,7 @@ class Policy:
             TooManyNodesError: More nodes than `max_nodes`.
             DistanceError: `prefer_closest` without distances.
         """
-        if self.name is PolicyName.NONE:
+        if self.name is _NONE:
             return
         if self.max_nodes is not None and len(numa.nodes) > self.max_nodes:
             raise TooManyNodesError(len(numa.nodes), self.max_nodes)

@@ -1,0 +1,102 @@
+"""Changed copies of read-only mappings, cheap however many entries there are.
+
+A value of which every change is another value would copy all its entries at
+each change. Small mappings are plain dicts, whose copy costs next to nothing;
+large ones share their entries and keep the latest changes beside them, until
+these are as many as is worth copying all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isqrt
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["with_entry", "without_entry"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_SMALL = 256
+"""Entries up to which a plain dict is copied; it is faster to read."""
+
+
+def with_entry(entries: Mapping[K, V], key: K, value: V, /) -> Mapping[K, V]:
+    """The entries with one more, at the end, or with another value in its old place.
+
+    Nobody may change `entries` afterwards: the answer may share them.
+    """
+    if len(entries) < _SMALL:
+        return {**entries, key: value}
+    base, changed, gone = _parts(entries)
+    return _settled(_Layered(base, {**changed, key: value}, gone))
+
+
+def without_entry(entries: Mapping[K, V], key: K, /) -> Mapping[K, V]:
+    """The entries without that of a key, which has to be there; sharing as in `with_entry`."""
+    if len(entries) <= _SMALL:
+        left = dict(entries)
+        del left[key]
+        return left
+    base, changed, gone = _parts(entries)
+    changed = dict(changed)
+    changed.pop(key, None)
+    return _settled(_Layered(base, changed, gone | {key} if key in base else gone))
+
+
+class _Layered(Mapping[K, V]):
+    """Shared entries, and what has been changed since; pickled as a dict.
+
+    `changed` holds other values of keys of `base`, and new keys; a key that is
+    in `gone` as well was taken out and came again, so that it stands at the end.
+    """
+
+    __slots__ = ("_length", "base", "changed", "gone")
+
+    def __init__(self, base: Mapping[K, V], changed: Mapping[K, V], gone: frozenset[K]) -> None:
+        self.base = base
+        self.changed = changed
+        self.gone = gone
+        self._length = len(base) - len(gone) + sum([not self._in_place(key) for key in changed])
+
+    def _in_place(self, key: K) -> bool:
+        return key in self.base and key not in self.gone
+
+    def __getitem__(self, key: K, /) -> V:
+        if key in self.changed:
+            return self.changed[key]
+        if key in self.gone:
+            raise KeyError(key)
+        return self.base[key]
+
+    def __iter__(self) -> Iterator[K]:
+        for key in self.base:
+            if key not in self.gone:
+                yield key
+        for key in self.changed:
+            if not self._in_place(key):
+                yield key
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def __reduce__(self) -> tuple[type[dict[K, V]], tuple[dict[K, V]]]:
+        return dict, (dict(self),)
+
+
+def _parts(entries: Mapping[K, V]) -> tuple[Mapping[K, V], Mapping[K, V], frozenset[K]]:
+    if isinstance(entries, _Layered):
+        return entries.base, entries.changed, entries.gone
+    return entries, {}, frozenset()
+
+
+def _settled(layered: _Layered[K, V]) -> Mapping[K, V]:
+    """All entries in one dict where the changes are many; between the two the cost is that of a root."""
+    changes = len(layered.changed) + len(layered.gone)
+    return dict(layered) if changes > 2 * isqrt(len(layered.base)) else layered
