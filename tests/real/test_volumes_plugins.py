@@ -250,6 +250,34 @@ def test_local_block_is_formatted_once_shared_grown_and_kept(tmp_path: Path) -> 
     on(tmp_path, test)
 
 
+@pytest.mark.slow
+def test_local_block_grows_xfs_while_it_is_mounted(tmp_path: Path) -> None:
+    """A pod sees more room without a remount, and its data stay."""
+    loop_devices()
+    if shutil.which("mkfs.xfs") is None or shutil.which("xfs_growfs") is None:
+        pytest.skip("mkfs.xfs and xfs_growfs are not on this machine")
+    image = tmp_path / "disk.img"
+
+    def test(node: Node) -> None:
+        def size(megabytes: int) -> None:
+            claim = node.local.volume("disk", str(image), size_bytes=megabytes << 20, fstype="xfs")
+            node.claims.volumes["disk"] = claim
+
+        size(320)
+        place = Path(node.run(claiming_pod("one", "disk")))
+        (place / "file").write_text("kept")
+        before = os.statvfs(place).f_blocks
+        size(400)
+        node.manager.refresh("one")
+        node.settle()
+        assert os.statvfs(place).f_blocks > before
+        assert (place / "file").read_text() == "kept"
+        node.end("one")
+        assert attached_loops(image) == []
+
+    on(tmp_path, test)
+
+
 def test_local_block_never_formats_what_is_not_empty(tmp_path: Path) -> None:
     """Bytes that no file system owns are data: refused, by name, and untouched."""
     loop_devices()
