@@ -7,12 +7,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+import attrs
+
 from bench.figure import Figure, best_ns, kubelet_ns, ratios, rows
-from nodealloc.machine import Machine, NumaNode
+from nodealloc.cpuset import CpuAllocator, StaticPolicy
+from nodealloc.machine import Machine, NumaNode, machine_from_text
 from nodealloc.memblocks import MemoryAllocator, RecordedState, hugepages, memory_allocator, restore
-from nodealloc.podspec import Pod, Quantity
+from nodealloc.podspec import Container, Pod, Quantity
 from nodealloc.testing.conformance._admission import recorded_pod, snapshot_of
-from nodealloc.topology import Admitted, Claim, Owner, Snapshot, TopologyHint, admit, release
+from nodealloc.topology import (
+    Admitted,
+    Claim,
+    NumaTopology,
+    Owner,
+    Policy,
+    PolicyName,
+    Snapshot,
+    TopologyHint,
+    admit,
+    release,
+)
 
 if TYPE_CHECKING:
     from nodealloc.testing.conformance import Row
@@ -152,7 +166,49 @@ def figures() -> Iterator[Figure]:
                 "NUMA nodes",
             )
     yield growth("one pod, 8 nodes", (0, 1, 2, 3, 4), _by_pages, "page sizes")
+    yield from crowds()
     yield growth("a restart", (1, 10, 100, 1000), _restart, "workloads")
+
+
+def beside(count: int) -> tuple[Snapshot, Pod]:
+    """A node with so many pods that hold memory, and one more pod, which wants CPUs of its own as well."""
+    drawn = machine_from_text("2 sockets × 16 cores × 2 threads")
+    machine = attrs.evolve(
+        drawn, numa_nodes=tuple(attrs.evolve(node, memory_bytes=64 * GIB) for node in drawn.numa_nodes)
+    )
+    node = Snapshot(
+        numa=NumaTopology(nodes=tuple(machine.nodes)),
+        policy=Policy(name=PolicyName.BEST_EFFORT),
+        allocators=(CpuAllocator(policy=StaticPolicy.of(machine, reserved=1)), memory_allocator(machine)),
+    )
+    for index in range(count):
+        verdict = admit(node, guaranteed(f"pod-{index}", "500m"))
+        node = cast("Admitted", verdict).snapshot
+    return node, guaranteed("one more", "2")
+
+
+def guaranteed(uid: str, cpu: str) -> Pod:
+    """A pod of one container and 1 MiB."""
+    amounts = {"cpu": Quantity.of(cpu), "memory": Quantity.of(1 << 20)}
+    return Pod(uid=uid, containers=(Container(name="app", requests=amounts, limits=amounts),))
+
+
+def come_and_go(node: Snapshot, pod: Pod) -> Snapshot:
+    """One admission and one release."""
+    return release(cast("Admitted", admit(node, pod)).snapshot, pod.uid)
+
+
+def crowds() -> Iterator[Figure]:
+    """One pod against the number of those that are there."""
+    points = [
+        (float(count), best_ns(partial(come_and_go, *beside(count)), seconds=0.05) / 1e6)
+        for count in (10, 100, 1_000, 10_000)
+    ]
+    name = "one pod in and out"
+    yield Figure(package=PACKAGE, name=name, value=points[-1][1], unit="ms", growth=points,
+                 growth_of="pods held")  # fmt: skip
+    name = "one pod beside 10,000 against one beside 10"
+    yield Figure(package=PACKAGE, name=name, value=points[-1][1] / points[0][1], unit="×", at_most=2)
 
 
 def _by_pages(pages: int) -> Callable[[], object]:

@@ -13,7 +13,7 @@ from math import isqrt
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import ItemsView, Iterator, ValuesView
 
 __all__ = ["with_entry", "without_entry"]
 
@@ -32,7 +32,8 @@ def with_entry(entries: Mapping[K, V], key: K, value: V, /) -> Mapping[K, V]:
     if len(entries) < _SMALL:
         return {**entries, key: value}
     base, changed, gone = _parts(entries)
-    return _settled(_Layered(base, {**changed, key: value}, gone))
+    length = len(entries) + (key not in entries)
+    return _settled(_Layered(base, {**changed, key: value}, gone, length))
 
 
 def without_entry(entries: Mapping[K, V], key: K, /) -> Mapping[K, V]:
@@ -44,7 +45,7 @@ def without_entry(entries: Mapping[K, V], key: K, /) -> Mapping[K, V]:
     base, changed, gone = _parts(entries)
     changed = dict(changed)
     changed.pop(key, None)
-    return _settled(_Layered(base, changed, gone | {key} if key in base else gone))
+    return _settled(_Layered(base, changed, gone | {key} if key in base else gone, len(entries) - 1))
 
 
 class _Layered(Mapping[K, V]):
@@ -56,14 +57,21 @@ class _Layered(Mapping[K, V]):
 
     __slots__ = ("_length", "base", "changed", "gone")
 
-    def __init__(self, base: Mapping[K, V], changed: Mapping[K, V], gone: frozenset[K]) -> None:
+    def __init__(
+        self, base: Mapping[K, V], changed: Mapping[K, V], gone: frozenset[K], length: int, /
+    ) -> None:
         self.base = base
         self.changed = changed
         self.gone = gone
-        self._length = len(base) - len(gone) + sum([not self._in_place(key) for key in changed])
+        self._length = length
 
-    def _in_place(self, key: K) -> bool:
-        return key in self.base and key not in self.gone
+    def together(self) -> dict[K, V]:
+        """All entries in their order."""
+        entries = dict(self.base)
+        for key in self.gone:
+            del entries[key]
+        entries.update(self.changed)
+        return entries
 
     def __getitem__(self, key: K, /) -> V:
         if key in self.changed:
@@ -72,22 +80,27 @@ class _Layered(Mapping[K, V]):
             raise KeyError(key)
         return self.base[key]
 
-    def __iter__(self) -> Iterator[K]:
-        for key in self.base:
-            if key not in self.gone:
-                yield key
-        for key in self.changed:
-            if not self._in_place(key):
-                yield key
-
     def __len__(self) -> int:
         return self._length
 
+    # Whoever wants every entry has them faster from a dict than one by one.
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self.together())
+
+    def items(self) -> ItemsView[K, V]:
+        """As a dict has them."""
+        return self.together().items()
+
+    def values(self) -> ValuesView[V]:
+        """As a dict has them."""
+        return self.together().values()
+
     def __repr__(self) -> str:
-        return repr(dict(self))
+        return repr(self.together())
 
     def __reduce__(self) -> tuple[type[dict[K, V]], tuple[dict[K, V]]]:
-        return dict, (dict(self),)
+        return dict, (self.together(),)
 
 
 def _parts(entries: Mapping[K, V]) -> tuple[Mapping[K, V], Mapping[K, V], frozenset[K]]:
@@ -99,4 +112,4 @@ def _parts(entries: Mapping[K, V]) -> tuple[Mapping[K, V], Mapping[K, V], frozen
 def _settled(layered: _Layered[K, V]) -> Mapping[K, V]:
     """All entries in one dict where the changes are many; between the two the cost is that of a root."""
     changes = len(layered.changed) + len(layered.gone)
-    return dict(layered) if changes > 2 * isqrt(len(layered.base)) else layered
+    return layered.together() if changes > 2 * isqrt(len(layered.base)) else layered

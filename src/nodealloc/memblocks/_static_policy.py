@@ -7,6 +7,7 @@ memory from under it.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Sequence
 
 import attrs
@@ -96,8 +97,10 @@ class Question:
         if not groups:
             return found
         narrowest = layout.narrowest(self.demand)
-        used = [hint_pair(group)[group.bit_count() <= narrowest] for group in groups]
-        return sorted([*found, *used], key=in_order)
+        ordered = list(found)
+        for group in groups:
+            insort(ordered, hint_pair(group)[group.bit_count() <= narrowest], key=in_order)
+        return ordered
 
     def serves(self, nodes: NumaMask) -> bool:
         """Whether the nodes have the free bytes, together with what may be reused there."""
