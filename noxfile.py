@@ -168,7 +168,16 @@ def soak(session: nox.Session) -> None:
 def vm(session: nox.Session) -> None:
     """What needs four real NUMA nodes and cgroup v2, in a virtual machine; skipped where it cannot boot."""
     session.install("-e", ".[test]")
-    session.run("python", "-m", "tests.vm", "--demo", *session.posargs, success_codes=[0, VM_NOT_HERE])
+    session.run(
+        "python",
+        "-m",
+        "tests.vm",
+        "--demo",
+        "--seconds",
+        "420",
+        *session.posargs,
+        success_codes=[0, VM_NOT_HERE],
+    )
 
 
 @nox.session
