@@ -158,6 +158,22 @@ def test_exclusive_sets_and_the_pool_share_the_machine(
     assert node == empty
 
 
+@given(data=st.data())
+def test_what_is_carried_along_is_what_adding_up_gives(data: st.DataObject) -> None:
+    """Also of a remembered state in which workloads overlap, whatever was asked before."""
+    keys, cpus = st.sampled_from("abc"), st.sets(st.integers(0, 5), min_size=1).map(CPUSet)
+    held = st.builds(Assignment, cpus=cpus, shared_milli_cpu=st.integers(0, 3))
+    members = st.dictionaries(keys, held, min_size=1)
+    state = CpuState(assignments=data.draw(st.dictionaries(keys, members)))
+    for _ in range(data.draw(st.integers(1, 6))):
+        if data.draw(st.booleans()):
+            state = state.with_assignment(Owner(data.draw(keys), data.draw(keys)), data.draw(held))
+        else:
+            state = state.without(data.draw(keys), data.draw(st.none() | keys))
+        anew = CpuState(assignments=state.assignments)
+        assert (state.held, state.shared_milli_cpu) == (anew.held, anew.shared_milli_cpu)
+
+
 def check_partition(node: CpuAllocator, reserved: CPUSet) -> None:
     """Workloads, the shared pool and strictly reserved CPUs are disjoint and cover the machine."""
     policy = node.policy

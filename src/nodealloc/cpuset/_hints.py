@@ -70,11 +70,10 @@ class HintTable:
         room = self._ones * ((1 << top) - request)
         must = self._ones
         for node, lanes in zip(self._layout.nodes, self._node_lanes, strict=True):
-            free = (node & available).bit_count()
-            held = (node & reusable).bit_count()
-            if free or held:
-                room += lanes * (free + held)
+            room += lanes * (node & available).bit_count()
+            held = (node & reusable).bit_count() if reusable else 0
             if held:
+                room += lanes * held
                 must &= lanes
         fitting = room >> top & must
         if not fitting:

@@ -55,20 +55,21 @@ def demand_at_peak(layout: Layout, claims: Sequence[Claim], /, *, all_members: b
         all_members: Whether a resource counts that only init members or
             sidecars ask for; the kubelet leaves it out.
     """
-    asked: dict[str, Mapping[int, int]] = {}
-    rows: set[int] = set()
+    asked: dict[int, dict[str, int]] = {}
+    counted: set[int] = set()
     for claim in claims:
         demand = demand_of(layout, claim.amounts)
         if isinstance(demand, Shortfall):
             return demand
-        asked[claim.owner.member] = dict(demand)
-        if all_members or claim.kind is _MAIN:
-            rows.update([row for row, _ in demand])
-    return tuple([(row, _peak(claims, asked, row)) for row in sorted(rows)])
+        for row, size in demand:
+            asked.setdefault(row, {})[claim.owner.member] = size
+            if all_members or claim.kind is _MAIN:
+                counted.add(row)
+    return tuple([(row, _peak(claims, asked[row])) for row in sorted(counted)])
 
 
-def _peak(claims: Sequence[Claim], asked: Mapping[str, Mapping[int, int]], row: int) -> int:
-    return peak(claims, lambda claim: asked[claim.owner.member].get(row, 0))
+def _peak(claims: Sequence[Claim], asked: Mapping[str, int]) -> int:
+    return peak(claims, lambda claim: asked.get(claim.owner.member, 0))
 
 
 def _uneven(layout: Layout, row: int, amount: Quantity) -> Shortfall:
