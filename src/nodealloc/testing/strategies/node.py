@@ -12,7 +12,7 @@ from nodealloc.devices import Device, DeviceAllocator, DeviceList, Inventory, Pl
 from nodealloc.errors import NodeallocError
 from nodealloc.idset import CPUSet
 from nodealloc.machine import Machine
-from nodealloc.memblocks import memory_allocator
+from nodealloc.memblocks import MemoryOptions, memory_allocator
 from nodealloc.podspec import Pod
 from nodealloc.testing.strategies.cpuset import cpu_machines, static_options
 from nodealloc.testing.strategies.podspec import pods
@@ -89,7 +89,13 @@ def empty_nodes(draw: st.DrawFn) -> EmptyNode:
         numa=NumaTopology(nodes=nodes, distances=machine.distances or {}),
         policy=policy,
         scope=draw(st.sampled_from(Scope)),
-        allocators=(CpuAllocator(policy=draw(_cpu_policies(machine))), memory_allocator(machine), devices),
+        allocators=(
+            CpuAllocator(policy=draw(_cpu_policies(machine))),
+            memory_allocator(
+                machine, options=MemoryOptions(strict=draw(st.booleans()), fall_back=draw(st.booleans()))
+            ),
+            devices,
+        ),
     )
     return EmptyNode(machine=machine, inventory=inventory, snapshot=snapshot)
 
