@@ -159,9 +159,12 @@ def demo(session: nox.Session) -> None:
 
 @nox.session
 def soak(session: nox.Session) -> None:
-    """The example agent under random pods, crashing plugins and SIGKILL; invariants checked from outside."""
+    """The agent under random pods, crashing plugins and SIGKILL, here and in the virtual machine."""
     session.install("-e", ".[agent]")
-    session.run("python", "-m", "examples.agent.soak", *session.posargs)
+    soaking = ("python", "-m", "examples.agent.soak")
+    session.run(*soaking, *session.posargs)
+    inside = ("python", "-m", "tests.vm", "--seconds", "420", "--", *soaking, "--seconds", "60")
+    session.run(*inside, success_codes=[0, VM_NOT_HERE])
 
 
 @nox.session(python=PYTHONS[0])
