@@ -10,9 +10,11 @@
 | `testing.dsw_asw`      | a clock that stands still, an executor that waits, `check_transitions` |
 | `testing.cgroups`      | a fake driver; `check_cgroup_driver`                                 |
 | `testing.volumes`      | a fake host of mounts; `check_mounter`                               |
+| `testing.volume_plugins`| fakes of block tools; `check_plugin`                                |
+| `testing.volume_sources`| fakes and checks of who tells of claims, attachments, content       |
 | `testing.pluginreg`    | fakes of watchers and handlers; `check_watcher`                      |
 | `testing.devices`      | fakes of the plugin side                                             |
-| `testing.node`         | a fake runtime; `check_runtime`, `check_keeper`                      |
+| `testing.node`         | fakes of runtime and advisor; `check_runtime`, `check_keeper`        |
 | `testing.device_plugin`| `python -m`: a real device plugin that misbehaves on demand          |
 | `testing.pytest_plugin`| pytest fixtures: machines, nodes, a restart, a clock; needs pytest   |
 | `testing.conformance`  | `python -m`: replay of recorded decisions                            |
