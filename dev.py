@@ -46,7 +46,7 @@ def surroundings():
 
 def newer_python():
     """Another interpreter on this machine that is new enough, or None."""
-    which = getattr(shutil, "which", lambda name: None)  # Python 2 has none
+    which = getattr(shutil, "which", lambda _name: None)  # Python 2 has none
     for minor in range(NEWEST[1], OLDEST[1] - 1, -1):
         found = which("python3.%d" % minor)
         if found and subprocess.call([found, "-c", ""], stderr=subprocess.DEVNULL) == 0:
