@@ -346,7 +346,10 @@ def test_an_allocator_can_be_altered() -> None:
 
 def test_the_report_is_a_line_for_each_change() -> None:
     """A clean one is a single line that says what happened since."""
-    assert str(started(MemoryStore(FORMATS)).start()) == "start after new: 0 workloads kept"
+    fresh = node(MemoryStore(FORMATS))
+    assert str(fresh.start()) == "start after new: 0 workloads kept"
+    with pytest.raises(ValueError, match="started before"):
+        fresh.start()
     assert Contents().since is Since.NEW
 
 

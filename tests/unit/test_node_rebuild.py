@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nodealloc.checkpoint import CPU_STATE, DEVICE_STATE, MEMORY_STATE, MemoryStore
+from nodealloc.checkpoint import CPU_STATE, DEVICE_STATE, MEMORY_STATE, CpuManagerStateV1, MemoryStore
 from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
 from nodealloc.devices import Device, DeviceAllocator, DeviceList, Inventory, Phase, PluginOptions
 from nodealloc.idset import NodeSet
@@ -68,7 +68,9 @@ def damaged() -> NodeAllocator:
 
 def test_what_runs_is_adopted_where_it_runs() -> None:
     """The CPUs and nodes of a running container are held again, and nobody else gets them."""
-    node = damaged()
+    store = MemoryStore(FORMATS, data={"workload.db": b"{"})
+    node = NodeAllocator(empty(), store, KEEPERS)
+    assert not node.start().is_clean
     where = Confinement(cpus=CPUSet.of(5, 13), exclusive=CPUSet.of(5, 13), mems=NodeSet.of(1))
     node.adopt(pod("db"), {"app": where})
     node.adopt(pod("db"), {})
@@ -81,6 +83,9 @@ def test_what_runs_is_adopted_where_it_runs() -> None:
         node.admit(pod(f"p{number}"))
     taken = [CPUSet.parse(one.what) for one in holdings(node.snapshot) if one.resource == "cpu"]
     assert sum(map(len, taken)) == len({cpu for cpus in taken for cpu in cpus}) == 14
+    later = NodeAllocator(empty(), MemoryStore(FORMATS, data=store.data()), KEEPERS)
+    assert "db" in later.start().kept
+    assert holdings(later.snapshot) == holdings(node.snapshot)
 
 
 def test_what_runs_on_others_cpus_is_not_adopted() -> None:
@@ -161,3 +166,13 @@ def test_views_tell_what_is_held_and_left() -> None:
     node.release("t")
     assert resource_use(node.snapshot) == before
     assert holdings(node.snapshot) == ()
+
+
+def test_a_kubelet_file_of_the_first_layout_waits_for_the_runtime() -> None:
+    """It names container ids: reported, and nobody new comes in over CPUs that are in use."""
+    old = CpuManagerStateV1(policy_name="static", default_cpuset="0,3-15", entries={"4f3c": "1-2"})
+    node = NodeAllocator(empty(), MemoryStore(FORMATS, data={CPU_STATE: old.marshal()}), KEEPERS)
+    report = node.start()
+    assert [one.key for one in report.damaged] == [CPU_STATE]
+    assert "migrate" in str(report)
+    assert isinstance(node.admit(pod("new")), NotYet)

@@ -11,7 +11,7 @@ from nodealloc.errors import DecodeError, PermanentError
 from nodealloc.node._codec import from_checkpoint
 from nodealloc.node._ports import Keeper, Restored
 from nodealloc.node._record import WorkloadRecord
-from nodealloc.node._take_over import records_of_kubelet
+from nodealloc.node._take_over import records_of_kubelet, unreadable
 from nodealloc.podspec import Json
 from nodealloc.topology import Snapshot, release
 
@@ -85,6 +85,7 @@ def load(empty: Snapshot, contents: Contents, keepers: Mapping[str, Keeper], /) 
         PermanentError: An allocator has no keeper.
     """
     records, damaged = _records(contents)
+    damaged += unreadable(contents) if not records else []
     taken_over = not records and not damaged and not contents.damaged
     records = records or (records_of_kubelet(contents) if taken_over else {})
     restored = [_restore(allocator.name, empty, keepers, records) for allocator in empty.allocators]

@@ -107,8 +107,11 @@ class NodeAllocator:
 
         Raises:
             PermanentError: An allocator has no keeper.
+            ValueError: It was started before.
         """
         with self._lock:
+            if self._report is not None:
+                raise ValueError("this node was started before: a restart is another NodeAllocator")
             loaded = load(self._snapshot, self._store.read(), self._keepers)
             self._snapshot = loaded.snapshot
             self._records = dict(loaded.records)
@@ -127,10 +130,11 @@ class NodeAllocator:
         with self._lock:
             if self._report is None:
                 raise ValueError("nothing was loaded yet: call start() first")
-            forgotten = [row_key(ROW, workload) for workload in self._report.evicted]
-            damaged = [one.key for one in self._report.damaged if one.key != "*"]
-            changes: dict[str, Checkpoint | None] = dict.fromkeys([*damaged, *forgotten])
             records = self._records
+            adopted_since = {row_key(ROW, workload) for workload in records}
+            forgotten = [row_key(ROW, workload) for workload in self._report.evicted]
+            forgotten += [one.key for one in self._report.damaged if one.key != "*"]
+            changes: dict[str, Checkpoint | None] = dict.fromkeys(set(forgotten) - adopted_since)
             if self._report.moved or self._report.taken_over:
                 records = {key: self._regranted(record) for key, record in records.items()}
                 changes |= dict(map(self._row, records.values()))

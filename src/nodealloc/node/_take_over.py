@@ -10,6 +10,8 @@ from nodealloc.checkpoint import (
     MEMORY_STATE,
     Contents,
     CpuManagerState,
+    CpuManagerStateV1,
+    Damaged,
     DeviceManagerState,
     MemoryManagerState,
 )
@@ -21,7 +23,7 @@ from nodealloc.node._record import WorkloadRecord
 from nodealloc.podspec import Json
 from nodealloc.topology import TopologyHint, Workload
 
-__all__ = ["records_of_kubelet"]
+__all__ = ["records_of_kubelet", "unreadable"]
 
 _ANY = TopologyHint(affinity=None, preferred=False)
 
@@ -44,6 +46,15 @@ def records_of_kubelet(contents: Contents, /) -> dict[str, WorkloadRecord]:
         )
         for order, key in enumerate(sorted(grants), 1)
     }
+
+
+def unreadable(contents: Contents, /) -> list[Damaged]:
+    """Kubelet files that are sound and still say nothing without the runtime's help."""
+    cpus = contents.values.get(CPU_STATE)
+    if isinstance(cpus, CpuManagerStateV1) and cpus.entries:
+        reason = "its layout names containers, not pods; commit what `migrate` makes of it, and start again"
+        return [Damaged(key=CPU_STATE, reason=reason, kept_as=f"{CPU_STATE} (still in the store)")]
+    return []
 
 
 def _rows(contents: Contents) -> dict[str, dict[str, Json]]:
