@@ -7,12 +7,14 @@ import contextlib
 import signal
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from examples.agent.agent import Agent
 from examples.agent.inputs import MACHINES, read_machine, read_pods
 from examples.agent.node import Node, empty_node
 from examples.agent.place import find_place
+from examples.agent.rebuild import adopt_running
 from examples.agent.runtime import ProcessRuntime
 from examples.agent.volumes import Volumes
 from nodealloc.cgroups import QosTree, TreeOptions
@@ -69,7 +71,8 @@ def run(chosen: argparse.Namespace, stop: list[int]) -> int:
         say(f"containers are confined by {place.words}")
         runtime = ProcessRuntime(chosen.state / "containers", place.driver)
         empty = empty_node(machine, policy=chosen.policy, reserved=reserved)
-        node = Node.start(empty, store, runtime, chosen.state, say)
+        rebuild = partial(adopt_running, pods=pods, runtime=runtime, place=place, say=say)
+        node = Node.start(empty, store, runtime, chosen.state, say=say, rebuild=rebuild)
         cpusets = CpusetReconciler(place.writer, executor=InlineExecutor(), allocator=node.cpus, recheck_s=10)
         tree = QosTree(place.driver, TreeOptions(root=place.root))
         volumes = Volumes(chosen.state)

@@ -46,12 +46,21 @@ class Node:
 
     @classmethod
     def start(
-        cls, empty: Snapshot, store: Store, runtime: Runtime, folder: Path, say: Callable[[str], None]
+        cls,
+        empty: Snapshot,
+        store: Store,
+        runtime: Runtime,
+        folder: Path,
+        *,
+        say: Callable[[str], None],
+        rebuild: Callable[[NodeAllocator], None],
     ) -> Node:
-        """Load what was remembered, and take plugins on."""
+        """Load what was remembered, rebuild what was damaged, and take plugins on."""
         allocator = NodeAllocator(empty, store, KEEPERS, runtime=runtime, kubelet_files=["cpu"])
         report = allocator.start()
         say(str(report))
+        if report.damaged:
+            rebuild(allocator)
         if not report.is_clean:
             allocator.accept()
         plugins = DevicePlugins(NodeDevices(allocator), directory=folder / "device-plugins")

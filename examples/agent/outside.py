@@ -19,7 +19,7 @@ from queue import Empty, Queue
 from nodealloc.cgroups import CgroupName, detect
 from nodealloc.errors import NodeallocError
 from nodealloc.idset import CPUSet
-from nodealloc.volumes import LinuxMounter, LinuxMountTable, SafeRoot
+from nodealloc.volumes import LinuxMounter, SafeRoot, parse_mountinfo
 
 __all__ = ["AgentProcess", "DemoError", "clean", "held", "may_mount", "mounts", "remembered", "start_plugin"]
 
@@ -47,13 +47,17 @@ class AgentProcess:
         )
         self._echo = echo
         self._lines: Queue[str] = Queue()
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     def _listen(self) -> None:
-        for line in self.process.stdout or ():
-            if self._echo:
-                print(f"  | {line}", end="", flush=True)
-            self._lines.put(line)
+        if self.process.stdout is None:
+            return
+        with self.process.stdout as stdout:
+            for line in stdout:
+                if self._echo:
+                    print(f"  | {line}", end="", flush=True)
+                self._lines.put(line)
 
     def wait_for(self, words: str) -> list[str]:
         """All lines up to one that begins with `words`."""
@@ -73,8 +77,7 @@ class AgentProcess:
         """Send a signal and wait."""
         self.process.send_signal(number)
         self.process.wait(PATIENCE_S)
-        if self.process.stdout is not None and not self._lines.empty():
-            time.sleep(0.05)
+        self._listener.join(5)
 
 
 def may_mount() -> bool:
@@ -121,7 +124,8 @@ def held(state: Path) -> dict[str, tuple[int, CPUSet]]:
 def mounts(state: Path) -> list[str]:
     """Everything that is mounted below the agent's folder."""
     below = f"{state.resolve()}/"
-    return [mount.target for mount in LinuxMountTable().entries() if mount.target.startswith(below)]
+    table = parse_mountinfo(Path("/proc/self/mountinfo").read_text())
+    return [mount.target for mount in table if mount.target.startswith(below)]
 
 
 @contextlib.contextmanager

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from examples.agent.outside import AgentProcess, clean, held
 from nodealloc.machine import machine_from_text, machine_to_json
 from nodealloc.testing.machine import write_sysfs
 
@@ -123,3 +126,31 @@ def test_the_machine_may_be_a_captured_one(tmp_path: Path, form: str) -> None:
     assert "confine nobody" in said
     assert "16 CPUs" in said
     assert list((tmp_path / "s" / "containers").iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("junk", [b"", b"garbage", b"{}"])
+def test_a_damaged_record_moves_nobody(junk: bytes) -> None:
+    """A record is destroyed while the agent is dead: its container stays on its CPUs."""
+    with clean("nodealloc-test-damage") as folder:
+        pods, state = folder / "pods", folder / "state"
+        shutil.copytree(ROOT / "examples" / "agent" / "pods", pods)
+        for name in ("60-trainer.yaml", "70-cache.yaml"):
+            (pods / name).unlink()
+        options = ["--pods", str(pods), "--state", str(state), "--cgroup", "nodealloc-test-damage"]
+        first = AgentProcess(options, echo=False)
+        first.wait_for("settled with 4 pods")
+        before = held(state)
+        first.end(signal.SIGKILL)
+        (record,) = (state / "checkpoint").glob("workload.*0001")
+        record.write_bytes(junk)
+        second = AgentProcess(options, echo=False)
+        said = "".join(second.wait_for("settled with 4 pods"))
+        assert "damaged workload." in said
+        assert "taken over where it runs" in said
+        assert held(state) == before
+        for manifest in pods.glob("*.yaml"):
+            manifest.unlink()
+        second.wait_for("settled with 0 pods")
+        second.end(signal.SIGTERM)
+        assert held(state) == {}
