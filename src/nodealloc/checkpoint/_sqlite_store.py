@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sqlite3
 from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
@@ -70,13 +71,15 @@ class SqliteStore(HeldStore):
         try:
             self._open()
         except BaseException:
+            with contextlib.suppress(AttributeError, sqlite3.Error):
+                self._connection.close()
             self._lock.release()
             raise
 
     def _open(self) -> None:
         with self._failing():
             self._clean()
-            if not self._path.exists():
+            if not _is_there(self._path):
                 self._create()
             try:
                 self._connection = _connect(self._path)
@@ -86,12 +89,8 @@ class SqliteStore(HeldStore):
                 self._set_all_aside(str(error))
                 self._connection = _connect(self._path)
                 rows = self._rows()
-            try:
-                self._note_folders()
-                self._load(rows)
-            except BaseException:
-                self._connection.close()
-                raise
+            self._note_folders()
+            self._load(rows)
 
     def _rows(self) -> tuple[dict[str, bytes], dict[str, str], bytes | None]:
         """Rows that hold bytes, reasons against those that do not, and the identity."""
@@ -161,8 +160,14 @@ class SqliteStore(HeldStore):
         connection = sqlite3.connect(new, isolation_level=None)
         try:
             connection.executescript(_SCHEMA)
+            # `close` folds the log too, but is silent when that fails; the log does not move with the file.
+            held_up = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         finally:
             connection.close()
+        if held_up:
+            raise StoreFailedError(
+                str(new), "sqlite", sqlite3.SQLITE_BUSY, "its log cannot be folded into it"
+            )
         _flush(new)
         new.rename(self._path)
         _flush(self._path.parent)
@@ -170,10 +175,8 @@ class SqliteStore(HeldStore):
     def _clean(self) -> None:
         for ending in ("", *_BESIDE):
             self._path.with_name(f"{self._path.name}.new{ending}").unlink(missing_ok=True)
-        if not self._path.exists():
-            orphans = [ending for ending in _BESIDE if Path(f"{self._path}{ending}").exists()]
-            if orphans:
-                self._move_all(self._free_folder())
+        if not _is_there(self._path) and any(_is_there(Path(f"{self._path}{ending}")) for ending in _BESIDE):
+            self._move_all(self._free_folder())
 
     def _set_all_aside(self, reason: str) -> None:
         with contextlib.suppress(sqlite3.Error, AttributeError):
@@ -196,21 +199,22 @@ class SqliteStore(HeldStore):
         _flush(folder.parent)
         for ending in (*_BESIDE, ""):
             part = Path(f"{self._path}{ending}")
-            if part.exists():
+            if _is_there(part):
                 part.rename(folder / part.name)
         _flush(folder)
         _flush(folder.parent)
 
     def _free_folder(self) -> Path:
         number = 1
-        while (folder := Path(f"{self._path}.damaged-{number}")).exists():
+        while _is_there(folder := Path(f"{self._path}.damaged-{number}")):
             number += 1
         return folder
 
     def _note_folders(self) -> None:
         known = {row[0] for row in self._connection.execute("SELECT kept_as FROM damaged").fetchall()}
-        for folder in sorted(self._path.parent.glob(f"{self._path.name}.damaged-*")):
-            if str(folder) not in known:
+        # Not `glob`: from Python 3.13 on, a folder that cannot be read looks empty to it.
+        for folder in sorted(self._path.parent.iterdir()):
+            if folder.name.startswith(f"{self._path.name}.damaged-") and str(folder) not in known:
                 self._connection.execute(
                     "INSERT INTO damaged (key, reason, kept_as, settled) VALUES ('*', ?, ?, 0)",
                     ("an earlier start set the whole file aside", str(folder)),
@@ -268,23 +272,43 @@ def _check(connection: sqlite3.Connection) -> None:
         raise _Unreadable(str(error)) from None
     if mine != (_APPLICATION,) or found != ("ok",):
         connection.close()
+        # The check puts a page that could not be read into its text, like one that is wrong.
+        code = re.search(r"error code=(\d+)", str(found[0]))
+        if code is not None and _is_passing_code(int(code[1])):
+            raise sqlite3.OperationalError(str(found[0]))
         raise _Unreadable("empty, or no store of this library" if found == ("ok",) else str(found[0]))
 
 
 def _is_passing(error: sqlite3.DatabaseError) -> bool:
-    """Whether the same file may be read later: no memory, no room, locked, no permission."""
-    codes = {
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
-        sqlite3.SQLITE_NOMEM,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_PERM,
-        sqlite3.SQLITE_READONLY,
-        sqlite3.SQLITE_INTERRUPT,
+    return _is_passing_code(getattr(error, "sqlite_errorcode", 0))
+
+
+def _is_passing_code(code: int) -> bool:
+    """Whether the same file may be read later: a call failed, and nothing was said against the bytes.
+
+    What speaks against the bytes is listed, rather than what passes: a store that
+    is opened once more in vain costs a start, a good one set aside costs its content.
+    """
+    against_the_bytes = {
+        0,  # from Python's own reading of a column, say text that is no UTF-8
+        sqlite3.SQLITE_ERROR,  # no such table
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_FORMAT,
+        sqlite3.SQLITE_EMPTY,
+        sqlite3.SQLITE_TOOBIG,
+        sqlite3.SQLITE_MISMATCH,
     }
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in codes
+    return code & 0xFF not in against_the_bytes
+
+
+def _is_there(path: Path) -> bool:
+    """Whether a name exists; unlike `Path.exists` on any Python, a failing disk is no answer."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _flush(path: Path) -> None:
