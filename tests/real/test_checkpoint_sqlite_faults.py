@@ -22,7 +22,7 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -100,7 +100,7 @@ class Point:
         options: For strace.
         ending: End at once, commit again first, or close in order.
         lasting: Whether later calls fail too.
-        limit: Bytes that a file may have while the faults last; 0 for any number.
+        limit: Bytes that a file may have meanwhile; 0 for any number.
     """
 
     options: tuple[str, ...] = ()
@@ -345,39 +345,56 @@ def evenly(every: list[Point]) -> list[Point]:
     return [every[n * len(every) // AT_MOST] for n in range(AT_MOST)]
 
 
+def ordered(states: list[Rows]) -> list[Rows]:
+    """Rows in the order of their keys, as SQLite hands them out."""
+    return [dict(sorted(rows.items())) for rows in states]
+
+
+def sweep(scenario: Scenario, folder: Path, chosen: Callable[[list[Point]], list[Point]]) -> tuple[int, int]:
+    """Try points of a scenario; answers with how many were refused and how many killed."""
+    if shutil.which("strace") is None:
+        pytest.skip("no strace to inject faults with")
+    source, trial = folder / "source", folder / "trial"
+    prepared(scenario, source)
+    shutil.copytree(source, trial)
+    dry = watched(scenario, trial / "store", Point(ending="exit"))
+    assert dry.told == [{"commit": "ok", "open": "ok", "close": "closed"}[scenario.does]]
+    every = list(points(dry))
+    some = chosen(every)
+    names = ",".join(sorted(set(dry.calls) - {"recvfrom"}))
+    failed = killed = 0
+    for point in some:
+        shutil.rmtree(trial)
+        shutil.copytree(source, trial)
+        seen = watched(scenario, trial / "store", point, names)
+        where = f"{scenario.name} {point} told {seen.told}"
+        assert not any(line.startswith("wrong") for line in seen.told), where
+        found = read_afresh(trial / "store")
+        assert found in [json.dumps(rows) for rows in ordered(allowed(scenario, point, seen.told))], where
+        failed += "failed" in seen.told
+        killed += "+++ killed by SIGKILL" in seen.trace
+    tried = f"{len(dry.calls)} calls, {len(some)} of {len(every)} points tried"
+    print(f"{scenario.name}: {tried}, {failed} refused, {killed} killed")
+    return failed, killed
+
+
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_faults_at_the_system_calls_of_sqlite(scenario: Scenario, tmp_path: Path) -> None:
     """Whatever call fails or is the last one: the set before or after, acknowledged ones never lost."""
-    if shutil.which("strace") is None:
-        pytest.skip("no strace to inject faults with")
-    source, folder = tmp_path / "source", tmp_path / "trial"
-    prepared(scenario, source)
-    shutil.copytree(source, folder)
-    dry = watched(scenario, folder / "store", Point(ending="exit"))
-    assert dry.told == [{"commit": "ok", "open": "ok", "close": "closed"}[scenario.does]]
-    every = list(points(dry))
-    chosen = evenly(every)
-    failed = killed = 0
-    for point in chosen:
-        shutil.rmtree(folder)
-        shutil.copytree(source, folder)
-        names = ",".join(sorted(set(dry.calls) - {"recvfrom"}))
-        seen = watched(scenario, folder / "store", point, names)
-        where = f"{scenario.name} {point} told {seen.told}"
-        assert not any(line.startswith("wrong") for line in seen.told), where
-        found = read_afresh(folder / "store")
-        assert found in [json.dumps(rows) for rows in ordered(allowed(scenario, point, seen.told))], where
-        failed += "failed" in seen.told
-        killed += "+++ killed by SIGKILL" in seen.trace
-    print(
-        f"{scenario.name}: {len(dry.calls)} calls, {len(chosen)} of {len(every)} points tried, "
-        f"{failed} refused, {killed} killed"
-    )
+    failed, killed = sweep(scenario, tmp_path, evenly)
     assert killed > 0
     assert failed > 0 or scenario.does == "close"
 
 
-def ordered(states: list[Rows]) -> list[Rows]:
-    """Rows in the order of their keys, as SQLite hands them out."""
-    return [dict(sorted(rows.items())) for rows in states]
+@pytest.mark.parametrize(("name", "call"), [("open", "fcntl"), ("open", "pread64"), ("create", "newfstatat")])
+def test_a_failing_call_is_not_taken_for_damage(name: str, call: str, tmp_path: Path) -> None:
+    """Each lock, read and look that fails once while a store opens: refused or opened, never set aside."""
+    scenario = next(scenario for scenario in SCENARIOS if scenario.name == name)
+
+    def chosen(every: list[Point]) -> list[Point]:
+        wanted = f"inject={call}:error=EIO:"
+        return [p for p in every if p.ending == "exit" and any(part.startswith(wanted) for part in p.options)]
+
+    failed, _ = sweep(scenario, tmp_path, chosen)
+    assert failed > 0
