@@ -34,6 +34,23 @@ def as_root() -> None:
         pytest.skip("needs root")
 
 
+FORKING = {
+    "test_checkpoint_kill",
+    "test_checkpoint_sqlite_faults",
+    "test_volumes_kill",
+    "test_volumes_mounter",
+    "test_volumes_plugins",
+}
+"""Files whose tests fork: in a process in which gRPC has threads, a child may crash."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what forks, so that it can be run apart from what uses gRPC."""
+    for item in items:
+        if item.path.stem in FORKING:
+            item.add_marker("forks")
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip what needs the virtual machine, outside it."""
     if item.get_closest_marker("vm") is not None and os.environ.get("NODEALLOC_VM") != "1":

@@ -178,6 +178,18 @@ def complete(machine: Machine) -> bool:
     return machine.state_now()[1] == dict.fromkeys(RESOURCES, DEVICES)
 
 
+def settled(machine: Machine, workload: str, resource: str) -> object:
+    """The agent's answer, once it is not "not yet": a plugin may register a second time."""
+    answers: list[object] = []
+
+    def asked() -> bool:
+        answers.append(machine.ask("admit", workload, resource))
+        return answers[-1] != "not yet"
+
+    wait_until(asked, what="an answer")
+    return answers[-1]
+
+
 def check_end(machine: Machine) -> None:
     """Devices are those of the plugins, no allocation is lost, none is double."""
     wait_until(lambda: complete(machine), what="all devices of all plugins")
@@ -185,7 +197,7 @@ def check_end(machine: Machine) -> None:
     assert found == machine.promised
     assert len(set(found.values())) == len(found)
     free = 2 * DEVICES - len(found)
-    answers = [machine.ask("admit", f"last{n}", resource) for n in range(DEVICES) for resource in RESOURCES]
+    answers = [settled(machine, f"last{n}", resource) for n in range(DEVICES) for resource in RESOURCES]
     granted = [str(answer) for answer in answers if answer != "no"]
     assert len(granted) == free
     assert not set(granted) & set(found.values())
