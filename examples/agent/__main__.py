@@ -65,12 +65,12 @@ def run(chosen: argparse.Namespace, stop: list[int]) -> int:
     reserved = CPUSet.parse(chosen.reserved)
     for note in notes:
         say(f"not known: {note}")
+    empty = empty_node(machine, policy=chosen.policy, reserved=reserved)
     chosen.state.mkdir(parents=True, exist_ok=True)
     with FileStore(chosen.state / "checkpoint", FORMATS, identity=this_machine()) as store:
         place = find_place(chosen.cgroup, chosen.state / "cgroup", real_machine=chosen.machine is None)
         say(f"containers are confined by {place.words}")
         runtime = ProcessRuntime(chosen.state / "containers", place.driver)
-        empty = empty_node(machine, policy=chosen.policy, reserved=reserved)
         rebuild = partial(adopt_running, pods=pods, runtime=runtime, place=place, say=say)
         node = Node.start(empty, store, runtime, chosen.state, say=say, rebuild=rebuild)
         cpusets = CpusetReconciler(place.writer, executor=InlineExecutor(), allocator=node.cpus, recheck_s=10)
