@@ -88,7 +88,7 @@ def run(chosen: argparse.Namespace, stop: list[int]) -> int:
 def watch(agent: Agent, pods: dict[str, Pod], folder: Path, reserved: CPUSet, stop: list[int]) -> None:
     """Go round until told to stop, and show the node whenever it has settled anew."""
     shown = ("", frozenset[str]())
-    before = look(folder)
+    before: dict[str, tuple[int, int]] | None = None  # what changed since the first reading is read again
     while not stop:
         settled = agent.round(pods)
         picture = agent.picture(reserved) + f"\nsettled with {len(agent.node.allocator.records)} pods"
