@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import attrs
 import pytest
 
@@ -165,3 +167,12 @@ def test_groups_can_go_by_their_first_cpu() -> None:
     odd = attrs.evolve(machine, cpus=tuple(attrs.evolve(c, socket=c.socket + 7) for c in machine.cpus))
     assert odd != machine
     assert by_first_cpu(odd) == by_first_cpu(machine)
+
+
+def test_a_machine_that_was_looked_at_goes_to_another_process() -> None:
+    """What was worked out from it stays behind; the machine is the same."""
+    machine = machine_from_text("2 sockets x 2 cores x 2 threads")
+    fresh = pickle.dumps(machine)
+    assert machine.cpu[7].id in machine.online & machine.groups("socket")[1]
+    assert pickle.dumps(machine) == fresh
+    assert pickle.loads(fresh) == machine  # noqa: S301 - our own bytes

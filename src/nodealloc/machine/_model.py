@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from functools import cached_property
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 import attrs
 
+from nodealloc._lazy import lazy
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.machine import _checks as checks
 
@@ -102,27 +102,31 @@ class Machine:
         checks.check_offline(self.online, self.offline, self.isolated)
         checks.check_distances((node.id for node in self.numa_nodes), self.distances)
 
-    @cached_property
+    def __getstate__(self) -> Mapping[str, object]:
+        """The fields alone: what was worked out from them is worked out again."""
+        return {field.name: getattr(self, field.name) for field in attrs.fields(Machine)}
+
+    @lazy
     def online(self) -> CPUSet:
         """All online CPUs."""
         return CPUSet(cpu.id for cpu in self.cpus)
 
-    @cached_property
+    @lazy
     def nodes(self) -> NodeSet:
         """All NUMA node ids."""
         return NodeSet(node.id for node in self.numa_nodes)
 
-    @cached_property
+    @lazy
     def cpu(self) -> Mapping[int, Cpu]:
         """CPUs by id."""
         return MappingProxyType({cpu.id: cpu for cpu in self.cpus})
 
-    @cached_property
+    @lazy
     def node(self) -> Mapping[int, NumaNode]:
         """NUMA nodes by id."""
         return MappingProxyType({node.id: node for node in self.numa_nodes})
 
-    @cached_property
+    @lazy
     def _groups(self) -> Mapping[Level, Mapping[int, CPUSet]]:
         return {level: self._groups_of(level) for level in LEVELS}
 
@@ -143,7 +147,7 @@ class Machine:
         """
         return self._groups[level]
 
-    @cached_property
+    @lazy
     def memory_bytes(self) -> int:
         """Memory of all NUMA nodes together, in bytes."""
         return sum(node.memory_bytes for node in self.numa_nodes)
