@@ -48,7 +48,7 @@ CANNOT_FAIL = {
 }
 BROKEN = {"pwrite64", "write", "fdatasync", "fsync", "ftruncate", "fallocate", "openat", "rename", "unlink"}
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.forks]
 
 
 @attrs.frozen(kw_only=True)
@@ -398,3 +398,17 @@ def test_a_failing_call_is_not_taken_for_damage(name: str, call: str, tmp_path: 
 
     failed, _ = sweep(scenario, tmp_path, chosen)
     assert failed > 0
+
+
+@pytest.mark.parametrize("name", ["one", "folding", "log-restarts"])
+def test_a_lock_that_the_kernel_keeps_stops_no_commit(name: str, tmp_path: Path) -> None:
+    """Each lock, and each release of one, fails once in a commit: that one and the next go through."""
+    scenario = next(scenario for scenario in SCENARIOS if scenario.name == name)
+
+    def chosen(every: list[Point]) -> list[Point]:
+        return [
+            p for p in every if p.ending == "next" and any("fcntl:error=EIO:" in one for one in p.options)
+        ]
+
+    failed, killed = sweep(scenario, tmp_path, chosen)
+    assert (failed, killed) == (0, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sqlite3
@@ -363,3 +364,26 @@ def test_thousands_of_damaged_keys_are_one_start(tmp_path: Path) -> None:
             assert len({entry.key for entry in store.read().damaged}) == 2000
             assert len({entry.kept_as for entry in store.read().damaged}) == 2000
             assert len(store.read().damaged) == 2000
+
+
+def test_a_connection_that_is_locked_out_is_replaced(tmp_path: Path) -> None:
+    """Over the file as it was committed, and over no other: then every commit says what to do."""
+    path = tmp_path / "store"
+    with SqliteStore(path, FORMATS) as store:
+        store.commit({"row.1": row(1)})
+        store._connection.close()
+        store.commit({"row.2": row(2)})
+        for data in (row(7).marshal(), b"torn"):
+            with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as stranger:
+                stranger.execute("UPDATE checkpoints SET data = ? WHERE key = 'row.1'", (data,))
+            store._connection.close()
+            for _ in range(2):
+                with pytest.raises(StoreFailedError, match="close this store and open it again"):
+                    store.commit({"row.3": row(3)})
+        assert store.read().values == {"row.1": row(1), "row.2": row(2)}
+    with SqliteStore(path, FORMATS) as store:
+        assert [one.key for one in store.read().damaged] == ["row.1"]
+        store._connection.close()
+        store.commit({"row.3": row(3)})
+        assert not store.read().is_whole
+        assert set(store.read().values) == {"row.2", "row.3"}

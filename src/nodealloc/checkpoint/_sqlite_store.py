@@ -136,7 +136,19 @@ class SqliteStore(HeldStore):
     def _write(
         self, fresh: Mapping[str, bytes | None], settled: Iterable[Damaged], writer: Identity | None
     ) -> None:
-        with self._failing(), self._transaction():
+        with self._failing():
+            try:
+                self._put(fresh, settled, writer)
+            except sqlite3.Error as error:
+                if not _is_locked_out(error):
+                    raise
+                self._reopen()
+                self._put(fresh, settled, writer)
+
+    def _put(
+        self, fresh: Mapping[str, bytes | None], settled: Iterable[Damaged], writer: Identity | None
+    ) -> None:
+        with self._transaction():
             put = [(key, data) for key, data in fresh.items() if data is not None]
             self._connection.executemany("INSERT OR REPLACE INTO checkpoints VALUES (?, ?)", put)
             gone = [(key,) for key, data in fresh.items() if data is None]
@@ -147,6 +159,24 @@ class SqliteStore(HeldStore):
             if writer is not None:
                 fact = ("identity", pack_identity(writer))
                 self._connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", fact)
+
+    def _reopen(self) -> None:
+        """Drop the locks that the kernel did not take back: the end of the last descriptor drops them all.
+
+        A commit that failed before may stand whole in the log, and come up with
+        the file. Then this store stays shut, and the next process finds it so.
+
+        Raises:
+            StoreFailedError: What the file holds is not what this store committed.
+        """
+        self._connection.close()
+        self._connection = _connect(self._path)
+        stored = dict(self._connection.execute("SELECT key, data FROM checkpoints").fetchall())
+        unread = {entry.key for entry in self._damaged}
+        if {key: data for key, data in stored.items() if key not in unread} != self._bytes:
+            self._connection.close()
+            reason = "the file holds something else than was committed; close this store and open it again"
+            raise StoreFailedError(str(self._path), "sqlite", sqlite3.SQLITE_BUSY, reason)
 
     def _release(self) -> None:
         with contextlib.suppress(sqlite3.Error):
@@ -277,6 +307,12 @@ def _check(connection: sqlite3.Connection) -> None:
         if code is not None and _is_passing_code(int(code[1])):
             raise sqlite3.OperationalError(str(found[0]))
         raise _Unreadable("empty, or no store of this library" if found == ("ok",) else str(found[0]))
+
+
+def _is_locked_out(error: sqlite3.Error) -> bool:
+    """Whether this connection gets no lock on a file that nobody else has open, or was closed for that."""
+    mine = {sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+    return isinstance(error, sqlite3.ProgrammingError) or getattr(error, "sqlite_errorcode", 0) & 0xFF in mine
 
 
 def _is_passing(error: sqlite3.DatabaseError) -> bool:
