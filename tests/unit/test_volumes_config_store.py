@@ -88,3 +88,24 @@ def test_a_source_that_cannot_watch_is_refused() -> None:
 
     with pytest.raises(ValueError, match="cannot watch"):
         ConfigStore(Plain(), ChangeStrategy.WATCH)
+
+
+def test_a_change_while_it_is_read_is_not_lost() -> None:
+    """What was read before the change is handed out once, and believed by nobody after it."""
+    source = Source()
+    store = ConfigStore(source, ChangeStrategy.WATCH)
+    old, new = source.found, ConfigObject(data={"a": b"2"}, version="2")
+    read = source.read
+
+    def slow(namespace: str, name: str, /) -> ConfigObject | None:
+        found = read(namespace, name)
+        if source.found is old:
+            source.found = new
+            source.watchers[0]()
+        return found
+
+    source.read = slow  # type: ignore[method-assign]
+    assert store.read("n", "o") == old
+    assert store.read("n", "o") == new
+    assert store.read("n", "o") == new
+    assert source.reads == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
@@ -88,6 +89,7 @@ class ConfigStore:
         self._clock: Clock = SystemClock() if clock is None else clock
         self._lock = threading.Lock()
         self._known: dict[tuple[str, str], tuple[float, ConfigObject | None]] = {}
+        self._news: Counter[tuple[str, str]] = Counter()
         self._stops: dict[tuple[str, str], Callable[[], None]] = {}
         self.on_change: Callable[[str, str], None] = lambda _namespace, _name: None
 
@@ -100,16 +102,19 @@ class ConfigStore:
             return known[1]
         # Watching begins before reading, so that no change falls between the two.
         self._begin_watch(key)
-        read_s = self._clock.monotonic_s()
+        read_s, news = self._clock.monotonic_s(), self._news[key]
         found = self._source.read(namespace, name)
         with self._lock:
-            self._known[key] = (read_s, found)
+            # What changed while it was read may not be in it: the next one reads again.
+            if self._news[key] == news:
+                self._known[key] = (read_s, found)
         return found
 
     def forget(self, namespace: str, name: str, /) -> None:
         """Nobody uses it any more: stop watching, drop what is known."""
         with self._lock:
             self._known.pop((namespace, name), None)
+            self._news.pop((namespace, name), None)
             stop = self._stops.pop((namespace, name), None)
         if stop is not None:
             stop()
@@ -128,6 +133,7 @@ class ConfigStore:
         def changed() -> None:
             with self._lock:
                 self._known.pop(key, None)
+                self._news[key] += 1
             self.on_change(*key)
 
         stop = self._watchable.watch(*key, changed)
