@@ -41,7 +41,7 @@ class GpuKeeper:
         }
         return Restored(allocator=attrs.evolve(cast("GpuMemory", allocator), held=held))
 
-    def files(self, _allocator: Allocator, /) -> Mapping[str, Checkpoint]:
+    def files(self, _allocator: Allocator, _before: Allocator | None = None, /) -> Mapping[str, Checkpoint]:
         """The kubelet has no file for this."""
         return {}
 

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
+import attrs
 import pytest
 
-from nodealloc.checkpoint import CPU_STATE, DEVICE_STATE, MEMORY_STATE, CpuManagerStateV1, MemoryStore
+from nodealloc.checkpoint import (
+    CPU_STATE,
+    DEVICE_STATE,
+    MEMORY_STATE,
+    Checkpoint,
+    CpuManagerStateV1,
+    DeviceManagerState,
+    MemoryStore,
+)
 from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
 from nodealloc.devices import Device, DeviceAllocator, DeviceList, Inventory, Phase, PluginOptions
 from nodealloc.idset import NodeSet
@@ -29,6 +40,8 @@ from nodealloc.node import (
     resource_use,
 )
 from nodealloc.podspec import Pod
+from nodealloc.testing.node import check_keeper
+from nodealloc.testing.topology import workload
 from nodealloc.topology import Admitted, NotYet, NumaTopology, Owner, Policy, Snapshot
 
 KEEPERS: dict[str, Keeper] = {
@@ -166,6 +179,60 @@ def test_views_tell_what_is_held_and_left() -> None:
     node.release("t")
     assert resource_use(node.snapshot) == before
     assert holdings(node.snapshot) == ()
+
+
+def test_devices_are_kept() -> None:
+    """What the device allocator grants comes back from its keeper, before its plugin does."""
+    listed = DeviceList.of([Device(f"gpu-{n}") for n in range(4)], nodes=(0, 1))
+    known = Inventory(resource="example.com/gpu").registered(1, now_s=0.0)
+    serving = known.listed(1, listed, PluginOptions(), now_s=0.0)
+    node = attrs.evolve(empty(), allocators=(DeviceAllocator(nodes=(0, 1)).with_inventory(serving),))
+    jobs = [workload(name, {"example.com/gpu": 2}) for name in ("x", "y")]
+    check_keeper(KEEPERS["devices"], node, "devices", jobs)
+
+
+class CountingStore(MemoryStore):
+    """A store that counts how often each key was committed."""
+
+    def __init__(self) -> None:
+        super().__init__(FORMATS)
+        self.commits = Counter[str]()
+
+    def commit(self, changes: Mapping[str, Checkpoint | None], /) -> None:
+        """Count, and store."""
+        self.commits.update(list(changes))
+        super().commit(changes)
+
+
+def test_the_kubelets_device_file_is_written_when_a_kubelet_would_read_something_else() -> None:
+    """A new resource, a grant, an end; not when devices fall ill, come or go."""
+    store = CountingStore()
+    node = NodeAllocator(empty(), store, KEEPERS, kubelet_files=["devices"])
+    node.start()
+    devices = NodeDevices(node)
+
+    def listed(count: int, *ill: int) -> int:
+        found = [Device(f"gpu-{n}", "Unhealthy" if n in ill else "Healthy") for n in range(count)]
+        known = devices.current().inventories.get("example.com/gpu")
+        known = known or Inventory(resource="example.com/gpu").registered(1, now_s=0.0)
+        new = known.listed(1, DeviceList.of(found, nodes=(0, 1)), PluginOptions(), now_s=0.0)
+        devices.alter(lambda one: one.with_inventory(new))
+        return store.commits[DEVICE_STATE]
+
+    assert [listed(2), listed(2, 0), listed(3), listed(1), listed(4)] == [2] * 5
+    spec = {"containers": [{"name": "app", "resources": {"limits": {"example.com/gpu": 1}}}]}
+    assert isinstance(
+        node.admit(Pod.from_manifest({"metadata": {"name": "t", "uid": "t"}, "spec": spec})), Admitted
+    )
+    assert store.commits[DEVICE_STATE] == 3
+    node.admit(pod("no-devices"))
+    assert listed(4, 3) == 3
+    state = store.read().get(DEVICE_STATE, DeviceManagerState)
+    assert state is not None
+    assert (state.registered_devices or {}).keys() == {"example.com/gpu"}
+    assert [one.pod_uid for one in state.pod_device_entries or ()] == ["t"]
+    node.release("t")
+    assert store.commits[DEVICE_STATE] == 4
 
 
 def test_a_kubelet_file_of_the_first_layout_waits_for_the_runtime() -> None:

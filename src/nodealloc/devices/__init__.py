@@ -43,7 +43,7 @@ from nodealloc.devices._pick import pick
 from nodealloc.devices._ports import AllocatorKeeper, Connect, PluginCalls, PluginConnection, PluginWatch
 from nodealloc.devices._preferences import Answers, PreferenceQuestion
 from nodealloc.devices._reconciler import DevicePlugins
-from nodealloc.devices._state import from_rows, remembered, restored, to_row
+from nodealloc.devices._state import from_rows, read_alike, remembered, restored, to_row
 from nodealloc.devices._status import DevicePluginStatus
 
 __all__ = [
@@ -97,6 +97,7 @@ __all__ = [
     "pick",
     "plugin_socket",
     "prepare_directory",
+    "read_alike",
     "remembered",
     "restored",
     "to_row",

@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 from nodealloc.checkpoint import DEVICE_STATE, DeviceManagerState, Store
 from nodealloc.devices._allocator import DeviceAllocator
-from nodealloc.devices._life import Phase
-from nodealloc.devices._state import remembered, restored
+from nodealloc.devices._state import read_alike, remembered, restored
 from nodealloc.errors import PermanentError
 
 __all__ = ["DeviceLedger"]
@@ -61,12 +60,7 @@ class DeviceLedger:
         with self._lock:
             before = self._allocator
             after = change(before)
-            if self._store is not None and _durable(before) != _durable(after):
+            if self._store is not None and not read_alike(before, after):
                 self._store.commit({DEVICE_STATE: remembered(after)})
             self._allocator = after
         return before, after
-
-
-def _durable(allocator: DeviceAllocator) -> tuple[object, frozenset[str]]:
-    known = frozenset(name for name, one in allocator.inventories.items() if one.phase is not Phase.GONE)
-    return allocator.grants, known

@@ -16,14 +16,15 @@ from nodealloc.devices._life import Phase
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.podspec import Json
 
-__all__ = ["from_rows", "remembered", "restored", "to_row"]
+__all__ = ["from_rows", "read_alike", "remembered", "restored", "to_row"]
 
 
 def remembered(allocator: DeviceAllocator, /) -> DeviceManagerState:
     """The allocator as `kubelet_internal_checkpoint` keeps it.
 
     A grant that its plugin has not answered has no answer there either (null).
-    A resource whose plugin is gone is not named.
+    A resource whose plugin is gone is not named. Health is that of the moment:
+    nobody reads it back (`read_alike`).
     """
     entries = [
         PodDevices(
@@ -37,11 +38,28 @@ def remembered(allocator: DeviceAllocator, /) -> DeviceManagerState:
         for (member, resource), grant in sorted(held.items())
     ]
     registered = {
-        resource: inventory.devices.ids_of(inventory.devices.healthy)
-        for resource, inventory in sorted(allocator.inventories.items())
-        if inventory.phase is not Phase.GONE
+        resource: allocator.inventories[resource].devices.ids_of(
+            allocator.inventories[resource].devices.healthy
+        )
+        for resource in sorted(_known(allocator))
     }
     return DeviceManagerState(pod_device_entries=tuple(entries), registered_devices=registered)
+
+
+def read_alike(before: DeviceAllocator, after: DeviceAllocator, /) -> bool:
+    """Whether the next process, a kubelet or one of ours, reads the same from the records of both.
+
+    It reads grants and the names of resources; which devices there are, and how
+    they are, their plugins have to say again.
+
+    Source: kubelet v1.32 ``cm/devicemanager/manager.go``, which writes the ids of
+    healthy devices with every list and reads none of them.
+    """
+    return before.grants == after.grants and _known(before) == _known(after)
+
+
+def _known(allocator: DeviceAllocator) -> set[str]:
+    return {name for name, one in allocator.inventories.items() if one.phase is not Phase.GONE}
 
 
 def restored(allocator: DeviceAllocator, state: DeviceManagerState, /, *, now_s: float) -> DeviceAllocator:

@@ -38,7 +38,7 @@ class CpuKeeper:
             notes=plan.notes,
         )
 
-    def files(self, allocator: Allocator, /) -> Mapping[str, Checkpoint]:
+    def files(self, allocator: Allocator, _before: Allocator | None = None, /) -> Mapping[str, Checkpoint]:
         """`cpu_manager_state`."""
         return {CPU_STATE: to_kubelet(_cpus(allocator))}
 

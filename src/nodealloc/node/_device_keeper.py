@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 import attrs
 
 from nodealloc.checkpoint import DEVICE_STATE, Checkpoint
-from nodealloc.devices import DeviceAllocator, DevicePlugins, from_rows, remembered, to_row
+from nodealloc.devices import DeviceAllocator, DevicePlugins, from_rows, read_alike, remembered, to_row
 from nodealloc.node._node import NodeAllocator
 from nodealloc.node._ports import Restored
 from nodealloc.podspec import Json
@@ -35,8 +35,10 @@ class DeviceKeeper:
         """Every grant stands, and every plugin is awaited: which devices there are, they will say."""
         return Restored(allocator=from_rows(_devices(allocator), grants, now_s=self.clock()))
 
-    def files(self, allocator: Allocator, /) -> Mapping[str, Checkpoint]:
-        """`kubelet_internal_checkpoint`."""
+    def files(self, allocator: Allocator, before: Allocator | None = None, /) -> Mapping[str, Checkpoint]:
+        """`kubelet_internal_checkpoint`, unless nothing but devices' health or presence changed."""
+        if before is not None and read_alike(_devices(before), _devices(allocator)):
+            return {}
         return {DEVICE_STATE: remembered(_devices(allocator))}
 
 

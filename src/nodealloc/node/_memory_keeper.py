@@ -64,7 +64,7 @@ class MemoryKeeper:
             evicted={one.owner.workload: one.reason for one in plan.evict},
         )
 
-    def files(self, allocator: Allocator, /) -> Mapping[str, Checkpoint]:
+    def files(self, allocator: Allocator, _before: Allocator | None = None, /) -> Mapping[str, Checkpoint]:
         """`memory_manager_state`."""
         return {MEMORY_STATE: to_kubelet(_memory(allocator))}
 

@@ -138,7 +138,7 @@ class NodeAllocator:
             if self._report.moved or self._report.taken_over:
                 records = {key: self._regranted(record) for key, record in records.items()}
                 changes |= dict(map(self._row, records.values()))
-            changes |= self._files(self._snapshot.allocators)
+            changes |= self._files(self._snapshot)
             self._store.commit(changes)
             self._records = records
             self._waits_for = "the runtime has not said what runs" if self._runtime else ""
@@ -353,7 +353,7 @@ class NodeAllocator:
         """Remember one workload's new record, then hold the snapshot."""
         if drop:
             key = row_key(ROW, record.workload.key)
-            self._store.commit({key: None, **self._files_changed(snapshot)})
+            self._store.commit({key: None, **self._files(snapshot, self._snapshot)})
             self._records = {name: one for name, one in self._records.items() if name != record.workload.key}
             self._snapshot = snapshot
         else:
@@ -362,7 +362,7 @@ class NodeAllocator:
     def _commit(self, snapshot: Snapshot, records: Iterable[WorkloadRecord]) -> None:
         granted = [self._regranted(record, snapshot) for record in records]
         rows = dict(self._row(record) for record in granted)
-        changes: dict[str, Checkpoint | None] = {**rows, **self._files_changed(snapshot)}
+        changes: dict[str, Checkpoint | None] = {**rows, **self._files(snapshot, self._snapshot)}
         if changes:
             self._store.commit(changes)
         self._records.update((record.workload.key, record) for record in granted)
@@ -379,15 +379,13 @@ class NodeAllocator:
     def _row(self, record: WorkloadRecord) -> tuple[str, Checkpoint]:
         return row_key(ROW, record.workload.key), to_checkpoint(record)
 
-    def _files_changed(self, snapshot: Snapshot) -> dict[str, Checkpoint]:
-        before = {one.name: one for one in self._snapshot.allocators}
-        return self._files([one for one in snapshot.allocators if one is not before.get(one.name)])
-
-    def _files(self, allocators: Iterable[Allocator]) -> dict[str, Checkpoint]:
+    def _files(self, after: Snapshot, before: Snapshot | None = None) -> dict[str, Checkpoint]:
+        """The kubelet's files of a snapshot, or those that differ from another one's."""
+        earlier = {one.name: one for one in before.allocators} if before else {}
         files: dict[str, Checkpoint] = {}
-        for one in allocators:
-            if one.name in self._kubelet_files:
-                files |= self._keepers[one.name].files(one)
+        for one in after.allocators:
+            if one.name in self._kubelet_files and one is not earlier.get(one.name):
+                files |= self._keepers[one.name].files(one, earlier.get(one.name))
         return files
 
 

@@ -72,8 +72,12 @@ class Keeper(Protocol):
         """
         ...
 
-    def files(self, allocator: Allocator, /) -> Mapping[str, Checkpoint]:
-        """The kubelet's own state file of this allocator by key, so that a kubelet can take over."""
+    def files(self, allocator: Allocator, before: Allocator | None = None, /) -> Mapping[str, Checkpoint]:
+        """The kubelet's own state file of this allocator by key, so that a kubelet can take over.
+
+        May leave out files from which a kubelet would read the same as from
+        those of `before`.
+        """
         ...
 
 

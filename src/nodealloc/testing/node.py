@@ -147,9 +147,11 @@ def check_keeper(keeper: Keeper, empty: Snapshot, name: str, workloads: Iterable
         snapshot = release(snapshot, key)
         assert keeper.grants(_named(snapshot, name), key) is None, f"{key} holds nothing and is still kept"
     assert keeper.grants(fresh, "nobody") is None, "an unknown workload holds something"
-    for key, file in keeper.files(full).items():
+    files = keeper.files(full)
+    for key, file in files.items():
         assert key, "a kubelet file has no name"
         type(file).unmarshal(file.marshal()).verify()
+    assert keeper.files(full, fresh).items() <= files.items(), "what changed is written in other words"
 
 
 def _kept(keeper: Keeper, allocator: Allocator, keys: Sequence[str]) -> dict[str, Json]:
