@@ -11,9 +11,9 @@ import pytest
 from nodealloc.errors import RetryableError
 from nodealloc.testing.volume_plugins import check_block_tools, check_filesystems
 from nodealloc.testing.volumes import FakeMounter, check_mounter
-from nodealloc.volumes import LinuxMounter, LinuxMountTable, SafeRoot
+from nodealloc.volumes import LinuxMounter, LinuxMountTable, MountError, OutsideRootError, SafeRoot
 from nodealloc.volumes.plugins import LinuxBlockTools, LinuxFilesystems
-from tests.real.volumes_namespace import in_namespace
+from tests.real.volumes_namespace import enter_user_namespace, in_namespace
 from tests.real.volumes_node import loop_devices
 
 
@@ -25,6 +25,7 @@ def test_the_fake_mounter_keeps_its_promises(tmp_path: Path) -> None:
 
 @pytest.mark.real
 @pytest.mark.root
+@pytest.mark.forks
 @pytest.mark.usefixtures("as_root")
 def test_the_linux_mounter_keeps_its_promises(tmp_path: Path) -> None:
     """Real mounts, real mountinfo, real refusals of links."""
@@ -70,3 +71,50 @@ def test_a_tool_of_an_earlier_life_is_waited_for(tmp_path: Path) -> None:
     LinuxFilesystems().make(device, "ext4")
     assert LinuxFilesystems().probe(device) == "ext4"
     tools.detach(str(image))
+
+
+@pytest.mark.real
+@pytest.mark.root
+@pytest.mark.usefixtures("as_root")
+def test_a_locked_mount_is_refused_and_not_tried_for_ever(tmp_path: Path) -> None:
+    """A mount that came with a user namespace cannot be taken off in it: an error, no loop."""
+    target = tmp_path / "locked"
+    target.mkdir()
+
+    def child() -> None:
+        mounter = LinuxMounter(SafeRoot(str(tmp_path)))
+        mounter.mount("tmpfs", str(target), fstype="tmpfs")
+        refused = enter_user_namespace()
+        if refused:
+            (tmp_path / "refused").write_text(refused)
+            return
+        assert mounter.is_mounted(str(target))
+        with pytest.raises(MountError, match="is locked"):
+            mounter.unmount(str(target))
+
+    in_namespace(child)
+    if (tmp_path / "refused").exists():
+        pytest.skip((tmp_path / "refused").read_text())
+
+
+@pytest.mark.real
+@pytest.mark.root
+@pytest.mark.usefixtures("as_root")
+def test_a_bind_from_below_the_root_follows_no_link(tmp_path: Path) -> None:
+    """A staged directory swapped for a link shows no pod what lies outside."""
+    (tmp_path / "outside").mkdir()
+    root = tmp_path / "root"
+    (root / "pod").mkdir(parents=True)
+    (root / "staged").symlink_to(tmp_path / "outside")
+
+    def child() -> None:
+        mounter = LinuxMounter(SafeRoot(str(root)))
+        with pytest.raises(OutsideRootError, match="symbolic link"):
+            mounter.mount(str(root / "staged"), str(root / "pod"), options=["bind"])
+        assert not mounter.is_mounted(str(root / "pod"))
+        mounter.mount(str(tmp_path / "outside"), str(root / "pod"), options=["bind"])
+        mounter.unmount(str(root / "pod"))
+        with pytest.raises(MountError, match=f"mount {root}/pod: .*source {root}/pod"):
+            mounter.mount(str(root / "pod"), str(root / "pod"), fstype="no such type")
+
+    in_namespace(child)

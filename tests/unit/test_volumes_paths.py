@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import stat
 from pathlib import Path
 
@@ -88,3 +90,73 @@ def test_a_file_is_no_tree(root: SafeRoot) -> None:
     with pytest.raises(OutsideRootError, match="where a directory should"):
         root.remove_tree(str(file))
     assert file.exists()
+
+
+def descriptors() -> list[str]:
+    """Those that this process has open."""
+    return sorted(one.name for one in Path("/proc/self/fd").iterdir())
+
+
+def deep(top: Path, levels: int) -> None:
+    """Directories in each other, deeper than any path may be long, with a file and a link in each."""
+    fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY)
+    for _ in range(levels):
+        os.mkdir("a directory", dir_fd=fd)
+        os.symlink("/etc", "link", dir_fd=fd)
+        inner = os.open("a directory", os.O_RDONLY | os.O_DIRECTORY, dir_fd=fd)
+        os.close(fd)
+        fd = inner
+    os.close(fd)
+
+
+def test_the_deepest_tree_is_deleted_with_few_descriptors(root: SafeRoot) -> None:
+    """A pod chooses the depth of its directories; neither stack nor descriptors run out."""
+    top = Path(root.path) / "tree"
+    top.mkdir()
+    deep(top, 3000)
+    (top / "beside").mkdir()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(descriptors()) + 20, hard))
+    try:
+        root.remove_tree(str(top))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert not top.exists()
+
+
+def test_descriptors_are_given_back_when_it_fails(root: SafeRoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A descriptor of a mount that was forgotten would keep it busy for ever."""
+
+    def refused(*_args: object, **_options: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    path = root.join("a", "b", "c")
+    root.make_directory(root.join("a"))
+    (Path(root.path) / "a/file").write_text("x")
+    before = descriptors()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "chmod", refused)
+        with pytest.raises(OSError, match=f"Read-only file system: '{path}'"):
+            root.make_directory(path)
+        patch.setattr(os, "unlink", refused)
+        with pytest.raises(OSError, match=f"Read-only file system: '{root.path}/a/file'"):
+            root.remove_tree(root.join("a"))
+    assert descriptors() == before
+
+
+def test_a_tree_that_is_moved_while_it_goes_is_left(root: SafeRoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever moves a directory elsewhere meanwhile does not lead the deletion there."""
+    outside = Path(root.path).parent / "outside"
+    inner = Path(root.path) / "tree/inner"
+    inner.mkdir(parents=True)
+    (inner / "file").write_text("x")
+    unlink = os.unlink
+
+    def moving(name: str, *, dir_fd: int) -> None:
+        inner.rename(outside / "moved")
+        unlink(name, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "unlink", moving)
+    with pytest.raises(OutsideRootError, match="moved away"):
+        root.remove_tree(root.join("tree"))
+    assert (outside / "precious").read_text() == "x"

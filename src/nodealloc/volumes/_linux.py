@@ -7,11 +7,12 @@ swap for a symbolic link between the check and the mount.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
 import select
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -56,7 +57,8 @@ class LinuxMounter:
         with self._root.open_file(target) as fd:
             place = f"/proc/self/fd/{fd}"
             if flags & _BIND and not flags & _REMOUNT:
-                self._call(source, place, "", flags & _KEPT_BY_BIND, "")
+                with self._bound(source) as shown:
+                    self._call(shown, place, "", flags & _KEPT_BY_BIND, "")
                 if flags & ~_KEPT_BY_BIND:
                     self._restrict_bind(target, flags)
                 return
@@ -74,14 +76,26 @@ class LinuxMounter:
             number = ctypes.get_errno()
             if number == errno.EINVAL and _is_link(parent, name):
                 raise OutsideRootError(target, f"{name!r} is a symbolic link")
-        if number in (errno.EINVAL, errno.ENOENT):
+        if number == errno.ENOENT or (number == errno.EINVAL and not self.is_mounted(target)):
             return
+        text = os.strerror(number)
+        if number == errno.EINVAL:
+            text = "it came with this mount namespace and is locked; unmount it where it was mounted"
         kind = MountBusyError if number == errno.EBUSY else MountError
-        raise kind("unmount", target, number, os.strerror(number))
+        raise kind("unmount", target, number, text)
 
     def is_mounted(self, target: str, /) -> bool:
         """Whether the target is a mount point."""
         return self._root.is_mount_point(target)
+
+    @contextlib.contextmanager
+    def _bound(self, source: str) -> Generator[str]:
+        """Where a bind comes from; below the root it is walked like a target."""
+        if not source.startswith(f"{self._root.path}/"):
+            yield source
+            return
+        with self._root.open_file(source) as fd:
+            yield f"/proc/self/fd/{fd}"
 
     def _restrict_bind(self, target: str, flags: int) -> None:
         # The kernel ignores every flag beside MS_BIND on the first call, so a read-only bind
@@ -104,7 +118,8 @@ class LinuxMounter:
         if status != 0:
             number = ctypes.get_errno()
             kind = MountBusyError if number == errno.EBUSY else MountError
-            raise kind("mount", os.readlink(place), number, f"{os.strerror(number)}, source {source}")  # noqa: PTH115
+            text = f"{os.strerror(number)}, source {_named(source)}"
+            raise kind("mount", _named(place), number, text)
 
 
 class LinuxMountTable:
@@ -127,6 +142,11 @@ class LinuxMountTable:
     def close(self) -> None:
         """Stop watching."""
         self._file.close()
+
+
+def _named(place: str) -> str:
+    """A path for messages; a descriptor by where it leads."""
+    return os.readlink(place) if place.startswith("/proc/self/fd/") else place  # noqa: PTH115 - a str
 
 
 def _is_link(parent: int, name: str) -> bool:

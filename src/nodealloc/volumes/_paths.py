@@ -10,11 +10,14 @@ from collections.abc import Generator
 from pathlib import PurePosixPath
 from typing import Final
 
-from nodealloc.volumes._errors import MountedHereError, OutsideRootError
+from nodealloc.volumes._errors import OutsideRootError
+from nodealloc.volumes._removal import mount_id, remove_at, remove_empty
 
 __all__ = ["SafeRoot", "check_names"]
 
 _WALK: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_DEAD: Final = frozenset({errno.ENOTCONN, errno.ESTALE, errno.EIO, errno.ESHUTDOWN, errno.EHOSTDOWN})
+"""What a mount answers whose server or device is gone."""
 
 
 class SafeRoot:
@@ -60,17 +63,26 @@ class SafeRoot:
             create_mode: Makes missing directories, the last one with this mode
                 and those above it with 0750; None raises `FileNotFoundError`.
         """
-        fd = os.open(self.path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = self._walk(path, create_mode)
         try:
-            names = self.names(path)
-            for at, name in enumerate(names):
-                mode = None if create_mode is None else create_mode if at == len(names) - 1 else 0o750
-                inner = _step(fd, name, path, mode)
-                os.close(fd)
-                fd = inner
             yield fd
         finally:
             os.close(fd)
+
+    def _walk(self, path: str, create_mode: int | None) -> int:
+        names = self.names(path)
+        fd = os.open(self.path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        for at, name in enumerate(names):
+            mode = None if create_mode is None else create_mode if at == len(names) - 1 else 0o750
+            try:
+                inner = _step(fd, name, path, mode)
+            except OSError as error:
+                error.filename = path
+                raise
+            finally:
+                os.close(fd)
+            fd = inner
+        return fd
 
     @contextlib.contextmanager
     def open_file(self, path: str, /) -> Generator[int]:
@@ -87,7 +99,7 @@ class SafeRoot:
                 os.close(fd)
 
     def make_directory(self, path: str, /, *, mode: int = 0o750) -> None:
-        """Make a directory and those above it; one that is there keeps its mode."""
+        """Make a directory and those above it; one that is there, or a mount on it, keeps its mode."""
         with self.open_directory(path, create_mode=mode):
             pass
 
@@ -113,23 +125,15 @@ class SafeRoot:
             except FileNotFoundError:
                 return False
             try:
-                return _mount_id(fd) != _mount_id(parent)
+                return mount_id(fd) != mount_id(parent)
             finally:
                 os.close(fd)
 
     def remove_directory(self, path: str, /) -> None:
         """Remove one empty directory; an absent one is no error. Raises `OSError`, `MountedHereError`."""
         with self.open_parent(path) as (parent, name):
-            if parent < 0:
-                return
-            try:
-                os.rmdir(name, dir_fd=parent)
-            except FileNotFoundError:
-                return
-            except OSError as error:
-                if error.errno == errno.EBUSY:
-                    raise MountedHereError([path]) from error
-                raise
+            if parent >= 0:
+                remove_empty(parent, name, path)
 
     def remove_tree(self, path: str, /) -> None:
         """Delete a directory and what is in it; an absent one is no error.
@@ -143,35 +147,7 @@ class SafeRoot:
         """
         with self.open_parent(path) as (parent, name):
             if parent >= 0:
-                self._remove(parent, name, path)
-
-    def _remove(self, parent: int, name: str, path: str) -> None:
-        try:
-            fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-        except FileNotFoundError:
-            return
-        except NotADirectoryError:
-            raise OutsideRootError(
-                path, "a symbolic link or a file stands where a directory should"
-            ) from None
-        try:
-            if _mount_id(fd) != _mount_id(parent):
-                raise MountedHereError([path])
-            with os.scandir(fd) as entries:
-                inner = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-            for entry, is_directory in inner:
-                if is_directory:
-                    self._remove(fd, entry, f"{path}/{entry}")
-                else:
-                    _unlink(fd, entry, f"{path}/{entry}")
-        finally:
-            os.close(fd)
-        try:
-            os.rmdir(name, dir_fd=parent)
-        except OSError as error:
-            if error.errno == errno.EBUSY:
-                raise MountedHereError([path]) from error
-            raise
+                remove_at(parent, name, path)
 
     @contextlib.contextmanager
     def open_parent(self, path: str) -> Generator[tuple[int, str]]:
@@ -208,30 +184,25 @@ def _step(fd: int, name: str, path: str, mode: int | None) -> int:
             what = "a symbolic link" if is_link else "no directory"
             raise OutsideRootError(path, f"{name!r} on the way is {what}") from None
         raise
-    # Mode 0 is how a directory is made: one that still has it was left by a crash before this line.
-    # Apart from the making also because the umask would take bits from it.
-    if mode is not None and not stat.S_IMODE(os.fstat(inner).st_mode):
-        os.chmod(f"/proc/self/fd/{inner}", mode)  # noqa: PTH101 - a descriptor
+    try:
+        # Mode 0 is how a directory is made: one that still has it was left by a crash before this line.
+        # Apart from the making also because the umask would take bits from it.
+        if mode is not None and not _is_ready(inner):
+            os.chmod(f"/proc/self/fd/{inner}", mode)  # noqa: PTH101 - a descriptor
+    except BaseException:
+        os.close(inner)
+        raise
     return inner
 
 
-def _unlink(fd: int, name: str, path: str) -> None:
+def _is_ready(fd: int) -> bool:
+    """Whether a directory has its mode; a mount that answers no more was put on one that had."""
     try:
-        os.unlink(name, dir_fd=fd)
-    except FileNotFoundError:
-        return
+        return stat.S_IMODE(os.fstat(fd).st_mode) != 0
     except OSError as error:
-        if error.errno == errno.EBUSY:
-            raise MountedHereError([path]) from error
+        if error.errno in _DEAD:
+            return True
         raise
-
-
-def _mount_id(fd: int) -> int:
-    with open(f"/proc/self/fdinfo/{fd}", encoding="ascii") as lines:  # noqa: PTH123 - a kernel file
-        for line in lines:
-            if line.startswith("mnt_id:"):
-                return int(line.split()[1])
-    raise OSError(errno.ENOSYS, "this kernel tells no mount ids in /proc/self/fdinfo")
 
 
 @contextlib.contextmanager

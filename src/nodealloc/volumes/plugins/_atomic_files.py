@@ -13,11 +13,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
 import stat
 from collections.abc import Mapping
 
 import attrs
+
+from nodealloc.volumes._removal import remove_at
 
 __all__ = ["FileContent", "write_files"]
 
@@ -141,6 +142,6 @@ def _remove(directory: int, name: str) -> None:
     except FileNotFoundError:
         return
     if stat.S_ISDIR(mode):
-        shutil.rmtree(name, dir_fd=directory)
+        remove_at(directory, name, name)
     else:
         os.unlink(name, dir_fd=directory)
