@@ -307,7 +307,7 @@ def test_a_core_over_two_packages_goes_with_its_first_cpu(tmp_path: Path) -> Non
 
 def test_a_directory_without_cpus_is_no_machine(tmp_path: Path) -> None:
     """The error says where, what and what to give instead."""
-    with pytest.raises(NotAMachineError, match="no directory devices/system/cpu; give a sysfs mount"):
+    with pytest.raises(NotAMachineError, match=r"no directory devices/system/cpu .*; give a sysfs mount"):
         discover(tmp_path)
 
 

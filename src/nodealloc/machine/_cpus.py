@@ -74,11 +74,13 @@ class Grouped:
         cpus: Online CPUs, without NUMA nodes and kinds.
         no_core: Mask of CPUs whose core nothing tells; each is a core of its own.
         no_socket: Mask of CPUs whose package nothing tells; they share one.
+        silent: Mask of CPUs of which nothing tells that they are online; they are not in `cpus`.
     """
 
     cpus: tuple[Cpu, ...]
     no_core: int
     no_socket: int
+    silent: int
 
 
 class CpuFiles:
@@ -100,8 +102,11 @@ class CpuFiles:
 
     def grouped(self) -> Grouped:
         """All groups of all online CPUs."""
-        cores, no_core = self._cores()
-        packages, no_socket = self._packages()
+        by_core = self._masks("core_cpus", "thread_siblings")
+        by_package = self._masks("package_cpus", "core_siblings")
+        silent = self._silent(by_core.unknown & by_package.unknown)
+        cores, no_core = self._cores(by_core.groups, by_core.unknown & ~silent)
+        packages, no_socket = self._packages(by_package.groups, by_package.unknown & ~silent)
         package_ids = named(packages, lambda cpu: self._tree.number(_topology(cpu, "physical_package_id")))
         sockets = _spread({package_ids[first]: mask for first, mask in packages.items()})
         dies = self._dies(packages)
@@ -121,29 +126,42 @@ class CpuFiles:
                 )
                 for cpu in bits(mask)
             ]
-            self._remark_if_split(mask, sockets)
+            self._remark_if_split(mask, packages=sockets, dies=dies, clusters=clusters, caches=caches)
         cpus.sort(key=lambda cpu: cpu.id)
-        return Grouped(cpus=tuple(cpus), no_core=no_core, no_socket=no_socket)
+        return Grouped(cpus=tuple(cpus), no_core=no_core, no_socket=no_socket, silent=silent)
 
-    def _remark_if_split(self, mask: int, sockets: Mapping[int, int]) -> None:
-        if len({sockets[cpu] for cpu in bits(mask)}) > 1:
+    def _silent(self, unnamed: int) -> int:
+        """CPUs that no mask names and that have no topology of their own, while others have one.
+
+        A kernel takes the topology of a CPU away when it goes offline, so the
+        list of online CPUs is older than that.
+        """
+        silent = sum(1 << cpu for cpu in bits(unnamed) if not self._tree.holds(f"cpu{cpu}/topology"))
+        if silent == self._online:
+            return 0
+        if silent:
             self._notes.add(
-                f"{_HERE}/cpu{{}}/topology",
-                "one core in two packages; the package of its first CPU was taken",
-                ids=mask,
+                f"{_HERE}/cpu{{}}", "no topology, and no other CPU names it; taken as offline", ids=silent
             )
+            self._online &= ~silent
+        return silent
 
-    def _cores(self) -> tuple[Mapping[int, int], int]:
-        part = self._masks("core_cpus", "thread_siblings")
-        known, alone = by_ids(part.unknown, self._core_key)
-        if part.unknown:
+    def _remark_if_split(self, mask: int, **groups: Mapping[int, int]) -> None:
+        for noun, group_of in groups.items():
+            if len({group_of.get(cpu) for cpu in bits(mask)}) > 1:
+                what = f"one core in two {noun}; that of its first CPU was taken"
+                self._notes.add(f"{_HERE}/cpu{{}}", what, ids=mask)
+
+    def _cores(self, groups: Mapping[int, int], unknown: int) -> tuple[Mapping[int, int], int]:
+        known, alone = by_ids(unknown, self._core_key)
+        if unknown:
             what = (
                 "no siblings told; cores were taken from the ids"
                 if known
                 else "no core told; each stands alone"
             )
-            self._notes.add(f"{_HERE}/cpu{{}}/topology/core_cpus", what, ids=part.unknown)
-        groups = {**part.groups, **known, **{cpu: 1 << cpu for cpu in bits(alone)}}
+            self._notes.add(f"{_HERE}/cpu{{}}/topology/core_cpus", what, ids=unknown)
+        groups = {**groups, **known, **{cpu: 1 << cpu for cpu in bits(alone)}}
         return dict(sorted(groups.items())), alone
 
     def _core_key(self, cpu: int) -> object | None:
@@ -153,17 +171,16 @@ class CpuFiles:
             return None
         return package, self._tree.number(_topology(cpu, "die_id")), core
 
-    def _packages(self) -> tuple[Mapping[int, int], int]:
-        part = self._masks("package_cpus", "core_siblings")
-        known, alone = by_ids(part.unknown, self._package_key)
-        if part.unknown:
+    def _packages(self, groups: Mapping[int, int], unknown: int) -> tuple[Mapping[int, int], int]:
+        known, alone = by_ids(unknown, self._package_key)
+        if unknown:
             what = (
                 "no siblings told; packages were taken from the ids"
                 if known
                 else "no package told; one is assumed"
             )
-            self._notes.add(f"{_HERE}/cpu{{}}/topology/package_cpus", what, ids=part.unknown)
-        groups = {**part.groups, **known}
+            self._notes.add(f"{_HERE}/cpu{{}}/topology/package_cpus", what, ids=unknown)
+        groups = {**groups, **known}
         if alone:
             groups[(alone & -alone).bit_length() - 1] = alone
         return dict(sorted(groups.items())), alone

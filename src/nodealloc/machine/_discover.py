@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import attrs
 
@@ -17,6 +16,7 @@ from nodealloc.machine._sysfs import Note, Notes, Tree
 __all__ = ["Discovery", "discover"]
 
 _CPUS = "devices/system/cpu"
+_NODES = "devices/system/node"
 
 
 @attrs.frozen(kw_only=True)
@@ -40,7 +40,8 @@ def discover(root: str | os.PathLike[str] = "/sys", *, name: str = "") -> Discov
     """Read a machine from a sysfs tree; what is missing is noted, not raised.
 
     Reads only below `root`, and `../proc/meminfo` where the kernel has no NUMA
-    nodes. Nothing is kept open, nothing is written; it may be called from
+    nodes. Links are followed; a CPU or a node that lies outside `root` is
+    noted. Nothing is kept open, nothing is written; it may be called from
     several threads.
 
     Args:
@@ -61,18 +62,20 @@ def discover(root: str | os.PathLike[str] = "/sys", *, name: str = "") -> Discov
         presence = read_presence(cpu_tree, notes)
         if not presence.online:
             raise NotAMachineError(path, f"no online CPU below {_CPUS}", "give a sysfs mount such as /sys")
+        _remark_on_links(tree, notes)
         grouped = CpuFiles(cpu_tree, notes, presence.online).grouped()
-        nodes = read_nodes(tree, notes, presence.online)
+        online, offline = presence.online & ~grouped.silent, presence.offline | grouped.silent
+        nodes = read_nodes(tree, notes, online, offline)
         node_ids = sum(1 << node.id for node in nodes)
-        distances = read_distances(tree, notes, node_ids) if tree.ids("devices/system/node", "node") else None
-        kinds = _kinds(tree, cpu_tree, presence.online)
+        distances = read_distances(tree, notes, node_ids) if tree.ids(_NODES, "node") else None
+        kinds = _kinds(tree, cpu_tree, online)
     machine = Machine(
         name=name,
         cpus=_placed(grouped.cpus, nodes, kinds),
         numa_nodes=nodes,
         distances=distances,
-        offline=CPUSet.from_mask(presence.offline),
-        isolated=CPUSet.from_mask(presence.isolated),
+        offline=CPUSet.from_mask(offline),
+        isolated=CPUSet.from_mask(presence.isolated & online),
     )
     return Discovery(
         machine=machine,
@@ -94,10 +97,20 @@ def _opened_cpus(path: str) -> Tree:
     try:
         return Tree(f"{path}/{_CPUS}")
     except OSError as error:
-        inside = Path(path, "sys")
-        found = (inside / _CPUS).is_dir()
+        inside = f"{path.rstrip('/')}/sys"
+        found = os.path.isdir(f"{inside}/{_CPUS}")  # noqa: PTH112 - Path raises where it may not look
         remedy = f"did you mean {inside}?" if found else "give a sysfs mount such as /sys"
-        raise NotAMachineError(path, f"no directory {_CPUS}", remedy) from error
+        raise NotAMachineError(path, f"no directory {_CPUS} to read ({error.strerror})", remedy) from error
+
+
+def _remark_on_links(tree: Tree, notes: Notes) -> None:
+    """What a link brings in from outside may be of another machine: of this one, into a capture of that."""
+    what = "a link out of the tree; what it leads to was read"
+    for here, prefix in ((_CPUS, "cpu"), (_NODES, "node")):
+        if tree.leads_out(here):
+            notes.add(here, what)
+        elif stray := tree.strays(here, prefix):
+            notes.add(f"{here}/{prefix}{{}}", what, ids=stray)
 
 
 def _placed(cpus: tuple[Cpu, ...], nodes: tuple[NumaNode, ...], kinds: dict[int, str]) -> tuple[Cpu, ...]:

@@ -16,18 +16,21 @@ if TYPE_CHECKING:
 __all__ = ["read_distances", "read_nodes"]
 
 _HERE = "devices/system/node"
-_TOTAL = re.compile(r"MemTotal:\s*(\d+) kB")
-_POOL = re.compile(r"hugepages-(\d+)kB")
+# As many digits as 64 bits of bytes have, so that junk is no number.
+_TOTAL = re.compile(r"MemTotal:\s*([0-9]{1,15}) kB")
+_POOL = re.compile(r"hugepages-([0-9]{1,15})kB")
 _KIB = 1024
+_FARTHEST = (1 << 31) - 1
 
 
-def read_nodes(tree: Tree, notes: Notes, online: int) -> tuple[NumaNode, ...]:
+def read_nodes(tree: Tree, notes: Notes, online: int, offline: int) -> tuple[NumaNode, ...]:
     """All NUMA nodes; one that holds everything where the kernel knows none.
 
     Args:
         tree: The sysfs root.
         notes: Where to remark on what is missing.
         online: Mask of the online CPUs; only these are named.
+        offline: Mask of the other CPUs that exist; a node may name them.
 
     Source: the kernel's ``Documentation/ABI/stable/sysfs-devices-node``; for a
     kernel without NUMA, ours.
@@ -40,7 +43,12 @@ def read_nodes(tree: Tree, notes: Notes, online: int) -> tuple[NumaNode, ...]:
     nodes: list[NumaNode] = []
     seen = 0
     for node in bits(ids):
-        mask = _cpus(tree, notes, node) & online
+        told = _cpus(tree, notes, node)
+        if stray := told & ~(online | offline):
+            notes.add(
+                f"{_HERE}/node{node}/cpumap", f"CPUs {format_list(stray)} do not exist; they are left out"
+            )
+        mask = told & online
         if mask & seen:
             notes.add(
                 f"{_HERE}/node{{}}/cpumap", "shares CPUs with a node before it; both keep them", ids=1 << node
@@ -145,4 +153,4 @@ def _row(text: str | None) -> list[int]:
         row = [int(word) for word in (text or "").split()]
     except ValueError:
         return []
-    return row if all(far >= 0 for far in row) else []
+    return row if all(0 <= far <= _FARTHEST for far in row) else []

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from nodealloc.errors import DecodeError
-from nodealloc.idset import MAX_ID, format_list, parse_list
+from nodealloc.idset import MAX_ID, bits, format_list, parse_list
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Self
 
 __all__ = ["Note", "Notes", "Tree", "parse_mask"]
@@ -18,6 +19,9 @@ __all__ = ["Note", "Notes", "Tree", "parse_mask"]
 _CHUNK = 1 << 16
 _PAGE = 4096
 """The kernel hands out most files in pieces of whole pages; a shorter piece is the last."""
+_MOST = 1 << 20
+"""Bytes beyond which a file is none of the kernel's; a list of every other id has a quarter of them."""
+_LARGEST = (1 << 63) - 1
 _HEX_GROUP = 8
 
 
@@ -92,7 +96,7 @@ class Tree:
         os.close(self._fd)
 
     def text(self, path: str) -> str | None:
-        """Content up to the first NUL byte, stripped; None for a file that cannot be read.
+        """Content up to the first NUL byte, stripped; None for a file that cannot be read, or has no end.
 
         The kernel's text ends at the first NUL: captures hold such a byte
         where the tool that took them wrote one too many.
@@ -105,6 +109,8 @@ class Tree:
             data = os.read(fd, _CHUNK)
             while data and len(data) % _PAGE == 0 and (more := os.read(fd, _CHUNK)):
                 data += more
+                if len(data) > _MOST:
+                    return None
         except OSError:
             return None
         finally:
@@ -132,27 +138,35 @@ class Tree:
             return False
         return True
 
+    def leads_out(self, path: str) -> bool:
+        """Whether what stands at `path` lies outside the tree, by a link on the way."""
+        top = os.path.realpath(self.path)
+        return os.path.commonpath([top, os.path.realpath(f"{top}/{path}")]) != top
+
+    def strays(self, path: str, prefix: str) -> int:
+        """Mask of the n for which `path` holds a link named `prefix` and n that leads out of the tree."""
+        try:
+            with os.scandir(f"{self.path}/{path}") as entries:
+                links = [entry.name for entry in entries if entry.is_symlink()]
+        except OSError:
+            return 0
+        return sum(
+            1 << number
+            for number in bits(_numbers(links, prefix))
+            if self.leads_out(f"{path}/{prefix}{number}")
+        )
+
     def ids(self, path: str, prefix: str) -> int:
         """Mask of the n for which `path` holds an entry named `prefix` and n."""
-        mask = 0
-        start = len(prefix)
-        for name in self.names(path):
-            digits = name[start:]
-            if (
-                name.startswith(prefix)
-                and digits.isascii()
-                and digits.isdigit()
-                and (number := int(digits)) <= MAX_ID
-            ):
-                mask |= 1 << number
-        return mask
+        return _numbers(self.names(path), prefix)
 
     def number(self, path: str) -> int | None:
-        """A whole number; None for a file that is absent or holds none."""
+        """A whole number of 64 bits; None for a file that is absent or holds none."""
         try:
-            return int(self.text(path) or "", 10)
+            number = int(self.text(path) or "", 10)
         except ValueError:
             return None
+        return number if abs(number) <= _LARGEST else None
 
     def mask(self, path: str) -> int | None:
         """A file in mask format; None for one that is absent, empty or junk."""
@@ -173,3 +187,19 @@ class Tree:
             return parse_list(text)
         except DecodeError:
             return None
+
+
+def _numbers(names: Iterable[str], prefix: str) -> int:
+    """Mask of the n for which `prefix` and n is one of the names."""
+    mask = 0
+    start = len(prefix)
+    for name in names:
+        digits = name[start:]
+        if (
+            name.startswith(prefix)
+            and digits.isascii()
+            and digits.isdigit()
+            and (number := int(digits)) <= MAX_ID
+        ):
+            mask |= 1 << number
+    return mask
