@@ -460,7 +460,18 @@ def test_groups_of_volumes_reach_the_pod(node: Node) -> None:
     assert node.manager.supplemental_groups("nobody") == ()
 
 
-def test_two_plugins_of_one_name_are_refused() -> None:
+@pytest.mark.parametrize("name", ["", ".", "..", "my~plugin", "nul\0"])
+def test_a_plugin_name_that_makes_no_directory_is_refused(name: str) -> None:
+    """After a restart, volumes below `my~plugin` would be those of `my/plugin`, which nobody wants."""
+    with pytest.raises(ValueError, match="makes no directory"):
+        VolumeManager([FakeHost(name)], pods=FakePods(), executor=ManualExecutor())
+
+
+def test_two_plugins_of_one_name_or_kind_are_refused() -> None:
     """Which of them would serve is nobody's guess."""
-    with pytest.raises(ValueError, match="two plugins"):
-        VolumeManager([FakeHost(), FakeHost()], pods=FakePods(), executor=ManualExecutor())
+    for second, reason in (
+        (FakeHost(), "two plugins"),
+        (FakeHost("other", kinds=["disk"]), "both serve 'disk'"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            VolumeManager([FakeHost(kinds=["disk"]), second], pods=FakePods(), executor=ManualExecutor())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
 
+from nodealloc.errors import RetryableError
 from nodealloc.podspec import Json, Pod, Volume
 from nodealloc.testing.volume_plugins import (
     FakeBlockTools,
@@ -15,7 +17,16 @@ from nodealloc.testing.volume_plugins import (
     check_plugin,
 )
 from nodealloc.testing.volumes import FakeHost, FakeMounter
-from nodealloc.volumes import InvalidVolumeError, MountedHereError, Plugin, SafeRoot, Use, VolumeMode
+from nodealloc.volumes import (
+    Found,
+    InvalidVolumeError,
+    MountedHereError,
+    Plugin,
+    SafeRoot,
+    Use,
+    VolumeMode,
+    VolumeSpec,
+)
 from nodealloc.volumes.plugins import (
     ConfigMap,
     ConfigObject,
@@ -70,12 +81,11 @@ def tools(tmp_path: Path) -> Tools:
 )
 def test_each_plugin_bears_repetition(tools: Tools, kind: str, spec: dict[str, Json]) -> None:
     """Every deed twice, and in vain; what is found has its id; nothing is left."""
-    store = ConfigStore(OneObject())
     plugins: list[Plugin] = [
         EmptyDir(tools.root, tools.mounter),
         HostPath(),
-        ConfigMap(tools.root, tools.mounter, store),
-        Secret(tools.root, tools.mounter, store),
+        ConfigMap(tools.root, tools.mounter, ConfigStore(OneObject())),
+        Secret(tools.root, tools.mounter, ConfigStore(OneObject())),
     ]
     plugin = next(one for one in plugins if kind in one.kinds)
     check_plugin(plugin, plugin.spec(POD, Volume(name="v", kind=kind, spec=spec)), USE)
@@ -202,14 +212,66 @@ def test_bad_config_volumes_are_named(tools: Tools, spec: dict[str, Json], reaso
 
 
 def test_users_of_a_config_hear_of_its_change(tools: Tools) -> None:
-    """A change reaches the pods that use the object, until they are gone."""
+    """A change reaches the pods that use the object, once each, until the last use is gone."""
     store = ConfigStore(OneObject())
     told: list[str] = []
     plugin = ConfigMap(tools.root, tools.mounter, store, told.append)
-    spec = plugin.spec(POD, Volume(name="v", kind="configMap", spec={"name": "o"}))
-    plugin.mount(spec, USE, "")
-    store.on_change("default", "o")
-    store.on_change("default", "another")
-    plugin.unmount(spec, USE)
-    store.on_change("default", "o")
-    assert told == ["uid"]
+    changed = store.on_change
+    assert changed is not None
+    one, other = (plugin.spec(POD, Volume(name=name, kind="configMap", spec={"name": "o"})) for name in "vw")
+    plugin.mount(one, USE, "")
+    plugin.mount(other, USE, "")
+    changed("default", "o")
+    changed("default", "another")
+    plugin.unmount(one, USE)
+    changed("default", "o")
+    plugin.unmount(other, USE)
+    changed("default", "o")
+    assert told == ["uid", "uid"]
+
+
+def test_a_store_serves_one_plugin(tools: Tools) -> None:
+    """A second one would take the first one's news away."""
+    store = ConfigStore(OneObject())
+    ConfigMap(tools.root, tools.mounter, store)
+    with pytest.raises(ValueError, match="serves another plugin"):
+        Secret(tools.root, tools.mounter, store)
+
+
+def test_a_record_that_cannot_be_read_now_is_not_taken_for_none(tools: Tools) -> None:
+    """Out of descriptors, say: nobody knows, so nothing is forgotten."""
+    records = BlockRecords(tools.root, tools.local.name)
+    records.write("disk", BlockRecord.of(tools.local.volume("disk", "/image")))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            records.read("disk")
+        with pytest.raises(OSError, match="Too many open files"):
+            tools.local.detach(VolumeSpec(plugin=tools.local.name, name="disk"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert records.read("disk") is not None
+
+
+def test_what_is_mounted_is_unstaged_also_without_a_record(tools: Tools) -> None:
+    """A record that a stranger took or damaged leaves no mount behind."""
+    spec = tools.local.volume("disk", str(tools.base / "disk.img"), size_bytes=1 << 20)
+    tools.local.stage(spec, tools.local.attach(spec).device_path)
+    BlockRecords(tools.root, tools.local.name).drop("disk")
+    found = tools.local.reconstruct(Found(plugin=tools.local.name, name="disk"))
+    assert found is not None
+    assert found.needs_stage
+    tools.local.unstage(found, "")
+    tools.local.detach(found)
+    assert tools.mounter.entries() == ()
+
+
+def test_a_lost_stage_is_not_bound(tools: Tools) -> None:
+    """A pod does not start on the empty directory below the mount that somebody took off."""
+    spec = tools.local.volume("disk", str(tools.base / "disk.img"), size_bytes=1 << 20)
+    device = tools.local.attach(spec).device_path
+    tools.local.stage(spec, device)
+    tools.mounter.unmount(tools.mounter.entries()[0].target)
+    with pytest.raises(RetryableError, match="somebody took the mount off"):
+        tools.local.mount(spec, USE, device)

@@ -50,10 +50,19 @@ class Abilities:
 
 
 def by_name(plugins: Iterable[Plugin], /) -> Mapping[str, Abilities]:
-    """Plugins by name; raises `ValueError` for two of one name."""
+    """Plugins by name; raises `ValueError` for a name or a kind that two have, or that paths cannot hold."""
     named: dict[str, Abilities] = {}
+    served: dict[str, str] = {}
     for plugin in plugins:
-        if plugin.name in named:
-            raise ValueError(f"two plugins named {plugin.name!r}; register one of them")
-        named[plugin.name] = Abilities.of(plugin)
+        name = plugin.name
+        if name in named:
+            raise ValueError(f"two plugins named {name!r}; register one of them")
+        # `~` stands for `/` in paths: at the next start, the volumes would be another plugin's.
+        if name in ("", ".", "..") or "~" in name or "\0" in name:
+            raise ValueError(f"plugin name {name!r} makes no directory; write example.com/disk")
+        for kind in plugin.kinds:
+            other = served.setdefault(kind, name)
+            if other != name:
+                raise ValueError(f"{other!r} and {name!r} both serve {kind!r}; register one of them")
+        named[name] = Abilities.of(plugin)
     return named

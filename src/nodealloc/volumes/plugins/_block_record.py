@@ -88,14 +88,27 @@ class BlockRecords:
                 file.flush()
                 os.fsync(file.fileno())
             os.rename(new, final, src_dir_fd=fd, dst_dir_fd=fd)
+            folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=fd)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
     def read(self, name: str, /) -> BlockRecord | None:
-        """What is remembered; None for nothing, or for a file that is no record."""
+        """What is remembered; None for nothing, or for a file that is no record.
+
+        Raises:
+            OSError: It cannot be read now, so nobody knows.
+        """
         try:
             with self._root.open_directory(self._folder) as fd:
                 file = os.open(f"{name}.json", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
                 with os.fdopen(file, "rb") as stream:
-                    found = cast("dict[str, Json]", json.loads(stream.read()))
+                    text = stream.read()
+        except FileNotFoundError:
+            return None
+        try:
+            found = cast("dict[str, Json]", json.loads(text))
             size = found["size_bytes"]
             return BlockRecord(
                 name=str(found["name"]),
@@ -106,7 +119,7 @@ class BlockRecords:
                 size_bytes=size if isinstance(size, int) else None,
                 formatting=str(found["formatting"]),
             )
-        except (OSError, ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError):
             return None
 
     def drop(self, name: str, /) -> None:

@@ -45,11 +45,13 @@ class _ConfigObject:
         /,
         on_changed: Callable[[str], None] = lambda _uid: None,
     ) -> None:
+        if store.on_change is not None:
+            raise ValueError(f"this ConfigStore serves another plugin; give {self.name} one of its own")
         self._root = root
         self._mounter = mounter
         self._store = store
         self._lock = threading.Lock()
-        self._users: dict[tuple[str, str], dict[str, None]] = {}
+        self._users: dict[tuple[str, str], dict[tuple[str, str], None]] = {}
         self.on_changed = on_changed
         store.on_change = self._changed
 
@@ -80,7 +82,7 @@ class _ConfigObject:
         """Write the files, in memory for a secret; the same content again writes nothing."""
         del device_path
         with self._lock:
-            self._users.setdefault(_key(spec), {})[use.pod_uid] = None
+            self._users.setdefault(_key(spec), {})[use.pod_uid, spec.name] = None
         files = _files(spec, self._read(spec))
         path = self.path(spec, use)
         self._root.make_directory(path, mode=0o777)
@@ -98,7 +100,7 @@ class _ConfigObject:
         key = _key(spec)
         with self._lock:
             users = self._users.get(key, {})
-            users.pop(use.pod_uid, None)
+            users.pop((use.pod_uid, spec.name), None)
             is_last = not users and self._users.pop(key, None) is not None
         if is_last:
             self._store.forget(*key)
@@ -124,8 +126,8 @@ class _ConfigObject:
 
     def _changed(self, namespace: str, name: str) -> None:
         with self._lock:
-            users = tuple(self._users.get((namespace, name), ()))
-        for uid in users:
+            uids = dict.fromkeys(uid for uid, _ in self._users.get((namespace, name), ()))
+        for uid in uids:
             self.on_changed(uid)
 
 

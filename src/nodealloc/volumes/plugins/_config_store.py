@@ -60,6 +60,7 @@ class ConfigStore:
 
     `WATCH` reads an object once and again after each event; `CACHE` reads it
     again when what it has is older than `ttl_s`; `GET` reads it every time.
+    A store serves one plugin: config maps and secrets may share a name.
 
     Args:
         source: Where objects come from; `WATCH` needs a `WatchableConfigSource`.
@@ -91,7 +92,7 @@ class ConfigStore:
         self._known: dict[tuple[str, str], tuple[float, ConfigObject | None]] = {}
         self._news: Counter[tuple[str, str]] = Counter()
         self._stops: dict[tuple[str, str], Callable[[], None]] = {}
-        self.on_change: Callable[[str, str], None] = lambda _namespace, _name: None
+        self.on_change: Callable[[str, str], None] | None = None
 
     def read(self, namespace: str, name: str, /) -> ConfigObject | None:
         """The object, as new as the strategy promises."""
@@ -134,7 +135,8 @@ class ConfigStore:
             with self._lock:
                 self._known.pop(key, None)
                 self._news[key] += 1
-            self.on_change(*key)
+            if self.on_change is not None:
+                self.on_change(*key)
 
         stop = self._watchable.watch(*key, changed)
         with self._lock:

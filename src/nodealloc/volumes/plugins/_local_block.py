@@ -14,7 +14,7 @@ from pathlib import Path
 
 import attrs
 
-from nodealloc.errors import PermanentError
+from nodealloc.errors import PermanentError, RetryableError
 from nodealloc.podspec import Json, Pod, Volume
 from nodealloc.volumes._errors import InvalidVolumeError
 from nodealloc.volumes._model import Use, VolumeMode, VolumeSpec
@@ -160,7 +160,13 @@ class LocalBlock:
         self._root.make_directory(path)
         options = ["bind", "ro"] if use.read_only else ["bind"]
         if not self._mounter.is_mounted(path):
-            self._mounter.mount(self._stage_path(spec), path, options=options)
+            stage = self._stage_path(spec)
+            if not self._mounter.is_mounted(stage):
+                raise RetryableError(
+                    f"volume {spec.id}: somebody took the mount off {stage}; "
+                    f"VolumeManager.doubt({use.pod_uid!r}) has it staged again"
+                )
+            self._mounter.mount(stage, path, options=options)
         elif _is_read_only(path) is not (use.read_only or spec.read_only):
             # Another wish, or a life that ended between the bind and its restriction.
             self._mounter.mount("none", path, options=["remount", *options])
@@ -201,12 +207,15 @@ class LocalBlock:
         return Grown(size_bytes=min(_filesystem_size(target), wanted - 1), due_bytes=wanted)
 
     def reconstruct(self, found: Found, /) -> VolumeSpec | None:
-        """What its record says; without a record it was never attached."""
+        """What its record says; without a record it was never attached, unless it is mounted."""
         record = self._records.read(found.name)
-        if record is None:
-            # The record is written before the device is asked for, so there is nothing to unstage.
-            return None if found.pod_uid else attrs.evolve(self.volume(found.name, ""), needs_stage=False)
-        return record.spec(self)
+        if record is not None:
+            return record.spec(self)
+        if found.pod_uid:
+            return None
+        # The record is written before the device is asked for: only a stranger takes it from a mount.
+        unknown = self.volume(found.name, "")
+        return attrs.evolve(unknown, needs_stage=self._mounter.is_mounted(self._stage_path(unknown)))
 
     def _known(self, spec: VolumeSpec) -> VolumeSpec:
         """The spec, with what its record knows where it was found without."""
@@ -253,7 +262,7 @@ class LocalBlock:
 
 def _path(spec: VolumeSpec) -> str:
     path = spec.config.get("path")
-    if not isinstance(path, str) or not path.startswith("/"):
+    if not isinstance(path, str) or not path.startswith("/") or "\0" in path:
         raise InvalidVolumeError(
             spec.name, f"path is {path!r}; write an absolute path of an image or a device"
         )
