@@ -124,7 +124,7 @@ def held(state: Path) -> dict[str, tuple[int, CPUSet]]:
 def mounts(state: Path) -> list[str]:
     """Everything that is mounted below the agent's folder."""
     below = f"{state.resolve()}/"
-    table = parse_mountinfo(Path("/proc/self/mountinfo").read_text())
+    table = parse_mountinfo(Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))
     return [mount.target for mount in table if mount.target.startswith(below)]
 
 

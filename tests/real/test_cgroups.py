@@ -374,6 +374,20 @@ def test_read_only_controller_is_named(tmp_path: Path, tree: tuple[CgroupFs, Cgr
         subprocess.run(["umount", str(point)], check=True)
 
 
+def test_a_mount_whose_name_is_no_text_disturbs_nobody(tmp_path: Path) -> None:
+    """Whoever may mount chooses names of any bytes; cgroups are found beside them."""
+    point = os.fsencode(tmp_path) + b"/\xff \x0c"
+    os.mkdir(point)  # noqa: PTH102 - no text, so no Path
+    mounted = subprocess.run([b"mount", b"-t", b"tmpfs", b"odd", point], capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"this machine refuses mounts: {mounted.stderr.decode().strip()}")
+    try:
+        kind = _driver(Spelling.CGROUPFS).layout.kind
+    finally:
+        subprocess.run([b"umount", point], check=True)
+    assert kind == _driver(Spelling.CGROUPFS).layout.kind
+
+
 def test_container_in_its_pod(tree: tuple[CgroupFs, CgroupName]) -> None:
     """A container's own cgroup has its own limits, below its pod's."""
     driver, root = tree

@@ -27,6 +27,12 @@ def test_escapes_and_optional_fields() -> None:
     assert parse_mountinfo("1 0 0:1 / / ro - tmpfs none rw\n")[0].read_only
 
 
+def test_options_may_hold_blanks() -> None:
+    """Some file systems print what they were given; the rest of the table is read all the same."""
+    mount = parse_mountinfo(r"7 1 0:9 / /c rw - 9p drvfs rw,path=C:\Program Files\x;uid=0,trans=fd")[0]
+    assert mount.super_options == ("rw", r"path=C:\Program Files\x;uid=0", "trans=fd")
+
+
 def test_each_line_that_does_not_fit_is_named() -> None:
     """All faults at once, with their lines."""
     with pytest.raises(DecodeError) as caught:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import attrs
 
+from nodealloc._mountinfo import read_mountinfo
 from nodealloc.cgroups._driver import CgroupFs
 from nodealloc.cgroups._errors import NoSuchTreeError
 from nodealloc.cgroups._layout import USED_CONTROLLERS, Layout, Mount, mounts_below
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = ["detect"]
-
-_MOUNTINFO: Final = Path("/proc/self/mountinfo")
 
 
 def detect(
@@ -43,7 +42,7 @@ def detect(
     top = os.path.realpath(root)
     if Path(top, MARKER).is_file():
         return stand_in(top, spelling=spelling)
-    mounts = mounts_below(_MOUNTINFO.read_text() if mountinfo is None else mountinfo, top)
+    mounts = mounts_below(read_mountinfo() if mountinfo is None else mountinfo, top)
     if not mounts:
         raise NoSuchTreeError(str(root), "no cgroup hierarchy is mounted there")
     return CgroupFs(Layout(mounts=tuple(_offered(mounts)), spelling=spelling))

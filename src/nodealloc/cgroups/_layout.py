@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from nodealloc._mountinfo import parse_line
 from nodealloc.cgroups._name import CgroupName, Spelling
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ __all__ = ["USED_CONTROLLERS", "Layout", "Mount", "mounts_below"]
 
 USED_CONTROLLERS: Final = ("cpu", "cpuacct", "cpuset", "freezer", "hugetlb", "memory", "pids")
 """Controllers that this package makes cgroups in; it leaves all others alone."""
-
-_OCTAL: Final = re.compile(r"\\([0-7]{3})")
 
 
 @attrs.frozen(kw_only=True)
@@ -97,21 +95,21 @@ def mounts_below(mountinfo: str, root: str, /) -> tuple[Mount, ...]:
     """
     found: dict[str, Mount] = {}
     around: Mount | None = None
-    for line in mountinfo.splitlines():
-        before, dash, after = line.partition(" - ")
-        fields, source = before.split(), after.split()
-        if not dash or len(fields) < 6 or len(source) < 3 or source[0] not in {"cgroup", "cgroup2"}:
+    # A line that is none is passed over: it is somebody else's mount, and cgroups can be found without.
+    for one in filter(None, map(parse_line, mountinfo.split("\n"))):
+        if one.fstype not in {"cgroup", "cgroup2"}:
             continue
-        point = _OCTAL.sub(lambda octal: chr(int(octal[1], 8)), fields[4])
-        read_only = "ro" in fields[5].split(",") or "ro" in source[2].split(",")
-        version = 2 if source[0] == "cgroup2" else 1
-        controllers = tuple(sorted(set(source[2].split(",")).intersection(USED_CONTROLLERS)))
+        version = 2 if one.fstype == "cgroup2" else 1
+        controllers = sorted(set(one.super_options).intersection(USED_CONTROLLERS)) if version == 1 else ()
         made = Mount(
-            path=point, version=version, controllers=controllers if version == 1 else (), read_only=read_only
+            path=one.target,
+            version=version,
+            controllers=tuple(controllers),
+            read_only=one.read_only or "ro" in one.super_options,
         )
-        if point == root or point.startswith(root.rstrip("/") + "/"):
-            found[point] = made
-        elif version == 2 and root.startswith(point + "/"):
+        if one.target == root or one.target.startswith(root.rstrip("/") + "/"):
+            found[one.target] = made
+        elif version == 2 and root.startswith(one.target + "/"):
             around = attrs.evolve(made, path=root)
     return _in_order(found.values() if found else filter(None, [around]))
 

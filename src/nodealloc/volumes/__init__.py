@@ -20,6 +20,7 @@
 | *held*          | found at start, and not touched before the pods are known                  |
 """
 
+from nodealloc._mountinfo import Mount, parse_mountinfo
 from nodealloc.volumes._errors import (
     ClaimError,
     InvalidVolumeError,
@@ -40,7 +41,6 @@ from nodealloc.volumes._model import (
     VolumeMode,
     VolumeSpec,
 )
-from nodealloc.volumes._mountinfo import Mount, parse_mountinfo
 from nodealloc.volumes._paths import SafeRoot
 from nodealloc.volumes._plan import Deed, Verb, plan
 from nodealloc.volumes._pods_directory import PodsDirectory, pod_path, stage_path

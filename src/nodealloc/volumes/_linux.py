@@ -13,11 +13,10 @@ import errno
 import os
 import select
 from collections.abc import Generator, Sequence
-from pathlib import Path
 from typing import Final
 
+from nodealloc._mountinfo import Mount, parse_mountinfo, read_mountinfo
 from nodealloc.volumes._errors import MountBusyError, MountError, OutsideRootError
-from nodealloc.volumes._mountinfo import Mount, parse_mountinfo
 from nodealloc.volumes._paths import SafeRoot
 
 __all__ = ["LinuxMountTable", "LinuxMounter"]
@@ -131,7 +130,7 @@ class LinuxMountTable:
 
     def entries(self) -> Sequence[Mount]:
         """Every mount."""
-        return parse_mountinfo(Path(self._path).read_bytes().decode("utf-8", "surrogateescape"))
+        return parse_mountinfo(read_mountinfo(self._path))
 
     def wait(self, timeout_s: float, /) -> bool:
         """Block until something was mounted or unmounted."""

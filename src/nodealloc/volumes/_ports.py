@@ -8,9 +8,9 @@ from typing import Protocol, runtime_checkable
 
 import attrs
 
+from nodealloc._mountinfo import Mount
 from nodealloc.podspec import Pod, Volume
 from nodealloc.volumes._model import Use, VolumeId, VolumeSpec
-from nodealloc.volumes._mountinfo import Mount
 
 __all__ = [
     "AttachVerifier",

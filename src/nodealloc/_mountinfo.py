@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import attrs
 
 from nodealloc.errors import DecodeError, Fault
 
-__all__ = ["Mount", "parse_mountinfo"]
+__all__ = ["Mount", "parse_line", "parse_mountinfo", "read_mountinfo"]
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
@@ -47,6 +48,11 @@ class Mount:
         return "ro" in self.options
 
 
+def read_mountinfo(path: str = "/proc/self/mountinfo", /) -> str:
+    """The table's text. Names are bytes to the kernel: those that are no UTF-8 come as surrogates."""
+    return Path(path).read_bytes().decode("utf-8", "surrogateescape")
+
+
 def parse_mountinfo(text: str, /) -> list[Mount]:
     """Read `/proc/self/mountinfo`; raises `DecodeError` listing each line that does not fit."""
     mounts: list[Mount] = []
@@ -55,7 +61,7 @@ def parse_mountinfo(text: str, /) -> list[Mount]:
     for number, line in enumerate(text.split("\n"), 1):
         if not line:
             continue
-        mount = _parse_line(line)
+        mount = parse_line(line)
         if mount is None:
             faults.append(Fault(f"line {number}", f"not a mount: {line[:80]!r}"))
         else:
@@ -65,10 +71,12 @@ def parse_mountinfo(text: str, /) -> list[Mount]:
     return mounts
 
 
-def _parse_line(line: str) -> Mount | None:
+def parse_line(line: str, /) -> Mount | None:
+    """One line of the table, without its newline; None for what is no mount."""
     # Optional fields stand between the sixth field and a lone hyphen.
     before, hyphen, after = line.partition(" - ")
-    front, back = before.split(" "), after.split(" ")
+    # Only the last field can hold blanks: some file systems print options of theirs as they are.
+    front, back = before.split(" "), after.split(" ", 2)
     if not hyphen or len(front) < 6 or len(back) != 3 or not (front[0].isdecimal() and front[1].isdecimal()):
         return None
     return Mount(
