@@ -72,6 +72,19 @@ def test_caches_are_filled_or_fitted_into() -> None:
     assert taken(text, "0,4,8,12", 2, CACHES) == "0,4"
 
 
+@pytest.mark.parametrize(("count", "expected"), [(2, "0-1"), (3, "2-4"), (4, "0-3")])
+def test_caches_of_different_sizes_are_filled_from_the_average_on(count: int, expected: str) -> None:
+    """A request below the average of four stays in one cache that holds it, where there is one."""
+    cpus = tuple(Cpu(id=cpu, core=cpu, socket=0, l3=int(cpu > 1)) for cpu in range(8))
+    caches = CpuLayout.of(Machine(cpus=cpus))
+    assert str(take_cpus(caches, CPUSet(range(8)), count, picker=CACHES)) == expected
+
+
+def test_of_cores_with_as_many_free_threads_the_lower_one_is_broken() -> None:
+    """An offline sibling does not change the order in which threads of used cores are taken."""
+    assert taken("1 socket x 3 cores x 4 threads, offline=11", "0-1,4-6,8", 1) == "0"
+
+
 def test_distributed_takes_as_few_nodes_as_can_serve() -> None:
     """One node where it holds all; else the same from each of two; else with a remainder."""
     text = "4 sockets x 4 cores"

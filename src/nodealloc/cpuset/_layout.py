@@ -32,14 +32,15 @@ class CpuLayout:
             none, those of the socket.
         cores: CPUs of each core.
         smallest_part: CPUs of the smallest socket or NUMA node.
+        cache_share: CPUs of a cache on the average, rounded down.
         threads_per_core: CPUs of the largest core.
         numa_first: Whether NUMA nodes are at least as large as sockets.
         uniform: Whether all cores are of one size.
         node_sockets: For each node the sockets on it, as indexes.
         socket_nodes: For each socket its nodes, as indexes.
         node_caches: For each node the caches on it, as indexes.
-        node_cores: For each node its cores as masks, smaller ones first, then by id.
-        socket_cores: For each socket its cores, in the same order.
+        node_cores: For each node its cores as masks, by id.
+        socket_cores: For each socket its cores, by id.
         cache_cores: For each cache its cores, by id.
     """
 
@@ -50,6 +51,7 @@ class CpuLayout:
     caches: tuple[int, ...]
     cores: tuple[int, ...]
     smallest_part: int
+    cache_share: int
     threads_per_core: int
     numa_first: bool
     uniform: bool
@@ -80,7 +82,6 @@ class CpuLayout:
         cores = tuple(_groups(machine.cpus, lambda cpu: cpu.core).values())
         node_masks = tuple(nodes.values())
         sizes = {core.bit_count() for core in cores}
-        by_size = sorted(cores, key=int.bit_count)
         return cls(
             cpus=machine.online.mask,
             sockets=sockets,
@@ -89,14 +90,15 @@ class CpuLayout:
             caches=caches,
             cores=cores,
             smallest_part=min(part.bit_count() for part in (*sockets, *node_masks)),
+            cache_share=len(machine.cpus) // len(caches),
             threads_per_core=max(sizes),
             numa_first=len(sockets) >= len(node_masks),
             uniform=len(sizes) == 1,
             node_sockets=_indexes(node_masks, sockets),
             socket_nodes=_indexes(sockets, node_masks),
             node_caches=_indexes(node_masks, caches),
-            node_cores=_members(node_masks, by_size),
-            socket_cores=_members(sockets, by_size),
+            node_cores=_members(node_masks, cores),
+            socket_cores=_members(sockets, cores),
             cache_cores=_members(caches, cores),
         )
 

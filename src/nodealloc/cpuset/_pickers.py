@@ -148,9 +148,11 @@ def _caches(layout: CpuLayout, available: int, needed: int) -> int:
     for node in node_order(layout, available):
         order += _fullest_first(layout.node_caches[node], layout.caches, available)
     taken = 0
-    for index in order:
+    # The kubelet looks for whole caches from the average size on, however small some are: a
+    # request that fits into one larger cache is then not put together from smaller ones.
+    for index in order if needed >= layout.cache_share else ():
         cache = layout.caches[index]
-        if cache & available == cache and cache.bit_count() <= needed:
+        if cache & available & ~taken == cache and cache.bit_count() <= needed:
             taken |= cache
             needed -= cache.bit_count()
     if needed:
@@ -186,7 +188,7 @@ def _whole_cores(layout: CpuLayout, available: int, needed: int) -> int:
     if needed <= 0:
         return taken
     for cores in _core_groups(layout, available):
-        for core in cores:
+        for core in cores if layout.uniform else sorted(cores, key=int.bit_count):
             if core & available == core:
                 size = core.bit_count()
                 if size <= needed:

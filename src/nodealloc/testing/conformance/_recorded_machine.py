@@ -18,7 +18,7 @@ _PAGES = {"hugepages_2Mi_count": 2 << 20, "hugepages_1Gi_count": 1 << 30}
 
 
 def recorded_machine(row: Row, /) -> Machine:
-    """The machine of one recorded row of kind `machines`."""
+    """The machine of one recorded row of kind `machines`; rows of distances go by node id, gaps and all."""
     cpus = tuple(
         Cpu(
             id=cpu["cpu"],
@@ -46,7 +46,7 @@ def recorded_machine(row: Row, /) -> Machine:
         name=str(row["name"]),
         cpus=cpus,
         numa_nodes=nodes,
-        distances={int(a): dict(zip(ids, values, strict=True)) for a, values in distances.items()}
+        distances={int(a): {node: far[node] for node in ids} for a, far in distances.items()}
         if distances
         else None,
     )
