@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.apart import run_apart
 
 ROOT = Path(__file__).parent.parent
 VECTORS = ROOT / "tests" / "vectors"
@@ -34,21 +37,14 @@ def as_root() -> None:
         pytest.skip("needs root")
 
 
-FORKING = {
-    "test_checkpoint_kill",
-    "test_checkpoint_sqlite_faults",
-    "test_volumes_kill",
-    "test_volumes_mounter",
-    "test_volumes_plugins",
-}
-"""Files whose tests fork: in a process in which gRPC has threads, a child may crash."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what forks, so that it can be run apart from what uses gRPC."""
-    for item in items:
-        if item.path.stem in FORKING:
-            item.add_marker("forks")
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that forks in a process of its own, in which gRPC never had threads."""
+    if pyfuncitem.get_closest_marker("forks") is None:
+        return None
+    wanted = inspect.signature(pyfuncitem.obj).parameters
+    run_apart(pyfuncitem.obj, {name: pyfuncitem.funcargs[name] for name in wanted})
+    return True
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -27,7 +27,7 @@ FORMATS: Formats = {"row.*": JsonCheckpoint.unmarshal}
 ROWS = 5
 Opened = Callable[[Path], "FileStore | SqliteStore"]
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.forks]
 
 
 def rows(number: int) -> dict[str, Checkpoint | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import random
 import shutil
 import tempfile
@@ -10,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext, ForkServerProcess
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import cast
 
@@ -22,6 +21,7 @@ from nodealloc.podspec import Quantity
 from nodealloc.testing.device_plugin import DevicePluginServer, numbered
 from nodealloc.testing.devices import wait_until
 from nodealloc.topology import Claim, NotReady, Owner, TopologyHint
+from tests.apart import CLEAN
 
 pytestmark = pytest.mark.real
 
@@ -88,22 +88,21 @@ def held(allocator: DeviceAllocator) -> dict[str, str]:
 class Machine:
     """The processes of one node, and what its agent has promised."""
 
-    def __init__(self, root: Path, processes: ForkServerContext) -> None:
+    def __init__(self, root: Path) -> None:
         self.directory = root / "dp"
         self.state = root / "state"
         self.promised: dict[str, str] = {}
         self.grants = 0
-        self._processes = processes
         self._running: dict[str, ForkServerProcess] = {}
         self._pipe: Connection | None = None
 
     def start(self, name: str) -> None:
         """Start a plugin, or the agent."""
         if name == "agent":
-            self._pipe, end = self._processes.Pipe()
-            process = self._processes.Process(target=run_agent, args=(self.directory, self.state, end))
+            self._pipe, end = CLEAN.Pipe()
+            process = CLEAN.Process(target=run_agent, args=(self.directory, self.state, end))
         else:
-            process = self._processes.Process(target=run_plugin, args=(self.directory, name))
+            process = CLEAN.Process(target=run_plugin, args=(self.directory, name))
         process.daemon = True
         process.start()
         self._running[name] = process
@@ -136,9 +135,7 @@ class Machine:
 def machine() -> Iterator[Machine]:
     """An agent and two plugins, started from a process that has all modules loaded."""
     root = Path(tempfile.mkdtemp(prefix="na-"))
-    processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["tests.real.test_devices_restarts"])
-    one = Machine(root, processes)
+    one = Machine(root)
     for name in ("agent", *RESOURCES):
         one.start(name)
     yield one

@@ -24,7 +24,12 @@ from nodealloc.volumes import LinuxMountTable, VolumeMode
 from tests.real.volumes_namespace import in_namespace
 from tests.real.volumes_node import Node, attached_loops, loop_devices, pod
 
-pytestmark = [pytest.mark.real, pytest.mark.root, pytest.mark.usefixtures("as_root")]
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.root,
+    pytest.mark.forks,
+    pytest.mark.usefixtures("as_root"),
+]
 
 _CHANGES = ("mkdir", "rmdir", "unlink", "symlink", "rename", "chmod", "fchmod", "ftruncate", "fsync")
 

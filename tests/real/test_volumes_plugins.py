@@ -25,7 +25,12 @@ from nodealloc.volumes.plugins import (
 from tests.real.volumes_namespace import in_namespace
 from tests.real.volumes_node import Node, attached_loops, loop_devices, on, pod
 
-pytestmark = [pytest.mark.real, pytest.mark.root, pytest.mark.usefixtures("as_root")]
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.root,
+    pytest.mark.forks,
+    pytest.mark.usefixtures("as_root"),
+]
 
 
 def test_empty_dir_on_disk(tmp_path: Path) -> None:

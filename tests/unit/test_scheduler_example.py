@@ -36,6 +36,7 @@ def test_a_pod_that_fits_nowhere_is_status_1(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.slow
+@pytest.mark.forks
 def test_a_pool_answers_as_one_process_does() -> None:
     """The same function over the same snapshots, in other processes."""
     candidates = list(fleet(600, RESTRICTED))
