@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from nodealloc.cgroups import (
-    Backoff,
+    BackOff,
     CgroupName,
     LimitRefusedError,
     Process,
@@ -28,9 +28,7 @@ def pod(uid: str, cpu: str = "1") -> Pod:
 def test_stuck_processes_are_named_and_waited_for() -> None:
     """A pod that cannot go is tried again later and later, and others go meanwhile."""
     driver = FakeCgroups(running={7, 8})
-    tree = QosTree(
-        driver, TreeOptions(), removals=Removals(driver, backoff=Backoff(first_s=1, factor=2, most_s=3))
-    )
+    tree = QosTree(driver, TreeOptions(), removals=Removals(driver, back_off=BackOff(initial_s=1, max_s=3)))
     tree.sync([pod("a"), pod("b")], now_s=0)
     stuck = ROOT.child("burstable").child("poda")
     driver.attach(stuck, 7)
@@ -97,8 +95,8 @@ def test_one_removal_in_flight_for_a_name() -> None:
 
 def test_back_off_grows_to_its_most() -> None:
     """Half a second, doubled each time, two minutes at most."""
-    backoff = Backoff()
-    assert [backoff.after_s(failures) for failures in (1, 2, 3, 1000)] == [0.5, 1, 2, 122]
+    back_off = BackOff()
+    assert [back_off.after(failures) for failures in (1, 2, 3, 1000)] == [0.5, 1, 2, 122]
 
 
 def test_processes_describe_themselves() -> None:

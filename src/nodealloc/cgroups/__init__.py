@@ -26,6 +26,7 @@ Names in both spellings:
 `detect()` gives the driver of this node, `stand_in(DIRECTORY)` one for a laptop.
 """
 
+from nodealloc._back_off import BackOff
 from nodealloc.cgroups._allocatable import (
     EVICTION_SIGNALS,
     Enforce,
@@ -78,7 +79,7 @@ from nodealloc.cgroups._pods import (
 )
 from nodealloc.cgroups._ports import CgroupDriver, ProcessDriver, TreeReader
 from nodealloc.cgroups._qos_tree import TreeOptions, TreePlan, desired_tree, plan_tree
-from nodealloc.cgroups._removal import Backoff, Removal, Removals, RemovalState
+from nodealloc.cgroups._removal import Removal, Removals, RemovalState
 from nodealloc.cgroups._render import Write, render
 from nodealloc.cgroups._requirements import NEEDED_CONTROLLERS, Shortfall, check_requirements, check_swap
 from nodealloc.cgroups._stand_in import stand_in
@@ -94,7 +95,7 @@ __all__ = [
     "NEEDED_CONTROLLERS",
     "NO_LIMIT",
     "PERIOD_US",
-    "Backoff",
+    "BackOff",
     "CgroupAbsentError",
     "CgroupBusyError",
     "CgroupDriver",

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import attrs
 
+from nodealloc._back_off import BackOff
 from nodealloc.cgroups._errors import CgroupBusyError, Process
 from nodealloc.errors import NodeallocError
 
 if TYPE_CHECKING:
     from nodealloc.cgroups._name import CgroupName
 
-__all__ = ["Backoff", "Removal", "RemovalState", "Removals", "RemovingDriver"]
+__all__ = ["Removal", "RemovalState", "Removals", "RemovingDriver"]
 
 
 class RemovingDriver(Protocol):
@@ -36,27 +37,6 @@ class RemovalState(enum.Enum):
     STUCK = "stuck"
     BACKING_OFF = "backing off"
     IN_FLIGHT = "in flight"
-
-
-@attrs.frozen(kw_only=True)
-class Backoff:
-    """How long to wait after failures.
-
-    Attributes:
-        first_s: After the first failure, in seconds.
-        factor: By how much longer after each further one.
-        most_s: Never longer than this, in seconds.
-
-    Source: kubelet ``pkg/util/goroutinemap/exponentialbackoff``.
-    """
-
-    first_s: float = attrs.field(default=0.5, validator=attrs.validators.gt(0))
-    factor: float = attrs.field(default=2.0, validator=attrs.validators.ge(1))
-    most_s: float = attrs.field(default=122.0, validator=attrs.validators.gt(0))
-
-    def after_s(self, failures: int, /) -> float:
-        """Seconds to wait after so many failures in a row, at least 1 of them."""
-        return float(min(self.first_s * self.factor ** min(failures - 1, 64), self.most_s))
 
 
 @attrs.frozen(kw_only=True)
@@ -101,12 +81,12 @@ class Removals:
     """Removes cgroups with everything that runs in them. May be used from several threads.
 
     Attributes:
-        backoff: How long to wait after failures.
+        back_off: How long to wait after failures.
     """
 
-    def __init__(self, driver: RemovingDriver, /, *, backoff: Backoff | None = None) -> None:
+    def __init__(self, driver: RemovingDriver, /, *, back_off: BackOff | None = None) -> None:
         self._driver = driver
-        self.backoff: Backoff = backoff or Backoff()
+        self.back_off = back_off or BackOff()
         self._lock = threading.Lock()
         self._in_flight: set[CgroupName] = set()
         self._past: dict[CgroupName, _Past] = {}
@@ -170,7 +150,7 @@ class Removals:
             reason = str(error)
         else:
             return None
-        due_s = now_s + self.backoff.after_s(failures + 1)
+        due_s = now_s + self.back_off.after(failures + 1)
         return _Past(failures=failures + 1, due_s=due_s, stuck=stuck, reason=reason)
 
 
