@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from nodealloc._reading import Reader
 from nodealloc.checkpoint import CpuManagerState, JsonCheckpoint
 from nodealloc.cpuset._restore import RecordedState
 from nodealloc.cpuset._state import Assignment, CpuState
@@ -22,6 +23,8 @@ RECORD_KIND = "cpuset"
 
 _VERSION = 1
 _SOURCE = "CPU state"
+_MOST = 1 << 63
+"""Counts beyond this are slips."""
 
 
 def to_kubelet(allocator: CpuAllocator, /) -> CpuManagerState:
@@ -96,7 +99,7 @@ def from_record(record: JsonCheckpoint, /) -> RecordedState:
     assignments = reading.assignments(value.get("assignments"), "$.assignments")
     policy = reading.text(value.get("policy"), "$.policy")
     shared = reading.cpus(value.get("shared"), "$.shared", may_be_empty=True)
-    generation = reading.number(value.get("generation", 0), "$.generation")
+    generation = reading.whole(value.get("generation", 0), "$.generation", most=_MOST)
     reading.check()
     state = CpuState(assignments=assignments, generation=generation)
     return RecordedState(policy_name=policy, shared=shared, state=state)
@@ -131,46 +134,24 @@ def _written(held: Assignment) -> Json:
     return written
 
 
-class _Reading:
-    """Collects faults, so that all of them are told at once."""
+class _Reading(Reader):
+    """Reads sets of CPUs, and who holds them."""
 
     def __init__(self) -> None:
-        self._faults: list[Fault] = []
+        super().__init__(_SOURCE)
 
-    def check(self) -> None:
-        if self._faults:
-            raise DecodeError(_SOURCE, self._faults)
-
-    def mapping(self, value: Json, path: str) -> Mapping[str, Json]:
-        if isinstance(value, Mapping):
-            return value
-        self._expected("a mapping", value, path)
-        return {}
-
-    def text(self, value: Json, path: str) -> str:
-        if isinstance(value, str):
-            return value
-        self._expected("text", value, path)
-        return ""
-
-    def number(self, value: Json, path: str) -> int:
-        if isinstance(value, int) and value >= 0:
-            return value
-        self._expected("a number of 0 or more", value, path)
-        return 0
-
-    def cpus(self, value: Json, path: str, *, may_be_empty: bool) -> CPUSet:
+    def cpus(self, value: object, path: str, *, may_be_empty: bool) -> CPUSet:
         text = self.text(value, path)
         try:
             cpus = CPUSet.parse(text)
         except DecodeError as error:
-            self._faults += [Fault(path, f"{fault.reason} at {fault.path}") for fault in error.faults]
+            self.faults += [Fault(path, f"{fault.reason} at {fault.path}") for fault in error.faults]
             return CPUSet()
         if not cpus and not may_be_empty and isinstance(value, str):
-            self._faults.append(Fault(path, "no CPUs; leave the entry out"))
+            self.fault(path, "no CPUs; leave the entry out")
         return cpus
 
-    def assignments(self, value: Json, path: str) -> dict[str, dict[str, Assignment]]:
+    def assignments(self, value: object, path: str) -> dict[str, dict[str, Assignment]]:
         found: dict[str, dict[str, Assignment]] = {}
         for workload, members in self.mapping(value, path).items():
             at = f"{path}[{workload!r}]"
@@ -180,14 +161,11 @@ class _Reading:
                     found.setdefault(workload, {})[member] = held
         return found
 
-    def assignment(self, value: Json, path: str) -> Assignment | None:
+    def assignment(self, value: object, path: str) -> Assignment | None:
         fields = self.mapping(value, path)
         cpus = self.cpus(fields.get("cpus"), f"{path}.cpus", may_be_empty=False)
         baseline = None
         if "baseline" in fields:
             baseline = self.cpus(fields["baseline"], f"{path}.baseline", may_be_empty=False)
-        shared = self.number(fields.get("sharedMilliCpu", 0), f"{path}.sharedMilliCpu")
+        shared = self.whole(fields.get("sharedMilliCpu", 0), f"{path}.sharedMilliCpu", most=_MOST)
         return Assignment(cpus=cpus, baseline=baseline, shared_milli_cpu=shared) if cpus else None
-
-    def _expected(self, what: str, value: Json, path: str) -> None:
-        self._faults.append(Fault(path, f"expected {what}, found {value!r}"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nodealloc.errors import DecodeError, Fault
-from nodealloc.idset import MAX_ID, CPUSet
+from nodealloc.idset import CPUSet
 from nodealloc.machine._model import Cpu, Machine, NumaNode
-from nodealloc.machine._reading import Reader
+from nodealloc.machine._reading import MachineReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,15 +32,15 @@ def machine_from_cadvisor(data: Mapping[str, object], /, *, name: str = "") -> M
     Source: kubelet v1.32 ``cm/cpumanager/topology/topology.go`` and cAdvisor
     ``utils/sysinfo``.
     """
-    reader = Reader("cAdvisor machine description")
-    entries = reader.items(reader.mapping(data, "$").get("topology"), "$.topology")
+    reader = MachineReader("cAdvisor machine description")
+    entries = reader.maybe_sequence(reader.mapping(data, "$").get("topology"), "$.topology")
     nodes: dict[int, NumaNode] = {}
     rows: dict[int, list[int]] = {}
     cpus: list[Cpu] = []
     for place, entry in enumerate(entries):
         path = f"$.topology[{place}]"
         fields = reader.mapping(entry, path)
-        number = reader.whole(fields.get("node_id"), f"{path}.node_id", at_most=MAX_ID)
+        number = reader.number(fields.get("node_id"), f"{path}.node_id")
         if number in nodes:
             reader.fault(f"{path}.node_id", f"node {number} is described twice")
         own = _cores(reader, fields, path, number)
@@ -48,17 +48,17 @@ def machine_from_cadvisor(data: Mapping[str, object], /, *, name: str = "") -> M
         nodes[number] = NumaNode(
             id=number,
             cpus=CPUSet(cpu.id for cpu in own),
-            memory_bytes=reader.whole(fields.get("memory", 0), f"{path}.memory"),
+            memory_bytes=reader.size(fields.get("memory", 0), f"{path}.memory"),
             hugepages=_pools(reader, fields, path),
         )
         rows[number] = [
-            reader.whole(far, f"{path}.distances[{column}]")
-            for column, far in enumerate(reader.items(fields.get("distances"), f"{path}.distances"))
+            reader.size(far, f"{path}.distances[{column}]")
+            for column, far in enumerate(reader.maybe_sequence(fields.get("distances"), f"{path}.distances"))
         ]
     if not cpus:
         reader.fault("$.topology", "no node has a core; a machine has at least one CPU")
     distances = _distances(reader, rows)
-    reader.finish()
+    reader.check()
     try:
         return Machine(
             name=name,
@@ -70,32 +70,32 @@ def machine_from_cadvisor(data: Mapping[str, object], /, *, name: str = "") -> M
         raise DecodeError("cAdvisor machine description", [Fault("$.topology", str(error))]) from error
 
 
-def _cores(reader: Reader, fields: Mapping[str, object], path: str, node: int) -> list[Cpu]:
+def _cores(reader: MachineReader, fields: Mapping[str, object], path: str, node: int) -> list[Cpu]:
     cpus: list[Cpu] = []
-    for place, entry in enumerate(reader.items(fields.get("cores"), f"{path}.cores")):
+    for place, entry in enumerate(reader.maybe_sequence(fields.get("cores"), f"{path}.cores")):
         where = f"{path}.cores[{place}]"
         core = reader.mapping(entry, where)
         threads = reader.ids(core.get("thread_ids"), f"{where}.thread_ids")
         if not threads:
             reader.fault(f"{where}.thread_ids", "a core without a CPU")
             continue
-        socket = reader.whole(core.get("socket_id"), f"{where}.socket_id")
-        caches = reader.items(core.get("uncore_caches"), f"{where}.uncore_caches")
+        socket = reader.size(core.get("socket_id"), f"{where}.socket_id")
+        caches = reader.maybe_sequence(core.get("uncore_caches"), f"{where}.uncore_caches")
         l3 = None
         if caches:
             first = reader.mapping(caches[0], f"{where}.uncore_caches[0]")
-            l3 = reader.whole(first.get("id"), f"{where}.uncore_caches[0].id")
+            l3 = reader.size(first.get("id"), f"{where}.uncore_caches[0].id")
         cpus += [Cpu(id=cpu, core=threads[0], socket=socket, numa_nodes=(node,), l3=l3) for cpu in threads]
     return cpus
 
 
-def _pools(reader: Reader, fields: Mapping[str, object], path: str) -> dict[int, int]:
+def _pools(reader: MachineReader, fields: Mapping[str, object], path: str) -> dict[int, int]:
     pools: dict[int, int] = {}
-    for place, entry in enumerate(reader.items(fields.get("hugepages"), f"{path}.hugepages")):
+    for place, entry in enumerate(reader.maybe_sequence(fields.get("hugepages"), f"{path}.hugepages")):
         where = f"{path}.hugepages[{place}]"
         pool = reader.mapping(entry, where)
-        size = reader.whole(pool.get("page_size"), f"{where}.page_size")
-        count = reader.whole(pool.get("num_pages"), f"{where}.num_pages")
+        size = reader.size(pool.get("page_size"), f"{where}.page_size")
+        count = reader.size(pool.get("num_pages"), f"{where}.num_pages")
         if size:
             pools[size * _KIB] = count
         else:
@@ -103,7 +103,7 @@ def _pools(reader: Reader, fields: Mapping[str, object], path: str) -> dict[int,
     return dict(sorted(pools.items()))
 
 
-def _distances(reader: Reader, rows: Mapping[int, list[int]]) -> dict[int, dict[int, int]] | None:
+def _distances(reader: MachineReader, rows: Mapping[int, list[int]]) -> dict[int, dict[int, int]] | None:
     """Rows have a column for each node, ascending; a machine that gives none has no distances."""
     ids = sorted(rows)
     if not any(rows.values()):

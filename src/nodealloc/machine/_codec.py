@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import CPUSet
 from nodealloc.machine._model import LEVELS, Cpu, Machine, NumaNode
-from nodealloc.machine._reading import Json, Reader
+from nodealloc.machine._reading import Json, MachineReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,17 +74,17 @@ def machine_from_json(data: Mapping[str, object], /, *, source: str = _SOURCE) -
         DecodeError: Every entry that does not fit, with its path; or what no
             machine can be, at `$`.
     """
-    reader = Reader(source)
+    reader = MachineReader(source)
     whole = reader.mapping(data, "$")
     homes, nodes = _nodes_from_json(reader, whole.get("numa_nodes"))
     cpus = _cpus_from_json(reader, reader.mapping(whole.get("cpus"), "$.cpus"), homes)
     distances = _distances_from_json(reader, whole.get("distances"))
-    name = reader.text(whole.get("name"), "$.name")
+    name = reader.maybe_text(whole.get("name"), "$.name")
     offline = reader.cpus(whole.get("offline_cpus"), "$.offline_cpus")
     isolated = reader.cpus(whole.get("isolated_cpus"), "$.isolated_cpus")
     if not cpus:
         reader.fault("$.cpus", "a machine has at least one CPU")
-    reader.finish()
+    reader.check()
     try:
         return Machine(
             name=name,
@@ -105,16 +105,18 @@ def _with_cpus(node: NumaNode, cpus: tuple[Cpu, ...]) -> NumaNode:
     )
 
 
-def _nodes_from_json(reader: Reader, value: object) -> tuple[dict[int, tuple[int, ...]], list[NumaNode]]:
+def _nodes_from_json(
+    reader: MachineReader, value: object
+) -> tuple[dict[int, tuple[int, ...]], list[NumaNode]]:
     """Nodes by ascending id, and each CPU's nodes as the nodes name them."""
     homes: dict[int, tuple[int, ...]] = {}
     nodes: list[NumaNode] = []
-    for key, entry in reader.optional_mapping(value, "$.numa_nodes").items():
+    for key, entry in reader.maybe_mapping(value, "$.numa_nodes").items():
         path = f"$.numa_nodes.{key}"
         number = reader.key(key, path)
         fields = reader.mapping(entry, path)
         cpus = reader.cpus(fields.get("cpus"), f"{path}.cpus")
-        memory = reader.whole(fields.get("memory_bytes", 0), f"{path}.memory_bytes")
+        memory = reader.size(fields.get("memory_bytes", 0), f"{path}.memory_bytes")
         pools = _pools_from_json(reader, fields.get("hugepages"), f"{path}.hugepages")
         if number is not None:
             nodes.append(NumaNode(id=number, cpus=cpus, memory_bytes=memory, hugepages=pools))
@@ -125,11 +127,11 @@ def _nodes_from_json(reader: Reader, value: object) -> tuple[dict[int, tuple[int
     return homes, nodes
 
 
-def _pools_from_json(reader: Reader, value: object, path: str) -> dict[int, int]:
+def _pools_from_json(reader: MachineReader, value: object, path: str) -> dict[int, int]:
     pools: dict[int, int] = {}
-    for key, count in reader.optional_mapping(value, path).items():
+    for key, count in reader.maybe_mapping(value, path).items():
         size = reader.key(key, f"{path}.{key}", at_most=1 << 62)
-        number = reader.whole(count, f"{path}.{key}")
+        number = reader.size(count, f"{path}.{key}")
         if size == 0:
             reader.fault(f"{path}.{key}", "a page of 0 bytes")
         elif size:
@@ -138,7 +140,7 @@ def _pools_from_json(reader: Reader, value: object, path: str) -> dict[int, int]
 
 
 def _cpus_from_json(
-    reader: Reader, entries: Mapping[str, object], homes: Mapping[int, tuple[int, ...]]
+    reader: MachineReader, entries: Mapping[str, object], homes: Mapping[int, tuple[int, ...]]
 ) -> tuple[Cpu, ...]:
     cpus: list[Cpu] = []
     # Sockets that are null are one: the group of the smallest such CPU.
@@ -164,33 +166,33 @@ def _cpus_from_json(
                 l3=ids["l3"],
                 die=ids["die"],
                 cluster=ids["cluster"],
-                kind=reader.text(fields.get("kind"), f"{path}.kind"),
+                kind=reader.maybe_text(fields.get("kind"), f"{path}.kind"),
             )
         )
     return tuple(cpus)
 
 
-def _distances_from_json(reader: Reader, value: object) -> dict[int, dict[int, int]] | None:
+def _distances_from_json(reader: MachineReader, value: object) -> dict[int, dict[int, int]] | None:
     if value is None:
         return None
     fields = reader.mapping(value, "$.distances")
     nodes = [
-        reader.whole(node, f"$.distances.nodes[{place}]")
-        for place, node in enumerate(reader.items(fields.get("nodes"), "$.distances.nodes"))
+        reader.size(node, f"$.distances.nodes[{place}]")
+        for place, node in enumerate(reader.maybe_sequence(fields.get("nodes"), "$.distances.nodes"))
     ]
-    rows = reader.items(fields.get("matrix"), "$.distances.matrix")
+    rows = reader.maybe_sequence(fields.get("matrix"), "$.distances.matrix")
     if len(rows) != len(nodes):
         reader.fault("$.distances.matrix", f"{len(rows)} rows for {len(nodes)} nodes")
         return None
     distances: dict[int, dict[int, int]] = {}
     for place, (node, row) in enumerate(zip(nodes, rows, strict=True)):
         path = f"$.distances.matrix[{place}]"
-        columns = reader.items(row, path)
+        columns = reader.maybe_sequence(row, path)
         if len(columns) != len(nodes):
             reader.fault(path, f"{len(columns)} distances for {len(nodes)} nodes")
             continue
         distances[node] = {
-            other: reader.whole(far, f"{path}[{column}]")
+            other: reader.size(far, f"{path}[{column}]")
             for column, (other, far) in enumerate(zip(nodes, columns, strict=True))
         }
     return distances

@@ -10,7 +10,8 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
-from nodealloc.errors import DecodeError, Fault
+from nodealloc._reading import Reader
+from nodealloc.errors import DecodeError
 from nodealloc.podspec._model import Container, Json, Pod, Volume, VolumeUse
 from nodealloc.podspec._resources import read_resources
 
@@ -42,21 +43,15 @@ def pod_from_manifest(manifest: object, /, *, source: str = "") -> Pod:
     Source: Kubernetes API reference, Pod v1; the checks are those of
     ``pkg/apis/core/validation`` that concern these fields.
     """
-    reader = _Reader()
+    reader = _Reader(source)
     pod = reader.pod(manifest)
     if reader.faults:
         raise DecodeError(source or f"pod {pod.full_name}", reader.faults)
     return pod
 
 
-class _Reader:
-    """Reads on behind a fault and keeps them all."""
-
-    def __init__(self) -> None:
-        self.faults: list[Fault] = []
-
-    def fault(self, path: str, reason: str) -> None:
-        self.faults.append(Fault(path, reason))
+class _Reader(Reader):
+    """Reads the parts of a pod."""
 
     def pod(self, manifest: object) -> Pod:
         root = self.mapping(manifest, "$")
@@ -66,8 +61,8 @@ class _Reader:
             )
         if root and root.get("apiVersion", "v1") != "v1":
             self.fault("$.apiVersion", f"expected v1, found {root['apiVersion']!r}")
-        metadata = self.mapping(root.get("metadata"), "$.metadata", required=bool(root))
-        spec = self.mapping(root.get("spec"), "$.spec", required=bool(root))
+        metadata: Mapping[str, object] = self.mapping(root.get("metadata"), "$.metadata") if root else {}
+        spec: Mapping[str, object] = self.mapping(root.get("spec"), "$.spec") if root else {}
         name = self.name(metadata, "name", "$.metadata", _SUBDOMAIN, required=bool(metadata))
         namespace = self.name(metadata, "namespace", "$.metadata", _LABEL) or "default"
         uid = self.name(metadata, "uid", "$.metadata", _UID)
@@ -91,18 +86,18 @@ class _Reader:
 
     def containers(self, spec: Mapping[str, object], key: str) -> list[tuple[Container, str]]:
         base = f"$.spec.{key}"
-        items = self.sequence(spec.get(key), base)
+        items = self.maybe_sequence(spec.get(key), base)
         return [
             (self.container(item, f"{base}[{n}]", init=key[0] == "i"), f"{base}[{n}]")
             for n, item in enumerate(items)
         ]
 
     def container(self, item: object, path: str, *, init: bool) -> Container:
-        fields = self.mapping(item, path)
-        resources = self.mapping(fields.get("resources"), f"{path}.resources")
+        fields = self.maybe_mapping(item, path)
+        resources = self.maybe_mapping(fields.get("resources"), f"{path}.resources")
         requests, limits = read_resources(
-            self.mapping(resources.get("requests"), f"{path}.resources.requests"),
-            self.mapping(resources.get("limits"), f"{path}.resources.limits"),
+            self.maybe_mapping(resources.get("requests"), f"{path}.resources.requests"),
+            self.maybe_mapping(resources.get("limits"), f"{path}.resources.limits"),
             f"{path}.resources",
             self.fault,
         )
@@ -113,13 +108,13 @@ class _Reader:
             requests=requests,
             limits=limits,
             restartable=self.restartable(fields, path, init=init),
-            image=self.text(fields.get("image"), f"{path}.image"),
+            image=self.maybe_text(fields.get("image"), f"{path}.image"),
             command=tuple(command),
             env=self.env(fields.get("env"), f"{path}.env"),
             volumes=tuple(
                 self.use(use, f"{path}.{key}[{n}]", block=key == "volumeDevices")
                 for key in ("volumeMounts", "volumeDevices")
-                for n, use in enumerate(self.sequence(fields.get(key), f"{path}.{key}"))
+                for n, use in enumerate(self.maybe_sequence(fields.get(key), f"{path}.{key}"))
             ),
         )
 
@@ -139,25 +134,25 @@ class _Reader:
 
     def env(self, items: object, path: str) -> dict[str, str]:
         variables: dict[str, str] = {}
-        for number, item in enumerate(self.sequence(items, path)):
-            fields = self.mapping(item, f"{path}[{number}]")
-            name = self.text(fields.get("name"), f"{path}[{number}].name")
+        for number, item in enumerate(self.maybe_sequence(items, path)):
+            fields = self.maybe_mapping(item, f"{path}[{number}]")
+            name = self.maybe_text(fields.get("name"), f"{path}[{number}].name")
             if not name and fields:
                 self.fault(f"{path}[{number}].name", "a variable needs a name")
             if "valueFrom" not in fields:
-                variables[name] = self.text(fields.get("value"), f"{path}[{number}].value")
+                variables[name] = self.maybe_text(fields.get("value"), f"{path}[{number}].value")
         return variables
 
     def use(self, item: object, path: str, *, block: bool) -> VolumeUse:
-        fields = self.mapping(item, path)
+        fields = self.maybe_mapping(item, path)
         key = "devicePath" if block else "mountPath"
-        place = self.text(fields.get(key), f"{path}.{key}")
+        place = self.maybe_text(fields.get(key), f"{path}.{key}")
         if fields and not place:
             self.fault(f"{path}.{key}", "a path inside the container is needed")
         if fields.get("subPath"):
             self.fault(f"{path}.subPath", "sub-paths are not supported; mount the whole volume")
         return VolumeUse(
-            name=self.text(fields.get("name"), f"{path}.name"),
+            name=self.maybe_text(fields.get("name"), f"{path}.name"),
             path=place,
             read_only=self.flag(fields.get("readOnly"), f"{path}.readOnly"),
             block=block,
@@ -165,14 +160,14 @@ class _Reader:
 
     def volumes(self, spec: Mapping[str, object]) -> list[tuple[Volume, str]]:
         found: list[tuple[Volume, str]] = []
-        for number, item in enumerate(self.sequence(spec.get("volumes"), "$.spec.volumes")):
+        for number, item in enumerate(self.maybe_sequence(spec.get("volumes"), "$.spec.volumes")):
             path = f"$.spec.volumes[{number}]"
-            fields = self.mapping(item, path)
+            fields = self.maybe_mapping(item, path)
             kinds = [key for key in fields if key != "name"]
             if fields and len(kinds) > 1:
                 self.fault(path, f"one kind of volume at a time, found {' and '.join(sorted(kinds))}")
             kind = kinds[0] if kinds else "emptyDir"
-            detail = self.mapping(fields.get(kind), f"{path}.{kind}")
+            detail = self.maybe_mapping(fields.get(kind), f"{path}.{kind}")
             name = self.name(fields, "name", path, _LABEL, required=bool(fields))
             found.append((Volume(name=name, kind=kind, spec=_json(detail)), path))
         self.unique([(volume.name, path) for volume, path in found], "volume name")
@@ -196,42 +191,22 @@ class _Reader:
                 self.fault(f"{path}.name", f"{noun} {name!r} is taken by {seen[name]}; choose another")
             seen.setdefault(name, path)
 
-    def mapping(self, item: object, path: str, *, required: bool = False) -> Mapping[str, object]:
-        if isinstance(item, Mapping):
-            found = cast("Mapping[object, object]", item)
-            for key in found:
-                if not isinstance(key, str):
-                    self.fault(path, f"the key {key!r} is no text; put it in quotes")
-            return {key: value for key, value in found.items() if isinstance(key, str)}
-        if item is not None or required or path == "$":
-            self.fault(path, f"expected a mapping, found {_kind(item)}")
-        return {}
-
-    def sequence(self, item: object, path: str) -> Sequence[object]:
-        if isinstance(item, Sequence) and not isinstance(item, str | bytes):
-            return cast("Sequence[object]", item)
-        if item is not None:
-            self.fault(path, f"expected a list, found {_kind(item)}")
-        return ()
-
     def words(self, item: object, path: str) -> list[str]:
-        return [self.text(word, f"{path}[{n}]") for n, word in enumerate(self.sequence(item, path))]
+        return [
+            self.maybe_text(word, f"{path}[{n}]") for n, word in enumerate(self.maybe_sequence(item, path))
+        ]
 
     def texts(self, item: object, path: str) -> dict[str, str]:
-        return {key: self.text(value, f"{path}.{key}") for key, value in self.mapping(item, path).items()}
-
-    def text(self, item: object, path: str) -> str:
-        if isinstance(item, str):
-            return item
-        if item is not None:
-            self.fault(path, f"expected a text, found {_kind(item)}; put it in quotes")
-        return ""
+        return {
+            key: self.maybe_text(value, f"{path}.{key}")
+            for key, value in self.maybe_mapping(item, path).items()
+        }
 
     def flag(self, item: object, path: str) -> bool:
         if isinstance(item, bool):
             return item
         if item is not None:
-            self.fault(path, f"expected true or false, found {_kind(item)}")
+            self.expected("true or false", item, path)
         return False
 
     def name(
@@ -244,7 +219,7 @@ class _Reader:
         required: bool = False,
     ) -> str:
         value = fields.get(key)
-        text = self.text(value, f"{path}.{key}")
+        text = self.maybe_text(value, f"{path}.{key}")
         if text and not shape.fullmatch(text):
             rule = (
                 "letters, digits, '-', '_' and '.'" if shape is _UID else "lower-case letters, digits and '-'"
@@ -254,18 +229,6 @@ class _Reader:
         elif required and not text and (value is None or value == ""):
             self.fault(f"{path}.{key}", f"a {key} is needed")
         return text
-
-
-def _kind(item: object) -> str:
-    names = {
-        "NoneType": "nothing",
-        "str": "a text",
-        "list": "a list",
-        "dict": "a mapping",
-        "bool": "a truth value",
-    }
-    kind = type(item).__name__
-    return names.get(kind, f"a number ({item!r})" if kind in ("int", "float") else kind)
 
 
 def _json(item: Mapping[str, object]) -> Mapping[str, Json]:
