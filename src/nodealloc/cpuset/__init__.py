@@ -40,7 +40,7 @@ from nodealloc.cpuset._codec import (
     to_record,
     to_row,
 )
-from nodealloc.cpuset._confinement import Applied, Confinement
+from nodealloc.cpuset._confinement import Applied, Wanted
 from nodealloc.cpuset._demand import exclusive_cpus_setting
 from nodealloc.cpuset._errors import CpusetBusyError, CpusetWriteError, NotEnoughCpusError, TargetGoneError
 from nodealloc.cpuset._hints import HintTable
@@ -63,7 +63,6 @@ __all__ = [
     "CPUSet",
     "CgroupV1Writer",
     "CgroupV2Writer",
-    "Confinement",
     "CpuAllocator",
     "CpuLayout",
     "CpuPolicy",
@@ -86,6 +85,7 @@ __all__ = [
     "StaticOptions",
     "StaticPolicy",
     "TargetGoneError",
+    "Wanted",
     "exclusive_cpus_setting",
     "from_kubelet",
     "from_record",

@@ -10,11 +10,11 @@ from nodealloc.dsw_asw import Step
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.topology import Owner
 
-__all__ = ["Applied", "Confinement", "CpusetStep", "is_in_line", "plan_confinement"]
+__all__ = ["Applied", "CpusetStep", "Wanted", "is_in_line", "plan_confinement"]
 
 
 @attrs.frozen(kw_only=True)
-class Confinement:
+class Wanted:
     """What is wanted for one container.
 
     Attributes:
@@ -45,10 +45,10 @@ class Applied:
     checked: bool = True
 
 
-CpusetStep = Step[Confinement]
+CpusetStep = Step[Wanted]
 
 
-def is_in_line(wanted: Confinement, applied: Applied | None, /) -> bool:
+def is_in_line(wanted: Wanted, applied: Applied | None, /) -> bool:
     """Whether a container is known to be where it should."""
     return (
         applied is not None
@@ -59,7 +59,7 @@ def is_in_line(wanted: Confinement, applied: Applied | None, /) -> bool:
 
 
 def plan_confinement(
-    wanted: Confinement | None, applied: Applied | None, deadline_s: float, /
+    wanted: Wanted | None, applied: Applied | None, deadline_s: float, /
 ) -> Sequence[CpusetStep]:
     """The next step for one container: look, write, or nothing.
 
@@ -77,7 +77,7 @@ def plan_confinement(
     return (_step("write", wanted, phase=int(not wanted.cpus <= applied.cpus), deadline_s=deadline_s),)
 
 
-def _step(verb: str, wanted: Confinement, *, phase: int, deadline_s: float) -> CpusetStep:
+def _step(verb: str, wanted: Wanted, *, phase: int, deadline_s: float) -> CpusetStep:
     return Step(
         scope=(wanted.target,),
         verb=verb,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from nodealloc.cpuset._confinement import Applied, Confinement, CpusetStep, is_in_line, plan_confinement
+from nodealloc.cpuset._confinement import Applied, CpusetStep, Wanted, is_in_line, plan_confinement
 from nodealloc.cpuset._errors import TargetGoneError
 from nodealloc.dsw_asw import (
     BackOff,
@@ -69,7 +69,7 @@ class CpusetReconciler:
         recheck_s: float | None = None,
         observer: Observer | None = None,
     ) -> None:
-        self._desired: World[str, Confinement] = World("granted cpusets")
+        self._desired: World[str, Wanted] = World("granted cpusets")
         self._actual: World[str, Applied] = World("applied cpusets")
         self._allocator = allocator
         self._targets: dict[Owner, dict[str, None]] = {}
@@ -78,7 +78,7 @@ class CpusetReconciler:
         self._recheck_s = recheck_s
         self._checked_s = self._clock.monotonic_s()
         domain = _Domain(writer, self._desired, self._actual, deadline_s)
-        self.engine: Reconciler[str, Confinement, Applied, Confinement, Applied] = Reconciler(
+        self.engine: Reconciler[str, Wanted, Applied, Wanted, Applied] = Reconciler(
             domain,
             desired=self._desired,
             actual=self._actual,
@@ -183,7 +183,7 @@ class CpusetReconciler:
         wanted = self._desired.get(target)
         own = CPUSet() if wanted is None else self._allocator.exclusive_of(wanted.owner)
 
-        def lacks(key: str, desired: Confinement | None, applied: Applied | None) -> str:
+        def lacks(key: str, desired: Wanted | None, applied: Applied | None) -> str:
             if desired is None:
                 return ""
             if key == target:
@@ -208,7 +208,7 @@ class CpusetReconciler:
 
     def _want(self, target: str, owner: Owner, mems: NodeSet | None) -> None:
         cpus = self._allocator.cpus_of(owner)
-        self._desired.put(target, Confinement(target=target, owner=owner, cpus=cpus, mems=mems), by="grant")
+        self._desired.put(target, Wanted(target=target, owner=owner, cpus=cpus, mems=mems), by="grant")
 
     def _forget(self, target: str, owner: Owner) -> None:
         siblings = self._targets[owner]
@@ -228,11 +228,11 @@ class _Domain:
     """The rules of cpusets, for the engine."""
 
     writer: CpusetWriter
-    desired: World[str, Confinement]
+    desired: World[str, Wanted]
     actual: World[str, Applied]
     deadline_s: float
 
-    def plan(self, _key: str, desired: Confinement | None, actual: Applied | None, /) -> Sequence[CpusetStep]:
+    def plan(self, _key: str, desired: Wanted | None, actual: Applied | None, /) -> Sequence[CpusetStep]:
         return plan_confinement(desired, actual, self.deadline_s)
 
     def perform(self, step: CpusetStep, /) -> Applied:
