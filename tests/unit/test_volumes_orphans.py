@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import attrs
 import pytest
 
-from nodealloc.dsw_asw import InlineExecutor
+from nodealloc.dsw_asw import Done, Failed, InlineExecutor
 from nodealloc.podspec import Container, Pod, Volume, VolumeUse
-from nodealloc.testing.dsw_asw import VirtualClock
+from nodealloc.testing.dsw_asw import RecordingObserver, VirtualClock
+from nodealloc.testing.volume_sources import FakeLeftovers
 from nodealloc.testing.volumes import FakeClaims, FakeHost, FakePods, claiming_pod
 from nodealloc.volumes import Found, Use, VolumeManager, VolumeSpec
 
@@ -112,6 +113,60 @@ def test_an_orphan_of_an_unknown_plugin_is_cleaned_by_its_path() -> None:
     settle(manager)
     assert sorted(heap.cleaned, key=lambda one: one.name) == heap.items
     assert not len(manager.actual)
+
+
+class Odd(FakeHost):
+    """A plugin that raises at one volume, and gives nonsense for another."""
+
+    def reconstruct(self, found: Found, /) -> VolumeSpec | None:
+        """What a hostile plugin answers."""
+        if found.name == "raises":
+            raise KeyError(found.name)
+        return super().reconstruct(found) if found.name == "d" else "junk"  # type: ignore[return-value]
+
+
+def test_an_observer_hears_of_what_was_taken_over() -> None:
+    """Each piece as an operation, the whole as a pass; a plugin's faults keep nothing from being held."""
+    host, observer = Odd(), RecordingObserver()
+    host.disk("d")
+    found = [Found(plugin=host.name, name=name, pod_uid="uid") for name in ("d", "junk", "raises")]
+    found.append(Found(plugin="gone.example.com/x", name="c"))
+    manager = VolumeManager(
+        [host],
+        pods=FakePods(ready=False),
+        executor=InlineExecutor(),
+        leftovers=FakeLeftovers(found),
+        observer=observer,
+    )
+    assert manager.reconstruct() == tuple(found)
+    assert observer.starts == [name for name, _ in observer.ends]
+    assert observer.starts == [
+        "reconstruct example.com/disk/d/uid",
+        "reconstruct example.com/disk/uid/junk/uid",
+        "reconstruct example.com/disk/uid/raises/uid",
+        "reconstruct gone.example.com/x/c",
+    ]
+    outcomes = [outcome for _, outcome in observer.ends]
+    assert isinstance(outcomes[0], Done)
+    said = [str(one.error) for one in outcomes if isinstance(one, Failed)]
+    assert "volume 'junk' of pod uid: no plugin 'example.com/disk' that can tell" in said[0]
+    assert said[1] == "'raises'"
+    assert "volume 'c' staged for the node: no plugin 'gone.example.com/x'" in said[2]
+    (summary,) = observer.summaries
+    assert (summary.started, summary.done, summary.failed) == (4, 1, 3)
+    assert all(record.value.held for record in manager.actual.snapshot().values())
+
+
+def test_what_cannot_be_looked_for_is_not_taken_for_nothing() -> None:
+    """A directory that cannot be listed ends the start: going on would unmount under living pods."""
+
+    class Unreadable(FakeLeftovers):
+        def found(self) -> Sequence[Found]:
+            raise OSError(24, "Too many open files")
+
+    manager = VolumeManager([], pods=FakePods(), executor=InlineExecutor(), leftovers=Unreadable())
+    with pytest.raises(OSError, match="Too many open files"):
+        manager.reconstruct()
 
 
 class Bare:

@@ -77,6 +77,7 @@ from nodealloc.dsw_asw._ports import Clock, Domain, Executor, Observer
 from nodealloc.dsw_asw._reconciler import Reconciler
 from nodealloc.dsw_asw._steps import Done, Failed, Failure, Outcome, Running, Scope, Step, Uncertain
 from nodealloc.dsw_asw._summary import Summary
+from nodealloc.dsw_asw._telling import tell
 from nodealloc.dsw_asw._transitions import Transition, Transitions
 from nodealloc.dsw_asw._waits import Wait
 from nodealloc.dsw_asw._world import Change, Record, Snapshot, Watch, World
@@ -120,4 +121,5 @@ __all__ = [
     "as_mermaid",
     "as_svg",
     "as_text",
+    "tell",
 ]

@@ -6,11 +6,12 @@ import concurrent.futures
 import itertools
 import logging
 import threading
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
+from nodealloc.dsw_asw._agenda import Agenda
 from nodealloc.dsw_asw._back_off import BackOff, Failures
 from nodealloc.dsw_asw._clock import SystemClock
 from nodealloc.dsw_asw._errors import DeadlineError, LivelockError, Missing, NoProgressError
@@ -18,6 +19,7 @@ from nodealloc.dsw_asw._operations import Operation, Operations
 from nodealloc.dsw_asw._ports import Clock, Domain, Executor, Observer
 from nodealloc.dsw_asw._steps import Done, Failure, Outcome, Running, Scope, Step, Uncertain
 from nodealloc.dsw_asw._summary import Summary
+from nodealloc.dsw_asw._telling import tell
 from nodealloc.dsw_asw._timers import Timers
 from nodealloc.dsw_asw._waits import Wait, Waits
 from nodealloc.dsw_asw._world import World
@@ -31,9 +33,6 @@ S = TypeVar("S")
 R = TypeVar("R")
 
 _log = logging.getLogger("nodealloc.dsw_asw")
-_BATCH = 1000
-"""Keys that one pass plans at most. A burst of 10,000 changes starts its first operations after a
-tenth of the planning, and no pass holds the lock for long."""
 
 
 class Reconciler(Generic[K, D, A, S, R]):
@@ -81,13 +80,14 @@ class Reconciler(Generic[K, D, A, S, R]):
         self._failures = Failures[K](BackOff() if back_off is None else back_off)
         self._timers = Timers()
         self._waits = Waits[K]()
-        self._again = OrderedDict[K, None]()
         self._blocked: dict[Hashable, dict[K, None]] = {}
-        self._resyncing: Iterator[K] = iter(())
         self._tally = Counter[str]()
         self._closed = False
-        self._dirty = (desired.watch(self._wake), actual.watch(self._wake))
-        if any(map(len, self._dirty)):
+        self._agenda = Agenda(
+            (desired.watch(self._wake), actual.watch(self._wake)),
+            lambda: itertools.chain(desired.snapshot(), actual.snapshot()),
+        )
+        if self._agenda.has_changes:
             self._work.set()
         self._plan_resync()
 
@@ -104,7 +104,9 @@ class Reconciler(Generic[K, D, A, S, R]):
                 self._ended(operation)
             now_s = self._clock.monotonic_s()
             self._timers.run_due(now_s)
-            keys = self._take_keys()
+            keys, more = self._agenda.take()
+            if more:
+                self._wake()
             self._start_all(keys, now_s)
             self._waits.changed(keys)
             summary = Summary(
@@ -115,7 +117,7 @@ class Reconciler(Generic[K, D, A, S, R]):
                 next_due_s=self._timers.next_due_s,
                 **self._tally,
             )
-            self._tell(lambda observer: observer.passed(summary))
+            tell(self._observer, lambda observer: observer.passed(summary))
         return summary
 
     def run_until_quiet(self, *, passes: int = 1000) -> Summary:
@@ -169,7 +171,7 @@ class Reconciler(Generic[K, D, A, S, R]):
     def look_at(self, keys: Iterable[K], /) -> None:
         """Plan these keys in the next pass, although nothing changed."""
         with self._lock:
-            self._again.update(dict.fromkeys(keys))
+            self._agenda.add(keys)
         self._wake()
 
     def retry_now(self, key: K, /) -> None:
@@ -256,8 +258,7 @@ class Reconciler(Generic[K, D, A, S, R]):
         concurrent.futures.wait(futures, timeout=timeout_s)
         self.reconcile()
         with self._lock:
-            for watch in self._dirty:
-                watch.close()
+            self._agenda.close()
             self._waits.close()
             self._wake()
             return self._operations.under_way()
@@ -268,34 +269,9 @@ class Reconciler(Generic[K, D, A, S, R]):
             for on_work in self._listeners.values():
                 on_work()
 
-    def _mark(self, key: K) -> None:
-        self._again[key] = None
-
     def _forget_wait(self, wait: Wait[K]) -> None:
         with self._lock:
             self._waits.remove(wait)
-
-    def _tell(self, what: Callable[[Observer], None]) -> None:
-        if self._observer is None:
-            return
-        try:
-            what(self._observer)
-        except Exception:  # noqa: BLE001 - an onlooker must not stop the work
-            _log.exception("an observer raised; it is told of the next event all the same")
-
-    def _take_keys(self) -> dict[K, None]:
-        for watch in self._dirty:
-            if watch:
-                self._again.update(dict.fromkeys(watch.take()))
-        before = len(self._again)
-        if before < _BATCH:
-            self._again.update(dict.fromkeys(itertools.islice(self._resyncing, _BATCH)))
-        keys: dict[K, None] = {}
-        while self._again and len(keys) < _BATCH:
-            keys[self._again.popitem(last=False)[0]] = None
-        if self._again or len(keys) > before:
-            self._wake()
-        return keys
 
     def _plan_resync(self) -> None:
         """Look at every key after `resync_s`, in batches, and again after that."""
@@ -304,7 +280,7 @@ class Reconciler(Generic[K, D, A, S, R]):
             self._timers.add(due_s, self._begin_resync)
 
     def _begin_resync(self) -> None:
-        self._resyncing = itertools.chain(self._desired.snapshot(), self._actual.snapshot())
+        self._agenda.resync()
         self._plan_resync()
 
     def _start_all(self, keys: Iterable[K], now_s: float) -> None:
@@ -354,11 +330,11 @@ class Reconciler(Generic[K, D, A, S, R]):
             self._timers.add(
                 now_s + step.deadline_s, partial(self._look_at_deadline, operation, step.deadline_s)
             )
-        self._tell(lambda observer: observer.started(step))
+        tell(self._observer, lambda observer: observer.started(step))
 
     def _hold_off(self, key: K, step: Step[object], error: Exception, now_s: float) -> None:
         failure = self._failures.add(key, step, error, now_s)
-        self._timers.add(failure.due_s, partial(self._mark, key))
+        self._timers.add(failure.due_s, partial(self._agenda.add, (key,)))
         expires_s = failure.due_s + self._failures.keeps_s()
         self._timers.add(expires_s, partial(self._failures.expire, key, failure))
 
@@ -376,8 +352,7 @@ class Reconciler(Generic[K, D, A, S, R]):
 
     def _ended(self, operation: Operation[K, S, R]) -> None:
         """The call returned, in time or late; its scope is open again."""
-        for key in self._blocked.pop(operation.step.scope[0], ()):
-            self._mark(key)
+        self._agenda.add(self._blocked.pop(operation.step.scope[0], ()))
         outcome = operation.outcome()
         if outcome is not None:
             self._settle(operation, outcome, operation.took_s, self._clock.monotonic_s())
@@ -387,7 +362,7 @@ class Reconciler(Generic[K, D, A, S, R]):
     ) -> None:
         """Let the domain write down what came of it, and plan the key again."""
         key, step = operation.key, operation.step
-        self._mark(key)
+        self._agenda.add((key,))
         error = None if isinstance(outcome, Done) else outcome.error
         try:
             self._domain.settle(step, outcome)
@@ -409,7 +384,7 @@ class Reconciler(Generic[K, D, A, S, R]):
             else "failed"
         )
         self._tally[kind] += 1
-        self._tell(lambda observer: observer.ended(step, outcome, took_s))
+        tell(self._observer, lambda observer: observer.ended(step, outcome, took_s))
 
 
 def _touch(one: Scope, other: Scope) -> bool:

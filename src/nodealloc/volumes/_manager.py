@@ -24,7 +24,7 @@ from nodealloc.dsw_asw import (
 from nodealloc.volumes._abilities import by_name
 from nodealloc.volumes._adoption import Adoption
 from nodealloc.volumes._domain import VolumeDomain
-from nodealloc.volumes._model import ActualVolume, DesiredVolume, Use, VolumeId, VolumeMode, VolumeSpec
+from nodealloc.volumes._model import ActualVolume, DesiredVolume, Use, VolumeId, VolumeSpec
 from nodealloc.volumes._plan import Deed, is_right
 from nodealloc.volumes._populator import PodWish, Populated, Populator
 from nodealloc.volumes._ports import (
@@ -38,6 +38,7 @@ from nodealloc.volumes._ports import (
 )
 from nodealloc.volumes._settle import Gain, doubted
 from nodealloc.volumes._states import MountState
+from nodealloc.volumes._takeover import Takeover
 
 __all__ = ["PodVolume", "VolumeManager"]
 
@@ -104,6 +105,7 @@ class VolumeManager:
     ) -> None:
         self._pods = pods
         self._leftovers = leftovers
+        self._observer = observer
         self._plugins = by_name(plugins)
         self._numbers = itertools.count(1)
         self._work = threading.Event()
@@ -152,14 +154,17 @@ class VolumeManager:
 
         Everything found is recorded as uncertain and held: it is not touched
         before the pods are known. Then what is wanted is kept without a
-        remount where it is right, and the rest is taken down.
+        remount where it is right, and the rest is taken down. The observer is
+        told of each as of an operation `reconstruct`, and of the whole as of a
+        pass; a volume that its plugin cannot tell is `Failed`, and held as well.
+
+        Raises:
+            OSError: What there is cannot be read now; nothing was taken over.
         """
         if self._leftovers is None:
             return ()
-        everything = tuple(self._leftovers.found())
-        for one in everything:
-            self._adoption.hold(self._reconstructed(one), one.pod_uid)
-        return everything
+        takeover = Takeover(self._plugins, self._adoption, self._observer)
+        return takeover.take(self._leftovers.found())
 
     def pod_changed(self, uid: str, /) -> None:
         """Look at one pod: it arrived, changed, ended, or became unknown."""
@@ -350,19 +355,3 @@ class VolumeManager:
             return f"{use.volume}: {state.value} for pod {uid}, volume {device}"
 
         return self._mounting.wait(keys, lacks, scope=lambda key: (key, uid))
-
-    def _reconstructed(self, one: Found) -> VolumeSpec:
-        plugin = self._plugins.get(one.plugin)
-        if plugin is not None and plugin.reconstruct is not None:
-            spec = plugin.reconstruct.reconstruct(one)
-            if spec is not None:
-                return spec
-        # Nobody can tell what it was. Everything that its plugin could have done to it is undone.
-        return VolumeSpec(
-            plugin=one.plugin,
-            name=one.name,
-            pod_uid=one.pod_uid,
-            mode=VolumeMode.BLOCK if one.block else VolumeMode.FILESYSTEM,
-            needs_attach=not one.pod_uid and plugin is not None and plugin.attach is not None,
-            needs_stage=not one.pod_uid,
-        )
