@@ -37,13 +37,16 @@ def adopt_running(
 
 
 def _where(pod: Pod, process: Process, place: Place) -> Confinement:
-    """What a container is confined to now; its own CPUs where its kind of pod gets some."""
+    """What a container is confined to now; its own CPUs where its kind of pod gets some.
+
+    Memory nodes are left to the node where nobody confines a container to some.
+    """
     container = next(one for one in pod.all_containers if one.name == process.owner.member)
     target = place.target(container_name(place.root, pod, container), process.pid)
     try:
-        cpus, _ = place.writer.read(target)
+        cpus, mems = place.writer.read(target)
     except NodeallocError:
-        cpus = CPUSet()
+        cpus, mems = CPUSet(), None
     asked = container.requests.get("cpu")
     own = qos_class(pod) is QosClass.GUARANTEED and asked is not None and asked.is_whole
-    return Confinement(cpus=cpus, exclusive=cpus if own else CPUSet())
+    return Confinement(cpus=cpus, exclusive=cpus if own else CPUSet(), mems=mems or None)

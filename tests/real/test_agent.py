@@ -11,9 +11,19 @@ from pathlib import Path
 
 import pytest
 
+from examples.agent.node import KEEPERS, empty_node
 from examples.agent.outside import AgentProcess, clean, held
-from nodealloc.machine import machine_from_text, machine_to_json
+from examples.agent.place import Place, find_place
+from examples.agent.rebuild import adopt_running
+from examples.agent.runtime import Process, ProcessRuntime
+from nodealloc.cgroups import QosTree, TreeOptions, container_limits, container_name
+from nodealloc.checkpoint import MemoryStore
+from nodealloc.idset import CPUSet, NodeSet
+from nodealloc.machine import Machine, discover, machine_from_text, machine_to_json
+from nodealloc.node import FORMATS, NodeAllocator
+from nodealloc.podspec import Pod
 from nodealloc.testing.machine import write_sysfs
+from nodealloc.topology import Owner
 
 pytestmark = pytest.mark.real
 ROOT = Path(__file__).parent.parent.parent
@@ -154,3 +164,58 @@ def test_a_damaged_record_moves_nobody(junk: bytes) -> None:
         second.wait_for("settled with 0 pods")
         second.end(signal.SIGTERM)
         assert held(state) == {}
+
+
+ALONE = Pod.from_manifest(
+    {
+        "metadata": {"name": "alone", "uid": "alone"},
+        "spec": {"containers": [{"name": "app", "resources": {"limits": {"cpu": 1, "memory": "8Mi"}}}]},
+    }
+)
+
+
+def running(runtime: ProcessRuntime, place: Place, cpus: CPUSet, mems: NodeSet) -> Process:
+    """The container of `ALONE`, confined by the kernel."""
+    QosTree(place.driver, TreeOptions(root=place.root)).sync([ALONE], now_s=0.0)
+    cgroup = container_name(place.root, ALONE, ALONE.containers[0])
+    place.driver.apply(cgroup, container_limits(ALONE.containers[0]))
+    return runtime.start(
+        Owner("alone", "app"),
+        cgroup,
+        ["sleep", "60"],
+        {},
+        lambda one: place.writer.write(place.target(cgroup, one.pid), cpus, mems),
+    )
+
+
+def adopt_on_the_last_node(machine: Machine) -> None:
+    """A container runs on the highest CPU and NUMA node, and its record is damaged: it stays there."""
+    cpus, mems = CPUSet.of(machine.cpus[-1].id), NodeSet.of(max(machine.nodes))
+    with clean("nodealloc-test-mems") as folder:
+        state = folder / "state"
+        place = find_place("nodealloc-test-mems", state / "cgroup", real_machine=True)
+        if not place.words.startswith("real cgroups"):
+            pytest.skip(f"needs cgroups with cpusets: {place.words}")
+        runtime = ProcessRuntime(state / "containers", place.driver)
+        process = running(runtime, place, cpus, mems)
+        empty = empty_node(machine, policy="best-effort", reserved=CPUSet.of(0))
+        store = MemoryStore(FORMATS, data={"workload.alone": b"{"})
+        node = NodeAllocator(empty, store, KEEPERS, runtime=runtime)
+        node.start()
+        adopt_running(node, {"alone": ALONE}, runtime, place, print)
+        confined = node.before_start(process.owner, process.container_id)
+        runtime.stop(process)
+        assert (confined.exclusive, confined.mems) == (cpus, mems)
+
+
+def test_memory_nodes_are_read_back_after_damage(as_root: None) -> None:
+    """From the container's cgroup, like its CPUs."""
+    adopt_on_the_last_node(discover().machine)
+
+
+@pytest.mark.vm
+def test_memory_nodes_are_read_back_from_a_machine_with_four(as_root: None) -> None:
+    """Where the rules of grants would have taken the first."""
+    machine = discover().machine
+    assert len(machine.nodes) == 4
+    adopt_on_the_last_node(machine)

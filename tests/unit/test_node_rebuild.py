@@ -114,6 +114,21 @@ def test_what_runs_on_others_cpus_is_not_adopted() -> None:
     assert node.snapshot is before
 
 
+def test_what_has_no_memory_left_where_it_runs_is_not_adopted() -> None:
+    """The static policy would widen to a second node; a container that runs has its pages on one."""
+    node = damaged()
+    large = Pod.from_manifest(
+        {
+            "metadata": {"name": "large", "uid": "large"},
+            "spec": {"containers": [{"name": "app", "resources": {"limits": {"cpu": 1, "memory": "9Gi"}}}]},
+        }
+    )
+    with pytest.raises(AdoptionError, match="nodes 1 have too little memory left, 0-1 would"):
+        node.adopt(large, {"app": Confinement(exclusive=CPUSet.of(5), mems=NodeSet.of(1))})
+    node.adopt(large, {"app": Confinement(exclusive=CPUSet.of(5), mems=NodeSet.of(0, 1))})
+    assert {one.nodes for one in holdings(node.snapshot) if one.resource == "memory"} == {NodeSet.of(0, 1)}
+
+
 def test_a_kubelets_node_is_taken_over(vectors: Path) -> None:
     """The genuine files of a node with four NUMA nodes: everybody stays where they are."""
     folder = vectors / "state_files"

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import attrs
 
 from nodealloc.cpuset import Assignment, CpuAllocator, RecordedState, restore
+from nodealloc.idset import NodeSet
+from nodealloc.memblocks import MemoryAllocator
 from nodealloc.node._confinement import Confinement
 from nodealloc.node._errors import AdoptionError
 from nodealloc.topology import Allocator, Claim, NotReady, Shortfall, Snapshot, TopologyHint, Workload
@@ -50,6 +52,11 @@ def _with(allocator: Allocator, claim: Claim, where: Confinement) -> Allocator:
     if isinstance(answer, Shortfall | NotReady):
         why = answer.detail if isinstance(answer, Shortfall) else answer.reason
         raise AdoptionError(claim.owner, why or f"{answer.resource} cannot be had there")
+    if where.mems and isinstance(answer, MemoryAllocator):
+        mems = NodeSet.parse(answer.mems(claim.owner.workload, claim.owner.member))
+        if not mems <= where.mems:
+            # A static policy widens an affinity that does not suffice; this container stands already.
+            raise AdoptionError(claim.owner, f"nodes {where.mems} have too little memory left, {mems} would")
     return answer
 
 
