@@ -190,7 +190,7 @@ def config_source() -> FakeConfigSource:
 def watched() -> None:
     """Each change is another version."""
     source = config_source()
-    check_watchable(source, ("n", "o"), lambda: source.put("n", "o", {"a": b"2"}))
+    check_watchable(source, ("n", "o"), lambda: source.put("n", "o", {"a": b"2"}), within_s=1.0)
 
 
 def block_tools(folder: Path) -> None:

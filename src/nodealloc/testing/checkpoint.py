@@ -123,7 +123,8 @@ def check_store(
     store = reopen(formats)
     assert store.read().values == {}, "an empty store holds something"
     store.commit({"row.1": _row(1), "row.2": _row(2)})
-    assert store.read().values == {"row.1": _row(1), "row.2": _row(2)}
+    both = {"row.1": _row(1), "row.2": _row(2)}
+    assert store.read().values == both, "what was committed is not read"
     store.commit({"row.2": None, "row.3": None, "row.9": _row(9)})
     expected: dict[str, Checkpoint] = {"row.1": _row(1), "row.9": _row(9)}
     assert store.read().values == expected, "None forgets a key, an absent one included"
@@ -142,7 +143,7 @@ def check_store(
         raise AssertionError("a closed store takes commits")
     store = reopen(formats)
     assert store.read().values == expected, "what was committed is not there after opening again"
-    assert store.read().is_whole
+    assert store.read().is_whole, "damage is reported where there is none"
     store.close()
     if damage is not None:
         _check_damage(reopen, formats, damage)
@@ -158,8 +159,8 @@ def _check_damage(
             store = reopen(formats)
             contents = store.read()
             assert [entry.key for entry in contents.damaged] == ["row.1"], f"damage {bad!r} is not reported"
-            assert contents.damaged[0].reason
-            assert contents.damaged[0].kept_as
+            assert contents.damaged[0].reason, f"damage {bad!r} has no reason"
+            assert contents.damaged[0].kept_as, f"damage {bad!r} was not kept"
             assert contents.values == {"row.9": _row(9)}, "the rest has to load"
             store.close()
         store = reopen(formats)
@@ -169,8 +170,8 @@ def _check_damage(
         assert store.read().is_whole, "a key that is committed again is whole"
         store.close()
         store = reopen(formats)
-        assert store.read().is_whole
-        assert store.read().values["row.1"] == _row(1)
+        assert store.read().is_whole, "a key that was committed again is not whole after opening again"
+        assert store.read().values["row.1"] == _row(1), "a key that was committed again is lost"
         store.close()
 
 

@@ -115,6 +115,9 @@ def check_cpuset_writer(
         read, nodes = writer.read(target)
         assert read == cpus, f"wrote {cpus}, then read {read}"
         assert mems is None or nodes == mems, f"wrote memory nodes {mems}, then read {nodes}"
+    writer.write(target, choices[-1], None)
+    nodes = writer.read(target)[1]
+    assert mems is None or nodes == mems, f"told to leave memory nodes {mems} alone, made {nodes} of them"
     _check_refused(lambda: writer.write(target, CPUSet(), None), "an empty set was taken")
     assert writer.read(target)[0] == choices[-1], "the refused empty set changed what is read"
     for verb, call in (

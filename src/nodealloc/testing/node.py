@@ -136,13 +136,16 @@ def check_keeper(keeper: Keeper, empty: Snapshot, name: str, workloads: Iterable
         keys.append(workload.key)
     full, fresh = _named(snapshot, name), _named(empty, name)
     grants = _kept(keeper, full, keys)
+    holding = [key for key in keys if full.release(key) != full]
+    assert list(grants) == holding, f"{holding} hold something, {list(grants)} are kept"
     stored = JsonCheckpoint(kind="check", version=1, value=grants)
     again = JsonCheckpoint.unmarshal(stored.marshal()).value
-    assert isinstance(again, Mapping)
+    assert isinstance(again, Mapping), "a mapping was stored"
     restored = keeper.restore(fresh, again)
     assert not restored.evicted, f"on the same machine nothing has to go: {restored.evicted}"
     assert not restored.moved, f"on the same machine nothing moves: {restored.moved}"
     assert _kept(keeper, restored.allocator, keys) == grants, "what came back is kept in other words"
+    assert _kept(keeper, fresh, keys) == {}, "restoring changed the fresh allocator"
     for key in keys:
         snapshot = release(snapshot, key)
         assert keeper.grants(_named(snapshot, name), key) is None, f"{key} holds nothing and is still kept"

@@ -22,6 +22,7 @@ __all__ = [
 ]
 
 _SOON_S = 10.0
+_TIMES = 1000
 
 
 def bare_socket(path: Path, /) -> None:
@@ -200,8 +201,9 @@ def check_watcher(
             if nudge is not None:
                 nudge(watcher)
             assert _told(watcher), f"nobody said to look after: {name}"
-            while watcher.wait(0.05):
-                pass
+            assert any(not watcher.wait(0.05) for _ in range(_TIMES)), (
+                f"always a reason to look after: {name}"
+            )
         waiting = threading.Thread(target=watcher.wait, args=(_SOON_S * 3,))
         waiting.start()
         watcher.close()

@@ -236,6 +236,8 @@ def check_allocator(
 
     Raises:
         AssertionError: A promise is broken; the text says which, for which claim.
+        MaskOutsideError: A hint names a node that the machine has not.
+        HintError: A hint is none.
     """
     assert allocator.name, "an allocator needs a name"
     _check_unknown_release(allocator)
@@ -262,6 +264,7 @@ def check_reports(reports: Reports, asked: Workload, numa: NumaTopology, /) -> N
         AssertionError: A promise is broken; the text says which.
     """
     entries = reports.availability(asked.claims)
+    assert entries, "nothing is reported of what the claims ask for"
     assert list(entries) == list(reports.availability(asked.claims)), "answered differently the second time"
     named = {resource for claim in asked.claims for resource in claim.amounts}
     for one in entries:

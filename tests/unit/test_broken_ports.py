@@ -1,0 +1,209 @@
+"""A check that takes a broken implementation is worth nothing: each refuses some."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import attrs
+import pytest
+
+from nodealloc.cgroups import CgroupName, Limits
+from nodealloc.checkpoint import Checkpoint, JsonCheckpoint, MemoryStore
+from nodealloc.cpuset import CPUSet, KubeletPicker
+from nodealloc.devices import DeviceAllocator, DeviceLedger
+from nodealloc.idset import NodeSet
+from nodealloc.node import CpuKeeper
+from nodealloc.testing.cgroups import FakeCgroups
+from nodealloc.testing.cpuset import FakeCpusetWriter, check_cpuset_writer
+from nodealloc.testing.devices import FakePlugin
+from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock
+from nodealloc.testing.node import FakeAdvisor, FakeRuntime
+from nodealloc.testing.pluginreg import FakeRegistration, FakeWatcher, RecordingHandler
+from nodealloc.testing.topology import FakeAllocator
+from nodealloc.testing.volume_plugins import FakeBlockTools, FakeFilesystems
+from nodealloc.testing.volume_sources import FakeAttachments, FakeConfigSource, FakeLeftovers
+from nodealloc.testing.volumes import FakeClaims, FakeHost, FakeMounter, FakePods
+from nodealloc.topology import Closest, MaskOutsideError, TopologyHint
+from tests.unit.test_ports import KEPT, Counting
+
+Broken = Callable[..., object]
+
+
+@attrs.frozen
+class Fault:
+    """One method of what the kit keeps a Protocol with, done wrong.
+
+    Attributes:
+        port: The Protocol, as in `KEPT`.
+        owner: Whose method.
+        method: Its name.
+        broken: What it is replaced by.
+        says: What the check has to say, as a pattern.
+    """
+
+    port: str
+    owner: type
+    method: str
+    broken: Broken
+    says: str
+
+
+def nothing(*_: object, **_options: object) -> None:
+    """Does nothing."""
+
+
+def always(value: object) -> Broken:
+    """Answers with this, whatever it is asked."""
+    return lambda *_, **_options: value
+
+
+def once(owner: type, method: str) -> Broken:
+    """As it should the first time, never again."""
+    right, calls = getattr(owner, method), list[None]()
+
+    def second(*args: object, **options: object) -> object:
+        calls.append(None)
+        assert len(calls) == 1, "told to fail the second time"
+        return right(*args, **options)
+
+    return second
+
+
+def only_itself(self: FakeCgroups, name: CgroupName, /) -> None:
+    """Leaves what is below."""
+    self.tree.pop(name, None)
+
+
+def overwriting(self: FakeCgroups, name: CgroupName, limits: Limits, /) -> None:
+    """Forgets the limits that were not named."""
+    apply(self, name, Limits())
+    self.tree[name] = limits
+
+
+def unshared(self: DeviceLedger, change: Callable[[DeviceAllocator], DeviceAllocator], /) -> object:
+    """Reads and writes in two steps."""
+    before = self.current()
+    self._allocator = after = change(before)
+    return before, after
+
+
+def half(self: MemoryStore, changes: dict[str, Checkpoint | None], /) -> None:
+    """One key at a time."""
+    for key, value in changes.items():
+        commit(self, {key: value})
+
+
+def too_many(self: KubeletPicker, layout: object, available: int, count: int, /) -> int | None:
+    """Takes one more where there is one."""
+    del self, layout, count
+    return available or None
+
+
+def restless(self: Counting, key: str, desired: int | None, actual: int | None, /) -> Sequence[object]:
+    """Another plan each time."""
+    return [*plan(self, key, desired, actual)] * (next(turns) % 2)
+
+
+def deaf(self: ManualExecutor, call: Callable[..., object], /, *args: object, **options: object) -> object:
+    """Takes arguments by name away."""
+    del options
+    return submit(self, call, *args)
+
+
+def anywhere(self: FakeAllocator, _claims: object, /) -> object:
+    """Hints at a node that is not there."""
+    return {self.name: [TopologyHint(1 << 40, preferred=True)]}
+
+
+apply, commit, plan, submit = FakeCgroups.apply, MemoryStore.commit, Counting.plan, ManualExecutor.submit
+turns = iter(range(1 << 30))
+backwards = iter(range(1 << 30, 0, -1))
+
+FAULTS = [
+    Fault("cgroups.CgroupDriver", FakeCgroups, "remove", only_itself, "all below"),
+    Fault("cgroups.CgroupDriver", FakeCgroups, "remove", once(FakeCgroups, "remove"), "second time"),
+    Fault("cgroups.CgroupDriver", FakeCgroups, "apply", overwriting, "reads back as None|parent"),
+    Fault("cgroups.ProcessDriver", FakeCgroups, "attach", nothing, "attached process is listed"),
+    Fault("cgroups.ProcessDriver", FakeCgroups, "pids", always(frozenset()), "attached process is listed"),
+    Fault("cgroups.TreeReader", FakeCgroups, "children", always(()), "direct children"),
+    Fault("checkpoint.Checkpoint", JsonCheckpoint, "verify", nothing, "damage went unnoticed"),
+    Fault("checkpoint.Store", MemoryStore, "commit", half, "a refused commit changed something"),
+    Fault("checkpoint.Store", MemoryStore, "close", nothing, "a closed store takes commits"),
+    Fault("cpuset.CpusetWriter", FakeCpusetWriter, "write", nothing, "then read"),
+    Fault("cpuset.Picker", KubeletPicker, "pick", too_many, "took"),
+    Fault("devices.AllocatorKeeper", DeviceLedger, "alter", unshared, "not exclusive"),
+    Fault("devices.PluginConnection", FakePlugin, "lists", always(iter([(), ()])), "the first list"),
+    Fault("devices.PluginConnection", FakePlugin, "pre_start", once(FakePlugin, "pre_start"), "second time"),
+    Fault("dsw_asw.Clock", VirtualClock, "monotonic_s", lambda _: next(backwards), "went back"),
+    Fault("dsw_asw.Domain", Counting, "plan", restless, "differs between two calls"),
+    Fault("dsw_asw.Executor", ManualExecutor, "submit", deaf, "another result"),
+    Fault("node.Advisor", FakeAdvisor, "ask", always(value=True), "for ever"),
+    Fault("node.Keeper", CpuKeeper, "grants", nothing, "are kept"),
+    Fault("node.Runtime", FakeRuntime, "stop", nothing, "still listed"),
+    Fault(
+        "pluginreg.PluginHandler",
+        RecordingHandler,
+        "deregister",
+        once(RecordingHandler, "deregister"),
+        "second time",
+    ),
+    Fault("pluginreg.Registration", FakeRegistration, "notify", nothing, "was answered for"),
+    Fault("pluginreg.Watcher", FakeWatcher, "wait", always(value=True), "always a reason"),
+    Fault("topology.Allocator", FakeAllocator, "hints", anywhere, "hint for NUMA nodes 40"),
+    Fault("topology.Allocator", FakeAllocator, "release", lambda self, *_: self, "did not restore"),
+    Fault("topology.Comparison", Closest, "rank", lambda *_: (next(turns),), "differently the second time"),
+    Fault("topology.Reports", FakeAllocator, "availability", always(()), "nothing is reported"),
+    Fault("volumes.AttachVerifier", FakeAttachments, "attached", nothing, "its device path"),
+    Fault("volumes.ClaimResolver", FakeClaims, "resolve", lambda self, *_: self.volumes["a"], "not bound"),
+    Fault("volumes.Leftovers", FakeLeftovers, "clean", nothing, "takes .* away"),
+    Fault("volumes.MountTable", FakeMounter, "wait", always(value=False), "did not tell"),
+    Fault("volumes.Mounter", FakeMounter, "unmount", once(FakeMounter, "unmount"), "second time"),
+    Fault("volumes.Plugin", FakeHost, "path", always(""), "no absolute path"),
+    Fault("volumes.Plugin", FakeHost, "unmount", once(FakeHost, "unmount"), "second time"),
+    Fault("volumes.PodSource", FakePods, "uids", always(()), "not listed"),
+    Fault("volumes.plugins.BlockTools", FakeBlockTools, "refresh", always(1 << 20), "growth was not noticed"),
+    Fault("volumes.plugins.ConfigSource", FakeConfigSource, "read", nothing, "is there"),
+    Fault("volumes.plugins.Filesystems", FakeFilesystems, "probe", nothing, "was made and is not found"),
+    Fault("volumes.plugins.WatchableConfigSource", FakeConfigSource, "watch", always(nothing), "nobody was"),
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.port}.{fault.method}")
+def test_what_is_broken_is_refused(fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each promise that is broken here ends the check, in words that say which one."""
+    monkeypatch.setattr(fault.owner, fault.method, fault.broken)
+    with pytest.raises((AssertionError, MaskOutsideError), match=fault.says):
+        KEPT[fault.port](tmp_path)
+
+
+def test_every_check_refuses_something() -> None:
+    """A new Protocol comes with something broken."""
+    assert {fault.port for fault in FAULTS} == set(KEPT)
+
+
+def test_memory_nodes_that_are_to_be_left_alone() -> None:
+    """None for memory nodes means as they are."""
+
+    class Forgetful(FakeCpusetWriter):
+        def write(self, target: str, cpus: CPUSet, mems: NodeSet | None, /) -> None:
+            super().write(target, cpus, mems)
+            if mems is None:
+                self.sets[target] = (self.sets[target][0], NodeSet())
+
+    choices = [CPUSet.of(0), CPUSet.of(1)]
+    with pytest.raises(AssertionError, match="leave memory nodes 0 alone"):
+        check_cpuset_writer(
+            Forgetful({"web": choices[0]}), "web", choices, absent="nobody", mems=NodeSet.of(0)
+        )
+
+
+def test_a_connection_that_cannot_be_closed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A list that never ends is said after a while, not waited for."""
+    monkeypatch.setattr("nodealloc.testing.devices._LONG_S", 0.05)
+    monkeypatch.setattr(FakePlugin, "close", nothing)
+    before = threading.active_count()
+    with pytest.raises(AssertionError, match="ends lists"):
+        KEPT["devices.PluginConnection"](tmp_path)
+    assert threading.active_count() <= before + 1
