@@ -190,8 +190,17 @@ def test_renamed_types_are_known() -> None:
         "(*state.CPUManagerCheckpointV2){PolicyName:(string)none DefaultCPUSet:(string)0-3 "
         "Entries:(map[string]map[string]string)map[] Checksum:(checksum.Checksum)0}"
     )
-    data = f'{{"policyName":"none","defaultCpuSet":"0-3","checksum":{fnv1a32(printed.encode())}}}'.encode()
-    read_cpu_manager_state(data).verify()
+
+    def stored(text: str) -> CpuManagerState:
+        checksum = fnv1a32(text.encode())
+        data = f'{{"policyName":"none","defaultCpuSet":"0-3","checksum":{checksum}}}'.encode()
+        state = read_cpu_manager_state(data)
+        assert isinstance(state, CpuManagerState)
+        return state
+
+    stored(printed).verify()
+    with pytest.raises(CorruptCheckpointError):
+        stored(printed.replace("CheckpointV2", "CheckpointV9")).verify()
 
 
 def test_newest_layouts_trust_their_text_alone() -> None:

@@ -58,7 +58,9 @@ def test_reads_and_writes_a_file_that_a_kubelet_wrote(vectors: Path) -> None:
 @pytest.mark.slow
 def test_captured_machines_are_given_out_whole(captures: Path, tmp_path: Path) -> None:
     """On every captured machine pickers keep their promise, and all CPUs can be granted and freed."""
-    for archive in sorted(captures.glob("*.tar.xz")):
+    archives = sorted(captures.glob("*.tar.xz"))
+    assert archives, f"nothing in {captures}"
+    for archive in archives:
         name = archive.name.removesuffix(".tar.xz")
         with tarfile.open(archive) as packed:
             packed.extractall(tmp_path, filter="data")

@@ -257,4 +257,6 @@ def test_a_refused_plugin_is_told_over_its_socket(place: Path) -> None:
     handler.refuse["example.com/gpu"] = "we have enough of those"
     with PluginRegistrar(place / "p", {"DevicePlugin": handler}):
         wait_until(lambda: ("refused", "we have enough of those") in told)
+    assert handler.held == {}
+    assert "registered" not in [what for what, _ in told]
     server.stop()

@@ -16,3 +16,4 @@ assert_type(machine.nodes, NodeSet)
 holders = {"web": CPUSet.parse("0-1")}
 assert_type(draw_text(machine, holders), str)
 assert_type(draw_svg(machine, holders, reserved=CPUSet()), str)
+assert len(machine.online) == 8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 
@@ -14,6 +15,9 @@ EXAMPLES = sorted(path for path in HERE.glob("*.py") if not path.name.startswith
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_the_example_runs(path: Path) -> None:
     """Each is a script with assertions."""
+    assert re.search(r"^ *assert\b", path.read_text(), re.MULTILINE), (
+        "it asserts nothing"
+    )
     runpy.run_path(str(path))
 
 

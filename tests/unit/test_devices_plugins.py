@@ -77,7 +77,11 @@ def test_a_full_disk_does_not_keep_the_shell_from_stopping() -> None:
     listed(plugins, 1)
     ledger.refusals = 1 << 30
     plugin.set_devices(())
+    wait_until(lambda: ledger.refusals < 1 << 30, what="the first try")
     plugins.stop()
+    given_up = ledger.refusals
+    assert plugins.capacity()[GPU].allocatable == 1, "a change that was not remembered is believed"
+    assert ledger.refusals == given_up, "somebody still tries"
 
 
 class Buggy(FakePlugin):
@@ -105,16 +109,21 @@ def test_the_heart_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     clock.broken = True
     wait_until(lambda: caplog.text.count("a heartbeat failed") >= 2)
     clock.broken = False
+    beats = clock.beats
+    wait_until(lambda: clock.beats > beats + 2, what="heartbeats that go on")
     plugins.stop()
+    assert caplog.text.count("a heartbeat failed") >= 2
 
 
 class Clock:
     """A clock that can be broken."""
 
     broken = False
+    beats = 0
 
     def __call__(self) -> float:
         """Seconds."""
+        self.beats += 1
         if self.broken:
             raise OSError("no clock")
         return 0.0

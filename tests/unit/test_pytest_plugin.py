@@ -51,6 +51,7 @@ def test_a_machine_of_nonsense_is_named(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(code)
     result = pytester.runpytest("-p", "no:cacheprovider")
     result.stdout.fnmatch_lines(["*takes a text or a Machine, found 7*"])
+    result.assert_outcomes(errors=1)
 
 
 def test_a_node_admits_and_survives_a_restart(pytester: pytest.Pytester) -> None:
