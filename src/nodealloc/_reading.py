@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import TypeAlias, Union, cast
 
 from nodealloc.errors import DecodeError, Fault
 
-__all__ = ["Reader"]
+__all__ = ["Json", "Reader"]
+
+Json: TypeAlias = Union[None, bool, int, float, str, Sequence["Json"], Mapping[str, "Json"]]
+"""A value as JSON or YAML has it."""
 
 _SHOWN = 40
 """Characters of a value that are shown; whoever wrote it may have written a megabyte."""

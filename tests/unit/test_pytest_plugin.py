@@ -13,7 +13,8 @@ def outcomes(pytester: pytest.Pytester, code: str) -> dict[str, int]:
     """What comes of a test file beside a conftest that asks for the plugin."""
     pytester.makeconftest(LOADED)
     pytester.makepyfile(code)
-    return pytester.runpytest("--strict-markers", "-p", "no:cacheprovider").parseoutcomes()
+    known = "-Wignore:Module already imported:pytest.PytestAssertRewriteWarning"
+    return pytester.runpytest("--strict-markers", "-p", "no:cacheprovider", known).parseoutcomes()
 
 
 def test_machines_come_from_markers_parameters_and_by_themselves(pytester: pytest.Pytester) -> None:

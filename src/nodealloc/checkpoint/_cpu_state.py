@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import itertools
 from collections.abc import Mapping
 
 import attrs
@@ -12,6 +11,7 @@ from nodealloc.checkpoint._errors import CorruptCheckpointError
 from nodealloc.checkpoint._fnv import fnv1a32
 from nodealloc.checkpoint._json import Json, Shape, go_json, read_json
 from nodealloc.errors import DecodeError
+from nodealloc.idset import bits, format_list, parse_list
 
 __all__ = ["CPU_STATE", "CpuLayout", "CpuManagerState", "CpuManagerStateV1", "read_cpu_manager_state"]
 
@@ -21,39 +21,13 @@ CPU_STATE = "cpu_manager_state"
 _Entries = Mapping[str, Mapping[str, str]]
 
 
-_LARGEST_CPU = 1 << 16
-
-
-def _numbers(cpus: str) -> list[int]:
-    """The CPUs of a Linux list, sorted; raises `ValueError` for anything else."""
-    numbers: set[int] = set()
-    for part in cpus.split(",") if cpus else ():
-        first, dash, last = part.partition("-")
-        if not (_is_number(first) and (_is_number(last) or not dash)):
-            raise ValueError(f"CPU list {cpus[:80]!r}: {part[:20]!r} is neither a number nor a range")
-        numbers.update(range(int(first), int(last or first) + 1))
-    return sorted(numbers)
-
-
 def _elements(cpus: str) -> str:
-    return " ".join([f"{number}:{{}}" for number in _numbers(cpus)])
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) < 6 and int(text) < _LARGEST_CPU
+    return " ".join([f"{number}:{{}}" for number in bits(parse_list(cpus))])
 
 
 def _normal(pods: Mapping[str, str]) -> Mapping[str, str]:
     """The same CPUs as the kubelet writes them; it hashes the set, not the text."""
-    return {pod: _ranges(_numbers(cpus)) for pod, cpus in pods.items()}
-
-
-def _ranges(numbers: list[int]) -> str:
-    parts: list[str] = []
-    for _, group in itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
-        run = [number for _, number in group]
-        parts.append(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}")
-    return ",".join(parts)
+    return {pod: format_list(parse_list(cpus, source=f"CPUs of pod {pod}")) for pod, cpus in pods.items()}
 
 
 class CpuLayout(enum.Enum):
@@ -139,7 +113,7 @@ class CpuManagerState:
             raise CorruptCheckpointError(CPU_STATE, str(self.checksum), str(computed[0]))
 
     @classmethod
-    def _from_data(cls, found: Mapping[str, Json], shape: Shape) -> CpuManagerState:
+    def _from_data(cls, found: Mapping[str, object], shape: Shape) -> CpuManagerState:
         data = shape.text(found.get("data"), "$.data")
         checksum = found.get("dataChecksum")
         shape.check()
@@ -153,26 +127,32 @@ class CpuManagerState:
 
     @classmethod
     def _from_body(
-        cls, body: Mapping[str, Json], shape: Shape, *, layout: CpuLayout, checksum: Json, data: str | None
+        cls,
+        body: Mapping[str, object],
+        shape: Shape,
+        *,
+        layout: CpuLayout,
+        checksum: object,
+        data: str | None,
     ) -> CpuManagerState:
         entries: dict[str, dict[str, str]] = {}
-        for pod, containers in shape.items(body.get("entries", {}), "$.entries").items():
+        for pod, containers in shape.mapping(body.get("entries", {}), "$.entries").items():
             path = f"$.entries[{pod!r}]"
             entries[pod] = {
                 name: cpus if isinstance(cpus, str) else shape.text(cpus, f"{path}[{name!r}]")
-                for name, cpus in shape.items(containers, path).items()
+                for name, cpus in shape.mapping(containers, path).items()
             }
         pods: dict[str, str] = {}
-        for pod, entry in shape.items(body.get("podEntries", {}), "$.podEntries").items():
+        for pod, entry in shape.mapping(body.get("podEntries", {}), "$.podEntries").items():
             path = f"$.podEntries[{pod!r}]"
             pods[pod] = shape.text(shape.fields(entry, path, ("cpuSet",)).get("cpuSet"), path)
             try:
-                _numbers(pods[pod])
-            except ValueError as error:
-                shape.fault(path, str(error))
+                parse_list(pods[pod])
+            except DecodeError as error:
+                shape.fault(path, str(error.faults[0]))
         policy = shape.text(body.get("policyName"), "$.policyName")
         shared = shape.text(body.get("defaultCpuSet"), "$.defaultCpuSet")
-        number = shape.whole(checksum, "$.checksum", bits=64)
+        number = shape.number(checksum, "$.checksum", bits=64)
         shape.check()
         return cls(
             policy_name=policy,
@@ -282,11 +262,11 @@ class CpuManagerStateV1:
         found = shape.fields(read_json(CPU_STATE, data), "$", required, ("entries",))
         entries = {
             container: shape.text(cpus, f"$.entries[{container!r}]")
-            for container, cpus in shape.items(found.get("entries", {}), "$.entries").items()
+            for container, cpus in shape.mapping(found.get("entries", {}), "$.entries").items()
         }
         policy = shape.text(found.get("policyName"), "$.policyName")
         shared = shape.text(found.get("defaultCpuSet"), "$.defaultCpuSet")
-        number = shape.whole(found.get("checksum"), "$.checksum", bits=64)
+        number = shape.number(found.get("checksum"), "$.checksum", bits=64)
         shape.check()
         return cls(policy_name=policy, default_cpuset=shared, entries=entries, checksum=number)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import binascii
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import cast
 
 import attrs
 
@@ -99,7 +100,7 @@ class DeviceManagerState:
         layout = DeviceLayout.V2
         entries: tuple[PodDevices, ...] | None = None
         if listed is not None:
-            items = shape.list(listed, "$.Data.PodDeviceEntries")
+            items = cast("Sequence[Json]", shape.sequence(listed, "$.Data.PodDeviceEntries"))
             if any(isinstance(item, Mapping) and isinstance(item.get("DeviceIDs"), list) for item in items):
                 layout = DeviceLayout.V1
             entries = tuple(
@@ -109,10 +110,10 @@ class DeviceManagerState:
         registered: dict[str, _Ids] | None = None
         if found["RegisteredDevices"] is not None:
             path = "$.Data.RegisteredDevices"
-            resources = shape.items(found["RegisteredDevices"], path)
+            resources = shape.mapping(found["RegisteredDevices"], path)
             registered = {name: _read_ids(shape, ids, f"{path}[{name!r}]") for name, ids in resources.items()}
         boot_id = shape.text(top.get("BootID", ""), "$.BootID")
-        number = shape.whole(top.get("Checksum"), "$.Checksum", bits=64)
+        number = shape.number(top.get("Checksum"), "$.Checksum", bits=64)
         shape.check()
         return cls(
             pod_device_entries=entries,
@@ -182,7 +183,7 @@ def _flat(entry: PodDevices) -> _Ids:
     return tuple(name for _, held in sorted(entry.device_ids.items()) for name in held or ())
 
 
-def _read_entry(shape: Shape, value: Json, path: str, layout: DeviceLayout) -> PodDevices:
+def _read_entry(shape: Shape, value: object, path: str, layout: DeviceLayout) -> PodDevices:
     names = ("PodUID", "ContainerName", "ResourceName", "DeviceIDs", "AllocResp")
     found = shape.fields(value, path, names)
     listed = found.get("DeviceIDs")
@@ -192,7 +193,7 @@ def _read_entry(shape: Shape, value: Json, path: str, layout: DeviceLayout) -> P
     elif listed is not None:
         ids = {
             shape.number_key(node, f"{path}.DeviceIDs"): _read_ids(shape, held, f"{path}.DeviceIDs[{node}]")
-            for node, held in shape.items(listed, f"{path}.DeviceIDs").items()
+            for node, held in shape.mapping(listed, f"{path}.DeviceIDs").items()
         }
     return PodDevices(
         pod_uid=shape.text(found.get("PodUID"), f"{path}.PodUID"),
@@ -203,22 +204,22 @@ def _read_entry(shape: Shape, value: Json, path: str, layout: DeviceLayout) -> P
     )
 
 
-def _read_ids(shape: Shape, value: Json, path: str) -> _Ids:
+def _read_ids(shape: Shape, value: object, path: str) -> _Ids:
     if value is None:
         return None
     return tuple(
-        name if isinstance(name, str) else shape.text(name, path) for name in shape.list(value, path)
+        name if isinstance(name, str) else shape.text(name, path) for name in shape.sequence(value, path)
     )
 
 
-def _read_bytes(shape: Shape, value: Json, path: str) -> bytes | None:
+def _read_bytes(shape: Shape, value: object, path: str) -> bytes | None:
     if value is None:
         return None
     text = shape.text(value, path)
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        shape.fault(path, "base64 is due")
+        shape.expected("base64", text, path)
         return None
     if base64.b64encode(data).decode() != text:
         shape.fault(path, "base64 with stray bits at its end")

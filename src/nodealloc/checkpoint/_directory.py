@@ -92,13 +92,15 @@ class _Script:
         value = record.value if isinstance(record, JsonCheckpoint) else None
         found = shape.fields(value, "$", ("rename", "remove"))
         renames: list[_Rename] = []
-        for step in shape.list(found.get("rename", ()), "$.rename"):
-            words = [shape.text(word, "$.rename") for word in shape.list(step, "$.rename")]
+        for step in shape.sequence(found.get("rename", ()), "$.rename"):
+            words = [shape.text(word, "$.rename") for word in shape.sequence(step, "$.rename")]
             if len(words) == 3:
                 renames.append(_Rename(*words))
             else:
                 shape.fault("$.rename", "three names are due")
-        removes = [shape.text(name, "$.remove") for name in shape.list(found.get("remove", ()), "$.remove")]
+        removes = [
+            shape.text(name, "$.remove") for name in shape.sequence(found.get("remove", ()), "$.remove")
+        ]
         try:
             shape.check()
         except DecodeError as error:

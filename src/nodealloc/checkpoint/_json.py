@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import NoReturn, TypeAlias, Union, cast
+from typing import NoReturn, cast
 
+from nodealloc._reading import Json, Reader
 from nodealloc.errors import DecodeError, Fault
 
 __all__ = ["Json", "Shape", "go_json", "read_json"]
-
-Json: TypeAlias = Union[None, bool, int, float, str, Sequence["Json"], Mapping[str, "Json"]]
 
 _GO_ESCAPES = (
     ("<", "\\u003c"),
@@ -78,56 +77,19 @@ def go_json(document: Json, /) -> str:
     return text
 
 
-class Shape:
-    """Collects what is wrong with a document, so that all faults come in one error."""
+class Shape(Reader):
+    """Holds a document to its shape: no key may be missing, and none be unknown."""
 
-    def __init__(self, source: str) -> None:
-        self._source = source
-        self._faults: list[Fault] = []
-
-    def fault(self, path: str, reason: str) -> None:
-        """Note one fault."""
-        self._faults.append(Fault(path, reason))
-
-    def check(self) -> None:
-        """Raise `DecodeError` when there was any fault."""
-        if self._faults:
-            raise DecodeError(self._source, self._faults)
-
-    def text(self, value: Json, path: str) -> str:
-        """A string."""
-        if isinstance(value, str):
-            return value
-        self.fault(path, f"a string is due, not {_kind(value)}")
-        return ""
-
-    def whole(self, value: Json, path: str, *, bits: int, signed: bool = False) -> int:
+    def number(self, value: object, path: str, *, bits: int, signed: bool = False) -> int:
         """A whole number that fits into `bits`."""
-        low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
-        if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
-            return value
-        self.fault(path, f"a whole number from {low} to {high} is due, not {_kind(value)}")
-        return 0
-
-    def items(self, value: Json, path: str) -> Mapping[str, Json]:
-        """An object with any keys."""
-        if isinstance(value, Mapping):
-            return value
-        self.fault(path, f"an object is due, not {_kind(value)}")
-        return {}
-
-    def list(self, value: Json, path: str) -> Sequence[Json]:
-        """An array."""
-        if isinstance(value, Sequence) and not isinstance(value, str):
-            return value
-        self.fault(path, f"an array is due, not {_kind(value)}")
-        return ()
+        least, most = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+        return self.whole(value, path, least=least, most=most)
 
     def fields(
-        self, value: Json, path: str, required: Sequence[str], optional: Sequence[str] = ()
-    ) -> Mapping[str, Json]:
+        self, value: object, path: str, required: Sequence[str], optional: Sequence[str] = ()
+    ) -> Mapping[str, object]:
         """An object with these keys; what is missing or unknown is a fault."""
-        found = self.items(value, path)
+        found = self.mapping(value, path)
         if isinstance(value, Mapping):
             for name in required:
                 if name not in found:
@@ -143,19 +105,5 @@ class Shape:
             number = int(key)
             if str(number) == key and -(1 << 63) <= number < 1 << 63:
                 return number
-        self.fault(path, f"a whole number is due as key, not {key[:40]!r}")
+        self.expected("a whole number as key", key, path)
         return 0
-
-
-def _kind(value: Json) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "a truth value"
-    if isinstance(value, int):
-        return f"{value}" if abs(value) < 1 << 70 else "a larger one"
-    if isinstance(value, str):
-        return "a string"
-    if isinstance(value, float):
-        return "a fraction"
-    return "an object" if isinstance(value, Mapping) else "an array"

@@ -168,29 +168,35 @@ class MemoryManagerState:
 
     @classmethod
     def _from_body(
-        cls, body: Mapping[str, Json], shape: Shape, *, layout: MemoryLayout, checksum: Json, data: str | None
+        cls,
+        body: Mapping[str, object],
+        shape: Shape,
+        *,
+        layout: MemoryLayout,
+        checksum: object,
+        data: str | None,
     ) -> MemoryManagerState:
         machine: dict[int, MemoryNode] | None = None
         if body.get("machineState") is not None:
-            nodes = shape.items(body["machineState"], "$.machineState")
+            nodes = shape.mapping(body["machineState"], "$.machineState")
             machine = {
                 shape.number_key(key, "$.machineState"): _read_node(shape, node, f"$.machineState[{key}]")
                 for key, node in nodes.items()
             }
         entries: dict[str, dict[str, _Blocks]] = {}
-        for pod, containers in shape.items(body.get("entries", {}), "$.entries").items():
+        for pod, containers in shape.mapping(body.get("entries", {}), "$.entries").items():
             path = f"$.entries[{pod!r}]"
             entries[pod] = {
                 name: _read_blocks(shape, blocks, f"{path}[{name!r}]")
-                for name, blocks in shape.items(containers, path).items()
+                for name, blocks in shape.mapping(containers, path).items()
             }
         pods: dict[str, _Blocks] = {}
-        for pod, entry in shape.items(body.get("podEntries", {}), "$.podEntries").items():
+        for pod, entry in shape.mapping(body.get("podEntries", {}), "$.podEntries").items():
             path = f"$.podEntries[{pod!r}]"
             blocks = shape.fields(entry, path, (), ("memoryBlocks",)).get("memoryBlocks")
             pods[pod] = _read_blocks(shape, blocks, path)
         policy = shape.text(body.get("policyName"), "$.policyName")
-        number = shape.whole(checksum, "$.checksum", bits=64)
+        number = shape.number(checksum, "$.checksum", bits=64)
         shape.check()
         return cls(
             policy_name=policy,
@@ -249,50 +255,50 @@ class MemoryManagerState:
 _TABLE = ("total", "systemReserved", "allocatable", "reserved", "free")
 
 
-def _read_node(shape: Shape, value: Json, path: str) -> MemoryNode:
+def _read_node(shape: Shape, value: object, path: str) -> MemoryNode:
     found = shape.fields(value, path, ("numberOfAssignments", "memoryMap", "cells"))
     tables: dict[str, MemoryTable] | None = None
     if found.get("memoryMap") is not None:
         tables = {
             kind: _read_table(shape, table, f"{path}.memoryMap[{kind!r}]")
-            for kind, table in shape.items(found["memoryMap"], f"{path}.memoryMap").items()
+            for kind, table in shape.mapping(found["memoryMap"], f"{path}.memoryMap").items()
         }
     count = found.get("numberOfAssignments")
     return MemoryNode(
-        number_of_assignments=shape.whole(count, f"{path}.numberOfAssignments", bits=64, signed=True),
+        number_of_assignments=shape.number(count, f"{path}.numberOfAssignments", bits=64, signed=True),
         memory_map=tables,
         cells=_read_ids(shape, found.get("cells"), f"{path}.cells"),
     )
 
 
-def _read_table(shape: Shape, value: Json, path: str) -> MemoryTable:
+def _read_table(shape: Shape, value: object, path: str) -> MemoryTable:
     found = shape.fields(value, path, _TABLE)
     total, system, allocatable, reserved, free = (
-        shape.whole(found.get(name), f"{path}.{name}", bits=64) for name in _TABLE
+        shape.number(found.get(name), f"{path}.{name}", bits=64) for name in _TABLE
     )
     return MemoryTable(
         total=total, system_reserved=system, allocatable=allocatable, reserved=reserved, free=free
     )
 
 
-def _read_ids(shape: Shape, value: Json, path: str) -> tuple[int, ...] | None:
+def _read_ids(shape: Shape, value: object, path: str) -> tuple[int, ...] | None:
     if value is None:
         return None
-    return tuple(shape.whole(number, path, bits=64, signed=True) for number in shape.list(value, path))
+    return tuple(shape.number(number, path, bits=64, signed=True) for number in shape.sequence(value, path))
 
 
-def _read_blocks(shape: Shape, value: Json, path: str) -> _Blocks:
+def _read_blocks(shape: Shape, value: object, path: str) -> _Blocks:
     if value is None:
         return None
     blocks: list[MemoryBlock] = []
-    for index, block in enumerate(shape.list(value, path)):
+    for index, block in enumerate(shape.sequence(value, path)):
         here = f"{path}[{index}]"
         found = shape.fields(block, here, ("numaAffinity", "type", "size"))
         blocks.append(
             MemoryBlock(
                 numa_affinity=_read_ids(shape, found.get("numaAffinity"), f"{here}.numaAffinity"),
                 type=shape.text(found.get("type"), f"{here}.type"),
-                size=shape.whole(found.get("size"), f"{here}.size", bits=64),
+                size=shape.number(found.get("size"), f"{here}.size", bits=64),
             )
         )
     return tuple(blocks)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import attrs
 
@@ -82,9 +83,9 @@ class JsonCheckpoint:
         shape = Shape("record")
         found = shape.fields(read_json("record", data), "$", ("checksum", "kind", "value", "version"))
         kind = shape.text(found.get("kind"), "$.kind")
-        version = shape.whole(found.get("version"), "$.version", bits=63)
+        version = shape.number(found.get("version"), "$.version", bits=63)
         checksum = shape.text(found.get("checksum"), "$.checksum")
-        value = found.get("value")
+        value = cast("Json", found.get("value"))
         if _has_infinity(value):
             shape.fault("$.value", "a number is too large for a float")
         shape.check()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nodealloc._reading import Json
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import CPUSet
 from nodealloc.machine._model import LEVELS, Cpu, Machine, NumaNode
-from nodealloc.machine._reading import Json, MachineReader
+from nodealloc.machine._reading import MachineReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

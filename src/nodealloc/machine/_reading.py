@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, Union
-
 from nodealloc._reading import Reader
 from nodealloc.errors import DecodeError
 from nodealloc.idset import MAX_ID, CPUSet, bits, parse_list
 
-__all__ = ["Json", "MachineReader"]
-
-Json: TypeAlias = Union[None, bool, int, float, str, "list[Json]", "dict[str, Json]"]
-"""A value as `json.loads` gives it."""
+__all__ = ["MachineReader"]
 
 _MOST = 1 << 63
 """Sizes and counts beyond this are slips: no machine has 8 EiB."""

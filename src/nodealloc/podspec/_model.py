@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias, Union
+from collections.abc import Mapping
+from typing import TypeAlias
 
 import attrs
 
+from nodealloc._reading import Json
 from nodealloc.podspec._quantity import Quantity
 
 __all__ = ["Container", "Json", "Pod", "Resources", "Volume", "VolumeUse"]
-
-Json: TypeAlias = Union[None, bool, int, float, str, Sequence["Json"], Mapping[str, "Json"]]
-"""A value as JSON or YAML has it."""
 
 Resources: TypeAlias = Mapping[str, Quantity]
 """Resource name (`cpu`, `memory`, `hugepages-2Mi`, `example.com/gpu`) to amount.
