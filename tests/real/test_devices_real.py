@@ -31,6 +31,7 @@ from nodealloc.devices import (
     PluginRefusedError,
     PluginUnavailableError,
     RegisterRequest,
+    RegistrationRefusedError,
     introduce,
 )
 from nodealloc.errors import PermanentError
@@ -38,7 +39,7 @@ from nodealloc.pluginreg import GrpcRegistration, PluginRegistrar
 from nodealloc.podspec import Quantity
 from nodealloc.testing.device_plugin import Behaviour, DevicePluginServer, main, numbered
 from nodealloc.testing.devices import FakePlugin, PluginProcess, check_connection, wait_until
-from nodealloc.testing.pluginreg import check_handler, check_registration
+from nodealloc.testing.pluginreg import bare_socket, check_handler, check_registration
 from nodealloc.topology import Claim, NotReady, Owner, TopologyHint
 
 pytestmark = pytest.mark.real
@@ -160,6 +161,8 @@ def test_rights_of_sockets_and_directory(agent: Agent, place: Path) -> None:
     ("request_", "said"),
     [
         (RegisterRequest(version="v1beta1", endpoint="../x.sock", resource=GPU), "outside"),
+        (RegisterRequest(version="v1beta1", endpoint="a\0b", resource=GPU), "leads nowhere"),
+        (RegisterRequest(version="v1beta1", endpoint="é" * 60, resource=GPU), "too long"),
         (RegisterRequest(version="v1alpha", endpoint="x.sock", resource=GPU), "v1beta1"),
         (RegisterRequest(version="v1beta1", endpoint="x.sock", resource="cpu"), "extended resource"),
         (RegisterRequest(version="v1beta1", endpoint="kubelet.sock", resource=GPU), "the agent's own"),
@@ -169,9 +172,50 @@ def test_registrations_that_are_refused(
     agent: Agent, place: Path, request_: RegisterRequest, said: str
 ) -> None:
     """The plugin hears why, and nothing is known of it."""
-    with pytest.raises(PluginRefusedError, match=said):
+    with pytest.raises(RegistrationRefusedError, match=said):
         introduce(place / "kubelet.sock", request_)
     assert agent.plugins.status() == ()
+
+
+def test_a_registration_through_links_in_a_circle_is_refused(agent: Agent, place: Path) -> None:
+    """The plugin hears why; the agent sees no error of its own."""
+    (place / "loop").symlink_to("loop")
+    with pytest.raises(RegistrationRefusedError, match=r"leads nowhere|outside"):
+        introduce(place / "kubelet.sock", RegisterRequest(version="v1beta1", endpoint="loop/x", resource=GPU))
+    assert agent.plugins.status() == ()
+
+
+@pytest.mark.parametrize(
+    ("made", "seen"),
+    [
+        (os.fspath, "nothing is there"),
+        (os.mkfifo, "a FIFO is there"),
+        (bare_socket, "nobody listens"),
+        (Path.mkdir, "a directory is there"),
+    ],
+)
+def test_a_plugin_that_is_not_there_is_told_by_what_is(
+    place: Path, made: Callable[[Path], object], seen: str
+) -> None:
+    """By itself gRPC would say no more than that its deadline passed."""
+    place.mkdir()
+    made(place / "x.sock")
+    connection = GrpcConnection(str(place / "x.sock"), deadlines=Deadlines(connect_s=0.2))
+    with pytest.raises(PluginUnavailableError, match=seen):
+        connection.options()
+    connection.close()
+
+
+def test_a_plugin_that_does_not_speak_grpc_is_told_apart(place: Path) -> None:
+    """Something that takes callers and says nothing is named as what it is."""
+    place.mkdir()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(place / "x.sock"))
+        server.listen()
+        connection = GrpcConnection(str(place / "x.sock"), deadlines=Deadlines(connect_s=0.2))
+        with pytest.raises(PluginUnavailableError, match="does not answer in gRPC"):
+            connection.options()
+        connection.close()
 
 
 def test_a_plugin_that_serves_only_after_it_registered(agent: Agent, place: Path) -> None:
@@ -180,6 +224,7 @@ def test_a_plugin_that_serves_only_after_it_registered(agent: Agent, place: Path
     server = DevicePluginServer(GPU, numbered(2), place / "late.sock")
     server.start()
     agent.wait(2)
+    assert agent.phase() is Phase.SERVING
     server.stop()
 
 
@@ -200,6 +245,57 @@ def test_the_own_socket_is_served_anew(agent: Agent, place: Path) -> None:
         shutil.rmtree(place)
         process.wait_for("registered", 2)
         agent.wait(4)
+
+
+def test_a_plugin_that_serves_on_keeps_its_socket_when_the_agents_is_removed(
+    agent: Agent, place: Path
+) -> None:
+    """Its stream never ended; to take its socket away would only make its devices unhealthy."""
+    with plugin(place, "--once") as process:
+        agent.wait(4)
+        (place / "kubelet.sock").unlink()
+        wait_until((place / "kubelet.sock").exists)
+        assert list(place.glob("example*.sock"))
+        agent.wait(4)
+        assert process.count("registered") == 1
+
+
+def test_two_agents_do_not_fight_over_a_directory(agent: Agent, place: Path) -> None:
+    """The second is refused, and nothing of the first is swept."""
+    with plugin(place, "--once"):
+        agent.wait(4)
+        with pytest.raises(PermanentError, match="listens there already"):
+            Agent(place).plugins.start()
+        assert list(place.glob("example*.sock"))
+
+
+def test_an_agent_that_was_ousted_says_so_and_leaves_the_other_alone(
+    agent: Agent, place: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A program that takes the socket over, as a kubelet does, keeps it while it listens."""
+    path = place / "kubelet.sock"
+    path.unlink()
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(path))
+        other.listen()
+        mark = path.stat().st_ino
+        wait_until(lambda: "somebody else listens" in caplog.text)
+        agent.plugins.tick()
+        assert path.stat().st_ino == mark
+        assert caplog.text.count("somebody else listens") == 1
+    wait_until(lambda: "serving it anew" in caplog.text)
+    wait_until(path.exists)
+
+
+def test_an_agent_that_ends_leaves_anothers_socket(place: Path) -> None:
+    """A server of gRPC by itself would remove whatever stands where they once listened."""
+    plugins = DevicePlugins(DeviceLedger(DeviceAllocator()), directory=place, heartbeat_s=60.0)
+    plugins.start()
+    path = place / "kubelet.sock"
+    path.unlink()
+    bare_socket(path)
+    plugins.stop()
+    assert path.exists()
 
 
 def test_an_empty_first_list(agent: Agent, place: Path) -> None:
@@ -282,6 +378,7 @@ def test_registering_twice(agent: Agent, place: Path) -> None:
             lambda: [(one.generation, one.phase) for one in agent.plugins.status()] == [(2, Phase.SERVING)]
         )
         agent.wait(4)
+        assert [one.trouble for one in agent.plugins.status()] == [""]
 
 
 @pytest.mark.parametrize(
@@ -535,6 +632,7 @@ def test_a_plugin_with_a_path_of_its_own(place: Path) -> None:
         )
         try:
             agent.wait(4)
+            assert agent.phase() is Phase.SERVING
         finally:
             process.kill()
             process.wait()
@@ -570,4 +668,5 @@ def test_a_plugin_ends_with_whoever_started_it(place: Path) -> None:
         return False
 
     wait_until(gone)
+    assert gone(), "it came back"
     server.close()

@@ -7,12 +7,13 @@ import os
 import stat
 from pathlib import Path
 
+from nodealloc._sockets import too_long
 from nodealloc.devices._errors import RegistrationRefusedError
 
-__all__ = ["plugin_socket", "prepare_directory"]
+__all__ = ["plugin_socket", "prepare_directory", "resolved"]
 
-_LONGEST = 107
-"""Longest path of a Unix socket on Linux, in bytes."""
+_SHOWN = 100
+"""Characters of a plugin's own words that are repeated to it; it may say a megabyte."""
 
 
 def prepare_directory(directory: Path, /) -> tuple[Path, ...]:
@@ -47,19 +48,37 @@ def plugin_socket(directory: Path, endpoint: str, /, *, own: str) -> Path:
         own: Name of the agent's own socket there.
 
     Raises:
-        RegistrationRefusedError: It is empty, the agent's own, or leads out of
-            the directory (`..`, an absolute path, a symbolic link).
+        RegistrationRefusedError: It is empty, too long for a socket, the agent's
+            own, or leads out of the directory (`..`, an absolute path, a
+            symbolic link).
     """
-    if not endpoint or "\0" in endpoint or len(endpoint) > _LONGEST:
-        raise RegistrationRefusedError(
-            f"endpoint {endpoint[:_LONGEST]!r} names no socket; give the name of your socket"
-        )
+    if not endpoint:
+        raise RegistrationRefusedError("endpoint '' names no socket; give the name of your socket")
     root = directory.resolve()
-    path = (root / endpoint).resolve()
+    path = resolved(str(root / endpoint))
     if path == root or root not in path.parents:
         raise RegistrationRefusedError(
-            f"endpoint {endpoint!r} is outside of {directory}; put your socket there and give its name"
+            f"endpoint {endpoint[:_SHOWN]!r} is outside of {directory}; "
+            "put your socket there and give its name"
         )
     if path == root / own:
         raise RegistrationRefusedError(f"endpoint {endpoint!r} is the agent's own socket; give yours")
+    return path
+
+
+def resolved(endpoint: str, /) -> Path:
+    """A plugin's word for its socket as a path without symbolic links.
+
+    Raises:
+        RegistrationRefusedError: No socket can be there.
+    """
+    try:
+        path = Path(endpoint).resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # links in a circle; a zero byte
+        raise RegistrationRefusedError(
+            f"endpoint {endpoint[:_SHOWN]!r} leads nowhere ({str(error)[:_SHOWN]}); "
+            "give the path of your socket"
+        ) from error
+    if fault := too_long(path):
+        raise RegistrationRefusedError(f"endpoint {endpoint[:_SHOWN]!r}: {fault}")
     return path

@@ -9,12 +9,12 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Protocol, TypeVar, cast
-from urllib.parse import quote
+from typing import TypeVar, cast
 
 import attrs
 import grpc
 
+from nodealloc import _rpc, _sockets
 from nodealloc._proto import deviceplugin_v1beta1_pb2 as wire
 from nodealloc.devices import _codec as codec
 from nodealloc.devices._errors import PluginRefusedError, PluginUnavailableError, RegistrationRefusedError
@@ -26,29 +26,10 @@ __all__ = ["Deadlines", "GrpcConnection", "RegistrationService", "introduce"]
 
 T = TypeVar("T")
 
+_LARGEST_INTRODUCTION = 1 << 20
+"""Bytes of a registration at most; it has no business being large."""
 MAX_MESSAGE_BYTES = 64 << 20
 """Largest message of a plugin: 100,000 devices take about 6 MB; gRPC's own limit is 4 MB."""
-MAX_SOCKET_PATH = 107
-"""Longest path of a Unix socket on Linux, in bytes."""
-
-CHANNEL_OPTIONS = (
-    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-    # Servers in Go and Rust refuse the percent-encoded path that would stand here.
-    ("grpc.default_authority", "localhost"),
-    ("grpc.enable_http_proxy", 0),
-    # A plugin that comes back on the same path must not inherit the dead connection.
-    ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 1000),
-)
-
-_AWAY = {
-    grpc.StatusCode.UNAVAILABLE,
-    grpc.StatusCode.DEADLINE_EXCEEDED,
-    grpc.StatusCode.CANCELLED,
-    grpc.StatusCode.ABORTED,
-}
 
 
 @attrs.frozen(kw_only=True)
@@ -68,53 +49,14 @@ class Deadlines:
     pre_start_s: float = 30.0
 
 
-class _Unary(Protocol):
-    def __call__(self, request: bytes, /, *, timeout: float, wait_for_ready: bool = False) -> bytes: ...
-
-
-class _Stream(Protocol):
-    def __iter__(self) -> Iterator[bytes]: ...
-
-    def cancel(self) -> bool: ...
-
-
-class _Channel(Protocol):
-    def unary_unary(self, method: str, /) -> _Unary: ...
-
-    def unary_stream(self, method: str, /) -> Callable[[bytes], _Stream]: ...
-
-    def close(self) -> None: ...
-
-
-class _Context(Protocol):
-    def abort(self, code: object, details: str, /) -> None: ...
-
-
-class _Server(Protocol):
-    def add_generic_rpc_handlers(self, handlers: Sequence[object], /) -> None: ...
-
-    def add_insecure_port(self, address: str, /) -> int: ...
-
-    def start(self) -> None: ...
-
-    def stop(self, grace: float | None, /) -> threading.Event: ...
-
-
-def _target(path: str | Path, /) -> str:
-    """A socket as gRPC wants it named: its paths are URIs, so `%`, `#` and `?` have to be quoted."""
-    return f"unix:{quote(str(path))}"
+def _failed(plugin: str, name: str, error: grpc.RpcError, /) -> PluginUnavailableError | PluginRefusedError:
+    status, detail, is_away = _rpc.failure(error)
+    kind = PluginUnavailableError if is_away else PluginRefusedError
+    return kind(plugin, name, status, detail)
 
 
 def _method(service: str, name: str) -> str:
-    described = wire.DESCRIPTOR.services_by_name[service]
-    return f"/{described.full_name}/{described.methods_by_name[name].name}"
-
-
-def _failed(plugin: str, name: str, error: grpc.RpcError, /) -> PluginUnavailableError | PluginRefusedError:
-    code: grpc.StatusCode = error.code()
-    detail = str(error.details() or "")
-    kind = PluginUnavailableError if code in _AWAY else PluginRefusedError
-    return kind(plugin, name, code.name, detail)
+    return _rpc.method(wire.DESCRIPTOR, service, name)
 
 
 class _Newest:
@@ -158,9 +100,9 @@ class GrpcConnection:
     def __init__(self, path: str, /, *, deadlines: Deadlines = Deadlines()) -> None:
         self._path = path
         self._deadlines = deadlines
-        self._channel = cast("_Channel", grpc.insecure_channel(_target(path), options=CHANNEL_OPTIONS))
+        self._channel = _rpc.dial(path, largest_bytes=MAX_MESSAGE_BYTES)
         self._newest = _Newest()
-        self._stream: _Stream | None = None
+        self._stream: _rpc.Stream | None = None
         self._lock = threading.Lock()
         self._closed = False
 
@@ -173,6 +115,10 @@ class GrpcConnection:
             if error.status == grpc.StatusCode.UNIMPLEMENTED.name:
                 return PluginOptions()
             raise
+        except PluginUnavailableError as error:
+            # gRPC tried until the deadline and says no more than that.
+            seen = _sockets.seen_at(self._path)
+            raise PluginUnavailableError(self._path, error.call, error.status, seen) from error
         return self._decoded("GetDevicePluginOptions", codec.decode_options, data)
 
     def lists(self) -> Iterator[Sequence[Device]]:
@@ -214,7 +160,7 @@ class GrpcConnection:
         self._newest.end(PluginUnavailableError(self._path, "ListAndWatch", "CANCELLED"))
         self._channel.close()
 
-    def _read(self, stream: _Stream) -> None:
+    def _read(self, stream: _rpc.Stream) -> None:
         try:
             for message in stream:
                 self._newest.put(message)
@@ -222,7 +168,9 @@ class GrpcConnection:
             self._newest.end(_failed(self._path, "ListAndWatch", error))
         except ValueError:  # the channel was closed between two messages
             self._newest.end(PluginUnavailableError(self._path, "ListAndWatch", "CANCELLED"))
-        self._newest.end(PluginUnavailableError(self._path, "ListAndWatch", "END OF STREAM"))
+        finally:
+            # Also when the thread dies of something else: nobody would ever end the wait.
+            self._newest.end(PluginUnavailableError(self._path, "ListAndWatch", "END OF STREAM"))
 
     def _call(self, name: str, request: bytes, limit_s: float, *, wait_for_ready: bool = False) -> bytes:
         try:
@@ -249,51 +197,80 @@ class RegistrationService:
             the service; raises `PermanentError` to refuse, and its text goes to
             the plugin.
         workers: Introductions that are handled at once.
+
+    Attributes:
+        path: The socket.
     """
 
     def __init__(
         self, path: Path, register: Callable[[codec.RegisterRequest], None], /, *, workers: int = 8
     ) -> None:
-        self._path = path
+        self.path = path
         self._register = register
         self._workers = workers
-        self._server: _Server | None = None
-        self._identity: tuple[int, int] | None = None
+        self._server: _rpc.Server | None = None
+        self._identity: tuple[int, int, bytes] | None = None
+
+    def check(self) -> None:
+        """Whether it could start; changes nothing.
+
+        Raises:
+            PermanentError: The path is longer than a socket's may be, is no
+                socket, or is one on which somebody listens.
+        """
+        if fault := _sockets.too_long(self.path):
+            raise PermanentError(f"{self.path}: {fault}")
+        with contextlib.suppress(FileNotFoundError):
+            if not stat.S_ISSOCK(self.path.lstat().st_mode):
+                raise PermanentError(f"{self.path} is there and is no socket; move it away")
+        if _sockets.is_served(self.path):
+            raise PermanentError(
+                f"{self.path}: somebody listens there already; end the other agent, "
+                "or choose another directory"
+            )
 
     def start(self) -> None:
         """Listen; a socket that somebody left behind is replaced.
 
         Raises:
-            PermanentError: The path is longer than a socket's may be, or no socket.
+            PermanentError: As `check`.
             OSError: The directory is not there or not writable.
         """
-        length = len(os.fsencode(self._path))
-        if length > MAX_SOCKET_PATH:
-            raise PermanentError(
-                f"{self._path}: {length} bytes are too long for a socket, {MAX_SOCKET_PATH} is the limit; "
-                "choose a shorter directory"
-            )
-        with contextlib.suppress(FileNotFoundError):
-            if not stat.S_ISSOCK(self._path.lstat().st_mode):
-                raise PermanentError(f"{self._path} is there and is no socket; move it away")
-            self._path.unlink()
+        self.check()
+        options = (("grpc.max_receive_message_length", _LARGEST_INTRODUCTION),)
         pool = ThreadPoolExecutor(self._workers, thread_name_prefix="plugin registration")
-        server = cast("_Server", grpc.server(pool, options=CHANNEL_OPTIONS[:2]))
+        server = cast("_rpc.Server", grpc.server(pool, options=options))
         service = wire.DESCRIPTOR.services_by_name["Registration"].full_name
         methods: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
             "Register": grpc.unary_unary_rpc_method_handler(self._answer)
         }
         server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(service, methods)])
-        if not server.add_insecure_port(_target(self._path)):
-            raise PermanentError(f"{self._path}: nobody can listen there; check the directory's rights")
-        self._path.chmod(0o660)
+        # gRPC removes what stands at the path that it was given once it ends, be it another's
+        # socket: it is given a path that is gone by then. Plugins see the socket with its rights.
+        first, rest = self.path.name[0], self.path.name[1:]
+        hidden = self.path.with_name(("_" if first == "." else ".") + (rest or "_"))
+        hidden.unlink(missing_ok=True)
+        if not server.add_insecure_port(_rpc.target(hidden)):
+            raise PermanentError(f"{self.path}: nobody can listen there; check the directory's rights")
+        try:
+            hidden.chmod(0o660)
+            self.path.unlink(missing_ok=True)
+            os.link(hidden, self.path)
+        except OSError:
+            server.stop(None).wait()
+            raise
+        hidden.unlink()
         server.start()
         self._server = server
-        self._identity = self._seen()
+        self._identity = _sockets.identity(self.path)
 
     def is_listening(self) -> bool:
         """Whether the socket on disk is still the one that this service listens on."""
-        return self._server is not None and self._seen() == self._identity
+        return self._server is not None and _sockets.identity(self.path) == self._identity
+
+    def is_taken(self) -> bool:
+        """Whether somebody else listens there now."""
+        return not self.is_listening() and _sockets.is_served(self.path)
 
     def stop(self) -> None:
         """Stop listening; calls under way are cut off. May be repeated."""
@@ -301,18 +278,10 @@ class RegistrationService:
         if server is None:
             return
         server.stop(None).wait()
-        with contextlib.suppress(FileNotFoundError):
-            if self._seen() == self._identity:
-                self._path.unlink()
+        if _sockets.identity(self.path) == self._identity:
+            self.path.unlink(missing_ok=True)
 
-    def _seen(self) -> tuple[int, int] | None:
-        try:
-            found = self._path.lstat()
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
-
-    def _answer(self, request: bytes, context: _Context) -> bytes:
+    def _answer(self, request: bytes, context: _rpc.Context) -> bytes:
         try:
             self._register(codec.decode_register(request))
         except (DecodeError, RegistrationRefusedError) as error:
@@ -327,13 +296,16 @@ def introduce(kubelet_socket: Path, request: codec.RegisterRequest, /, *, timeou
 
     Raises:
         PluginUnavailableError: Nobody listens there.
-        PluginRefusedError: The agent refused; its words are in the text.
+        RegistrationRefusedError: The agent refused, in these words.
     """
-    channel = cast("_Channel", grpc.insecure_channel(_target(kubelet_socket), options=CHANNEL_OPTIONS))
+    channel = _rpc.dial(kubelet_socket, largest_bytes=_LARGEST_INTRODUCTION)
     try:
         call = channel.unary_unary(_method("Registration", "Register"))
         call(codec.encode_register(request), timeout=timeout_s, wait_for_ready=False)
     except grpc.RpcError as error:
-        raise _failed(str(kubelet_socket), "Register", error) from error
+        status, detail, is_away = _rpc.failure(error)
+        if is_away:
+            raise PluginUnavailableError(str(kubelet_socket), "Register", status, detail) from error
+        raise RegistrationRefusedError(f"{kubelet_socket}: {detail} ({status})") from error
     finally:
         channel.close()

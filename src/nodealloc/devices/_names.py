@@ -1,10 +1,17 @@
-"""Names of resources: which of them a device plugin may serve."""
+"""What a plugin offers: which names of resources it may serve, and in which version of the protocol."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-__all__ = ["is_extended_resource"]
+from nodealloc.devices._errors import RegistrationRefusedError
+
+__all__ = ["VERSION", "check_offer", "is_extended_resource"]
+
+VERSION = "v1beta1"
+_SHOWN = 100
+"""Characters of a plugin's own words that are repeated to it; it may say a megabyte."""
 
 _DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
@@ -30,3 +37,19 @@ def is_extended_resource(resource: str, /) -> bool:
         and not domain.endswith("kubernetes.io")
         and not resource.startswith("requests.")
     )
+
+
+def check_offer(resource: str, versions: Sequence[str], /) -> None:
+    """Whether a plugin may serve a resource; raises `RegistrationRefusedError` with the reason.
+
+    Args:
+        resource: What it wants to serve.
+        versions: Of the protocol that it speaks.
+    """
+    if VERSION not in versions:
+        said = ", ".join(versions)[:_SHOWN] or "none"
+        raise RegistrationRefusedError(f"version {VERSION} is needed, the plugin speaks {said}")
+    if not is_extended_resource(resource):
+        raise RegistrationRefusedError(
+            f"{resource[:_SHOWN]!r} is no extended resource; name it like example.com/gpu"
+        )

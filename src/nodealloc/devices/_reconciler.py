@@ -15,7 +15,7 @@ import attrs
 
 from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices._codec import RegisterRequest
-from nodealloc.devices._directory import plugin_socket, prepare_directory
+from nodealloc.devices._directory import plugin_socket, prepare_directory, resolved
 from nodealloc.devices._errors import PluginUnavailableError, RegistrationRefusedError
 from nodealloc.devices._events import DeviceEvent, DeviceEvents, event_of
 from nodealloc.devices._grpc import GrpcConnection, RegistrationService
@@ -23,7 +23,7 @@ from nodealloc.devices._inventory import Capacity, DeviceList, Inventory, Plugin
 from nodealloc.devices._launch import Launch
 from nodealloc.devices._launched import launch_of
 from nodealloc.devices._life import Phase
-from nodealloc.devices._names import is_extended_resource
+from nodealloc.devices._names import check_offer
 from nodealloc.devices._ports import AllocatorKeeper, Connect, PluginConnection
 from nodealloc.devices._preferences import PreferenceQuestion
 from nodealloc.devices._status import DevicePluginStatus, status_of
@@ -33,7 +33,6 @@ from nodealloc.topology import NotReady, Owner
 __all__ = ["DevicePlugins"]
 
 KUBELET_SOCKET = "kubelet.sock"
-VERSION = "v1beta1"
 GRACE_S = 300.0
 _SHOWN = 100
 """Characters of a plugin's own words that are repeated to it; it may say a megabyte."""
@@ -97,6 +96,7 @@ class DevicePlugins:
         self._generation = 0
         self._stopping = threading.Event()
         self._service: RegistrationService | None = None
+        self._ousted = False
 
     # Life of the shell.
 
@@ -104,7 +104,7 @@ class DevicePlugins:
         """Sweep the directory, serve `kubelet.sock`, and start the grace periods of awaited plugins.
 
         Raises:
-            PermanentError: The socket's path is too long or taken.
+            PermanentError: The socket's path is too long, or somebody listens there.
             OSError: The directory cannot be made or written.
         """
         now_s = self._clock()
@@ -112,13 +112,17 @@ class DevicePlugins:
             self._generation = max(self._generation, inventory.generation)
             self._change(resource, lambda known: _as_found(known, now_s))
         if self._directory is not None:
-            self._serve(self._directory)
+            service = RegistrationService(self._directory / KUBELET_SOCKET, self._introduced)
+            service.check()
+            prepare_directory(self._directory)
+            self._serve(service)
         self._spawn(self._beat, "device plugin heartbeat")
 
     def stop(self) -> None:
         """Stop serving and let go of every plugin; what was granted stands. May be repeated."""
         self._stopping.set()
-        service, self._service = self._service, None
+        with self._lock:
+            service, self._service = self._service, None
         if service is not None:
             service.stop()
         with self._lock:
@@ -146,23 +150,15 @@ class DevicePlugins:
             if inventory.aged(now_s=now_s, grace_s=self._grace_s) is not inventory:
                 self._change(resource, lambda known: known.aged(now_s=now_s, grace_s=self._grace_s))
         service = self._service
-        if service is not None and self._directory is not None and not service.is_listening():
-            _log.warning("%s is gone; serving it anew, so that plugins register again", self._directory)
-            service.stop()
-            self._serve(self._directory)
+        if service is not None and not service.is_listening():
+            self._serve_anew(service)
 
     # A plugin handler by shape: validate, register, deregister.
 
     def validate(self, name: str, endpoint: str, versions: Sequence[str], /) -> None:
         """Whether this plugin may serve; raises `RegistrationRefusedError` with the reason."""
-        if VERSION not in versions:
-            said = ", ".join(versions)[:_SHOWN] or "none"
-            raise RegistrationRefusedError(f"version {VERSION} is needed, the plugin speaks {said}")
-        if not is_extended_resource(name):
-            raise RegistrationRefusedError(
-                f"{name[:_SHOWN]!r} is no extended resource; name it like example.com/gpu"
-            )
-        path = Path(endpoint).resolve()
+        check_offer(name, versions)
+        path = resolved(endpoint)
         if self._roots is not None and not any(root in path.parents for root in self._roots):
             raise RegistrationRefusedError(
                 f"endpoint {endpoint[:_SHOWN]!r} is in none of the directories for plugins"
@@ -265,22 +261,32 @@ class DevicePlugins:
 
     # What the methods above share.
 
-    def _serve(self, directory: Path) -> None:
-        prepare_directory(directory)
-        service = RegistrationService(directory / KUBELET_SOCKET, self._introduced)
+    def _serve(self, service: RegistrationService) -> None:
         service.start()
-        self._service = service
+        with self._lock:
+            self._service = service
+            stopped = self._stopping.is_set()
+        if stopped:
+            service.stop()
+
+    def _serve_anew(self, service: RegistrationService) -> None:
+        """After somebody took the own socket away; what plugins have is left alone."""
+        if service.is_taken():
+            if not self._ousted:
+                _log.error("%s: somebody else listens there now; new plugins go to it", service.path)
+            self._ousted = True
+            return
+        _log.warning("%s is gone; serving it anew", service.path)
+        self._ousted = False
+        service.stop()
+        service.path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        self._serve(service)
 
     def _introduced(self, request: RegisterRequest) -> None:
         """A plugin introduced itself on `kubelet.sock`; its own socket may follow later."""
         if self._directory is None:
             raise RegistrationRefusedError("registrations are not served here")
-        if request.version != VERSION:
-            raise RegistrationRefusedError(f"version {VERSION} is needed, not {request.version[:_SHOWN]!r}")
-        if not is_extended_resource(request.resource):
-            raise RegistrationRefusedError(
-                f"{request.resource[:_SHOWN]!r} is no extended resource; name it like example.com/gpu"
-            )
+        check_offer(request.resource, [request.version])
         socket = plugin_socket(self._directory, request.endpoint, own=KUBELET_SOCKET)
         self._begin(request.resource, str(socket), request.options)
 

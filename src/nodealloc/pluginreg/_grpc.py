@@ -2,46 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Protocol, cast
-from urllib.parse import quote
-
 import grpc
 from google.protobuf.message import DecodeError as ProtobufError
 
+from nodealloc import _rpc, _sockets
 from nodealloc._proto import pluginregistration_v1_pb2 as wire
 from nodealloc.pluginreg._errors import RegistrationBrokenError, RegistrationUnavailableError
 from nodealloc.pluginreg._ports import PluginInfo
 
 __all__ = ["GrpcRegistration"]
 
-CHANNEL_OPTIONS = (
-    # An introduction has no business being large.
-    ("grpc.max_receive_message_length", 1 << 20),
-    # Servers in Go and Rust refuse the percent-encoded path that would stand here.
-    ("grpc.default_authority", "localhost"),
-    ("grpc.enable_http_proxy", 0),
-    # A plugin that comes back on the same path must not inherit the dead connection.
-    ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 1000),
-)
-
-_AWAY = {
-    grpc.StatusCode.UNAVAILABLE,
-    grpc.StatusCode.DEADLINE_EXCEEDED,
-    grpc.StatusCode.CANCELLED,
-    grpc.StatusCode.ABORTED,
-}
-
-
-class _Unary(Protocol):
-    def __call__(self, request: bytes, /, *, timeout: float, wait_for_ready: bool = False) -> bytes: ...
-
-
-class _Channel(Protocol):
-    def unary_unary(self, method: str, /) -> _Unary: ...
-
-    def close(self) -> None: ...
+_LARGEST_BYTES = 1 << 20
+"""An introduction has no business being large."""
 
 
 class GrpcRegistration:
@@ -81,17 +53,15 @@ class GrpcRegistration:
         self._call(socket, "NotifyRegistrationStatus", status.SerializeToString(), self._notify_s)
 
     def _call(self, socket: str, name: str, request: bytes, limit_s: float) -> bytes:
-        service = wire.DESCRIPTOR.services_by_name["Registration"]
-        path = f"/{service.full_name}/{service.methods_by_name[name].name}"
-        # gRPC takes paths for URIs, so `%`, `#` and `?` have to be quoted.
-        target = f"unix:{quote(socket)}"
-        channel = cast("_Channel", grpc.insecure_channel(target, options=CHANNEL_OPTIONS))
+        if fault := _sockets.too_long(socket):
+            raise RegistrationBrokenError(socket, name, "TOO LONG", fault)
+        channel = _rpc.dial(socket, largest_bytes=_LARGEST_BYTES)
         try:
-            return channel.unary_unary(path)(request, timeout=limit_s)
+            call = channel.unary_unary(_rpc.method(wire.DESCRIPTOR, "Registration", name))
+            return call(request, timeout=limit_s)
         except grpc.RpcError as error:
-            code: grpc.StatusCode = error.code()
-            detail = str(error.details() or "")
-            kind = RegistrationUnavailableError if code in _AWAY else RegistrationBrokenError
-            raise kind(socket, name, code.name, detail) from error
+            status, detail, is_away = _rpc.failure(error)
+            kind = RegistrationUnavailableError if is_away else RegistrationBrokenError
+            raise kind(socket, name, status, detail) from error
         finally:
             channel.close()

@@ -50,6 +50,7 @@ class PluginRegistrar:
         identify_s: Deadline for finding out who is there.
         handle_s: Deadline for a handler.
         observer: Is told of progress.
+        look: From the directory to the sockets below it.
     """
 
     def __init__(

@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
-import errno
 import os
 import stat
 from collections.abc import Iterator
 
+from nodealloc._sockets import birth_of
 from nodealloc.pluginreg._sightings import Identity
 
 __all__ = ["scan", "subdirectories"]
-
-_AT_FDCWD = -100
-_HANDLE_BYTES = 128
-
-
-class _FileHandle(ctypes.Structure):
-    _fields_ = [
-        ("handle_bytes", ctypes.c_uint),
-        ("handle_type", ctypes.c_int),
-        ("f_handle", ctypes.c_ubyte * _HANDLE_BYTES),
-    ]
-
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def scan(directory: str, /) -> dict[str, Identity]:
@@ -45,7 +30,7 @@ def scan(directory: str, /) -> dict[str, Identity]:
         except OSError:
             continue
         if stat.S_ISSOCK(status.st_mode):
-            birth = _handle(entry.path) or str(status.st_ctime_ns).encode()
+            birth = birth_of(entry.path, status)
             found[entry.path] = Identity(status.st_dev, status.st_ino, birth)
     return found
 
@@ -78,25 +63,3 @@ def _walk(directory: str) -> Iterator[os.DirEntry[str]]:
                     waiting.append(entry.path)
             except OSError:
                 continue
-
-
-def _handle(path: str) -> bytes:
-    """The file's handle, which holds its generation; empty where there is none.
-
-    Numbers of inodes are used again at once, and the clock of a file system
-    ticks every few milliseconds: a socket that is removed and bound again in
-    between differs in nothing else.
-    """
-    handle = _FileHandle(handle_bytes=_HANDLE_BYTES)
-    mount = ctypes.c_int()
-    flags = 0x400  # AT_SYMLINK_FOLLOW
-    try:
-        call = _libc.name_to_handle_at
-    except AttributeError:
-        return b""
-    done = call(_AT_FDCWD, os.fsencode(path), ctypes.byref(handle), ctypes.byref(mount), flags)
-    if done != 0 and ctypes.get_errno() == errno.EOPNOTSUPP:
-        # AT_HANDLE_FID: file systems that nobody can export over NFS answer to this one alone.
-        handle.handle_bytes = _HANDLE_BYTES
-        done = call(_AT_FDCWD, os.fsencode(path), ctypes.byref(handle), ctypes.byref(mount), flags | 0x200)
-    return bytes(handle.f_handle[: handle.handle_bytes]) if done == 0 else b""

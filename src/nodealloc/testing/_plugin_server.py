@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Protocol, cast
-from urllib.parse import quote
+from typing import cast
 
 import attrs
 import grpc
 
+from nodealloc import _rpc
 from nodealloc._proto import deviceplugin_v1beta1_pb2 as wire
 from nodealloc._proto import pluginregistration_v1_pb2 as registry
 from nodealloc.devices import (
@@ -93,22 +93,6 @@ class Behaviour:
     versions: tuple[str, ...] = ("v1beta1",)
 
 
-class _Context(Protocol):
-    def abort(self, code: object, details: str, /) -> None: ...
-
-    def is_active(self) -> bool: ...
-
-
-class _Server(Protocol):
-    def add_generic_rpc_handlers(self, handlers: tuple[object, ...], /) -> None: ...
-
-    def add_insecure_port(self, address: str, /) -> int: ...
-
-    def start(self) -> None: ...
-
-    def stop(self, grace: float | None, /) -> threading.Event: ...
-
-
 class DevicePluginServer:
     """Serves a resource's devices; also the registration socket of `nodealloc.pluginreg`.
 
@@ -143,7 +127,7 @@ class DevicePluginServer:
         self._devices = devices
         self._version = 0
         self._stopped = threading.Event()
-        self._server: _Server | None = None
+        self._server: _rpc.Server | None = None
         self._lists = 0
 
     @property
@@ -164,7 +148,7 @@ class DevicePluginServer:
         self.socket.unlink(missing_ok=True)
         self._stopped.clear()
         pool = ThreadPoolExecutor(16, thread_name_prefix="test plugin")
-        server = cast("_Server", grpc.server(pool, options=_OPTIONS))
+        server = cast("_rpc.Server", grpc.server(pool, options=_OPTIONS))
         answers: dict[str, Callable[[bytes], bytes]] = {
             "GetDevicePluginOptions": self._get_options,
             "GetPreferredAllocation": self._prefer,
@@ -186,7 +170,7 @@ class DevicePluginServer:
                 grpc.method_handlers_generic_handler("pluginregistration.Registration", registering),
             )
         )
-        server.add_insecure_port(f"unix:{quote(str(self.socket))}")
+        server.add_insecure_port(_rpc.target(self.socket))
         server.start()
         self._server = server
         self._tell("serving", str(self.socket))
@@ -237,8 +221,8 @@ class DevicePluginServer:
             if now is not None and now != introduced and self.introduce(kubelet_socket):
                 introduced = now
 
-    def _wrapped(self, name: str, answer: Callable[[bytes], bytes]) -> Callable[[bytes, _Context], bytes]:
-        def call(request: bytes, context: _Context) -> bytes:
+    def _wrapped(self, name: str, answer: Callable[[bytes], bytes]) -> Callable[[bytes, _rpc.Context], bytes]:
+        def call(request: bytes, context: _rpc.Context) -> bytes:
             self._tell("called", name)
             behaviour = self.behaviour
             if name in behaviour.crash_on:
@@ -256,7 +240,7 @@ class DevicePluginServer:
 
         return call
 
-    def _list_and_watch(self, _request: bytes, context: _Context) -> Iterator[bytes]:
+    def _list_and_watch(self, _request: bytes, context: _rpc.Context) -> Iterator[bytes]:
         self._tell("called", "ListAndWatch")
         behaviour = self.behaviour
         if "ListAndWatch" in behaviour.crash_on:
@@ -366,7 +350,7 @@ class DevicePluginServer:
         self.set_devices((*rest, last._replace(id=f"changed-{self._lists}")))
 
 
-def _unary(call: Callable[[bytes, _Context], bytes]) -> grpc.RpcMethodHandler[bytes, bytes]:
+def _unary(call: Callable[[bytes, _rpc.Context], bytes]) -> grpc.RpcMethodHandler[bytes, bytes]:
     return grpc.unary_unary_rpc_method_handler(call)
 
 

@@ -1,0 +1,129 @@
+"""gRPC over Unix sockets: how one is dialled, which end of a call means what, and the types that it lacks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol, cast
+from urllib.parse import quote
+
+import grpc
+from google.protobuf.descriptor import FileDescriptor
+
+__all__ = [
+    "Channel",
+    "Context",
+    "Failure",
+    "Server",
+    "Stream",
+    "Unary",
+    "dial",
+    "failure",
+    "method",
+    "target",
+]
+
+_AWAY = {
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.CANCELLED,
+    grpc.StatusCode.ABORTED,
+}
+
+
+class Unary(Protocol):
+    """A call with one answer."""
+
+    def __call__(self, request: bytes, /, *, timeout: float, wait_for_ready: bool = False) -> bytes: ...
+
+
+class Stream(Protocol):
+    """Answers as they come."""
+
+    def __iter__(self) -> Iterator[bytes]: ...
+
+    def cancel(self) -> bool: ...
+
+
+class Channel(Protocol):
+    """A client's side."""
+
+    def unary_unary(self, method: str, /) -> Unary: ...
+
+    def unary_stream(self, method: str, /) -> Callable[[bytes], Stream]: ...
+
+    def close(self) -> None: ...
+
+
+class Context(Protocol):
+    """What a server knows of one call."""
+
+    def abort(self, code: object, details: str, /) -> None: ...
+
+    def is_active(self) -> bool: ...
+
+
+class Server(Protocol):
+    """A server's side."""
+
+    def add_generic_rpc_handlers(self, handlers: Sequence[object], /) -> None: ...
+
+    def add_insecure_port(self, address: str, /) -> int: ...
+
+    def start(self) -> None: ...
+
+    def stop(self, grace: float | None, /) -> threading.Event: ...
+
+
+class Failure(NamedTuple):
+    """How a call ended that brought no answer.
+
+    Attributes:
+        status: Status code in words (`UNAVAILABLE`, `DEADLINE_EXCEEDED`).
+        detail: What the other side, or gRPC itself, says.
+        is_away: Nobody was there or nobody answered in time; otherwise
+            somebody said no.
+    """
+
+    status: str
+    detail: str
+    is_away: bool
+
+
+def target(path: str | Path, /) -> str:
+    """A socket as gRPC wants it named: its paths are URIs, so `%`, `#` and `?` have to be quoted."""
+    return f"unix:{quote(str(path))}"
+
+
+def dial(path: str | Path, /, *, largest_bytes: int) -> Channel:
+    """A channel to a socket; the first call connects.
+
+    Args:
+        path: The socket.
+        largest_bytes: Of a message, either way.
+    """
+    options = (
+        ("grpc.max_receive_message_length", largest_bytes),
+        ("grpc.max_send_message_length", largest_bytes),
+        # Servers in Go and Rust refuse the percent-encoded path that would stand here.
+        ("grpc.default_authority", "localhost"),
+        ("grpc.enable_http_proxy", 0),
+        # A plugin that comes back on the same path must not inherit the dead connection.
+        ("grpc.use_local_subchannel_pool", 1),
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.max_reconnect_backoff_ms", 1000),
+    )
+    return cast("Channel", grpc.insecure_channel(target(path), options=options))
+
+
+def failure(error: grpc.RpcError, /) -> Failure:
+    """What an error of a call means."""
+    code: grpc.StatusCode = error.code()
+    return Failure(code.name, str(error.details() or ""), code in _AWAY)
+
+
+def method(file: FileDescriptor, service: str, name: str, /) -> str:
+    """A method's path; raises `KeyError` for one that the protocol does not have."""
+    described = file.services_by_name[service]
+    return f"/{described.full_name}/{described.methods_by_name[name].name}"

@@ -1,0 +1,111 @@
+"""Unix sockets as files: what stands at a path, whether it is still the same, and who listens there."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import socket
+import stat
+from pathlib import Path
+
+__all__ = ["MAX_PATH_BYTES", "birth_of", "identity", "is_served", "seen_at", "too_long"]
+
+MAX_PATH_BYTES = 107
+"""Longest path of a Unix socket on Linux, in bytes."""
+
+_KINDS = {
+    stat.S_IFREG: "a regular file",
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFCHR: "a character device",
+    stat.S_IFBLK: "a block device",
+}
+
+_AT_FDCWD = -100
+_HANDLE_BYTES = 128
+
+
+class _FileHandle(ctypes.Structure):
+    _fields_ = [
+        ("handle_bytes", ctypes.c_uint),
+        ("handle_type", ctypes.c_int),
+        ("f_handle", ctypes.c_ubyte * _HANDLE_BYTES),
+    ]
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def birth_of(path: str, status: os.stat_result, /) -> bytes:
+    """What tells two owners of one inode number apart.
+
+    The file handle, which holds the inode's generation, where the file system
+    has one; else the time of the last change. Numbers of inodes are used again
+    at once, and the clock of a file system ticks every few milliseconds: a
+    socket that is removed and bound again in between differs in nothing else.
+    """
+    return _handle(path) or str(status.st_ctime_ns).encode()
+
+
+def identity(path: str | Path, /) -> tuple[int, int, bytes] | None:
+    """What stands at a path, told from everything else that ever stands there; None for nothing."""
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, birth_of(os.fspath(path), status)
+
+
+def too_long(path: str | Path, /) -> str:
+    """Why nobody can dial this path, in words; "" when it is short enough."""
+    length = len(os.fsencode(path))
+    if length <= MAX_PATH_BYTES:
+        return ""
+    return (
+        f"{length} bytes are too long for the path of a socket, {MAX_PATH_BYTES} is the limit; "
+        "choose a shorter directory or name"
+    )
+
+
+def is_served(path: str | Path, /) -> bool:
+    """Whether somebody listens there now; never waits. A socket of a dead process is not served."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as caller:
+        try:
+            caller.connect(os.fspath(path))
+        except BlockingIOError:  # it listens and has more callers than it takes at once
+            return True
+        except OSError:
+            return False
+    return True
+
+
+def seen_at(path: str | Path, /) -> str:
+    """What stands at a path, as words of a sentence about a socket that gave no answer."""
+    try:
+        mode = Path(path).stat().st_mode
+    except FileNotFoundError:
+        return "nothing is there"
+    except OSError as error:
+        return os.strerror(error.errno or 0)
+    if not stat.S_ISSOCK(mode):
+        return f"{_KINDS.get(stat.S_IFMT(mode), 'something else')} is there, no socket"
+    if not is_served(path):
+        return "a socket is there on which nobody listens"
+    return "somebody listens there and does not answer in gRPC"
+
+
+def _handle(path: str) -> bytes:
+    handle = _FileHandle(handle_bytes=_HANDLE_BYTES)
+    mount = ctypes.c_int()
+    flags = 0x400  # AT_SYMLINK_FOLLOW
+    try:
+        call = _libc.name_to_handle_at
+    except AttributeError:
+        return b""
+    done = call(_AT_FDCWD, os.fsencode(path), ctypes.byref(handle), ctypes.byref(mount), flags)
+    if done != 0 and ctypes.get_errno() == errno.EOPNOTSUPP:
+        # AT_HANDLE_FID: file systems that nobody can export over NFS answer to this one alone.
+        handle.handle_bytes = _HANDLE_BYTES
+        done = call(_AT_FDCWD, os.fsencode(path), ctypes.byref(handle), ctypes.byref(mount), flags | 0x200)
+    return bytes(handle.f_handle[: handle.handle_bytes]) if done == 0 else b""
