@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import socket
 import sqlite3
 import stat
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from nodealloc.checkpoint import (
+    CPU_STATE,
     KUBELET_FORMATS,
     CpuManagerState,
     FileStore,
@@ -25,6 +27,7 @@ from nodealloc.checkpoint import (
     Store,
     StoreBusyError,
     StoreFailedError,
+    inspect,
     this_machine,
 )
 from nodealloc.testing.checkpoint import FaultyFiles, InjectedFault, SimulatedDisk, check_store
@@ -185,6 +188,129 @@ def test_a_key_that_is_a_directory_is_damage(tmp_path: Path) -> None:
         store.commit({"row.1": row(1), "row.2": row(2)})
     with FileStore(tmp_path, FORMATS) as store:
         assert store.read().values == {"row.1": row(1), "row.2": row(2)}
+
+
+def pipe(path: Path) -> None:
+    """A name that waits for a writer."""
+    os.mkfifo(path)
+
+
+def link(path: Path) -> None:
+    """A name that leads nowhere."""
+    path.symlink_to("/nonexistent")
+
+
+def full_folder(path: Path) -> None:
+    """A name that cannot simply be removed."""
+    path.mkdir()
+    (path / "x").write_text("x")
+
+
+def bound(path: Path) -> None:
+    """A name that answers to `connect` only."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+
+
+STRANGERS = [pipe, link, full_folder, bound]
+
+
+@pytest.mark.parametrize("put", STRANGERS)
+@pytest.mark.parametrize(
+    ("name", "lost"),
+    [
+        ("row.1", "row.1"),
+        (".nodealloc.identity", ""),
+        (".nodealloc.commit", "*"),
+        (".nodealloc.new-1.row.2", ""),
+        (".nodealloc.damaged-1.row.7", "row.7"),
+    ],
+)
+def test_what_is_no_file_stops_no_start(
+    name: str, lost: str, put: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """Under a key, or a name of the store's own: set aside, and the next commit works."""
+    here = Identity(boot_id="1", machine="a")
+    with FileStore(tmp_path, FORMATS, identity=here) as store:
+        store.commit({"row.1": row(1), "row.2": row(2)})
+    (tmp_path / name).unlink(missing_ok=True)
+    put(tmp_path / name)
+    with FileStore(tmp_path, FORMATS, identity=here) as store:
+        assert [one.key for one in store.read().damaged] == ([lost] if lost else [])
+        assert store.read().get("row.2", JsonCheckpoint) == row(2)
+        store.commit({"row.1": row(3), "row.2": row(4), "row.7": row(7)})
+    with FileStore(tmp_path, FORMATS, identity=here) as store:
+        assert store.read().is_whole
+        assert store.read().since is Since.RESTART
+        assert store.read().values == {"row.1": row(3), "row.2": row(4), "row.7": row(7)}
+
+
+@pytest.mark.parametrize("put", STRANGERS)
+@pytest.mark.parametrize("ending", ["", "-wal", "-shm", "-journal"])
+def test_sqlite_is_kept_from_what_is_no_file(
+    put: Callable[[Path], None], ending: str, tmp_path: Path
+) -> None:
+    """Refused by name, before SQLite waits for a pipe or writes through a link."""
+    path = tmp_path / "store"
+    with SqliteStore(path, FORMATS) as store:
+        store.commit({"row.1": row(1)})
+    Path(f"{path}{ending}").unlink(missing_ok=True)
+    put(Path(f"{path}{ending}"))
+    with pytest.raises(StoreFailedError, match=f"store{ending}: ") as caught:
+        SqliteStore(path, FORMATS)
+    assert "move it away" in str(caught.value) or "mount" in str(caught.value)
+
+
+def test_links_to_one_database_share_its_lock(tmp_path: Path) -> None:
+    """Whoever comes by another name is refused; what belongs to the file stands beside it."""
+    for name in ("real", "first", "second"):
+        (tmp_path / name).mkdir()
+    SqliteStore(tmp_path / "real" / "store", FORMATS).close()
+    for name in ("first", "second"):
+        (tmp_path / name / "link").symlink_to("../real/store")
+    with SqliteStore(tmp_path / "first" / "link", FORMATS) as store:
+        with pytest.raises(StoreBusyError):
+            SqliteStore(tmp_path / "second" / "link", FORMATS)
+        store.commit({"row.1": row(1)})
+    with SqliteStore(tmp_path / "second" / "link", FORMATS) as store:
+        assert store.read().values == {"row.1": row(1)}
+    assert [path.name for path in (tmp_path / "first").iterdir()] == ["link"]
+
+
+def test_damage_that_was_settled_stays_so_by_another_spelling(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relative path and an absolute one name the same folders of damage."""
+    monkeypatch.chdir(tmp_path)
+    Path("store").write_bytes(b"garbage")
+    with SqliteStore("store", FORMATS) as store:
+        assert [one.key for one in store.read().damaged] == ["*"]
+        store.commit({"row.1": row(1)})
+    with SqliteStore(tmp_path / "store", FORMATS) as store:
+        assert store.read().is_whole
+
+
+def test_a_file_without_end_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gap of a terabyte under a key takes neither the memory nor the start; no commit makes one."""
+    monkeypatch.setattr("nodealloc.checkpoint._directory._LARGEST", 1 << 20)
+    with FileStore(tmp_path, FORMATS) as store:
+        store.commit({"row.1": row(1)})
+    with (tmp_path / "row.2").open("wb") as file:
+        file.truncate(1 << 40)
+    with FileStore(tmp_path, FORMATS) as store:
+        assert [one.key for one in store.read().damaged] == ["row.2"]
+        with pytest.raises(StoreFailedError, match="store less under one key"):
+            store.commit({"row.2": JsonCheckpoint(kind="row", version=1, value="x" * (1 << 20))})
+        assert store.read().values == {"row.1": row(1)}
+
+
+def test_looking_waits_for_no_pipe(tmp_path: Path) -> None:
+    """An operator sees the name and why it is not read."""
+    os.mkfifo(tmp_path / CPU_STATE)
+    (finding,) = inspect(tmp_path)
+    assert finding.reason == "unreadable: no regular file"
+    with pytest.raises(StoreFailedError, match="no regular file"):
+        inspect(tmp_path / CPU_STATE)
 
 
 def test_a_damaged_record_of_a_commit_is_everybodys_damage(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from nodealloc.checkpoint._json import Json, Shape
 from nodealloc.checkpoint._record import JsonCheckpoint
 from nodealloc.errors import DecodeError
 
-__all__ = ["DAMAGED", "KEPT", "MARK", "Change", "Directory", "aside"]
+__all__ = ["DAMAGED", "KEPT", "MARK", "NO_FILE", "Change", "Directory", "aside"]
 
 MARK = ".nodealloc."
 """Names that begin so are the store's own; no key can."""
@@ -33,8 +33,13 @@ MARK = ".nodealloc."
 DAMAGED = f"{MARK}damaged-"
 KEPT = f"{MARK}kept-"
 
+NO_FILE = frozenset({errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.EAGAIN, errno.EFBIG})
+"""Codes of a name under which something else stands than a file of a store: a folder, a link, a pipe."""
+
 _RECORD = f"{MARK}commit"
 _NEW = f"{MARK}new-"
+_LARGEST = 1 << 28
+"""Bytes of a file; without a limit an endless one would take all memory at the next start."""
 
 
 @attrs.frozen(kw_only=True)
@@ -112,15 +117,19 @@ def _digest(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-def aside(names: Iterable[str], key: str) -> str:
+def aside(names: Iterable[str], key: str, *, kind: str = DAMAGED) -> str:
     """A free name to move a damaged file to: one number above all that are there."""
     numbers = [0]
     for name in names:
-        for kind in (DAMAGED, KEPT):
-            number = name.removeprefix(kind).partition(".")[0]
-            if name.startswith(kind) and number.isdecimal():
+        for used in (DAMAGED, KEPT):
+            number = name.removeprefix(used).partition(".")[0]
+            if name.startswith(used) and number.isdecimal():
                 numbers.append(int(number))
-    return f"{DAMAGED}{max(numbers) + 1}.{key}"
+    return f"{kind}{max(numbers) + 1}.{key}"
+
+
+def _too_large(step: str, path: str) -> StoreFailedError:
+    return StoreFailedError(path, step, errno.EFBIG, f"more than {_LARGEST >> 20} MiB are no checkpoint")
 
 
 class Directory:
@@ -144,13 +153,16 @@ class Directory:
         return sorted(call("listdir", self.path, self._files.names, self.path))
 
     def read(self, name: str) -> bytes:
-        """All bytes of a file."""
+        """All bytes of a file; of a pipe nothing, without waiting for a writer."""
         path = self._at(name)
-        descriptor = call("open", path, self._files.open, path, os.O_RDONLY | os.O_NOFOLLOW)
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = call("open", path, self._files.open, path, flags)
         try:
             parts: list[bytes] = []
             while part := call("read", path, self._files.read, descriptor, 1 << 20):
                 parts.append(part)
+                if len(parts) > _LARGEST >> 20:
+                    raise _too_large("read", path)
             return b"".join(parts)
         finally:
             self._close(descriptor)
@@ -162,7 +174,7 @@ class Directory:
         """
         names = self.names()
         if _RECORD in names:
-            script = _Script.unpack(self.read(_RECORD))
+            script = self._script()
             if isinstance(script, str):
                 self._rename(_RECORD, aside(names, "@commit"))
             elif self._was_committed(script, names):
@@ -172,7 +184,7 @@ class Directory:
                 self._flush()
         for name in names:
             if name.startswith(_NEW):
-                self._remove(name)
+                self._clear(name, names)
         self._flush()
 
     def commit(self, change: Change, before: Mapping[str, bytes]) -> None:
@@ -270,6 +282,22 @@ class Directory:
         with contextlib.suppress(StoreFailedError):
             self.settle()
 
+    def _script(self) -> _Script | str:
+        try:
+            return _Script.unpack(self.read(_RECORD))
+        except StoreFailedError as error:
+            if error.code not in NO_FILE:
+                raise
+            return str(error)
+
+    def _clear(self, name: str, names: Iterable[str]) -> None:
+        try:
+            self._remove(name)
+        except StoreFailedError as error:
+            if error.code not in NO_FILE:
+                raise
+            self._rename(name, aside(names, name, kind=KEPT))
+
     def _was_committed(self, script: _Script, names: Sequence[str]) -> bool:
         """Whether all new files of a record are there, under their old name or the new one.
 
@@ -303,6 +331,8 @@ class Directory:
         self._count += 1
         new = f"{_NEW}{self._count}.{name}"
         path = self._at(new)
+        if len(data) > _LARGEST:
+            raise _too_large("write", path)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
         descriptor = call("open", path, self._files.open, path, flags, 0o600)
         try:

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+
 from nodealloc.errors import PermanentError, RetryableError
 
 __all__ = ["CorruptCheckpointError", "StoreBusyError", "StoreClosedError", "StoreFailedError"]
+
+
+_SOMETHING_ELSE = "something else stands there, move it away"
+_NOT_OURS = "make it readable and writable for this process"
+_REMEDIES = {
+    **dict.fromkeys((errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.ENXIO), _SOMETHING_ELSE),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _NOT_OURS),
+    errno.ENOENT: "make or mount what it belongs into",
+    errno.EFBIG: "store less under one key",
+}
 
 
 class CorruptCheckpointError(PermanentError):
@@ -69,9 +81,8 @@ class StoreFailedError(RetryableError):
         self.path = path
         self.step = step
         self.code = code
-        super().__init__(
-            f"{path}: {step} failed ({reason}); nothing was changed: make room or mend the disk, then retry"
-        )
+        remedy = _REMEDIES.get(code, "make room or mend the disk")
+        super().__init__(f"{path}: {step} failed ({reason}); nothing was changed: {remedy}, then retry")
 
 
 class StoreClosedError(PermanentError):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from nodealloc.checkpoint._contents import Damaged, Identity
-from nodealloc.checkpoint._directory import DAMAGED, KEPT, MARK, Change, Directory, aside
+from nodealloc.checkpoint._directory import DAMAGED, KEPT, MARK, NO_FILE, Change, Directory, aside
 from nodealloc.checkpoint._errors import StoreFailedError
 from nodealloc.checkpoint._files import Files, call
 from nodealloc.checkpoint._held import HeldStore, judge, pack_identity, unpack_identity
@@ -88,13 +88,22 @@ class FileStore(HeldStore):
                 try:
                     data[name] = self._directory.read(name)
                 except StoreFailedError as error:
-                    if error.code not in {errno.EIO, errno.EISDIR, errno.ELOOP}:
+                    if error.code not in NO_FILE | {errno.EIO}:
                         raise
                     broken[name] = f"unreadable: {os.strerror(error.code)}"
-        identity = self._directory.read(_IDENTITY) if _IDENTITY in names else None
-        broken.update(self._adopt(data, unpack_identity(identity)))
+        broken.update(self._adopt(data, unpack_identity(self._read_identity(names))))
         self._remember_earlier_damage(names)
         self._set_aside(broken, names)
+
+    def _read_identity(self, names: Sequence[str]) -> bytes | None:
+        try:
+            return self._directory.read(_IDENTITY) if _IDENTITY in names else None
+        except StoreFailedError as error:
+            if error.code not in NO_FILE:
+                raise
+            # Whatever it is, it says nothing, and no new one could take its place.
+            self._directory.move([(_IDENTITY, aside(names, _IDENTITY, kind=KEPT))])
+            return None
 
     def _set_aside(self, broken: Mapping[str, str], names: Iterable[str]) -> None:
         first = aside(names, "")

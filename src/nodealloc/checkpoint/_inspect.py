@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sqlite3
 from collections.abc import Iterator
@@ -64,9 +65,7 @@ def inspect(path: str | Path) -> Iterator[Finding]:
     try:
         if at.is_dir():
             return iter(list(_directory(at)))
-        with at.open("rb") as file:
-            head = file.read(16)
-        if head == b"SQLite format 3\0":
+        if _bytes(at, 16) == b"SQLite format 3\0":
             return iter(list(_database(at)))
         return iter([_file(at, _key_of(at.name))])
     except OSError as error:
@@ -110,9 +109,16 @@ def _database(at: Path) -> Iterator[Finding]:
 
 def _file(path: Path, key: str) -> Finding:
     try:
-        return judge_bytes(str(path), key, path.read_bytes())
+        return judge_bytes(str(path), key, _bytes(path))
     except OSError as error:
         return Finding(place=str(path), key=key, reason=f"unreadable: {error.strerror}")
+
+
+def _bytes(path: Path, size: int = -1) -> bytes:
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "no regular file")  # a pipe would wait for its writer
+    with path.open("rb") as file:
+        return file.read(size)
 
 
 def judge_bytes(place: str, key: str, data: bytes) -> Finding:
@@ -143,7 +149,7 @@ def _formats_of(at: Path) -> Formats:
     if not lock.exists():
         return {}
     try:
-        names = json.loads(PidLock.note_in(lock.read_bytes()))
+        names = json.loads(PidLock.note_in(_bytes(lock)))
         return check_formats(dict.fromkeys(names, JsonCheckpoint.unmarshal))
     except (ValueError, TypeError):
         return {"*": JsonCheckpoint.unmarshal}

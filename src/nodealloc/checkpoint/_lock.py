@@ -34,7 +34,7 @@ class PidLock:
 
     def __init__(self, path: str, files: Files, *, wait: bool, note: str = "") -> None:
         self._files = files
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
         self._descriptor = call("open", path, files.open, path, flags, 0o600)
         try:
             self._take(path, wait=wait)

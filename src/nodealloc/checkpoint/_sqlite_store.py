@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import sqlite3
+import stat
 from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
 
@@ -47,7 +49,8 @@ class SqliteStore(HeldStore):
     beside it, and is reported as the damaged key `*`.
 
     Args:
-        path: The file; made when its folder exists.
+        path: The file; made when its folder exists. Of a link, what it leads to:
+            everything that belongs to the file stands beside that.
         formats: What reads which key.
         identity: This boot of this machine (`this_machine()`), stored beside.
         wait: Whether to wait until another process gives the file back.
@@ -65,7 +68,7 @@ class SqliteStore(HeldStore):
         identity: Identity | None = None,
         wait: bool = False,
     ) -> None:
-        self._path = Path(path)
+        self._path = _behind(Path(path))
         super().__init__(str(self._path), formats, identity)
         self._lock = PidLock(f"{self._path}.lock", Files(), wait=wait)
         try:
@@ -205,6 +208,7 @@ class SqliteStore(HeldStore):
     def _clean(self) -> None:
         for ending in ("", *_BESIDE):
             self._path.with_name(f"{self._path.name}.new{ending}").unlink(missing_ok=True)
+            _check_regular(Path(f"{self._path}{ending}"))
         if not _is_there(self._path) and any(_is_there(Path(f"{self._path}{ending}")) for ending in _BESIDE):
             self._move_all(self._free_folder())
 
@@ -241,10 +245,12 @@ class SqliteStore(HeldStore):
         return folder
 
     def _note_folders(self) -> None:
-        known = {row[0] for row in self._connection.execute("SELECT kept_as FROM damaged").fetchall()}
+        # By name: the path may have been spelt otherwise, or the folder moved.
+        rows = self._connection.execute("SELECT kept_as FROM damaged WHERE kept_as IS NOT NULL").fetchall()
+        known = {Path(kept_as).name for (kept_as,) in rows}
         # Not `glob`: from Python 3.13 on, a folder that cannot be read looks empty to it.
         for folder in sorted(self._path.parent.iterdir()):
-            if folder.name.startswith(f"{self._path.name}.damaged-") and str(folder) not in known:
+            if folder.name.startswith(f"{self._path.name}.damaged-") and folder.name not in known:
                 self._connection.execute(
                     "INSERT INTO damaged (key, reason, kept_as, settled) VALUES ('*', ?, ?, 0)",
                     ("an earlier start set the whole file aside", str(folder)),
@@ -270,7 +276,8 @@ class SqliteStore(HeldStore):
             raise StoreFailedError(str(self._path), "sqlite", code, str(error)) from error
         except OSError as error:
             reason = error.strerror or str(error)
-            raise StoreFailedError(str(self._path), "open", error.errno or 0, reason) from error
+            path = error.filename or str(self._path)
+            raise StoreFailedError(str(path), "open", error.errno or 0, reason) from error
 
 
 class _Unreadable(Exception):  # noqa: N818  # caught in this file
@@ -336,6 +343,22 @@ def _is_passing_code(code: int) -> bool:
         sqlite3.SQLITE_MISMATCH,
     }
     return code & 0xFF not in against_the_bytes
+
+
+def _behind(path: Path) -> Path:
+    """The file itself; a link that leads nowhere is no new store, but a disk that is not mounted."""
+    try:
+        return Path(os.path.realpath(path, strict=True)) if path.is_symlink() else path
+    except OSError as error:
+        reason = f"{error.strerror}: {error.filename}"
+        raise StoreFailedError(str(path), "readlink", error.errno or 0, reason) from error
+
+
+def _check_regular(path: Path) -> None:
+    """Refuse what SQLite would wait for, as for the writer of a pipe, or write through, as through a link."""
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise StoreFailedError(str(path), "lstat", errno.EEXIST, "no regular file")
 
 
 def _is_there(path: Path) -> bool:
