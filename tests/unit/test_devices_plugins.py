@@ -24,7 +24,7 @@ from nodealloc.devices import (
 from nodealloc.errors import RetryableError
 from nodealloc.podspec import Quantity
 from nodealloc.testing.devices import FakePlugin, wait_until
-from nodealloc.topology import Claim, Owner, TopologyHint
+from nodealloc.topology import Claim, NotReady, Owner, TopologyHint
 
 GPU = "example.com/gpu"
 ONE = Claim(owner=Owner("p", "c"), amounts={GPU: Quantity.of(1)})
@@ -226,3 +226,43 @@ def test_a_ledger_answers_for_grants_that_are_gone() -> None:
 def test_availability_speaks_of_known_resources_only() -> None:
     """Nothing is said of a resource that nobody serves."""
     assert list(DeviceAllocator().availability([ONE])) == []
+
+
+class Hasty(FakePlugin):
+    """A plugin during whose `Allocate` the workload is released and admitted again with another device."""
+
+    ledger: DeviceLedger
+
+    def allocate(self, ids: Sequence[str], /) -> bytes:
+        """See `PluginCalls`."""
+        if not self.allocated:
+            self.ledger.alter(lambda allocator: granted(allocator.release("p"), OTHER))
+            self.ledger.alter(lambda allocator: granted(allocator, ONE))
+        return super().allocate(ids)
+
+
+OTHER = Claim(owner=Owner("q", "c"), amounts={GPU: Quantity.of(1)})
+
+
+def granted(allocator: DeviceAllocator, claim: Claim) -> DeviceAllocator:
+    """The allocator after a claim that has to fit."""
+    after = allocator.allocate(claim, ANY)
+    assert isinstance(after, DeviceAllocator)
+    return after
+
+
+def test_an_answer_for_devices_that_were_given_back_is_not_remembered_for_others() -> None:
+    """The container would be started with somebody else's device."""
+    plugin = Hasty([Device("a"), Device("b")])
+    plugin.ledger = DeviceLedger(DeviceAllocator())
+    with serving(plugin, plugin.ledger) as plugins:
+        plugins.register(GPU, "/s", ["v1beta1"])
+        listed(plugins, 2)
+        plugin.ledger.alter(lambda allocator: granted(allocator, ONE))
+        plugins.prepare("p")
+        assert isinstance(plugins.launch(ONE.owner), NotReady)
+        plugins.prepare("p")
+        launch = plugins.launch(ONE.owner)
+    assert plugin.allocated == [("a",), ("b",)]
+    assert not isinstance(launch, NotReady)
+    assert launch.env == {"DEVICES": "b"}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from typing import NamedTuple
 
 import attrs
 
+from nodealloc._lazy import lazy
 from nodealloc.devices._life import LIFE, Happening, Phase
 from nodealloc.idset import MAX_ID, bits
 
@@ -86,17 +86,17 @@ class DeviceList:
         """What is pickled: the columns, not what was worked out from them."""
         return {field.name: self.__dict__[field.name] for field in attrs.fields(DeviceList)}
 
-    @cached_property
+    @lazy
     def index(self) -> Mapping[str, int]:
         """Bit of each id."""
         return {identity: bit for bit, identity in enumerate(self.ids)}
 
-    @cached_property
+    @lazy
     def everything(self) -> int:
         """All devices."""
         return (1 << len(self.ids)) - 1
 
-    @cached_property
+    @lazy
     def placed(self) -> int:
         """Devices that are at some NUMA node."""
         mask = 0

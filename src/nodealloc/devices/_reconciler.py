@@ -18,6 +18,7 @@ from nodealloc.devices._codec import RegisterRequest
 from nodealloc.devices._directory import plugin_socket, prepare_directory, resolved
 from nodealloc.devices._errors import PluginUnavailableError, RegistrationRefusedError
 from nodealloc.devices._events import DeviceEvent, DeviceEvents, event_of
+from nodealloc.devices._grants import Grant
 from nodealloc.devices._grpc import GrpcConnection, RegistrationService
 from nodealloc.devices._inventory import Capacity, DeviceList, Inventory, PluginOptions
 from nodealloc.devices._launch import Launch
@@ -219,7 +220,7 @@ class DevicePlugins:
             if grant.response is not None:
                 continue
             response = self._calls(resource, "Allocate").allocate(sorted(grant.ids))
-            self._answered(Owner(workload, member), resource, response)
+            self._answered(Owner(workload, member), resource, grant, response)
 
     def pre_start(self, owner: Owner, /) -> None:
         """Before each start of a container: plugins that want it prepare its devices.
@@ -373,8 +374,14 @@ class DevicePlugins:
         for reader in readers:
             reader.put(event)
 
-    def _answered(self, owner: Owner, resource: str, response: bytes) -> None:
-        self._keeper.alter(lambda allocator: allocator.with_response(owner, resource, response))
+    def _answered(self, owner: Owner, resource: str, asked: Grant, response: bytes) -> None:
+        """Remember an answer, unless other devices were granted to the same owner meanwhile."""
+
+        def altered(allocator: DeviceAllocator) -> DeviceAllocator:
+            grant = allocator.grants.get(owner.workload, {}).get((owner.member, resource))
+            return allocator.with_response(owner, resource, response) if grant == asked else allocator
+
+        self._keeper.alter(altered)
 
     def _calls(self, resource: str, call: str) -> PluginConnection:
         with self._lock:
