@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import itertools
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -118,16 +117,15 @@ def _ask(answer: Answer, row: Row, machines: Mapping[str, Row]) -> tuple[Json, J
         return "an answer", f"{type(error).__name__}: {error}"
 
 
-def replay_file(path: Path, machines: Path | None = None, /, *, limit: int | None = None) -> Outcome:
+def replay_file(path: Path, machines: Path | None = None, /) -> Outcome:
     """Replay a file against this library.
 
     Args:
         path: `KIND.jsonl` or `KIND.jsonl.gz`.
         machines: Recorded machines; by default looked for beside the file.
-        limit: Only the first rows.
     """
     kind = kind_of(path)
     beside = machines or next(filter(Path.is_file, (path.with_name(f"machines{s}") for s in _SUFFIXES)), None)
     known = read_machines(beside) if beside else {}
     answer: Callable[[Row, Mapping[str, Row]], tuple[Json, Json]] = answer_for(kind)
-    return replay(kind, itertools.islice(read_rows(path), limit), answer, known)
+    return replay(kind, read_rows(path), answer, known)
