@@ -79,12 +79,12 @@ from nodealloc.cgroups._pods import (
 )
 from nodealloc.cgroups._ports import CgroupDriver, ProcessDriver, TreeReader
 from nodealloc.cgroups._qos_tree import TreeOptions, TreePlan, desired_tree, plan_tree
+from nodealloc.cgroups._reconciler import Drift, QosTree, TreeDriver, TreeReport
 from nodealloc.cgroups._removal import Removal, Removals, RemovalState
 from nodealloc.cgroups._render import Write, render
 from nodealloc.cgroups._requirements import NEEDED_CONTROLLERS, Shortfall, check_requirements, check_swap
 from nodealloc.cgroups._stand_in import stand_in
 from nodealloc.cgroups._stats import CgroupStats
-from nodealloc.cgroups._tree import Drift, QosTree, TreeDriver, TreeReport
 from nodealloc.cgroups._view import pod_view
 
 __all__ = [

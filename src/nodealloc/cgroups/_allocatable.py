@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from nodealloc.cgroups._convert import MIN_SHARES, milli_cpu_to_shares
+from nodealloc.cgroups._convert import MIN_SHARES, PAGE_BYTES, milli_cpu_to_shares
 from nodealloc.cgroups._errors import ReservationError
 from nodealloc.cgroups._limits import Limits
 from nodealloc.cgroups._name import CgroupName
@@ -30,8 +30,13 @@ __all__ = [
 EVICTION_SIGNALS: Final = {"memory.available": "memory", "nodefs.available": "ephemeral-storage"}
 """Hard eviction thresholds that are held back, and from which resource."""
 
+_OTHER_SIGNALS: Final = frozenset(
+    {"nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree", "containerfs.available"}
+    | {"containerfs.inodesFree", "allocatableMemory.available", "pid.available"}
+)
+"""Signals of the kubelet for which nothing is held back."""
+
 _ZERO: Final = Quantity(0)
-_PAGE_BYTES: Final = 4096
 
 
 class Enforce(enum.Enum):
@@ -152,6 +157,9 @@ def _amount_faults(capacity: Resources, reservation: Reservation) -> Iterator[st
             elif name not in capacity:
                 yield f"{where} names {name}, which this machine does not have; leave it out"
     for signal, text in reservation.hard_eviction.items():
+        if signal not in EVICTION_SIGNALS and signal not in _OTHER_SIGNALS:
+            known = ", ".join(sorted({*EVICTION_SIGNALS, *_OTHER_SIGNALS}))
+            yield f"hard eviction {signal} is no signal; known are {known}"
         if _threshold(text, Quantity(0)) is None:
             yield f"hard eviction {signal} {text!r} is no amount and no percentage; write 100Mi or 10%"
     evicted = _eviction(capacity, reservation)
@@ -247,7 +255,7 @@ def _as_limits(resources: Resources) -> Limits:
     pages = {page_bytes(name): amount.value for name, amount in resources.items()}
     return Limits(
         cpu_shares=None if cpu is None else max(milli_cpu_to_shares(max(cpu.milli_value, 0)), MIN_SHARES),
-        memory_bytes=memory.value if memory is not None and memory.value >= _PAGE_BYTES else None,
+        memory_bytes=memory.value if memory is not None and memory.value >= PAGE_BYTES else None,
         pids=pids.value if pids is not None and pids.value > 0 else None,
         hugepage_bytes={size: amount for size, amount in pages.items() if size is not None},
     )

@@ -8,6 +8,7 @@ __all__ = [
     "MAX_SHARES",
     "MIN_QUOTA_US",
     "MIN_SHARES",
+    "PAGE_BYTES",
     "PERIOD_US",
     "hugepage_name",
     "milli_cpu_to_quota_us",
@@ -21,6 +22,8 @@ MIN_SHARES: Final = 2
 MAX_SHARES: Final = 262144
 MIN_QUOTA_US: Final = 1000
 """Least quota in microseconds that the kernel accepts."""
+PAGE_BYTES: Final = 4096
+"""Smallest page of any kernel; some have pages of 16 or 64 KiB."""
 PERIOD_US: Final = 100_000
 """Period over which a quota counts unless asked otherwise, in microseconds."""
 

@@ -40,6 +40,8 @@ def detect(
         NoSuchTreeError: No cgroup hierarchy is mounted there.
     """
     top = os.path.realpath(root)
+    if mountinfo is None and not os.path.isdir(top):  # noqa: PTH112 - Path raises where it may not look
+        raise NoSuchTreeError(str(root), "there is no such directory")
     if Path(top, MARKER).is_file():
         return stand_in(top, spelling=spelling)
     mounts = mounts_below(read_mountinfo() if mountinfo is None else mountinfo, top)

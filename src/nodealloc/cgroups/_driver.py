@@ -64,13 +64,23 @@ class CgroupFs:
         """Create `name` if it is absent and write the limits that are asked for, no others."""
         writes = render(self.layout, name, limits)
         self._create(name)
-        self._write_all(name, writes)
+        try:
+            self._write_all(name, writes)
+        except LimitRefusedError as refused:
+            unified = self.layout.unified
+            if refused.errno != errno.ENOENT or unified is None or not name.parts:
+                raise
+            # Somebody switched a controller off since the cgroup was made.
+            self._hand_down(unified, name.parent)
+            self._write_all(name, writes)
 
     def read(self, name: CgroupName, /) -> Limits | None:
         """Limits as the kernel holds them now; None for a cgroup that does not exist."""
         if not self.exists(name):
             return None
-        return limits_from(self._reader(name), self.layout, self.hugepage_sizes())
+        found = limits_from(self._reader(name), self.layout, self.hugepage_sizes())
+        # Asked again, since a cgroup that went meanwhile has told a part of them only.
+        return found if self.exists(name) else None
 
     def remove(self, name: CgroupName, /) -> None:
         """Remove `name` and all below it; raises `CgroupBusyError` while processes are in it."""
@@ -83,7 +93,7 @@ class CgroupFs:
                     self._files.remove(directory)
                 except OSError as error:
                     if error.errno == errno.EBUSY:
-                        raise CgroupBusyError(name, self._named(self.pids(name))) from None
+                        raise CgroupBusyError(name, self._left(name)) from None
                     raise _refused_directory(error, directory, mount, name) from None
 
     def attach(self, name: CgroupName, pid: int, /) -> None:
@@ -120,7 +130,7 @@ class CgroupFs:
                 break
             self._kill_once(name, pids, with_freezer=attempt > 0 or self.layout.unified is None)
             wait_for_end(pids, self.kill_wait_s / _KILL_PASSES)
-        return self._named(self.pids(name))
+        return self._left(name)
 
     def children(self, name: CgroupName, /) -> tuple[CgroupName, ...]:
         """Cgroups directly below, in any hierarchy."""
@@ -159,6 +169,14 @@ class CgroupFs:
     def _reader(self, name: CgroupName) -> _Reader:
         return _Reader(self.layout, name, self._files)
 
+    def _left(self, name: CgroupName) -> tuple[Process, ...]:
+        """Who is in the way: processes, else the threads of a cgroup that takes these alone."""
+        threads: set[int] = set()
+        if not (pids := self.pids(name)) and self.layout.unified is not None:
+            for directory in self._files.walk(self.layout.directory(self.layout.unified, name)):
+                threads |= self._files.threads(directory)
+        return self._named(pids or frozenset(threads))
+
     def _named(self, pids: frozenset[int]) -> tuple[Process, ...]:
         return tuple(describe(pid) for pid in sorted(pids))
 
@@ -168,7 +186,7 @@ class CgroupFs:
             if not self._files.exists(path):
                 self._make(mount, path, name)
             if mount.version == 1 and "cpuset" in mount.controllers:
-                self._inherit_cpuset(self.layout.directory(mount, name.parent), path)
+                self._inherit_cpuset(mount, name)
 
     def _make(self, mount: Mount, path: str, name: CgroupName) -> None:
         parent = self.layout.directory(mount, name.parent)
@@ -199,11 +217,12 @@ class CgroupFs:
                 )
                 self._write(ancestor, write, mount)
 
-    def _inherit_cpuset(self, parent: str, path: str) -> None:
+    def _inherit_cpuset(self, mount: Mount, name: CgroupName) -> None:
         """A new v1 cpuset is empty and takes no process; give it what its parent has."""
+        path, parent = (self.layout.directory(mount, each) for each in (name, name.parent))
         for file in ("cpuset.cpus", "cpuset.mems"):
             if not self._files.read(f"{path}/{file}") and (text := self._files.read(f"{parent}/{file}")):
-                self._files.write(f"{path}/{file}", text)
+                self._write(name, Write(controller="cpuset", path=f"{path}/{file}", text=text), mount)
 
     def _write_all(self, name: CgroupName, writes: Sequence[Write]) -> None:
         refused: list[Write] = []
@@ -223,6 +242,9 @@ class CgroupFs:
         try:
             self._files.write(write.path, write.text)
         except OSError as error:
+            directory = write.path.rpartition("/")[0]
+            if error.errno in {errno.ENOENT, errno.ENODEV} and not self._files.exists(directory):
+                raise CgroupAbsentError(name, directory) from None
             raise refusal(
                 error, name=name, path=write.path, text=write.text, controllers=controllers
             ) from None

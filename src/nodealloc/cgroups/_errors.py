@@ -68,6 +68,9 @@ class NoSuchTreeError(PermanentError):
         self.root = root
 
 
+_ABSENT: Final = "; create it first, or again if somebody removed it meanwhile"
+
+
 class CgroupAbsentError(PermanentError):
     """A cgroup that has to exist does not.
 
@@ -77,7 +80,7 @@ class CgroupAbsentError(PermanentError):
     """
 
     def __init__(self, name: CgroupName, path: str, *, wanted_by: CgroupName | None = None) -> None:
-        why = f"; it is the parent of {wanted_by}: create it first" if wanted_by else "; create it first"
+        why = f"; it is the parent of {wanted_by}: create it first" if wanted_by else _ABSENT
         super().__init__(f"cgroup {name}: {path} does not exist{why}")
         self.name = name
         self.path = path
@@ -140,9 +143,9 @@ class LimitRefusedError(PermanentError):
         errno: The kernel's answer.
     """
 
-    def __init__(self, name: CgroupName, path: str, text: str, number: int) -> None:
-        reason = _REASONS.get(number, f"the kernel answered {errno.errorcode.get(number, number)}")
-        super().__init__(f"cgroup {name}: {text!r} into {path}: {reason}")
+    def __init__(self, name: CgroupName, path: str, text: str, number: int, *, reason: str = "") -> None:
+        known = _REASONS.get(number, f"the kernel answered {errno.errorcode.get(number, number)}")
+        super().__init__(f"cgroup {name}: {text!r} into {path}: {reason or known}")
         self.name = name
         self.path = path
         self.text = text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +21,14 @@ class KernelFiles:
         """Text of a file without the newline at its end; None where there is none to read."""
         try:
             return Path(path).read_text(encoding="utf-8").rstrip("\n")
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+        except OSError as error:
+            if error.errno in {
+                errno.ENOENT,
+                errno.ENOTDIR,
+                errno.ENODEV,
+            }:  # ENODEV: it went while it was open
+                return None
+            raise
 
     def write(self, path: str, text: str, /) -> None:
         """Write a text with one system call; the kernel's refusal is an `OSError`.
@@ -33,20 +41,15 @@ class KernelFiles:
         finally:
             os.close(descriptor)
 
-    def make(self, path: str, /) -> bool:
-        """Make one directory; False if it was there."""
-        try:
+    def make(self, path: str, /) -> None:
+        """Make one directory; one that is there is not an error."""
+        with contextlib.suppress(FileExistsError):
             Path(path).mkdir(mode=0o755)
-        except FileExistsError:
-            return False
-        return True
 
     def remove(self, path: str, /) -> None:
         """Remove one directory that has no directories in it; gone is not an error."""
-        try:
+        with contextlib.suppress(FileNotFoundError):
             Path(path).rmdir()
-        except FileNotFoundError:
-            return
 
     def exists(self, path: str, /) -> bool:
         """Whether a directory is there."""
@@ -67,9 +70,16 @@ class KernelFiles:
         yield path
 
     def pids(self, path: str, /) -> frozenset[int]:
-        """Processes directly in a cgroup's directory."""
+        """Processes directly in a cgroup's directory; those of a threaded one are listed further up."""
+        return self._ids(f"{path}/cgroup.procs")
+
+    def threads(self, path: str, /) -> frozenset[int]:
+        """Threads directly in a v2 cgroup's directory; these are all that a threaded one has."""
+        return self._ids(f"{path}/cgroup.threads")
+
+    def _ids(self, path: str) -> frozenset[int]:
         try:
-            text = self.read(f"{path}/cgroup.procs")
-        except OSError:  # gone in between, or threaded: its processes are listed further up
+            text = self.read(path)
+        except OSError:
             return frozenset()
         return frozenset(map(int, (text or "").split()))

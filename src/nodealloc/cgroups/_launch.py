@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
+
+from nodealloc.cgroups._errors import LimitRefusedError, ProcessGoneError
+from nodealloc.cgroups._files import KernelFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +19,8 @@ __all__ = ["launch"]
 
 _GATE: Final = 'read -r _ || exit 125; exec "$@" </dev/null'
 """Waits for one line; without it (the starter died) ends with 125 and runs nothing."""
+_LEAST_SCORE: Final = -1000
+_MOST_SCORE: Final = 1000
 
 
 def launch(
@@ -58,9 +62,15 @@ def launch(
     Raises:
         CgroupAbsentError: The cgroup does not exist. Nothing is left running
             after this or any other error.
+        ProcessGoneError: Somebody ended the process while it waited.
+        LimitRefusedError: The kernel refused the score.
+        OSError: There is no such working directory.
     """
-    if not command:
-        raise ValueError("command is empty; give a program and its arguments")
+    if not command or isinstance(command, str):
+        what = "text" if command else "empty"
+        raise ValueError(f"command is {what}; give a list of a program and its arguments")
+    if oom_score_adj is not None and not _LEAST_SCORE <= oom_score_adj <= _MOST_SCORE:
+        raise ValueError(f"oom_score_adj {oom_score_adj} is outside {_LEAST_SCORE} to {_MOST_SCORE}")
     process = subprocess.Popen(  # noqa: S603 - running what the caller asks for is the point
         ["/bin/sh", "-c", _GATE, "sh", *command],
         stdin=subprocess.PIPE,
@@ -75,16 +85,33 @@ def launch(
     try:
         driver.attach(name, process.pid)
         if oom_score_adj is not None:
-            Path(f"/proc/{process.pid}/oom_score_adj").write_text(str(oom_score_adj))
+            _set_score(name, process.pid, oom_score_adj)
         if before_start is not None:
             before_start(process.pid)
-        gate.write(b"\n")
-        gate.flush()
+        _open_gate(name, process, gate)
     except BaseException:
         process.kill()
-        process.wait()
-        raise
-    finally:
-        gate.close()
+        with process:  # reaps it, and closes the pipes
+            raise
+    gate.close()
     process.stdin = None
     return process
+
+
+def _set_score(name: CgroupName, pid: int, score: int) -> None:
+    path = f"/proc/{pid}/oom_score_adj"
+    try:
+        KernelFiles().write(path, str(score))
+    except FileNotFoundError:
+        raise ProcessGoneError(pid, name) from None
+    except OSError as error:
+        reason = f"{error.strerror}; ask for no less than this program has, or run with CAP_SYS_RESOURCE"
+        raise LimitRefusedError(name, path, str(score), error.errno or 0, reason=reason) from None
+
+
+def _open_gate(name: CgroupName, process: subprocess.Popen[bytes], gate: IO[bytes]) -> None:
+    try:
+        # Past the buffer: what stayed in it would fail again when it is closed.
+        os.write(gate.fileno(), b"\n")
+    except BrokenPipeError:
+        raise ProcessGoneError(process.pid, name) from None

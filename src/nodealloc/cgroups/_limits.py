@@ -7,7 +7,7 @@ from typing import Final, Protocol, cast
 
 import attrs
 
-from nodealloc.cgroups._convert import MAX_SHARES, MIN_QUOTA_US, MIN_SHARES, hugepage_name
+from nodealloc.cgroups._convert import MAX_SHARES, MIN_QUOTA_US, MIN_SHARES, PAGE_BYTES, hugepage_name
 from nodealloc.idset import CPUSet, NodeSet
 
 __all__ = ["NO_LIMIT", "Limits"]
@@ -15,12 +15,9 @@ __all__ = ["NO_LIMIT", "Limits"]
 NO_LIMIT: Final = -1
 """Asks for a limit to be lifted; `None` leaves it as it is."""
 
-_PAGE_BYTES: Final = 4096
-
-
 _LEAST: Final = {
     "cpu_quota_us": (MIN_QUOTA_US, "the least quota in microseconds that the kernel takes"),
-    "memory_bytes": (_PAGE_BYTES, "one page: nothing could run in less"),
+    "memory_bytes": (PAGE_BYTES, "one page: nothing could run in less"),
     "memory_min_bytes": (0, "the least there is"),
     "memory_high_bytes": (0, "the least there is"),
     "swap_bytes": (0, "the least there is"),

@@ -8,6 +8,7 @@ import attrs
 
 from nodealloc.cgroups._convert import (
     MIN_SHARES,
+    PAGE_BYTES,
     PERIOD_US,
     milli_cpu_to_quota_us,
     milli_cpu_to_shares,
@@ -36,7 +37,6 @@ __all__ = [
 POD_PREFIX: Final = "pod"
 """A pod's cgroup is named by this and the pod's uid."""
 
-_PAGE_BYTES: Final = 4096
 _GUARANTEED_SCORE: Final = -997
 _BEST_EFFORT_SCORE: Final = 1000
 
@@ -196,7 +196,7 @@ def _quota(milli_cpu: int, options: PodOptions) -> tuple[int | None, int | None]
 def _high(request: int, limit: int, options: PodOptions) -> int | None:
     """Where reclaim starts to slow the container down; None where there is no room for it."""
     ceiling = limit or options.allocatable_memory_bytes
-    high = int(request + (ceiling - request) * options.memory_throttling) // _PAGE_BYTES * _PAGE_BYTES
+    high = int(request + (ceiling - request) * options.memory_throttling) // PAGE_BYTES * PAGE_BYTES
     return high if request != limit and high > request else None
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from nodealloc.cgroups._convert import MIN_SHARES, milli_cpu_to_shares
+from nodealloc.cgroups._convert import MIN_SHARES, PAGE_BYTES, milli_cpu_to_shares
 from nodealloc.cgroups._limits import NO_LIMIT, Limits
 from nodealloc.cgroups._name import CgroupName
 from nodealloc.cgroups._pods import PodOptions, pod_limits, pod_name, pod_uid, qos_name
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from nodealloc.podspec import Pod
 
 __all__ = ["PodShare", "TreeOptions", "TreePlan", "desired_tree", "plan_tree", "pod_share", "tree_of"]
-
-_PAGE_BYTES: Final = 4096
 
 
 @attrs.frozen(kw_only=True)
@@ -137,7 +135,7 @@ def _reserve(memory: Mapping[QosClass, int], options: TreeOptions) -> tuple[int 
     percent = options.memory_reserve_percent
     burstable = options.allocatable_memory_bytes - memory[QosClass.GUARANTEED] * percent // 100
     best_effort = burstable - memory[QosClass.BURSTABLE] * percent // 100
-    return max(burstable, _PAGE_BYTES), max(best_effort, _PAGE_BYTES)
+    return max(burstable, PAGE_BYTES), max(best_effort, PAGE_BYTES)
 
 
 _LIFTED: Final = {
@@ -145,6 +143,7 @@ _LIFTED: Final = {
     "memory_bytes": NO_LIMIT,
     "memory_min_bytes": 0,
     "memory_high_bytes": NO_LIMIT,
+    "swap_bytes": NO_LIMIT,
     "pids": NO_LIMIT,
 }
 """What lifts a limit that was asked for once and is not any more."""
@@ -163,7 +162,13 @@ def _change(wanted: Limits, before: Limits) -> Limits:
             memory_bytes=gone.get("memory_bytes"),
             memory_min_bytes=gone.get("memory_min_bytes"),
             memory_high_bytes=gone.get("memory_high_bytes"),
+            swap_bytes=gone.get("swap_bytes"),
             pids=gone.get("pids"),
+            hugepage_bytes={
+                size: NO_LIMIT
+                for size, amount in before.hugepage_bytes.items()
+                if size not in wanted.hugepage_bytes and amount != NO_LIMIT
+            },
         )
     )
 

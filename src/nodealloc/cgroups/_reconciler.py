@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import threading
 from typing import TYPE_CHECKING, Protocol
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from nodealloc.podspec import Pod
 
 __all__ = ["Drift", "QosTree", "TreeDriver", "TreeReport"]
-
-_PAGE_BYTES = 4096
 
 
 class TreeDriver(CgroupDriver, ProcessDriver, TreeReader, Protocol):
@@ -79,8 +78,8 @@ class QosTree:
 
     A round writes only limits that are new or have changed since the last one;
     whatever else stands in the tree, and whatever others changed there, stays.
-    May be used from several threads; rounds take turns, removals by `remove`
-    do not wait for them.
+    May be used from several threads; rounds take turns, and what `remove` does
+    to a cgroup does not wait for them.
 
     Attributes:
         options: What the administrator decided; may be replaced between rounds.
@@ -117,9 +116,11 @@ class QosTree:
             failed: dict[CgroupName, NodeallocError] = {}
             for name, change in plan.apply.items():
                 try:
-                    applied[name] = self._apply(name, change)
+                    applied[name] = self._apply(name, change, desired[name])
                 except NodeallocError as error:
                     failed[name] = error
+                    if isinstance(error, CgroupAbsentError):
+                        self._forget(error.name)
                     continue
                 self._asked[name] = applied[name].over(self._asked.get(name, Limits()))
         removals = tuple(self.remove(name, now_s=now_s) for name in plan.remove)
@@ -162,9 +163,17 @@ class QosTree:
             self._shares[pod.uid] = last
         return [share for _, _, share in self._shares.values()]
 
-    def _apply(self, name: CgroupName, change: Limits) -> Limits:
+    def _forget(self, gone: CgroupName) -> None:
+        """Somebody removed a cgroup: it and all below it are to be written in full."""
+        for name in [each for each in self._asked if each == gone or each.is_below(gone)]:
+            del self._asked[name]
+
+    def _apply(self, name: CgroupName, change: Limits, whole: Limits) -> Limits:
         if self._removals.is_in_flight(name):
             raise RetryableError(f"cgroup {name}: it is being removed; it is made anew in a later round")
+        if name in self._asked and self._driver.read(name) is None:
+            # Somebody removed it; made anew with the change alone, it would lack all other limits.
+            change = whole
         change = self._above_usage(name, change)
         self._removals.forget(name)
         self._driver.apply(name, change)
@@ -220,4 +229,4 @@ def _same(limit: str, asked: object, found: object) -> bool:
         return asked == found
     if limit == "cpu_shares":
         return found == weight_to_shares(shares_to_weight(asked))
-    return limit.endswith("_bytes") and 0 <= asked - found < _PAGE_BYTES
+    return limit.endswith("_bytes") and 0 <= asked - found < mmap.PAGESIZE

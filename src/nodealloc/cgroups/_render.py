@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from nodealloc.cgroups._convert import hugepage_name, shares_to_weight, weight_to_shares
+from nodealloc.cgroups._convert import PAGE_BYTES, hugepage_name, shares_to_weight, weight_to_shares
 from nodealloc.cgroups._errors import ControllerMissingError, UnsupportedLimitError
 from nodealloc.cgroups._layout import Layout, Mount
 from nodealloc.cgroups._limits import NO_LIMIT, Limits
@@ -166,8 +166,8 @@ def limits_from(
     return Limits(
         cpu_shares=found.get("cpu_shares"),
         cpu_quota_us=found.get("cpu_quota_us"),
-        cpu_period_us=found.get("cpu_period_us"),
-        memory_bytes=_at_least(found.get("memory_bytes"), 4096),
+        cpu_period_us=found.get("cpu_period_us") if "cpu_quota_us" in found else None,
+        memory_bytes=_at_least(found.get("memory_bytes"), PAGE_BYTES),
         memory_min_bytes=found.get("memory_min_bytes"),
         memory_high_bytes=found.get("memory_high_bytes"),
         swap_bytes=found.get("swap_bytes"),

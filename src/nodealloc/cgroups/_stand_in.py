@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Final
 
+from nodealloc.cgroups._convert import PAGE_BYTES
 from nodealloc.cgroups._driver import CgroupFs
 from nodealloc.cgroups._files import KernelFiles
 from nodealloc.cgroups._layout import Layout, Mount
@@ -68,12 +69,11 @@ class _StandInFiles(KernelFiles):
     def __init__(self, root: str) -> None:
         self._root = root
 
-    def make(self, path: str, /) -> bool:
+    def make(self, path: str, /) -> None:
         """Make a directory with the control files that its hierarchy has, or complete one."""
-        made = super().make(path)
+        super().make(path)
         if not self.exists(path):
             self.fill(path)
-        return made
 
     def exists(self, path: str, /) -> bool:
         """Whether a directory is there with all its files; a crash may have left it half made."""
@@ -114,7 +114,7 @@ class _StandInFiles(KernelFiles):
         if file == "cpu.max" and " " not in text:
             return f"{text} {(self.read(path) or '').split()[1]}"
         if re.fullmatch(r"(memory|hugetlb)\..*", file) and text.isdigit():
-            return str(int(text) // 4096 * 4096)
+            return str(int(text) // PAGE_BYTES * PAGE_BYTES)
         if text == "-1" and file.endswith("limit_in_bytes"):
             return _V1_NONE
         return text
