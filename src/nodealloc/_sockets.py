@@ -9,7 +9,7 @@ import socket
 import stat
 from pathlib import Path
 
-__all__ = ["MAX_PATH_BYTES", "birth_of", "identity", "is_served", "seen_at", "too_long"]
+__all__ = ["MAX_PATH_BYTES", "identity", "is_served", "seen_at", "too_long"]
 
 MAX_PATH_BYTES = 107
 """Longest path of a Unix socket on Linux, in bytes."""
@@ -22,7 +22,8 @@ _KINDS = {
     stat.S_IFBLK: "a block device",
 }
 
-_AT_FDCWD = -100
+_AT_EMPTY_PATH = 0x1000
+_AT_HANDLE_FID = 0x200
 _HANDLE_BYTES = 128
 
 
@@ -37,24 +38,25 @@ class _FileHandle(ctypes.Structure):
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def birth_of(path: str, status: os.stat_result, /) -> bytes:
-    """What tells two owners of one inode number apart.
-
-    The file handle, which holds the inode's generation, where the file system
-    has one; else the time of the last change. Numbers of inodes are used again
-    at once, and the clock of a file system ticks every few milliseconds: a
-    socket that is removed and bound again in between differs in nothing else.
-    """
-    return _handle(path) or str(status.st_ctime_ns).encode()
-
-
 def identity(path: str | Path, /) -> tuple[int, int, bytes] | None:
-    """What stands at a path, told from everything else that ever stands there; None for nothing."""
+    """What stands at a path, told from everything else that ever stands there; None for nothing.
+
+    Device, inode, and what tells two owners of one inode number apart: the file
+    handle, which holds the inode's generation, where the file system has one,
+    else the time of the last change. Numbers of inodes are used again at once,
+    and the clock of a file system ticks every few milliseconds: a socket that
+    is removed and bound again in between differs in nothing else.
+    """
     try:
-        status = Path(path).stat()
+        # Looked at through a descriptor, so that all three are of one file.
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return None
-    return status.st_dev, status.st_ino, birth_of(os.fspath(path), status)
+    try:
+        status = os.fstat(descriptor)
+        return status.st_dev, status.st_ino, _handle(descriptor) or str(status.st_ctime_ns).encode()
+    finally:
+        os.close(descriptor)
 
 
 def too_long(path: str | Path, /) -> str:
@@ -95,17 +97,17 @@ def seen_at(path: str | Path, /) -> str:
     return "somebody listens there and does not answer in gRPC"
 
 
-def _handle(path: str) -> bytes:
+def _handle(descriptor: int) -> bytes:
     handle = _FileHandle(handle_bytes=_HANDLE_BYTES)
     mount = ctypes.c_int()
-    flags = 0x400  # AT_SYMLINK_FOLLOW
     try:
         call = _libc.name_to_handle_at
     except AttributeError:
         return b""
-    done = call(_AT_FDCWD, os.fsencode(path), ctypes.byref(handle), ctypes.byref(mount), flags)
+    done = call(descriptor, b"", ctypes.byref(handle), ctypes.byref(mount), _AT_EMPTY_PATH)
     if done != 0 and ctypes.get_errno() == errno.EOPNOTSUPP:
-        # AT_HANDLE_FID: file systems that nobody can export over NFS answer to this one alone.
+        # File systems that nobody can export over NFS answer to this flag alone.
         handle.handle_bytes = _HANDLE_BYTES
-        done = call(_AT_FDCWD, os.fsencode(path), ctypes.byref(handle), ctypes.byref(mount), flags | 0x200)
+        flags = _AT_EMPTY_PATH | _AT_HANDLE_FID
+        done = call(descriptor, b"", ctypes.byref(handle), ctypes.byref(mount), flags)
     return bytes(handle.f_handle[: handle.handle_bytes]) if done == 0 else b""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from nodealloc import _sockets
 from nodealloc.dsw_asw import BackOff
 from nodealloc.errors import PermanentError
 from nodealloc.pluginreg import (
@@ -377,6 +378,24 @@ def test_a_socket_made_anew_within_a_moment_is_another(tmp_path: Path) -> None:
         seen.add(scan(str(tmp_path))[str(path)])
         path.unlink()
     assert len(seen) == 100
+
+
+def test_a_look_never_sees_half_of_two_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is made anew while it is looked at is the old one whole, not a third."""
+    path = tmp_path / "a.sock"
+    bare_socket(path)
+    before = scan(str(tmp_path))
+
+    def late(descriptor: int) -> bytes:
+        path.unlink()
+        bare_socket(path)
+        return handle(descriptor)
+
+    handle = _sockets._handle
+    monkeypatch.setattr(_sockets, "_handle", late)
+    assert scan(str(tmp_path)) == before
+    monkeypatch.undo()
+    assert scan(str(tmp_path)) != before
 
 
 def test_a_socket_that_changes_its_rights_is_the_same(tmp_path: Path) -> None:

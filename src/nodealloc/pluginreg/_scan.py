@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Iterator
 
-from nodealloc._sockets import birth_of
+from nodealloc._sockets import identity
 from nodealloc.pluginreg._sightings import Identity
 
 __all__ = ["scan", "subdirectories"]
@@ -26,12 +26,12 @@ def scan(directory: str, /) -> dict[str, Identity]:
     found: dict[str, Identity] = {}
     for entry in _walk(directory):
         try:
-            status = entry.stat()
+            is_socket = stat.S_ISSOCK(entry.stat().st_mode)
         except OSError:
             continue
-        if stat.S_ISSOCK(status.st_mode):
-            birth = birth_of(entry.path, status)
-            found[entry.path] = Identity(status.st_dev, status.st_ino, birth)
+        standing = identity(entry.path) if is_socket else None
+        if standing is not None:
+            found[entry.path] = Identity(*standing)
     return found
 
 
