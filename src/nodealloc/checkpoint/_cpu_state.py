@@ -9,6 +9,7 @@ import attrs
 
 from nodealloc.checkpoint._errors import CorruptCheckpointError
 from nodealloc.checkpoint._fnv import fnv1a32
+from nodealloc.checkpoint._framing import Framed, check, frame, print_entries, read_entries, unframe
 from nodealloc.checkpoint._json import Json, Shape, go_json, read_json
 from nodealloc.errors import DecodeError
 from nodealloc.idset import bits, format_list, parse_list
@@ -75,24 +76,16 @@ class CpuManagerState:
         """The file as the kubelet writes it."""
         body = self._body()
         if self.layout is CpuLayout.V4:
-            data = go_json(body)
-            return go_json(
-                {**body, "checksum": 0, "data": data, "dataChecksum": fnv1a32(f"(string){data}".encode())}
-            ).encode()
+            return frame(body, body)
         return go_json({**body, "checksum": fnv1a32(self._printed("CPUManagerCheckpoint"))}).encode()
 
     @classmethod
     def unmarshal(cls, data: bytes, /) -> CpuManagerState:
         """Read a file of any layout but the first (see `read_cpu_manager_state`)."""
-        document = read_json(CPU_STATE, data)
         shape = Shape(CPU_STATE)
-        required = ("policyName", "defaultCpuSet", "checksum")
-        found = shape.fields(document, "$", required, ("entries", "podEntries", "data", "dataChecksum"))
-        shape.check()
-        if "data" in found or "dataChecksum" in found:
-            return cls._from_data(found, shape)
-        layout = CpuLayout.V3 if "podEntries" in found else CpuLayout.V2
-        return cls._from_body(found, shape, layout=layout, checksum=found["checksum"], data=None)
+        framed = unframe(shape, CPU_STATE, data, ("policyName", "defaultCpuSet"))
+        layout = CpuLayout.V3 if "podEntries" in framed.body else CpuLayout.V2
+        return cls._from_body(shape, framed, CpuLayout.V4 if framed.data is not None else layout)
 
     def verify(self) -> None:
         """Raise `CorruptCheckpointError` when content and checksum disagree; 0 is accepted.
@@ -101,47 +94,13 @@ class CpuManagerState:
         """
         if self.checksum is None or (self.checksum == 0 and self._data is None):
             return
-        if self._data is not None:
-            computed = [fnv1a32(f"(string){self._data}".encode())]
-        else:
-            computed = list[int]()
-            for name in _TYPE_NAMES[self.layout]:
-                computed.append(fnv1a32(self._printed(name)))
-                if computed[-1] == self.checksum:
-                    return
-        if self.checksum not in computed:
-            raise CorruptCheckpointError(CPU_STATE, str(self.checksum), str(computed[0]))
+        prints = (self._printed(name) for name in _TYPE_NAMES[self.layout])
+        check(CPU_STATE, self.checksum, self._data, prints)
 
     @classmethod
-    def _from_data(cls, found: Mapping[str, object], shape: Shape) -> CpuManagerState:
-        data = shape.text(found.get("data"), "$.data")
-        checksum = found.get("dataChecksum")
-        shape.check()
-        inner = shape.fields(
-            read_json(f"{CPU_STATE} $.data", data.encode()),
-            "$.data",
-            ("policyName", "defaultCpuSet"),
-            ("entries", "podEntries"),
-        )
-        return cls._from_body(inner, shape, layout=CpuLayout.V4, checksum=checksum, data=data)
-
-    @classmethod
-    def _from_body(
-        cls,
-        body: Mapping[str, object],
-        shape: Shape,
-        *,
-        layout: CpuLayout,
-        checksum: object,
-        data: str | None,
-    ) -> CpuManagerState:
-        entries: dict[str, dict[str, str]] = {}
-        for pod, containers in shape.mapping(body.get("entries", {}), "$.entries").items():
-            path = f"$.entries[{pod!r}]"
-            entries[pod] = {
-                name: cpus if isinstance(cpus, str) else shape.text(cpus, f"{path}[{name!r}]")
-                for name, cpus in shape.mapping(containers, path).items()
-            }
+    def _from_body(cls, shape: Shape, framed: Framed, layout: CpuLayout) -> CpuManagerState:
+        body = framed.body
+        entries = read_entries(shape, body, shape.text)
         pods: dict[str, str] = {}
         for pod, entry in shape.mapping(body.get("podEntries", {}), "$.podEntries").items():
             path = f"$.podEntries[{pod!r}]"
@@ -152,7 +111,7 @@ class CpuManagerState:
                 shape.fault(path, str(error.faults[0]))
         policy = shape.text(body.get("policyName"), "$.policyName")
         shared = shape.text(body.get("defaultCpuSet"), "$.defaultCpuSet")
-        number = shape.number(checksum, "$.checksum", bits=64)
+        number = shape.number(framed.checksum, "$.checksum", bits=64)
         shape.check()
         return cls(
             policy_name=policy,
@@ -161,7 +120,7 @@ class CpuManagerState:
             pod_entries=pods,
             layout=layout,
             checksum=number,
-            data=data,
+            data=framed.data,
         )
 
     def _body(self) -> dict[str, Json]:
@@ -173,12 +132,6 @@ class CpuManagerState:
         return body
 
     def _printed(self, name: str) -> bytes:
-        pods = " ".join(
-            [
-                f"{pod}:map[{' '.join([f'{member}:{cpus}' for member, cpus in sorted(held.items())])}]"
-                for pod, held in sorted(self.entries.items())
-            ]
-        )
         whole_pods = ""
         if self.layout is not CpuLayout.V2:
             listed = " ".join(
@@ -189,7 +142,7 @@ class CpuManagerState:
         return (
             f"(*state.{name}){{PolicyName:(string){self.policy_name} "
             f"DefaultCPUSet:(string){self.default_cpuset} "
-            f"Entries:(map[string]map[string]string)map[{pods}]{whole_pods} "
+            f"Entries:(map[string]map[string]string){print_entries(self.entries, str)}{whole_pods} "
             "Checksum:(checksum.Checksum)0}"
         ).encode()
 
@@ -273,9 +226,7 @@ class CpuManagerStateV1:
     def verify(self) -> None:
         """Raise `CorruptCheckpointError` when content and checksum disagree; 0 is accepted."""
         if self.checksum:
-            computed = fnv1a32(self._printed())
-            if computed != self.checksum:
-                raise CorruptCheckpointError(CPU_STATE, str(self.checksum), str(computed))
+            check(CPU_STATE, self.checksum, None, [self._printed()])
 
     def _printed(self) -> bytes:
         listed = " ".join(f"{container}:{cpus}" for container, cpus in sorted(self.entries.items()))

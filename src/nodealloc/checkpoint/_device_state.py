@@ -10,8 +10,8 @@ from typing import cast
 
 import attrs
 
-from nodealloc.checkpoint._errors import CorruptCheckpointError
 from nodealloc.checkpoint._fnv import fnv1a32
+from nodealloc.checkpoint._framing import check
 from nodealloc.checkpoint._json import Json, Shape, go_json, read_json
 
 __all__ = ["DEVICE_STATE", "DeviceLayout", "DeviceManagerState", "PodDevices"]
@@ -126,9 +126,7 @@ class DeviceManagerState:
     def verify(self) -> None:
         """Raise `CorruptCheckpointError` when content and checksum disagree."""
         if self.checksum is not None:
-            computed = fnv1a32(self._printed())
-            if computed != self.checksum:
-                raise CorruptCheckpointError(DEVICE_STATE, str(self.checksum), str(computed))
+            check(DEVICE_STATE, self.checksum, None, [self._printed()])
 
     def _entry_json(self, entry: PodDevices) -> Json:
         ids: Json

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from functools import partial
 
 import attrs
 
-from nodealloc.checkpoint._errors import CorruptCheckpointError
 from nodealloc.checkpoint._fnv import fnv1a32
-from nodealloc.checkpoint._json import Json, Shape, go_json, read_json
+from nodealloc.checkpoint._framing import Framed, check, frame, print_entries, read_entries, unframe
+from nodealloc.checkpoint._json import Json, Shape, go_json
 
 __all__ = [
     "MEMORY_STATE",
@@ -122,60 +123,26 @@ class MemoryManagerState:
         body = self._body()
         if self.layout is MemoryLayout.V3:
             outer = {name: part for name, part in body.items() if name != "podEntries"}
-            data = go_json(body)
-            return go_json(
-                {**outer, "checksum": 0, "data": data, "dataChecksum": fnv1a32(f"(string){data}".encode())}
-            ).encode()
+            return frame(outer, body)
         return go_json({**body, "checksum": fnv1a32(self._printed("MemoryManagerCheckpoint"))}).encode()
 
     @classmethod
     def unmarshal(cls, data: bytes, /) -> MemoryManagerState:
         """Read a file of any layout."""
         shape = Shape(MEMORY_STATE)
-        required = ("policyName", "machineState", "checksum")
-        found = shape.fields(
-            read_json(MEMORY_STATE, data), "$", required, ("entries", "podEntries", "data", "dataChecksum")
-        )
-        shape.check()
-        if "data" not in found and "dataChecksum" not in found:
-            layout = MemoryLayout.V2 if "podEntries" in found else MemoryLayout.V1
-            return cls._from_body(found, shape, layout=layout, checksum=found["checksum"], data=None)
-        text = shape.text(found.get("data"), "$.data")
-        shape.check()
-        inner = shape.fields(
-            read_json(f"{MEMORY_STATE} $.data", text.encode()),
-            "$.data",
-            ("policyName", "machineState"),
-            ("entries", "podEntries"),
-        )
-        checksum = found.get("dataChecksum")
-        return cls._from_body(inner, shape, layout=MemoryLayout.V3, checksum=checksum, data=text)
+        framed = unframe(shape, MEMORY_STATE, data, ("policyName", "machineState"))
+        layout = MemoryLayout.V2 if "podEntries" in framed.body else MemoryLayout.V1
+        return cls._from_body(shape, framed, MemoryLayout.V3 if framed.data is not None else layout)
 
     def verify(self) -> None:
         """Raise `CorruptCheckpointError` when content and checksum disagree."""
-        if self.checksum is None:
-            return
-        if self._data is not None:
-            computed = fnv1a32(f"(string){self._data}".encode())
-        else:
-            computed = fnv1a32(self._printed("MemoryManagerCheckpoint"))
-            if computed != self.checksum:
-                renamed = f"MemoryManagerCheckpoint{self.layout.name}"
-                if fnv1a32(self._printed(renamed)) == self.checksum:
-                    return
-        if computed != self.checksum:
-            raise CorruptCheckpointError(MEMORY_STATE, str(self.checksum), str(computed))
+        if self.checksum is not None:
+            names = ("MemoryManagerCheckpoint", f"MemoryManagerCheckpoint{self.layout.name}")
+            check(MEMORY_STATE, self.checksum, self._data, map(self._printed, names))
 
     @classmethod
-    def _from_body(
-        cls,
-        body: Mapping[str, object],
-        shape: Shape,
-        *,
-        layout: MemoryLayout,
-        checksum: object,
-        data: str | None,
-    ) -> MemoryManagerState:
+    def _from_body(cls, shape: Shape, framed: Framed, layout: MemoryLayout) -> MemoryManagerState:
+        body = framed.body
         machine: dict[int, MemoryNode] | None = None
         if body.get("machineState") is not None:
             nodes = shape.mapping(body["machineState"], "$.machineState")
@@ -183,20 +150,14 @@ class MemoryManagerState:
                 shape.number_key(key, "$.machineState"): _read_node(shape, node, f"$.machineState[{key}]")
                 for key, node in nodes.items()
             }
-        entries: dict[str, dict[str, _Blocks]] = {}
-        for pod, containers in shape.mapping(body.get("entries", {}), "$.entries").items():
-            path = f"$.entries[{pod!r}]"
-            entries[pod] = {
-                name: _read_blocks(shape, blocks, f"{path}[{name!r}]")
-                for name, blocks in shape.mapping(containers, path).items()
-            }
+        entries = read_entries(shape, body, partial(_read_blocks, shape))
         pods: dict[str, _Blocks] = {}
         for pod, entry in shape.mapping(body.get("podEntries", {}), "$.podEntries").items():
             path = f"$.podEntries[{pod!r}]"
             blocks = shape.fields(entry, path, (), ("memoryBlocks",)).get("memoryBlocks")
             pods[pod] = _read_blocks(shape, blocks, path)
         policy = shape.text(body.get("policyName"), "$.policyName")
-        number = shape.number(checksum, "$.checksum", bits=64)
+        number = shape.number(framed.checksum, "$.checksum", bits=64)
         shape.check()
         return cls(
             policy_name=policy,
@@ -205,7 +166,7 @@ class MemoryManagerState:
             pod_entries=pods,
             layout=layout,
             checksum=number,
-            data=data,
+            data=framed.data,
         )
 
     def _body(self) -> dict[str, Json]:
@@ -231,12 +192,6 @@ class MemoryManagerState:
         if self.machine_state is not None:
             nodes = [f"{key}:<*>{_print_node(node)}" for key, node in sorted(self.machine_state.items())]
             machine = f"map[{' '.join(nodes)}]"
-        pods = " ".join(
-            [
-                f"{pod}:map[{' '.join([f'{name}:{_print_blocks(b)}' for name, b in sorted(held.items())])}]"
-                for pod, held in sorted(self.entries.items())
-            ]
-        )
         whole_pods = ""
         if self.layout is not MemoryLayout.V1:
             listed = " ".join(
@@ -244,10 +199,11 @@ class MemoryManagerState:
                 for pod, blocks in sorted(self.pod_entries.items())
             )
             whole_pods = f" PodEntries:(state.PodMemoryAssignments)map[{listed}]"
+        entries = print_entries(self.entries, _print_blocks)
         return (
             f"(*state.{type_name}){{PolicyName:(string){self.policy_name} "
             f"MachineState:(state.NUMANodeMap){machine} "
-            f"Entries:(state.ContainerMemoryAssignments)map[{pods}]{whole_pods} "
+            f"Entries:(state.ContainerMemoryAssignments){entries}{whole_pods} "
             "Checksum:(checksum.Checksum)0}"
         ).encode()
 
