@@ -24,6 +24,8 @@ from nodealloc.memblocks import (
     MemoryOptions,
     MemoryPolicy,
     MemoryState,
+    MemoryTable,
+    NodeMemory,
     RecordedState,
     UnpinnedMemory,
     from_kubelet,
@@ -198,6 +200,38 @@ def test_books_that_do_not_add_up_are_named_and_made_anew() -> None:
         "9 bytes are reserved on NUMA nodes 0, 1073741824 are held @ $.machineState[0].memory",
     ]
     assert plan.allocator == holding(static(4, 4), a=(1, 0b01))
+
+
+@pytest.mark.parametrize(("low_gib", "high_gib"), [(0, 3), (-1, 4), (5, -2)])
+def test_books_that_would_give_a_byte_twice_are_made_anew(low_gib: int, high_gib: int) -> None:
+    """A node may not have more free than its own blocks leave, although the sum over a group is right."""
+    grants = {"a": {"app": (Block(0b01, "memory", GIB),)}, "b": {"app": (Block(0b11, "memory", 2 * GIB),)}}
+    recorded = RecordedState(
+        policy=MemoryPolicy.STATIC,
+        nodes=tuple(
+            NodeMemory(node=node, assignments=count, group=0b11, tables={"memory": books(4, taken)})
+            for node, count, taken in ((0, 2, low_gib), (1, 1, high_gib))
+        ),
+        grants=grants,
+    )
+    plan = restore(static(4, 4), recorded)
+    assert "$.machineState[0].memory" in [fault.path for fault in plan.faults]
+    assert plan.allocator == attrs.evolve(static(4, 4), state=replay(static(4, 4).state.layout, grants))
+
+
+def books(total_gib: int, reserved_gib: int) -> MemoryTable:
+    """A table of memory without a system's share."""
+    total, reserved = total_gib * GIB, reserved_gib * GIB
+    return MemoryTable(
+        total=total, system_reserved=0, allocatable=total, reserved=reserved, free=total - reserved
+    )
+
+
+def test_the_order_of_recorded_nodes_does_not_matter() -> None:
+    """Each node's group goes to that node."""
+    sound = holding(static(4, 4, 4), a=(6, 0b110)).recorded()
+    plan = restore(static(4, 4, 4), attrs.evolve(sound, nodes=sound.nodes[::-1]))
+    assert plan == restore(static(4, 4, 4), sound)
 
 
 def test_grants_outside_the_recorded_nodes_are_named() -> None:

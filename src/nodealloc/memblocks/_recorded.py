@@ -51,12 +51,19 @@ class RecordedState:
                             yield Fault(path, f"{block}: NUMA node {node} lists no {block.resource}")
 
     def _table_faults(self) -> Iterator[Fault]:
+        alone: dict[tuple[NumaMask, str], int] = {}
+        for block in blocks_of(self.grants):
+            alone[block.nodes, block.resource] = alone.get((block.nodes, block.resource), 0) + block.size_bytes
         for node in self.nodes:
             for resource, table in node.tables.items():
-                if table.reserved + table.free != table.allocatable:
+                path = f"$.machineState[{node.node}].{resource}"
+                usable, least = table.allocatable, alone.get((1 << node.node, resource), 0)
+                if table.reserved + table.free != usable:
                     parts = f"{table.reserved} reserved and {table.free} free bytes"
-                    what = f"{parts} are not the {table.allocatable} allocatable"
-                    yield Fault(f"$.machineState[{node.node}].{resource}", what)
+                    yield Fault(path, f"{parts} are not the {usable} allocatable")
+                elif not least <= table.reserved <= usable:
+                    held = f"blocks on this node alone hold {least} of the {usable} allocatable"
+                    yield Fault(path, f"{table.reserved} bytes are reserved, {held}")
 
     def _node_faults(self) -> Iterator[Fault]:
         for node in self.nodes:

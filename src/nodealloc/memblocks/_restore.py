@@ -324,11 +324,12 @@ def _as_stored(recorded: RecordedState, state: MemoryState) -> MemoryState:
     """The state with bytes spread within groups as they were."""
     layout = state.layout
     stored = {node.node: node.tables for node in recorded.nodes}
+    groups = {node.node: node.group for node in recorded.nodes}
     free = tuple(
         tuple(stored[node][name].free if name in stored[node] else 0 for node in layout.nodes)
         for name in layout.resources
     )
-    return attrs.evolve(state, free=free, groups=tuple(node.group for node in recorded.nodes))
+    return attrs.evolve(state, free=free, groups=tuple(groups[node] for node in layout.nodes))
 
 
 def _fixed(tables: Mapping[str, MemoryTable]) -> Mapping[str, tuple[int, int, int]]:
