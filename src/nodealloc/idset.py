@@ -29,6 +29,8 @@ MAX_ID = 65535
 """Largest id; a longer mask would let one typing error allocate gigabytes."""
 
 _DIGITS = frozenset("0123456789")
+_SHOWN = 40
+"""Characters of a fault that are shown; whoever wrote it may have written a megabyte."""
 
 
 def bits(mask: int, /) -> Iterator[int]:
@@ -60,12 +62,14 @@ def format_list(mask: int, /) -> str:
 
 def _number(text: str, position: int, source: str) -> int:
     digits = text.removeprefix("+")
+    # Python refuses to read thousands of digits, zeros or not.
+    number = digits.lstrip("0") or "0"
     if not digits or not _DIGITS.issuperset(digits):
-        reason = f"expected a decimal id, found {text!r}"
-    elif len(digits.lstrip("0")) > len(str(MAX_ID)) or int(digits) > MAX_ID:
-        reason = f"id {digits} is above {MAX_ID}, the largest that a set holds"
+        reason = f"expected a decimal id, found {text[:_SHOWN]!r}"
+    elif len(number) > len(str(MAX_ID)) or int(number) > MAX_ID:
+        reason = f"id {number[:_SHOWN]} is above {MAX_ID}, the largest that a set holds"
     else:
-        return int(digits)
+        return int(number)
     raise DecodeError(source, [Fault(f"character {position}", reason)])
 
 

@@ -296,7 +296,7 @@ def test_exclusive_and_shared_cpus_in_one_claim(machine: Machine) -> None:
     assert (refusal.wanted, refusal.free) == (2, 1)
 
 
-@pytest.mark.parametrize("setting", ["two", "-1", "4", "²", "all"])
+@pytest.mark.parametrize("setting", ["two", "-1", "4", "²", "all", "9" * 5000])
 def test_a_setting_that_does_not_fit_is_named(machine: Machine, setting: str) -> None:
     """Junk, more than is requested, and all of a fraction are refused with the setting's name."""
     refusal = refused(per_container(machine), claim("3500m", **{exclusive_cpus_setting("main"): setting}))

@@ -25,6 +25,7 @@ def test_bits_come_in_ascending_order() -> None:
         ("8,0-3", [0, 1, 2, 3, 8]),
         ("1,1-2,2", [1, 2]),
         ("+1", [1]),
+        ("0" * 5000 + "7", [7]),
     ],
 )
 def test_lists_are_read(text: str, ids: list[int]) -> None:
@@ -49,6 +50,7 @@ def test_lists_are_read(text: str, ids: list[int]) -> None:
         ("65536", 0),
         ("0-65536", 2),
         ("99999999999999999999", 0),
+        ("9" * 5000, 0),
         ("1-2-3", 2),
         ("\u0663", 0),
         ("1\n", 0),

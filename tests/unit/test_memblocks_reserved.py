@@ -42,6 +42,7 @@ def test_the_kubelet_notation_is_read() -> None:
         ("", "is not <node>:<resource>=<amount>"),
         ("memory=1Gi", "is not <node>:<resource>=<amount>"),
         ("x:memory=1Gi", "is not <node>:<resource>=<amount>"),
+        ("9" * 5000 + ":memory=1Gi", "no machine has a NUMA node 9{40};"),
         ("0:memory=1Gi;0:memory=1Gi", "NUMA node 0 stands twice"),
         ("0:cpu=1", "is not memory=<amount> or hugepages-<size>=<amount>"),
         ("0:memory", "is not memory=<amount>"),

@@ -156,6 +156,8 @@ def test_an_unknown_policy_is_refused_by_name(name: str) -> None:
         ("prefer-closest-numa-nodes", "yes"),
         ("max-allowable-numa-nodes", "7"),
         ("max-allowable-numa-nodes", "many"),
+        ("max-allowable-numa-nodes", "\u0669"),
+        ("max-allowable-numa-nodes", "999999"),
     ],
 )
 def test_an_unknown_option_is_refused_by_name(option: str, value: str) -> None:

@@ -17,6 +17,9 @@ __all__ = ["AffinityWriter", "process_target"]
 _ROUNDS = 16
 """Looks at a process's threads before one that starts threads all the time is called busy."""
 
+_DIGITS = 10
+"""Of a process's number; the kernel's largest has seven."""
+
 _START_TIME = 19
 """Place of the start time in `/proc/PID/stat`, counted behind the command's name."""
 
@@ -90,7 +93,7 @@ class AffinityWriter:
 
     def _threads(self, target: str) -> set[int]:
         number, _, started = target.partition("@")
-        if not (number.isascii() and number.isdecimal()):
+        if not (number.isascii() and number.isdecimal() and len(number) <= _DIGITS):
             raise CpusetWriteError(target, "anything", "the target is no process: expected PID or PID@START")
         pid = int(number)
         if started and _started(self.proc, pid, target) != started:

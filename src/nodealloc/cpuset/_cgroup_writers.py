@@ -12,7 +12,7 @@ import attrs
 
 from nodealloc.cpuset._errors import CpusetBusyError, CpusetWriteError, TargetGoneError
 from nodealloc.errors import NodeallocError
-from nodealloc.idset import CPUSet, IdSet, NodeSet
+from nodealloc.idset import CPUSet, IdSet, NodeSet, parse_list
 
 __all__ = ["CgroupV1Writer", "CgroupV2Writer"]
 
@@ -54,16 +54,17 @@ class _CgroupWriter:
 
     def _path(self, target: str, name: str) -> Path:
         inside = target.strip("/")
-        if not inside or ".." in inside.split("/"):
+        if not inside or ".." in inside.split("/") or "\0" in inside:
             raise CpusetWriteError(target, "anything", "the target is no cgroup below the root")
         return self.root / inside / name
 
     def _read(self, target: str, name: str, kind: type[S]) -> S:
         path = self._path(target, name)
         try:
-            return kind.parse(path.read_text(encoding="ascii").strip())
+            text = path.read_text(encoding="ascii", errors="replace")
         except OSError as error:
             raise _mapped(error, target, path, "anything") from error
+        return kind.from_mask(parse_list(text.strip(), source=str(path)))
 
     def _write(self, target: str, name: str, value: str) -> None:
         path = self._path(target, name)

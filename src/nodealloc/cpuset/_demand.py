@@ -19,6 +19,8 @@ CPU = "cpu"
 _PREFIX = "exclusive-cpus.nodealloc/"
 _ALL = "all"
 _NANO = 10**9
+_DIGITS = 9
+"""Of the number in a setting; whoever wrote the pod may have written a megabyte."""
 
 
 @attrs.frozen(kw_only=True)
@@ -81,8 +83,8 @@ def _demand_of_setting(claim: Claim, setting: str) -> Demand:
     amount = claim.amounts.get(CPU)
     requested = amount.milli_value if amount is not None else 0
     name = exclusive_cpus_setting(claim.owner.member)
-    if setting != _ALL and not (setting.isascii() and setting.isdecimal()):
-        return Demand(fault=f"setting {name} is {setting!r}; write a number of CPUs, or {_ALL}")
+    if setting != _ALL and not (setting.isascii() and setting.isdecimal() and len(setting) <= _DIGITS):
+        return Demand(fault=f"setting {name} is {setting[:40]!r}; write a number of CPUs, or {_ALL}")
     exclusive = requested // 1000 if setting == _ALL else int(setting)
     if exclusive * 1000 > requested or (setting == _ALL and requested % 1000):
         return Demand(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from nodealloc.errors import DecodeError, Fault
+from nodealloc.idset import MAX_ID
 from nodealloc.memblocks._blocks import HUGEPAGES, MEMORY, is_memory
 from nodealloc.memblocks._errors import ReservationMismatchError
 from nodealloc.podspec import Quantity, Resources
@@ -30,15 +31,16 @@ def parse_reserved(text: str, /) -> Reserved:
     found: dict[int, Mapping[str, int]] = {}
     faults: list[Fault] = []
     for index, part in enumerate(text.split(";")):
-        node, colon, limits = part.partition(":")
-        if not colon or not node.strip().isascii() or not node.strip().isdecimal():
-            faults.append(Fault(f"part {index}", f"{part!r} is not <node>:<resource>=<amount>,..."))
+        path = f"part {index}"
+        node, colon, limits = (piece.strip() for piece in part.partition(":"))
+        if not colon or not node.isascii() or not node.isdecimal():
+            faults.append(Fault(path, f"{part!r} is not <node>:<resource>=<amount>,..."))
+        elif len(node) > len(str(MAX_ID)):
+            faults.append(Fault(path, f"no machine has a NUMA node {node[:40]}; {MAX_ID} is the largest id"))
         elif int(node) in found:
-            faults.append(
-                Fault(f"part {index}", f"NUMA node {int(node)} stands twice; give all of it in one part")
-            )
+            faults.append(Fault(path, f"NUMA node {int(node)} stands twice; give all of it in one part"))
         else:
-            found[int(node)] = _limits(limits, f"part {index}", faults)
+            found[int(node)] = _limits(limits, path, faults)
     if faults:
         raise DecodeError("reserved memory", faults)
     return found

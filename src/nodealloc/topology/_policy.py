@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from nodealloc.idset import MAX_ID
 from nodealloc.topology._comparison import Comparison
 from nodealloc.topology._errors import (
     DistanceError,
@@ -151,6 +152,10 @@ def _flag(name: str, value: str) -> bool:
 
 
 def _max_nodes(value: str) -> int:
-    if not value.isdecimal() or int(value) < KUBELET_MAX_NODES:
-        raise UnknownOptionError(_MAX_NODES, value, f"a whole number, {KUBELET_MAX_NODES} or more")
-    return int(value)
+    digits = str(value)  # a configuration may have left out the quotes
+    if digits.isascii() and digits.isdecimal() and len(digits) <= len(str(MAX_ID)):
+        limit = int(digits)
+        if limit >= KUBELET_MAX_NODES:
+            return limit
+    known = f"a whole number from {KUBELET_MAX_NODES}, with at most {len(str(MAX_ID))} digits"
+    raise UnknownOptionError(_MAX_NODES, digits[:40], known)

@@ -1,0 +1,33 @@
+"""What a writer of cpusets says to targets and files that are none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nodealloc.cpuset import AffinityWriter, CgroupV2Writer, CpusetWriteError
+from nodealloc.errors import DecodeError
+
+
+@pytest.mark.parametrize("target", ["", "/", "../up", "a/../../b", "nul\0byte"])
+def test_a_target_that_is_no_cgroup_is_refused(tmp_path: Path, target: str) -> None:
+    """Nothing outside the root is looked at, whatever the target is called."""
+    with pytest.raises(CpusetWriteError, match="no cgroup below the root"):
+        CgroupV2Writer(tmp_path).read(target)
+
+
+@pytest.mark.parametrize("content", [b"junk", b"\xff\xfe", b"0" * 5000 + b"x"])
+def test_a_file_that_is_no_list_is_named(tmp_path: Path, content: bytes) -> None:
+    """The error says which file it was, and where in it."""
+    (tmp_path / "pod").mkdir()
+    (tmp_path / "pod" / "cpuset.cpus").write_bytes(content)
+    with pytest.raises(DecodeError, match=r"pod/cpuset\.cpus: expected a decimal id"):
+        CgroupV2Writer(tmp_path).read("pod")
+
+
+@pytest.mark.parametrize("target", ["", "one", "-1", "\u0661", "1 ", "9" * 5000])
+def test_a_target_that_is_no_process_is_refused(target: str) -> None:
+    """Process numbers are short and decimal."""
+    with pytest.raises(CpusetWriteError, match="expected PID or PID@START"):
+        AffinityWriter().read(target)
