@@ -7,7 +7,7 @@ from typing import TypeAlias, Union, cast
 
 from nodealloc.errors import DecodeError, Fault
 
-__all__ = ["Json", "Reader"]
+__all__ = ["Json", "Reader", "kind_of"]
 
 Json: TypeAlias = Union[None, bool, int, float, str, Sequence["Json"], Mapping[str, "Json"]]
 """A value as JSON or YAML has it."""

@@ -140,3 +140,28 @@ def test_later_changes_to_the_manifest_do_not_reach_the_pod() -> None:
     pod = Pod.from_manifest(manifest)
     spec["sizeLimit"] = "2Gi"
     assert pod.volumes[0].spec == {"sizeLimit": "1Gi"}
+
+
+def endless() -> dict[str, Any]:
+    """A mapping in itself, as references of YAML make it."""
+    value: dict[str, Any] = {}
+    value["again"] = value
+    return value
+
+
+def doubled(times: int) -> list[Any]:
+    """A list of itself twice, and so on: few bytes of YAML, and a million values."""
+    value: list[Any] = [1]
+    for _ in range(times):
+        value = [value, value]
+    return value
+
+
+@pytest.mark.parametrize("value", [endless(), {"sizes": doubled(20)}], ids=["endless", "doubled"])
+def test_an_endless_volume_is_refused(value: dict[str, Any]) -> None:
+    """The fault says where and how much is too much; it is told once."""
+    manifest = {**GOOD, "spec": {**GOOD["spec"], "volumes": [{"name": "data", "emptyDir": value}]}}
+    with pytest.raises(DecodeError, match="32 levels deep or in itself, or more than 10000 values") as caught:
+        Pod.from_manifest(manifest)
+    (fault,) = caught.value.faults
+    assert fault.path.startswith("$.spec.volumes[0].emptyDir.")

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
-from nodealloc._reading import Reader
+from nodealloc._reading import Reader, kind_of
 from nodealloc.errors import DecodeError
 from nodealloc.podspec._model import Container, Json, Pod, Volume, VolumeUse
 from nodealloc.podspec._resources import read_resources
@@ -24,6 +24,10 @@ _SUBDOMAIN = re.compile(
 _UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 _NAMES: Final = uuid.UUID("6f1d2f6e-7d0c-5b35-9a3e-4f0a1b8f3c55")
 """Name space of the uids that are made for manifests without one; ours."""
+_LEVELS: Final = 32
+"""Depth of what a volume says about itself; the API's kinds have three."""
+_VALUES: Final = 10_000
+"""Values in what all volumes of a pod say; a pod as large as an API server takes has fewer."""
 
 
 def pod_from_manifest(manifest: object, /, *, source: str = "") -> Pod:
@@ -53,14 +57,17 @@ def pod_from_manifest(manifest: object, /, *, source: str = "") -> Pod:
 class _Reader(Reader):
     """Reads the parts of a pod."""
 
+    _room = _VALUES
+
     def pod(self, manifest: object) -> Pod:
         root = self.mapping(manifest, "$")
         if root and root.get("kind", "Pod") != "Pod":
             self.fault(
-                "$.kind", f"expected Pod, found {root['kind']!r}; take the pod template out of its controller"
+                "$.kind",
+                f"expected Pod, found {kind_of(root['kind'])}; take the pod template out of its controller",
             )
         if root and root.get("apiVersion", "v1") != "v1":
-            self.fault("$.apiVersion", f"expected v1, found {root['apiVersion']!r}")
+            self.fault("$.apiVersion", f"expected v1, found {kind_of(root['apiVersion'])}")
         metadata: Mapping[str, object] = self.mapping(root.get("metadata"), "$.metadata") if root else {}
         spec: Mapping[str, object] = self.mapping(root.get("spec"), "$.spec") if root else {}
         name = self.name(metadata, "name", "$.metadata", _SUBDOMAIN, required=bool(metadata))
@@ -129,7 +136,7 @@ class _Reader(Reader):
             if init
             else "only init containers take one of their own"
         )
-        self.fault(f"{path}.restartPolicy", f"{where}, found {policy!r}")
+        self.fault(f"{path}.restartPolicy", f"{where}, found {kind_of(policy)}")
         return False
 
     def env(self, items: object, path: str) -> dict[str, str]:
@@ -169,9 +176,32 @@ class _Reader(Reader):
             kind = kinds[0] if kinds else "emptyDir"
             detail = self.maybe_mapping(fields.get(kind), f"{path}.{kind}")
             name = self.name(fields, "name", path, _LABEL, required=bool(fields))
-            found.append((Volume(name=name, kind=kind, spec=_json(detail)), path))
+            found.append((Volume(name=name, kind=kind, spec=self.copied(detail, f"{path}.{kind}")), path))
         self.unique([(volume.name, path) for volume, path in found], "volume name")
         return found
+
+    def copied(self, fields: Mapping[str, object], path: str, level: int = 1) -> dict[str, Json]:
+        """A private copy, so that later changes to the manifest do not reach the pod."""
+        return {key: self.copied_value(value, f"{path}.{key}", level) for key, value in fields.items()}
+
+    def copied_value(self, item: object, path: str, level: int) -> Json:
+        # References of YAML make a document out of few bytes that is endless, or nearly so.
+        if self._room == 0:
+            return None
+        self._room -= 1
+        if level == _LEVELS or self._room == 0:
+            self._room = 0
+            self.fault(path, f"nested {_LEVELS} levels deep or in itself, or more than {_VALUES} values")
+            return None
+        if isinstance(item, Mapping):
+            fields = cast("Mapping[object, object]", item)
+            return self.copied({str(key): value for key, value in fields.items()}, path, level + 1)
+        if isinstance(item, Sequence) and not isinstance(item, str | bytes):
+            values = cast("Sequence[object]", item)
+            return tuple(
+                self.copied_value(value, f"{path}[{n}]", level + 1) for n, value in enumerate(values)
+            )
+        return item if item is None or isinstance(item, bool | int | float | str) else str(item)
 
     def uses(
         self, containers: Sequence[tuple[Container, str]], volumes: Sequence[tuple[Volume, str]]
@@ -229,16 +259,3 @@ class _Reader(Reader):
         elif required and not text and (value is None or value == ""):
             self.fault(f"{path}.{key}", f"a {key} is needed")
         return text
-
-
-def _json(item: Mapping[str, object]) -> Mapping[str, Json]:
-    """A private copy, so that later changes to the manifest do not reach the pod."""
-    return {key: _json_value(value) for key, value in item.items()}
-
-
-def _json_value(item: object) -> Json:
-    if isinstance(item, Mapping):
-        return {str(key): _json_value(value) for key, value in cast("Mapping[object, object]", item).items()}
-    if isinstance(item, Sequence) and not isinstance(item, str | bytes):
-        return tuple(_json_value(value) for value in cast("Sequence[object]", item))
-    return item if item is None or isinstance(item, bool | int | float | str) else str(item)
