@@ -23,6 +23,7 @@ from nodealloc.topology import (
     NotYet,
     NumaTopology,
     Outlook,
+    Owner,
     Policy,
     PolicyName,
     ProviderError,
@@ -31,6 +32,7 @@ from nodealloc.topology import (
     Shortfall,
     Snapshot,
     TopologyHint,
+    Workload,
     admit,
     release,
 )
@@ -345,6 +347,15 @@ def test_allocators_need_names_of_their_own() -> None:
     """Two of one name could not be told apart in a refusal."""
     with pytest.raises(ValueError, match="cpu, cpu"):
         node(PolicyName.NONE, CPU, CPU)
+
+
+def test_a_workload_has_its_own_claims_and_each_once() -> None:
+    """A claim of another workload would never be released, a second one of a member never granted."""
+    claim = Claim(owner=Owner("job", "main"), amounts={})
+    with pytest.raises(ValueError, match="'other' has a claim of job/main; give all claims"):
+        Workload(key="other", claims=(claim,))
+    with pytest.raises(ValueError, match="members main, main; each needs a name"):
+        Workload(key="job", claims=(claim, claim))
 
 
 @attrs.frozen

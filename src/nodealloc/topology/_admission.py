@@ -43,6 +43,7 @@ def admit(snapshot: Snapshot, asked: Pod | Workload, /) -> Verdict:
     Raises:
         ProviderError: An allocator raised, or answered with nonsense.
         HintError: An allocator's hints are none, or name absent nodes.
+        ValueError: A pod made by hand has two containers of one name.
 
     Source: kubelet v1.32 ``cm/topologymanager/scope_*.go``.
     """

@@ -70,10 +70,26 @@ class Workload:
     Attributes:
         key: The `Owner.workload` of every claim.
         claims: Init members and sidecars first, then main members.
+
+    Raises:
+        ValueError: A claim of another workload, or two claims of one member.
     """
 
     key: str
     claims: tuple[Claim, ...]
+
+    def __attrs_post_init__(self) -> None:
+        # What is granted is released by the key: a claim of another would hold it for ever.
+        owners = [claim.owner for claim in self.claims]
+        if len({owner.member for owner in owners}) != len(owners):
+            listed = ", ".join(owner.member for owner in owners)
+            raise ValueError(f"workload {self.key!r} has the members {listed}; each needs a name of its own")
+        for owner in owners:
+            if owner.workload != self.key:
+                raise ValueError(
+                    f"workload {self.key!r} has a claim of {owner.workload}/{owner.member}; "
+                    "give all claims the workload's key"
+                )
 
 
 # Members of an enumeration are slow to look up before Python 3.12.
