@@ -15,6 +15,7 @@ HERE = Path(__file__).parent
 CACHE = HERE / ".cache"
 PROJECT = nox.project.load_toml(HERE / "pyproject.toml")
 VM_NOT_HERE = 75  # the virtual machine cannot be had; the reason was printed
+FOREIGN_NOT_HERE = 75  # no other language can be had; the reasons were printed
 SUPPORTED = nox.project.python_versions(PROJECT)
 
 nox.options.default_venv_backend = "venv"
@@ -181,6 +182,16 @@ def vm(session: nox.Session) -> None:
         *session.posargs,
         success_codes=[0, VM_NOT_HERE],
     )
+
+
+@nox.session(python=PYTHONS[0])
+def foreign(session: nox.Session) -> None:
+    """Device plugins in Go and JavaScript; `-- --install`, as root, installs Debian's packages first."""
+    session.install("-e", ".[test]")
+    building = ("python", "-m", "tests.foreign", *session.posargs)
+    session.run(*building, success_codes=[0, FOREIGN_NOT_HERE])
+    with tempfile.TemporaryDirectory(prefix="na-") as folder:
+        session.run("pytest", "-m", "foreign", "-rs", "tests/real", env={"TMPDIR": folder})
 
 
 @nox.session
