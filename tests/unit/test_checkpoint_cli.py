@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -113,3 +116,18 @@ def test_rows_and_what_was_set_aside(tmp_path: Path, capsys: pytest.CaptureFixtu
     FileStore(tmp_path / "files", formats).close()
     assert main(["checkpoint", "verify", str(tmp_path / "files")]) == 1
     assert "set aside" in capsys.readouterr().out
+
+
+def test_a_terminal_without_unicode_shows_what_it_can(tmp_path: Path) -> None:
+    """A value may hold any character; it is replaced, not refused."""
+    store = FileStore(tmp_path, {"*": JsonCheckpoint.unmarshal})
+    store.commit({"job": JsonCheckpoint(kind="job", version=1, value="ä→" * 200)})
+    store.close()
+    done = subprocess.run(
+        [sys.executable, "-m", "nodealloc", "checkpoint", "show", str(tmp_path)],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b'"????' in done.stdout

@@ -130,3 +130,18 @@ def test_looking_at_a_machine_loads_no_codec_and_no_grpc() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_reader_that_has_seen_enough_gets_no_traceback(tree: Path) -> None:
+    """As under `| head`: the status is a shell's own for that."""
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "nodealloc", "topology", "--sysfs", str(tree)],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")

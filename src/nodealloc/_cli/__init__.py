@@ -7,6 +7,8 @@ machine needs neither cattrs nor gRPC.
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
@@ -23,6 +25,9 @@ COMMANDS = {
     "checkpoint": "look at, verify and convert remembered state",
 }
 """Command to what it does; the module of the same name stands in this package."""
+
+_ENDED_BY_PIPE = 128 + signal.SIGPIPE
+"""Exit status of a shell's command whose reader has gone."""
 
 
 class Command(Protocol):
@@ -53,8 +58,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         if name in arguments[:1]:
             _command(name).add_arguments(child)
     parsed = parser.parse_args(arguments)
+    # What the terminal cannot show is replaced: without `·` and `×` a picture still has the numbers.
+    if reconfigure := getattr(sys.stdout, "reconfigure", None):
+        reconfigure(errors="replace")
     try:
-        return _command(parsed.command).run(parsed)
+        status = _command(parsed.command).run(parsed)
+        sys.stdout.flush()
     except NodeallocError as error:
         print(f"nodealloc {parsed.command}: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # `| head` has seen enough; what is still in the buffer goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _ENDED_BY_PIPE
+    return status

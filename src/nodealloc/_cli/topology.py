@@ -37,16 +37,10 @@ def run(arguments: argparse.Namespace, /) -> int:
         width = max(80, shutil.get_terminal_size((100, 24)).columns)
         marked = _labels(found.machine) or None
         picture = draw_text(found.machine, marked, shared=CPUSet(), width=width, colour=sys.stdout.isatty())
-        print(_shown(f"{picture}\n\n{_distances_text(found)}"))
+        print(f"{picture}\n\n{_distances_text(found)}")
     for note in found.notes:
         print(f"note: {note}", file=sys.stderr)
     return 0
-
-
-def _shown(text: str) -> str:
-    """The text with what the terminal cannot show replaced: without `·` and `×` it still has the numbers."""
-    encoding = sys.stdout.encoding or "utf-8"
-    return text.encode(encoding, "replace").decode(encoding)
 
 
 def _topology_json(found: Discovery) -> dict[str, object]:
