@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+import attrs
 import pytest
 
 from nodealloc.checkpoint import (
@@ -266,6 +267,8 @@ def test_device_files_of_before_numa() -> None:
     assert state.pod_device_entries is not None
     assert state.pod_device_entries[0].device_ids == {0: ("x", "y")}
     assert state.marshal() == data
+    spread = attrs.evolve(state.pod_device_entries[0], device_ids={0: ("x",), 1: None, 3: ("y",)})
+    assert attrs.evolve(state, pod_device_entries=(spread,)).marshal() == data
 
 
 def test_boot_id_stands_outside_the_checksum() -> None:

@@ -18,11 +18,22 @@ from nodealloc.checkpoint import (
     StoreFailedError,
 )
 from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
+from nodealloc.devices import DeviceAllocator
 from nodealloc.errors import PermanentError, RetryableError
 from nodealloc.machine import Machine, machine_from_text
-from nodealloc.memblocks import memory_allocator
-from nodealloc.node import FORMATS, CpuKeeper, Keeper, MemoryKeeper, NodeAllocator, NotAdmittedError
+from nodealloc.memblocks import MemoryPolicy, memory_allocator
+from nodealloc.node import (
+    FORMATS,
+    CpuKeeper,
+    DeviceKeeper,
+    Keeper,
+    MemoryKeeper,
+    NodeAllocator,
+    NodeDevices,
+    NotAdmittedError,
+)
 from nodealloc.podspec import Pod
+from nodealloc.testing.devices import check_keeper as check_allocator_keeper
 from nodealloc.testing.node import FakeRuntime, check_keeper, check_runtime
 from nodealloc.topology import (
     Admitted,
@@ -184,6 +195,46 @@ def test_release_gives_everything_back() -> None:
         holder.release(name)
     assert dict(store.data()) == {}
     assert holder.snapshot.allocators == empty().allocators
+
+
+def test_a_member_that_is_released_takes_its_own_binding_along() -> None:
+    """The other members' containers stay bound, through a restart as well."""
+    store = MemoryStore(FORMATS)
+    holder = started(store)
+    holder.admit(pod("a", 2, "x", "y"))
+    for name in ("x", "y"):
+        holder.before_start(Owner("a", name), f"c-{name}")
+    holder.release("a", "x")
+    again = started(restarted(store))
+    for one in (holder, again):
+        assert not one.after_stop(Owner("a", "x"), "c-x")
+        assert one.after_stop(Owner("a", "y"), "c-y")
+
+
+def test_memory_that_nobody_pins_is_not_remembered() -> None:
+    """With the policy None a row holds CPUs alone, and a restart changes nothing."""
+    unpinned = memory_allocator(MACHINE, policy=MemoryPolicy.NONE)
+    snapshot = attrs.evolve(empty(), allocators=(empty().allocators[0], unpinned))
+    store = MemoryStore(FORMATS)
+    first = node(store, snapshot=snapshot)
+    assert first.start().is_clean
+    first.admit(pod("a"))
+    assert MemoryKeeper().grants(unpinned, "a") is None
+    second = node(restarted(store), snapshot=snapshot)
+    assert second.start().is_clean
+    assert second.snapshot.allocators == first.snapshot.allocators
+
+
+def test_a_node_keeps_devices_as_a_ledger_does() -> None:
+    """`NodeDevices` passes the check of every keeper of devices."""
+
+    def make(devices: DeviceAllocator) -> NodeDevices:
+        snapshot = attrs.evolve(empty(), allocators=(devices,))
+        holder = NodeAllocator(snapshot, MemoryStore(FORMATS), {devices.name: DeviceKeeper()})
+        holder.start()
+        return NodeDevices(holder)
+
+    check_allocator_keeper(make)
 
 
 def test_a_container_is_bound_and_confined() -> None:
