@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from nodealloc.cpuset import AffinityWriter, CgroupV2Writer, CpusetWriteError
+from nodealloc.cpuset import (
+    AffinityWriter,
+    CgroupV2Writer,
+    CpusetWriteError,
+    TargetGoneError,
+    process_target,
+)
 from nodealloc.errors import DecodeError
 
 
@@ -31,3 +38,18 @@ def test_a_target_that_is_no_process_is_refused(target: str) -> None:
     """Process numbers are short and decimal."""
     with pytest.raises(CpusetWriteError, match="expected PID or PID@START"):
         AffinityWriter().read(target)
+
+
+def test_a_number_that_was_given_to_another_process_is_gone(tmp_path: Path) -> None:
+    """A process is known by its number and start time; one that ends while it is looked at is gone too."""
+    pid = os.getpid()
+    (tmp_path / f"{pid}/task/{pid}").mkdir(parents=True)
+    stat = tmp_path / str(pid) / "stat"
+    stat.write_text(f"{pid} (a) b) S {'0 ' * 18}4711 0")
+    target, writer = process_target(pid, proc=tmp_path), AffinityWriter(tmp_path)
+    assert target == f"{pid}@4711"
+    assert writer.read(target)[0]
+    for content in (f"{pid} (a) b) S {'0 ' * 18}4712 0", ""):
+        stat.write_text(content)
+        with pytest.raises(TargetGoneError):
+            writer.read(target)

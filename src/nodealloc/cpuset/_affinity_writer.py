@@ -113,7 +113,10 @@ def _started(proc: Path, pid: int, target: str) -> str:
         stat = (proc / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise _mapped(error, target, "anything") from error
-    return stat.rpartition(")")[2].split()[_START_TIME]
+    fields = stat.rpartition(")")[2].split()
+    if len(fields) <= _START_TIME:
+        raise TargetGoneError(target)
+    return fields[_START_TIME]
 
 
 def _mapped(error: OSError, target: str, wanted: str) -> NodeallocError:
