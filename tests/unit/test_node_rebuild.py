@@ -20,7 +20,7 @@ from nodealloc.checkpoint import (
     DeviceManagerState,
     MemoryStore,
 )
-from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
+from nodealloc.cpuset import CpuAllocator, CPUSet, NonePolicy, StaticPolicy
 from nodealloc.devices import Device, DeviceAllocator, DeviceList, Inventory, Phase, PluginOptions
 from nodealloc.idset import NodeSet
 from nodealloc.machine import machine_from_cadvisor, machine_from_text
@@ -153,6 +153,12 @@ def test_a_kubelets_node_is_taken_over(vectors: Path) -> None:
     assert "taken over" in str(report)
     cpus = {one.owner.workload: one.what for one in holdings(node.snapshot) if one.resource == "cpu"}
     assert cpus == {"g1": "2-3", "g2": "4-5"}
+    devices = {
+        one.owner.workload: one.what
+        for one in holdings(node.snapshot)
+        if one.resource == "example.com/deviceA"
+    }
+    assert devices == {"g1": "A1", "g2": "A2"}
     spec = {"containers": [{"name": "c"}]}
     answer = node.admit(Pod.from_manifest({"metadata": {"name": "g1", "uid": "g1"}, "spec": spec}))
     assert isinstance(answer, Admitted)
@@ -190,10 +196,19 @@ def test_views_tell_what_is_held_and_left() -> None:
     left = {(one.resource, one.node): one.available for one in resource_use(node.snapshot)}
     assert left["example.com/gpu", 0] == left["example.com/gpu", None] == 0
     assert left["cpu", 0] + left["cpu", 1] == 13
-    assert "t/app holds 2 example.com/gpu on nodes 0: a, b" in describe(node.snapshot)
+    text = describe(node.snapshot)
+    assert "t/app holds 2 example.com/gpu on nodes 0: a, b" in text
+    assert "example.com/gpu on node 0: 0 of 1 left" in text
+    assert "example.com/gpu on no node: 0 of 1 left" in text
     node.release("t")
     assert resource_use(node.snapshot) == before
     assert holdings(node.snapshot) == ()
+
+
+def test_nothing_is_left_to_give_where_nobody_gets_cpus_of_their_own() -> None:
+    """Under the policy none, as a kubelet reports no exclusive CPUs."""
+    node = attrs.evolve(empty(), allocators=(CpuAllocator(policy=NonePolicy.of(MACHINE)),))
+    assert {(one.allocatable, one.available) for one in resource_use(node)} == {(0, 0)}
 
 
 def test_devices_are_kept() -> None:
@@ -241,7 +256,9 @@ def test_the_kubelets_device_file_is_written_when_a_kubelet_would_read_something
     )
     assert store.commits[DEVICE_STATE] == 3
     node.admit(pod("no-devices"))
+    rows = store.commits["workload.t"]
     assert listed(4, 3) == 3
+    assert store.commits["workload.t"] == rows == 1, "a row was written whose grants are as they were"
     state = store.read().get(DEVICE_STATE, DeviceManagerState)
     assert state is not None
     assert (state.registered_devices or {}).keys() == {"example.com/gpu"}
