@@ -10,11 +10,13 @@ from nodealloc.errors import RetryableError
 from nodealloc.podspec import Pod
 from nodealloc.volumes import (
     LinuxMounter,
+    LinuxMountTable,
     PodLife,
     PodsDirectory,
     PodSighting,
     SafeRoot,
     VolumeManager,
+    WatchedMounter,
 )
 from nodealloc.volumes.plugins import EmptyDir, HostPath
 
@@ -30,13 +32,14 @@ class Volumes:
 
     def __init__(self, folder: Path) -> None:
         root = SafeRoot(str(folder))
-        mounter = LinuxMounter(root)
+        mounter = WatchedMounter(root, LinuxMounter(root), LinuxMountTable())
         self._sightings: Mapping[str, PodSighting] = {}
         self._manager = VolumeManager(
             [EmptyDir(root, mounter), HostPath()],
             pods=self,
             executor=ThreadExecutor(),
             leftovers=PodsDirectory(root, mounter),
+            mounts=mounter,
         )
         self._manager.reconstruct()
         self._loop = Loop(self._manager, name="volumes")
@@ -69,6 +72,7 @@ class Volumes:
         for uid in {**before, **self._sightings}:
             if before.get(uid) != self._sightings.get(uid):
                 self._manager.pod_changed(uid)
+        self._manager.mounts_changed()
 
     def paths(self, pod: Pod) -> dict[str, str]:
         """Variable of a process to the path of the volume that it names.

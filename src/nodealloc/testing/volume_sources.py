@@ -1,4 +1,4 @@
-"""Fakes and checks for whoever tells volumes what there is: pods, claims, attachments, content, leftovers.
+"""Fakes and checks for whoever tells volumes what there is: pods, claims, attachments, content, mounts.
 
 >>> source = FakeConfigSource()
 >>> source.put("web", "settings", {"mode": b"fast"})
@@ -19,6 +19,7 @@ from nodealloc.volumes import (
     ClaimResolver,
     Found,
     Leftovers,
+    MountWatch,
     PodSource,
     VolumeId,
 )
@@ -28,10 +29,12 @@ __all__ = [
     "FakeAttachments",
     "FakeConfigSource",
     "FakeLeftovers",
+    "FakeMountWatch",
     "check_attach_verifier",
     "check_claim_resolver",
     "check_config_source",
     "check_leftovers",
+    "check_mount_watch",
     "check_pod_source",
     "check_watchable",
 ]
@@ -122,6 +125,22 @@ class FakeLeftovers:
         self.there.remove(found)
 
 
+@attrs.define
+class FakeMountWatch:
+    """A `MountWatch` that a test tells.
+
+    Attributes:
+        gone: What the next call tells.
+    """
+
+    gone: list[Found] = attrs.field(factory=list[Found])
+
+    def lost(self) -> Sequence[Found]:
+        """What was put, once."""
+        told, self.gone = self.gone, []
+        return told
+
+
 def check_pod_source(source: PodSource, uid: str, /) -> None:
     """Hold a `PodSource` that is ready to its promises.
 
@@ -179,6 +198,26 @@ def check_leftovers(leftovers: Leftovers, left: Found, /) -> None:
     leftovers.clean(left)
     before.remove(left)
     assert list(leftovers.found()) == before, f"cleaning takes {left} away and nothing else"
+
+
+def check_mount_watch(
+    watch: MountWatch, volume: Found, mount: Callable[[], object], unmount: Callable[[], object], /
+) -> None:
+    """Hold a `MountWatch` to its promises.
+
+    Args:
+        watch: To check; made while the volume was not mounted.
+        volume: What is mounted.
+        mount: Mounts it.
+        unmount: Takes it off, as somebody else would.
+    """
+    assert list(watch.lost()) == [], "nothing went yet"
+    for _ in range(2):
+        mount()
+        assert list(watch.lost()) == [], "a mount that came is not lost"
+        unmount()
+        assert list(watch.lost()) == [volume], f"{volume} lost its mount, and nobody was told"
+        assert list(watch.lost()) == [], "a loss is told once"
 
 
 def check_config_source(source: ConfigSource, there: tuple[str, str], absent: tuple[str, str], /) -> None:

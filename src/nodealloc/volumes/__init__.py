@@ -58,6 +58,7 @@ from nodealloc.volumes._ports import (
     Leftovers,
     Mounter,
     MountTable,
+    MountWatch,
     Plugin,
     PodLife,
     PodSighting,
@@ -73,6 +74,7 @@ from nodealloc.volumes._states import (
     VolumeEvent,
     VolumeState,
 )
+from nodealloc.volumes._watched_mounter import WatchedMounter
 
 __all__ = [
     "MOUNT_LIFE",
@@ -102,6 +104,7 @@ __all__ = [
     "MountEvent",
     "MountState",
     "MountTable",
+    "MountWatch",
     "MountedHereError",
     "Mounter",
     "OutsideRootError",
@@ -123,6 +126,7 @@ __all__ = [
     "VolumeMode",
     "VolumeSpec",
     "VolumeState",
+    "WatchedMounter",
     "parse_mountinfo",
     "plan",
     "pod_path",

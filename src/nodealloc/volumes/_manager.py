@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import threading
 import time
 from collections.abc import Iterable
@@ -32,15 +33,18 @@ from nodealloc.volumes._ports import (
     ClaimResolver,
     Found,
     Leftovers,
+    MountWatch,
     Plugin,
     PodLife,
     PodSource,
 )
-from nodealloc.volumes._settle import Gain, doubted
+from nodealloc.volumes._settle import Gain, doubted, lost
 from nodealloc.volumes._states import MountState
 from nodealloc.volumes._takeover import Takeover
 
 __all__ = ["PodVolume", "VolumeManager"]
+
+_log = logging.getLogger("nodealloc.volumes")
 
 
 @attrs.frozen(kw_only=True)
@@ -80,6 +84,8 @@ class VolumeManager:
         executor: Runs plugins and claim look-ups; one call for each operation.
         claims: Turns claims into volumes, or None when there are none.
         leftovers: What an earlier life left behind, or None for a fresh node.
+        mounts: Tells which mounts went; what somebody else took off a pod is
+            mounted again. None to be told by `doubt` alone.
         verifier: Says whether a controller attached a volume; None to attach here.
         clock: Time for back-off and deadlines.
         back_off: How long a failed operation waits.
@@ -96,6 +102,7 @@ class VolumeManager:
         executor: Executor,
         claims: ClaimResolver | None = None,
         leftovers: Leftovers | None = None,
+        mounts: MountWatch | None = None,
         verifier: AttachVerifier | None = None,
         clock: Clock | None = None,
         back_off: BackOff | None = None,
@@ -105,10 +112,12 @@ class VolumeManager:
     ) -> None:
         self._pods = pods
         self._leftovers = leftovers
+        self._mounts = mounts
         self._observer = observer
         self._plugins = by_name(plugins)
         self._numbers = itertools.count(1)
         self._work = threading.Event()
+        self._asked = False
         self.desired: Final = World[VolumeId, DesiredVolume]("desired volumes")
         self.actual: Final = World[VolumeId, ActualVolume]("actual volumes")
         self._wishes = World[str, PodWish]("pods")
@@ -201,20 +210,30 @@ class VolumeManager:
     def doubt(self, uid: str, /) -> None:
         """Somebody else may have touched a pod's mounts: make sure of each, without disturbing right ones.
 
-        Call it for pods whose mounts a `MountTable` shows to be gone, or for any
-        pod now and then.
+        A `MountWatch` finds those that are gone; call this where something else
+        may be wrong with them, or for any pod now and then.
         """
         populated = self._populated.get(uid)
         for key in () if populated is None else populated.volumes.values():
             self.actual.alter(key, lambda before: doubted(before, uid), by="doubt")
 
+    def mounts_changed(self) -> None:
+        """The mount table changed: have the next pass ask the `MountWatch` now, not at the next resync."""
+        self._asked = True
+        self._work.set()
+
     def reconcile(self) -> Summary:
-        """Make one pass over what changed: pods first, then volumes."""
+        """Make one pass over what changed: pods first, then volumes; without any, look for lost mounts."""
         self._work.clear()
+        self._asked = False
         first, second = self._populating.reconcile(), self._mounting.reconcile()
+        both = first + second
+        # Mounts of our own change the table as well: it is read once they rest, not after each.
+        if not (both.started or both.done or both.failed or both.uncertain):
+            self._doubt_lost()
         due = [at for at in (first.next_due_s, second.next_due_s) if at is not None]
         return attrs.evolve(
-            first + second,
+            both,
             passes=1,
             held_off=first.held_off + second.held_off,
             running=first.running + second.running,
@@ -224,7 +243,7 @@ class VolumeManager:
     @property
     def has_work(self) -> bool:
         """Whether a pass now would find something to do."""
-        return self._populating.has_work or self._mounting.has_work
+        return self._asked or self._populating.has_work or self._mounting.has_work
 
     def wait_for_work(self, timeout_s: float | None = None, /) -> bool:
         """Block until a pass would find something to do, at most `timeout_s` real seconds."""
@@ -304,6 +323,21 @@ class VolumeManager:
         keys = () if populated is None else populated.volumes.values()
         wanted = [self.desired.get(key) for key in keys]
         return tuple(sorted({one.spec.gid for one in wanted if one is not None and one.spec.gid is not None}))
+
+    def _doubt_lost(self) -> None:
+        try:
+            gone = () if self._mounts is None else self._mounts.lost()
+        except Exception:  # noqa: BLE001 - what cannot be looked at must not stop the passes
+            _log.exception("looking for lost mounts raised; the next look is when they change again")
+            return
+        for one in gone:
+            self._doubt_one(one)
+
+    def _doubt_one(self, gone: Found) -> None:
+        """A mount may be of a volume that pods share, or of one that is its pod's own."""
+        for owner in {gone.pod_uid, ""}:
+            key = VolumeSpec(plugin=gone.plugin, name=gone.name, pod_uid=owner).id
+            self.actual.alter(key, lambda before: lost(before, gone.pod_uid), by="mount watch")
 
     def _pod_volume(self, uid: str, name: str, key: VolumeId) -> PodVolume:
         have, use = self.actual.get(key), self._use(key, uid)

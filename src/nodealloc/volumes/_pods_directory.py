@@ -16,7 +16,7 @@ from nodealloc.errors import PermanentError
 from nodealloc.volumes._paths import SafeRoot
 from nodealloc.volumes._ports import Found, Mounter
 
-__all__ = ["PodsDirectory", "pod_path", "stage_path"]
+__all__ = ["PodsDirectory", "found_at", "pod_path", "stage_path"]
 
 
 def pod_path(root: SafeRoot, plugin: str, pod_uid: str, name: str, /, *, block: bool = False) -> str:
@@ -27,6 +27,18 @@ def pod_path(root: SafeRoot, plugin: str, pod_uid: str, name: str, /, *, block: 
 def stage_path(root: SafeRoot, plugin: str, name: str, /) -> str:
     """Where a volume is staged for the node."""
     return root.join("plugins", plugin.replace("/", "~"), "mounts", name)
+
+
+def found_at(root: SafeRoot, path: str, /) -> Found | None:
+    """What stands at a path below the root; None for what is no volume's place."""
+    match root.names(path):
+        case ("pods", uid, "volumes" | "volumeDevices" as kind, plugin, name):
+            block = kind == "volumeDevices"
+            return Found(plugin=plugin.replace("~", "/"), name=name, pod_uid=uid, block=block)
+        case ("plugins", plugin, "mounts", name):
+            return Found(plugin=plugin.replace("~", "/"), name=name)
+        case _:
+            return None
 
 
 class PodsDirectory:

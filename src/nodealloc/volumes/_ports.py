@@ -25,6 +25,7 @@ __all__ = [
     "Grown",
     "Leftovers",
     "MountTable",
+    "MountWatch",
     "Mounter",
     "Plugin",
     "PodLife",
@@ -267,6 +268,19 @@ class CanReconstruct(Protocol):
 
     def reconstruct(self, found: Found, /) -> VolumeSpec | None:
         """The volume; None when it cannot tell. Its id must be the one that `spec` or the claim gives."""
+        ...
+
+
+class MountWatch(Protocol):
+    """Tells of mounts that went, so that those which somebody else took off come back."""
+
+    def lost(self) -> Sequence[Found]:
+        """Volumes whose mount went since the last call, or since this was made; each is told once.
+
+        Those that the manager itself took off may be among them. Asked in
+        passes that find nothing else to do: quick, and next to free when
+        nothing changed.
+        """
         ...
 
 

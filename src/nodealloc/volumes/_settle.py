@@ -19,7 +19,7 @@ from nodealloc.volumes._states import (
     VolumeState,
 )
 
-__all__ = ["Gain", "doubted", "found", "settled"]
+__all__ = ["Gain", "doubted", "found", "lost", "settled"]
 
 Gain: TypeAlias = Union[Staged, Grown, None]
 """What performing a deed returns."""
@@ -77,15 +77,22 @@ def found(before: ActualVolume | None, spec: VolumeSpec, pod_uid: str, /) -> Act
 
 def doubted(before: ActualVolume | None, pod_uid: str, /) -> ActualVolume | None:
     """The record when somebody else may have touched a pod's mount, or the stage behind it."""
-    mount = None if before is None else before.mounts.get(pod_uid)
-    if before is None or mount is None:
+    if before is None or pod_uid not in before.mounts:
+        return before
+    return lost(lost(before, pod_uid), "")
+
+
+def lost(before: ActualVolume | None, pod_uid: str, /) -> ActualVolume | None:
+    """The record when a pod's mount is gone, as far as anybody knows; with "", the stage's."""
+    if before is None:
+        return None
+    if not pod_uid:
+        return attrs.evolve(before, state=VOLUME_LIFE.after(before.state, VolumeEvent.UNSTAGE_UNKNOWN))
+    mount = before.mounts.get(pod_uid)
+    if mount is None:
         return before
     mount = attrs.evolve(mount, state=MOUNT_LIFE.after(mount.state, MountEvent.MOUNT_UNKNOWN))
-    return attrs.evolve(
-        before,
-        state=VOLUME_LIFE.after(before.state, VolumeEvent.UNSTAGE_UNKNOWN),
-        mounts={**before.mounts, pod_uid: mount},
-    )
+    return attrs.evolve(before, mounts={**before.mounts, pod_uid: mount})
 
 
 def _mounted(record: ActualVolume, deed: Deed, use: Use, *, is_done: bool) -> ActualVolume:
