@@ -141,12 +141,12 @@ def other_masks(options: Sequence[Options], full: NumaMask) -> set[NumaMask]:
 def candidates(
     policy: Policy, options: Sequence[Options], numa: NumaTopology, allocated: Mapping[int, float]
 ) -> list[TopologyHint]:
-    """All merged hints that have a node in common, best first; preferred ones come first.
+    """All merged hints that the policy lets in, best first; preferred ones come first.
 
     A mask that can be had as preferred is not listed a second time.
     """
     good = preferred_masks(options, numa.mask) if numa.mask else frozenset({0})
-    rest = other_masks(options, numa.mask) - good
+    rest = other_masks(options, numa.mask) - good if policy.name is PolicyName.BEST_EFFORT else ()
     scene = Scene(numa=numa, narrowest=narrowest(options), allocated=allocated)
     comparison = comparison_of(policy)
     return [

@@ -148,13 +148,9 @@ def _choices(
     shares = allocated_shares(allocators, claims) if policy.comparison is not None else {}
     found = candidates(policy, options, numa, shares)
     if policy.name is PolicyName.SINGLE_NUMA_NODE:
-        return [
-            TopologyHint(None, preferred=True) if hint.affinity == numa.mask else hint
-            for hint in found
-            if hint.preferred
-        ]
+        return [TopologyHint(None, preferred=True) if hint.affinity == numa.mask else hint for hint in found]
     if policy.name is PolicyName.RESTRICTED:
-        return [hint for hint in found if hint.preferred]
+        return found
     # Where the intersection is too narrow for one of them, all nodes leave each its own.
     everywhere = TopologyHint(numa.mask, preferred=False)
     return found if any(hint.affinity == numa.mask for hint in found) else [*found, everywhere]
