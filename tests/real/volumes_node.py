@@ -12,7 +12,14 @@ from nodealloc.dsw_asw import InlineExecutor, ThreadExecutor
 from nodealloc.podspec import Container, Json, Pod, Volume, VolumeUse
 from nodealloc.testing.dsw_asw import VirtualClock
 from nodealloc.testing.volumes import FakeClaims, FakePods
-from nodealloc.volumes import LinuxMounter, LinuxMountTable, PodsDirectory, SafeRoot, VolumeManager
+from nodealloc.volumes import (
+    LinuxMounter,
+    LinuxMountTable,
+    PodsDirectory,
+    SafeRoot,
+    VolumeManager,
+    WatchedMounter,
+)
 from nodealloc.volumes.plugins import (
     ConfigMap,
     ConfigObject,
@@ -49,7 +56,7 @@ class Node:
         (base / "root").mkdir(exist_ok=True)
         self.base = base
         self.root = SafeRoot(str(base / "root"))
-        self.mounter = LinuxMounter(self.root)
+        self.mounter = WatchedMounter(self.root, LinuxMounter(self.root), LinuxMountTable())
         self.pods = FakePods()
         self.claims = FakeClaims()
         self.objects = Objects()
@@ -67,6 +74,7 @@ class Node:
             executor=ThreadExecutor() if threads else InlineExecutor(),
             claims=self.claims,
             leftovers=PodsDirectory(self.root, self.mounter),
+            mounts=self.mounter,
             clock=None if threads else self.clock,
         )
 

@@ -23,7 +23,12 @@ from nodealloc.testing.node import FakeAdvisor, FakeRuntime
 from nodealloc.testing.pluginreg import FakeRegistration, FakeWatcher, RecordingHandler
 from nodealloc.testing.topology import FakeAllocator
 from nodealloc.testing.volume_plugins import FakeBlockTools, FakeFilesystems
-from nodealloc.testing.volume_sources import FakeAttachments, FakeConfigSource, FakeLeftovers
+from nodealloc.testing.volume_sources import (
+    FakeAttachments,
+    FakeConfigSource,
+    FakeLeftovers,
+    FakeMountWatch,
+)
 from nodealloc.testing.volumes import FakeClaims, FakeHost, FakeMounter, FakePods
 from nodealloc.topology import Closest, MaskOutsideError, TopologyHint
 from tests.unit.test_ports import KEPT, Counting
@@ -159,6 +164,7 @@ FAULTS = [
     Fault("volumes.ClaimResolver", FakeClaims, "resolve", lambda self, *_: self.volumes["a"], "not bound"),
     Fault("volumes.Leftovers", FakeLeftovers, "clean", nothing, "takes .* away"),
     Fault("volumes.MountTable", FakeMounter, "wait", always(value=False), "did not tell"),
+    Fault("volumes.MountWatch", FakeMountWatch, "lost", always(()), "nobody was told"),
     Fault("volumes.Mounter", FakeMounter, "unmount", once(FakeMounter, "unmount"), "second time"),
     Fault("volumes.Plugin", FakeHost, "path", always(""), "no absolute path"),
     Fault("volumes.Plugin", FakeHost, "unmount", once(FakeHost, "unmount"), "second time"),

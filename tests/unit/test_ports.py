@@ -59,10 +59,12 @@ from nodealloc.testing.volume_sources import (
     FakeAttachments,
     FakeConfigSource,
     FakeLeftovers,
+    FakeMountWatch,
     check_attach_verifier,
     check_claim_resolver,
     check_config_source,
     check_leftovers,
+    check_mount_watch,
     check_pod_source,
     check_watchable,
 )
@@ -219,6 +221,12 @@ def mounts(folder: Path) -> None:
     check_mounter(fake, fake, str(folder))
 
 
+def mount_watch() -> None:
+    """A loss is what the test puts."""
+    fake = FakeMountWatch()
+    check_mount_watch(fake, LEFT, lambda: None, lambda: fake.gone.append(LEFT))
+
+
 def executor() -> None:
     """It runs what it is told to."""
     one = ManualExecutor()
@@ -262,6 +270,7 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "volumes.ClaimResolver": lambda _: claims(),
     "volumes.Leftovers": lambda _: check_leftovers(FakeLeftovers([LEFT]), LEFT),
     "volumes.MountTable": mounts,
+    "volumes.MountWatch": lambda _: mount_watch(),
     "volumes.Mounter": mounts,
     "volumes.Plugin": lambda _: plugin_of_everything(),
     "volumes.PodSource": lambda _: pod_source(),
