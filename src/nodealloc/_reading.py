@@ -7,11 +7,14 @@ from typing import TypeAlias, Union, cast
 
 from nodealloc.errors import DecodeError, Fault
 
-__all__ = ["Json", "Reader", "kind_of"]
+__all__ = ["Json", "Reader", "go_bool", "kind_of"]
 
 Json: TypeAlias = Union[None, bool, int, float, str, Sequence["Json"], Mapping[str, "Json"]]
 """A value as JSON or YAML has it."""
 
+_GO_BOOLS = dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True) | dict.fromkeys(
+    ("0", "f", "F", "FALSE", "false", "False"), False
+)
 _SHOWN = 40
 """Characters of a value that are shown; whoever wrote it may have written a megabyte."""
 
@@ -91,6 +94,14 @@ class Reader:
     def maybe_text(self, value: object, path: str) -> str:
         """A text, or nothing."""
         return "" if value is None else self.text(value, path)
+
+
+def go_bool(text: str, /) -> bool | None:
+    """A truth value as an option of a kubelet spells it; None for another word.
+
+    Source: Go ``strconv.ParseBool``.
+    """
+    return _GO_BOOLS.get(text)
 
 
 def kind_of(value: object) -> str:

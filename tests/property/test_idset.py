@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodealloc.errors import DecodeError
-from nodealloc.idset import MAX_ID, CPUSet, format_list, parse_list
+from nodealloc.idset import MAX_ID, CPUSet, format_list, lowest, parse_list
 
 ids = st.frozensets(st.integers(0, 300) | st.integers(0, MAX_ID), max_size=40)
 
@@ -61,6 +61,12 @@ def test_equal_sets_hash_alike(a: frozenset[int], b: frozenset[int]) -> None:
     if a == b or CPUSet(a) == CPUSet(b):
         assert hash(CPUSet(a)) == hash(CPUSet(b))
     assert hash(CPUSet(a)) == hash(CPUSet(sorted(a)))
+
+
+@given(a=ids, count=st.integers(0, 60))
+def test_the_lowest_are_the_first(a: frozenset[int], count: int) -> None:
+    """So many of the smallest ids, or all."""
+    assert [*CPUSet.from_mask(lowest(CPUSet(a).mask, count))] == sorted(a)[:count]
 
 
 @pytest.mark.parametrize("text", ["0-65535", "65535"])

@@ -169,26 +169,3 @@ def _indexes(outer: Iterable[int], inner: Iterable[int]) -> tuple[tuple[int, ...
 def _members(outer: Iterable[int], cores: Iterable[int]) -> tuple[tuple[int, ...], ...]:
     listed = list(cores)
     return tuple(tuple(core for core in listed if core & group) for group in outer)
-
-
-def lowest(cpus: int, count: int, /) -> int:
-    """The `count` lowest CPUs of a mask, or all where there are fewer."""
-    if cpus.bit_count() <= count:
-        return cpus
-    if count < _FEW:
-        rest = cpus
-        for _ in range(count):
-            rest &= rest - 1
-        return cpus ^ rest
-    below, above = count, cpus.bit_length()
-    while below < above:
-        middle = (below + above) // 2
-        if (cpus & ((1 << middle) - 1)).bit_count() < count:
-            below = middle + 1
-        else:
-            above = middle
-    return cpus & ((1 << below) - 1)
-
-
-_FEW = 12
-"""Up to here taking bit by bit is quicker than halving the mask."""

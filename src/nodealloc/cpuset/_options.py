@@ -6,12 +6,10 @@ from collections.abc import Mapping
 
 import attrs
 
+from nodealloc._reading import go_bool
 from nodealloc.errors import DecodeError, Fault
 
 __all__ = ["StaticOptions"]
-
-_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
-_FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 _CONTRADICTIONS = (
     ("full_pcpus_only", "distribute_cpus_across_cores"),
@@ -74,10 +72,10 @@ class StaticOptions:
             if name not in fields:
                 known = ", ".join(fields)
                 faults.append(Fault(f"$.{name}", f"unknown option; known are {known}"))
-            elif value not in _TRUE | _FALSE:
+            elif (flag := go_bool(value)) is None:
                 faults.append(Fault(f"$.{name}", f"expected true or false, found {value!r}"))
             else:
-                chosen[fields[name]] = value in _TRUE
+                chosen[fields[name]] = flag
         if faults:
             raise DecodeError("CPU policy options", faults)
         return cls(**chosen)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Sequence
 
-from nodealloc.cpuset._layout import CpuLayout, lowest
+from nodealloc.cpuset._layout import CpuLayout
+from nodealloc.idset import lowest
 
 __all__ = ["SortStrategy", "node_order", "take_packed", "take_unbroken"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import attrs
 
 from nodealloc.devices._inventory import DeviceList
-from nodealloc.idset import bits
+from nodealloc.idset import bits, lowest
 
 __all__ = ["Prefer", "pick"]
 
@@ -24,13 +24,7 @@ class _Choice:
 
     def take(self, candidates: int) -> None:
         """Take from the candidates, lowest first, until there are enough."""
-        candidates &= ~self.taken
-        if candidates.bit_count() <= self.wanted:
-            chosen = candidates
-        else:
-            chosen = 0
-            for _, bit in zip(range(self.wanted), bits(candidates), strict=False):
-                chosen |= 1 << bit
+        chosen = lowest(candidates & ~self.taken, self.wanted)
         self.taken |= chosen
         self.wanted -= chosen.bit_count()
 

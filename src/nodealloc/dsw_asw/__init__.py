@@ -61,7 +61,7 @@ uncertain: record that, and let `plan` drive it to a known state.
 """
 
 from nodealloc.dsw_asw._back_off import BackOff
-from nodealloc.dsw_asw._clock import InlineExecutor, SystemClock, ThreadExecutor
+from nodealloc.dsw_asw._clock import SystemClock
 from nodealloc.dsw_asw._drawing import as_mermaid, as_svg, as_text
 from nodealloc.dsw_asw._errors import (
     DeadlineError,
@@ -72,6 +72,7 @@ from nodealloc.dsw_asw._errors import (
     UncertainError,
     WaitTimeoutError,
 )
+from nodealloc.dsw_asw._executors import InlineExecutor, ThreadExecutor
 from nodealloc.dsw_asw._loop import Loop, Passes
 from nodealloc.dsw_asw._ports import Clock, Domain, Executor, Observer
 from nodealloc.dsw_asw._reconciler import Reconciler

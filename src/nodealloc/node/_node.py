@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
@@ -39,6 +40,14 @@ FORMATS: Final[Formats] = {**KUBELET_FORMATS, f"{ROW}.*": JsonCheckpoint.unmarsh
 
 _ADVICE_ROUNDS: Final = 8
 """Questions that answers lead to are asked in turn, so often at the most."""
+
+
+class _Until(enum.Enum):
+    """What has to happen before anything new is admitted, as a caller reads it."""
+
+    STARTED = "start() has not been called"
+    ACCEPTED = "the start-up report has not been accepted"
+    RUNNING_KNOWN = "the runtime has not said what runs"
 
 
 class NodeAllocator:
@@ -82,7 +91,7 @@ class NodeAllocator:
         self._advisor: Advisor | None = None
         self._records: dict[str, WorkloadRecord] = {}
         self._report: StartReport | None = None
-        self._waits_for = "start() has not been called"
+        self._waits_for: _Until | None = _Until.STARTED
 
     @property
     def snapshot(self) -> Snapshot:
@@ -116,7 +125,7 @@ class NodeAllocator:
             self._snapshot = loaded.snapshot
             self._records = dict(loaded.records)
             self._report = loaded.report
-            self._waits_for = "the start-up report has not been accepted"
+            self._waits_for = _Until.ACCEPTED
             if loaded.report.is_clean:
                 self.accept()
             return loaded.report
@@ -141,7 +150,7 @@ class NodeAllocator:
             changes |= self._files(self._snapshot)
             self._store.commit(changes)
             self._records = records
-            self._waits_for = "the runtime has not said what runs" if self._runtime else ""
+            self._waits_for = _Until.RUNNING_KNOWN if self._runtime else None
 
     def admit(self, asked: Pod | Workload, /) -> Verdict:
         """Whether a workload fits, all of it or nothing; remembered when it does.
@@ -338,16 +347,16 @@ class NodeAllocator:
         return self._runtime.running() if self._runtime else ()
 
     def _not_ready(self, workload: Workload) -> NotYet | None:
-        if not self._waits_for:
+        if self._waits_for is None:
             return None
-        if self._waits_for.startswith("the runtime"):
-            try:
-                self._running()
-            except RetryableError as error:
-                return _not_yet(workload, "runtime", f"{self._waits_for}: {error}", error.after_s)
-            self._waits_for = ""
-            return None
-        return _not_yet(workload, "node", self._waits_for, 1.0)
+        if self._waits_for is not _Until.RUNNING_KNOWN:
+            return _not_yet(workload, "node", self._waits_for.value, 1.0)
+        try:
+            self._running()
+        except RetryableError as error:
+            return _not_yet(workload, "runtime", f"{self._waits_for.value}: {error}", error.after_s)
+        self._waits_for = None
+        return None
 
     def _go_on(self, snapshot: Snapshot, record: WorkloadRecord, *, drop: bool = False) -> None:
         """Remember one workload's new record, then hold the snapshot."""

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import attrs
 
-from nodealloc.idset import bits
+from nodealloc.idset import bits, lowest
 from nodealloc.podspec import Quantity
 from nodealloc.topology import (
     Allocator,
@@ -127,8 +127,8 @@ class FakeAllocator:
             free = usable.bit_count()
             return Shortfall(resource=self.name, wanted=wanted, free=free, nodes=affinity.affinity)
         reusable = usable & ~self._free
-        taken = _lowest(reusable, wanted)
-        taken |= _lowest(usable & self._free, wanted - taken.bit_count())
+        taken = lowest(reusable, wanted)
+        taken |= lowest(usable & self._free, wanted - taken.bit_count())
         return attrs.evolve(self, held={**self.held, claim.owner: taken})
 
     def release(self, workload: str, member: str | None = None, /) -> FakeAllocator:
@@ -196,15 +196,6 @@ def _union(masks: Iterable[int]) -> int:
     for mask in masks:
         found |= mask
     return found
-
-
-def _lowest(mask: int, count: int) -> int:
-    taken = 0
-    for _ in range(min(count, mask.bit_count())):
-        low = mask & -mask
-        taken |= low
-        mask ^= low
-    return taken
 
 
 def check_allocator(

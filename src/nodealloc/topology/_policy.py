@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from nodealloc._reading import go_bool
 from nodealloc.idset import MAX_ID
 from nodealloc.topology._comparison import Comparison
 from nodealloc.topology._errors import (
@@ -25,9 +26,6 @@ KUBELET_MAX_NODES = 8
 _PREFER_CLOSEST = "prefer-closest-numa-nodes"
 _MAX_NODES = "max-allowable-numa-nodes"
 _SEARCH = "search-whole-pod"
-
-_TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
-_FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
 
 class PolicyName(enum.Enum):
@@ -144,11 +142,10 @@ class Policy:
 
 
 def _flag(name: str, value: str) -> bool:
-    if value in _TRUE:
-        return True
-    if value in _FALSE:
-        return False
-    raise UnknownOptionError(name, value, "true or false")
+    flag = go_bool(value)
+    if flag is None:
+        raise UnknownOptionError(name, value, "true or false")
+    return flag
 
 
 def _max_nodes(value: str) -> int:
