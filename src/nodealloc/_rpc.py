@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -93,7 +94,7 @@ class Failure(NamedTuple):
 
 def target(path: str | Path, /) -> str:
     """A socket as gRPC wants it named: its paths are URIs, so `%`, `#` and `?` have to be quoted."""
-    return f"unix:{quote(str(path))}"
+    return f"unix:{quote(os.fsencode(path))}"
 
 
 def dial(path: str | Path, /, *, largest_bytes: int) -> Channel:

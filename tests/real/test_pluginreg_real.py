@@ -18,6 +18,7 @@ from nodealloc.pluginreg import (
     PluginInfo,
     PluginRegistrar,
     PollingWatcher,
+    RegistrationBrokenError,
     RegistrationState,
     RegistrationUnavailableError,
     Watcher,
@@ -260,3 +261,25 @@ def test_a_refused_plugin_is_told_over_its_socket(place: Path) -> None:
     assert handler.held == {}
     assert "registered" not in [what for what, _ in told]
     server.stop()
+
+
+def test_a_socket_whose_path_is_no_utf8_is_dialled(place: Path) -> None:
+    """Linux allows any bytes; the plugin is found, and hears errors that name such a path."""
+    told: list[tuple[str, str]] = []
+    directory = place / "p\udcff"
+    server = DevicePluginServer(
+        "example.com/gpu", numbered(1), directory / "p.sock", tell=lambda *what: told.append(what)
+    )
+    server.start()
+    handler = RecordingHandler()
+    handler.refuse["example.com/gpu"] = f"not from {directory.name}"
+    with PluginRegistrar(directory, {"DevicePlugin": handler}):
+        wait_until(lambda: ("refused", "not from p\\udcff") in told)
+    server.stop()
+
+
+def test_a_path_too_long_for_a_socket_is_named(place: Path) -> None:
+    """A socket can stand there all the same, bound from inside its directory; nobody can dial it."""
+    socket = str(place / ("p" * 100) / "x.sock")
+    with pytest.raises(RegistrationBrokenError, match="107 is the limit"):
+        GrpcRegistration().info(socket)

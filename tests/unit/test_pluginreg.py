@@ -456,3 +456,14 @@ def test_an_introduction_that_makes_no_sense_is_that_plugins_trouble() -> None:
     assert (bad.state, good.state) == (RegistrationState.UNKNOWN, RegistrationState.REGISTERED)
     assert "BAD ANSWER" in bad.error
     assert isinstance(bench.client.plugins["/bad"], PermanentError)
+
+
+def test_a_plugins_words_are_shown_in_bounds() -> None:
+    """A name may be a megabyte long, and may be missing; the line for people stays a line."""
+    bench = Bench()
+    bench.appear("/a", PluginInfo(type="DevicePlugin", name="x" * 1_000_000, endpoint="/a"))
+    bench.appear("/b", PluginInfo(type="", name="", endpoint="/b"))
+    bench.settle()
+    long, nameless = map(str, bench.registrar.status())
+    assert len(long) < 200
+    assert "no type without name, identified" in nameless

@@ -49,7 +49,9 @@ class GrpcRegistration:
 
     def notify(self, socket: str, error: str, /) -> None:
         """See `Registration`."""
-        status = wire.RegistrationStatus(plugin_registered=not error, error=error)
+        # A path in the text may be no UTF-8, which a message has to be.
+        text = error.encode("utf-8", "backslashreplace").decode()
+        status = wire.RegistrationStatus(plugin_registered=not error, error=text)
         self._call(socket, "NotifyRegistrationStatus", status.SerializeToString(), self._notify_s)
 
     def _call(self, socket: str, name: str, request: bytes, limit_s: float) -> bytes:

@@ -13,6 +13,9 @@ from nodealloc.pluginreg._sightings import Sighting
 
 __all__ = ["RegistrationStatus", "status_of"]
 
+_SHOWN = 100
+"""Characters of a plugin's own words that are shown; it may say a megabyte."""
+
 
 @attrs.frozen(kw_only=True)
 class RegistrationStatus:
@@ -46,7 +49,9 @@ class RegistrationStatus:
 
     def __str__(self) -> str:
         """One line: what it is, how far it has come, what is wrong."""
-        who = f"{self.type} {self.name}".strip() or "nobody has answered"
+        who = "nobody has answered"
+        if self.state is not RegistrationState.UNKNOWN:
+            who = f"{self.type[:_SHOWN] or 'no type'} {self.name[:_SHOWN] or 'without name'}"
         age = "" if self.for_s is None else f" for {self.for_s:.0f} s"
         wrong = (
             f"; {self.error} ({self.tries} tries)" if self.tries else f"; {self.error}" if self.error else ""
