@@ -21,12 +21,13 @@ from nodealloc.cgroups import QosTree, TreeOptions
 from nodealloc.checkpoint import FileStore, this_machine
 from nodealloc.cpuset import CpusetReconciler
 from nodealloc.dsw_asw import InlineExecutor
-from nodealloc.errors import NodeallocError
+from nodealloc.errors import NodeallocError, RetryableError
 from nodealloc.idset import CPUSet
 from nodealloc.node import FORMATS
 from nodealloc.podspec import Pod
 
 HERE = Path(__file__).parent
+WAITS = "waits"
 
 
 def options() -> argparse.Namespace:
@@ -53,7 +54,7 @@ def main() -> int:
     chosen = options()
     try:
         return run(chosen, stop)
-    except (NodeallocError, ValueError) as error:
+    except (NodeallocError, OSError, ValueError) as error:
         print(f"agent: {error}", file=sys.stderr)
         return 2
 
@@ -90,7 +91,13 @@ def watch(agent: Agent, pods: dict[str, Pod], folder: Path, reserved: CPUSet, st
     shown = ("", frozenset[str]())
     before: dict[str, tuple[int, int]] | None = None  # what changed since the first reading is read again
     while not stop:
-        settled = agent.round(pods)
+        try:
+            settled = agent.round(pods)
+        except RetryableError as error:
+            if shown[0] != WAITS:  # once, until a round goes through
+                shown = WAITS, frozenset[str]()
+                say(f"the agent waits: {error}")
+            settled = False
         picture = agent.picture(reserved) + f"\nsettled with {len(agent.node.allocator.records)} pods"
         if settled and shown != (picture, frozenset(pods)):
             shown = picture, frozenset(pods)

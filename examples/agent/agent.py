@@ -14,10 +14,11 @@ from examples.agent.volumes import Volumes
 from nodealloc.cgroups import QosTree, container_limits, container_name
 from nodealloc.cpuset import CPUSet, CpusetReconciler
 from nodealloc.devices import Launch
-from nodealloc.errors import RetryableError
+from nodealloc.errors import NodeallocError, RetryableError
 from nodealloc.machine import Machine, draw_text
+from nodealloc.node import WorkloadRecord
 from nodealloc.podspec import Container, Pod
-from nodealloc.topology import Admitted, Owner, Refusal, Verdict
+from nodealloc.topology import Admitted, Owner, Refusal, Verdict, Workload, workload_of
 
 __all__ = ["Agent"]
 
@@ -55,8 +56,16 @@ class Agent:
     targets: dict[Owner, str] = attrs.field(factory=dict[Owner, str])
 
     def round(self, wanted: Mapping[str, Pod]) -> bool:
-        """One pass over all pods; whether everything is where it should be."""
-        leaving = [uid for uid in {**self.known, **self.node.allocator.records} if uid not in wanted]
+        """One pass over all pods; whether everything is where it should be.
+
+        Raises:
+            RetryableError: Something has to wait that concerns all pods, such as
+                a full disk; the next round goes on.
+        """
+        records = self.node.allocator.records
+        others = {uid for uid, pod in wanted.items() if _is_other(pod, records.get(uid))}
+        wanted = {uid: pod for uid, pod in wanted.items() if uid not in others}
+        leaving = [uid for uid in {**self.known, **records} if uid not in wanted]
         for process in self.runtime.processes():
             if process.owner.workload in leaving:
                 self.runtime.stop(process)
@@ -73,7 +82,7 @@ class Agent:
         self.cpusets.follow(self.node.cpus)
         self.cpusets.reconcile()
         settled = [self._advance(pod, running) for pod in admitted.values()]
-        return all(settled) and all(gone)
+        return all(settled) and all(gone) and not others
 
     def picture(self, reserved: CPUSet) -> str:
         """Who holds which CPU."""
@@ -87,13 +96,21 @@ class Agent:
         return draw_text(self.machine, holders, shared=cpus.shared, reserved=reserved - cpus.shared)
 
     def _admit(self, pod: Pod) -> bool:
-        verdict = self.node.allocator.admit(pod)
         self.known[pod.uid] = pod
-        kind = type(verdict).__name__
+        try:
+            for container in pod.all_containers:
+                container_limits(container)
+        except ValueError as error:  # less memory than a page
+            self._say_once(pod, "impossible", f"pod {pod.full_name} does not come in\n  {error}")
+            return False
+        verdict = self.node.allocator.admit(pod)
+        self._say_once(pod, type(verdict).__name__, _words(pod, verdict))
+        return isinstance(verdict, Admitted)
+
+    def _say_once(self, pod: Pod, kind: str, words: str) -> None:
         if self.verdicts.get(pod.uid) != kind:
             self.verdicts[pod.uid] = kind
-            self.say(_words(pod, verdict))
-        return isinstance(verdict, Admitted)
+            self.say(words)
 
     def _advance(self, pod: Pod, running: Mapping[Owner, Process]) -> bool:
         """Start the next containers that are due; whether nothing is left to wait for."""
@@ -105,7 +122,7 @@ class Agent:
                 owner = Owner(pod.uid, container.name)
                 if owner not in running and self.runtime.exit_status(owner) is None:
                     self._start(pod, container)
-        except RetryableError as error:
+        except NodeallocError as error:  # one pod's trouble is no other's
             if self.told.get(pod.uid) != str(error):
                 self.told[pod.uid] = str(error)
                 self.say(f"pod {pod.full_name} waits: {error}")
@@ -172,6 +189,18 @@ class Agent:
         pod = self.known.pop(uid, None)
         self.say(f"pod {pod.full_name if pod else uid} has ended and holds nothing")
         return True
+
+
+def _is_other(pod: Pod, record: WorkloadRecord | None) -> bool:
+    """Whether a pod asks for something else than the one admitted under its uid, which then ends first."""
+    if record is None or not record.workload.claims:
+        return False
+    return _asked(record.workload) != _asked(workload_of(pod))
+
+
+def _asked(workload: Workload) -> list[tuple[object, ...]]:
+    """What decides over a container's life; annotations may change while it runs."""
+    return [(claim.owner, claim.kind, claim.exclusive, claim.amounts) for claim in workload.claims]
 
 
 def _words(pod: Pod, verdict: Verdict) -> str:

@@ -75,6 +75,8 @@ def _json(path: Path) -> dict[str, object]:
 
 
 def _documents(path: Path) -> list[object]:
+    if path.exists() and not path.is_file():
+        raise DecodeError(path.name, [Fault("file", "no regular file; give a manifest")])
     try:
         return [one for one in yaml.safe_load_all(path.read_bytes()) if one is not None]
     except FileNotFoundError:

@@ -13,14 +13,15 @@ from pathlib import Path
 import attrs
 
 from nodealloc.cgroups import CgroupName, ProcessDriver, launch
+from nodealloc.errors import RetryableError
 from nodealloc.node import Running
 from nodealloc.topology import Owner
 
 __all__ = ["Process", "ProcessRuntime"]
 
-# How the command ended goes to a file, so that a later agent finds it.
+# How the command ended goes to a file, so that a later agent finds it; whole, or not at all.
 KEEP_STATUS = (
-    'status=$1; shift; "$@"; code=$?; echo $code >"$status.new"; mv "$status.new" "$status"; exit $code'
+    'status=$1; shift; "$@"; code=$?; echo $code >"$status.new" && mv "$status.new" "$status"; exit $code'
 )
 
 
@@ -71,7 +72,24 @@ class ProcessRuntime:
         env: Mapping[str, str],
         before_start: Callable[[Process], None],
     ) -> Process:
-        """Start a command in a cgroup; `before_start` is called before its first instruction."""
+        """Start a command in a cgroup; `before_start` is called before its first instruction.
+
+        Raises:
+            RetryableError: It cannot be started; nothing is left running.
+        """
+        try:
+            return self._start(owner, cgroup, command, env, before_start)
+        except (OSError, ValueError) as error:  # a full disk; a NUL in a command
+            raise RetryableError(f"{owner.member} cannot be started: {error}") from error
+
+    def _start(
+        self,
+        owner: Owner,
+        cgroup: CgroupName,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        before_start: Callable[[Process], None],
+    ) -> Process:
         status = self._file(owner, "status")
         status.unlink(missing_ok=True)
         found: list[Process] = []
@@ -107,8 +125,10 @@ class ProcessRuntime:
 
     def exit_status(self, owner: Owner) -> int | None:
         """How the owner's command ended, under this agent or an earlier one; None while unknown."""
-        status = self._file(owner, "status")
-        return int(status.read_text()) if status.exists() else None
+        try:
+            return int(self._file(owner, "status").read_text())
+        except (OSError, ValueError):
+            return None
 
     def stop(self, process: Process, *, grace_s: float = 0.5) -> None:
         """End a process group: TERM first, KILL after the grace period."""
@@ -135,13 +155,18 @@ class ProcessRuntime:
 
 
 def _read(path: Path) -> Process:
-    fields = json.loads(path.read_text())
-    return Process(
-        owner=Owner(*fields["owner"]),
-        pid=int(fields["pid"]),
-        started_ticks=int(fields["started_ticks"]),
-        boot=str(fields["boot"]),
-    )
+    try:
+        fields = json.loads(path.read_text())
+        return Process(
+            owner=Owner(*map(str, fields["owner"])),
+            pid=int(fields["pid"]),
+            started_ticks=int(fields["started_ticks"]),
+            boot=str(fields["boot"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        # "Nothing runs" would be a guess, and its CPUs would go to somebody else.
+        remedy = "end its container and remove it"
+        raise RetryableError(f"{path}: says no more what runs ({error!r}); {remedy}") from error
 
 
 def _boot() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import signal
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from examples.agent.node import KEEPERS, empty_node
-from examples.agent.outside import AgentProcess, clean, held
+from examples.agent.outside import AgentProcess, clean, held, may_mount, mounts
 from examples.agent.place import Place, find_place
 from examples.agent.rebuild import adopt_running
 from examples.agent.runtime import Process, ProcessRuntime
@@ -24,6 +25,7 @@ from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.podspec import Pod
 from nodealloc.testing.machine import write_sysfs
 from nodealloc.topology import Owner
+from nodealloc.volumes import LinuxMounter, SafeRoot
 
 pytestmark = pytest.mark.real
 ROOT = Path(__file__).parent.parent.parent
@@ -219,3 +221,73 @@ def test_memory_nodes_are_read_back_from_a_machine_with_four(as_root: None) -> N
     machine = discover().machine
     assert len(machine.nodes) == 4
     adopt_on_the_last_node(machine)
+
+
+def put(
+    folder: Path, name: str, container: str, *, memory: str = "8Mi", command: str = "sleep, '60'"
+) -> None:
+    """A manifest of one container, as people edit it."""
+    limits = f"{{cpu: 100m, memory: {memory}}}"
+    spec = f"{{containers: [{{name: {container}, command: [{command}], resources: {{limits: {limits}}}}}]}}"
+    (folder / f"{name}.new").write_text(f"metadata: {{name: {name}, uid: {name}}}\nspec: {spec}\n")
+    (folder / f"{name}.new").rename(folder / f"{name}.yaml")
+
+
+def test_one_pods_trouble_is_no_others() -> None:
+    """Who cannot start waits, who asks for nonsense is refused by name; a pod that changed runs anew."""
+    with clean("nodealloc-test-trouble") as folder:
+        pods, state = folder / "pods", folder / "state"
+        pods.mkdir()
+        put(pods, "a-nul", "c", command='"a\\0b"')
+        put(pods, "b-tiny", "c", memory="1")
+        put(pods, "c-good", "first")
+        agent = AgentProcess(["--pods", str(pods), "--state", str(state), "--machine", "laptop"], echo=False)
+        try:
+            said = "".join(agent.wait_for("container c-good/first starts"))
+            assert "pod default/a-nul waits: c cannot be started: embedded null byte" in said
+            assert "pod default/b-tiny does not come in\n  limits: memory_bytes 1 is below" in said
+            (state / "containers" / "who_knows.json").write_text("{")
+            said = agent.wait_for("the agent waits: ")[-1]
+            assert "who_knows.json: says no more what runs" in said
+            put(pods, "c-good", "second")
+            (state / "containers" / "who_knows.json").unlink()
+            agent.wait_for("pod default/c-good has ended")
+            agent.wait_for("container c-good/second starts")
+            (pods / "a-nul.yaml").unlink()
+            (pods / "b-tiny.yaml").unlink()
+            agent.wait_for("settled with 1 pods")
+            assert set(held(state)) == {"c-good_second"}
+        finally:
+            agent.end(signal.SIGTERM)
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_waited_for(as_root: None) -> None:
+    """Nothing is granted or given back that cannot be remembered; with room again, everything goes on."""
+    with clean("nodealloc-test-full") as folder:
+        pods, state = folder / "pods", folder / "state"
+        pods.mkdir()
+        state.mkdir()
+        if not may_mount():
+            pytest.skip("this process may not mount")
+        mounter = LinuxMounter(SafeRoot(str(folder)))
+        mounter.mount("tmpfs", str(state), fstype="tmpfs", options=["size=4m"])
+        put(pods, "a", "c")
+        agent = AgentProcess(["--pods", str(pods), "--state", str(state), "--machine", "laptop"], echo=False)
+        try:
+            agent.wait_for("settled with 1 pods")
+            fill = state / "fill"
+            with contextlib.suppress(OSError), fill.open("wb", buffering=0) as file:
+                while True:
+                    file.write(bytes(4096))
+            (pods / "a.yaml").unlink()
+            assert "No space left" in agent.wait_for("the agent waits: ")[-1]
+            assert [path.name for path in (state / "checkpoint").glob("workload.*")] == ["workload.a"]
+            fill.unlink()
+            agent.wait_for("settled with 0 pods")
+            assert not list((state / "checkpoint").glob("workload.*"))
+        finally:
+            agent.end(signal.SIGTERM)
+            for target in mounts(state):
+                mounter.unmount(target)
+            mounter.unmount(str(state))
