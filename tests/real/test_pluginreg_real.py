@@ -283,3 +283,16 @@ def test_a_path_too_long_for_a_socket_is_named(place: Path) -> None:
     socket = str(place / ("p" * 100) / "x.sock")
     with pytest.raises(RegistrationBrokenError, match="107 is the limit"):
         GrpcRegistration().info(socket)
+
+
+def test_a_plugin_that_does_not_take_the_news_is_registered_all_the_same(place: Path) -> None:
+    """It has `notify_s`; past that a note says so."""
+    directory = place / "p"
+    behaviour = Behaviour(hang=frozenset({"NotifyRegistrationStatus"}))
+    server = DevicePluginServer("example.com/gpu", numbered(1), directory / "p.sock", behaviour=behaviour)
+    server.start()
+    client = GrpcRegistration(notify_s=0.1)
+    with PluginRegistrar(directory, {"DevicePlugin": RecordingHandler()}, registration=client) as registrar:
+        wait_until(lambda: [one.state for one in registrar.status()] == [RegistrationState.REGISTERED])
+        assert "could not be told" in registrar.status()[0].error
+    server.stop()

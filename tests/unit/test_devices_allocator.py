@@ -206,7 +206,9 @@ def test_an_empty_first_list_means_not_yet() -> None:
     empty = (
         Inventory(resource=GPU).registered(1, now_s=0.0).listed(1, DeviceList(), PluginOptions(), now_s=0.0)
     )
-    assert isinstance(DeviceAllocator().with_inventory(empty).allocate(claim("c", 1), ANY), NotReady)
+    answer = DeviceAllocator(retry_s=7.0).with_inventory(empty).allocate(claim("c", 1), ANY)
+    assert isinstance(answer, NotReady)
+    assert answer.after_s == 7.0
 
 
 def test_an_empty_later_list_means_no() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nodealloc import _sockets
-from nodealloc.dsw_asw import BackOff
+from nodealloc.dsw_asw import BackOff, Uncertain
 from nodealloc.errors import PermanentError
 from nodealloc.pluginreg import (
     REGISTRATION_LIFE,
@@ -27,7 +27,13 @@ from nodealloc.pluginreg import (
     subdirectories,
 )
 from nodealloc.testing.devices import wait_until
-from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, check_transitions, run_to_rest
+from nodealloc.testing.dsw_asw import (
+    ManualExecutor,
+    RecordingObserver,
+    VirtualClock,
+    check_transitions,
+    run_to_rest,
+)
 from nodealloc.testing.pluginreg import (
     FakeRegistration,
     FakeWatcher,
@@ -467,3 +473,51 @@ def test_a_plugins_words_are_shown_in_bounds() -> None:
     long, nameless = map(str, bench.registrar.status())
     assert len(long) < 200
     assert "no type without name, identified" in nameless
+
+
+def test_a_plugin_that_is_asked_for_too_long_is_uncertain_and_asked_again() -> None:
+    """A client without a deadline of its own holds up one socket for `identify_s`, and is told of."""
+    client, clock, observer = FakeRegistration({"/a": gpu()}), VirtualClock(), RecordingObserver()
+    client.hang.add("/a")
+    registrar = PluginRegistrar(
+        "/nowhere",
+        {"DevicePlugin": RecordingHandler()},
+        watcher=FakeWatcher(),
+        registration=client,
+        clock=clock,
+        identify_s=5.0,
+        observer=observer,
+        look=lambda _directory: {"/a": Identity(1, 1, b"")},
+    )
+    registrar.look()
+    registrar.reconciler.run_until_quiet()
+    clock.advance(6.0)
+    registrar.reconciler.run_until_quiet()
+    overdue = [name for name, outcome in observer.ends if isinstance(outcome, Uncertain)]
+    assert [name.split()[0] for name in overdue] == ["identify"]
+    (status,) = registrar.status()
+    assert (status.state, status.tries) == (RegistrationState.UNKNOWN, 1)
+    client.release()
+    client.hang.clear()
+
+    def registered() -> bool:
+        clock.advance(1.0)
+        registrar.reconciler.run_until_quiet()
+        return [one.state for one in registrar.status()] == [RegistrationState.REGISTERED]
+
+    wait_until(registered)
+
+
+def test_a_look_without_a_reason_finds_what_a_watcher_kept_to_itself(tmp_path: Path) -> None:
+    """Every `rescan_s`, whatever the watcher says."""
+    sockets: dict[str, Identity] = {}
+    with PluginRegistrar(
+        tmp_path / "plugins",
+        {"DevicePlugin": RecordingHandler()},
+        watcher=FakeWatcher(),
+        registration=FakeRegistration({"/a": gpu()}),
+        rescan_s=0.01,
+        look=lambda _directory: dict(sockets),
+    ) as registrar:
+        sockets["/a"] = Identity(1, 1, b"")
+        wait_until(lambda: [one.state for one in registrar.status()] == [RegistrationState.REGISTERED])

@@ -19,16 +19,12 @@ class PluginUnavailableError(RetryableError):
         status: Status code in words (`UNAVAILABLE`, `DEADLINE_EXCEEDED`).
     """
 
-    def __init__(
-        self, plugin: str, call: str, status: str, detail: str = "", /, *, after_s: float = 1.0
-    ) -> None:
+    def __init__(self, plugin: str, call: str, status: str, detail: str = "", /) -> None:
         self.plugin = plugin
         self.call = call
         self.status = status
         said = f": {detail[:_SHOWN]}" if detail else ""
-        super().__init__(
-            f"{plugin}: {call} got no answer ({status}){said}; is the plugin running?", after_s=after_s
-        )
+        super().__init__(f"{plugin}: {call} got no answer ({status}){said}; is the plugin running?")
 
 
 class PluginRefusedError(PermanentError):

@@ -26,6 +26,9 @@ __all__ = ["Deadlines", "GrpcConnection", "RegistrationService", "introduce"]
 
 T = TypeVar("T")
 
+_WORKERS = 8
+"""Introductions that are handled at once; each takes a moment."""
+
 _LARGEST_INTRODUCTION = 1 << 20
 """Bytes of a registration at most; it has no business being large."""
 MAX_MESSAGE_BYTES = 64 << 20
@@ -196,18 +199,14 @@ class RegistrationService:
         register: Called for each plugin that introduces itself, on a thread of
             the service; raises `PermanentError` to refuse, and its text goes to
             the plugin.
-        workers: Introductions that are handled at once.
 
     Attributes:
         path: The socket.
     """
 
-    def __init__(
-        self, path: Path, register: Callable[[codec.RegisterRequest], None], /, *, workers: int = 8
-    ) -> None:
+    def __init__(self, path: Path, register: Callable[[codec.RegisterRequest], None], /) -> None:
         self.path = path
         self._register = register
-        self._workers = workers
         self._server: _rpc.Server | None = None
         self._identity: tuple[int, int, bytes] | None = None
 
@@ -238,7 +237,7 @@ class RegistrationService:
         """
         self.check()
         options = (("grpc.max_receive_message_length", _LARGEST_INTRODUCTION),)
-        pool = ThreadPoolExecutor(self._workers, thread_name_prefix="plugin registration")
+        pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="plugin registration")
         server = cast("_rpc.Server", grpc.server(pool, options=options))
         service = wire.DESCRIPTOR.services_by_name["Registration"].full_name
         methods: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
