@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -127,7 +128,19 @@ def on(base: Path, test: Callable[[Node], None]) -> None:
         test(node)
         node.assert_clean()
 
-    in_namespace(child)
+    try:
+        in_namespace(child)
+    finally:
+        # Mounts vanish with the namespace; loop devices are the machine's.
+        for device, image in _backing_files():
+            if image.startswith(f"{base}/"):
+                subprocess.run(["losetup", "--detach", f"/dev/{device}"], check=False)
+
+
+def _backing_files() -> list[tuple[str, str]]:
+    """Loop devices in use, and their images."""
+    files = Path("/sys/block").glob("loop*/loop/backing_file")
+    return [(file.parent.parent.name, file.read_text().strip()) for file in files]
 
 
 def loop_devices() -> None:
@@ -141,9 +154,4 @@ def loop_devices() -> None:
 
 def attached_loops(image: Path) -> list[str]:
     """Loop devices of an image."""
-    return [
-        name.name
-        for name in Path("/sys/block").glob("loop*")
-        if (name / "loop/backing_file").exists()
-        and (name / "loop/backing_file").read_text().strip() == str(image)
-    ]
+    return [device for device, backing in _backing_files() if backing == str(image)]

@@ -25,6 +25,7 @@ _MODULES = (
     "fs/fuse/fuse",
     "fs/fuse/virtiofs",
     "fs/overlayfs/overlay",
+    "drivers/block/loop",
 )
 """In the order in which they need each other."""
 

@@ -83,7 +83,11 @@ class LinuxBlockTools:
 
 
 class LinuxFilesystems:
-    """`Filesystems` through blkid(8), mkfs(8), resize2fs(8) and xfs_growfs(8)."""
+    """`Filesystems` through blkid(8), mkfs(8), resize2fs(8) and xfs_growfs(8).
+
+    Growing ext while it is mounted needs CAP_SYS_RESOURCE beside CAP_SYS_ADMIN;
+    root in a container often lacks it, and growth waits for the next mount.
+    """
 
     def probe(self, device: str, /) -> str | None:
         """Look for any signature, then for any byte."""
