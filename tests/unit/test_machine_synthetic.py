@@ -142,3 +142,11 @@ def test_faults_are_named_with_their_place(text: str, place: int, words: str) ->
     with pytest.raises(DecodeError, match=words) as caught:
         machine_from_text(text)
     assert [fault.path for fault in caught.value.faults] == [f"character {place}"]
+
+
+def test_a_slip_in_a_count_does_not_fill_the_memory() -> None:
+    """Distances grow with the square of the nodes."""
+    with pytest.raises(
+        DecodeError, match="16000 NUMA nodes, one a socket unless named; Linux has at most 1024"
+    ):
+        machine_from_text("16000 sockets x 4 cores")

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["machine_from_text"]
 
+_MOST_NODES = 1024
+"""NUMA nodes for which Linux can be built; a slip in a count would fill the memory with distances."""
+
 
 def machine_from_text(text: str, /, *, name: str = "") -> Machine:
     """A synthetic machine from a line such as `2 sockets x 2 numa x 8 cores x 2 threads`.
@@ -27,7 +30,7 @@ def machine_from_text(text: str, /, *, name: str = "") -> Machine:
     one thread a core; dies and clusters are only there when named. `x`, `×`
     and `*` mean the same. `+` puts unlike parts side by side and parentheses
     group them; a word before `cores` names their kind; a node of 0 cores has
-    memory alone.
+    memory alone. There are at most 65535 CPUs and 1024 NUMA nodes.
 
     Options follow after a comma, each `name=value`:
 
@@ -62,6 +65,9 @@ def machine_from_text(text: str, /, *, name: str = "") -> Machine:
         reason = f"{what}; the machine has CPUs 0 to {len(every) - 1} and needs one online"
         raise DecodeError("machine text", [Fault(f"character {end}", reason)])
     named = _Named.of(cores)
+    if (number := len(set(named.numa))) > _MOST_NODES:
+        reason = f"{number} NUMA nodes, one a socket unless named; Linux has at most {_MOST_NODES}"
+        raise DecodeError("machine text", [Fault("character 0", reason)])
     cpus = _cpus(cores, threads, named, options.offline)
     nodes = _nodes(cpus, named, options)
     return Machine(
@@ -134,10 +140,11 @@ def _cpus(
     cpus: list[Cpu] = []
     for place, core in enumerate(cores):
         online = [cpu for cpu in threads[place] if cpu not in offline]
+        first = min(online, default=0)
         cpus += [
             Cpu(
                 id=cpu,
-                core=min(online),
+                core=first,
                 socket=named.socket[place],
                 numa_nodes=(named.numa[place],),
                 l3=named.l3[place],
