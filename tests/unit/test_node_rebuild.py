@@ -16,9 +16,13 @@ from nodealloc.checkpoint import (
     DEVICE_STATE,
     MEMORY_STATE,
     Checkpoint,
+    CpuManagerState,
     CpuManagerStateV1,
     DeviceManagerState,
+    MemoryBlock,
+    MemoryManagerState,
     MemoryStore,
+    PodDevices,
 )
 from nodealloc.cpuset import CpuAllocator, CPUSet, NonePolicy, StaticPolicy
 from nodealloc.devices import Device, DeviceAllocator, DeviceList, Inventory, Phase, PluginOptions
@@ -39,6 +43,7 @@ from nodealloc.node import (
     holdings,
     resource_use,
 )
+from nodealloc.node._codec import to_checkpoint
 from nodealloc.podspec import Pod
 from nodealloc.testing.node import check_keeper
 from nodealloc.testing.topology import workload
@@ -265,6 +270,65 @@ def test_the_kubelets_device_file_is_written_when_a_kubelet_would_read_something
     assert [one.pod_uid for one in state.pod_device_entries or ()] == ["t"]
     node.release("t")
     assert store.commits[DEVICE_STATE] == 4
+
+
+SENSELESS: dict[str, Checkpoint] = {
+    CPU_STATE: CpuManagerState(policy_name="static", default_cpuset="x"),
+    MEMORY_STATE: MemoryManagerState(
+        policy_name="Static",
+        entries={"p": {"c": (MemoryBlock(numa_affinity=(1 << 40,), type="memory", size=5),)}},
+    ),
+    DEVICE_STATE: DeviceManagerState(
+        pod_device_entries=(
+            PodDevices(pod_uid="p", container_name="c", resource_name="r", device_ids={-7: ("a",)}),
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("key", SENSELESS)
+def test_a_sound_kubelet_file_that_makes_no_sense_is_reported(key: str) -> None:
+    """Its checksum is right and its lists name what no machine has: a report, no exception."""
+    node = NodeAllocator(empty(), MemoryStore(FORMATS, data={key: SENSELESS[key].marshal()}), KEEPERS)
+    report = node.start()
+    assert [one.key for one in report.damaged] == [key]
+    assert isinstance(node.admit(pod("new")), NotYet)
+
+
+@pytest.mark.parametrize("name", ["cpu", "memory", "devices"])
+def test_a_sound_record_with_senseless_grants_is_reported(name: str) -> None:
+    """What no keeper wrote damages its own workload; the others are kept."""
+    store = MemoryStore(FORMATS)
+    first = NodeAllocator(empty(), store, KEEPERS)
+    first.start()
+    for one in ("good", "bad"):
+        first.admit(pod(one))
+    record = attrs.evolve(first.records["bad"], grants={**first.records["bad"].grants, name: 5})
+    store.commit({"workload.bad": to_checkpoint(record)})
+    later = NodeAllocator(empty(), MemoryStore(FORMATS, data=store.data()), KEEPERS)
+    report = later.start()
+    assert [one.key for one in report.damaged] == ["workload.bad"]
+    assert report.kept == ("good",)
+    assert {one.owner.workload for one in holdings(later.snapshot)} == {"good"}
+
+
+def test_a_record_under_another_key_is_reported() -> None:
+    """A file that somebody copied would outlive the release of its workload, and come back."""
+    store = MemoryStore(FORMATS)
+    first = NodeAllocator(empty(), store, KEEPERS)
+    first.start()
+    first.admit(pod("db"))
+    data = {**store.data(), "workload.copy": store.data()["workload.db"]}
+    later_store = MemoryStore(FORMATS, data=data)
+    later = NodeAllocator(empty(), later_store, KEEPERS)
+    report = later.start()
+    assert [(one.key, one.reason) for one in report.damaged] == [
+        ("workload.copy", "it is the record of db, put under another key")
+    ]
+    assert report.kept == ("db",)
+    later.accept()
+    later.release("db")
+    assert not later_store.data()
 
 
 def test_a_kubelet_file_of_the_first_layout_waits_for_the_runtime() -> None:

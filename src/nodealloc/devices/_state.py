@@ -8,12 +8,13 @@ from typing import cast
 
 import attrs
 
-from nodealloc.checkpoint import DeviceManagerState, PodDevices
+from nodealloc.checkpoint import DEVICE_STATE, DeviceManagerState, PodDevices
 from nodealloc.devices._allocator import DeviceAllocator
-from nodealloc.devices._grants import Grant
+from nodealloc.devices._grants import NO_NODE, Grant
 from nodealloc.devices._inventory import Inventory
 from nodealloc.devices._life import Phase
 from nodealloc.errors import DecodeError, Fault
+from nodealloc.idset import MAX_ID
 from nodealloc.podspec import Json
 
 __all__ = ["from_rows", "read_alike", "remembered", "restored", "to_row"]
@@ -69,11 +70,14 @@ def restored(allocator: DeviceAllocator, state: DeviceManagerState, /, *, now_s:
         allocator: Its NUMA nodes and settings count; what it holds is replaced.
         state: From the file.
         now_s: When the grace period of the awaited plugins begins.
+
+    Raises:
+        DecodeError: A device is on a NUMA node that no machine has.
     """
     grants: dict[str, dict[tuple[str, str], Grant]] = {}
     resources = set(state.registered_devices or {})
     for entry in state.pod_device_entries or ():
-        places = {node: tuple(ids) for node, ids in (entry.device_ids or {}).items() if ids}
+        places = {_node(node, entry): tuple(ids) for node, ids in (entry.device_ids or {}).items() if ids}
         grant = Grant(places=places, response=entry.alloc_resp)
         grants.setdefault(entry.pod_uid, {})[entry.container_name, entry.resource_name] = grant
         resources.add(entry.resource_name)
@@ -82,6 +86,14 @@ def restored(allocator: DeviceAllocator, state: DeviceManagerState, /, *, now_s:
         for resource in sorted(resources)
     }
     return attrs.evolve(allocator, grants=grants, inventories=inventories, answers={}, unanswered=(), held={})
+
+
+def _node(node: int, entry: PodDevices) -> int:
+    if node == NO_NODE or 0 <= node <= MAX_ID:
+        return node
+    path = f"$.Data.PodDeviceEntries[{entry.pod_uid!r}, {entry.container_name!r}].DeviceIDs"
+    reason = f"NUMA node {node} is neither from 0 to {MAX_ID} nor {NO_NODE}"
+    raise DecodeError(DEVICE_STATE, [Fault(path, reason)])
 
 
 def to_row(allocator: DeviceAllocator, workload: str, /) -> list[Json]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from nodealloc.checkpoint import Contents, Damaged, JsonCheckpoint, Since
+from nodealloc.checkpoint import Contents, Damaged, JsonCheckpoint, Since, row_key
 from nodealloc.errors import DecodeError, PermanentError
 from nodealloc.node._codec import from_checkpoint
 from nodealloc.node._ports import Keeper, Restored
@@ -88,7 +88,13 @@ def load(empty: Snapshot, contents: Contents, keepers: Mapping[str, Keeper], /) 
     damaged += unreadable(contents) if not records else []
     taken_over = not records and not damaged and not contents.damaged
     records = records or (records_of_kubelet(contents) if taken_over else {})
-    restored = [_restore(allocator.name, empty, keepers, records) for allocator in empty.allocators]
+    try:
+        restored = _restored(empty, keepers, records)
+    except DecodeError:
+        damaged += _senseless(empty, keepers, records)
+        lost = {one.key for one in damaged}
+        records = {key: one for key, one in records.items() if row_key(ROW, key) not in lost}
+        restored = _restored(empty, keepers, records)
     evicted = {workload: why for one in restored for workload, why in one.evicted.items()}
     kept = {key: record for key, record in records.items() if key not in evicted}
     snapshot = attrs.evolve(
@@ -117,11 +123,41 @@ def _records(contents: Contents) -> tuple[dict[str, WorkloadRecord], list[Damage
     damaged: list[Damaged] = []
     for key, checkpoint in contents.rows(f"{ROW}.", JsonCheckpoint).items():
         try:
-            found.append(from_checkpoint(checkpoint))
+            record = from_checkpoint(checkpoint)
         except DecodeError as error:
-            damaged.append(Damaged(key=key, reason=str(error), kept_as=f"{key} (still in the store)"))
+            damaged.append(_in_store(key, str(error)))
+            continue
+        if key == row_key(ROW, record.workload.key):
+            found.append(record)
+        else:
+            damaged.append(
+                _in_store(key, f"it is the record of {record.workload.key}, put under another key")
+            )
     found.sort(key=lambda record: (record.order, record.workload.key))
     return {record.workload.key: record for record in found}, damaged
+
+
+def _in_store(key: str, reason: str) -> Damaged:
+    return Damaged(key=key, reason=reason, kept_as=f"{key} (still in the store)")
+
+
+def _restored(
+    empty: Snapshot, keepers: Mapping[str, Keeper], records: Mapping[str, WorkloadRecord]
+) -> list[Restored]:
+    return [_restore(allocator.name, empty, keepers, records) for allocator in empty.allocators]
+
+
+def _senseless(
+    empty: Snapshot, keepers: Mapping[str, Keeper], records: Mapping[str, WorkloadRecord]
+) -> list[Damaged]:
+    """The records whose grants a keeper cannot read, each tried alone."""
+    found: list[Damaged] = []
+    for key, record in records.items():
+        try:
+            _restored(empty, keepers, {key: record})
+        except DecodeError as error:
+            found.append(_in_store(row_key(ROW, key), str(error)))
+    return found
 
 
 def _restore(

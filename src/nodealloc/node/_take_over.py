@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from nodealloc.checkpoint import (
     CPU_STATE,
     DEVICE_STATE,
     MEMORY_STATE,
+    Checkpoint,
     Contents,
     CpuManagerState,
     CpuManagerStateV1,
@@ -17,6 +18,7 @@ from nodealloc.checkpoint import (
 )
 from nodealloc.cpuset import from_kubelet as cpus_from_kubelet
 from nodealloc.cpuset import to_row
+from nodealloc.errors import DecodeError, Fault
 from nodealloc.memblocks import from_kubelet as memory_from_kubelet
 from nodealloc.node._memory_keeper import memory_row
 from nodealloc.node._record import WorkloadRecord
@@ -25,6 +27,7 @@ from nodealloc.topology import TopologyHint, Workload
 
 __all__ = ["records_of_kubelet", "unreadable"]
 
+_Rows = dict[str, Json]
 _ANY = TopologyHint(affinity=None, preferred=False)
 
 
@@ -32,7 +35,7 @@ def records_of_kubelet(contents: Contents, /) -> dict[str, WorkloadRecord]:
     """What a kubelet had granted when it was stopped, by pod uid; claims are not in its files.
 
     Raises:
-        DecodeError: A file's lists of CPUs or nodes make no sense.
+        DecodeError: A file is `unreadable`.
     """
     grants: dict[str, dict[str, Json]] = {}
     members: dict[str, dict[str, TopologyHint]] = {}
@@ -49,35 +52,57 @@ def records_of_kubelet(contents: Contents, /) -> dict[str, WorkloadRecord]:
 
 
 def unreadable(contents: Contents, /) -> list[Damaged]:
-    """Kubelet files that are sound and still say nothing without the runtime's help."""
-    cpus = contents.values.get(CPU_STATE)
-    if isinstance(cpus, CpuManagerStateV1) and cpus.entries:
+    """Kubelet files that are sound and make no sense, or none without the runtime's help."""
+    found: list[Damaged] = []
+    for key, (_, rows_of) in _FILES.items():
+        try:
+            if key in contents.values:
+                rows_of(contents.values[key])
+        except DecodeError as error:
+            found.append(Damaged(key=key, reason=str(error), kept_as=f"{key} (still in the store)"))
+    return found
+
+
+def _rows(contents: Contents) -> dict[str, _Rows]:
+    return {
+        name: rows_of(contents.values[key])
+        for key, (name, rows_of) in _FILES.items()
+        if key in contents.values
+    }
+
+
+def _cpus(state: Checkpoint) -> _Rows:
+    if isinstance(state, CpuManagerStateV1) and state.entries:
         reason = "its layout names containers, not pods; commit what `migrate` makes of it, and start again"
-        return [Damaged(key=CPU_STATE, reason=reason, kept_as=f"{CPU_STATE} (still in the store)")]
-    return []
+        raise DecodeError("CPU state", [Fault("$.entries", reason)])
+    if not isinstance(state, CpuManagerState):
+        return {}
+    assigned = cpus_from_kubelet(state).state
+    return {workload: to_row(assigned, workload) for workload in assigned.assignments}
 
 
-def _rows(contents: Contents) -> dict[str, dict[str, Json]]:
-    rows: dict[str, dict[str, Json]] = {}
-    cpus = contents.values.get(CPU_STATE)
-    if isinstance(cpus, CpuManagerState):
-        state = cpus_from_kubelet(cpus).state
-        rows["cpu"] = {workload: to_row(state, workload) for workload in state.assignments}
-    memory = contents.values.get(MEMORY_STATE)
-    if isinstance(memory, MemoryManagerState):
-        recorded = memory_from_kubelet(memory)
-        rows["memory"] = {workload: memory_row(held) for workload, held in recorded.grants.items()}
-    devices = contents.values.get(DEVICE_STATE)
-    if isinstance(devices, DeviceManagerState):
-        rows["devices"] = _devices(devices)
-    return rows
+def _memory(state: Checkpoint) -> _Rows:
+    if not isinstance(state, MemoryManagerState):
+        return {}
+    grants = memory_from_kubelet(state).grants
+    return {workload: memory_row(held) for workload, held in grants.items()}
 
 
-def _devices(state: DeviceManagerState) -> dict[str, Json]:
+def _devices(state: Checkpoint) -> _Rows:
+    if not isinstance(state, DeviceManagerState):
+        return {}
     from nodealloc.devices import DeviceAllocator, restored, to_row  # noqa: PLC0415 - loads gRPC
 
     allocator = restored(DeviceAllocator(), state, now_s=0.0)
     return {workload: to_row(allocator, workload) for workload in allocator.grants}
+
+
+_FILES: Mapping[str, tuple[str, Callable[[Checkpoint], _Rows]]] = {
+    CPU_STATE: ("cpu", _cpus),
+    MEMORY_STATE: ("memory", _memory),
+    DEVICE_STATE: ("devices", _devices),
+}
+"""Key of a file to the name of the allocator that it is about, and to what reads it."""
 
 
 def _members(row: Json) -> list[str]:
