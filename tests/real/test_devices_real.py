@@ -670,3 +670,23 @@ def test_a_plugin_ends_with_whoever_started_it(place: Path) -> None:
     wait_until(gone)
     assert gone(), "it came back"
     server.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--numa", "x"], "decimal id"),
+        (["--devices", "-1"], "below 0"),
+        (["--slow-s", "nan"], "0 or more"),
+        (["--status-code", "FOO"], "invalid choice"),
+        (["--directory", "/proc/nowhere"], "cannot serve"),
+        (["--directory", "y" * 120], "107 is the limit"),
+    ],
+)
+def test_the_test_plugin_refuses_words_that_make_no_sense(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a line on standard error, without a trace."""
+    with pytest.raises(SystemExit):
+        main(words)
+    assert said in capsys.readouterr().err.splitlines()[-1]

@@ -29,7 +29,7 @@ from nodealloc.devices import (
 )
 from nodealloc.errors import NodeallocError
 
-__all__ = ["CALLS", "Behaviour", "DevicePluginServer"]
+__all__ = ["CALLS", "STATUSES", "Behaviour", "DevicePluginServer"]
 
 CALLS = (
     "GetDevicePluginOptions",
@@ -41,6 +41,9 @@ CALLS = (
     "NotifyRegistrationStatus",
 )
 """Calls that a switch can name."""
+
+STATUSES = tuple(sorted(code.name for code in grpc.StatusCode))
+"""Names of gRPC's statuses."""
 
 _SOON_S = 0.05
 _OPTIONS = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
@@ -336,7 +339,8 @@ class DevicePluginServer:
 
     def _every(self, period_s: float, change: Callable[[], None]) -> None:
         while not self._stopped.wait(period_s):
-            change()
+            if self._devices:
+                change()
 
     def _flap(self) -> None:
         first, *rest = self._devices

@@ -21,9 +21,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from nodealloc._sockets import too_long
 from nodealloc.devices import Device, PluginOptions
-from nodealloc.idset import parse_list
-from nodealloc.testing._plugin_server import CALLS, Behaviour, DevicePluginServer
+from nodealloc.errors import DecodeError
+from nodealloc.idset import bits, parse_list
+from nodealloc.testing._plugin_server import CALLS, STATUSES, Behaviour, DevicePluginServer
 
 __all__ = ["Behaviour", "DevicePluginServer", "main", "numbered"]
 
@@ -42,15 +44,36 @@ def numbered(count: int, /, *, numa: Sequence[int] = (), prefix: str = "dev") ->
     )
 
 
+def _natural(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{number} is below 0")
+    return number
+
+
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is no time to wait: give seconds, 0 or more")
+    return number
+
+
+def _nodes(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(bits(parse_list(text)))
+    except DecodeError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m nodealloc.testing.device_plugin", description="Serve devices as a device plugin."
     )
     add = parser.add_argument
     add("--resource", default="example.com/gpu", help="what it serves")
-    add("--devices", type=int, default=8, metavar="N", help="how many devices")
+    add("--devices", type=_natural, default=8, metavar="N", help="how many devices")
     add("--prefix", default="dev", help="ids are PREFIX-0, PREFIX-1, ...")
-    add("--numa", default="", metavar="LIST", help="NUMA nodes, such as 0-1; none without")
+    add("--numa", type=_nodes, default=(), metavar="LIST", help="NUMA nodes, such as 0-1; none without")
     add("--directory", type=Path, default=Path("/var/lib/kubelet/device-plugins"), help="of the sockets")
     add("--socket", default="", metavar="NAME", help="name of its socket; after the resource without")
     add("--registry", action="store_true", help="wait to be found, do not register on kubelet.sock")
@@ -66,16 +89,18 @@ def _parser() -> argparse.ArgumentParser:
         ("status", "answer with the status of --status-code"),
     ):
         bad.add_argument(f"--{name}", action="append", default=[], choices=CALLS, metavar="CALL", help=what)
-    bad.add_argument("--status-code", default="INTERNAL", metavar="NAME", help="of a gRPC status")
-    bad.add_argument("--slow-s", type=float, default=0.0, metavar="S", help="think before each answer")
     bad.add_argument(
-        "--crash-after", type=int, default=0, metavar="N", help="die in mid-stream after N lists"
+        "--status-code", default="INTERNAL", choices=STATUSES, metavar="NAME", help="of a gRPC status"
     )
-    bad.add_argument("--end-after", type=int, default=0, metavar="N", help="end the stream after N lists")
-    bad.add_argument("--flap-s", type=float, default=0.0, metavar="S", help="change a device's health")
-    bad.add_argument("--change-s", type=float, default=0.0, metavar="S", help="replace a device by another")
+    bad.add_argument("--slow-s", type=_seconds, default=0.0, metavar="S", help="think before each answer")
     bad.add_argument(
-        "--flood", type=int, default=0, metavar="N", help="send N empty lists before the true one"
+        "--crash-after", type=_natural, default=0, metavar="N", help="die in mid-stream after N lists"
+    )
+    bad.add_argument("--end-after", type=_natural, default=0, metavar="N", help="end it after N lists")
+    bad.add_argument("--flap-s", type=_seconds, default=0.0, metavar="S", help="change a device's health")
+    bad.add_argument("--change-s", type=_seconds, default=0.0, metavar="S", help="replace a device")
+    bad.add_argument(
+        "--flood", type=_natural, default=0, metavar="N", help="send N empty lists before the true one"
     )
     bad.add_argument("--refuse-allocate", default="", metavar="TEXT", help="refuse Allocate")
     bad.add_argument(
@@ -92,7 +117,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve until SIGTERM or SIGINT; the exit status is 0 then."""
-    said = _parser().parse_args(argv)
+    parser = _parser()
+    said = parser.parse_args(argv)
     names = [part for part in ("hang", "crash_on", "garbage", "status") if getattr(said, part)]
     behaviour = Behaviour(
         **{name: frozenset(getattr(said, name)) for name in names},
@@ -112,11 +138,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         leave_socket=said.leave_socket,
         versions=tuple(said.versions.split(",")),
     )
-    nodes = [node for node in range(1024) if parse_list(said.numa) >> node & 1]
     name = said.socket or f"{said.resource.replace('/', '-')}.sock"
     server = DevicePluginServer(
         said.resource,
-        numbered(said.devices, numa=nodes, prefix=said.prefix),
+        numbered(said.devices, numa=said.numa, prefix=said.prefix),
         said.directory / name,
         options=PluginOptions(pre_start_required=said.pre_start, preferred_allocation=said.preferred),
         behaviour=behaviour,
@@ -127,7 +152,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(number, lambda _number, _frame: stop.set())
     if said.with_parent:
         threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    server.start()
+    if fault := too_long(server.socket):
+        parser.error(f"{server.socket}: {fault}")
+    try:
+        server.start()
+    except OSError as error:
+        parser.error(f"cannot serve: {error}")
     if said.registry:
         stop.wait()
     elif said.once:
