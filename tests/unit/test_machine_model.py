@@ -7,7 +7,7 @@ import pickle
 import attrs
 import pytest
 
-from nodealloc.idset import CPUSet, NodeSet
+from nodealloc.idset import MAX_ID, CPUSet, NodeSet
 from nodealloc.machine import Cpu, Machine, NumaNode, as_kubelet_counts, by_first_cpu, machine_from_text
 
 FINGERPRINT = "b1b6b069d7ee4dd8cd35fb9e0e14d5e6"
@@ -176,3 +176,10 @@ def test_a_machine_that_was_looked_at_goes_to_another_process() -> None:
     assert machine.cpu[7].id in machine.online & machine.groups("socket")[1]
     assert pickle.dumps(machine) == fresh
     assert pickle.loads(fresh) == machine  # noqa: S301 - our own bytes
+
+
+def test_the_largest_ids_have_a_fingerprint() -> None:
+    """Python refuses to write a mask of so many bits in decimal digits."""
+    far = MAX_ID
+    machine = Machine(cpus=(cpu(0), cpu(far)), numa_nodes=(node(0, f"0,{far}"),))
+    assert machine.fingerprint() == "de8034744cd0854d17919574f3e5ad13"

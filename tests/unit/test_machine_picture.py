@@ -163,3 +163,13 @@ def test_a_cpu_that_is_not_there_is_refused() -> None:
     """With the label that holds it."""
     with pytest.raises(ValueError, match="web: CPUs 9 are not on the machine small, which has 0-3"):
         draw_svg(machine_from_text("4 cores", name="small"), {"web": PARSE("9")})
+
+
+def test_labels_disturb_neither_a_terminal_nor_an_xml_reader() -> None:
+    """Control characters and halves of characters are replaced; names come from anywhere."""
+    machine = machine_from_text("2 cores", name="a\x1b[2Jb")
+    holders = {"x\x1b[31m\ny": CPUSet.of(0), "\x00\ud800]]>": CPUSet.of(1)}
+    text = draw_text(machine, holders)
+    assert "x\ufffd[31m\ufffdy" in text
+    assert "\x1b" not in text
+    ET.fromstring(draw_svg(machine, holders))  # noqa: S314 - our own text

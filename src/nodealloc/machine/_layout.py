@@ -83,7 +83,7 @@ def legend(
     pool = shared - held - reserved
     nobody = machine.online - held - reserved - pool
     marks = [
-        Mark(symbol=symbol, label=label, role="holder", cpus=known[label], rank=rank)
+        Mark(symbol=symbol, label=_plain(label), role="holder", cpus=known[label], rank=rank)
         for rank, (label, symbol) in enumerate(zip(known, _symbols(), strict=False))
     ]
     marks += [
@@ -130,7 +130,12 @@ def summary(machine: Machine) -> str:
         parts.append(_many(caches, "L3 cache"))
     if machine.memory_bytes:
         parts.append(size_text(machine.memory_bytes))
-    return (f"{machine.name}: " if machine.name else "") + " · ".join(parts)
+    return (f"{_plain(machine.name)}: " if machine.name else "") + " · ".join(parts)
+
+
+def _plain(text: str) -> str:
+    """Text that can disturb neither a terminal nor an XML reader; labels come from anywhere."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
 def _many(number: int, noun: str) -> str:

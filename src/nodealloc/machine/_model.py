@@ -21,6 +21,9 @@ Level: TypeAlias = Literal["core", "cluster", "l3", "die", "socket"]
 LEVELS: tuple[Level, ...] = ("socket", "die", "l3", "cluster", "core")
 """All levels, from the outermost."""
 
+_DECIMAL_BITS = 14_000
+"""Longest mask that a fingerprint names in decimal digits; Python refuses to write 4300 of them."""
+
 
 @attrs.frozen(kw_only=True)
 class Cpu:
@@ -163,7 +166,11 @@ class Machine:
         """
         shape = (
             [(c.id, c.core, c.socket, c.numa_nodes, c.l3, c.die, c.cluster, c.kind) for c in self.cpus],
-            [(node.id, node.cpus.mask) for node in self.numa_nodes],
+            [(node.id, _named(node.cpus.mask)) for node in self.numa_nodes],
             self.distances and [(a, sorted(row.items())) for a, row in sorted(self.distances.items())],
         )
         return hashlib.blake2b(repr(shape).encode(), digest_size=16).hexdigest()
+
+
+def _named(mask: int) -> int | str:
+    return mask if mask.bit_length() <= _DECIMAL_BITS else hex(mask)
