@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Admission", "Removal", "histories", "memory_allocators", "memory_machines", "memory_workloads"]
 
-MIB = 1 << 20
-_PAGES = (2 * MIB, 1 << 30)
+_MIB = 1 << 20
+_PAGES = (2 * _MIB, 1 << 30)
 
 
 @st.composite
@@ -30,7 +30,7 @@ def memory_machines(draw: st.DrawFn, *, max_nodes: int = 4) -> Machine:
     nodes: list[NumaNode] = []
     for index in range(count):
         pools = {page: draw(st.integers(0, 3)) for page in pages}
-        free = draw(st.sampled_from([0, 256, 1024, 4096, 4097])) * MIB
+        free = draw(st.sampled_from([0, 256, 1024, 4096, 4097])) * _MIB
         huge = sum(page * number for page, number in pools.items())
         nodes.append(NumaNode(id=index * step, memory_bytes=free + huge, hugepages=pools))
     return Machine(name="memory", cpus=(), numa_nodes=tuple(nodes))
@@ -48,7 +48,7 @@ def memory_allocators(draw: st.DrawFn, *, strict: bool | None = None) -> MemoryA
     reserved: dict[int, Mapping[str, int]] = {}
     for node in machine.numa_nodes:
         huge = sum(page * number for page, number in node.hugepages.items())
-        kept = draw(st.sampled_from([0, 0, 100 * MIB, node.memory_bytes - huge]))
+        kept = draw(st.sampled_from([0, 0, 100 * _MIB, node.memory_bytes - huge]))
         reserved[node.id] = {"memory": min(kept, node.memory_bytes - huge)}
     options = MemoryOptions(
         strict=draw(st.booleans()) if strict is None else strict, fall_back=draw(st.booleans())
@@ -60,7 +60,7 @@ def memory_allocators(draw: st.DrawFn, *, strict: bool | None = None) -> MemoryA
 
 @st.composite
 def _amounts(draw: st.DrawFn) -> Mapping[str, Quantity]:
-    amounts = {"memory": draw(st.sampled_from([1, 64, 200, 256, 1000, 3000, 5000])) * MIB}
+    amounts = {"memory": draw(st.sampled_from([1, 64, 200, 256, 1000, 3000, 5000])) * _MIB}
     for page in draw(st.sampled_from([(), (), (_PAGES[0],), _PAGES])):
         amounts[hugepages(page)] = page * draw(st.integers(0, 3))
     return {name: Quantity.of(size) for name, size in amounts.items()}

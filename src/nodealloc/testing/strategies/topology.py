@@ -32,7 +32,7 @@ def numa_topologies(draw: st.DrawFn, *, most_nodes: int = 5, highest: int = 9) -
     return NumaTopology(nodes=nodes, distances=distances)
 
 
-def masks(numa: NumaTopology) -> st.SearchStrategy[int]:
+def _masks(numa: NumaTopology) -> st.SearchStrategy[int]:
     """Non-empty sets of the machine's nodes."""
     nodes = tuple(bits(numa.mask))
     return st.sets(st.sampled_from(nodes), min_size=1).map(lambda chosen: sum(1 << node for node in chosen))
@@ -40,7 +40,7 @@ def masks(numa: NumaTopology) -> st.SearchStrategy[int]:
 
 def hints(numa: NumaTopology, *, most: int = 6) -> st.SearchStrategy[list[TopologyHint] | None]:
     """One resource's hints: no preference, none possible, or some, "any node" among them."""
-    hint = st.builds(TopologyHint, st.none() | masks(numa) | masks(numa), st.booleans())
+    hint = st.builds(TopologyHint, st.none() | _masks(numa) | _masks(numa), st.booleans())
     return st.none() | st.lists(hint, max_size=most)
 
 

@@ -1,0 +1,106 @@
+"""What the kit's fakes can be told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import pytest
+
+from nodealloc.dsw_asw import Reconciler, World
+from nodealloc.machine import machine_from_text
+from nodealloc.memblocks import memory_allocator
+from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, run_to_rest
+from nodealloc.testing.machine import format_mask, write_sysfs
+from nodealloc.testing.memblocks import check_books
+from nodealloc.testing.topology import FakeAllocator, check_allocator, workload
+from nodealloc.testing.volume_plugins import FakeBlockTools, FakeFilesystems, check_filesystems
+from nodealloc.testing.volume_sources import FakeConfigSource
+from nodealloc.topology import NotReady, NumaTopology, Owner
+from tests.unit.test_ports import Counting
+
+GPU = "example.com/gpu"
+
+
+def test_a_clock_begins_where_it_is_told() -> None:
+    """And goes on from there, never back."""
+    clock = VirtualClock(7.5)
+    clock.advance(0.5)
+    assert clock.monotonic_s() == 8.0
+    with pytest.raises(ValueError, match="does not go back by 1 s"):
+        clock.advance(-1)
+
+
+def test_whatever_is_still_tried_when_time_is_over_is_said() -> None:
+    """A step that never succeeds does not keep a test from ending."""
+
+    class Stubborn(Counting):
+        def perform(self, step: object, /) -> str:
+            raise OSError(step)
+
+    desired: World[str, int] = World("desired")
+    actual: World[str, int] = World("actual")
+    clock, executor = VirtualClock(), ManualExecutor()
+    reconciler = Reconciler(Stubborn(), desired=desired, actual=actual, executor=executor, clock=clock)
+    desired.put("a", 1)
+    with pytest.raises(AssertionError, match="1 steps held off after 30 s"):
+        run_to_rest(reconciler, executor, clock, within_s=30.0)
+    assert clock.monotonic_s() <= 30.0
+
+
+def test_an_allocator_that_waits_is_not_ready() -> None:
+    """Until then it has no answer for whoever wants something of it, and passes the check."""
+    waiting = FakeAllocator(name=GPU, units={0: 0b11}, waiting_for="a plugin")
+    asked = workload("job", {GPU: 1})
+    assert waiting.hints(asked.claims) == NotReady(resource=GPU, reason="a plugin")
+    assert waiting.hints(workload("other", {"cpu": 1}).claims) == {}
+    check_allocator(waiting, asked, NumaTopology(nodes=(0,)))
+
+
+def test_an_allocator_may_hold_something_from_the_start() -> None:
+    """What is held is not free, and is given back."""
+    held = FakeAllocator(name=GPU, units={0: 0b11}, held={Owner("job", "app"): 0b01})
+    assert held.free_on(0) == 1
+    assert held.release("job").free_on(0) == 2
+
+
+def test_filesystems_of_another_type_and_full_ones(tmp_path: Path) -> None:
+    """The type is the caller's; a device with any byte on it is not empty."""
+    check_filesystems(FakeFilesystems(), FakeBlockTools(), str(tmp_path / "image"), "xfs")
+    full = tmp_path / "full"
+    full.write_bytes(b"\0" * 100 + b"x")
+    assert FakeFilesystems().probe(str(full)) == ""
+    assert not FakeFilesystems(grows_online=False).grow(str(full), "/mounted")
+
+
+def test_an_object_may_be_immutable() -> None:
+    """As the source says of it."""
+    source = FakeConfigSource()
+    source.put("n", "o", {"a": b"1"}, immutable=True)
+    found = source.read("n", "o")
+    assert found is not None
+    assert found.immutable
+    source.put("n", "o", None)
+    assert source.read("n", "o") is None
+
+
+def test_masks_are_written_as_kernels_write_them(tmp_path: Path) -> None:
+    """Groups of 32 bits, the highest first, none of them left out."""
+    assert format_mask(0) == "00000000"
+    assert format_mask(1 << 64 | 0xF) == "00000001,00000000,0000000f"
+    write_sysfs(machine_from_text("1 socket x 2 cores"), tmp_path)
+    assert (tmp_path / "devices/system/cpu/cpu0/topology/package_cpus").read_text() == "00000003\n"
+
+
+def test_books_that_do_not_add_up_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte that is reserved for nobody is said with the figures."""
+    allocator = memory_allocator(machine_from_text("1 socket x 2 cores, memory=1Gi"))
+    check_books(allocator)
+    sound = allocator.recorded()
+    (node,) = sound.nodes
+    table = node.tables["memory"]
+    lost = attrs.evolve(table, reserved=table.reserved + 1, free=table.free - 1)
+    cooked = attrs.evolve(sound, nodes=(attrs.evolve(node, tables={**node.tables, "memory": lost}),))
+    monkeypatch.setattr(type(allocator), "recorded", lambda _: cooked)
+    with pytest.raises(AssertionError, match="reserved"):
+        check_books(allocator)
