@@ -23,7 +23,18 @@ __all__ = ["DecodeError", "Fault", "NodeallocError", "PermanentError", "Retryabl
 
 
 class NodeallocError(Exception):
-    """Root of every error that this library raises on purpose."""
+    """Root of every error that this library raises on purpose.
+
+    It can be copied, and sent to another process, with all its fields.
+    """
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Python's own way calls the class with the text, and few are made from a text alone.
+        return _remade, (type(self), self.args), self.__getstate__()
+
+
+def _remade(kind: type[NodeallocError], args: tuple[object, ...]) -> NodeallocError:
+    return kind.__new__(kind, *args)
 
 
 class RetryableError(NodeallocError):
