@@ -11,7 +11,7 @@ from nodealloc.dsw_asw import Loop, ThreadExecutor, UncertainError, WaitTimeoutE
 from nodealloc.podspec import Container, Pod, Volume, VolumeUse
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, check_transitions
 from nodealloc.testing.volumes import FakeClaims, FakeHost, FakePods, claiming_pod
-from nodealloc.volumes import MOUNT_LIFE, VOLUME_LIFE, PodLife, VolumeManager
+from nodealloc.volumes import MOUNT_LIFE, VOLUME_LIFE, PodLife, Use, VolumeManager, VolumeSpec
 
 
 class Node:
@@ -435,6 +435,23 @@ def test_a_doubted_mount_is_made_sure_of(node: Node) -> None:
     node.rest()
     assert [call.split()[0] for call in node.host.calls] == ["stage", "mount"]
     assert node.manager.volumes_of("pod")[0].mounted
+
+
+def test_a_path_that_its_plugin_cannot_tell_is_that_volumes_error(node: Node) -> None:
+    """Who asks for a pod's volumes is told, and gets the others."""
+    node.run("a", "b")
+    node.rest()
+    path = node.host.path
+
+    def broken(spec: VolumeSpec, use: Use, /) -> str:
+        if spec.name == "a":
+            raise KeyError(spec.name)
+        return path(spec, use)
+
+    node.host.path = broken  # type: ignore[method-assign]
+    first, second = node.manager.volumes_of("pod")
+    assert (first.mounted, first.path, first.error) == (False, "", "path: the plugin raised KeyError('a')")
+    assert (second.mounted, second.path) == (True, "/pods/pod/b")
 
 
 def test_idle_is_idle(node: Node) -> None:

@@ -31,7 +31,7 @@ from nodealloc.volumes._errors import (
     PodVolumesError,
 )
 from nodealloc.volumes._linux import LinuxMounter, LinuxMountTable
-from nodealloc.volumes._manager import PodVolume, VolumeManager
+from nodealloc.volumes._manager import VolumeManager
 from nodealloc.volumes._model import (
     ActualVolume,
     DesiredVolume,
@@ -74,6 +74,7 @@ from nodealloc.volumes._states import (
     VolumeEvent,
     VolumeState,
 )
+from nodealloc.volumes._views import PodVolume
 from nodealloc.volumes._watched_mounter import WatchedMounter
 
 __all__ = [

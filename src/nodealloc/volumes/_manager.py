@@ -25,7 +25,7 @@ from nodealloc.dsw_asw import (
 from nodealloc.volumes._abilities import by_name
 from nodealloc.volumes._adoption import Adoption
 from nodealloc.volumes._domain import VolumeDomain
-from nodealloc.volumes._model import ActualVolume, DesiredVolume, Use, VolumeId, VolumeSpec
+from nodealloc.volumes._model import ActualVolume, DesiredVolume, VolumeId, VolumeSpec
 from nodealloc.volumes._plan import Deed, is_right
 from nodealloc.volumes._populator import PodWish, Populated, Populator
 from nodealloc.volumes._ports import (
@@ -41,33 +41,11 @@ from nodealloc.volumes._ports import (
 from nodealloc.volumes._settle import Gain, doubted, lost
 from nodealloc.volumes._states import MountState
 from nodealloc.volumes._takeover import Takeover
+from nodealloc.volumes._views import PodVolume, Views
 
-__all__ = ["PodVolume", "VolumeManager"]
+__all__ = ["VolumeManager"]
 
 _log = logging.getLogger("nodealloc.volumes")
-
-
-@attrs.frozen(kw_only=True)
-class PodVolume:
-    """A pod's volume, as people ask for it.
-
-    Attributes:
-        name: The pod's name of it.
-        id: The volume, or "" while it is not resolved.
-        path: What containers are given, or "" while it is not there.
-        mounted: Whether the pod has it, certainly and up to date.
-        device_path: Of its device, or "".
-        size_bytes: Its size, where it is known.
-        error: Why it is not there, or "".
-    """
-
-    name: str
-    id: VolumeId = ""
-    path: str = ""
-    mounted: bool = False
-    device_path: str = ""
-    size_bytes: int | None = None
-    error: str = ""
 
 
 class VolumeManager:
@@ -155,6 +133,9 @@ class VolumeManager:
             resync_s=resync_s,
             observer=observer,
         )
+        self._views = Views(
+            self._plugins, self._populated, self.desired, self.actual, self._mounting.failures
+        )
         self._populating.add_listener(self._work.set)
         self._mounting.add_listener(self._work.set)
 
@@ -213,8 +194,7 @@ class VolumeManager:
         A `MountWatch` finds those that are gone; call this where something else
         may be wrong with them, or for any pod now and then.
         """
-        populated = self._populated.get(uid)
-        for key in () if populated is None else populated.volumes.values():
+        for key in self._views.ids(uid):
             self.actual.alter(key, lambda before: doubted(before, uid), by="doubt")
 
     def mounts_changed(self) -> None:
@@ -289,26 +269,11 @@ class VolumeManager:
 
     def volumes_of(self, uid: str, /) -> tuple[PodVolume, ...]:
         """A pod's volumes as they are now, with the last error of each that is not there."""
-        populated = self._populated.get(uid)
-        if populated is None:
-            return ()
-        volumes = [self._pod_volume(uid, name, key) for name, key in populated.volumes.items()]
-        broken = {name: PodVolume(name=name, error=str(error)) for name, error in populated.errors.items()}
-        merged = {one.name: one for one in volumes}
-        for name, one in broken.items():
-            merged[name] = attrs.evolve(merged[name], error=one.error) if name in merged else one
-        return tuple(merged.values())
+        return self._views.volumes_of(uid)
 
     def volumes_in_use(self) -> frozenset[VolumeId]:
         """Attachable volumes that a controller must not detach from this node."""
-        return frozenset(
-            spec.id
-            for spec in (
-                *(record.value.spec for record in self.desired.snapshot().values()),
-                *(record.value.spec for record in self.actual.snapshot().values()),
-            )
-            if spec.needs_attach
-        )
+        return self._views.in_use()
 
     def mark_reported_in_use(self, volumes: Iterable[VolumeId], /) -> None:
         """The controller knows by now that these are in use, so they may be built on."""
@@ -319,10 +284,7 @@ class VolumeManager:
 
     def supplemental_groups(self, uid: str, /) -> tuple[int, ...]:
         """Groups that a pod's processes have to be in to use its volumes."""
-        populated = self._populated.get(uid)
-        keys = () if populated is None else populated.volumes.values()
-        wanted = [self.desired.get(key) for key in keys]
-        return tuple(sorted({one.spec.gid for one in wanted if one is not None and one.spec.gid is not None}))
+        return self._views.supplemental_groups(uid)
 
     def _doubt_lost(self) -> None:
         try:
@@ -339,28 +301,6 @@ class VolumeManager:
             key = VolumeSpec(plugin=gone.plugin, name=gone.name, pod_uid=owner).id
             self.actual.alter(key, lambda before: lost(before, gone.pod_uid), by="mount watch")
 
-    def _pod_volume(self, uid: str, name: str, key: VolumeId) -> PodVolume:
-        have, use = self.actual.get(key), self._use(key, uid)
-        errors = [one for one in self._mounting.failures(key) if len(one.scope) < 2 or one.scope[1] == uid]
-        mounted = have is not None and use is not None and is_right(have.mounts.get(uid), use)
-        return PodVolume(
-            name=name,
-            id=key,
-            path=self._path(have.spec, use) if mounted and have and use else "",
-            mounted=mounted,
-            device_path="" if have is None else have.device_path,
-            size_bytes=None if have is None else have.size_bytes,
-            error="; ".join(map(str, errors)),
-        )
-
-    def _path(self, spec: VolumeSpec, use: Use) -> str:
-        plugin = self._plugins.get(spec.plugin)
-        return plugin.mount.path(spec, use) if plugin is not None and plugin.mount is not None else ""
-
-    def _use(self, key: VolumeId, uid: str) -> Use | None:
-        want = self.desired.get(key)
-        return None if want is None else want.uses.get(uid)
-
     def _populated_wait(self, uid: str) -> Wait[str]:
         self.pod_changed(uid)
 
@@ -374,8 +314,6 @@ class VolumeManager:
         return self._populating.wait([uid], lacks)
 
     def _mounted_wait(self, uid: str) -> Wait[VolumeId]:
-        populated = self._populated.get(uid)
-        keys = () if populated is None else tuple(populated.volumes.values())
 
         def lacks(_key: VolumeId, want: DesiredVolume | None, have: ActualVolume | None) -> str:
             use = None if want is None else want.uses.get(uid)
@@ -388,4 +326,4 @@ class VolumeManager:
             device = "detached" if have is None else have.state.value
             return f"{use.volume}: {state.value} for pod {uid}, volume {device}"
 
-        return self._mounting.wait(keys, lacks, scope=lambda key: (key, uid))
+        return self._mounting.wait(self._views.ids(uid), lacks, scope=lambda key: (key, uid))
