@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 
 from nodealloc import cpuset, topology
 from nodealloc.checkpoint import FileStore, JsonCheckpoint, Since, this_machine
+from nodealloc.errors import NodeallocError
 from nodealloc.machine import discover, draw_text
 from nodealloc.podspec import Quantity
 
@@ -23,7 +25,8 @@ def living(policy: cpuset.StaticPolicy, store: FileStore) -> cpuset.CpuAllocator
     """What is remembered, without jobs that have ended; what the machine moved is confined anew."""
     contents = store.read()
     if contents.damaged:
-        sys.exit(f"{contents.damaged[0].kept_as}: {contents.damaged[0].reason}; nothing is granted over that")
+        remedy = "nothing is granted over that: end all jobs and remove it"
+        sys.exit(f"jobs: {contents.damaged[0].kept_as}: {contents.damaged[0].reason}; {remedy}")
     record = contents.get(KEY, JsonCheckpoint)
     if record is None or contents.since in {Since.REBOOT, Since.OTHER_MACHINE}:
         return cpuset.CpuAllocator(policy=policy)
@@ -37,11 +40,27 @@ def living(policy: cpuset.StaticPolicy, store: FileStore) -> cpuset.CpuAllocator
     return node
 
 
+def whole_cpus(text: str) -> Quantity:
+    """An amount that is given out for oneself; anything else would share in silence."""
+    amount = Quantity.parse(text)
+    if not amount.is_whole or amount < Quantity.of(1):
+        raise argparse.ArgumentTypeError(f"{text}: whole CPUs are given out, 1 or more")
+    return amount
+
+
 def main() -> None:
-    """Decide, remember, confine, and only then become the command."""
+    """Decide, remember, confine, and only then become the command; status 1 and a line where it cannot."""
+    try:
+        run()
+    except (NodeallocError, OSError, ValueError) as error:
+        sys.exit(f"jobs: {error}")
+
+
+def run() -> None:
+    """The same; raises what stands against it."""
     parser = argparse.ArgumentParser(prog="python -m examples.jobs")
     parser.add_argument("--state", default="/run/nodealloc-jobs", help="directory that all shells share")
-    parser.add_argument("--cpus", type=Quantity.parse, default=Quantity.of(1), help="whole CPUs")
+    parser.add_argument("--cpus", type=whole_cpus, default=Quantity.of(1), help="whole CPUs")
     parser.add_argument("--policy", type=topology.PolicyName, default=topology.PolicyName.BEST_EFFORT)
     parser.add_argument("--reserved", type=int, default=0, help="CPUs that no job gets")
     parser.add_argument("--show", action="store_true", help="draw the node")
@@ -69,8 +88,11 @@ def main() -> None:
         holders = {f"{one.workload} {one.member}": held.cpus for one, held in node.state.items()}
         print(draw_text(machine, holders, shared=node.shared, reserved=policy.reserved), flush=True)
     if asked.command:
+        program = shutil.which(str(asked.command[0]))
+        if program is None:
+            sys.exit(f"jobs: {asked.command[0]}: no such command")
         WRITER.write(job.workload, node.cpus_of(job), None)
-        os.execvp(asked.command[0], asked.command)  # noqa: S606  # it takes this process's place
+        os.execv(program, asked.command)  # noqa: S606  # it takes this process's place
 
 
 if __name__ == "__main__":

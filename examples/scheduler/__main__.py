@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from examples.scheduler.fleet import fleet, guaranteed
@@ -15,15 +16,25 @@ from nodealloc.podspec import Pod, pod_from_manifest
 from nodealloc.topology import Policy, PolicyName
 
 
+def count(text: str, *, least: int = 0) -> int:
+    """A number of things."""
+    number = int(text)
+    if number < least:
+        raise argparse.ArgumentTypeError(f"{text}: give {least} or more")
+    return number
+
+
 def arguments() -> argparse.ArgumentParser:
     """What the command takes."""
     parser = argparse.ArgumentParser(prog="python -m examples.scheduler", description=__doc__)
-    parser.add_argument("--nodes", type=int, default=10_000, help="nodes in the fleet")
+    parser.add_argument("--nodes", type=count, default=10_000, help="nodes in the fleet")
     parser.add_argument("--how", choices=sorted(WAYS), default="here", help="where to score them")
-    parser.add_argument("--workers", type=int, default=2, help="processes of the pool or cluster")
+    parser.add_argument(
+        "--workers", type=partial(count, least=1), default=2, help="processes of the pool or cluster"
+    )
     parser.add_argument("--policy", choices=[name.value for name in PolicyName], default="restricted")
     parser.add_argument("--search-whole-pod", action="store_true", help="let early containers move aside")
-    parser.add_argument("--top", type=int, default=10, help="nodes to print")
+    parser.add_argument("--top", type=count, default=10, help="nodes to print")
     parser.add_argument("--pod", type=Path, help="pod manifest as JSON; default: twice 6 CPUs")
     parser.add_argument("--seed", type=int, default=0, help="which fleet")
     return parser
@@ -33,7 +44,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Score the fleet and print the best nodes; exit status 1 when none fits."""
     asked = arguments().parse_args(argv)
     policy = Policy(name=PolicyName(asked.policy), search=asked.search_whole_pod)
-    pod = _pod(asked.pod)
+    try:
+        pod = _pod(asked.pod)
+    except (OSError, ValueError) as error:
+        print(f"scheduler: {error}", file=sys.stderr)
+        return 2
     candidates = list(fleet(asked.nodes, policy, seed=asked.seed))
     started = time.perf_counter()
     try:

@@ -102,7 +102,7 @@ def score(candidate: Candidate, asked: Workload) -> Score | str:
     if not isinstance(verdict, Admitted):
         return verdict.reason
     hints = list(verdict.affinity.values())
-    aligned = sum(hint.preferred for hint in hints) / len(hints)
+    aligned = sum(hint.preferred for hint in hints) / max(1, len(hints))
     widths = [hint.affinity.bit_count() for hint in hints if hint.affinity is not None]
     free = _free_share(verdict.snapshot, asked)
     points = _ALIGNED * aligned - _ONE_NODE_LESS * sum(widths) + 10 * (1 - free)

@@ -87,3 +87,20 @@ def test_the_picture_names_who_holds_what(tmp_path: Path, online: int) -> None:
     assert f"A  {job.pid}@" in shown
     assert "shared pool" in shown
     _end(job)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["--cpus", "1.5", "--", "true"], 2, "whole CPUs"),
+        (["--cpus", "0", "--", "true"], 2, "1 or more"),
+        (["--reserved", "999", "--", "true"], 1, "jobs: 999 CPUs wanted"),
+        (["--", "/nonexistent"], 1, "jobs: /nonexistent: no such command"),
+    ],
+)
+def test_what_cannot_be_had_is_a_line(tmp_path: Path, arguments: list[str], status: int, words: str) -> None:
+    """No traceback, and never the shared pool in the place of CPUs of one's own."""
+    command = _command(tmp_path, *arguments)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=60)
+    assert done.returncode == status
+    assert words in done.stderr.splitlines()[-1]

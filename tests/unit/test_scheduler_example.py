@@ -35,6 +35,17 @@ def test_a_pod_that_fits_nowhere_is_status_1(capsys: pytest.CaptureFixture[str])
     assert "0 of 0 nodes fit" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("options", [["--nodes", "-1"], ["--workers", "0"], ["--pod", "/nonexistent"]])
+def test_bad_options_are_status_2(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Each is said in a line that names it."""
+    try:
+        status: object = main(options)
+    except SystemExit as end:
+        status = end.code
+    assert status == 2
+    assert options[1] in capsys.readouterr().err
+
+
 @pytest.mark.slow
 @pytest.mark.forks
 def test_a_pool_answers_as_one_process_does() -> None:
