@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from pathlib import Path
 
 import attrs
@@ -225,6 +226,39 @@ def books(total_gib: int, reserved_gib: int) -> MemoryTable:
     return MemoryTable(
         total=total, system_reserved=0, allocatable=total, reserved=reserved, free=total - reserved
     )
+
+
+OVERLAPPING = {
+    "single": {"app": (Block(0b10, "memory", 3 * GIB),)},
+    "low": {"app": (Block(0b011, "memory", 5 * GIB),)},
+    "high": {"app": (Block(0b110, "memory", 2 * GIB),)},
+}
+"""Sets that share nodes: what is decided here never is like that, a file may be."""
+
+
+@pytest.mark.parametrize("order", [*permutations(OVERLAPPING)])
+@pytest.mark.parametrize("strict", [False, True])
+def test_sets_that_share_nodes_come_apart_without_losing_a_byte(order: tuple[str, ...], strict: bool) -> None:
+    """Whoever goes first; under `strict` the state is at each step the replay of what is left."""
+    today = attrs.evolve(static(4, 4, 4), options=MemoryOptions(strict=strict))
+    plan = restore(today, RecordedState(policy=MemoryPolicy.STATIC, grants=OVERLAPPING))
+    assert len(plan.keep) == 3
+    left = plan.allocator
+    assert isinstance(left, MemoryAllocator)
+    for key in order:
+        left = left.release(key)
+        check_books(left)
+        if strict:
+            assert left.state == replay(left.state.layout, left.state.grants)
+    assert left == today
+
+
+def test_an_evicted_workload_is_not_kept_as_well() -> None:
+    """Also a member that held nothing goes with its workload."""
+    grants = {"a": {"big": (Block(0b1, "memory", 9 * GIB),), "idle": ()}}
+    plan = restore(static(4), RecordedState(policy=MemoryPolicy.STATIC, grants=grants))
+    assert plan.keep == ()
+    assert [one.owner.member for one in plan.evict] == ["big", "idle"]
 
 
 def test_the_order_of_recorded_nodes_does_not_matter() -> None:

@@ -180,12 +180,17 @@ def restore(
         raise ValueError(f"the allocator of today holds {count} workloads; give one that holds nothing")
     layout, faults = empty.state.layout, recorded.faults()
     state, reasons = _stay(layout, recorded.grants)
-    if not faults and not reasons and _same_machine(recorded, layout):
+    # Under `strict` the shares depend on the grants alone, however they were spread before.
+    if not (empty.options.strict or faults or reasons) and _same_machine(recorded, layout):
         state = _as_stored(recorded, state)
     state = _rehome(state, {key: recorded.grants[key] for key in reasons})
     held = _owners(recorded.grants)
     return RestorePlan(
-        keep=tuple(owner for owner, blocks in held if state.blocks(owner) == blocks),
+        keep=tuple(
+            owner
+            for owner, blocks in held
+            if owner.workload in state.grants and state.blocks(owner) == blocks
+        ),
         move=tuple(
             Move(owner=owner, before=blocks, after=state.blocks(owner), reason=reasons[owner.workload])
             for owner, blocks in held

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import attrs
+
 from nodealloc._entries import with_entry, without_entry
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import format_list
@@ -103,6 +105,10 @@ def release(state: MemoryState, workload: str, member: str | None, *, strict: bo
     grants = without_entry(state.grants, workload)
     if kept:
         grants = with_entry(grants, workload, kept)
+    shared = any(_overlaps(state, block.nodes) for block in gone)
+    if shared and strict:
+        # Granted before the option was on; shares of one set say nothing about another's.
+        return attrs.evolve(replay(state.layout, grants), generation=state.generation + 1)
     layout, free = state.layout, list(state.free)
     for block in gone:
         if block.size_bytes:
@@ -114,7 +120,7 @@ def release(state: MemoryState, workload: str, member: str | None, *, strict: bo
                 else give(free[row], usable, columns, size)
             )
     left = tuple(free)
-    if not strict and any(_cut(state, block.nodes) for block in gone) and not _truthful(layout, left, grants):
+    if shared and not _truthful(layout, left, grants):
         left, _ = draw(layout, blocks_of(grants))
     assignments, groups = _without(state, gone)
     return MemoryState(
@@ -127,10 +133,9 @@ def release(state: MemoryState, workload: str, member: str | None, *, strict: bo
     )
 
 
-def _cut(state: MemoryState, nodes: NumaMask) -> bool:
-    if not nodes & (nodes - 1):
-        return False
-    return any(state.groups[column] != nodes for column in state.layout.columns(nodes))
+def _overlaps(state: MemoryState, nodes: NumaMask) -> bool:
+    """Whether one of the nodes serves allocations of another set as well."""
+    return any(group != nodes and group & nodes for group in state.groups)
 
 
 def _without(state: MemoryState, gone: Iterable[Block]) -> tuple[Row, tuple[NumaMask, ...]]:
@@ -145,17 +150,20 @@ def _without(state: MemoryState, gone: Iterable[Block]) -> tuple[Row, tuple[Numa
 
 
 def _truthful(layout: Layout, free: Sequence[Row], grants: Grants) -> bool:
-    """Whether the books have all held bytes, and on each node those that can be nowhere else."""
+    """Whether the books have all held bytes, on each node those that must be there and none that cannot."""
     held = [0] * len(layout.resources)
-    single = [[0] * len(layout.nodes) for _ in layout.resources]
+    least = [[0] * len(layout.nodes) for _ in layout.resources]
+    most = [[0] * len(layout.nodes) for _ in layout.resources]
     for block in blocks_of(grants):
         row, columns = layout.row[block.resource], layout.columns(block.nodes)
         held[row] += block.size_bytes
-        if len(columns) == 1:
-            single[row][columns[0]] += block.size_bytes
+        for column in columns:
+            most[row][column] += block.size_bytes
+            least[row][column] += block.size_bytes if len(columns) == 1 else 0
     for row, usable in enumerate(layout.allocatable):
         reserved = [could - can for could, can in zip(usable, free[row], strict=True)]
-        if sum(reserved) != held[row] or any(map(int.__lt__, reserved, single[row])):
+        within = zip(least[row], reserved, most[row], strict=True)
+        if sum(reserved) != held[row] or not all(low <= taken <= high for low, taken, high in within):
             return False
     return True
 
