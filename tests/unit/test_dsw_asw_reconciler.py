@@ -22,8 +22,10 @@ from nodealloc.dsw_asw import (
     NoProgressError,
     Outcome,
     Reconciler,
+    Running,
     ShutDownError,
     Step,
+    Summary,
     SystemClock,
     ThreadExecutor,
     Uncertain,
@@ -546,3 +548,34 @@ def test_back_off_refuses_nonsense_and_does_not_overflow() -> None:
 def lacks(_key: str, want: int | None, have: int | None) -> str:
     """What the tests wait for."""
     return "" if want == have else f"has {have}, wants {want}"
+
+
+def test_a_loop_gives_running_operations_the_time_that_it_was_told() -> None:
+    """At the end of its block, or what the caller of `stop` says; a pass that raises ends nothing."""
+
+    class Passing:
+        def __init__(self) -> None:
+            self.timeouts: list[float] = []
+            self.closed = threading.Event()
+            self.raised = threading.Event()
+
+        def reconcile(self) -> Summary:
+            self.raised.set()
+            raise ArithmeticError("a pass")
+
+        def wait_for_work(self, timeout_s: float | None = None, /) -> bool:
+            return self.closed.wait(timeout_s)
+
+        def close(self, timeout_s: float = 0.0, /) -> tuple[Running, ...]:
+            self.timeouts.append(timeout_s)
+            self.closed.set()
+            return ()
+
+    passing = Passing()
+    with Loop(passing, name="a name", stop_timeout_s=0.25):
+        assert passing.raised.wait(10)
+        assert "a name" in [thread.name for thread in threading.enumerate()]
+    other = Loop(passing, stop_timeout_s=0.25)
+    other.start()
+    other.stop(0.5)
+    assert passing.timeouts == [0.25, 0.5]

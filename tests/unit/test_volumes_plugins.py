@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nodealloc.errors import RetryableError
+from nodealloc.errors import PermanentError, RetryableError
 from nodealloc.podspec import Json, Pod, Volume
 from nodealloc.testing.volume_plugins import (
     FakeBlockTools,
@@ -275,3 +275,56 @@ def test_a_lost_stage_is_not_bound(tools: Tools) -> None:
     tools.mounter.unmount(tools.mounter.entries()[0].target)
     with pytest.raises(RetryableError, match="somebody took the mount off"):
         tools.local.mount(spec, USE, device)
+
+
+@pytest.mark.parametrize(
+    ("limit", "wanted", "given"),
+    [
+        (None, None, []),
+        (None, "2Mi", ["size=2097152"]),
+        (4096, None, ["size=4096"]),
+        (4096, "2Mi", ["size=4096"]),
+    ],
+)
+def test_memory_of_an_empty_dir_is_bounded(
+    tools: Tools, limit: int | None, wanted: str | None, given: list[str]
+) -> None:
+    """By what the pod asks for and by what the node gives, whichever is less."""
+    plugin = EmptyDir(tools.root, tools.mounter, memory_limit_bytes=limit)
+    volume = Volume(name="v", kind="emptyDir", spec={"medium": "Memory", "sizeLimit": wanted})
+    plugin.mount(plugin.spec(POD, volume), USE, "")
+    (mount,) = tools.mounter.entries()
+    assert [option for option in mount.super_options if option.startswith("size=")] == given
+
+
+def test_a_host_path_is_looked_for_where_the_nodes_root_is(tools: Tools) -> None:
+    """An agent in a container sees the node below a directory."""
+    (tools.base / "host/srv").mkdir(parents=True)
+    plugin = HostPath(str(tools.base / "host"))
+    spec = plugin.spec(POD, Volume(name="v", kind="hostPath", spec={"path": "/srv/", "type": "Directory"}))
+    plugin.mount(spec, USE, "")
+    assert plugin.path(spec, USE) == str(tools.base / "host/srv")
+    made = plugin.spec(
+        POD, Volume(name="w", kind="hostPath", spec={"path": "/a/b", "type": "DirectoryOrCreate"})
+    )
+    plugin.mount(made, USE, "")
+    assert (tools.base / "host/a/b").is_dir()
+
+
+def test_a_read_only_volume_is_neither_made_nor_grown(tools: Tools) -> None:
+    """It is mounted as it is, or refused while it is empty."""
+    image = tools.base / "disk.img"
+    writable = tools.local.volume("disk", str(image), size_bytes=1 << 20)
+    spec = tools.local.volume("disk", str(image), size_bytes=1 << 20, read_only=True)
+    device = tools.local.attach(spec).device_path
+    with pytest.raises(PermanentError, match="is empty and read-only"):
+        tools.local.stage(spec, device)
+    tools.filesystems.make(device, "ext4")
+    tools.filesystems.sizes[device] = 7
+    tools.local.stage(spec, device)
+    assert tools.mounter.entries()[0].read_only
+    assert tools.filesystems.sizes[device] == 7
+    tools.local.unstage(spec, device)
+    tools.local.stage(writable, device)
+    assert not tools.mounter.entries()[0].read_only
+    assert tools.filesystems.sizes[device] == 1 << 20

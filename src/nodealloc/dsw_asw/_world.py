@@ -222,14 +222,14 @@ class World(Generic[K, V]):
             self._shards[at] = self._shards[at].copy()
             self._owned.add(at)
         shard = self._shards[at]
-        self._length -= len(shard)
+        # In one step, because `len` is asked without the lock.
+        self._length += (value is not None) - (key in shard)
         self._generation += 1
         record = None if value is None else Record(value, self._generation, by)
         if record is None:
             del shard[key]
         else:
             shard[key] = record
-        self._length += len(shard)
         for watch in self._watches:
             watch._add(key, self._generation, by, removed=record is None)  # noqa: SLF001
         return record
