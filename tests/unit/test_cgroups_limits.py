@@ -122,7 +122,7 @@ def test_missing_controllers_are_named() -> None:
 
 def test_limits_of_v2_alone_are_named() -> None:
     """v1 has no protection of memory from below."""
-    with pytest.raises(UnsupportedLimitError, match="memory_min_bytes"):
+    with pytest.raises(UnsupportedLimitError, match="memory_min_bytes: cgroup v1 has no such limit"):
         render(V1, NAME, Limits(memory_min_bytes=4096))
 
 

@@ -360,6 +360,15 @@ def test_a_moved_assignment_keeps_the_rest_of_its_cpus(machine: Machine) -> None
     assert "move job/main from 2-4" in str(plan)
 
 
+def test_a_moved_cpu_goes_to_the_node_of_the_others(machine: Machine) -> None:
+    """Of 1 and 5 on two sockets, 1 went offline: its successor stands beside 5, though node 0 has room."""
+    later = machine_from_text(DUAL + ", offline=1")
+    state = CpuState(assignments={"job": {"main": Assignment(cpus=CPUSet.of(1, 5))}})
+    plan = restore(StaticPolicy.of(later), RecordedState(policy_name="static", state=state))
+    (move,) = plan.move
+    assert move.after == CPUSet.of(5, 13)
+
+
 def test_more_reserved_moves_or_evicts(machine: Machine) -> None:
     """Who sits on newly reserved CPUs moves; who finds no room is evicted, with numbers."""
     node = granted(CpuAllocator(policy=StaticPolicy.of(machine)), claim("8"), claim("8", workload="two"))

@@ -54,7 +54,14 @@ from nodealloc.topology import NotReady, Owner
 GPU = "example.com/gpu"
 
 
-@pytest.mark.parametrize("name", ["example.com/gpu", "nvidia.com/mig-1g.5gb", "a/B_c", "x-1.y/z"])
+LONGEST = ("d" * 60 + ".") * 3 + "d" * 61
+"""As long as a domain may be with `requests.` before it."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["example.com/gpu", "nvidia.com/mig-1g.5gb", "a/B_c", "x-1.y/z", "a/" + "b" * 63, f"{LONGEST}/b"],
+)
 def test_extended_resource_names(name: str) -> None:
     """What a plugin may serve."""
     assert is_extended_resource(name)
@@ -73,6 +80,7 @@ def test_extended_resource_names(name: str) -> None:
         "A/b",
         "a/-b",
         "a/" + "b" * 64,
+        f"{LONGEST}d/b",
     ],
 )
 def test_other_names(name: str) -> None:
