@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import itertools
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +20,6 @@ from nodealloc.cgroups import (
     CgroupName,
     LimitRefusedError,
     Limits,
-    NoSuchTreeError,
     PodOptions,
     ProcessGoneError,
     QosTree,
@@ -34,82 +30,38 @@ from nodealloc.cgroups import (
     check_requirements,
     container_limits,
     container_name,
-    detect,
     launch,
 )
-from nodealloc.cgroups._files import KernelFiles
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.podspec import Container, Pod, Quantity
 from nodealloc.testing.cgroups import check_cgroup_driver, check_process_driver, check_tree_reader
+from tests.real.cgroups_here import driver_here, own_root, switches_as_before
 
 pytestmark = pytest.mark.real
 
 MIB = 1 << 20
 _EAT = "import sys; kept = bytearray(200 << 20); kept[::4096] = b'x' * len(kept[::4096]); sys.exit(3)"
-_numbers = itertools.count()
-
-
-def _driver(spelling: Spelling) -> CgroupFs:
-    try:
-        driver = detect(spelling=spelling)
-    except NoSuchTreeError as error:
-        pytest.skip(str(error))
-    if shortfalls := check_requirements(driver.layout):
-        pytest.skip("; ".join(map(str, shortfalls)))
-    return driver
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _switches_as_before() -> Iterator[None]:
-    """Controllers that are switched on at the root of v2 are as before when the last tests end."""
-    switches = Path("/sys/fs/cgroup/unified/cgroup.subtree_control")
-    if os.geteuid() != 0 or not switches.exists():
+def _switches() -> Iterator[None]:
+    with switches_as_before():
         yield
-        return
-    with Path(tempfile.gettempdir(), "nodealloc-test-cgroups.lock").open("a+") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        lock.seek(0)
-        if not lock.read():
-            lock.write(f"before: {switches.read_text()}")
-            lock.flush()
-        fcntl.flock(lock, fcntl.LOCK_SH)
-        yield
-        with contextlib.suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            lock.seek(0)
-            before = lock.read().split()[1:]
-            for controller in set(switches.read_text().split()) - set(before):
-                with contextlib.suppress(OSError):  # somebody else has come to need it
-                    KernelFiles().write(str(switches), f"-{controller}")
-            Path(lock.name).unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _root(driver: CgroupFs) -> Iterator[CgroupName]:
-    """A root of our own beside everybody else's, of which nothing stays."""
-    name = CgroupName.of(f"nodealloc-test-{os.getpid()}-{next(_numbers)}")
-    driver.apply(name, Limits())
-    try:
-        yield name
-    finally:
-        assert driver.kill(name) == ()
-        driver.remove(name)
-        assert not any(Path(driver.layout.directory(mount, name)).exists() for mount in driver.layout.mounts)
 
 
 @pytest.fixture(params=list(Spelling), ids=[spelling.value for spelling in Spelling])
 def spelled(request: pytest.FixtureRequest) -> Iterator[tuple[CgroupFs, CgroupName]]:
     """A driver in each spelling, with a root of its own."""
-    driver = _driver(request.param)
-    with _root(driver) as name:
+    driver = driver_here(request.param)
+    with own_root(driver) as name:
         yield driver, name
 
 
 @pytest.fixture
 def tree() -> Iterator[tuple[CgroupFs, CgroupName]]:
     """A driver, with a root of its own."""
-    driver = _driver(Spelling.CGROUPFS)
-    with _root(driver) as name:
+    driver = driver_here()
+    with own_root(driver) as name:
         yield driver, name
 
 
@@ -332,7 +284,7 @@ def test_v1_kills_by_signals_alone(tree: tuple[CgroupFs, CgroupName]) -> None:
         pytest.skip("this machine has cgroup v2 alone")
     only_v1 = CgroupFs(attrs.evolve(driver.layout, mounts=v1))
     assert only_v1.layout.kind == "v1"
-    with _root(only_v1) as root:
+    with own_root(only_v1) as root:
         only_v1.apply(root.child("a"), Limits(pids=40))
         process = launch(only_v1, root.child("a"), ["sh", "-c", "while :; do sleep 30 & done 2>/dev/null"])
         time.sleep(0.3)
@@ -382,10 +334,10 @@ def test_a_mount_whose_name_is_no_text_disturbs_nobody(tmp_path: Path) -> None:
     if mounted.returncode:
         pytest.skip(f"this machine refuses mounts: {mounted.stderr.decode().strip()}")
     try:
-        kind = _driver(Spelling.CGROUPFS).layout.kind
+        kind = driver_here().layout.kind
     finally:
         subprocess.run([b"umount", point], check=True)
-    assert kind == _driver(Spelling.CGROUPFS).layout.kind
+    assert kind == driver_here().layout.kind
 
 
 def test_container_in_its_pod(tree: tuple[CgroupFs, CgroupName]) -> None:

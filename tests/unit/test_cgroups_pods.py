@@ -180,7 +180,12 @@ def test_every_fault_of_a_reservation_is_named() -> None:
     reservation = Reservation(
         kube_reserved=amounts(memory="3Gi", gpu="1"),
         system_reserved=amounts(memory="-1", cpu="1"),
-        hard_eviction={"memory.available": "2Gi", "nodefs.available": "110%", "nodefs.inodesFree": "many"},
+        hard_eviction={
+            "memory.available": "2Gi",
+            "nodefs.available": "110%",
+            "nodefs.inodesFree": "many",
+            "memory.free": "1Mi",
+        },
         reserved_cpus=CPUSet.of(9),
         enforce=frozenset(
             {Enforce.KUBE_RESERVED, Enforce.KUBE_RESERVED_COMPRESSIBLE, Enforce.SYSTEM_RESERVED}
@@ -195,6 +200,7 @@ def test_every_fault_of_a_reservation_is_named() -> None:
         "memory:",
         "nodefs.available '110%'",
         "nodefs.inodesFree 'many'",
+        "memory.free is no signal; known are",
         "reserved CPUs 9 are not online",
         "together with the system-reserved cgroup /system",
         "kube-reserved-compressible is a part of kube-reserved",

@@ -30,6 +30,7 @@ from nodealloc.cgroups import (
 )
 from nodealloc.cgroups._errors import refusal
 from nodealloc.cgroups._files import KernelFiles
+from nodealloc.cgroups._launch import _set_score
 from nodealloc.cgroups._processes import describe, wait_for_end
 from nodealloc.errors import NodeallocError, PermanentError, RetryableError
 from nodealloc.podspec import Container, Pod
@@ -57,7 +58,7 @@ class Refusing(KernelFiles):
         """Refuse."""
         raise self._fail()
 
-    def make(self, _path: str, /) -> bool:
+    def make(self, _path: str, /) -> None:
         """Refuse."""
         raise self._fail()
 
@@ -174,8 +175,8 @@ def test_kernel_files_forgive_what_is_gone(tmp_path: Path) -> None:
     """Absent files, directories and made ones are answers, not errors."""
     files = KernelFiles()
     assert files.read(str(tmp_path / "x")) is None
-    assert files.make(str(tmp_path / "d"))
-    assert not files.make(str(tmp_path / "d"))
+    files.make(str(tmp_path / "d"))
+    files.make(str(tmp_path / "d"))
     files.remove(str(tmp_path / "d"))
     files.remove(str(tmp_path / "d"))
     assert files.children(str(tmp_path / "d")) == []
@@ -217,3 +218,13 @@ def test_pod_is_not_made_anew_while_it_is_removed() -> None:
     go_on.set()
     thread.join()
     assert tree.sync([pod], now_s=0).is_settled
+
+
+def test_a_score_that_is_refused_is_named() -> None:
+    """With its file and what to do; a process that has ended is told apart."""
+    with pytest.raises(LimitRefusedError, match=r"oom_score_adj: .*CAP_SYS_RESOURCE"):
+        _set_score(NAME, os.getpid(), 5000)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    with pytest.raises(ProcessGoneError):
+        _set_score(NAME, ended.pid, 5)

@@ -22,6 +22,7 @@ from nodealloc.cgroups import (
     MemoryInUseError,
     Mount,
     NoSuchTreeError,
+    PodOptions,
     QosTree,
     Reservation,
     ReservationError,
@@ -111,10 +112,14 @@ def test_stand_in_runs_a_program(tmp_path: Path) -> None:
 
 
 def test_launch_needs_a_command_and_a_cgroup(tmp_path: Path) -> None:
-    """Nothing is started for an empty command; a refused move ends what was started."""
+    """Nothing is started for an empty command or a text; a refused move ends what was started."""
     driver = stand_in(tmp_path)
     with pytest.raises(ValueError, match="empty"):
         launch(driver, ROOT, [])
+    with pytest.raises(ValueError, match="text; give a list"):
+        launch(driver, ROOT, "true")
+    with pytest.raises(ValueError, match="oom_score_adj 1001 is outside"):
+        launch(driver, ROOT, ["true"], oom_score_adj=1001)
     with pytest.raises(CgroupAbsentError):
         launch(driver, ROOT, ["touch", str(tmp_path / "ran")])
     assert not (tmp_path / "ran").exists()
@@ -154,6 +159,8 @@ def test_nothing_is_mounted(tmp_path: Path) -> None:
     """A directory that is no tree is refused with what to do."""
     with pytest.raises(NoSuchTreeError, match="stand_in"):
         detect(tmp_path)
+    with pytest.raises(NoSuchTreeError, match="no such directory"):
+        detect("/sys/fs/cgroup/absent")
 
 
 def test_round_writes_changes_only() -> None:
@@ -212,6 +219,55 @@ def test_limit_that_is_not_wanted_any_more_is_lifted() -> None:
     report = tree.sync([], now_s=1)
     assert report.applied[ROOT.child("burstable")].memory_bytes == NO_LIMIT
     assert not tree.sync([], now_s=2).applied
+
+
+def test_every_limit_of_the_root_is_lifted() -> None:
+    """Swap and huge pages as well; CPUs and shares cannot be, since a cgroup always has some."""
+    driver = FakeCgroups()
+    limits = Limits(
+        memory_bytes=MIB,
+        memory_high_bytes=MIB,
+        swap_bytes=MIB,
+        pids=9,
+        cpu_quota_us=5000,
+        hugepage_bytes={2 * MIB: 4 * MIB, 1 << 30: NO_LIMIT},
+    )
+    tree = QosTree(driver, TreeOptions(root_limits=limits))
+    tree.sync([], now_s=0)
+    tree.options = TreeOptions()
+    lifted = tree.sync([], now_s=1).applied[ROOT]
+    assert lifted == Limits(
+        memory_bytes=NO_LIMIT,
+        memory_high_bytes=NO_LIMIT,
+        swap_bytes=NO_LIMIT,
+        pids=NO_LIMIT,
+        cpu_quota_us=NO_LIMIT,
+        hugepage_bytes={2 * MIB: NO_LIMIT},
+    )
+    assert not tree.sync([], now_s=2).applied
+
+
+def test_a_cgroup_that_somebody_removed_is_made_with_all_its_limits() -> None:
+    """Not with the one that changed alone."""
+    driver = FakeCgroups()
+    tree = QosTree(driver, TreeOptions(pods=PodOptions(pids=7)))
+    tree.sync([pod("a")], now_s=0)
+    name = ROOT.child("burstable").child("poda")
+    driver.remove(name)
+    applied = tree.sync([pod("a", cpu="2")], now_s=1).applied[name]
+    assert (applied.cpu_shares, applied.pids) == (2048, 7)
+
+
+def test_a_class_that_somebody_removed_is_made_anew() -> None:
+    """A pod that comes fails once, and finds its parent in the next round."""
+    driver = FakeCgroups()
+    tree = QosTree(driver, TreeOptions())
+    tree.sync([pod("a", cpu="0")], now_s=0)
+    driver.remove(ROOT.child("besteffort"))
+    failed = tree.sync([pod("a", cpu="0"), pod("b", cpu="0")], now_s=1).failed
+    assert [*failed] == [ROOT.child("besteffort").child("podb")]
+    assert tree.sync([pod("a", cpu="0"), pod("b", cpu="0")], now_s=2).is_settled
+    assert tree.drift() == ()
 
 
 def test_memory_limit_never_goes_below_what_is_used() -> None:
