@@ -21,7 +21,7 @@ from nodealloc.devices import (
     PreferenceQuestion,
     RegistrationRefusedError,
 )
-from nodealloc.errors import RetryableError
+from nodealloc.errors import PermanentError, RetryableError
 from nodealloc.podspec import Quantity
 from nodealloc.testing.devices import FakePlugin, wait_until
 from nodealloc.topology import Claim, NotReady, Owner, TopologyHint
@@ -266,3 +266,21 @@ def test_an_answer_for_devices_that_were_given_back_is_not_remembered_for_others
     assert plugin.allocated == [("a",), ("b",)]
     assert not isinstance(launch, NotReady)
     assert launch.env == {"DEVICES": "b"}
+
+
+def test_device_plugins_start_once() -> None:
+    """Started again after its end it would serve nobody, and say nothing."""
+    plugins = serving(FakePlugin())
+    plugins.start()
+    for _ in range(2):
+        with pytest.raises(PermanentError, match="make another"):
+            plugins.start()
+        plugins.stop()
+
+
+def test_a_look_before_the_start_serves_nothing(tmp_path: Path) -> None:
+    """Whoever drives the clock by hand need not serve."""
+    plugins = DevicePlugins(DeviceLedger(DeviceAllocator()), directory=tmp_path / "dp")
+    plugins.tick()
+    assert not (tmp_path / "dp").exists()
+    plugins.stop()

@@ -15,25 +15,25 @@ import attrs
 
 from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices._codec import RegisterRequest
-from nodealloc.devices._directory import plugin_socket, prepare_directory, resolved
+from nodealloc.devices._directory import plugin_socket, resolved
 from nodealloc.devices._errors import PluginUnavailableError, RegistrationRefusedError
 from nodealloc.devices._events import DeviceEvent, DeviceEvents, event_of
 from nodealloc.devices._grants import Grant
-from nodealloc.devices._grpc import GrpcConnection, RegistrationService
+from nodealloc.devices._grpc import GrpcConnection
 from nodealloc.devices._inventory import Capacity, DeviceList, Inventory, PluginOptions
 from nodealloc.devices._launch import Launch
 from nodealloc.devices._launched import launch_of
 from nodealloc.devices._life import Phase
 from nodealloc.devices._names import check_offer
+from nodealloc.devices._own_socket import KUBELET_SOCKET, OwnSocket
 from nodealloc.devices._ports import AllocatorKeeper, Connect, PluginConnection
 from nodealloc.devices._preferences import PreferenceQuestion
 from nodealloc.devices._status import DevicePluginStatus, status_of
-from nodealloc.errors import NodeallocError, RetryableError
+from nodealloc.errors import NodeallocError, PermanentError, RetryableError
 from nodealloc.topology import NotReady, Owner
 
 __all__ = ["DevicePlugins"]
 
-KUBELET_SOCKET = "kubelet.sock"
 GRACE_S = 300.0
 _SHOWN = 100
 """Characters of a plugin's own words that are repeated to it; it may say a megabyte."""
@@ -96,8 +96,8 @@ class DevicePlugins:
         self._readers = weakref.WeakSet[DeviceEvents]()
         self._generation = 0
         self._stopping = threading.Event()
-        self._service: RegistrationService | None = None
-        self._ousted = False
+        self._own_socket = None if directory is None else OwnSocket(directory, self._introduced)
+        self._started = False
 
     # Life of the shell.
 
@@ -105,27 +105,26 @@ class DevicePlugins:
         """Sweep the directory, serve `kubelet.sock`, and start the grace periods of awaited plugins.
 
         Raises:
-            PermanentError: The socket's path is too long, or somebody listens there.
+            PermanentError: The socket's path is too long, somebody listens there,
+                or it has started already, stopped or not.
             OSError: The directory cannot be made or written.
         """
+        if self._started or self._stopping.is_set():
+            raise PermanentError("device plugins are served once by each DevicePlugins; make another one")
         now_s = self._clock()
         for resource, inventory in self._keeper.current().inventories.items():
             self._generation = max(self._generation, inventory.generation)
             self._change(resource, lambda known: _as_found(known, now_s))
-        if self._directory is not None:
-            service = RegistrationService(self._directory / KUBELET_SOCKET, self._introduced)
-            service.check()
-            prepare_directory(self._directory)
-            self._serve(service)
+        if self._own_socket is not None:
+            self._own_socket.open()
+        self._started = True
         self._spawn(self._beat, "device plugin heartbeat")
 
     def stop(self) -> None:
         """Stop serving and let go of every plugin; what was granted stands. May be repeated."""
         self._stopping.set()
-        with self._lock:
-            service, self._service = self._service, None
-        if service is not None:
-            service.stop()
+        if self._own_socket is not None:
+            self._own_socket.close()
         with self._lock:
             endpoints, self._endpoints = list(self._endpoints.values()), {}
             threads = list(self._threads)
@@ -150,9 +149,8 @@ class DevicePlugins:
         for resource, inventory in self._keeper.current().inventories.items():
             if inventory.aged(now_s=now_s, grace_s=self._grace_s) is not inventory:
                 self._change(resource, lambda known: known.aged(now_s=now_s, grace_s=self._grace_s))
-        service = self._service
-        if service is not None and not service.is_listening():
-            self._serve_anew(service)
+        if self._own_socket is not None:
+            self._own_socket.keep()
 
     # A plugin handler by shape: validate, register, deregister.
 
@@ -261,27 +259,6 @@ class DevicePlugins:
         return status_of(self._keeper.current(), sockets, now_s=self._clock())
 
     # What the methods above share.
-
-    def _serve(self, service: RegistrationService) -> None:
-        service.start()
-        with self._lock:
-            self._service = service
-            stopped = self._stopping.is_set()
-        if stopped:
-            service.stop()
-
-    def _serve_anew(self, service: RegistrationService) -> None:
-        """After somebody took the own socket away; what plugins have is left alone."""
-        if service.is_taken():
-            if not self._ousted:
-                _log.error("%s: somebody else listens there now; new plugins go to it", service.path)
-            self._ousted = True
-            return
-        _log.warning("%s is gone; serving it anew", service.path)
-        self._ousted = False
-        service.stop()
-        service.path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-        self._serve(service)
 
     def _introduced(self, request: RegisterRequest) -> None:
         """A plugin introduced itself on `kubelet.sock`; its own socket may follow later."""
