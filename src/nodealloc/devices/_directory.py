@@ -74,6 +74,8 @@ def resolved(endpoint: str, /) -> Path:
     """
     try:
         path = Path(endpoint).resolve()
+        with contextlib.suppress(FileNotFoundError):  # a socket may come later
+            path.stat()
     except (OSError, RuntimeError, ValueError) as error:  # links in a circle; a zero byte
         raise RegistrationRefusedError(
             f"endpoint {endpoint[:_SHOWN]!r} leads nowhere ({str(error)[:_SHOWN]}); "
