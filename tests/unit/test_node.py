@@ -182,6 +182,23 @@ def test_what_cannot_be_remembered_is_not_granted() -> None:
     assert isinstance(holder.admit(pod("db")), Admitted)
 
 
+def test_a_node_starts_on_a_full_disk() -> None:
+    """Who is recorded stays; others wait for the store, and come in as soon as it can be written."""
+    first = FullStore(FORMATS)
+    started(first).admit(pod("web"))
+    store = FullStore(FORMATS, data=first.data())
+    store.full = True
+    holder = NodeAllocator(empty(), store, KEEPERS, kubelet_files=["cpu"])
+    assert holder.start().is_clean
+    assert isinstance(holder.admit(pod("web")), Admitted)
+    answer = holder.admit(pod("db"))
+    assert isinstance(answer, NotYet)
+    assert answer.provider == "store"
+    store.full = False
+    assert isinstance(holder.admit(pod("db")), Admitted)
+    assert CPU_STATE in store.data()
+
+
 def test_release_gives_everything_back() -> None:
     """After the last release the store and the allocators are as at the start."""
     store = MemoryStore(FORMATS)

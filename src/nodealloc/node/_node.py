@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -12,9 +13,9 @@ import attrs
 from nodealloc.checkpoint import KUBELET_FORMATS, Checkpoint, Formats, JsonCheckpoint, Store, row_key
 from nodealloc.errors import RetryableError
 from nodealloc.node._adoption import adopted
-from nodealloc.node._codec import to_checkpoint
 from nodealloc.node._confinement import Confinement, confinement_of
 from nodealloc.node._errors import NotAdmittedError
+from nodealloc.node._ledger import Ledger
 from nodealloc.node._loading import ROW, StartReport, load
 from nodealloc.node._ports import Advisor, Keeper, Running, Runtime
 from nodealloc.node._record import WorkloadRecord
@@ -85,9 +86,8 @@ class NodeAllocator:
         self._lock = threading.RLock()
         self._snapshot = empty
         self._store = store
-        self._keepers = dict(keepers)
+        self._ledger = Ledger(keepers=dict(keepers), kubelet_files=frozenset(kubelet_files))
         self._runtime = runtime
-        self._kubelet_files = frozenset(kubelet_files)
         self._advisor: Advisor | None = None
         self._records: dict[str, WorkloadRecord] = {}
         self._report: StartReport | None = None
@@ -111,8 +111,9 @@ class NodeAllocator:
     def start(self) -> StartReport:
         """Load what was remembered, and say what does not fit any more.
 
-        A clean start is accepted by itself. After any other one, running
-        workloads stay admitted and nothing new is, until `accept` is called.
+        A clean start is accepted by itself, once the store can be written. After
+        any other one, running workloads stay admitted and nothing new is, until
+        `accept` is called.
 
         Raises:
             PermanentError: An allocator has no keeper.
@@ -121,13 +122,14 @@ class NodeAllocator:
         with self._lock:
             if self._report is not None:
                 raise ValueError("this node was started before: a restart is another NodeAllocator")
-            loaded = load(self._snapshot, self._store.read(), self._keepers)
+            loaded = load(self._snapshot, self._store.read(), self._ledger.keepers)
             self._snapshot = loaded.snapshot
             self._records = dict(loaded.records)
             self._report = loaded.report
             self._waits_for = _Until.ACCEPTED
             if loaded.report.is_clean:
-                self.accept()
+                with contextlib.suppress(RetryableError):  # admissions try it again
+                    self.accept()
             return loaded.report
 
     def accept(self) -> None:
@@ -145,9 +147,9 @@ class NodeAllocator:
             forgotten += [one.key for one in self._report.damaged if one.key != "*"]
             changes: dict[str, Checkpoint | None] = dict.fromkeys(set(forgotten) - adopted_since)
             if self._report.moved or self._report.taken_over:
-                records = {key: self._regranted(record) for key, record in records.items()}
-                changes |= dict(map(self._row, records.values()))
-            changes |= self._files(self._snapshot)
+                records = {key: self._ledger.granted(one, self._snapshot) for key, one in records.items()}
+                changes |= self._ledger.rows(records.values())
+            changes |= self._ledger.files(self._snapshot)
             self._store.commit(changes)
             self._records = records
             self._waits_for = _Until.RUNNING_KNOWN if self._runtime else None
@@ -199,7 +201,7 @@ class NodeAllocator:
             snapshot = adopted(self._snapshot, workload, running)
             affinity = snapshot.admitted[workload.key]
             order = snapshot.generation
-            self._go_on(snapshot, WorkloadRecord(workload=workload, order=order, affinity=affinity))
+            self._commit(snapshot, [WorkloadRecord(workload=workload, order=order, affinity=affinity)])
 
     def release(self, workload: str, member: str | None = None, /) -> None:
         """Give back what a workload, or one member of it, holds; an unknown one holds nothing.
@@ -216,8 +218,11 @@ class NodeAllocator:
             if record is None or snapshot is self._snapshot:
                 return
             left = snapshot.admitted.get(workload)
-            bound = {name: one for name, one in record.bound.items() if left and name in left}
-            self._go_on(snapshot, attrs.evolve(record, affinity=left or {}, bound=bound), drop=left is None)
+            if left is None:
+                self._commit(snapshot, forgotten=[workload])
+                return
+            bound = {name: one for name, one in record.bound.items() if name in left}
+            self._commit(snapshot, [attrs.evolve(record, affinity=left, bound=bound)])
 
     def before_start(self, owner: Owner, container_id: str, /) -> Confinement:
         """Bind a container to its owner's grant; confine it to the answer before it runs.
@@ -234,7 +239,7 @@ class NodeAllocator:
                 raise NotAdmittedError(owner)
             if record.bound.get(owner.member) != container_id:
                 bound = {**record.bound, owner.member: container_id}
-                self._go_on(self._snapshot, attrs.evolve(record, bound=bound))
+                self._commit(self._snapshot, [attrs.evolve(record, bound=bound)])
             return confinement_of(self._snapshot, owner)
 
     def after_stop(self, owner: Owner, container_id: str, /) -> bool:
@@ -254,7 +259,7 @@ class NodeAllocator:
             if record is None or record.bound.get(owner.member) != container_id:
                 return False
             bound = {name: one for name, one in record.bound.items() if name != owner.member}
-            self._go_on(self._snapshot, attrs.evolve(record, bound=bound))
+            self._commit(self._snapshot, [attrs.evolve(record, bound=bound)])
             return True
 
     def release_stale(self, wanted: Collection[str], /) -> tuple[str, ...]:
@@ -309,7 +314,7 @@ class NodeAllocator:
             snapshot = attrs.evolve(
                 self._snapshot, allocators=allocators, generation=self._snapshot.generation + 1
             )
-            keeper = self._keepers[name]
+            keeper = self._ledger.keepers[name]
             suspects = self._records if touched is None else touched(before[name], after)
             changed = [
                 self._records[key]
@@ -328,7 +333,7 @@ class NodeAllocator:
         order = verdict.snapshot.generation
         record = WorkloadRecord(workload=workload, order=order, affinity=verdict.affinity)
         try:
-            self._go_on(verdict.snapshot, record)
+            self._commit(verdict.snapshot, [record])
         except RetryableError as error:
             return _not_yet(workload, "store", str(error), error.after_s)
         return verdict
@@ -338,7 +343,7 @@ class NodeAllocator:
         record = self._records.get(workload.key)
         if record is not None and workload.claims and not record.workload.claims:
             try:
-                self._go_on(self._snapshot, attrs.evolve(record, workload=workload))
+                self._commit(self._snapshot, [attrs.evolve(record, workload=workload)])
             except RetryableError as error:
                 return _not_yet(workload, "store", str(error), error.after_s)
         return verdict
@@ -347,6 +352,11 @@ class NodeAllocator:
         return self._runtime.running() if self._runtime else ()
 
     def _not_ready(self, workload: Workload) -> NotYet | None:
+        if self._waits_for is _Until.ACCEPTED and self._report and self._report.is_clean:
+            try:
+                self.accept()
+            except RetryableError as error:
+                return _not_yet(workload, "store", str(error), error.after_s)
         if self._waits_for is None:
             return None
         if self._waits_for is not _Until.RUNNING_KNOWN:
@@ -358,44 +368,24 @@ class NodeAllocator:
         self._waits_for = None
         return None
 
-    def _go_on(self, snapshot: Snapshot, record: WorkloadRecord, *, drop: bool = False) -> None:
-        """Remember one workload's new record, then hold the snapshot."""
-        if drop:
-            key = row_key(ROW, record.workload.key)
-            self._store.commit({key: None, **self._files(snapshot, self._snapshot)})
-            self._records = {name: one for name, one in self._records.items() if name != record.workload.key}
-            self._snapshot = snapshot
-        else:
-            self._commit(snapshot, [record])
-
-    def _commit(self, snapshot: Snapshot, records: Iterable[WorkloadRecord]) -> None:
-        granted = [self._regranted(record, snapshot) for record in records]
-        rows = dict(self._row(record) for record in granted)
-        changes: dict[str, Checkpoint | None] = {**rows, **self._files(snapshot, self._snapshot)}
+    def _commit(
+        self,
+        snapshot: Snapshot,
+        records: Iterable[WorkloadRecord] = (),
+        *,
+        forgotten: Collection[str] = (),
+    ) -> None:
+        """Remember these records as the snapshot grants them, forget those workloads, then hold all that."""
+        granted = [self._ledger.granted(record, snapshot) for record in records]
+        changes: dict[str, Checkpoint | None] = {row_key(ROW, workload): None for workload in forgotten}
+        changes |= self._ledger.rows(granted)
+        changes |= self._ledger.files(snapshot, self._snapshot)
         if changes:
             self._store.commit(changes)
+        for workload in forgotten:
+            del self._records[workload]
         self._records.update((record.workload.key, record) for record in granted)
         self._snapshot = snapshot
-
-    def _regranted(self, record: WorkloadRecord, snapshot: Snapshot | None = None) -> WorkloadRecord:
-        """The record with what the allocators grant its workload now."""
-        grants = {
-            one.name: self._keepers[one.name].grants(one, record.workload.key)
-            for one in (snapshot or self._snapshot).allocators
-        }
-        return attrs.evolve(record, grants={name: one for name, one in grants.items() if one is not None})
-
-    def _row(self, record: WorkloadRecord) -> tuple[str, Checkpoint]:
-        return row_key(ROW, record.workload.key), to_checkpoint(record)
-
-    def _files(self, after: Snapshot, before: Snapshot | None = None) -> dict[str, Checkpoint]:
-        """The kubelet's files of a snapshot, or those that differ from another one's."""
-        earlier = {one.name: one for one in before.allocators} if before else {}
-        files: dict[str, Checkpoint] = {}
-        for one in after.allocators:
-            if one.name in self._kubelet_files and one is not earlier.get(one.name):
-                files |= self._keepers[one.name].files(one, earlier.get(one.name))
-        return files
 
 
 def _not_yet(workload: Workload, provider: str, reason: str, after_s: float) -> NotYet:
