@@ -53,7 +53,9 @@ class RecordedState:
     def _table_faults(self) -> Iterator[Fault]:
         alone: dict[tuple[NumaMask, str], int] = {}
         for block in blocks_of(self.grants):
-            alone[block.nodes, block.resource] = alone.get((block.nodes, block.resource), 0) + block.size_bytes
+            alone[block.nodes, block.resource] = (
+                alone.get((block.nodes, block.resource), 0) + block.size_bytes
+            )
         for node in self.nodes:
             for resource, table in node.tables.items():
                 path = f"$.machineState[{node.node}].{resource}"
