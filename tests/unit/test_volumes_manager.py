@@ -466,6 +466,23 @@ def test_idle_is_idle(node: Node) -> None:
     assert len(node.host.calls) == calls
 
 
+def test_listeners_hear_of_pods_and_of_volumes_and_can_leave(node: Node) -> None:
+    """What an event loop hangs its wake-up on; a due time tells when it need not wait for one."""
+    heard: list[int] = []
+    leave = node.manager.add_listener(lambda: heard.append(1))
+    node.run("a")
+    assert heard
+    node.rest()
+    assert node.manager.seconds_to_next() is not None
+    heard.clear()
+    node.manager.mounts_changed()
+    assert heard == [1]
+    node.manager.reconcile()
+    leave()
+    node.end()
+    assert heard == [1]
+
+
 def test_groups_of_volumes_reach_the_pod(node: Node) -> None:
     """A volume with a group asks its pods to be in it."""
     import attrs

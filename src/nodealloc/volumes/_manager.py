@@ -6,7 +6,7 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import attrs
@@ -95,7 +95,6 @@ class VolumeManager:
         self._plugins = by_name(plugins)
         self._numbers = itertools.count(1)
         self._work = threading.Event()
-        self._asked = False
         self.desired: Final = World[VolumeId, DesiredVolume]("desired volumes")
         self.actual: Final = World[VolumeId, ActualVolume]("actual volumes")
         self._wishes = World[str, PodWish]("pods")
@@ -136,8 +135,7 @@ class VolumeManager:
         self._views = Views(
             self._plugins, self._populated, self.desired, self.actual, self._mounting.failures
         )
-        self._populating.add_listener(self._work.set)
-        self._mounting.add_listener(self._work.set)
+        self.add_listener(self._work.set)
 
     def reconstruct(self) -> tuple[Found, ...]:
         """Take over what an earlier life of this program left; call once, first.
@@ -199,13 +197,11 @@ class VolumeManager:
 
     def mounts_changed(self) -> None:
         """The mount table changed: have the next pass ask the `MountWatch` now, not at the next resync."""
-        self._asked = True
-        self._work.set()
+        self._mounting.look_at(())
 
     def reconcile(self) -> Summary:
         """Make one pass over what changed: pods first, then volumes; without any, look for lost mounts."""
         self._work.clear()
-        self._asked = False
         first, second = self._populating.reconcile(), self._mounting.reconcile()
         both = first + second
         # Mounts of our own change the table as well: it is read once they rest, not after each.
@@ -223,12 +219,30 @@ class VolumeManager:
     @property
     def has_work(self) -> bool:
         """Whether a pass now would find something to do."""
-        return self._asked or self._populating.has_work or self._mounting.has_work
+        return self._populating.has_work or self._mounting.has_work
+
+    def seconds_to_next(self) -> float | None:
+        """How long until a pass is due by itself; None when only an event can bring one."""
+        due = [one.seconds_to_next() for one in (self._populating, self._mounting)]
+        return min((wait for wait in due if wait is not None), default=None)
+
+    def add_listener(self, on_work: Callable[[], None], /) -> Callable[[], None]:
+        """Have `on_work` called, from any thread, whenever a pass has something to do.
+
+        Returns:
+            A function that ends it.
+        """
+        ends = [one.add_listener(on_work) for one in (self._populating, self._mounting)]
+
+        def leave() -> None:
+            for end in ends:
+                end()
+
+        return leave
 
     def wait_for_work(self, timeout_s: float | None = None, /) -> bool:
         """Block until a pass would find something to do, at most `timeout_s` real seconds."""
-        due = [one.seconds_to_next() for one in (self._populating, self._mounting)]
-        waits = [wait for wait in (*due, timeout_s) if wait is not None]
+        waits = [wait for wait in (self.seconds_to_next(), timeout_s) if wait is not None]
         if not self.has_work:
             self._work.wait(min(waits, default=None))
         return self.has_work

@@ -42,7 +42,7 @@ def found_at(root: SafeRoot, path: str, /) -> Found | None:
 
 
 class PodsDirectory:
-    """`Leftovers` of a directory on this machine. Thread-safe.
+    """`Leftovers` of a directory on this machine, which one manager has at a time. Thread-safe.
 
     Args:
         root: Holds `pods` and `plugins`.
