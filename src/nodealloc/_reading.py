@@ -12,9 +12,8 @@ __all__ = ["Json", "Reader", "go_bool", "kind_of"]
 Json: TypeAlias = Union[None, bool, int, float, str, Sequence["Json"], Mapping[str, "Json"]]
 """A value as JSON or YAML has it."""
 
-_GO_BOOLS = dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True) | dict.fromkeys(
-    ("0", "f", "F", "FALSE", "false", "False"), False
-)
+_GO_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+_GO_FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 _SHOWN = 40
 """Characters of a value that are shown; whoever wrote it may have written a megabyte."""
 
@@ -101,7 +100,7 @@ def go_bool(text: str, /) -> bool | None:
 
     Source: Go ``strconv.ParseBool``.
     """
-    return _GO_BOOLS.get(text)
+    return True if text in _GO_TRUE else False if text in _GO_FALSE else None
 
 
 def kind_of(value: object) -> str:

@@ -37,7 +37,6 @@ from nodealloc.devices import (
     encode_list,
     encode_response,
     from_rows,
-    is_extended_resource,
     launch_of,
     merge,
     plugin_socket,
@@ -48,44 +47,10 @@ from nodealloc.devices import (
     touched_by,
 )
 from nodealloc.errors import DecodeError, PermanentError
-from nodealloc.testing.devices import check_keeper
+from nodealloc.testing.devices import check_allocator_keeper
 from nodealloc.topology import NotReady, Owner
 
 GPU = "example.com/gpu"
-
-
-LONGEST = ("d" * 60 + ".") * 3 + "d" * 61
-"""As long as a domain may be with `requests.` before it."""
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["example.com/gpu", "nvidia.com/mig-1g.5gb", "a/B_c", "x-1.y/z", "a/" + "b" * 63, f"{LONGEST}/b"],
-)
-def test_extended_resource_names(name: str) -> None:
-    """What a plugin may serve."""
-    assert is_extended_resource(name)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "cpu",
-        "kubernetes.io/x",
-        "sub.kubernetes.io/x",
-        "requests.a/b",
-        "/b",
-        "a/",
-        "a/b/c",
-        "A/b",
-        "a/-b",
-        "a/" + "b" * 64,
-        f"{LONGEST}d/b",
-    ],
-)
-def test_other_names(name: str) -> None:
-    """What a plugin may not serve."""
-    assert not is_extended_resource(name)
 
 
 def test_a_list_pickles_without_what_it_worked_out() -> None:
@@ -360,8 +325,8 @@ def test_rows_of_another_shape_are_refused(row: object) -> None:
 
 def test_the_ledger_keeps_the_promises_of_keepers() -> None:
     """The check for keepers holds, with and without a store."""
-    check_keeper(DeviceLedger)
-    check_keeper(lambda allocator: DeviceLedger(allocator, store=MemoryStore(KUBELET_FORMATS)))
+    check_allocator_keeper(DeviceLedger)
+    check_allocator_keeper(lambda allocator: DeviceLedger(allocator, store=MemoryStore(KUBELET_FORMATS)))
 
 
 def test_the_ledger_loads_what_it_stored() -> None:

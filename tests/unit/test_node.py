@@ -33,7 +33,7 @@ from nodealloc.node import (
     NotAdmittedError,
 )
 from nodealloc.podspec import Pod
-from nodealloc.testing.devices import check_keeper as check_allocator_keeper
+from nodealloc.testing.devices import check_allocator_keeper
 from nodealloc.testing.node import FakeRuntime, check_keeper, check_runtime
 from nodealloc.topology import (
     Admitted,

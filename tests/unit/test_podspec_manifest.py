@@ -86,6 +86,12 @@ def with_resources(**resources: object) -> dict[str, object]:
         ({"requests": {"memory": "5K"}}, "requests.memory", "unknown suffix"),
         ({"requests": {"cpu": "3"}, "limits": {"cpu": "2"}}, "requests.cpu", "above the limit"),
         ({"requests": {"gpu": "3"}}, "requests.gpu", "unknown resource"),
+        (
+            {"requests": {"requests.example.com/gpu": "3"}},
+            "requests.requests.example.com/gpu",
+            "unknown resource",
+        ),
+        ({"requests": {"a..b/gpu": "3"}}, "requests.a..b/gpu", "unknown resource"),
         ({"requests": {"cpu": True}}, "requests.cpu", "bool"),
         ({"limits": {"example.com/gpu": "1.5"}}, "limits.example.com/gpu", "whole"),
         ({"requests": {"example.com/gpu": "1"}}, "requests.example.com/gpu", "overcommitted"),

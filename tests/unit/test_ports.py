@@ -29,8 +29,7 @@ from nodealloc.testing.cgroups import (
 )
 from nodealloc.testing.checkpoint import check_checkpoint, check_store
 from nodealloc.testing.cpuset import FakeCpusetWriter, check_cpuset_writer, check_picker
-from nodealloc.testing.devices import FakePlugin, check_connection
-from nodealloc.testing.devices import check_keeper as check_allocator_keeper
+from nodealloc.testing.devices import FakePlugin, check_allocator_keeper, check_connection
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, check_clock, check_executor, check_plan
 from nodealloc.testing.node import FakeAdvisor, FakeRuntime, check_advisor, check_keeper, check_runtime
 from nodealloc.testing.pluginreg import (

@@ -38,7 +38,6 @@ from nodealloc.devices._launch import Conflict, DeviceMount, DeviceNode, Launch,
 from nodealloc.devices._launched import launch_of
 from nodealloc.devices._ledger import DeviceLedger
 from nodealloc.devices._life import LIFE, Happening, Phase
-from nodealloc.devices._names import is_extended_resource
 from nodealloc.devices._pick import pick
 from nodealloc.devices._ports import AllocatorKeeper, Connect, PluginCalls, PluginConnection, PluginWatch
 from nodealloc.devices._preferences import Answers, PreferenceQuestion
@@ -91,7 +90,6 @@ __all__ = [
     "from_rows",
     "held_hints",
     "introduce",
-    "is_extended_resource",
     "launch_of",
     "merge",
     "pick",

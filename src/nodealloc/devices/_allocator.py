@@ -10,9 +10,9 @@ from nodealloc.devices._grants import NO_NODE, Grant, Grants, without
 from nodealloc.devices._hints import device_hints, held_hints
 from nodealloc.devices._inventory import DeviceList, Inventory
 from nodealloc.devices._life import Phase
-from nodealloc.devices._names import is_extended_resource
 from nodealloc.devices._pick import pick
 from nodealloc.devices._preferences import Answers, PreferenceQuestion
+from nodealloc.podspec import is_extended_resource
 from nodealloc.topology import (
     Availability,
     Claim,

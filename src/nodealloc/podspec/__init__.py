@@ -16,6 +16,7 @@
 from nodealloc.podspec._effective import effective_limits, effective_requests
 from nodealloc.podspec._manifest import pod_from_manifest
 from nodealloc.podspec._model import Container, Json, Pod, Resources, Volume, VolumeUse
+from nodealloc.podspec._names import is_extended_resource
 from nodealloc.podspec._qos import QosClass, qos_class
 from nodealloc.podspec._quantity import Quantity, QuantityFormat
 from nodealloc.podspec._resources import page_bytes
@@ -32,6 +33,7 @@ __all__ = [
     "VolumeUse",
     "effective_limits",
     "effective_requests",
+    "is_extended_resource",
     "page_bytes",
     "pod_from_manifest",
     "qos_class",

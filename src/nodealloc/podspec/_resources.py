@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from nodealloc.errors import DecodeError
 from nodealloc.podspec._model import Resources
+from nodealloc.podspec._names import is_extended_resource, is_prefixed
 from nodealloc.podspec._quantity import Quantity
 
 __all__ = ["page_bytes", "read_resources"]
 
 HUGEPAGES: Final = "hugepages-"
 _NATIVE: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
-_EXTENDED = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", re.ASCII)
 _LARGEST: Final = 2**63 - 1
 
 Fail = Callable[[str, str], None]
@@ -87,7 +86,7 @@ def _name_fault(name: str) -> str:
         return ""
     if name.startswith(HUGEPAGES):
         return f"{name!r} names no page size; write hugepages-2Mi or hugepages-1Gi"
-    if _EXTENDED.fullmatch(name):
+    if is_extended_resource(name) or ("kubernetes.io/" in name and is_prefixed(name)):
         return ""
     known = ", ".join(sorted(_NATIVE))
     return f"unknown resource {name!r}; known: {known}, hugepages-SIZE, and names such as example.com/gpu"

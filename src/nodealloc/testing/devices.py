@@ -35,7 +35,7 @@ from nodealloc.devices import (
 )
 from nodealloc.errors import NodeallocError
 
-__all__ = ["FakePlugin", "PluginProcess", "check_connection", "check_keeper", "wait_until"]
+__all__ = ["FakePlugin", "PluginProcess", "check_allocator_keeper", "check_connection", "wait_until"]
 
 _LONG_S = 20.0
 
@@ -228,7 +228,7 @@ def _check_close(connection: PluginConnection, lists: Iterator[Sequence[Device]]
     assert [isinstance(error, NodeallocError) for error in ended] == [True], "lists() ends with an error"
 
 
-def check_keeper(make: Callable[[DeviceAllocator], AllocatorKeeper], /) -> None:
+def check_allocator_keeper(make: Callable[[DeviceAllocator], AllocatorKeeper], /) -> None:
     """Hold an `AllocatorKeeper` to its promises: what it gives back, and that no change is lost."""
     begin = DeviceAllocator(nodes=(0, 1))
     keeper = make(begin)

@@ -1,0 +1,45 @@
+"""Names of resources: which of them are extended ones, and which a container may ask for."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+__all__ = ["is_extended_resource", "is_prefixed"]
+
+_DOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_QUOTA: Final = "requests."
+"""How a quota names a resource; it has to fit before the name."""
+_MAX_DOMAIN: Final = 253
+_MAX_NAME: Final = 63
+
+
+def is_prefixed(resource: str, /) -> bool:
+    """Whether this is `domain/name`, as `example.com/gpu` and `kubernetes.io/batch-cpu` are.
+
+    Source: Kubernetes ``pkg/util/validation``, "qualified name".
+    """
+    domain, slash, name = resource.partition("/")
+    return bool(
+        slash
+        and len(domain) <= _MAX_DOMAIN
+        and len(name) <= _MAX_NAME
+        and _DOMAIN.fullmatch(domain)
+        and _NAME.fullmatch(name)
+    )
+
+
+def is_extended_resource(resource: str, /) -> bool:
+    """Whether this is `domain/name` outside of kubernetes.io, as `example.com/gpu` is.
+
+    The word `requests.` is kept for quotas: a name that starts with it, or that
+    would be too long behind it, is none.
+
+    Source: Kubernetes ``pkg/apis/core/v1/helper``, "extended resource name".
+    """
+    return (
+        is_prefixed(_QUOTA + resource)
+        and "kubernetes.io/" not in resource
+        and not resource.startswith(_QUOTA)
+    )
