@@ -69,3 +69,24 @@ def test_a_pod_that_flaps_many_times_ends_as_it_was_left() -> None:
     for between in ("pass", "run"):
         walk(("arrive", between, "end", between) * 20)
         walk(("arrive", "end") * 20 + ("arrive", between))
+
+
+def test_an_answer_that_comes_late_serves_nobody_else() -> None:
+    """A claim that was looked up for a pod that is gone is not mounted for the next one of its uid."""
+    host, pods, claims, executor = FakeHost(), FakePods(), FakeClaims(), ManualExecutor()
+    for name in ("old", "new"):
+        claims.volumes[name] = host.disk(name)
+    manager = VolumeManager([host], pods=pods, executor=executor, claims=claims, clock=VirtualClock())
+    pods.put(claiming_pod("uid", "old"))
+    manager.pod_changed("uid")
+    manager.reconcile()
+    assert len(executor) == 1, "the old claim is being looked up"
+    pods.sightings.clear()
+    manager.pod_changed("uid")
+    pods.put(claiming_pod("uid", "new"))
+    manager.pod_changed("uid")
+    for _ in range(30):
+        executor.run()
+        manager.reconcile()
+    assert [call for call in host.calls if "old" in call] == []
+    assert host.mounted() == {"uid": {"example.com/disk/new"}}

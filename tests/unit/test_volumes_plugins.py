@@ -197,6 +197,22 @@ def test_bad_empty_dirs_are_named(tools: Tools, spec: dict[str, Json], reason: s
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
+        ({}, "absolute path"),
+        ({"path": "data"}, "absolute path"),
+        ({"path": "/a\0b"}, "absolute path"),
+        ({"path": "/a/../b"}, "holds `..`"),
+        ({"path": "/a", "type": "Folder"}, "type is 'Folder'"),
+    ],
+)
+def test_bad_host_paths_are_named(spec: dict[str, Json], reason: str) -> None:
+    """Nothing leads up, and nothing is relative to wherever the agent runs."""
+    with pytest.raises(InvalidVolumeError, match=reason):
+        HostPath().spec(POD, Volume(name="v", kind="hostPath", spec=spec))
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
         ({}, "name a configMap"),
         ({"name": "o", "items": "x"}, "write a list"),
         ({"name": "o", "items": [{"key": "a"}]}, "lacks key or path"),
