@@ -373,3 +373,22 @@ def test_the_check_catches_hints_that_are_not_granted() -> None:
     with pytest.raises(AssertionError, match="then refused it"):
         check_allocator(forgetful, workload("job", {"cpu": 1}), TWO)
     check_allocator(forgetful, workload("job", {"cpu": 1}), TWO, every_hint_grants=False)
+
+
+@attrs.frozen
+class Silent(FakeAllocator):
+    """Must not be asked for hints."""
+
+    def hints(self, claims: Sequence[Claim], /) -> Hints:
+        """Fail."""
+        raise AssertionError(f"asked about {len(claims)} claims")
+
+
+@pytest.mark.parametrize("scope", list(Scope))
+def test_under_policy_none_nobody_is_asked(scope: Scope) -> None:
+    """Hints cost, and this policy has no use for them."""
+    silent = Silent(name="cpu", units={0: 15})
+    answer = admitted(node(PolicyName.NONE, silent, scope=scope), {"cpu": 2}, {"cpu": 1})
+    assert set(answer.affinity.values()) == {ANY}
+    with pytest.raises(ProviderError, match="asked about"):
+        admit(node(PolicyName.RESTRICTED, silent, scope=scope), workload("job", {"cpu": 1}))
