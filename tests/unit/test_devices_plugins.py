@@ -167,7 +167,7 @@ def test_a_shell_that_stops_takes_nobody_on() -> None:
     plugins.start()
     plugins.stop()
     plugins.stop()
-    with pytest.raises(PluginUnavailableError, match="STOPPING"):
+    with pytest.raises(RetryableError, match="the agent is stopping"):
         plugins.register(GPU, "/s", ["v1beta1"])
 
 

@@ -271,7 +271,7 @@ class DevicePlugins:
     def _begin(self, resource: str, socket: str, offered: PluginOptions) -> None:
         with self._lock:
             if self._stopping.is_set():
-                raise PluginUnavailableError(socket, "Register", "STOPPING")
+                raise RetryableError("the agent is stopping; register again when kubelet.sock is made anew")
             self._generation += 1
             endpoint = _Endpoint(
                 resource=resource,
