@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -29,6 +30,7 @@ from nodealloc.volumes import LinuxMounter, SafeRoot
 
 pytestmark = pytest.mark.real
 ROOT = Path(__file__).parent.parent.parent
+CGROUP = f"nodealloc-test-agent-{os.getpid()}"
 
 
 def call(module: str, *arguments: object, timeout: float = 120) -> subprocess.CompletedProcess[str]:
@@ -144,12 +146,12 @@ def test_the_machine_may_be_a_captured_one(tmp_path: Path, form: str) -> None:
 @pytest.mark.parametrize("junk", [b"", b"garbage", b"{}"])
 def test_a_damaged_record_moves_nobody(junk: bytes) -> None:
     """A record is destroyed while the agent is dead: its container stays on its CPUs."""
-    with clean("nodealloc-test-damage") as folder:
+    with clean(CGROUP) as folder:
         pods, state = folder / "pods", folder / "state"
         shutil.copytree(ROOT / "examples" / "agent" / "pods", pods)
         for name in ("60-trainer.yaml", "70-cache.yaml"):
             (pods / name).unlink()
-        options = ["--pods", str(pods), "--state", str(state), "--cgroup", "nodealloc-test-damage"]
+        options = ["--pods", str(pods), "--state", str(state), "--cgroup", CGROUP]
         first = AgentProcess(options, echo=False)
         first.wait_for("settled with 4 pods")
         before = held(state)
@@ -193,9 +195,9 @@ def running(runtime: ProcessRuntime, place: Place, cpus: CPUSet, mems: NodeSet) 
 def adopt_on_the_last_node(machine: Machine) -> None:
     """A container runs on the highest CPU and NUMA node, and its record is damaged: it stays there."""
     cpus, mems = CPUSet.of(machine.cpus[-1].id), NodeSet.of(max(machine.nodes))
-    with clean("nodealloc-test-mems") as folder:
+    with clean(CGROUP) as folder:
         state = folder / "state"
-        place = find_place("nodealloc-test-mems", state / "cgroup", real_machine=True)
+        place = find_place(CGROUP, state / "cgroup", real_machine=True)
         if not place.words.startswith("real cgroups"):
             pytest.skip(f"needs cgroups with cpusets: {place.words}")
         runtime = ProcessRuntime(state / "containers", place.driver)
@@ -235,7 +237,7 @@ def put(
 
 def test_one_pods_trouble_is_no_others() -> None:
     """Who cannot start waits, who asks for nonsense is refused by name; a pod that changed runs anew."""
-    with clean("nodealloc-test-trouble") as folder:
+    with clean(CGROUP) as folder:
         pods, state = folder / "pods", folder / "state"
         pods.mkdir()
         put(pods, "a-nul", "c", command='"a\\0b"')
@@ -264,7 +266,7 @@ def test_one_pods_trouble_is_no_others() -> None:
 @pytest.mark.slow
 def test_a_full_disk_is_waited_for(as_root: None) -> None:
     """Nothing is granted or given back that cannot be remembered; with room again, everything goes on."""
-    with clean("nodealloc-test-full") as folder:
+    with clean(CGROUP) as folder:
         pods, state = folder / "pods", folder / "state"
         pods.mkdir()
         state.mkdir()
