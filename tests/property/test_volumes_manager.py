@@ -2,7 +2,8 @@
 
 Pods come, go, come again under their uid, and become unknown; sources are late;
 claims vanish and grow; calls fail before or after their deed, or nobody knows;
-operations end in any order; the program dies and starts again at any moment.
+operations end in any order; somebody else takes mounts off; the program dies
+and starts again at any moment.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from nodealloc.dsw_asw import Outcome, Step, Summary, UncertainError
 from nodealloc.podspec import Pod
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock
+from nodealloc.testing.volume_sources import FakeMountWatch
 from nodealloc.testing.volumes import FakeClaims, FakeHost, FakePods, claiming_pod
-from nodealloc.volumes import Deed, PodLife, Verb, VolumeManager
+from nodealloc.volumes import Deed, Found, PodLife, Verb, VolumeManager
 
 CLAIMS = {"p0": ("a",), "p1": ("a", "b"), "p2": ("b",), "p3": ("a", "c")}
 uids = st.sampled_from(sorted(CLAIMS))
@@ -69,12 +71,14 @@ class Volumes(RuleBasedStateMachine):
     def start(self) -> None:
         """A life of the program begins; what the last one had under way is lost."""
         self.executor = ManualExecutor()
+        self.watch = FakeMountWatch()
         self.manager = VolumeManager(
             [self.host],
             pods=self.pods,
             executor=self.executor,
             claims=self.claims,
             leftovers=self.host,
+            mounts=self.watch,
             clock=self.clock,
             resync_s=None,
             observer=Watcher(self),
@@ -185,6 +189,12 @@ class Volumes(RuleBasedStateMachine):
     def a_pod_is_doubted(self, uid: str) -> None:
         """Somebody else may have touched its mounts."""
         self.manager.doubt(uid)
+
+    @rule(uid=uids, name=names)
+    def somebody_else_unmounts(self, uid: str, name: str) -> None:
+        """And the watch will tell of it."""
+        if self.host.mounts.pop((self.claims_id(name), uid), None) is not None:
+            self.watch.gone.append(Found(plugin=self.host.name, name=name, pod_uid=uid))
 
     @rule()
     def the_program_dies(self) -> None:
