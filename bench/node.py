@@ -7,14 +7,18 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import attrs
+
 from bench.figure import Figure, best_ns
-from nodealloc.checkpoint import MemoryStore, Store
+from nodealloc.checkpoint import FileStore, MemoryStore, Store
 from nodealloc.checkpoint import SqliteStore as Sqlite
 from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
+from nodealloc.devices import DeviceAllocator, DeviceList, Inventory, PluginOptions
 from nodealloc.machine import machine_from_text
 from nodealloc.memblocks import memory_allocator
-from nodealloc.node import FORMATS, CpuKeeper, MemoryKeeper, NodeAllocator
+from nodealloc.node import FORMATS, CpuKeeper, DeviceKeeper, MemoryKeeper, NodeAllocator, NodeDevices
 from nodealloc.podspec import Pod
+from nodealloc.testing.device_plugin import numbered
 from nodealloc.topology import NumaTopology, Policy, Snapshot
 
 if TYPE_CHECKING:
@@ -49,6 +53,15 @@ def figures() -> Iterator[Figure]:
                 growth_of="pods held",
             )
     yield Figure(package="node", name="restart with 1,000 pods", value=_restart(1000), unit="ms")
+    flips = [(float(count), _device_falls_ill(count)) for count in (1_000, 10_000, 100_000)]
+    yield Figure(
+        package="node",
+        name="one of 100,000 devices falls ill, the kubelet's device file kept",
+        value=flips[-1][1],
+        unit="ms",
+        growth=flips,
+        growth_of="devices",
+    )
 
 
 def _node(store: Store) -> NodeAllocator:
@@ -91,6 +104,24 @@ def _filled(store: Store, held: int) -> NodeAllocator:
     for number in range(held):
         node.admit(_pod(f"p{number}", "500m"))
     return node
+
+
+def _device_falls_ill(count: int) -> float:
+    healthy = DeviceList.of(numbered(count, numa=(0, 1)), nodes=(0, 1))
+    lists = itertools.cycle((attrs.evolve(healthy, healthy=healthy.healthy & ~1), healthy))
+    known = Inventory(resource="example.com/gpu").registered(1, now_s=0.0)
+    empty = Snapshot(numa=NumaTopology(nodes=(0, 1)), allocators=(DeviceAllocator(nodes=(0, 1)),))
+    with tempfile.TemporaryDirectory() as folder, FileStore(Path(folder, "state"), FORMATS) as store:
+        node = NodeAllocator(empty, store, {"devices": DeviceKeeper()}, kubelet_files=["devices"])
+        node.start()
+        devices = NodeDevices(node)
+
+        def once() -> None:
+            inventory = known.listed(1, next(lists), PluginOptions(), now_s=0.0)
+            devices.alter(lambda one: one.with_inventory(inventory))
+
+        once()
+        return best_ns(once, seconds=0.2) / 1e6
 
 
 def _restart(held: int) -> float:
