@@ -270,6 +270,29 @@ def test_a_record_that_cannot_be_read_now_is_not_taken_for_none(tools: Tools) ->
     assert records.read("disk") is not None
 
 
+def test_a_full_disk_is_named_and_leaves_what_was_there(tools: Tools) -> None:
+    """Neither a record nor a pod's files are half written; once there is room, they are."""
+    records = BlockRecords(tools.root, tools.local.name)
+    plugin = ConfigMap(tools.root, tools.mounter, ConfigStore(OneObject()))
+    spec = plugin.spec(POD, Volume(name="v", kind="configMap", spec={"name": "o"}))
+    records.write("disk", BlockRecord.of(tools.local.volume("disk", "/old")))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with pytest.raises(OSError, match=f"too large: '{tools.root.path}/plugins/.*/records/disk.json'"):
+            records.write("disk", BlockRecord.of(tools.local.volume("disk", "/new")))
+        with pytest.raises(OSError, match=f"too large: '{plugin.path(spec, USE)}'"):
+            plugin.mount(spec, USE, "")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    record = records.read("disk")
+    assert record is not None
+    assert record.path == "/old"
+    assert not Path(plugin.path(spec, USE), "a").exists()
+    plugin.mount(spec, USE, "")
+    assert Path(plugin.path(spec, USE), "a").read_bytes() == b"1"
+
+
 def test_what_is_mounted_is_unstaged_also_without_a_record(tools: Tools) -> None:
     """A record that a stranger took or damaged leaves no mount behind."""
     spec = tools.local.volume("disk", str(tools.base / "disk.img"), size_bytes=1 << 20)

@@ -13,7 +13,7 @@ from typing import Final
 from nodealloc.volumes._errors import OutsideRootError
 from nodealloc.volumes._removal import mount_id, remove_at, remove_empty
 
-__all__ = ["SafeRoot", "check_names"]
+__all__ = ["SafeRoot", "check_names", "naming"]
 
 _WALK: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEAD: Final = frozenset({errno.ENOTCONN, errno.ESTALE, errno.EIO, errno.ESHUTDOWN, errno.EHOSTDOWN})
@@ -75,10 +75,8 @@ class SafeRoot:
         for at, name in enumerate(names):
             mode = None if create_mode is None else create_mode if at == len(names) - 1 else 0o750
             try:
-                inner = _step(fd, name, path, mode)
-            except OSError as error:
-                error.filename = path
-                raise
+                with naming(path):
+                    inner = _step(fd, name, path, mode)
             finally:
                 os.close(fd)
             fd = inner
@@ -169,6 +167,16 @@ def check_names(*names: str) -> None:
     for name in names:
         if name in ("", ".", "..") or "/" in name or "\0" in name:
             raise OutsideRootError("/".join(names), f"{name!r} is no file name")
+
+
+@contextlib.contextmanager
+def naming(path: str, /) -> Generator[None]:
+    """Have an `OSError` name a whole path: by descriptors it names the last component, or nothing."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = path
+        raise
 
 
 def _step(fd: int, name: str, path: str, mode: int | None) -> int:

@@ -11,7 +11,7 @@ import attrs
 
 from nodealloc.podspec import Json
 from nodealloc.volumes._model import VolumeMode, VolumeSpec
-from nodealloc.volumes._paths import SafeRoot
+from nodealloc.volumes._paths import SafeRoot, naming
 
 if TYPE_CHECKING:
     from nodealloc.volumes.plugins._local_block import LocalBlock
@@ -80,7 +80,7 @@ class BlockRecords:
         """Remember; durable when this returns."""
         text = json.dumps(attrs.asdict(record) | {"mode": record.mode.value}, sort_keys=True)
         self._root.make_directory(self._folder)
-        with self._root.open_directory(self._folder) as fd:
+        with self._root.open_directory(self._folder) as fd, naming(f"{self._folder}/{name}.json"):
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
             new, final = f".{name}.new", f"{name}.json"
             with os.fdopen(os.open(new, flags, 0o600, dir_fd=fd), "w", encoding="utf-8") as file:
@@ -101,7 +101,7 @@ class BlockRecords:
             OSError: It cannot be read now, so nobody knows.
         """
         try:
-            with self._root.open_directory(self._folder) as fd:
+            with self._root.open_directory(self._folder) as fd, naming(f"{self._folder}/{name}.json"):
                 file = os.open(f"{name}.json", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
                 with os.fdopen(file, "rb") as stream:
                     text = stream.read()

@@ -10,7 +10,7 @@ from nodealloc.errors import RetryableError
 from nodealloc.podspec import Json, Pod, Volume
 from nodealloc.volumes._errors import InvalidVolumeError
 from nodealloc.volumes._model import Use, VolumeSpec
-from nodealloc.volumes._paths import SafeRoot
+from nodealloc.volumes._paths import SafeRoot, naming
 from nodealloc.volumes._pods_directory import pod_path
 from nodealloc.volumes._ports import Found, Mounter
 from nodealloc.volumes.plugins._atomic_files import FileContent, write_files
@@ -88,7 +88,7 @@ class _ConfigObject:
         self._root.make_directory(path, mode=0o777)
         if self._in_memory and not self._mounter.is_mounted(path):
             self._mounter.mount("tmpfs", path, fstype="tmpfs", options=["mode=777", "nosuid", "nodev"])
-        with self._root.open_directory(path) as fd:
+        with self._root.open_directory(path) as fd, naming(path):
             write_files(fd, files)
 
     def unmount(self, spec: VolumeSpec, use: Use, /) -> None:
