@@ -290,6 +290,30 @@ def test_damage_that_was_settled_stays_so_by_another_spelling(
         assert store.read().is_whole
 
 
+def test_a_store_stays_where_it_was_opened(
+    opener: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that goes elsewhere, and a link that is turned meanwhile, take no commit along."""
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+    opener().close()
+    (tmp_path / "store").rename(tmp_path / "old" / "store")
+    (tmp_path / "store").symlink_to("old/store")
+    kind = FileStore if (tmp_path / "old" / "store").is_dir() else SqliteStore
+    monkeypatch.chdir(tmp_path)
+    with kind("store", FORMATS) as store:
+        monkeypatch.chdir(tmp_path / "new")
+        (tmp_path / "store").unlink()
+        (tmp_path / "store").symlink_to("new")
+        store.commit({"row.1": row(1), "row.2": row(2)})
+        if isinstance(store, SqliteStore):
+            store._connection.close()
+        store.commit({"row.1": row(3)})
+    with kind(tmp_path / "old" / "store", FORMATS) as store:
+        assert store.read().values == {"row.1": row(3), "row.2": row(2)}
+    assert not list((tmp_path / "new").iterdir())
+
+
 def test_a_file_without_end_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A gap of a terabyte under a key takes neither the memory nor the start; no commit makes one."""
     monkeypatch.setattr("nodealloc.checkpoint._directory._LARGEST", 1 << 20)

@@ -65,6 +65,8 @@ class FileStore(HeldStore):
         self._files = files or Files()
         if files is None:
             call("mkdir", self._path, Path(self._path).mkdir, mode=0o700, exist_ok=True)
+            # A link that is turned, or a process that goes elsewhere, takes no commit along.
+            self._path = call("realpath", self._path, os.path.realpath, self._path)
         note = json.dumps(sorted(self._formats))
         self._lock = PidLock(f"{self._path}/{_LOCK}", self._files, wait=wait, note=note)
         try:

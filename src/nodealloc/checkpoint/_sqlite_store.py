@@ -348,7 +348,7 @@ def _is_passing_code(code: int) -> bool:
 def _behind(path: Path) -> Path:
     """The file itself; a link that leads nowhere is no new store, but a disk that is not mounted."""
     try:
-        return Path(os.path.realpath(path, strict=True)) if path.is_symlink() else path
+        return Path(os.path.realpath(path, strict=path.is_symlink()))
     except OSError as error:
         reason = f"{error.strerror}: {error.filename}"
         raise StoreFailedError(str(path), "readlink", error.errno or 0, reason) from error
