@@ -175,11 +175,15 @@ def test_a_core_in_parts_is_refused_with_full_pcpus_only(machine: Machine) -> No
 
 
 def test_whole_cores_may_be_lent(machine: Machine) -> None:
-    """With full_pcpus_only a main member may take over all that its init member held, on a full node."""
-    policy = StaticPolicy.of(machine, options=StaticOptions(full_pcpus_only=True))
+    """On a full node a main member may take over all that its init member held; the kubelet refuses it."""
+    options = StaticOptions(full_pcpus_only=True)
+    policy = StaticPolicy.of(machine, options=options, only_whole_cores=True)
     init = Claim(owner=Owner("pod", "init"), amounts={"cpu": Quantity.of(16)}, kind=ClaimKind.INIT)
     main = Claim(owner=Owner("pod", "main"), amounts={"cpu": Quantity.of(16)}, reuse=("init",))
     assert granted(CpuAllocator(policy=policy), init, main).shared == CPUSet()
+    as_kubelet = granted(CpuAllocator(policy=StaticPolicy.of(machine, options=options)), init)
+    refusal = refused(as_kubelet, main)
+    assert (refusal.reason, refusal.free) == ("SMTAlignmentError", 0)
 
 
 def test_half_reserved_cores_are_no_whole_cores(machine: Machine) -> None:

@@ -67,12 +67,14 @@ def grant(
         return Shortfall(resource=CPU, wanted=count, free=0, detail=demand.fault)
     if count == 0 or state.of(claim.owner) is not None:
         return state
-    available = policy.allocatable & ~state.held
+    free = available = policy.allocatable & ~state.held
     if claim.reuse:
         available |= state.lent_to(claim.owner, claim.reuse)
-    refusal = _smt_refusal(policy, available, count) if policy.options.full_pcpus_only else None
-    if refusal is not None:
-        return refusal
+    if policy.options.full_pcpus_only:
+        # The kubelet counts before it thinks of what is lent.
+        refusal = _smt_refusal(policy, available if policy.only_whole_cores else free, count)
+        if refusal is not None:
+            return refusal
     chosen = choose(policy, available, count, affinity.affinity)
     if isinstance(chosen, Shortfall):
         return chosen

@@ -67,9 +67,10 @@ class StaticPolicy:
         per_container: Whether a claim's settings may ask for exclusive CPUs
             (see `exclusive_cpus_setting`); off in the kubelet.
         resizable: Whether what runs may be resized; off in the kubelet.
-        only_whole_cores: Whether `full_pcpus_only` holds beside reserved
-            siblings too: where a core is reserved by half, the kubelet may hand
-            out its other half. Always on where cores differ in size.
+        only_whole_cores: Whether `full_pcpus_only` keeps what it promises: no
+            half of a core whose other half is reserved is handed out, and cores
+            that an init member lends count as free. The kubelet does neither.
+            Always on where cores differ in size.
         reserved_cores: All CPUs of cores with a reserved CPU, as a mask.
     """
 
