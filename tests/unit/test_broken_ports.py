@@ -164,6 +164,7 @@ FAULTS = [
     Fault("volumes.ClaimResolver", FakeClaims, "resolve", lambda self, *_: self.volumes["a"], "not bound"),
     Fault("volumes.Leftovers", FakeLeftovers, "clean", nothing, "takes .* away"),
     Fault("volumes.MountTable", FakeMounter, "wait", always(value=False), "did not tell"),
+    Fault("volumes.MountTable", FakeMounter, "wait", always(value=True), "for ever"),
     Fault("volumes.MountWatch", FakeMountWatch, "lost", always(()), "nobody was told"),
     Fault("volumes.Mounter", FakeMounter, "unmount", once(FakeMounter, "unmount"), "second time"),
     Fault("volumes.Plugin", FakeHost, "path", always(""), "no absolute path"),

@@ -2,19 +2,19 @@
 
 | module                 | holds                                                                |
 |------------------------|----------------------------------------------------------------------|
-| `testing.topology`     | a fake allocator; `check_allocator` for any `Allocator`              |
+| `testing.topology`     | a fake allocator; checks of allocators, comparisons and reports      |
 | `testing.machine`      | recorded machines; a sysfs tree written from any machine             |
-| `testing.cpuset`       | a fake writer; `check_cpuset_writer`                                 |
-| `testing.memblocks`    | checks of memory states                                              |
+| `testing.cpuset`       | a fake writer; checks of writers and pickers                         |
+| `testing.memblocks`    | `check_books`: no byte granted twice, lost, or counted wrongly       |
 | `testing.checkpoint`   | `check_store`, faults at every system call, a disk that loses power  |
 | `testing.dsw_asw`      | a clock that stands still, an executor that waits, `check_transitions` |
-| `testing.cgroups`      | a fake driver; `check_cgroup_driver`                                 |
-| `testing.volumes`      | a fake host of mounts; `check_mounter`                               |
+| `testing.cgroups`      | a fake driver; checks of limits, processes and trees                 |
+| `testing.volumes`      | a fake host, mounter, pods and claims; `check_mounter`               |
 | `testing.volume_plugins`| fakes of block tools; `check_plugin`                                |
 | `testing.volume_sources`| fakes and checks of who tells of claims, attachments, content       |
-| `testing.pluginreg`    | fakes of watchers and handlers; `check_watcher`                      |
-| `testing.devices`      | fakes of the plugin side                                             |
-| `testing.node`         | fakes of runtime and advisor; `check_runtime`, `check_keeper`        |
+| `testing.pluginreg`    | fakes and checks of watchers, registrations and handlers             |
+| `testing.devices`      | a plugin as an object or a process; checks of connections and keepers |
+| `testing.node`         | fakes of runtime and advisor; checks of both, and of keepers         |
 | `testing.device_plugin`| `python -m`: a real device plugin that misbehaves on demand          |
 | `testing.pytest_plugin`| pytest fixtures: machines, nodes, a restart, a clock; needs pytest   |
 | `testing.conformance`  | `python -m`: replay of recorded decisions                            |
