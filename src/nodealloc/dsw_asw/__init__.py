@@ -60,7 +60,7 @@ and is held off. What raises `UncertainError`, or passes its deadline, is
 uncertain: record that, and let `plan` drive it to a known state.
 """
 
-from nodealloc.dsw_asw._back_off import BackOff
+from nodealloc._back_off import BackOff
 from nodealloc.dsw_asw._clock import SystemClock
 from nodealloc.dsw_asw._drawing import as_mermaid, as_svg, as_text
 from nodealloc.dsw_asw._errors import (

@@ -11,10 +11,11 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
+from nodealloc._back_off import BackOff
 from nodealloc.dsw_asw._agenda import Agenda
-from nodealloc.dsw_asw._back_off import BackOff, Failures
 from nodealloc.dsw_asw._clock import SystemClock
 from nodealloc.dsw_asw._errors import DeadlineError, LivelockError, Missing, NoProgressError
+from nodealloc.dsw_asw._failures import Failures
 from nodealloc.dsw_asw._operations import Operation, Operations
 from nodealloc.dsw_asw._ports import Clock, Domain, Executor, Observer
 from nodealloc.dsw_asw._steps import Done, Failure, Outcome, Running, Scope, Step, Uncertain

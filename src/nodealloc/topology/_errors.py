@@ -147,9 +147,6 @@ class MaskOutsideError(HintError):
             reason = f"hint with mask {mask}; use None for any node, or a subset of nodes {nodes}"
         super().__init__(provider, resource, reason)
 
-    def __reduce__(self) -> tuple[type[MaskOutsideError], tuple[str, str, int, int]]:
-        return (MaskOutsideError, (self.provider, self.resource, self.mask, self.machine))
-
 
 class ProviderError(PermanentError):
     """An allocator raised, or answered with something that is no answer; nothing was changed.

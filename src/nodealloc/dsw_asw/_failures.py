@@ -1,4 +1,4 @@
-"""Back-off: which steps failed, and how long each has to wait."""
+"""Which steps failed, and how long each has to wait."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nodealloc._back_off import BackOff
 from nodealloc.dsw_asw._steps import Failure, Scope, Step
 from nodealloc.errors import RetryableError
 
-__all__ = ["BackOff", "Failures"]
+__all__ = ["Failures"]
 
 K = TypeVar("K", bound=Hashable)
 
