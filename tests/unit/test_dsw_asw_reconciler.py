@@ -448,6 +448,8 @@ def test_a_wait_names_what_is_missing_and_why() -> None:
         wait.result(0.0)
     assert [one.key for one in caught.value.missing] == ["a"]
     assert "a: has None, wants 1; last error: set: busy (1 try)" in str(caught.value)
+    elsewhere = bench.reconciler.wait(["a"], lacks, scope=lambda key: (f"{key}-elsewhere",))
+    assert [(one.what, one.failures) for one in elsewhere.missing()] == [("has None, wants 1", ())]
 
 
 def test_a_wait_ends_when_the_last_key_is_in_line() -> None:

@@ -249,9 +249,12 @@ def test_a_node_keeps_devices_as_a_ledger_does() -> None:
         snapshot = attrs.evolve(empty(), allocators=(devices,))
         holder = NodeAllocator(snapshot, MemoryStore(FORMATS), {devices.name: DeviceKeeper()})
         holder.start()
-        return NodeDevices(holder)
+        return NodeDevices(holder, devices.name)
 
     check_allocator_keeper(make)
+    gpus = make(DeviceAllocator(name="gpus"))
+    gpus.alter(lambda one: attrs.evolve(one, nodes=(7,)))
+    assert gpus.current() == DeviceAllocator(name="gpus", nodes=(7,))
 
 
 def test_a_container_is_bound_and_confined() -> None:

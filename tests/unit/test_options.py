@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import sys
 import threading
 import time
@@ -11,17 +13,19 @@ import pytest
 
 from nodealloc.cgroups import CgroupName, Layout, Limits, Mount, TreeOptions, launch, pod_view
 from nodealloc.cpuset import CpuAllocator, CPUSet, CpusetReconciler, StaticPolicy
+from nodealloc.devices import PluginUnavailableError, RegisterRequest, introduce
 from nodealloc.dsw_asw import BackOff, InlineExecutor, Loop, Reconciler, ThreadExecutor, World
 from nodealloc.errors import DecodeError, RetryableError
 from nodealloc.idset import parse_list
 from nodealloc.machine import draw_svg, machine_from_json, machine_from_text
 from nodealloc.podspec import Pod, Volume
 from nodealloc.testing.cgroups import FakeCgroups
+from nodealloc.testing.checkpoint import SimulatedDisk
 from nodealloc.testing.cpuset import FakeCpusetWriter
-from nodealloc.testing.dsw_asw import RecordingObserver, VirtualClock
-from nodealloc.testing.volumes import FakeMounter
+from nodealloc.testing.dsw_asw import ManualExecutor, RecordingObserver, VirtualClock
+from nodealloc.testing.volumes import FakeClaims, FakeHost, FakeMounter, FakePods, claiming_pod
 from nodealloc.topology import Owner
-from nodealloc.volumes import SafeRoot, Use
+from nodealloc.volumes import LinuxMountTable, SafeRoot, Use, VolumeManager
 from nodealloc.volumes.plugins import EmptyDir, HostPath
 from tests.unit.test_ports import Counting
 
@@ -98,6 +102,62 @@ def test_a_loop_gives_up_on_what_hangs_when_it_is_told() -> None:
     assert time.monotonic() - began_s < 5.0
     assert names == ["counting"]
     go_on.set()
+
+
+def test_a_volume_manager_waits_as_it_is_told() -> None:
+    """`VolumeManager(back_off=)`: a failed mount is tried again when it says so."""
+    host, pods, claims, clock = FakeHost(), FakePods(), FakeClaims(), VirtualClock()
+    claims.volumes["a"] = host.disk("a", 1 << 20)
+    executor = ManualExecutor()
+    manager = VolumeManager(
+        [host], pods=pods, executor=executor, claims=claims, clock=clock, back_off=BackOff(initial_s=50.0)
+    )
+
+    def attempts() -> int:
+        for _ in range(20):
+            manager.reconcile()
+            executor.run_all()
+        return len(tried)
+
+    def fault(name: str) -> None:
+        if name.startswith("before mount"):
+            tried.append(name)
+            raise RetryableError("busy", after_s=0.0)
+
+    tried, host.fault = list[str](), fault
+    pods.put(claiming_pod("uid", "a"))
+    manager.pod_changed("uid")
+    assert attempts() == 1
+    clock.advance(49.0)
+    assert attempts() == 1
+    clock.advance(2.0)
+    assert attempts() == 2
+
+
+def test_a_plugin_waits_for_its_agent_as_long_as_it_is_told(tmp_path: Path) -> None:
+    """`introduce(timeout_s=)`: somebody listens who never answers."""
+    path = tmp_path / "kubelet.sock"
+    request = RegisterRequest(version="v1beta1", endpoint="x.sock", resource="example.com/gpu")
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(path))
+        silent.listen()
+        began_s = time.monotonic()
+        with pytest.raises(PluginUnavailableError, match="DEADLINE_EXCEEDED"):
+            introduce(path, request, timeout_s=0.2)
+        assert time.monotonic() - began_s < 5.0
+
+
+def test_another_process_table_of_mounts_can_be_read() -> None:
+    """`LinuxMountTable(path)`: here that of this process, by its number."""
+    here, there = LinuxMountTable(), LinuxMountTable(f"/proc/{os.getpid()}/mountinfo")
+    assert there.entries() == here.entries()
+    for table in (here, there):
+        table.close()
+
+
+def test_a_simulated_disk_is_where_it_is_told() -> None:
+    """`SimulatedDisk(path=)`: its files are below there."""
+    assert tuple(SimulatedDisk({"a": b"1"}, path="/elsewhere").names("/elsewhere")) == ("a",)
 
 
 def test_a_faulty_text_is_called_what_it_is() -> None:
