@@ -32,11 +32,16 @@ class Watcher:
 
     def started(self, step: Step[object], /) -> None:
         """Hold an unmount against what is wanted now."""
+        if step.verb == "resolve" and isinstance(step.subject, int):
+            self.machine.newest[str(step.scope[0])] = step.subject
         if not isinstance(step.detail, Deed) or step.detail.use is None:
             return
         uid, key = step.detail.use.pod_uid, step.detail.spec.id
         if step.detail.verb is Verb.MOUNT:
-            self.machine.stale.discard((key, uid))
+            # One that is in doubt is made again, also for a pod that has just ended.
+            generation = step.detail.use.generation
+            if generation > self.machine.stale.get((key, uid), generation):
+                del self.machine.stale[key, uid]
         elif self.machine.is_wanted(uid, step.detail.spec.name):
             if (key, uid) not in self.machine.stale:
                 self.machine.host.violations.append(f"unmount of {key} under {uid}")
@@ -61,7 +66,8 @@ class Volumes(RuleBasedStateMachine):
         self.claims = FakeClaims()
         self.clock = VirtualClock()
         self.faults: list[tuple[str, type[Exception]]] = []
-        self.stale: set[tuple[str, str]] = set()
+        self.newest: dict[str, int] = {}
+        self.stale: dict[tuple[str, str], int] = {}
         self.ended: set[str] = set()
         self.sizes = {"a": 1, "b": 1, "c": 1}
         for name in self.sizes:
@@ -69,7 +75,9 @@ class Volumes(RuleBasedStateMachine):
         self.start()
 
     def start(self) -> None:
-        """A life of the program begins; what the last one had under way is lost."""
+        """A life of the program begins; what was under way is lost, and generations are counted anew."""
+        self.newest.clear()
+        self.stale = dict.fromkeys(self.stale, 0)
         self.executor = ManualExecutor()
         self.watch = FakeMountWatch()
         self.manager = VolumeManager(
@@ -103,7 +111,8 @@ class Volumes(RuleBasedStateMachine):
         if self.pods.ready:
             over = [uid for uid, claims in CLAIMS.items() if not self.is_wanted(uid, claims[0])]
             self.ended.update(over)
-            self.stale |= {(self.claims_id(name), uid) for uid in over for name in CLAIMS[uid]}
+            for uid in over:
+                self.stale |= {(self.claims_id(name), uid): self.newest.get(uid, 0) for name in CLAIMS[uid]}
 
     def pod(self, uid: str) -> Pod:
         """The pod of a uid."""
