@@ -15,9 +15,7 @@ EXAMPLES = sorted(path for path in HERE.glob("*.py") if not path.name.startswith
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_the_example_runs(path: Path) -> None:
     """Each is a script with assertions."""
-    assert re.search(r"^ *assert\b", path.read_text(), re.MULTILINE), (
-        "it asserts nothing"
-    )
+    assert re.search(r"^ *assert\b", path.read_text(), re.MULTILINE), "it asserts nothing"
     runpy.run_path(str(path))
 
 
