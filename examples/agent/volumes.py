@@ -33,14 +33,16 @@ class Volumes:
     def __init__(self, folder: Path) -> None:
         root = SafeRoot(str(folder))
         mounter = WatchedMounter(root, LinuxMounter(root), LinuxMountTable())
+        leftovers = PodsDirectory(root, mounter)
         self._sightings: Mapping[str, PodSighting] = {}
         self._manager = VolumeManager(
             [EmptyDir(root, mounter), HostPath()],
             pods=self,
             executor=ThreadExecutor(),
-            leftovers=PodsDirectory(root, mounter),
+            leftovers=leftovers,
             mounts=mounter,
         )
+        leftovers.tidy()
         self._manager.reconstruct()
         self._loop = Loop(self._manager, name="volumes")
         self._told = False

@@ -43,7 +43,7 @@ from nodealloc.volumes._model import (
 )
 from nodealloc.volumes._paths import SafeRoot
 from nodealloc.volumes._plan import Deed, Verb, plan
-from nodealloc.volumes._pods_directory import PodsDirectory, pod_path, stage_path
+from nodealloc.volumes._pods_directory import PodsDirectory, leave_pod, pod_path, stage_path
 from nodealloc.volumes._ports import (
     AttachVerifier,
     CanAttach,
@@ -128,6 +128,7 @@ __all__ = [
     "VolumeSpec",
     "VolumeState",
     "WatchedMounter",
+    "leave_pod",
     "parse_mountinfo",
     "plan",
     "pod_path",

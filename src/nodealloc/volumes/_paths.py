@@ -20,6 +20,10 @@ _DEAD: Final = frozenset({errno.ENOTCONN, errno.ESTALE, errno.EIO, errno.ESHUTDO
 """What a mount answers whose server or device is gone."""
 
 
+_TRIES = 100
+"""How often making a path is begun anew when a part of it was removed meanwhile."""
+
+
 class SafeRoot:
     """A directory tree that pods' names lead into, and never out of.
 
@@ -70,6 +74,13 @@ class SafeRoot:
             os.close(fd)
 
     def _walk(self, path: str, create_mode: int | None) -> int:
+        for _ in range(_TRIES if create_mode is not None else 0):
+            # Whoever tidies up may remove an empty directory before the next one is made in it.
+            with contextlib.suppress(FileNotFoundError):
+                return self._walk_once(path, create_mode)
+        return self._walk_once(path, create_mode)
+
+    def _walk_once(self, path: str, create_mode: int | None) -> int:
         names = self.names(path)
         fd = os.open(self.path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         for at, name in enumerate(names):

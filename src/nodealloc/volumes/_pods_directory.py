@@ -16,7 +16,7 @@ from nodealloc.errors import PermanentError
 from nodealloc.volumes._paths import SafeRoot
 from nodealloc.volumes._ports import Found, Mounter
 
-__all__ = ["PodsDirectory", "found_at", "pod_path", "stage_path"]
+__all__ = ["PodsDirectory", "found_at", "leave_pod", "pod_path", "stage_path"]
 
 
 def pod_path(root: SafeRoot, plugin: str, pod_uid: str, name: str, /, *, block: bool = False) -> str:
@@ -39,6 +39,19 @@ def found_at(root: SafeRoot, path: str, /) -> Found | None:
             return Found(plugin=plugin.replace("~", "/"), name=name)
         case _:
             return None
+
+
+def leave_pod(root: SafeRoot, path: str, /) -> None:
+    """Remove the directories between `pods` and a volume that is gone, as far as they are empty.
+
+    What holds them, or cannot be removed now, stays: `PodsDirectory.tidy` finds it.
+    """
+    names = root.names(path)
+    try:
+        for depth in (4, 3, 2):
+            root.remove_directory(root.join(*names[:depth]))
+    except (OSError, PermanentError):
+        return
 
 
 class PodsDirectory:
@@ -67,12 +80,24 @@ class PodsDirectory:
             self._mounter.unmount(path)
         try:
             self._root.remove_directory(path)
+            if found.pod_uid:
+                leave_pod(self._root, path)
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.ENOTDIR):
                 raise
             raise PermanentError(
                 f"{path} belongs to no plugin and is not an empty directory; look at it and remove it by hand"
             ) from error
+
+    def tidy(self) -> None:
+        """Remove the empty directories of pods that a killed program left; what is not empty stays.
+
+        May be called at any time, from any thread.
+        """
+        for uid in self._names("pods"):
+            for kind in ("volumes", "volumeDevices"):
+                for plugin in self._names("pods", uid, kind) or ["none"]:
+                    leave_pod(self._root, self._root.join("pods", uid, kind, plugin, "none"))
 
     def _of_pods(self) -> Iterator[Found]:
         for uid in self._names("pods"):

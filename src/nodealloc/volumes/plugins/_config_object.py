@@ -11,7 +11,7 @@ from nodealloc.podspec import Json, Pod, Volume
 from nodealloc.volumes._errors import InvalidVolumeError
 from nodealloc.volumes._model import Use, VolumeSpec
 from nodealloc.volumes._paths import SafeRoot, naming
-from nodealloc.volumes._pods_directory import pod_path
+from nodealloc.volumes._pods_directory import leave_pod, pod_path
 from nodealloc.volumes._ports import Found, Mounter
 from nodealloc.volumes.plugins._atomic_files import FileContent, write_files
 from nodealloc.volumes.plugins._config_store import ConfigObject, ConfigStore
@@ -97,6 +97,7 @@ class _ConfigObject:
         while self._mounter.is_mounted(path):
             self._mounter.unmount(path)
         self._root.remove_tree(path)
+        leave_pod(self._root, path)
         key = _key(spec)
         with self._lock:
             users = self._users.get(key, {})

@@ -9,7 +9,7 @@ from nodealloc.podspec import Pod, Quantity, Volume
 from nodealloc.volumes._errors import InvalidVolumeError
 from nodealloc.volumes._model import Use, VolumeSpec
 from nodealloc.volumes._paths import SafeRoot
-from nodealloc.volumes._pods_directory import pod_path
+from nodealloc.volumes._pods_directory import leave_pod, pod_path
 from nodealloc.volumes._ports import Found, Mounter
 
 __all__ = ["EmptyDir"]
@@ -74,6 +74,7 @@ class EmptyDir:
         while self._mounter.is_mounted(path):
             self._mounter.unmount(path)
         self._root.remove_tree(path)
+        leave_pod(self._root, path)
 
     def path(self, spec: VolumeSpec, use: Use, /) -> str:
         """`pods/UID/volumes/kubernetes.io~empty-dir/NAME`."""

@@ -19,7 +19,7 @@ from nodealloc.podspec import Json, Pod, Volume
 from nodealloc.volumes._errors import InvalidVolumeError
 from nodealloc.volumes._model import Use, VolumeMode, VolumeSpec
 from nodealloc.volumes._paths import SafeRoot
-from nodealloc.volumes._pods_directory import pod_path, stage_path
+from nodealloc.volumes._pods_directory import leave_pod, pod_path, stage_path
 from nodealloc.volumes._ports import Found, Grown, Mounter, Staged
 from nodealloc.volumes.plugins._block_record import BlockRecord, BlockRecords
 from nodealloc.volumes.plugins._block_tools import BlockTools, Filesystems, LinuxBlockTools, LinuxFilesystems
@@ -178,11 +178,13 @@ class LocalBlock:
             with self._root.open_parent(path) as (parent, name), contextlib.suppress(FileNotFoundError):
                 if parent >= 0:
                     os.unlink(name, dir_fd=parent)
+            leave_pod(self._root, path)
             return
         while self._mounter.is_mounted(path):
             self._mounter.unmount(path)
         # Never a tree: what is in the directory once nothing is mounted there was not ours to delete.
         self._root.remove_directory(path)
+        leave_pod(self._root, path)
 
     def path(self, spec: VolumeSpec, use: Use, /) -> str:
         """`pods/UID/volumes/PLUGIN/NAME`, or `volumeDevices` for a raw device."""
