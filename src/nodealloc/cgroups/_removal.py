@@ -86,7 +86,7 @@ class Removals:
 
     def __init__(self, driver: RemovingDriver, /, *, back_off: BackOff | None = None) -> None:
         self._driver = driver
-        self.back_off = back_off or BackOff()
+        self.back_off: BackOff = back_off or BackOff()
         self._lock = threading.Lock()
         self._in_flight: set[CgroupName] = set()
         self._past: dict[CgroupName, _Past] = {}
