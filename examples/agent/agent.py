@@ -67,14 +67,14 @@ class Agent:
         wanted = {uid: pod for uid, pod in wanted.items() if uid not in others}
         leaving = [uid for uid in {**self.known, **records} if uid not in wanted]
         for process in self.runtime.processes():
-            if process.owner.workload in leaving:
-                self.runtime.stop(process)
+            if process.owner.workload in leaving and self.runtime.stop(process):
                 self.node.allocator.after_stop(process.owner, process.container_id)
         admitted = {uid: pod for uid, pod in wanted.items() if self._admit(pod)}
         running = {process.owner: process for process in self.runtime.processes()}
         self.volumes.tell(admitted, {owner.workload for owner in running})
         self.tree.sync(admitted.values(), now_s=time.monotonic())
-        gone = [self._forget(uid) for uid in leaving]
+        still = {owner.workload for owner in running}
+        gone = [uid not in still and self._forget(uid) for uid in leaving]
         for owner, process in running.items():
             if owner.workload in admitted and owner not in self.targets:
                 self._watch(admitted[owner.workload], process)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -20,8 +21,10 @@ from nodealloc.topology import Owner
 __all__ = ["Process", "ProcessRuntime"]
 
 # How the command ended goes to a file, so that a later agent finds it; whole, or not at all.
+# The shell outlives the command that it is told to end, which has its grace period then.
 KEEP_STATUS = (
-    'status=$1; shift; "$@"; code=$?; echo $code >"$status.new" && mv "$status.new" "$status"; exit $code'
+    "trap 'exit 143' TERM; status=$1; shift; "
+    '"$@"; code=$?; echo $code >"$status.new" && mv "$status.new" "$status"; exit $code'
 )
 
 
@@ -114,10 +117,11 @@ class ProcessRuntime:
 
     def processes(self) -> list[Process]:
         """Every process that was started and still lives."""
-        for pid, child in list(self._children.items()):
+        alive = [process for process in map(_read, sorted(self._folder.glob("*.json"))) if process.is_alive]
+        for pid, child in list(self._children.items()):  # afterwards, so that who is found dead is reaped
             if child.poll() is not None:
                 del self._children[pid]
-        return [process for process in map(_read, sorted(self._folder.glob("*.json"))) if process.is_alive]
+        return alive
 
     def running(self) -> Sequence[Running]:
         """The same, as the node asks for it."""
@@ -130,13 +134,17 @@ class ProcessRuntime:
         except (OSError, ValueError):
             return None
 
-    def stop(self, process: Process, *, grace_s: float = 0.5) -> None:
-        """End a process group: TERM first, KILL after the grace period."""
+    def stop(self, process: Process, *, grace_s: float = 0.5) -> bool:
+        """End a process group: TERM first, KILL after the grace period; whether it has ended."""
         for number, patience_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 5.0)):
+            if process not in self.processes():
+                return True
+            with contextlib.suppress(ProcessLookupError):  # it ended by itself, just now
+                os.killpg(process.pid, number)
             until = time.monotonic() + patience_s
             while process in self.processes() and time.monotonic() < until:
-                os.killpg(process.pid, number)
                 time.sleep(0.01)
+        return process not in self.processes()
 
     def forget(self, owner: Owner) -> None:
         """Remove what is known about an owner's container."""

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -223,6 +224,64 @@ def test_memory_nodes_are_read_back_from_a_machine_with_four(as_root: None) -> N
     machine = discover().machine
     assert len(machine.nodes) == 4
     adopt_on_the_last_node(machine)
+
+
+def started(folder: Path, command: str) -> tuple[ProcessRuntime, Process]:
+    """A container that runs `command` in a shell, and says when it has come so far."""
+    place = find_place(CGROUP, folder / "cgroup", real_machine=False)
+    runtime = ProcessRuntime(folder / "containers", place.driver)
+    QosTree(place.driver, TreeOptions(root=place.root)).sync([ALONE], now_s=0.0)
+    cgroup = container_name(place.root, ALONE, ALONE.containers[0])
+    place.driver.apply(cgroup, container_limits(ALONE.containers[0]))
+    process = runtime.start(Owner("alone", "app"), cgroup, ["sh", "-c", command], {}, lambda _: None)
+    log = folder / "containers" / "alone_app.log"
+    until = time.monotonic() + 30
+    while "started" not in log.read_text() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert "started" in log.read_text()
+    return runtime, process
+
+
+def test_a_container_may_end_while_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look at it and the signal; another's child is reaped by others, at any time."""
+    real = os.killpg
+
+    def too_late(group: int, number: int) -> None:
+        calls.append(number)
+        real(group, signal.SIGKILL)
+        os.waitpid(group, 0)
+        until = time.monotonic() + 30
+        while time.monotonic() < until:  # until nobody is left to be signalled
+            real(group, signal.SIGKILL)
+            time.sleep(0.001)
+
+    calls: list[int] = []
+    with clean(CGROUP) as folder:
+        runtime, process = started(folder, "echo started; exec sleep 60")
+        monkeypatch.setattr(os, "killpg", too_late)
+        assert runtime.stop(process)
+        monkeypatch.undo()
+        assert calls == [signal.SIGTERM]
+        assert runtime.processes() == []
+
+
+def test_a_container_has_its_grace_period() -> None:
+    """What it does at TERM is done to its end; how it ended is not taken for an end of its own."""
+    with clean(CGROUP) as folder:
+        trap = "trap 'sleep 0.1; echo saved; exit 0' TERM; echo started; while :; do sleep 0.02; done"
+        runtime, process = started(folder, trap)
+        assert runtime.stop(process, grace_s=30)
+        assert "saved" in (folder / "containers" / "alone_app.log").read_text()
+        assert runtime.exit_status(process.owner) is None
+        assert runtime.processes() == []
+
+
+def test_a_container_that_ignores_term_is_killed() -> None:
+    """After its grace period."""
+    with clean(CGROUP) as folder:
+        runtime, process = started(folder, "trap '' TERM; echo started; while :; do sleep 0.02; done")
+        assert runtime.stop(process, grace_s=0.1)
+        assert runtime.processes() == []
 
 
 def put(
