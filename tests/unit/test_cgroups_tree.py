@@ -79,6 +79,29 @@ def test_fake_keeps_the_promises() -> None:
     check_tree_reader(fake, ROOT)
 
 
+def test_one_pods_trouble_is_no_others() -> None:
+    """A pod that no kernel takes is refused by name, keeps what it had, and holds nobody up."""
+    fake = FakeCgroups()
+    tree = QosTree(fake, TreeOptions())
+    good, bad = tree.options.root.child("podgood"), tree.options.root.child("podbad")
+    tree.sync([pod("bad", memory="8Mi")], now_s=0)
+    tiny = pod("bad", memory="1")
+    for keeper in (tree, QosTree(fake, tree.options)):  # also after a restart, which has not seen it sound
+        report = keeper.sync([tiny, pod("sla/sh", memory="8Mi"), pod("good", memory="8Mi")], now_s=1)
+        assert set(report.refused) == {"bad", "sla/sh"}
+        assert "memory" in str(report.refused["bad"])
+        assert "sla/sh" in str(report.refused["sla/sh"])
+        assert not report.is_settled
+        assert report.removals == ()
+        assert fake.read(good) is not None
+        left = fake.read(bad)
+        assert left is not None
+        assert left.memory_bytes == 8 * MIB
+    report = tree.sync([pod("good", memory="8Mi")], now_s=2)
+    assert report.is_settled
+    assert fake.read(bad) is None
+
+
 def test_fake_says_what_it_lacks() -> None:
     """Unknown cgroups and senseless process ids are refused as elsewhere."""
     fake = FakeCgroups(running={5})

@@ -11,7 +11,7 @@ import attrs
 from nodealloc.cgroups._convert import shares_to_weight, weight_to_shares
 from nodealloc.cgroups._errors import CgroupAbsentError, MemoryInUseError
 from nodealloc.cgroups._limits import Limits
-from nodealloc.cgroups._pods import qos_name
+from nodealloc.cgroups._pods import pod_uid, qos_name
 from nodealloc.cgroups._ports import CgroupDriver, ProcessDriver, TreeReader
 from nodealloc.cgroups._qos_tree import PodShare, TreeOptions, plan_tree, pod_share, tree_of
 from nodealloc.cgroups._removal import Removal, Removals, RemovalState
@@ -60,17 +60,20 @@ class TreeReport:
         applied: Cgroup to what was written into it.
         removals: Attempts to remove pods' cgroups.
         failed: Cgroup to why it is not as it should be; the next round tries again.
+        refused: Uid of a pod to why it can have no cgroup as it is, such as a name
+            or a limit that no kernel takes. What it had before stays as it was.
     """
 
     applied: Mapping[CgroupName, Limits]
     removals: tuple[Removal, ...]
     failed: Mapping[CgroupName, NodeallocError]
+    refused: Mapping[str, ValueError] = attrs.field(factory=dict[str, ValueError])
 
     @property
     def is_settled(self) -> bool:
         """Whether the tree is as it should be."""
         removed = all(removal.state is RemovalState.REMOVED for removal in self.removals)
-        return removed and not self.failed
+        return removed and not self.failed and not self.refused
 
 
 class QosTree:
@@ -108,7 +111,8 @@ class QosTree:
             now_s: Seconds of a clock that does not go back.
         """
         with self._lock:
-            desired = tree_of(self._shares_of(pods), self.options)
+            shares, refused = self._shares_of(pods)
+            desired = tree_of(shares, self.options)
             if self._known is None:
                 self._adopt(desired)
             plan = plan_tree(desired, self._asked, self._known or (), self.options.root)
@@ -123,8 +127,10 @@ class QosTree:
                         self._forget(error.name)
                     continue
                 self._asked[name] = applied[name].over(self._asked.get(name, Limits()))
-        removals = tuple(self.remove(name, now_s=now_s) for name in plan.remove)
-        return TreeReport(applied=applied, removals=removals, failed=failed)
+        root = self.options.root
+        unwanted = [name for name in plan.remove if pod_uid(root, name) not in refused]
+        removals = tuple(self.remove(name, now_s=now_s) for name in unwanted)
+        return TreeReport(applied=applied, removals=removals, failed=failed, refused=refused)
 
     def remove(self, name: CgroupName, /, *, now_s: float) -> Removal:
         """Kill what runs in a pod's cgroup and remove it; see `Removals.remove`."""
@@ -153,15 +159,21 @@ class QosTree:
             self._known = None
             self._asked.clear()
 
-    def _shares_of(self, pods: Iterable[Pod]) -> list[PodShare]:
-        """What each pod adds; a pod that has not changed since the last round is not reckoned again."""
+    def _shares_of(self, pods: Iterable[Pod]) -> tuple[list[PodShare], dict[str, ValueError]]:
+        """What each pod adds, and who can add nothing; an unchanged pod is not reckoned again."""
         known, self._shares = self._shares, {}
+        refused: dict[str, ValueError] = {}
         for pod in pods:
             last = known.get(pod.uid)
             if last is None or last[0] is not pod or last[1] is not self.options:
-                last = (pod, self.options, pod_share(pod, self.options))
-            self._shares[pod.uid] = last
-        return [share for _, _, share in self._shares.values()]
+                try:
+                    last = (pod, self.options, pod_share(pod, self.options))
+                except ValueError as error:  # one pod's trouble is no other's
+                    refused[pod.uid] = error
+                    last = last if last and last[1].root == self.options.root else None
+            if last is not None:
+                self._shares[pod.uid] = last
+        return [share for _, _, share in self._shares.values()], refused
 
     def _forget(self, gone: CgroupName) -> None:
         """Somebody removed a cgroup: it and all below it are to be written in full."""
