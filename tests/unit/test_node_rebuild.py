@@ -19,6 +19,7 @@ from nodealloc.checkpoint import (
     CpuManagerState,
     CpuManagerStateV1,
     DeviceManagerState,
+    JsonCheckpoint,
     MemoryBlock,
     MemoryManagerState,
     MemoryStore,
@@ -328,7 +329,43 @@ def test_a_record_under_another_key_is_reported() -> None:
     assert report.kept == ("db",)
     later.accept()
     later.release("db")
-    assert not later_store.data()
+    assert set(later_store.data()) == {"set-aside.workload.copy"}
+
+
+LONG = "workload." + 190 * "x"
+
+
+@pytest.mark.parametrize(
+    ("key", "kept_as"),
+    [
+        ("workload.db", "set-aside.workload.db"),
+        (CPU_STATE, "set-aside.cpu_manager_state"),
+        (LONG, "set-aside.workload." + 164 * "x" + "~"),
+    ],
+)
+@pytest.mark.parametrize("by", ["accept", "adopt"])
+def test_what_makes_no_sense_is_kept_when_its_key_is_written_anew(key: str, kept_as: str, by: str) -> None:
+    """Byte for byte, for whoever can read it; the next start is clean."""
+    old = CpuManagerStateV1(policy_name="static", default_cpuset="0,3-15", entries={"4f3c": "1-2"})
+    strange: Checkpoint = old if key == CPU_STATE else JsonCheckpoint(kind="other", version=7, value=["ä"])
+    store = MemoryStore(FORMATS, data={key: strange.marshal()})
+    node = NodeAllocator(empty(), store, KEEPERS, kubelet_files=["cpu"])
+    [damage] = node.start().damaged
+    assert f"{key}, and as {kept_as}" in damage.kept_as
+    assert set(store.data()) == {key}
+    if by == "adopt":
+        node.adopt(pod("db"), {"app": Confinement(exclusive=CPUSet.parse("1,9"), mems=NodeSet.of(0))})
+        assert [one for one in store.data() if one.startswith(kept_as)]
+    node.accept()
+    [aside] = [one for one in store.data() if one.startswith("set-aside.")]
+    assert aside.startswith(kept_as)
+    kept = JsonCheckpoint.unmarshal(store.data()[aside])
+    assert kept.value == {"key": key, "text": strange.marshal().decode()}
+    node.accept()
+    later = NodeAllocator(empty(), MemoryStore(FORMATS, data=store.data()), KEEPERS, kubelet_files=["cpu"])
+    report = later.start()
+    assert report.is_clean
+    assert report.kept == (("db",) if by == "adopt" else ())
 
 
 def test_a_kubelet_file_of_the_first_layout_waits_for_the_runtime() -> None:

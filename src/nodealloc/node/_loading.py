@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 
 import attrs
 
-from nodealloc.checkpoint import Contents, Damaged, JsonCheckpoint, Since, row_key
+from nodealloc.checkpoint import Checkpoint, Contents, Damaged, JsonCheckpoint, Since, row_key
 from nodealloc.errors import DecodeError, PermanentError
 from nodealloc.node._codec import from_checkpoint
 from nodealloc.node._ports import Keeper, Restored
@@ -15,10 +16,14 @@ from nodealloc.node._take_over import records_of_kubelet, unreadable
 from nodealloc.podspec import Json
 from nodealloc.topology import Snapshot, release
 
-__all__ = ["ROW", "Loaded", "StartReport", "load"]
+__all__ = ["ROW", "SET_ASIDE", "Loaded", "StartReport", "load"]
 
 ROW = "workload"
 """Kind of a record's key in the store: `workload.<key of the workload>`."""
+SET_ASIDE = "set-aside"
+"""Kind under which what made no sense is kept, once its own key is written anew."""
+_LONGEST = 200
+"""Characters of a key that every store takes."""
 
 
 @attrs.frozen(kw_only=True)
@@ -68,11 +73,13 @@ class Loaded:
         snapshot: Everything that was kept and moved is in it.
         records: By workload, evicted ones left out.
         report: What changed.
+        set_aside: What is sound and makes no sense, as it is to be kept.
     """
 
     snapshot: Snapshot
     records: Mapping[str, WorkloadRecord]
     report: StartReport
+    set_aside: Mapping[str, Checkpoint]
 
 
 def load(empty: Snapshot, contents: Contents, keepers: Mapping[str, Keeper], /) -> Loaded:
@@ -85,7 +92,7 @@ def load(empty: Snapshot, contents: Contents, keepers: Mapping[str, Keeper], /) 
         PermanentError: An allocator has no keeper.
     """
     records, damaged = _records(contents)
-    damaged += unreadable(contents) if not records else []
+    damaged += [_in_store(key, reason) for key, reason in unreadable(contents).items()] if not records else []
     taken_over = not records and not damaged and not contents.damaged
     records = records or (records_of_kubelet(contents) if taken_over else {})
     try:
@@ -114,7 +121,8 @@ def load(empty: Snapshot, contents: Contents, keepers: Mapping[str, Keeper], /) 
         taken_over=taken_over and bool(records),
         notes=tuple(line for one in restored for line in one.notes),
     )
-    return Loaded(snapshot=snapshot, records=kept, report=report)
+    set_aside = {_aside(one.key): _to_keep(one.key, contents.values[one.key]) for one in damaged}
+    return Loaded(snapshot=snapshot, records=kept, report=report, set_aside=set_aside)
 
 
 def _records(contents: Contents) -> tuple[dict[str, WorkloadRecord], list[Damaged]]:
@@ -138,7 +146,20 @@ def _records(contents: Contents) -> tuple[dict[str, WorkloadRecord], list[Damage
 
 
 def _in_store(key: str, reason: str) -> Damaged:
-    return Damaged(key=key, reason=reason, kept_as=f"{key} (still in the store)")
+    return Damaged(key=key, reason=reason, kept_as=f"{key}, and as {_aside(key)} once that is written anew")
+
+
+def _aside(key: str) -> str:
+    name = f"{SET_ASIDE}.{key}"
+    if len(name) <= _LONGEST:
+        return name
+    digest = hashlib.sha256(key.encode()).hexdigest()[:16]
+    return f"{name[: _LONGEST - 17]}~{digest}"
+
+
+def _to_keep(key: str, checkpoint: Checkpoint) -> JsonCheckpoint:
+    text = checkpoint.marshal().decode(errors="backslashreplace")
+    return JsonCheckpoint(kind=SET_ASIDE, version=1, value={"key": key, "text": text})
 
 
 def _restored(

@@ -16,7 +16,7 @@ from nodealloc.node._adoption import adopted
 from nodealloc.node._confinement import Confinement, confinement_of
 from nodealloc.node._errors import NotAdmittedError
 from nodealloc.node._ledger import Ledger
-from nodealloc.node._loading import ROW, StartReport, load
+from nodealloc.node._loading import ROW, SET_ASIDE, StartReport, load
 from nodealloc.node._ports import Advisor, Keeper, Running, Runtime
 from nodealloc.node._record import WorkloadRecord
 from nodealloc.podspec import Pod
@@ -35,7 +35,11 @@ from nodealloc.topology import (
 
 __all__ = ["FORMATS", "NodeAllocator"]
 
-FORMATS: Final[Formats] = {**KUBELET_FORMATS, f"{ROW}.*": JsonCheckpoint.unmarshal}
+FORMATS: Final[Formats] = {
+    **KUBELET_FORMATS,
+    f"{ROW}.*": JsonCheckpoint.unmarshal,
+    f"{SET_ASIDE}.*": JsonCheckpoint.unmarshal,
+}
 """What a store has to be opened with to serve a `NodeAllocator`."""
 
 
@@ -90,6 +94,7 @@ class NodeAllocator:
         self._runtime = runtime
         self._advisor: Advisor | None = None
         self._records: dict[str, WorkloadRecord] = {}
+        self._set_aside: Mapping[str, Checkpoint] = {}
         self._report: StartReport | None = None
         self._waits_for: _Until | None = _Until.STARTED
 
@@ -126,6 +131,7 @@ class NodeAllocator:
             self._snapshot = loaded.snapshot
             self._records = dict(loaded.records)
             self._report = loaded.report
+            self._set_aside = loaded.set_aside
             self._waits_for = _Until.ACCEPTED
             if loaded.report.is_clean:
                 with contextlib.suppress(RetryableError):  # admissions try it again
@@ -135,22 +141,17 @@ class NodeAllocator:
     def accept(self) -> None:
         """Go on with what `start` reported: moves are remembered, evicted workloads forgotten.
 
+        What made no sense is kept as `set-aside.<key>`.
+
         Raises:
             RetryableError: The store could not be written; nothing changed.
         """
         with self._lock:
             if self._report is None:
                 raise ValueError("nothing was loaded yet: call start() first")
-            records = self._records
-            adopted_since = {row_key(ROW, workload) for workload in records}
-            forgotten = [row_key(ROW, workload) for workload in self._report.evicted]
-            forgotten += [one.key for one in self._report.damaged if one.key != "*"]
-            changes: dict[str, Checkpoint | None] = dict.fromkeys(set(forgotten) - adopted_since)
-            if self._report.moved or self._report.taken_over:
-                records = {key: self._ledger.granted(one, self._snapshot) for key, one in records.items()}
-                changes |= self._ledger.rows(records.values())
-            changes |= self._ledger.files(self._snapshot)
-            self._store.commit(changes)
+            records, changes = self._ledger.accepted(self._report, self._records, self._snapshot)
+            self._store.commit({**changes, **self._set_aside})
+            self._set_aside = {}
             self._records = records
             self._waits_for = _Until.RUNNING_KNOWN if self._runtime else None
 
@@ -314,13 +315,8 @@ class NodeAllocator:
             snapshot = attrs.evolve(
                 self._snapshot, allocators=allocators, generation=self._snapshot.generation + 1
             )
-            keeper = self._ledger.keepers[name]
             suspects = self._records if touched is None else touched(before[name], after)
-            changed = [
-                self._records[key]
-                for key in suspects
-                if key in self._records and keeper.grants(after, key) != self._records[key].grants.get(name)
-            ]
+            changed = self._ledger.regranted(name, after, self._records, suspects)
             self._commit(snapshot, changed)
             return after
 
@@ -381,7 +377,8 @@ class NodeAllocator:
         changes |= self._ledger.rows(granted)
         changes |= self._ledger.files(snapshot, self._snapshot)
         if changes:
-            self._store.commit(changes)
+            self._store.commit({**changes, **self._set_aside})
+            self._set_aside = {}
         for workload in forgotten:
             del self._records[workload]
         self._records.update((record.workload.key, record) for record in granted)

@@ -12,7 +12,6 @@ from nodealloc.checkpoint import (
     Contents,
     CpuManagerState,
     CpuManagerStateV1,
-    Damaged,
     DeviceManagerState,
     MemoryManagerState,
 )
@@ -51,15 +50,15 @@ def records_of_kubelet(contents: Contents, /) -> dict[str, WorkloadRecord]:
     }
 
 
-def unreadable(contents: Contents, /) -> list[Damaged]:
-    """Kubelet files that are sound and make no sense, or none without the runtime's help."""
-    found: list[Damaged] = []
+def unreadable(contents: Contents, /) -> dict[str, str]:
+    """Kubelet files that are sound and make no sense, or none without the runtime's help; and why."""
+    found: dict[str, str] = {}
     for key, (_, rows_of) in _FILES.items():
         try:
             if key in contents.values:
                 rows_of(contents.values[key])
         except DecodeError as error:
-            found.append(Damaged(key=key, reason=str(error), kept_as=f"{key} (still in the store)"))
+            found[key] = str(error)
     return found
 
 
