@@ -40,7 +40,7 @@ class AgentProcess:
 
     def __init__(self, arguments: list[str], *, echo: bool = True) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-u", "-m", "examples.agent", *arguments],
+            [sys.executable, "-u", "-X", "faulthandler", "-m", "examples.agent", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -60,7 +60,7 @@ class AgentProcess:
                 self._lines.put(line)
 
     def wait_for(self, words: str) -> list[str]:
-        """All lines up to one that begins with `words`."""
+        """All lines up to one that begins with `words`; an agent that has died or hangs says where."""
         said: list[str] = []
         until = time.monotonic() + PATIENCE_S
         while time.monotonic() < until:
@@ -70,14 +70,27 @@ class AgentProcess:
                     return said
             if self.process.poll() is not None and self._lines.empty():
                 break
-        told = f"exit status {self.process.poll()}; it said last:\n{''.join(said[-20:])}"
+        told = f"exit status {self.process.poll()}; it said last:\n{''.join([*said[-20:], *self._stacks()])}"
         raise DemoError(f"the agent did not say {words!r}; {told}")
 
     def end(self, number: signal.Signals) -> None:
-        """Send a signal and wait."""
+        """Send a signal and wait; an agent that does not end says where it stands, and is ended."""
         self.process.send_signal(number)
+        try:
+            self.process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            told = "".join(self._stacks())
+            raise DemoError(f"the agent did not end at {number.name}; it stood at:\n{told}") from None
+        self._listener.join(5)
+
+    def _stacks(self) -> list[str]:
+        """What every thread of an agent that still runs was doing; it has ended then."""
+        if self.process.poll() is not None:
+            return []
+        self.process.send_signal(signal.SIGABRT)
         self.process.wait(PATIENCE_S)
         self._listener.join(5)
+        return list(self._lines.queue)
 
 
 def may_mount() -> bool:
