@@ -48,7 +48,7 @@ class Tally:
 
 def manifest(chance: random.Random, number: int, *, with_mounts: bool) -> str:
     """A random pod: guaranteed, burstable or best-effort; devices, init containers, sidecars, volumes."""
-    loop = '[sh, -c, "while :; do sleep 1; done"]'
+    forever = '[sleep, "1000000"]'
     kind = chance.choice(["own", "own", "shares", "plain"])
     limits = ["memory: 64Mi"]
     if kind != "plain" and chance.random() < 0.4:
@@ -62,10 +62,10 @@ def manifest(chance: random.Random, number: int, *, with_mounts: bool) -> str:
     lines = [f"metadata: {{name: pod-{number}, uid: uid-{number}}}", "spec:"]
     if init:
         policy = "restartPolicy: Always, " if init == "sidecar" else ""
-        command = loop if init == "sidecar" else '["true"]'
+        command = forever if init == "sidecar" else '["true"]'
         lines += ["  initContainers:", f"    - {{name: first, {policy}{asked}command: {command}}}"]
     mount = "volumeMounts: [{name: fast, mountPath: /fast}], " if volume else ""
-    lines += ["  containers:", f"    - {{name: main, {mount}{asked}command: {loop}}}"]
+    lines += ["  containers:", f"    - {{name: main, {mount}{asked}command: {forever}}}"]
     if volume:
         lines += ["  volumes:", f"    - {{name: fast, emptyDir: {volume}}}"]
     return "\n".join(lines) + "\n"

@@ -102,6 +102,23 @@ def test_one_pods_trouble_is_no_others() -> None:
     assert fake.read(bad) is None
 
 
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("quota_us", [None, NO_LIMIT, 7000])
+def test_a_cgroup_with_another_quota_is_taken_over(
+    tmp_path: Path, version: int, quota_us: int | None
+) -> None:
+    """A kill between its making and its quota left it, or somebody changed it; the period is right."""
+    driver = stand_in(tmp_path, version=version)
+    name = ROOT.child("podhalf")
+    driver.apply(ROOT, Limits())
+    driver.apply(name, Limits(cpu_quota_us=quota_us))
+    report = QosTree(driver, TreeOptions(root=ROOT)).sync([pod("half", cpu="2", memory="8Mi")], now_s=0)
+    assert report.is_settled
+    found = driver.read(name)
+    assert found is not None
+    assert (found.cpu_quota_us, found.cpu_period_us) == (200_000, 100_000)
+
+
 def test_fake_says_what_it_lacks() -> None:
     """Unknown cgroups and senseless process ids are refused as elsewhere."""
     fake = FakeCgroups(running={5})

@@ -12,6 +12,7 @@ machine cannot be had here (the reason is printed), 124 when time ran out.
 from __future__ import annotations
 
 import argparse
+import compileall
 import contextlib
 import io
 import os
@@ -96,6 +97,9 @@ def boot(packages: Path, commands: Sequence[Sequence[str]], result: Path, second
     work = CACHE / f"work-{os.getpid()}"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
+    # What would be compiled inside is compiled there at every start, and takes a minute.
+    for folder in ("src", "examples", "tests"):
+        compileall.compile_dir(ROOT / folder, quiet=2)
     environment = {
         "NODEALLOC_VM": "1",
         # Emulation is many times slower than the machine it runs on.

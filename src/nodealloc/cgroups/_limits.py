@@ -116,8 +116,11 @@ class Limits:
         return _made({**changed, "hugepage_bytes": pages})
 
     def only(self, names: Collection[str], /) -> Limits:
-        """The part of this that these fields ask for."""
-        return _made({name: value for name, value in self.asked.items() if name in names})
+        """The part of this that these fields ask for; a period without its quota asks for nothing."""
+        kept = {name: value for name, value in self.asked.items() if name in names}
+        if "cpu_quota_us" not in kept:
+            kept.pop("cpu_period_us", None)
+        return _made(kept)
 
     def __bool__(self) -> bool:
         """Whether anything is asked for."""

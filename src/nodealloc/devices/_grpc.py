@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import stat
 import threading
@@ -26,8 +27,13 @@ __all__ = ["Deadlines", "GrpcConnection", "RegistrationService", "introduce"]
 
 T = TypeVar("T")
 
+_log = logging.getLogger("nodealloc.devices")
+
 _WORKERS = 8
 """Introductions that are handled at once; each takes a moment."""
+
+_STOP_S = 5.0
+"""How long a stopped server is waited for; it listens no more in any case."""
 
 _LARGEST_INTRODUCTION = 1 << 20
 """Bytes of a registration at most; it has no business being large."""
@@ -256,7 +262,7 @@ class RegistrationService:
             self.path.unlink(missing_ok=True)
             os.link(hidden, self.path)
         except OSError:
-            server.stop(None).wait()
+            server.stop(0).wait(_STOP_S)
             raise
         hidden.unlink()
         server.start()
@@ -276,7 +282,9 @@ class RegistrationService:
         server, self._server = self._server, None
         if server is None:
             return
-        server.stop(None).wait()
+        # With None instead of 0, gRPC itself would wait without a bound.
+        if not server.stop(0).wait(_STOP_S):
+            _log.warning("%s: calls under way do not end; they are left behind", self.path)
         if _sockets.identity(self.path) == self._identity:
             self.path.unlink(missing_ok=True)
 
