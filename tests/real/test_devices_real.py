@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import socket
@@ -571,6 +572,38 @@ def test_connections_keep_their_promises(place: Path) -> None:
 
     check_connection(real)  # type: ignore[arg-type]
     check_connection(fake)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ends", ["agent", "plugin"])
+def test_a_connection_that_was_closed_leaves_no_call_behind(place: Path, ends: str) -> None:
+    """What the collector found of it at the end of the program would wait for a lock, perhaps forever."""
+    place.mkdir()
+    server = DevicePluginServer(GPU, numbered(1), place / "call.sock")
+    server.start()
+    connection = GrpcConnection(str(server.socket))
+    lists = connection.lists()
+    gc.collect()
+    gc.disable()
+    before = calls_under_way()
+    try:
+        assert len(next(lists)) == 1
+        assert calls_under_way() == before + 1
+        if ends == "plugin":
+            server.stop()
+            with pytest.raises(PluginUnavailableError):
+                next(lists)
+        connection.close()
+        assert calls_under_way() == before
+        assert not [one.name for one in threading.enumerate() if one.name == "device lists of call.sock"]
+    finally:
+        gc.enable()
+        server.stop()
+
+
+def calls_under_way() -> int:
+    """Streams of gRPC's client that somebody or something still holds."""
+    kinds = [type(one) for one in gc.get_objects()]
+    return sum(issubclass(kind, grpc.RpcError) and hasattr(kind, "__next__") for kind in kinds)
 
 
 def test_handlers_and_registration_sockets_keep_their_promises(place: Path) -> None:

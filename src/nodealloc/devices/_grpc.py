@@ -33,7 +33,7 @@ _WORKERS = 8
 """Introductions that are handled at once; each takes a moment."""
 
 _STOP_S = 5.0
-"""How long a stopped server is waited for; it listens no more in any case."""
+"""How long what was stopped is waited for: a server, which listens no more in any case, a stream's thread."""
 
 _LARGEST_INTRODUCTION = 1 << 20
 """Bytes of a registration at most; it has no business being large."""
@@ -112,6 +112,7 @@ class GrpcConnection:
         self._channel = _rpc.dial(path, largest_bytes=MAX_MESSAGE_BYTES)
         self._newest = _Newest()
         self._stream: _rpc.Stream | None = None
+        self._reader: threading.Thread | None = None
         self._lock = threading.Lock()
         self._closed = False
 
@@ -132,13 +133,7 @@ class GrpcConnection:
 
     def lists(self) -> Iterator[Sequence[Device]]:
         """See `PluginWatch`."""
-        with self._lock:
-            if self._closed:
-                raise PluginUnavailableError(self._path, "ListAndWatch", "CANCELLED")
-            self._stream = self._channel.unary_stream(_method("DevicePlugin", "ListAndWatch"))(b"")
-            stream = self._stream
-        name = f"device lists of {Path(self._path).name}"
-        threading.Thread(target=self._read, args=(stream,), name=name, daemon=True).start()
+        self._start_reading()
         while True:
             yield self._decoded("ListAndWatch", codec.decode_list, self._newest.take())
 
@@ -163,11 +158,24 @@ class GrpcConnection:
             if self._closed:
                 return
             self._closed = True
-            stream = self._stream
+            stream, self._stream = self._stream, None
+            reader = self._reader
         if stream is not None:
             stream.cancel()
         self._newest.end(PluginUnavailableError(self._path, "ListAndWatch", "CANCELLED"))
         self._channel.close()
+        if reader is not None:
+            # A program that ends while this thread is inside gRPC may wait for its locks forever.
+            reader.join(_STOP_S)
+
+    def _start_reading(self) -> None:
+        name = f"device lists of {Path(self._path).name}"
+        with self._lock:
+            if self._closed:
+                raise PluginUnavailableError(self._path, "ListAndWatch", "CANCELLED")
+            self._stream = self._channel.unary_stream(_method("DevicePlugin", "ListAndWatch"))(b"")
+            self._reader = threading.Thread(target=self._read, args=(self._stream,), name=name, daemon=True)
+            self._reader.start()
 
     def _read(self, stream: _rpc.Stream) -> None:
         try:
@@ -175,6 +183,9 @@ class GrpcConnection:
                 self._newest.put(message)
         except grpc.RpcError as error:
             self._newest.end(_failed(self._path, "ListAndWatch", error))
+            # gRPC raises the call itself. With its traceback it would be a cycle, taken apart at the
+            # end of the program at the latest, and takes a lock then that nobody may give back.
+            error.__traceback__ = None
         except ValueError:  # the channel was closed between two messages
             self._newest.end(PluginUnavailableError(self._path, "ListAndWatch", "CANCELLED"))
         finally:
