@@ -323,6 +323,15 @@ def test_one_pods_trouble_is_no_others() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("seconds", [0, 4])
+def test_a_soak_that_ends_with_or_without_pods(seconds: int) -> None:
+    """Nothing is violated, and a node that is empty already is not waited for."""
+    done = call("examples.agent.soak", "--seconds", seconds, "--seed", 1)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("0 violations") == 2
+
+
+@pytest.mark.slow
 def test_a_full_disk_is_waited_for(as_root: None) -> None:
     """Nothing is granted or given back that cannot be remembered; with room again, everything goes on."""
     with clean(CGROUP) as folder:
