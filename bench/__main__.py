@@ -54,7 +54,7 @@ def measure(package: str) -> list[Figure]:
     for figure in importlib.import_module(f"bench.{package}").figures():
         print(line(figure), flush=True)
         for x, value in figure.growth:
-            print(f"{'':<11}   {figure.growth_of} {x:g}: {value:,.4g} {figure.unit}")
+            print(f"{'':<11}   {figure.growth_of} {x:g}: {value:,.4g} {figure.growth_unit}")
         found.append(figure)
     return found
 

@@ -110,7 +110,8 @@ def growth(name: str, at_most: float | None, points: list[tuple[int, float, floa
         unit="×",
         at_most=at_most,
         growth=[(count, seconds * 1e6) for count, seconds, _ in points],
-        growth_of="assignments stored; µs a commit",
+        growth_of="assignments stored",
+        growth_unit="µs a commit",
     )
     yield Figure(
         package="checkpoint",
@@ -125,7 +126,8 @@ def growth(name: str, at_most: float | None, points: list[tuple[int, float, floa
         unit="×",
         at_most=at_most,
         growth=[(count, size) for count, _, size in points],
-        growth_of="assignments stored; bytes a commit",
+        growth_of="assignments stored",
+        growth_unit="bytes a commit",
     )
 
 

@@ -115,6 +115,7 @@ def _reconciler() -> Iterator[Figure]:
         at_most=2.0,
         growth=growth,
         growth_of="containers",
+        growth_unit="µs",
     )
 
 

@@ -29,6 +29,7 @@ class Figure:
         at_least: The same, from below.
         growth: (x, value) pairs where growth is the point; drawn as SVG.
         growth_of: What x counts.
+        growth_unit: Unit of the growth's values; that of the figure unless said.
     """
 
     package: str
@@ -39,6 +40,7 @@ class Figure:
     at_least: float | None = None
     growth: Sequence[tuple[float, float]] = ()
     growth_of: str = ""
+    growth_unit: str = attrs.field(default=attrs.Factory(lambda self: self.unit, takes_self=True))
 
 
 def best_ns(call: Callable[[], object], *, seconds: float = 0.02, rounds: int = 3) -> float:

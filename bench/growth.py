@@ -24,10 +24,11 @@ def draw_growth(figures: Iterable[Figure], folder: Path) -> list[Path]:
     groups: dict[tuple[str, str, str], list[Figure]] = {}
     for figure in figures:
         if len(figure.growth) > 1:
-            groups.setdefault((figure.package, figure.growth_of, figure.unit), []).append(figure)
+            groups.setdefault((figure.package, figure.growth_of, figure.growth_unit), []).append(figure)
     paths: list[Path] = []
     for key, group in groups.items():
-        path = folder / (re.sub(r"[^a-z0-9]+", "-", " ".join(key).lower()).strip("-") + ".svg")
+        words = " ".join(key).lower().replace("µ", "u")
+        path = folder / (re.sub(r"[^a-z0-9]+", "-", words).strip("-") + ".svg")
         path.write_text(_plot(group, *key), encoding="utf-8")
         paths.append(path)
     return paths
