@@ -31,7 +31,7 @@ from nodealloc.devices._directory import plugin_socket, prepare_directory
 from nodealloc.devices._errors import PluginRefusedError, PluginUnavailableError, RegistrationRefusedError
 from nodealloc.devices._events import DeviceEvent, DeviceEvents, Touched, touched_by
 from nodealloc.devices._grants import NO_NODE, Grant
-from nodealloc.devices._grpc import Deadlines, GrpcConnection, RegistrationService, introduce
+from nodealloc.devices._grpc import Deadlines, GrpcConnection
 from nodealloc.devices._hints import device_hints, held_hints
 from nodealloc.devices._inventory import Capacity, Device, DeviceList, Inventory, PluginOptions
 from nodealloc.devices._launch import Conflict, DeviceMount, DeviceNode, Launch, Response, merge
@@ -42,6 +42,7 @@ from nodealloc.devices._pick import pick
 from nodealloc.devices._ports import AllocatorKeeper, Connect, PluginCalls, PluginConnection, PluginWatch
 from nodealloc.devices._preferences import Answers, PreferenceQuestion
 from nodealloc.devices._reconciler import DevicePlugins
+from nodealloc.devices._registration import RegistrationService, introduce
 from nodealloc.devices._state import from_rows, read_alike, remembered, restored, to_row
 from nodealloc.devices._status import DevicePluginStatus
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nodealloc.devices._codec import RegisterRequest
 from nodealloc.devices._directory import prepare_directory
-from nodealloc.devices._grpc import RegistrationService
+from nodealloc.devices._registration import RegistrationService
 
 __all__ = ["KUBELET_SOCKET", "OwnSocket"]
 
