@@ -119,32 +119,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Serve until SIGTERM or SIGINT; the exit status is 0 then."""
     parser = _parser()
     said = parser.parse_args(argv)
-    names = [part for part in ("hang", "crash_on", "garbage", "status") if getattr(said, part)]
-    behaviour = Behaviour(
-        **{name: frozenset(getattr(said, name)) for name in names},
-        status_code=said.status_code,
-        slow_s=said.slow_s,
-        crash_after=said.crash_after,
-        end_after=said.end_after,
-        flap_s=said.flap_s,
-        change_s=said.change_s,
-        flood=said.flood,
-        refuse_allocate=said.refuse_allocate,
-        wrong_ids=said.wrong_ids,
-        foreign_nodes=said.foreign_nodes,
-        strange_health=said.strange_health,
-        empty_first=said.empty_first,
-        register_twice=said.register_twice,
-        leave_socket=said.leave_socket,
-        versions=tuple(said.versions.split(",")),
-    )
     name = said.socket or f"{said.resource.replace('/', '-')}.sock"
     server = DevicePluginServer(
         said.resource,
         numbered(said.devices, numa=said.numa, prefix=said.prefix),
         said.directory / name,
         options=PluginOptions(pre_start_required=said.pre_start, preferred_allocation=said.preferred),
-        behaviour=behaviour,
+        behaviour=_behaviour(said),
         tell=_tell,
     )
     stop = threading.Event()
@@ -165,10 +146,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         stop.wait()
     else:
         server.keep_introducing(said.directory / "kubelet.sock", stop)
-    if behaviour.leave_socket:
+    if said.leave_socket:
         os._exit(0)
     server.stop()
     return 0
+
+
+def _behaviour(said: argparse.Namespace) -> Behaviour:
+    """What the switches ask it to do wrong."""
+    names = [part for part in ("hang", "crash_on", "garbage", "status") if getattr(said, part)]
+    return Behaviour(
+        **{name: frozenset(getattr(said, name)) for name in names},
+        status_code=said.status_code,
+        slow_s=said.slow_s,
+        crash_after=said.crash_after,
+        end_after=said.end_after,
+        flap_s=said.flap_s,
+        change_s=said.change_s,
+        flood=said.flood,
+        refuse_allocate=said.refuse_allocate,
+        wrong_ids=said.wrong_ids,
+        foreign_nodes=said.foreign_nodes,
+        strange_health=said.strange_health,
+        empty_first=said.empty_first,
+        register_twice=said.register_twice,
+        leave_socket=said.leave_socket,
+        versions=tuple(said.versions.split(",")),
+    )
 
 
 def _end_with(parent: int) -> None:
