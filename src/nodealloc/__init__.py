@@ -11,6 +11,7 @@ actual  ──┘   pure      value   only I/O         │
 |-------------|---------------------------|------------------------------|-----------------------------|
 | `machine`   | –                         | CPUs, caches, NUMA nodes     | –                           |
 | `podspec`   | pods, quantities, QoS     | –                            | –                           |
+| `allocatable`| what is reserved        | what is left to give         | –                           |
 | `topology`  | a workload of claims      | a snapshot of a node         | `Allocator`, `Comparison`   |
 | `cpuset`    | exclusive and shared CPUs | cpusets of containers        | `CpusetWriter`, `Picker`    |
 | `memblocks` | memory and huge pages     | free bytes per NUMA node     | –                           |

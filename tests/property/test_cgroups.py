@@ -16,11 +16,8 @@ from nodealloc.cgroups import (
     Limits,
     Mount,
     QosTree,
-    Reservation,
-    ReservationError,
     Spelling,
     TreeOptions,
-    allocatable,
     container_limits,
     desired_tree,
     milli_cpu_to_quota_us,
@@ -35,7 +32,7 @@ from nodealloc.cgroups import (
     stand_in,
     weight_to_shares,
 )
-from nodealloc.podspec import Pod, Quantity
+from nodealloc.podspec import Pod
 from nodealloc.testing.cgroups import FakeCgroups
 from nodealloc.testing.strategies.cgroups import cgroup_names, limits, pods
 
@@ -169,25 +166,3 @@ def test_pods_are_found_again(some: list[Pod], capacity: int) -> None:
             assert (own.cpu_shares or 0) <= max(limits.cpu_shares or 0, 2)
             if limits.memory_bytes is not None:
                 assert (own.memory_bytes or 0) <= limits.memory_bytes
-
-
-@given(
-    have=st.integers(0, 1 << 40),
-    system=st.integers(0, 1 << 40),
-    kube=st.integers(0, 1 << 40),
-    percent=st.integers(0, 100),
-)
-def test_nothing_is_lost_or_invented(have: int, system: int, kube: int, percent: int) -> None:
-    """Allocatable and what is held back make up the capacity; what does not fit is refused."""
-    reservation = Reservation(
-        system_reserved={"memory": Quantity.of(system)},
-        kube_reserved={"memory": Quantity.of(kube)},
-        hard_eviction={"memory.available": f"{percent}%"},
-    )
-    held = system + kube + have * percent // 100
-    try:
-        left = allocatable({"memory": Quantity.of(have)}, reservation)["memory"].value
-    except ReservationError:
-        assert held > have
-    else:
-        assert left + held == have

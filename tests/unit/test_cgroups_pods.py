@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import pytest
 
+from nodealloc.allocatable import Reservation
 from nodealloc.cgroups import (
     NO_LIMIT,
     CgroupName,
     Enforce,
+    Enforcement,
     Layout,
     Limits,
     Mount,
     PodOptions,
-    Reservation,
-    ReservationError,
     TreeOptions,
-    allocatable,
     container_limits,
     desired_tree,
     enforced_limits,
+    enforcement_faults,
     oom_score_adj,
     pod_limits,
     pod_name,
     pod_uid,
     pod_view,
-    reservation_faults,
 )
 from nodealloc.idset import CPUSet
 from nodealloc.podspec import Container, Pod, Quantity
@@ -120,42 +119,34 @@ def test_uid_comes_back_from_the_cgroup_alone() -> None:
         pod_name(ROOT, pod("u_1"))
 
 
-def test_allocatable_of_a_node() -> None:
-    """Reservations, hard eviction and huge pages leave the rest; enforcement leaves eviction in."""
+def test_enforcement_leaves_eviction_in() -> None:
+    """All pods together may use what hard eviction keeps free; only levels that are enforced are told."""
     capacity = {**amounts(cpu="8", memory="16Gi", pid="1000"), "hugepages-2Mi": Quantity.of("1Gi")}
-    capacity["ephemeral-storage"] = Quantity.of("100Gi")
     reservation = Reservation(
         kube_reserved=amounts(cpu="500m", memory="1Gi", pid="100"),
         system_reserved=amounts(cpu="500m"),
-        hard_eviction={"memory.available": "512Mi", "nodefs.available": "10%", "imagefs.available": "15%"},
-        enforce=frozenset({Enforce.PODS, Enforce.KUBE_RESERVED}),
-        kube_reserved_cgroup=CgroupName.of("kube"),
+        hard_eviction={"memory.available": "512Mi"},
     )
-    left = allocatable(capacity, reservation)
-    assert {name: str(amount) for name, amount in left.items()} == {
-        "cpu": "7",
-        "memory": "13824Mi",
-        "pid": "900",
-        "hugepages-2Mi": "1Gi",
-        "ephemeral-storage": "90Gi",
+    enforcement = Enforcement(
+        levels=frozenset({Enforce.PODS, Enforce.KUBE_RESERVED}), kube_cgroup=CgroupName.of("kube")
+    )
+    levels = enforced_limits(capacity, reservation, enforcement)
+    assert levels == {
+        Enforce.PODS: Limits(
+            cpu_shares=7168, memory_bytes=14 << 30, pids=900, hugepage_bytes={2 * MIB: 1 << 30}
+        ),
+        Enforce.KUBE_RESERVED: Limits(cpu_shares=512, memory_bytes=1 << 30, pids=100),
     }
-    levels = enforced_limits(capacity, reservation)
-    assert levels[Enforce.PODS] == Limits(
-        cpu_shares=7168, memory_bytes=14 << 30, pids=900, hugepage_bytes={2 * MIB: 1 << 30}
-    )
-    assert levels[Enforce.KUBE_RESERVED] == Limits(cpu_shares=512, memory_bytes=1 << 30, pids=100)
-    assert Enforce.SYSTEM_RESERVED not in levels
+    assert enforced_limits(capacity, reservation) == {Enforce.PODS: levels[Enforce.PODS]}
 
 
 def test_compressible_enforcement_is_cpu_alone() -> None:
     """The compressible level limits CPU and leaves memory to be used; unenforced pods get the capacity."""
-    capacity = amounts(cpu="4", memory="8Gi")
     levels = enforced_limits(
-        capacity,
-        Reservation(
-            system_reserved=amounts(cpu="1", memory="1Gi"),
-            enforce=frozenset({Enforce.SYSTEM_RESERVED_COMPRESSIBLE}),
-            system_reserved_cgroup=CgroupName.of("system"),
+        amounts(cpu="4", memory="8Gi"),
+        Reservation(system_reserved=amounts(cpu="1", memory="1Gi")),
+        Enforcement(
+            levels=frozenset({Enforce.SYSTEM_RESERVED_COMPRESSIBLE}), system_cgroup=CgroupName.of("system")
         ),
     )
     assert levels == {
@@ -164,56 +155,25 @@ def test_compressible_enforcement_is_cpu_alone() -> None:
     }
 
 
-def test_exact_reserved_cpus_stand_in_for_amounts() -> None:
-    """CPUs that are named count instead of amounts of CPU; memory stays."""
-    reservation = Reservation(
-        kube_reserved=amounts(cpu="3", memory="1Gi"),
-        reserved_cpus=CPUSet.parse("0-1"),
-        system_reserved=amounts(cpu="2"),
-    )
-    left = allocatable(amounts(cpu="8", memory="8Gi"), reservation, online=CPUSet.parse("0-7"))
-    assert (str(left["cpu"]), str(left["memory"])) == ("6", "7Gi")
-
-
-def test_every_fault_of_a_reservation_is_named() -> None:
-    """Too much, unknown, negative, malformed, offline, and levels without their cgroup: all at once."""
-    reservation = Reservation(
-        kube_reserved=amounts(memory="3Gi", gpu="1"),
-        system_reserved=amounts(memory="-1", cpu="1"),
-        hard_eviction={
-            "memory.available": "2Gi",
-            "nodefs.available": "110%",
-            "nodefs.inodesFree": "many",
-            "memory.free": "1Mi",
-        },
-        reserved_cpus=CPUSet.of(9),
-        enforce=frozenset(
+def test_every_fault_of_an_enforcement_is_named() -> None:
+    """Levels without their cgroup, levels twice, nothing reserved, exact CPUs with a cgroup: all at once."""
+    reservation = Reservation(kube_reserved=amounts(memory="3Gi"), reserved_cpus=CPUSet.of(3))
+    enforcement = Enforcement(
+        levels=frozenset(
             {Enforce.KUBE_RESERVED, Enforce.KUBE_RESERVED_COMPRESSIBLE, Enforce.SYSTEM_RESERVED}
         ),
-        system_reserved_cgroup=CgroupName.of("system"),
+        system_cgroup=CgroupName.of("system"),
     )
-    capacity = amounts(cpu="4", memory="4Gi")
-    faults = reservation_faults(capacity, reservation, online=CPUSet.parse("0-3"))
-    for words in (
-        "kube-reserved names gpu",
-        "system-reserved memory -1 is negative",
-        "memory:",
-        "nodefs.available '110%'",
-        "nodefs.inodesFree 'many'",
-        "memory.free is no signal; known are",
-        "reserved CPUs 9 are not online",
-        "together with the system-reserved cgroup /system",
-        "kube-reserved-compressible is a part of kube-reserved",
-        "kube-reserved is to be enforced without a cgroup",
-    ):
-        assert any(words in fault for fault in faults), words
-    with pytest.raises(ReservationError, match="of 4Gi") as refused:
-        allocatable(capacity, reservation)
-    assert len(refused.value.faults) == len(faults) - 1
-    idle = Reservation(
-        enforce=frozenset({Enforce.SYSTEM_RESERVED}), system_reserved_cgroup=CgroupName.of("s")
+    assert enforcement_faults(reservation, enforcement) == (
+        (
+            "reserved CPUs 3 together with the system-reserved cgroup /system: exact CPUs need no shares; "
+            "name one of the two"
+        ),
+        "kube-reserved-compressible is a part of kube-reserved, and both are to be enforced; keep one",
+        "kube-reserved is to be enforced without a cgroup; name the one its processes are in",
+        "system-reserved is to be enforced, but nothing is reserved; reserve some or leave it out",
     )
-    assert any("nothing is reserved" in fault for fault in reservation_faults(capacity, idle))
+    assert enforcement_faults(reservation, Enforcement()) == ()
 
 
 def test_view_says_what_would_be_written() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from nodealloc.allocatable import Reservation, ReservationError
 from nodealloc.cgroups import (
     NO_LIMIT,
     CgroupAbsentError,
@@ -16,6 +17,7 @@ from nodealloc.cgroups import (
     CgroupStats,
     ControllerMissingError,
     Enforce,
+    Enforcement,
     Layout,
     LimitRefusedError,
     Limits,
@@ -24,8 +26,6 @@ from nodealloc.cgroups import (
     NoSuchTreeError,
     PodOptions,
     QosTree,
-    Reservation,
-    ReservationError,
     Shortfall,
     Spelling,
     TreeOptions,
@@ -387,21 +387,26 @@ def test_reservation_is_enforced_on_what_exists() -> None:
     reservation = Reservation(
         kube_reserved={"memory": Quantity.of("1Gi")},
         system_reserved={"cpu": Quantity.of(1), "memory": Quantity.of("1Gi")},
-        enforce=frozenset({Enforce.KUBE_RESERVED, Enforce.SYSTEM_RESERVED_COMPRESSIBLE}),
-        kube_reserved_cgroup=kube,
-        system_reserved_cgroup=system,
+    )
+    enforcement = Enforcement(
+        levels=frozenset({Enforce.KUBE_RESERVED, Enforce.SYSTEM_RESERVED_COMPRESSIBLE}),
+        kube_cgroup=kube,
+        system_cgroup=system,
     )
     capacity = {"cpu": Quantity.of(4), "memory": Quantity.of("8Gi")}
     driver.apply(kube, Limits())
     with pytest.raises(CgroupAbsentError, match="/system"):
-        enforce_reservation(driver, capacity, reservation)
+        enforce_reservation(driver, capacity, reservation, enforcement)
     assert driver.read(kube) == Limits()
     driver.apply(system, Limits())
-    enforce_reservation(driver, capacity, reservation)
+    enforce_reservation(driver, capacity, reservation, enforcement)
     assert driver.read(kube) == Limits(memory_bytes=1 << 30)
     assert driver.read(system) == Limits(cpu_shares=1024)
+    small = {"cpu": Quantity.of(4), "memory": Quantity.of("1Mi")}
     with pytest.raises(ReservationError, match="of 1Mi"):
-        enforce_reservation(driver, {"cpu": Quantity.of(4), "memory": Quantity.of("1Mi")}, reservation)
+        enforce_reservation(driver, small, reservation, enforcement)
+    with pytest.raises(ReservationError, match="without a cgroup"):
+        enforce_reservation(driver, capacity, reservation, attrs.evolve(enforcement, kube_cgroup=None))
 
 
 def test_stand_in_lacks_nothing(tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ import pickle
 
 import pytest
 
+from nodealloc.allocatable import ReservationError
 from nodealloc.cgroups import (
     CgroupAbsentError,
     CgroupBusyError,
     CgroupName,
     LimitRefusedError,
     Process,
-    ReservationError,
 )
 from nodealloc.errors import DecodeError, Fault, NodeallocError, RetryableError
 from nodealloc.machine import NotAMachineError

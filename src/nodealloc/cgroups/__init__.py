@@ -27,14 +27,6 @@ Names in both spellings:
 """
 
 from nodealloc._back_off import BackOff
-from nodealloc.cgroups._allocatable import (
-    EVICTION_SIGNALS,
-    Enforce,
-    Reservation,
-    allocatable,
-    enforced_limits,
-    reservation_faults,
-)
 from nodealloc.cgroups._convert import (
     MAX_SHARES,
     MIN_QUOTA_US,
@@ -48,7 +40,13 @@ from nodealloc.cgroups._convert import (
 )
 from nodealloc.cgroups._detect import detect
 from nodealloc.cgroups._driver import CgroupFs
-from nodealloc.cgroups._enforce import enforce_reservation
+from nodealloc.cgroups._enforcement import (
+    Enforce,
+    Enforcement,
+    enforce_reservation,
+    enforced_limits,
+    enforcement_faults,
+)
 from nodealloc.cgroups._errors import (
     CgroupAbsentError,
     CgroupBusyError,
@@ -60,7 +58,6 @@ from nodealloc.cgroups._errors import (
     Process,
     ProcessGoneError,
     ReadOnlyError,
-    ReservationError,
     UnsupportedLimitError,
 )
 from nodealloc.cgroups._launch import launch
@@ -88,7 +85,6 @@ from nodealloc.cgroups._stats import CgroupStats
 from nodealloc.cgroups._view import pod_view
 
 __all__ = [
-    "EVICTION_SIGNALS",
     "MAX_SHARES",
     "MIN_QUOTA_US",
     "MIN_SHARES",
@@ -106,6 +102,7 @@ __all__ = [
     "ControllerMissingError",
     "Drift",
     "Enforce",
+    "Enforcement",
     "Layout",
     "LimitRefusedError",
     "Limits",
@@ -121,8 +118,6 @@ __all__ = [
     "Removal",
     "RemovalState",
     "Removals",
-    "Reservation",
-    "ReservationError",
     "Shortfall",
     "Spelling",
     "TreeDriver",
@@ -132,7 +127,6 @@ __all__ = [
     "TreeReport",
     "UnsupportedLimitError",
     "Write",
-    "allocatable",
     "check_requirements",
     "check_swap",
     "container_limits",
@@ -141,6 +135,7 @@ __all__ = [
     "detect",
     "enforce_reservation",
     "enforced_limits",
+    "enforcement_faults",
     "hugepage_name",
     "launch",
     "milli_cpu_to_quota_us",
@@ -154,7 +149,6 @@ __all__ = [
     "pod_view",
     "qos_name",
     "render",
-    "reservation_faults",
     "shares_to_weight",
     "stand_in",
     "weight_to_shares",

@@ -25,7 +25,6 @@ __all__ = [
     "Process",
     "ProcessGoneError",
     "ReadOnlyError",
-    "ReservationError",
     "UnsupportedLimitError",
     "refusal",
 ]
@@ -214,18 +213,6 @@ class MemoryInUseError(RetryableError):
         self.name = name
         self.wanted_bytes = wanted_bytes
         self.used_bytes = used_bytes
-
-
-class ReservationError(PermanentError, ValueError):
-    """What is to be reserved does not fit the machine, or contradicts itself.
-
-    Attributes:
-        faults: Every fault in words, at least one.
-    """
-
-    def __init__(self, faults: Sequence[str]) -> None:
-        super().__init__("reservation: " + "; ".join(faults))
-        self.faults: tuple[str, ...] = tuple(faults)
 
 
 _REASONS: Final = {

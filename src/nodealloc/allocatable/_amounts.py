@@ -1,0 +1,64 @@
+"""Pure: what is left for pods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from nodealloc.allocatable._errors import ReservationError
+from nodealloc.allocatable._reservation import held_for_eviction, reservation_faults
+from nodealloc.podspec import Quantity, page_bytes
+
+if TYPE_CHECKING:
+    from nodealloc.allocatable._reservation import Reservation
+    from nodealloc.idset import CPUSet
+    from nodealloc.podspec import Resources
+
+__all__ = ["allocatable", "usable_by_pods"]
+
+_ZERO: Final = Quantity(0)
+
+
+def allocatable(
+    capacity: Resources, reservation: Reservation, /, *, online: CPUSet | None = None
+) -> Resources:
+    """What a scheduler may give to pods: capacity less reservations and hard eviction.
+
+    Huge pages are taken from memory, because they are gone for everything else.
+
+    Args:
+        capacity: Of the machine, by resource; `pid` counts processes.
+        reservation: What is held back.
+        online: CPUs of the machine, to check exact reserved CPUs against.
+
+    Raises:
+        ReservationError: It does not fit, or contradicts itself; lists every fault.
+
+    Source: kubelet ``cm/node_container_manager_linux.go``.
+    """
+    if faults := reservation_faults(capacity, reservation, online=online):
+        raise ReservationError(faults)
+    evicted = held_for_eviction(capacity, reservation)
+    return _less(capacity, (reservation.system, reservation.kube, evicted))
+
+
+def usable_by_pods(capacity: Resources, reservation: Reservation, /) -> Resources:
+    """What all pods together can come to use: capacity less reservations.
+
+    Hard eviction stays in it, since it is eviction that keeps that free, not a
+    limit. Nothing is checked; no amount falls below 0.
+
+    Source: kubelet ``cm/node_container_manager_linux.go``.
+    """
+    return _less(capacity, (reservation.system, reservation.kube))
+
+
+def _less(capacity: Resources, held_back: tuple[Resources, ...]) -> Resources:
+    left: dict[str, Quantity] = {}
+    for name, amount in capacity.items():
+        for resources in held_back:
+            amount = amount - resources.get(name, _ZERO)  # noqa: PLW2901 - each holds back from what is left
+        left[name] = max(amount, _ZERO)
+    for name, amount in left.items():
+        if page_bytes(name) is not None and "memory" in left:
+            left["memory"] = max(left["memory"] - amount, _ZERO)
+    return left

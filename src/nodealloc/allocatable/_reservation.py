@@ -1,0 +1,122 @@
+"""Values only: what a node keeps from its pods, and what is wrong with that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from nodealloc.allocatable._thresholds import EVICTION_SIGNALS, SIGNALS, threshold_amount
+from nodealloc.idset import CPUSet
+from nodealloc.podspec import Quantity, Resources
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Reservation", "held_for_eviction", "reservation_faults"]
+
+_ZERO: Final = Quantity(0)
+
+
+@attrs.frozen(kw_only=True)
+class Reservation:
+    """What the node keeps from its pods.
+
+    Which of it the kernel enforces, and on which cgroups, is
+    `nodealloc.cgroups.Enforcement`.
+
+    Attributes:
+        kube_reserved: For the node agent and its like (`kubeReserved`).
+        system_reserved: For everything else outside pods (`systemReserved`).
+        hard_eviction: Signal to an amount or a percentage of capacity
+            (`evictionHard`): `{"memory.available": "100Mi", "nodefs.available": "10%"}`.
+        reserved_cpus: Exact CPUs for the system (`reservedSystemCPUs`); they stand
+            in for the CPU amounts above.
+    """
+
+    kube_reserved: Resources = attrs.field(factory=dict[str, Quantity])
+    system_reserved: Resources = attrs.field(factory=dict[str, Quantity])
+    hard_eviction: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    reserved_cpus: CPUSet = CPUSet()
+
+    @property
+    def system(self) -> Resources:
+        """What the system keeps; exact CPUs stand in for an amount."""
+        if not self.reserved_cpus:
+            return self.system_reserved
+        return {**self.system_reserved, "cpu": Quantity.of(len(self.reserved_cpus))}
+
+    @property
+    def kube(self) -> Resources:
+        """What the node agent keeps; nothing of the CPUs where exact ones are named."""
+        if not self.reserved_cpus:
+            return self.kube_reserved
+        return {name: amount for name, amount in self.kube_reserved.items() if name != "cpu"}
+
+
+def reservation_faults(
+    capacity: Resources, reservation: Reservation, /, *, online: CPUSet | None = None
+) -> tuple[str, ...]:
+    """Everything that is wrong with a reservation, in words; empty when it is sound.
+
+    Args:
+        capacity: Of the machine, by resource.
+        reservation: What is held back.
+        online: CPUs of the machine, to check exact reserved CPUs against.
+    """
+    return (
+        *_reserved_faults(capacity, reservation),
+        *_eviction_faults(reservation),
+        *_sum_faults(capacity, reservation),
+        *_cpu_faults(reservation, online),
+    )
+
+
+def held_for_eviction(capacity: Resources, reservation: Reservation, /) -> Resources:
+    """What hard eviction keeps free, by resource."""
+    held: dict[str, Quantity] = {}
+    for signal, text in reservation.hard_eviction.items():
+        resource = EVICTION_SIGNALS.get(signal, "")
+        amount = threshold_amount(text, capacity[resource]) if resource in capacity else None
+        if amount is not None:
+            held[resource] = amount
+    return held
+
+
+def _reserved_faults(capacity: Resources, reservation: Reservation) -> Iterator[str]:
+    for where, resources in (
+        ("kube-reserved", reservation.kube_reserved),
+        ("system-reserved", reservation.system_reserved),
+    ):
+        for name, amount in resources.items():
+            if amount.nanos < 0:
+                yield f"{where} {name} {amount} is negative; reserve 0 or more"
+            elif name not in capacity:
+                yield f"{where} names {name}, which this machine does not have; leave it out"
+
+
+def _eviction_faults(reservation: Reservation) -> Iterator[str]:
+    for signal, text in reservation.hard_eviction.items():
+        if signal not in SIGNALS:
+            yield f"hard eviction {signal} is no signal; known are {', '.join(sorted(SIGNALS))}"
+        if threshold_amount(text, _ZERO) is None:
+            yield f"hard eviction {signal} {text!r} is no amount and no percentage; write 100Mi or 10%"
+
+
+def _sum_faults(capacity: Resources, reservation: Reservation) -> Iterator[str]:
+    evicted = held_for_eviction(capacity, reservation)
+    for name, have in capacity.items():
+        held = [resources.get(name, _ZERO) for resources in (reservation.system, reservation.kube, evicted)]
+        total = held[0] + held[1] + held[2]
+        if total > have:
+            yield (
+                f"{name}: {total} held back (system {held[0]}, kube {held[1]}, hard eviction {held[2]}) "
+                f"of {have}; hold back at most that"
+            )
+
+
+def _cpu_faults(reservation: Reservation, online: CPUSet | None) -> Iterator[str]:
+    if online is not None and not reservation.reserved_cpus <= online:
+        missing = reservation.reserved_cpus - online
+        yield f"reserved CPUs {missing} are not online; the machine has {online}"

@@ -1,0 +1,83 @@
+"""What is reserved, and what is left to give."""
+
+from __future__ import annotations
+
+import pytest
+
+from nodealloc.allocatable import (
+    Reservation,
+    ReservationError,
+    allocatable,
+    reservation_faults,
+    usable_by_pods,
+)
+from nodealloc.idset import CPUSet
+from nodealloc.podspec import Quantity
+
+
+def amounts(**texts: str) -> dict[str, Quantity]:
+    """Quantities from texts; `cpu`, `memory`."""
+    return {name: Quantity.parse(text) for name, text in texts.items()}
+
+
+def test_allocatable_of_a_node() -> None:
+    """Reservations, hard eviction and huge pages leave the rest; pods may use what eviction keeps free."""
+    capacity = {**amounts(cpu="8", memory="16Gi", pid="1000"), "hugepages-2Mi": Quantity.of("1Gi")}
+    capacity["ephemeral-storage"] = Quantity.of("100Gi")
+    reservation = Reservation(
+        kube_reserved=amounts(cpu="500m", memory="1Gi", pid="100"),
+        system_reserved=amounts(cpu="500m"),
+        hard_eviction={"memory.available": "512Mi", "nodefs.available": "10%", "imagefs.available": "15%"},
+    )
+    left = allocatable(capacity, reservation)
+    assert {name: str(amount) for name, amount in left.items()} == {
+        "cpu": "7",
+        "memory": "13824Mi",
+        "pid": "900",
+        "hugepages-2Mi": "1Gi",
+        "ephemeral-storage": "90Gi",
+    }
+    usable = usable_by_pods(capacity, reservation)
+    assert (str(usable["memory"]), str(usable["ephemeral-storage"])) == ("14Gi", "100Gi")
+
+
+def test_exact_reserved_cpus_stand_in_for_amounts() -> None:
+    """CPUs that are named count instead of amounts of CPU; memory stays."""
+    reservation = Reservation(
+        kube_reserved=amounts(cpu="3", memory="1Gi"),
+        reserved_cpus=CPUSet.parse("0-1"),
+        system_reserved=amounts(cpu="2"),
+    )
+    left = allocatable(amounts(cpu="8", memory="8Gi"), reservation, online=CPUSet.parse("0-7"))
+    assert (str(left["cpu"]), str(left["memory"])) == ("6", "7Gi")
+
+
+def test_every_fault_of_a_reservation_is_named() -> None:
+    """Too much, unknown, negative, malformed and offline: all at once."""
+    reservation = Reservation(
+        kube_reserved=amounts(memory="3Gi", gpu="1"),
+        system_reserved=amounts(memory="-1", cpu="1"),
+        hard_eviction={
+            "memory.available": "2Gi",
+            "nodefs.available": "110%",
+            "nodefs.inodesFree": "many",
+            "memory.free": "1Mi",
+        },
+        reserved_cpus=CPUSet.of(9),
+    )
+    capacity = amounts(cpu="4", memory="4Gi")
+    faults = reservation_faults(capacity, reservation, online=CPUSet.parse("0-3"))
+    for words in (
+        "kube-reserved names gpu",
+        "system-reserved memory -1 is negative",
+        "memory:",
+        "nodefs.available '110%'",
+        "nodefs.inodesFree 'many'",
+        "memory.free is no signal; known are",
+        "reserved CPUs 9 are not online",
+    ):
+        assert any(words in fault for fault in faults), words
+    assert len(faults) == 7
+    with pytest.raises(ReservationError, match="of 4Gi") as refused:
+        allocatable(capacity, reservation)
+    assert refused.value.faults == faults[:-1]
