@@ -23,7 +23,7 @@ from nodealloc.node import (
     Runtime,
 )
 from nodealloc.pluginreg import PluginRegistrar
-from nodealloc.topology import NumaTopology, Owner, Policy, Snapshot
+from nodealloc.topology import Owner, Policy, Snapshot
 
 __all__ = ["Node", "empty_node"]
 
@@ -78,7 +78,7 @@ class Node:
     @property
     def cpus(self) -> CpuAllocator:
         """Who holds which CPU."""
-        return next(one for one in self.allocator.snapshot.allocators if isinstance(one, CpuAllocator))
+        return self.allocator.snapshot[CpuAllocator]
 
     def devices_of(self, owner: Owner) -> list[str]:
         """What an owner holds: `example.com/gpu gpu-0, gpu-1`, a line a resource."""
@@ -92,13 +92,12 @@ class Node:
 
 def empty_node(machine: Machine, *, policy: str, reserved: CPUSet) -> Snapshot:
     """The machine with nothing held."""
-    nodes = tuple(machine.nodes) or (0,)
     system = {node.id: {"memory": min(node.memory_bytes // 10, 512 << 20)} for node in machine.numa_nodes[:1]}
-    return Snapshot(
-        numa=NumaTopology(nodes=nodes, distances=machine.distances or {}),
+    return Snapshot.of(
+        machine,
         policy=Policy.parse(policy),
         allocators=(
-            DeviceAllocator(nodes=nodes),
+            DeviceAllocator(nodes=tuple(machine.nodes) or (0,)),
             CpuAllocator(policy=StaticPolicy.of(machine, reserved=reserved)),
             memory_allocator(machine, reserved=system),
         ),

@@ -19,10 +19,8 @@ def test_it_pulls_the_cpus_to_its_node() -> None:
     """20 GiB fit on the card of node 1 only, so the CPUs are taken there."""
     machine = machine_from_text("2 sockets x 4 cores")
     allocators = (CpuAllocator(policy=StaticPolicy.of(machine)), CARDS)
-    node = Snapshot(numa=NUMA, policy=Policy.parse("single-numa-node"), allocators=allocators)
+    node = Snapshot.of(machine, policy=Policy.parse("single-numa-node"), allocators=allocators)
     answer = admit(node, workload("job", {"cpu": 2, RESOURCE: 20 << 30}))
     assert isinstance(answer, Admitted)
-    cpus = answer.snapshot.allocators[0]
-    assert isinstance(cpus, CpuAllocator)
-    assert str(cpus.cpus_of(Owner("job", "app-0"))) == "4-5"
+    assert str(answer.snapshot[CpuAllocator].cpus_of(Owner("job", "app-0"))) == "4-5"
     assert isinstance(admit(answer.snapshot, workload("next", {RESOURCE: 20 << 30})), Refusal)

@@ -7,7 +7,7 @@ from nodealloc.cpuset import CpuAllocator, CpuLayout, CPUSet, StaticPolicy
 from nodealloc.machine import machine_from_text
 from nodealloc.testing.cpuset import check_picker
 from nodealloc.testing.topology import workload
-from nodealloc.topology import Admitted, NumaTopology, Owner, Policy, Snapshot, admit
+from nodealloc.topology import Admitted, Owner, Policy, Snapshot, admit
 
 MACHINE = machine_from_text("2 sockets x 4 cores x 2 threads")
 
@@ -21,13 +21,8 @@ def test_it_is_a_picker(spare: bool) -> None:
 def test_no_two_cpus_share_a_core() -> None:
     """Four CPUs are four cores of one NUMA node; five do not fit there."""
     policy = StaticPolicy.of(MACHINE, picker=OneThreadPerCore())
-    node = Snapshot(
-        numa=NumaTopology(nodes=(0, 1)),
-        policy=Policy.parse("restricted"),
-        allocators=(CpuAllocator(policy=policy),),
-    )
+    allocators = [CpuAllocator(policy=policy)]
+    node = Snapshot.of(MACHINE, policy=Policy.parse("restricted"), allocators=allocators)
     answer = admit(node, workload("job", {"cpu": 4}))
     assert isinstance(answer, Admitted)
-    (cpus,) = answer.snapshot.allocators
-    assert isinstance(cpus, CpuAllocator)
-    assert cpus.cpus_of(Owner("job", "app-0")) == CPUSet.parse("0-3")
+    assert answer.snapshot[CpuAllocator].cpus_of(Owner("job", "app-0")) == CPUSet.parse("0-3")

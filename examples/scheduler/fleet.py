@@ -10,7 +10,7 @@ from nodealloc.cpuset import CpuAllocator, StaticPolicy
 from nodealloc.machine import machine_from_text
 from nodealloc.memblocks import memory_allocator
 from nodealloc.podspec import Pod, pod_from_manifest
-from nodealloc.topology import Admitted, NumaTopology, Policy, Snapshot, admit
+from nodealloc.topology import Admitted, Policy, Snapshot, admit
 
 __all__ = ["KINDS", "fleet", "guaranteed"]
 
@@ -52,8 +52,8 @@ def fleet(count: int, policy: Policy, *, seed: int = 0) -> Iterator[Candidate]:
 def _empty(kind: str, policy: Policy) -> Snapshot:
     machine = machine_from_text(kind)
     cpus = StaticPolicy.of(machine, reserved=1, topology_policy=policy.name.value)
-    return Snapshot(
-        numa=NumaTopology(nodes=tuple(machine.nodes), distances=machine.distances or {}),
+    return Snapshot.of(
+        machine,
         policy=policy,
         allocators=(
             CpuAllocator(policy=cpus),

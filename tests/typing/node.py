@@ -21,7 +21,7 @@ from nodealloc.node import (
     StartReport,
 )
 from nodealloc.podspec import Quantity
-from nodealloc.topology import Admitted, Claim, NumaTopology, Owner, Policy, Snapshot, Workload
+from nodealloc.topology import Admitted, Claim, Owner, Policy, Snapshot, Workload
 
 
 class Nothing:
@@ -33,8 +33,8 @@ class Nothing:
 
 
 machine = machine_from_text("1 socket x 4 cores, memory=8Gi")
-empty = Snapshot(
-    numa=NumaTopology(nodes=tuple(machine.nodes)),
+empty = Snapshot.of(
+    machine,
     policy=Policy.parse("best-effort"),
     allocators=(CpuAllocator(policy=StaticPolicy.of(machine)), memory_allocator(machine)),
 )

@@ -10,7 +10,6 @@ from nodealloc.podspec import Pod
 from nodealloc.topology import (
     Admitted,
     NotYet,
-    NumaTopology,
     Owner,
     Policy,
     Refusal,
@@ -24,8 +23,8 @@ from nodealloc.topology import (
 machine = machine_from_text("2 sockets x 4 cores x 2 threads")
 assert_type(machine, Machine)
 cpu = CpuAllocator(policy=StaticPolicy.of(machine, reserved=CPUSet.of(0)))
-empty = Snapshot(
-    numa=NumaTopology(nodes=tuple(machine.nodes), distances=machine.distances or {}),
+empty = Snapshot.of(
+    machine,
     policy=Policy.parse("single-numa-node"),
     allocators=(cpu,),
 )
@@ -40,8 +39,8 @@ verdict: Verdict = admit(empty, workload_of(pod))
 match verdict:
     case Admitted():
         assert_type(verdict.snapshot, Snapshot)
-        after = verdict.snapshot.allocators[0]
-        assert isinstance(after, CpuAllocator)
+        after = verdict.snapshot[CpuAllocator]
+        assert_type(after, CpuAllocator)
         assert_type(after.cpus_of(Owner("u", "app")), CPUSet)
         assert len(after.cpus_of(Owner("u", "app"))) == 4
         assert release(verdict.snapshot, "u").allocators == empty.allocators

@@ -39,7 +39,6 @@ from nodealloc.topology import (
     Admitted,
     Allocator,
     NotYet,
-    NumaTopology,
     Owner,
     Policy,
     Refusal,
@@ -57,8 +56,8 @@ def empty(machine: Machine = MACHINE, reserved: str = "0") -> Snapshot:
     """A node with nothing held."""
     policy = StaticPolicy.of(machine, reserved=CPUSet.parse(reserved))
     memory = memory_allocator(machine, reserved={0: {"memory": 256 << 20}})
-    return Snapshot(
-        numa=NumaTopology(nodes=tuple(machine.nodes), distances=machine.distances or {}),
+    return Snapshot.of(
+        machine,
         policy=Policy.parse("restricted"),
         allocators=(CpuAllocator(policy=policy), memory),
     )

@@ -48,7 +48,7 @@ from nodealloc.node._codec import to_checkpoint
 from nodealloc.podspec import Pod
 from nodealloc.testing.node import check_keeper
 from nodealloc.testing.topology import workload
-from nodealloc.topology import Admitted, NotYet, NumaTopology, Owner, Policy, Snapshot
+from nodealloc.topology import Admitted, NotYet, Owner, Policy, Snapshot
 
 KEEPERS: dict[str, Keeper] = {
     "cpu": CpuKeeper(),
@@ -60,8 +60,8 @@ MACHINE = machine_from_text("2 sockets x 4 cores x 2 threads, memory=8Gi")
 
 def empty() -> Snapshot:
     """A node with CPUs, memory and devices, and nothing held."""
-    return Snapshot(
-        numa=NumaTopology(nodes=tuple(MACHINE.nodes)),
+    return Snapshot.of(
+        MACHINE,
         policy=Policy.parse("best-effort"),
         allocators=(
             DeviceAllocator(nodes=(0, 1)),
@@ -142,8 +142,8 @@ def test_a_kubelets_node_is_taken_over(vectors: Path) -> None:
     files = {
         key: (folder / f"four-nodes.{key}").read_bytes() for key in (CPU_STATE, MEMORY_STATE, DEVICE_STATE)
     }
-    start = Snapshot(
-        numa=NumaTopology(nodes=tuple(machine.nodes)),
+    start = Snapshot.of(
+        machine,
         policy=Policy.parse("single-numa-node"),
         allocators=(
             DeviceAllocator(nodes=tuple(machine.nodes)),

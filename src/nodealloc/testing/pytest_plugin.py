@@ -40,7 +40,7 @@ from nodealloc.memblocks import memory_allocator
 from nodealloc.node import FORMATS, CpuKeeper, Keeper, MemoryKeeper, NodeAllocator
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock
 from nodealloc.testing.node import FakeRuntime
-from nodealloc.topology import Allocator, NumaTopology, Policy, Snapshot
+from nodealloc.topology import Allocator, Policy, Snapshot
 
 __all__ = [
     "DEFAULT_MACHINE",
@@ -100,8 +100,7 @@ def allocators(machine: Machine) -> tuple[Allocator, ...]:
 @pytest.fixture
 def snapshot(machine: Machine, topology_policy: Policy, allocators: tuple[Allocator, ...]) -> Snapshot:
     """Nothing is held yet."""
-    numa = NumaTopology(nodes=tuple(machine.nodes), distances=machine.distances or {})
-    return Snapshot(numa=numa, policy=topology_policy, allocators=allocators)
+    return Snapshot.of(machine, policy=topology_policy, allocators=allocators)
 
 
 @pytest.fixture

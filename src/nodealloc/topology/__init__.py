@@ -37,6 +37,7 @@ from nodealloc.topology._errors import (
     MaskOutsideError,
     ProviderError,
     TooManyNodesError,
+    UnknownAllocatorError,
     UnknownOptionError,
     UnknownPolicyError,
 )
@@ -89,6 +90,7 @@ __all__ = [
     "Snapshot",
     "TooManyNodesError",
     "TopologyHint",
+    "UnknownAllocatorError",
     "UnknownOptionError",
     "UnknownPolicyError",
     "Verdict",

@@ -11,6 +11,7 @@ __all__ = [
     "MaskOutsideError",
     "ProviderError",
     "TooManyNodesError",
+    "UnknownAllocatorError",
     "UnknownOptionError",
     "UnknownPolicyError",
 ]
@@ -35,6 +36,31 @@ class UnknownPolicyError(PermanentError, ValueError):
     def __str__(self) -> str:
         """What was unknown, and the choices."""
         return f"unknown {self.what} {self.name!r}; choose one of {', '.join(self.known)}"
+
+
+class UnknownAllocatorError(PermanentError, KeyError):
+    """A snapshot was asked for an allocator that it has not, or has more than once.
+
+    Attributes:
+        wanted: The name, or the name of the class, that was asked for.
+        found: How many answer to it: 0, or more than 1.
+        known: What there is, as `cpu (CpuAllocator)`.
+    """
+
+    wanted: str
+    found: int
+    known: tuple[str, ...]
+
+    def __init__(self, wanted: str, found: int, known: tuple[str, ...]) -> None:
+        self.wanted, self.found, self.known = wanted, found, known
+        super().__init__(wanted, found, known)
+
+    def __str__(self) -> str:
+        """What was asked for, and what there is."""
+        there = ", ".join(self.known) or "none"
+        if self.found:
+            return f"{self.found} allocators are a {self.wanted}; ask by name, one of: {there}"
+        return f"no allocator {self.wanted}; there are: {there}"
 
 
 class UnknownOptionError(PermanentError, ValueError):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Protocol, TypeVar, overload
 
 import attrs
 
+from nodealloc.topology._errors import UnknownAllocatorError
 from nodealloc.topology._hints import NumaTopology, TopologyHint
 from nodealloc.topology._policy import Policy, Scope
 from nodealloc.topology._ports import Allocator
@@ -14,6 +16,24 @@ __all__ = ["Affinities", "Snapshot"]
 
 Affinities = Mapping[str, TopologyHint]
 """Member of a workload to the hint that it was given."""
+
+A = TypeVar("A")
+
+_KUBELETS = Policy()
+
+
+class NumaMachine(Protocol):
+    """A machine as far as a snapshot needs it, such as `nodealloc.machine.Machine`."""
+
+    @property
+    def nodes(self) -> Iterable[int]:
+        """NUMA node ids, ascending."""
+        ...
+
+    @property
+    def distances(self) -> Mapping[int, Mapping[int, int]] | None:
+        """From each node to each node; None when unknown."""
+        ...
 
 
 @attrs.frozen(kw_only=True)
@@ -51,3 +71,52 @@ class Snapshot:
             listed = ", ".join(allocator.name for allocator in self.allocators)
             raise ValueError(f"allocators {listed}: each needs a name of its own")
         self.policy.check(self.numa)
+
+    @classmethod
+    def of(
+        cls,
+        machine: NumaMachine,
+        /,
+        *,
+        policy: Policy = _KUBELETS,
+        scope: Scope = Scope.CONTAINER,
+        allocators: Iterable[Allocator] = (),
+    ) -> Snapshot:
+        """A node with nothing held, made from anything that has `nodes` and `distances`.
+
+        A machine whose kernel names no NUMA nodes is one node, 0.
+
+        Raises:
+            TooManyNodesError: More nodes than the policy's `max_nodes`.
+            DistanceError: The policy needs distances that the machine lacks.
+            ValueError: Two allocators have one name.
+        """
+        nodes = tuple(machine.nodes)
+        numa = NumaTopology(nodes=nodes or (0,), distances=(nodes and machine.distances) or {})
+        return cls(numa=numa, policy=policy, scope=scope, allocators=tuple(allocators))
+
+    @overload
+    def __getitem__(self, wanted: type[A], /) -> A: ...
+
+    @overload
+    def __getitem__(self, wanted: str, /) -> Allocator: ...
+
+    def __getitem__(self, wanted: type[A] | str, /) -> A | Allocator:
+        """The allocator of a class, or of a name.
+
+        Raises:
+            UnknownAllocatorError: There is none, or there are several of that
+                class: ask by name then.
+        """
+        if isinstance(wanted, str):
+            named = [one for one in self.allocators if one.name == wanted]
+            if len(named) == 1:
+                return named[0]
+            raise UnknownAllocatorError(wanted, 0, self._listed())
+        found = [one for one in self.allocators if isinstance(one, wanted)]
+        if len(found) == 1:
+            return found[0]
+        raise UnknownAllocatorError(wanted.__name__, len(found), self._listed())
+
+    def _listed(self) -> tuple[str, ...]:
+        return tuple(f"{one.name} ({type(one).__name__})" for one in self.allocators)
