@@ -10,6 +10,7 @@ actual  ──┘   pure      value   only I/O         │
 | package     | desired                   | actual                       | adapter you write           |
 |-------------|---------------------------|------------------------------|-----------------------------|
 | `machine`   | –                         | CPUs, caches, NUMA nodes     | –                           |
+| `verdicts`  | admitted, refused, not yet| –                            | –                           |
 | `podspec`   | pods, quantities, QoS     | –                            | –                           |
 | `allocatable`| what is reserved        | what is left to give         | –                           |
 | `topology`  | a workload of claims      | a snapshot of a node         | `Allocator`, `Comparison`   |
@@ -25,7 +26,8 @@ actual  ──┘   pure      value   only I/O         │
 | `testing`   | –                         | –                            | fakes, `check_*`, replay    |
 
 Import the package that you need; nothing is imported here. `idset` holds the sets
-of CPUs and nodes that all of them speak of, `errors` answers "retry or not?".
+of CPUs and nodes that all of them speak of, `errors` answers "retry or not?",
+`verdicts` "may it or not?".
 """
 
 __all__: list[str] = []

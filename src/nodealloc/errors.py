@@ -7,7 +7,7 @@
 | `DecodeError`    | bytes or a mapping that do not fit      | each fault, with path |
 | `ValueError`     | an argument that no caller should pass  | mend the call         |
 
-A refusal of a pod is no error: it is a value (`nodealloc.topology.Refusal`).
+A refusal of a pod is no error: it is a value (`nodealloc.verdicts.Refused`).
 """
 
 from __future__ import annotations
