@@ -20,6 +20,10 @@ MACHINES = {
     "chiplets": "2 sockets x 2 numa x 4 l3 x 8 cores x 2 threads, memory=128Gi",
 }
 """Synthetic machines by name."""
+_LARGEST = 1 << 18
+"""Bytes of a file with manifests."""
+# libyaml where it is: 256 kB take seconds without.
+_LOADER: type[yaml.SafeLoader | yaml.CSafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_machine(words: str | None) -> tuple[Machine, list[str]]:
@@ -78,7 +82,11 @@ def _documents(path: Path) -> list[object]:
     if path.exists() and not path.is_file():
         raise DecodeError(path.name, [Fault("file", "no regular file; give a manifest")])
     try:
-        return [one for one in yaml.safe_load_all(path.read_bytes()) if one is not None]
+        with path.open("rb") as file:
+            data = file.read(_LARGEST + 1)
+        if len(data) > _LARGEST:
+            raise DecodeError(path.name, [Fault("file", f"more than {_LARGEST} bytes are no manifest")])
+        return [one for one in yaml.load_all(data, Loader=_LOADER) if one is not None]
     except FileNotFoundError:
         return []  # gone since the folder was listed
     except OSError as error:

@@ -7,22 +7,34 @@ from typing import TypeAlias, Union, cast
 
 from nodealloc.errors import DecodeError, Fault
 
-__all__ = ["Json", "Reader", "go_bool", "kind_of"]
+__all__ = ["MAX_DOCUMENT_BYTES", "Json", "Reader", "go_bool", "is_larger", "kind_of", "short", "under"]
 
 Json: TypeAlias = Union[None, bool, int, float, str, Sequence["Json"], Mapping[str, "Json"]]
 """A value as JSON or YAML has it."""
 
 _GO_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _GO_FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+MAX_DOCUMENT_BYTES = 1 << 18
+"""What a document may take unless an option says more."""
 _SHOWN = 40
 """Characters of a value that are shown; whoever wrote it may have written a megabyte."""
+_MOST_FAULTS = 100
+"""Faults that are told; whoever mends these knows what the others are."""
+_HOPELESS = 10_000
+"""Faults after which nothing more is read."""
+_MOST_KEY = 80
+"""Characters of a key in a path; every value below it repeats them."""
+_OTHER_BYTES = 8
+"""What a number, a truth value or a moment counts for; only texts and containers grow."""
 
 
 class Reader:
     """Takes values out of a document and remembers what does not fit. One document each.
 
     Every method answers with something to go on with after a fault: an empty
-    mapping, list or text, a 0. `check` then raises what was found.
+    mapping, list or text, a 0. `check` then raises what was found. Behind the
+    first hundred, faults are counted and no longer told; after ten thousand
+    more, reading ends.
 
     Args:
         source: What to call the document in an error.
@@ -30,16 +42,35 @@ class Reader:
 
     def __init__(self, source: str) -> None:
         self._source = source
+        self._untold = 0
         self.faults: list[Fault] = []
 
     def fault(self, path: str, reason: str) -> None:
-        """Remember that something is wrong."""
-        self.faults.append(Fault(path, reason))
+        """Remember that something is wrong; raises as `check` does when nothing seems to be right."""
+        if len(self.faults) < _MOST_FAULTS:
+            self.faults.append(Fault(path, reason))
+            return
+        self._untold += 1
+        if self._untold > _HOPELESS:
+            self.check()
 
-    def check(self) -> None:
-        """Raise `DecodeError` with all faults; returns when there is none."""
+    def fits(self, value: object, max_bytes: int) -> bool:
+        """Whether a document is small enough to be looked at; a larger one is a fault."""
+        if not is_larger(value, max_bytes):
+            return True
+        self.fault(
+            "$",
+            f"larger than {max_bytes} bytes, with every reference written out; "
+            "make it smaller, or allow more with `max_bytes`",
+        )
+        return False
+
+    def check(self, source: str = "") -> None:
+        """Raise `DecodeError` with what is wrong; returns when nothing is. `source` replaces the first."""
         if self.faults:
-            raise DecodeError(self._source, self.faults)
+            least = "at least " if self._untold > _HOPELESS else ""
+            more = [Fault("$", f"and {least}{self._untold} more faults")] if self._untold else []
+            raise DecodeError(source or self._source, [*self.faults, *more])
 
     def expected(self, what: str, value: object, path: str) -> None:
         """Remember that another kind of value belongs here."""
@@ -53,7 +84,7 @@ class Reader:
         found = cast("Mapping[object, object]", value)
         odd = [key for key in found if not isinstance(key, str)]
         for key in odd:
-            self.fault(path, f"the key {key!r} is no text; put it in quotes")
+            self.fault(path, f"the key {kind_of(key)} is no text; put it in quotes")
         if odd:
             return {key: one for key, one in found.items() if isinstance(key, str)}
         return cast("Mapping[str, object]", found)
@@ -113,5 +144,53 @@ def kind_of(value: object) -> str:
         return "a list"
     if isinstance(value, int) and value.bit_length() > 128:
         return "an enormous number"
+    if isinstance(value, str | bytes):
+        # Cut first: what is thrown away is not worth escaping.
+        value = value[: _SHOWN + 1]
     shown = repr(value)
     return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+
+
+def short(text: str, length: int = _MOST_KEY, /) -> str:
+    """A text as an error quotes it: its first characters."""
+    return repr(text) if len(text) <= length else f"{text[:length]!r}…"
+
+
+def under(path: str, key: str, /) -> str:
+    """The path of what stands under a key."""
+    return f"{path}.{key}" if len(key) <= _MOST_KEY else f"{path}.{key[:_MOST_KEY]}…"
+
+
+def is_larger(value: object, max_bytes: int, /) -> bool:
+    """Whether a document takes more bytes than that, written without blanks and quotes.
+
+    What a reference of YAML stands for counts each time that it is referred to,
+    so that nothing which this lets pass is long to read, and nothing endless
+    passes. Looks at no more than `max_bytes` values.
+    """
+    room = max_bytes
+    due: list[object] = [value]
+    while due and room >= 0:
+        one = due.pop()
+        if isinstance(one, str | bytes):
+            room -= 1 + (len(one) if isinstance(one, bytes) or one.isascii() else _utf8_bytes(one))
+        elif isinstance(one, Mapping):
+            fields = cast("Mapping[object, object]", one)
+            room -= 1 + len(fields)
+            if room >= 0:
+                due += fields.keys()
+                due += fields.values()
+        elif isinstance(one, Sequence):
+            items = cast("Sequence[object]", one)
+            room -= 1 + len(items)
+            if room >= 0:
+                due += items
+        elif isinstance(one, int):
+            room -= 1 + one.bit_length() // 4
+        elif one is not None:
+            room -= _OTHER_BYTES
+    return room < 0
+
+
+def _utf8_bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))

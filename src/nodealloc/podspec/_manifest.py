@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, cast
 
-from nodealloc._reading import Reader, kind_of
-from nodealloc.errors import DecodeError
+from nodealloc._reading import MAX_DOCUMENT_BYTES, Reader, kind_of, short, under
 from nodealloc.podspec._model import Container, Json, Pod, Volume, VolumeUse
 from nodealloc.podspec._resources import read_resources
 
@@ -28,9 +27,17 @@ _LEVELS: Final = 32
 """Depth of what a volume says about itself; the API's kinds have three."""
 _VALUES: Final = 10_000
 """Values in what all volumes of a pod say; a pod as large as an API server takes has fewer."""
+_SHOWN: Final = 80
+"""Characters of a name that is listed; a right one has fewer."""
+_BITS: Final = 128
+"""Of a number in what a volume says; Python refuses to write the longest."""
+_LISTED: Final = 10
+"""Names that a fault lists."""
+_SOURCE: Final = 320
+"""Characters of a pod's name in an error; a name and a name space that are right have fewer."""
 
 
-def pod_from_manifest(manifest: object, /, *, source: str = "") -> Pod:
+def pod_from_manifest(manifest: object, /, *, source: str = "", max_bytes: int = MAX_DOCUMENT_BYTES) -> Pod:
     """Read one Pod manifest, as YAML or JSON gives it.
 
     Fields that do not matter for running the pod on one node are ignored. A
@@ -40,17 +47,21 @@ def pod_from_manifest(manifest: object, /, *, source: str = "") -> Pod:
     Args:
         manifest: A mapping with `metadata` and `spec`.
         source: What to call it in an error, such as a file name.
+        max_bytes: A manifest that takes more is refused unread. Counted without
+            blanks and quotes, and what a reference of YAML stands for each time.
 
     Raises:
-        DecodeError: Lists every wrong field with its path.
+        DecodeError: Lists every wrong field with its path; of more than a
+            hundred the first, and how many more there are.
 
     Source: Kubernetes API reference, Pod v1; the checks are those of
     ``pkg/apis/core/validation`` that concern these fields.
     """
-    reader = _Reader(source)
+    reader = _Reader(source or "pod")
+    if not reader.fits(manifest, max_bytes):
+        reader.check()
     pod = reader.pod(manifest)
-    if reader.faults:
-        raise DecodeError(source or f"pod {pod.full_name}", reader.faults)
+    reader.check(source or f"pod {pod.full_name[:_SOURCE]}")
     return pod
 
 
@@ -99,8 +110,17 @@ class _Reader(Reader):
             for n, item in enumerate(items)
         ]
 
+    def entry(self, item: object, path: str) -> Mapping[str, object]:
+        """One of a list of named things; empty only after a fault."""
+        fields = self.mapping(item, path)
+        if isinstance(item, Mapping) and not item:
+            self.fault(path, "nothing stands here; a name is needed")
+        return fields
+
     def container(self, item: object, path: str, *, init: bool) -> Container:
-        fields = self.maybe_mapping(item, path)
+        fields = self.entry(item, path)
+        if not fields:
+            return Container(name="")
         resources = self.maybe_mapping(fields.get("resources"), f"{path}.resources")
         requests, limits = read_resources(
             self.maybe_mapping(resources.get("requests"), f"{path}.resources.requests"),
@@ -111,7 +131,7 @@ class _Reader(Reader):
         command = self.words(fields.get("command"), f"{path}.command")
         command += self.words(fields.get("args"), f"{path}.args")
         return Container(
-            name=self.name(fields, "name", path, _LABEL, required=bool(fields)),
+            name=self.name(fields, "name", path, _LABEL, required=True),
             requests=requests,
             limits=limits,
             restartable=self.restartable(fields, path, init=init),
@@ -142,19 +162,23 @@ class _Reader(Reader):
     def env(self, items: object, path: str) -> dict[str, str]:
         variables: dict[str, str] = {}
         for number, item in enumerate(self.maybe_sequence(items, path)):
-            fields = self.maybe_mapping(item, f"{path}[{number}]")
+            fields = self.entry(item, f"{path}[{number}]")
+            if not fields:
+                continue
             name = self.maybe_text(fields.get("name"), f"{path}[{number}].name")
-            if not name and fields:
+            if not name:
                 self.fault(f"{path}[{number}].name", "a variable needs a name")
             if "valueFrom" not in fields:
                 variables[name] = self.maybe_text(fields.get("value"), f"{path}[{number}].value")
         return variables
 
     def use(self, item: object, path: str, *, block: bool) -> VolumeUse:
-        fields = self.maybe_mapping(item, path)
+        fields = self.entry(item, path)
         key = "devicePath" if block else "mountPath"
+        if not fields:
+            return VolumeUse(name="", path="", block=block)
         place = self.maybe_text(fields.get(key), f"{path}.{key}")
-        if fields and not place:
+        if not place:
             self.fault(f"{path}.{key}", "a path inside the container is needed")
         if fields.get("subPath"):
             self.fault(f"{path}.subPath", "sub-paths are not supported; mount the whole volume")
@@ -169,20 +193,23 @@ class _Reader(Reader):
         found: list[tuple[Volume, str]] = []
         for number, item in enumerate(self.maybe_sequence(spec.get("volumes"), "$.spec.volumes")):
             path = f"$.spec.volumes[{number}]"
-            fields = self.maybe_mapping(item, path)
+            fields = self.entry(item, path)
+            if not fields:
+                continue
             kinds = [key for key in fields if key != "name"]
-            if fields and len(kinds) > 1:
-                self.fault(path, f"one kind of volume at a time, found {' and '.join(sorted(kinds))}")
+            if len(kinds) > 1:
+                self.fault(path, f"one kind of volume at a time, found {_some(kinds, ' and ')}")
             kind = kinds[0] if kinds else "emptyDir"
-            detail = self.maybe_mapping(fields.get(kind), f"{path}.{kind}")
-            name = self.name(fields, "name", path, _LABEL, required=bool(fields))
-            found.append((Volume(name=name, kind=kind, spec=self.copied(detail, f"{path}.{kind}")), path))
+            where = under(path, kind)
+            detail = self.maybe_mapping(fields.get(kind), where)
+            name = self.name(fields, "name", path, _LABEL, required=True)
+            found.append((Volume(name=name, kind=kind, spec=self.copied(detail, where)), path))
         self.unique([(volume.name, path) for volume, path in found], "volume name")
         return found
 
     def copied(self, fields: Mapping[str, object], path: str, level: int = 1) -> dict[str, Json]:
         """A private copy, so that later changes to the manifest do not reach the pod."""
-        return {key: self.copied_value(value, f"{path}.{key}", level) for key, value in fields.items()}
+        return {key: self.copied_value(value, under(path, key), level) for key, value in fields.items()}
 
     def copied_value(self, item: object, path: str, level: int) -> Json:
         # References of YAML make a document out of few bytes that is endless, or nearly so.
@@ -195,30 +222,34 @@ class _Reader(Reader):
             return None
         if isinstance(item, Mapping):
             fields = cast("Mapping[object, object]", item)
-            return self.copied({str(key): value for key, value in fields.items()}, path, level + 1)
+            named = {key if isinstance(key, str) else kind_of(key): value for key, value in fields.items()}
+            return self.copied(named, path, level + 1)
         if isinstance(item, Sequence) and not isinstance(item, str | bytes):
             values = cast("Sequence[object]", item)
             return tuple(
                 self.copied_value(value, f"{path}[{n}]", level + 1) for n, value in enumerate(values)
             )
+        if isinstance(item, int) and item.bit_length() > _BITS:
+            self.expected(f"a number of at most {_BITS} bits", item, path)
         return item if item is None or isinstance(item, bool | int | float | str) else str(item)
 
     def uses(
         self, containers: Sequence[tuple[Container, str]], volumes: Sequence[tuple[Volume, str]]
     ) -> None:
         known = {volume.name for volume, _ in volumes}
+        defined = _some(known, ", ") or "none"
         for container, path in containers:
             for use in container.volumes:
                 if use.name not in known:
-                    defined = ", ".join(sorted(known)) or "none"
                     key = "volumeDevices" if use.block else "volumeMounts"
-                    self.fault(f"{path}.{key}", f"the pod defines no volume {use.name!r}; defined: {defined}")
+                    reason = f"the pod defines no volume {short(use.name)}; defined: {defined}"
+                    self.fault(f"{path}.{key}", reason)
 
     def unique(self, named: Sequence[tuple[str, str]], noun: str) -> None:
         seen: dict[str, str] = {}
         for name, path in named:
             if name and name in seen:
-                self.fault(f"{path}.name", f"{noun} {name!r} is taken by {seen[name]}; choose another")
+                self.fault(f"{path}.name", f"{noun} {short(name)} is taken by {seen[name]}; choose another")
             seen.setdefault(name, path)
 
     def words(self, item: object, path: str) -> list[str]:
@@ -228,7 +259,7 @@ class _Reader(Reader):
 
     def texts(self, item: object, path: str) -> dict[str, str]:
         return {
-            key: self.maybe_text(value, f"{path}.{key}")
+            key: self.maybe_text(value, under(path, key))
             for key, value in self.maybe_mapping(item, path).items()
         }
 
@@ -255,7 +286,14 @@ class _Reader(Reader):
                 "letters, digits, '-', '_' and '.'" if shape is _UID else "lower-case letters, digits and '-'"
             )
             dots = ", '.' between parts" if shape is _SUBDOMAIN else ""
-            self.fault(f"{path}.{key}", f"{text[:80]!r} is no valid {key}; use {rule}{dots}")
+            self.fault(f"{path}.{key}", f"{short(text)} is no valid {key}; use {rule}{dots}")
         elif required and not text and (value is None or value == ""):
             self.fault(f"{path}.{key}", f"a {key} is needed")
         return text
+
+
+def _some(names: Collection[str], between: str) -> str:
+    """The first names in their order, and how many more there are."""
+    shown = [name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…" for name in sorted(names)[:_LISTED]]
+    more = [f"{len(names) - _LISTED} more"] if len(names) > _LISTED else []
+    return between.join([*shown, *more])

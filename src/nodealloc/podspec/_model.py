@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import attrs
 
-from nodealloc._reading import Json
+from nodealloc._reading import MAX_DOCUMENT_BYTES, Json
 from nodealloc.podspec._quantity import Quantity
 
 __all__ = ["Container", "Json", "Pod", "Resources", "Volume", "VolumeUse"]
@@ -101,16 +101,18 @@ class Pod:
     annotations: Mapping[str, str] = attrs.field(factory=dict[str, str])
 
     @classmethod
-    def from_manifest(cls, manifest: object, /, *, source: str = "") -> Pod:
+    def from_manifest(
+        cls, manifest: object, /, *, source: str = "", max_bytes: int = MAX_DOCUMENT_BYTES
+    ) -> Pod:
         """Read a Pod manifest, a mapping as YAML or JSON gives it.
 
-        Raises `DecodeError` that lists every wrong field with its path; see
-        `nodealloc.podspec.pod_from_manifest`.
+        Raises `DecodeError` that lists every wrong field with its path, or says
+        that it is larger than `max_bytes`; see `nodealloc.podspec.pod_from_manifest`.
         """
         # Imported late: the manifest's reader needs this class.
         from nodealloc.podspec._manifest import pod_from_manifest  # noqa: PLC0415
 
-        return pod_from_manifest(manifest, source=source)
+        return pod_from_manifest(manifest, source=source, max_bytes=max_bytes)
 
     @property
     def all_containers(self) -> tuple[Container, ...]:

@@ -17,6 +17,8 @@ MAX_TEXT = 512
 """Longest text that is read; a longer one is a mistake or an attack."""
 MAX_EXPONENT = 512
 """Largest power of ten that is read, for the same reason."""
+_BEYOND: Final = 10**MAX_TEXT
+"""The first number that is too long."""
 
 _SHAPE = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[+-]?[0-9]*)", re.ASCII)
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)", re.ASCII)
@@ -65,10 +67,16 @@ class Quantity:
 
     @classmethod
     def of(cls, amount: Quantity | str | int | float, /) -> Quantity:
-        """A quantity from itself, its text, or a number (a float by its shortest text)."""
+        """A quantity from itself, its text, or a number (a float by its shortest text).
+
+        Raises:
+            DecodeError: What Kubernetes refuses, or a number of more than 512 digits.
+        """
         if isinstance(amount, Quantity):
             return amount
         if isinstance(amount, int) and not isinstance(amount, bool):
+            if abs(amount) >= _BEYOND:
+                raise _refused("an enormous number", f"longer than {MAX_TEXT} digits; write a smaller amount")
             return cls(amount * NANO)
         if isinstance(amount, (str, float)):
             return cls.parse(str(amount))

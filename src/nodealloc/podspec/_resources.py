@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from nodealloc._reading import kind_of, short, under
 from nodealloc.errors import DecodeError
 from nodealloc.podspec._model import Resources
 from nodealloc.podspec._names import is_extended_resource, is_prefixed
@@ -43,13 +44,13 @@ def read_resources(
         limit = most.get(name)
         if limit is not None and amount > limit:
             fail(
-                f"{path}.requests.{name}",
+                under(f"{path}.requests", name),
                 f"the request {amount} is above the limit {limit}; lower it or raise the limit",
             )
         elif name not in _NATIVE and limit != amount:
             told = "no limit" if limit is None else f"the limit {limit}"
             fail(
-                f"{path}.requests.{name}",
+                under(f"{path}.requests", name),
                 f"{name} cannot be overcommitted: request {amount} beside {told}; set both alike",
             )
     if any(name.startswith(HUGEPAGES) for name in asked) and not asked.keys() & {"cpu", "memory"}:
@@ -60,7 +61,7 @@ def read_resources(
 def _amounts(items: Mapping[str, object], path: str, fail: Fail) -> dict[str, Quantity]:
     amounts: dict[str, Quantity] = {}
     for name, item in items.items():
-        here = f"{path}.{name}"
+        here = under(path, name)
         reason = _name_fault(name)
         if reason:
             fail(here, reason)
@@ -71,7 +72,7 @@ def _amounts(items: Mapping[str, object], path: str, fail: Fail) -> dict[str, Qu
         try:
             amount = Quantity.of(item)
         except DecodeError as error:
-            fail(here, error.faults[0].reason + f", found {item!r}")
+            fail(here, error.faults[0].reason + f", found {kind_of(item)}")
             continue
         reason = _amount_fault(name, amount)
         if reason:
@@ -85,11 +86,13 @@ def _name_fault(name: str) -> str:
     if name in _NATIVE or page_bytes(name):
         return ""
     if name.startswith(HUGEPAGES):
-        return f"{name!r} names no page size; write hugepages-2Mi or hugepages-1Gi"
+        return f"{short(name)} names no page size; write hugepages-2Mi or hugepages-1Gi"
     if is_extended_resource(name) or ("kubernetes.io/" in name and is_prefixed(name)):
         return ""
     known = ", ".join(sorted(_NATIVE))
-    return f"unknown resource {name!r}; known: {known}, hugepages-SIZE, and names such as example.com/gpu"
+    return (
+        f"unknown resource {short(name)}; known: {known}, hugepages-SIZE, and names such as example.com/gpu"
+    )
 
 
 def _amount_fault(name: str, amount: Quantity) -> str:
