@@ -114,9 +114,14 @@ class Machine:
         """All online CPUs."""
         return CPUSet(cpu.id for cpu in self.cpus)
 
-    @lazy
+    @property
     def nodes(self) -> NodeSet:
         """All NUMA node ids."""
+        return self._nodes
+
+    @lazy
+    def _nodes(self) -> NodeSet:
+        # A property in front of it, because type checkers match no other descriptor with a Protocol.
         return NodeSet(node.id for node in self.numa_nodes)
 
     @lazy

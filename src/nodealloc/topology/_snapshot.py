@@ -92,7 +92,8 @@ class Snapshot:
             ValueError: Two allocators have one name.
         """
         nodes = tuple(machine.nodes)
-        numa = NumaTopology(nodes=nodes or (0,), distances=(nodes and machine.distances) or {})
+        distances = machine.distances if nodes and machine.distances else {}
+        numa = NumaTopology(nodes=nodes or (0,), distances=distances)
         return cls(numa=numa, policy=policy, scope=scope, allocators=tuple(allocators))
 
     @overload
