@@ -53,7 +53,7 @@ def gpu(name: str = "example.com/gpu", endpoint: str = "/e.sock") -> PluginInfo:
 class Bench:
     """A registrar over invented sockets, a clock that stands still, calls in the order that a test likes."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, most_sockets: int = 1024) -> None:
         self.sockets: dict[str, int] = {}
         self.client = FakeRegistration()
         self.handler = RecordingHandler()
@@ -67,6 +67,7 @@ class Bench:
             executor=self.executor,
             clock=self.clock,
             back_off=BackOff(initial_s=1.0, max_s=8.0),
+            most_sockets=most_sockets,
             look=self._look,
         )
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from nodealloc.dsw_asw import Done, Outcome, Step, Uncertain, World
+from nodealloc.dsw_asw import Done, Failed, Outcome, Step, Uncertain, World
 from nodealloc.errors import NodeallocError, PermanentError
+from nodealloc.pluginreg._introduction import check_introduction
 from nodealloc.pluginreg._life import REGISTRATION_LIFE, RegistrationEvent, RegistrationState
 from nodealloc.pluginreg._ports import PluginHandler, PluginInfo, Registration
 from nodealloc.pluginreg._sightings import Sighting
@@ -29,6 +30,8 @@ class Known:
         info: How it introduced itself.
         since_s: When it came into this state, on the engine's clock.
         note: What went wrong without undoing the state, or "".
+        is_stale: Whether its handler failed it since it said who it is; it is
+            asked anew before the next try.
     """
 
     generation: int
@@ -36,6 +39,7 @@ class Known:
     info: PluginInfo
     since_s: float = 0.0
     note: str = ""
+    is_stale: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -46,11 +50,13 @@ class Errand:
         path: The socket.
         generation: Of the sighting that it is done for.
         info: The plugin; None while nobody has asked.
+        is_stale: Whether to ask who is there once more before anything is done.
     """
 
     path: str
     generation: int
     info: PluginInfo | None = None
+    is_stale: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -121,8 +127,11 @@ class Registrations:
         handler = self._handlers.get(errand.info.type)
         if step.verb == DEREGISTER:
             if handler is not None:
-                handler.deregister(errand.info.name, errand.info.endpoint)
+                self._let_go(errand.path, errand.info, handler)
             return Answer()
+        # Who failed once may have died since, and its socket file stays: nobody is taken by an old word.
+        if errand.is_stale and (said := self._client.info(errand.path)) != errand.info:
+            return Answer(info=said)
         try:
             self._take(errand.info, handler)
         except Exception as error:
@@ -134,16 +143,19 @@ class Registrations:
         """Write what came of it; a late end of an older sighting changes nothing."""
         errand = step.detail
         if isinstance(outcome, Done):
-            if step.verb == IDENTIFY and outcome.result.info is not None:
+            if outcome.result.info is not None:
                 self._met(errand, outcome.result.info)
             elif step.verb == REGISTER:
                 self._moved(errand, RegistrationEvent.ACCEPTED, outcome.result.note)
             else:
                 self._moved(errand, RegistrationEvent.WITHDRAWN)
+        elif isinstance(outcome, Failed) and step.verb == REGISTER:
+            self._doubted(errand)
         elif isinstance(outcome, Uncertain) and step.verb != IDENTIFY:
             self._moved(errand, RegistrationEvent.OVERDUE, str(outcome.error))
 
     def _take(self, info: PluginInfo, handler: PluginHandler | None) -> None:
+        check_introduction(info)
         if handler is None:
             known = ", ".join(sorted(self._handlers)) or "none"
             raise PermanentError(
@@ -151,6 +163,24 @@ class Registrations:
             )
         handler.validate(info.name, info.endpoint, info.versions)
         handler.register(info.name, info.endpoint, info.versions)
+
+    def _let_go(self, path: str, info: PluginInfo, handler: PluginHandler) -> None:
+        """Deregister, unless another socket's plugin is registered by the same name and endpoint.
+
+        The handler knows both as one, which stays as the other one says it is.
+        Nobody comes between: steps for one name share a scope.
+        """
+        heirs = [
+            record.value.info
+            for other, record in sorted(self._actual.snapshot().items())
+            if other != path
+            and record.value.state is RegistrationState.REGISTERED
+            and attrs.evolve(record.value.info, versions=info.versions) == info
+        ]
+        if not heirs:
+            handler.deregister(info.name, info.endpoint)
+        elif info not in heirs:
+            self._take(heirs[0], handler)
 
     def _told(self, path: str, error: str) -> str:
         """Tell the plugin; what comes of that is a note and undoes nothing."""
@@ -164,7 +194,21 @@ class Registrations:
         after = REGISTRATION_LIFE.after(RegistrationState.UNKNOWN, RegistrationEvent.ANSWERED)
         met = Known(generation=errand.generation, state=after, info=info, since_s=self._now_s())
 
-        self._actual.alter(errand.path, lambda before: met if before is None else before, by=IDENTIFY)
+        def changed(before: Known | None) -> Known:
+            renewed = before is not None and before.generation == errand.generation and before.is_stale
+            return met if before is None or renewed else before
+
+        self._actual.alter(errand.path, changed, by=IDENTIFY)
+
+    def _doubted(self, errand: Errand) -> None:
+        """Its handler has failed it; what it said of itself may be old at the next try."""
+
+        def changed(before: Known | None) -> Known | None:
+            if before is None or before.generation != errand.generation or before.is_stale:
+                return before
+            return attrs.evolve(before, is_stale=True)
+
+        self._actual.alter(errand.path, changed, by=REGISTER)
 
     def _moved(self, errand: Errand, event: RegistrationEvent, note: str = "") -> None:
         now_s = self._now_s()
@@ -177,7 +221,7 @@ class Registrations:
             state = REGISTRATION_LIFE.after(before.state, event)
             if state is RegistrationState.UNKNOWN:
                 return None
-            return attrs.evolve(before, state=state, since_s=now_s, note=note)
+            return attrs.evolve(before, state=state, since_s=now_s, note=note, is_stale=False)
 
         self._actual.alter(errand.path, changed, by=event.value)
 
@@ -195,7 +239,7 @@ class Registrations:
         return Step(
             scope=("plugin", known.info.type, known.info.name),
             verb=verb,
-            detail=Errand(path=path, generation=known.generation, info=known.info),
+            detail=Errand(path=path, generation=known.generation, info=known.info, is_stale=known.is_stale),
             phase=phase,
             deadline_s=self._handle_s,
             subject=(path, known.generation),

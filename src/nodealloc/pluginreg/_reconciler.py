@@ -27,9 +27,12 @@ from nodealloc.pluginreg._polling import PollingWatcher
 from nodealloc.pluginreg._ports import PluginHandler, Registration, Watcher
 from nodealloc.pluginreg._scan import scan
 from nodealloc.pluginreg._sightings import Identity, Sighting, Sightings
-from nodealloc.pluginreg._status import RegistrationStatus, status_of
+from nodealloc.pluginreg._status import RegistrationStatus, left_out_at, status_of
 
 __all__ = ["PluginRegistrar"]
+
+MOST_SOCKETS = 1024
+"""Each socket that hangs is a call under way; no node has a tenth as many plugins."""
 
 _log = logging.getLogger("nodealloc.pluginreg")
 
@@ -49,6 +52,8 @@ class PluginRegistrar:
         rescan_s: Seconds after which it looks without a reason.
         identify_s: Deadline for finding out who is there.
         handle_s: Deadline for a handler.
+        most_sockets: How many sockets are looked after; those beyond stand in
+            `status` as left out, until others are gone.
         observer: Is told of progress.
         look: From the directory to the sockets below it.
     """
@@ -67,12 +72,14 @@ class PluginRegistrar:
         rescan_s: float = 10.0,
         identify_s: float = 20.0,
         handle_s: float = 60.0,
+        most_sockets: int = MOST_SOCKETS,
         observer: Observer | None = None,
         look: Callable[[str], Mapping[str, Identity]] = scan,
     ) -> None:
         self._directory = os.fspath(directory)
         self._watcher = PollingWatcher(self._directory) if watcher is None else watcher
         self._rescan_s = rescan_s
+        self._most_sockets = most_sockets
         self._scan = look
         self._clock: Clock = SystemClock() if clock is None else clock
         self._handlers = dict(handlers)
@@ -133,11 +140,20 @@ class PluginRegistrar:
         `reconciler` yourself.
 
         Returns:
-            How many sockets are there.
+            How many sockets are looked after.
         """
         with self._lock:
-            after = self._sightings.after(self._scan(self._directory))
-            for path in self._sightings.by_path.keys() - after.by_path.keys():
+            before = self._sightings
+            after = before.after(self._scan(self._directory), most=self._most_sockets)
+            if after.left_out and not before.left_out:
+                _log.warning(
+                    "%s: %d sockets, %d at most are looked after; the first that is left out: %s",
+                    self._directory,
+                    len(after.by_path) + len(after.left_out),
+                    self._most_sockets,
+                    after.left_out[0],
+                )
+            for path in before.by_path.keys() - after.by_path.keys():
                 self._desired.drop(path, by="look")
             for path, sighting in after.by_path.items():
                 self._desired.put(path, sighting, by="look")
@@ -152,9 +168,10 @@ class PluginRegistrar:
                 self.reconciler.retry_now(path)
 
     def status(self) -> tuple[RegistrationStatus, ...]:
-        """Every socket that is seen or registered, by path; for people."""
+        """Every socket that is seen or registered, by path, then those that are left out; for people."""
         desired, actual = self._desired.snapshot(), self._actual.snapshot()
-        return tuple(
+        left_out = [left_out_at(path, self._most_sockets) for path in self._sightings.left_out]
+        looked_after = tuple(
             status_of(
                 path,
                 desired[path].value if path in desired else None,
@@ -164,6 +181,7 @@ class PluginRegistrar:
             )
             for path in sorted({*desired, *actual})
         )
+        return (*looked_after, *left_out)
 
     def _watch(self) -> None:
         while not self._stopping.is_set():

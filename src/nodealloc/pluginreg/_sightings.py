@@ -48,19 +48,29 @@ class Sightings:
     Attributes:
         by_path: Path to sighting.
         generation: The newest that was given out.
+        left_out: Paths of sockets beyond the most that are looked after, ascending.
     """
 
     by_path: Mapping[str, Sighting] = attrs.field(factory=dict[str, Sighting])
     generation: int = 0
+    left_out: tuple[str, ...] = ()
 
-    def after(self, found: Mapping[str, Identity], /) -> Sightings:
-        """The next look: same socket, same sighting; a new socket on an old path is a new one."""
+    def after(self, found: Mapping[str, Identity], /, *, most: int | None = None) -> Sightings:
+        """The next look: same socket, same sighting; a new socket on an old path is a new one.
+
+        Args:
+            found: Path to what stands there.
+            most: How many sockets are looked after; None for all. Paths that were
+                there before come first, then the others by name.
+        """
         generation = self.generation
         by_path: dict[str, Sighting] = {}
-        for path in sorted(found):
+        wanted = sorted(found, key=lambda path: (path not in self.by_path, path))
+        left_out = [] if most is None else wanted[most:]
+        for path in sorted(wanted[:most]):
             known = self.by_path.get(path)
             if known is None or known.identity != found[path]:
                 generation += 1
                 known = Sighting(path=path, identity=found[path], generation=generation)
             by_path[path] = known
-        return Sightings(by_path=by_path, generation=generation)
+        return Sightings(by_path=by_path, generation=generation, left_out=tuple(sorted(left_out)))

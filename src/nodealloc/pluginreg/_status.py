@@ -11,7 +11,7 @@ from nodealloc.pluginreg._domain import Known
 from nodealloc.pluginreg._life import RegistrationState
 from nodealloc.pluginreg._sightings import Sighting
 
-__all__ = ["RegistrationStatus", "status_of"]
+__all__ = ["RegistrationStatus", "left_out_at", "status_of"]
 
 _SHOWN = 100
 """Characters of a plugin's own words that are shown; it may say a megabyte."""
@@ -92,4 +92,15 @@ def status_of(
         for_s=now_s - known.since_s,
         error=error or known.note,
         tries=0 if last is None else last.tries,
+    )
+
+
+def left_out_at(path: str, most: int, /) -> RegistrationStatus:
+    """The view of a socket that nobody looks after, for there are too many."""
+    return RegistrationStatus(
+        path=path,
+        seen=True,
+        generation=0,
+        state=RegistrationState.UNKNOWN,
+        error=f"left out: {most} sockets are looked after at most; remove those of dead plugins",
     )

@@ -64,12 +64,14 @@ class FakeRegistration:
 
     Attributes:
         plugins: Socket to who is there; an error is raised instead.
+        asked: Sockets that were asked who is there, in order.
         told: What plugins were told, in order: socket, and error or "".
         hang: Sockets that never answer until `release` is called.
     """
 
     def __init__(self, plugins: dict[str, PluginInfo | NodeallocError] | None = None, /) -> None:
         self.plugins: dict[str, PluginInfo | NodeallocError] = {} if plugins is None else plugins
+        self.asked: list[str] = []
         self.told: list[tuple[str, str]] = []
         self.hang: set[str] = set()
         self._released = threading.Event()
@@ -80,6 +82,7 @@ class FakeRegistration:
 
     def info(self, socket: str, /) -> PluginInfo:
         """See `Registration`."""
+        self.asked.append(socket)
         if socket in self.hang:
             self._released.wait()
         found = self.plugins.get(socket)

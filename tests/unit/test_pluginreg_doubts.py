@@ -1,0 +1,150 @@
+"""Registrations of plugins that die, change their mind, share a name, or say nonsense of themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from nodealloc.pluginreg import PluginInfo, RegistrationState
+from nodealloc.testing.dsw_asw import run_to_rest
+from tests.unit.test_pluginreg import Bench, gpu
+
+GPU = "example.com/gpu"
+
+
+def rest(bench: Bench) -> None:
+    """Let as much time pass as it takes."""
+    run_to_rest(bench.registrar.reconciler, bench.executor, bench.clock)
+
+
+def test_a_plugin_that_died_before_the_next_try_is_not_registered() -> None:
+    """Its socket file stays; who it was, it said before it died."""
+    bench = Bench()
+    bench.handler.fail[GPU] = 2
+    bench.appear("/a")
+    bench.settle()
+    del bench.client.plugins["/a"]
+    for _ in range(4):
+        bench.clock.advance(10.0)
+        bench.settle()
+    (status,) = bench.registrar.status()
+    assert status.state is RegistrationState.IDENTIFIED
+    assert "GetInfo got no answer" in status.error
+    assert bench.handler.held == {}
+
+
+def test_a_plugin_that_failed_is_taken_as_it_is_at_the_next_try() -> None:
+    """What it says anew counts, be it another version, another endpoint or another name."""
+    bench = Bench()
+    bench.handler.refuse[GPU] = "version v2 is needed"
+    bench.appear("/a")
+    bench.settle()
+    bench.client.plugins["/a"] = gpu("example.com/other", "/other.sock")
+    rest(bench)
+    (status,) = bench.registrar.status()
+    assert status.state is RegistrationState.REGISTERED
+    assert (status.name, status.error) == ("example.com/other", "")
+    assert set(bench.handler.held) == {("example.com/other", "/other.sock")}
+    assert bench.client.told[-1] == ("/a", "")
+
+
+def test_a_plugin_that_is_taken_at_once_is_asked_once() -> None:
+    """Only who failed is asked again."""
+    bench = Bench()
+    bench.appear("/a")
+    rest(bench)
+    assert bench.client.asked == ["/a"]
+    bench.handler.fail[GPU] = 1
+    bench.appear("/a")
+    rest(bench)
+    assert bench.client.asked == ["/a"] * 3
+
+
+def test_of_two_sockets_with_one_endpoint_one_may_go() -> None:
+    """The plugin stays registered as long as one socket of it is there."""
+    bench = Bench()
+    bench.appear("/one")
+    bench.appear("/two")
+    bench.settle()
+    bench.vanish("/one")
+    bench.settle()
+    (status,) = bench.registrar.status()
+    assert (status.path, status.state) == ("/two", RegistrationState.REGISTERED)
+    assert set(bench.handler.held) == {(GPU, "/e.sock")}
+    bench.vanish("/two")
+    bench.settle()
+    assert bench.handler.held == {}
+
+
+def test_of_two_sockets_with_one_endpoint_both_may_go() -> None:
+    """At once; the handler lets go, once."""
+    bench = Bench()
+    bench.appear("/one")
+    bench.appear("/two")
+    bench.settle()
+    bench.sockets.clear()
+    bench.registrar.look()
+    bench.settle()
+    assert bench.handler.held == {}
+    assert bench.verbs().count("deregister") == 1
+
+
+def test_the_socket_that_stays_says_which_versions_hold() -> None:
+    """The handler hears of the other's versions when the newer plugin goes."""
+    bench = Bench()
+    bench.appear("/old")
+    bench.settle()
+    newer = PluginInfo(type="DevicePlugin", name=GPU, endpoint="/e.sock", versions=("v1", "v2"))
+    bench.appear("/new", newer)
+    bench.settle()
+    assert bench.handler.held == {(GPU, "/e.sock"): ("v1", "v2")}
+    bench.vanish("/new")
+    bench.settle()
+    assert bench.handler.held == {(GPU, "/e.sock"): ("v1beta1",)}
+
+
+@pytest.mark.parametrize(
+    ("info", "said"),
+    [
+        (PluginInfo(type="DevicePlugin", name="", endpoint="/e.sock"), "no name"),
+        (PluginInfo(type="DevicePlugin", name="a\0b", endpoint="/e.sock"), "control characters"),
+        (PluginInfo(type="DevicePlugin", name="a\n", endpoint="/e.sock"), "control characters"),
+        (PluginInfo(type="DevicePlugin", name="x" * 513, endpoint="/e.sock"), "513 characters, 512"),
+        (PluginInfo(type="DevicePlugin", name=GPU, endpoint="/e\0.sock"), "endpoint '/e\\x00.sock'"),
+    ],
+)
+def test_a_plugin_that_says_nonsense_of_itself_reaches_no_handler(info: PluginInfo, said: str) -> None:
+    """It is told what is wrong, once a try."""
+    bench = Bench()
+    bench.appear("/a", info)
+    bench.settle()
+    assert said in bench.client.told[0][1]
+    assert bench.handler.calls == []
+    assert bench.registrar.status()[0].state is RegistrationState.IDENTIFIED
+
+
+def test_the_longest_name_is_taken() -> None:
+    """512 characters are more than a resource may have."""
+    bench = Bench()
+    bench.appear("/a", gpu("x" * 512))
+    bench.settle()
+    assert bench.registrar.status()[0].state is RegistrationState.REGISTERED
+
+
+def test_sockets_beyond_the_most_wait_for_room(caplog: pytest.LogCaptureFixture) -> None:
+    """A thousand names cost those beyond the bound alone; who is left out is named, and has its turn."""
+    bench = Bench(most_sockets=2)
+    for path in ("/b", "/c", "/d", "/a"):
+        bench.appear(path, gpu(f"example.com{path}", path))
+        bench.settle()
+    states = {one.path: (one.state.value, one.seen, one.tries) for one in bench.registrar.status()}
+    assert states["/b"] == states["/c"] == ("registered", True, 0)
+    assert states["/a"] == states["/d"] == ("unknown", True, 0)
+    assert "2 sockets are looked after at most" in str(bench.registrar.status()[-1])
+    assert caplog.text.count("left out: /d") == 1
+    bench.vanish("/b")
+    bench.settle()
+    assert set(bench.handler.held) == {("example.com/a", "/a"), ("example.com/c", "/c")}
+    bench.vanish("/c")
+    bench.settle()
+    assert set(bench.handler.held) == {("example.com/a", "/a"), ("example.com/d", "/d")}
+    assert [one.path for one in bench.registrar.status()] == ["/a", "/d"]
