@@ -13,7 +13,10 @@ import pytest
 from nodealloc.errors import DecodeError
 from nodealloc.testing.conformance import (
     KINDS,
+    NoRoomError,
+    UnknownKindError,
     answer_for,
+    files_of,
     kind_of,
     read_machines,
     read_rows,
@@ -44,9 +47,37 @@ def test_every_recorded_decision_is_made_again(kind: str, vectors: Path) -> None
     assert outcome.passed == RECORDED[kind]
 
 
-def test_every_kind_was_recorded() -> None:
-    """A new kind comes with its rows."""
-    assert sorted(RECORDED) == sorted(KINDS)
+def test_every_kind_was_recorded(vectors: Path) -> None:
+    """A new kind comes with its rows; what a package answers is counted above."""
+    assert sorted(RECORDED) == sorted(kind for kind, module in KINDS.items() if module)
+    there = {kind_of(path) for path in files_of(vectors) if path.name != "machines.jsonl.gz"}
+    assert there == set(KINDS)
+
+
+@pytest.mark.tree
+def test_every_kind_stands_on_the_page() -> None:
+    """The reference names all kinds, those that are answered with what a row says."""
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "conformance.md").read_text(encoding="utf-8")
+    rows = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
+    assert rows == set(RECORDED)
+    assert [kind for kind in KINDS if f"`{kind}`" not in page] == []
+
+
+@pytest.mark.parametrize("kind", sorted(kind for kind, module in KINDS.items() if module is None))
+def test_a_kind_without_a_package_is_refused_by_name(kind: str) -> None:
+    """Nothing stands in for an answer that is not there yet; a function of one's own can be checked."""
+    with pytest.raises(NoRoomError, match=f"^{kind}: no package"):
+        answer_for(kind)
+    assert replay(kind, [{"id": 1}], lambda row, _: (row["id"], 1)).passed == 1
+
+
+def test_an_unknown_kind_is_refused_with_the_list() -> None:
+    """Neither a replay nor a search for its function goes on with a kind that was never recorded."""
+    for call in (lambda: replay("take_cpu", [], lambda *_: (1, 1)), lambda: answer_for("take_cpu")):
+        with pytest.raises(UnknownKindError, match=r"did you mean take_cpus\? The kinds are .*quantity"):
+            call()
+    with pytest.raises(UnknownKindError, match=r"rows; The kinds"):
+        answer_for("")
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -88,6 +119,45 @@ def test_machines_may_lie_elsewhere(tmp_path: Path, vectors: Path) -> None:
     assert run(path, "--machines", vectors / "machines.jsonl.gz").returncode == 0
 
 
+def test_kinds_without_a_package_are_skipped_by_name(vectors: Path) -> None:
+    """One line says so, and what was skipped counts neither as passed nor as failed."""
+    done = run(
+        vectors / "eviction_trace_2.jsonl.gz", vectors / "pleg.jsonl.gz", vectors / "quantity.jsonl.gz"
+    )
+    assert done.stdout.splitlines() == [
+        "eviction_trace_2: skipped, no package answers rows of the kind eviction_trace yet",
+        "pleg: skipped, no package answers rows of the kind pleg yet",
+        "quantity: 440 passed, 0 failed",
+        "440 passed, 0 failed",
+    ]
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_directory_stands_for_its_files(tmp_path: Path) -> None:
+    """All files of rows in it are replayed in the order of names; files of other kinds are told."""
+    row = {"in": "1", "error": False, "canonical": "1", "value": 1, "milli_value": 1000}
+    for name in ("quantity_2.jsonl", "quantity_1.jsonl", "weather.jsonl"):
+        (tmp_path / name).write_text(json.dumps(row))
+    (tmp_path / "README.md").write_text("no rows")
+    done = run(tmp_path)
+    assert done.stdout.splitlines() == [
+        "quantity_1: 1 passed, 0 failed",
+        "quantity_2: 1 passed, 0 failed",
+        "2 passed, 0 failed",
+    ]
+    assert done.returncode == 1
+    assert str(tmp_path / "weather.jsonl") in done.stderr
+
+
+def test_a_directory_without_rows_is_said(tmp_path: Path) -> None:
+    """An empty directory is no success, and in Python a directory is no file."""
+    done = run(tmp_path)
+    assert (done.returncode, done.stdout) == (1, "0 passed, 0 failed\n")
+    assert "holds no recorded rows" in done.stderr
+    with pytest.raises(DecodeError, match="is a directory"):
+        replay_file(tmp_path)
+
+
 def test_an_unknown_kind_is_said_and_fails(tmp_path: Path) -> None:
     """A file whose name says no kind is status 1, and the kinds are listed."""
     done = run(tmp_path / "weather.jsonl")
@@ -125,3 +195,12 @@ def test_a_port_that_raises_differs() -> None:
 def test_the_kind_is_the_name_before_the_suffix() -> None:
     """Plain and gzip files say their kind alike."""
     assert kind_of(Path("a/take_cpus.jsonl")) == kind_of(Path("take_cpus.jsonl.gz")) == "take_cpus"
+    assert kind_of(Path("merge.of-today.jsonl")) == "merge"
+
+
+def test_a_number_at_the_end_of_a_name_is_no_part_of_the_kind() -> None:
+    """Files that were cut into parts are of one kind; a name that is not of rows has none."""
+    assert kind_of(Path("eviction_trace_1.jsonl.gz")) == kind_of(Path("eviction_trace_12.jsonl"))
+    for other in ("quantity.json", "1.jsonl", "eviction_trace_1b.jsonl", "quantity"):
+        with pytest.raises(DecodeError, match="no kind of recorded rows"):
+            kind_of(Path(other))

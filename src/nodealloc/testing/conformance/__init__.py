@@ -1,9 +1,11 @@
 """Replay of recorded decisions: does a policy or a port still decide the same?
 
 `python -m nodealloc.testing.conformance PATH...` reads files of recorded rows
-and compares each with what this library answers. The kind of a file is its
-name before `.jsonl`. To check a policy or a port of your own, hand `replay`
-your function in place of the library's:
+and compares each with what this library answers; of a directory it reads all files.
+The kind of a file is its name up to the first dot, without a number at its end.
+Where a package has rules, its `KUBELET` rules answer: recorded is what a kubelet
+decided. A kind that no package answers yet is skipped by name. To check a policy
+or a port of your own, hand `replay` your function in place of the library's:
 
     >>> rows = [{"in": "1Ki", "error": False, "value": 1024}]
     >>> def mine(row, machines):
@@ -12,10 +14,19 @@ your function in place of the library's:
     1
 """
 
-from nodealloc.testing.conformance._kinds import KINDS, Answer, Row, answer_for
+from nodealloc.testing.conformance._kinds import (
+    KINDS,
+    Answer,
+    NoRoomError,
+    Row,
+    UnknownKindError,
+    answer_for,
+)
 from nodealloc.testing.conformance._runner import (
     Difference,
     Outcome,
+    files_of,
+    is_machines,
     kind_of,
     read_machines,
     read_rows,
@@ -27,9 +38,13 @@ __all__ = [
     "KINDS",
     "Answer",
     "Difference",
+    "NoRoomError",
     "Outcome",
     "Row",
+    "UnknownKindError",
     "answer_for",
+    "files_of",
+    "is_machines",
     "kind_of",
     "read_machines",
     "read_rows",

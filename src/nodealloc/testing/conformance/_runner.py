@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -13,11 +14,22 @@ import attrs
 
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.podspec import Json
-from nodealloc.testing.conformance._kinds import KINDS, Answer, Row, answer_for
+from nodealloc.testing.conformance._kinds import KINDS, Answer, Row, answer_for, known_kind
 
-__all__ = ["Difference", "Outcome", "kind_of", "read_machines", "read_rows", "replay", "replay_file"]
+__all__ = [
+    "Difference",
+    "Outcome",
+    "files_of",
+    "is_machines",
+    "kind_of",
+    "read_machines",
+    "read_rows",
+    "replay",
+    "replay_file",
+]
 
 _SUFFIXES = (".jsonl", ".jsonl.gz")
+_MACHINES = "machines"
 
 
 @attrs.frozen(kw_only=True)
@@ -53,17 +65,47 @@ class Outcome:
 
 
 def kind_of(path: Path, /) -> str:
-    """The kind that a file's name says; raises `DecodeError` for an unknown one."""
-    for suffix in _SUFFIXES:
-        if path.name.endswith(suffix):
-            kind = path.name.removesuffix(suffix)
-            if kind in KINDS:
-                return kind
+    """The kind that a file's name says: up to the first dot, without a number at its end.
+
+    Raises:
+        DecodeError: The name says no kind that was recorded, or the path is a directory.
+    """
+    if path.is_dir():
+        raise DecodeError(
+            str(path), [Fault("file name", "is a directory; name its files, or give it to the command")]
+        )
+    kind = re.sub(r"_?\d+$", "", path.name.partition(".")[0])
+    if kind in KINDS and path.name.endswith(_SUFFIXES):
+        return kind
     known = ", ".join(sorted(KINDS))
     raise DecodeError(
         str(path),
         [Fault("file name", f"no kind of recorded rows; expected KIND.jsonl[.gz] with KIND one of {known}")],
     )
+
+
+def files_of(path: Path, /) -> tuple[Path, ...]:
+    """The files of rows that a path stands for: itself, or those of a directory in the order of names.
+
+    Raises:
+        DecodeError: A directory without any, or one that cannot be listed.
+    """
+    if not path.is_dir():
+        return (path,)
+    try:
+        found = tuple(sorted(one for one in path.iterdir() if one.name.endswith(_SUFFIXES)))
+    except OSError as error:
+        raise DecodeError(str(path), [Fault("directory", f"cannot be listed: {error}")]) from error
+    if not found:
+        raise DecodeError(
+            str(path), [Fault("directory", "holds no recorded rows; expected files named KIND.jsonl[.gz]")]
+        )
+    return found
+
+
+def is_machines(path: Path, /) -> bool:
+    """Whether a file holds machines, which rows of other kinds look up."""
+    return path.name.partition(".")[0] == _MACHINES and path.name.endswith(_SUFFIXES)
 
 
 def read_rows(path: Path, /) -> Iterator[Row]:
@@ -98,7 +140,17 @@ def replay(
 
     An error that `answer` raises counts as a difference and does not end the
     replay.
+
+    Args:
+        kind: What the rows are; also one that this library does not answer itself.
+        rows: Recorded rows.
+        answer: From a row and the machines to (expected, got).
+        machines: Recorded machines by name, for rows that speak of one.
+
+    Raises:
+        UnknownKindError: No rows of that kind were recorded; the kinds are listed.
     """
+    known_kind(kind)
     passed = 0
     differences: list[Difference] = []
     for line, row in enumerate(rows, 1):
@@ -123,9 +175,15 @@ def replay_file(path: Path, machines: Path | None = None, /) -> Outcome:
     Args:
         path: `KIND.jsonl` or `KIND.jsonl.gz`.
         machines: Recorded machines; by default looked for beside the file.
+
+    Raises:
+        DecodeError: The name says no kind, or the file cannot be read.
+        NoRoomError: Nothing in this library answers rows of that kind yet.
     """
     kind = kind_of(path)
-    beside = machines or next(filter(Path.is_file, (path.with_name(f"machines{s}") for s in _SUFFIXES)), None)
+    answer = answer_for(kind)
+    beside = machines or next(
+        filter(Path.is_file, (path.with_name(f"{_MACHINES}{s}") for s in _SUFFIXES)), None
+    )
     known = read_machines(beside) if beside else {}
-    answer: Callable[[Row, Mapping[str, Row]], tuple[Json, Json]] = answer_for(kind)
     return replay(kind, read_rows(path), answer, known)
