@@ -31,12 +31,22 @@ MAX_ID = 65535
 _DIGITS = frozenset("0123456789")
 _SHOWN = 40
 """Characters of a fault that are shown; whoever wrote it may have written a megabyte."""
+_LONG = 1024
+"""Bits of a mask that are gone through one by one; a longer one is cut into such."""
 _FEW = 12
 """Up to here taking bit by bit is quicker than halving the mask."""
 
 
 def bits(mask: int, /) -> Iterator[int]:
     """Ids in a mask, ascending. `mask` is 0 or more."""
+    if mask.bit_length() > _LONG:
+        # Each step below copies the whole mask; of short ones it may.
+        data = mask.to_bytes((mask.bit_length() + 7) // 8, "little")
+        for start in range(0, len(data), _LONG // 8):
+            part = int.from_bytes(data[start : start + _LONG // 8], "little")
+            for number in bits(part):
+                yield start * 8 + number
+        return
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nodealloc._reading import MAX_DOCUMENT_BYTES
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import CPUSet
 from nodealloc.machine._model import Cpu, Machine, NumaNode
@@ -17,13 +18,18 @@ __all__ = ["machine_from_cadvisor"]
 _KIB = 1024
 
 
-def machine_from_cadvisor(data: Mapping[str, object], /, *, name: str = "") -> Machine:
+def machine_from_cadvisor(
+    data: Mapping[str, object], /, *, name: str = "", max_bytes: int = MAX_DOCUMENT_BYTES
+) -> Machine:
     """Read cAdvisor's machine description, as the kubelet does, from what `json.loads` gave.
 
     Groups go by the ids that the kubelet gives them, so that decisions are the
     same: a core by its smallest CPU, a socket by `socket_id`, an L3 by the
     first of the core's `uncore_caches`. Without one, `l3` is None; a cache
     that covers a whole NUMA node is no uncore cache there.
+
+    A description that takes more than `max_bytes`, without blanks and quotes,
+    is refused unread.
 
     Raises:
         DecodeError: Every entry that does not fit, with its path; or what no
@@ -33,6 +39,8 @@ def machine_from_cadvisor(data: Mapping[str, object], /, *, name: str = "") -> M
     ``utils/sysinfo``.
     """
     reader = MachineReader("cAdvisor machine description")
+    if not reader.fits(data, max_bytes):
+        reader.check()
     entries = reader.maybe_sequence(reader.mapping(data, "$").get("topology"), "$.topology")
     nodes: dict[int, NumaNode] = {}
     rows: dict[int, list[int]] = {}

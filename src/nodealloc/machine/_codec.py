@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nodealloc._reading import Json
+from nodealloc._reading import MAX_DOCUMENT_BYTES, Json
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import CPUSet
+from nodealloc.machine._checks import cpus_by_node
 from nodealloc.machine._model import LEVELS, Cpu, Machine, NumaNode
 from nodealloc.machine._reading import MachineReader
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["machine_from_json", "machine_to_json"]
 
@@ -63,7 +64,9 @@ def _distances_to_json(machine: Machine) -> dict[str, Json] | None:
     return {"nodes": [*nodes], "matrix": matrix}
 
 
-def machine_from_json(data: Mapping[str, object], /, *, source: str = _SOURCE) -> Machine:
+def machine_from_json(
+    data: Mapping[str, object], /, *, source: str = _SOURCE, max_bytes: int = MAX_DOCUMENT_BYTES
+) -> Machine:
     """Read a machine from what `json.loads` gave.
 
     Reads what `machine_to_json` and `python -m nodealloc topology` write. Lists
@@ -71,11 +74,19 @@ def machine_from_json(data: Mapping[str, object], /, *, source: str = _SOURCE) -
     null is a core of its own, sockets that are null are one. CPUs may leave
     out `numa_nodes`, or nodes their `cpus`: either follows from the other.
 
+    Args:
+        data: As `machine_to_json` writes it.
+        source: What to call it in an error, such as a file name.
+        max_bytes: A description that takes more, without blanks and quotes, is
+            refused unread; one of 2,000 CPUs takes half of it.
+
     Raises:
         DecodeError: Every entry that does not fit, with its path; or what no
             machine can be, at `$`.
     """
     reader = MachineReader(source)
+    if not reader.fits(data, max_bytes):
+        reader.check()
     whole = reader.mapping(data, "$")
     homes, nodes = _nodes_from_json(reader, whole.get("numa_nodes"))
     cpus = _cpus_from_json(reader, reader.mapping(whole.get("cpus"), "$.cpus"), homes)
@@ -86,11 +97,12 @@ def machine_from_json(data: Mapping[str, object], /, *, source: str = _SOURCE) -
     if not cpus:
         reader.fault("$.cpus", "a machine has at least one CPU")
     reader.check()
+    local = cpus_by_node(cpus)
     try:
         return Machine(
             name=name,
             cpus=cpus,
-            numa_nodes=tuple(_with_cpus(node, cpus) for node in nodes),
+            numa_nodes=tuple(_with_cpus(node, local.get(node.id, CPUSet())) for node in nodes),
             distances=distances,
             offline=offline,
             isolated=isolated,
@@ -99,18 +111,15 @@ def machine_from_json(data: Mapping[str, object], /, *, source: str = _SOURCE) -
         raise DecodeError(source, [Fault("$", str(error))]) from error
 
 
-def _with_cpus(node: NumaNode, cpus: tuple[Cpu, ...]) -> NumaNode:
-    naming = CPUSet(cpu.id for cpu in cpus if node.id in cpu.numa_nodes)
+def _with_cpus(node: NumaNode, naming: CPUSet) -> NumaNode:
     return NumaNode(
         id=node.id, cpus=node.cpus or naming, memory_bytes=node.memory_bytes, hugepages=node.hugepages
     )
 
 
-def _nodes_from_json(
-    reader: MachineReader, value: object
-) -> tuple[dict[int, tuple[int, ...]], list[NumaNode]]:
+def _nodes_from_json(reader: MachineReader, value: object) -> tuple[dict[int, list[int]], list[NumaNode]]:
     """Nodes by ascending id, and each CPU's nodes as the nodes name them."""
-    homes: dict[int, tuple[int, ...]] = {}
+    homes: dict[int, list[int]] = {}
     nodes: list[NumaNode] = []
     for key, entry in reader.maybe_mapping(value, "$.numa_nodes").items():
         path = f"$.numa_nodes.{key}"
@@ -124,7 +133,7 @@ def _nodes_from_json(
     nodes.sort(key=lambda node: node.id)
     for node in nodes:
         for cpu in node.cpus:
-            homes[cpu] = (*homes.get(cpu, ()), node.id)
+            homes.setdefault(cpu, []).append(node.id)
     return homes, nodes
 
 
@@ -141,7 +150,7 @@ def _pools_from_json(reader: MachineReader, value: object, path: str) -> dict[in
 
 
 def _cpus_from_json(
-    reader: MachineReader, entries: Mapping[str, object], homes: Mapping[int, tuple[int, ...]]
+    reader: MachineReader, entries: Mapping[str, object], homes: Mapping[int, Sequence[int]]
 ) -> tuple[Cpu, ...]:
     cpus: list[Cpu] = []
     # Sockets that are null are one: the group of the smallest such CPU.
@@ -163,7 +172,9 @@ def _cpus_from_json(
                 id=cpu,
                 core=cpu if core is None else core,
                 socket=socket,
-                numa_nodes=homes.get(cpu, ()) if named is None else reader.ids(named, f"{path}.numa_nodes"),
+                numa_nodes=(
+                    tuple(homes.get(cpu, ())) if named is None else reader.ids(named, f"{path}.numa_nodes")
+                ),
                 l3=ids["l3"],
                 die=ids["die"],
                 cluster=ids["cluster"],

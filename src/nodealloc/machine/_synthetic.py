@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Literal
 
 import attrs
 
+from nodealloc._reading import MAX_DOCUMENT_BYTES, is_larger
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import CPUSet
+from nodealloc.machine._checks import cpus_by_node
 from nodealloc.machine._model import Cpu, Machine, NumaNode
 from nodealloc.machine._synthetic_options import Options, read_options
 from nodealloc.machine._synthetic_text import Core, parse_cores
@@ -21,7 +23,7 @@ _MOST_NODES = 1024
 """NUMA nodes for which Linux can be built; a slip in a count would fill the memory with distances."""
 
 
-def machine_from_text(text: str, /, *, name: str = "") -> Machine:
+def machine_from_text(text: str, /, *, name: str = "", max_bytes: int = MAX_DOCUMENT_BYTES) -> Machine:
     """A synthetic machine from a line such as `2 sockets x 2 numa x 8 cores x 2 threads`.
 
     Levels nest from left to right, in any order: `socket`, `die`, `numa`,
@@ -45,6 +47,11 @@ def machine_from_text(text: str, /, *, name: str = "") -> Machine:
 
     A core goes by its smallest CPU, other groups count from 0.
 
+    Args:
+        text: The line.
+        name: For people.
+        max_bytes: A longer text is refused unread.
+
     Raises:
         DecodeError: A word, a count or an option that does not fit; its path
             is the 0-based character where the fault starts.
@@ -55,6 +62,9 @@ def machine_from_text(text: str, /, *, name: str = "") -> Machine:
     >>> machine.online, machine.offline, machine.cpu[3].kind
     (CPUSet('0-6'), CPUSet('7'), 'atom')
     """
+    if is_larger(text, max_bytes):
+        reason = f"longer than {max_bytes} bytes; describe less, or allow more with `max_bytes`"
+        raise DecodeError("machine text", [Fault("character 0", reason)])
     options, end = read_options(text)
     cores = parse_cores(text[:end])
     threads = _number(cores, options.numbering)
@@ -167,10 +177,11 @@ def _nodes(cpus: Sequence[Cpu], named: _Named, options: Options) -> tuple[NumaNo
         raise options.fault(
             "hugepages", f"pools of {pages} bytes in a node of {min(memory)} bytes; give less"
         )
+    local = cpus_by_node(cpus)
     return tuple(
         NumaNode(
             id=node,
-            cpus=CPUSet(cpu.id for cpu in cpus if node in cpu.numa_nodes),
+            cpus=local.get(node, CPUSet()),
             memory_bytes=memory[node],
             hugepages=options.hugepages,
         )

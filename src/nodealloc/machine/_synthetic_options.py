@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import attrs
 
+from nodealloc._reading import short
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import CPUSet, parse_list
 
@@ -17,7 +18,8 @@ __all__ = ["Numbering", "Options", "read_options"]
 
 Numbering = Literal["kernel", "adjacent", "interleaved"]
 
-_SPLIT = re.compile(r"\s*[,;]\s*(?=[A-Za-z]+\s*=)")
+# Blanks are looked at from their start only: else a long row of them is, from each of them.
+_SPLIT = re.compile(r"(?<!\s)\s*[,;]\s*(?=[A-Za-z]+\s*=)")
 _SIZE = re.compile(r"([0-9]{1,15})([KMGT]i)?B?")
 _UNITS = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 _STEPS = 3
@@ -91,7 +93,7 @@ def _read(options: Options, name: str, value: str) -> Options:
         return _with_distances(options, value)
     if name == "numbering":
         if value not in {"kernel", "adjacent", "interleaved"}:
-            raise ValueError(f"{value!r} is unknown; expected kernel, adjacent or interleaved")
+            raise ValueError(f"{short(value)} is unknown; expected kernel, adjacent or interleaved")
         return attrs.evolve(options, numbering=cast("Numbering", value))
     if name in {"offline", "isolated"}:
         cpus = CPUSet.from_mask(parse_list(value.replace(" ", ""), source=name))
@@ -104,14 +106,14 @@ def _read(options: Options, name: str, value: str) -> Options:
 def _size(text: str) -> int:
     found = _SIZE.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"{text.strip()!r} is no size; expected digits with Ki, Mi, Gi or Ti, as 16Gi")
+        raise ValueError(f"{short(text.strip())} is no size; expected digits with Ki, Mi, Gi or Ti, as 16Gi")
     return int(found[1]) * _UNITS[found[2] or ""]
 
 
 def _pool(text: str) -> tuple[int, int]:
     size, colon, count = text.partition(":")
     if not colon or not count.strip().isdecimal() or not _size(size):
-        raise ValueError(f"{text.strip()!r} is no pool; expected size and count, as 2Mi:512")
+        raise ValueError(f"{short(text.strip())} is no pool; expected size and count, as 2Mi:512")
     return _size(size), int(count)
 
 
@@ -126,5 +128,5 @@ def _with_distances(options: Options, value: str) -> Options:
 
 def _distance(word: str) -> int:
     if not word.isdecimal():
-        raise ValueError(f"{word!r} is no distance; expected a whole number, 0 or more")
+        raise ValueError(f"{short(word)} is no distance; expected a whole number, 0 or more")
     return int(word)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, Union
 
 import attrs
 
+from nodealloc._reading import short
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import MAX_ID
 
@@ -35,6 +36,8 @@ _LEVELS = {plural: plural.removesuffix("s") for plural in _PLURALS} | {
 }
 _TOKEN = re.compile(r"[0-9]+|[x×*](?=\s*[0-9(]|\s|$)|[+()]|[a-z][a-z0-9]*")
 _MAX_DEPTH = 16
+_SHOWN = 40
+"""Digits of a count that are shown."""
 
 
 @attrs.frozen(kw_only=True)
@@ -90,17 +93,19 @@ def _refuse(position: int, reason: str) -> Never:
 
 
 def _seen(token: _Token) -> str:
-    return repr(token.text) if token.text else "the end"
+    return short(token.text) if token.text else "the end"
 
 
 def _tokens(text: str) -> list[_Token]:
     tokens: list[_Token] = []
+    # Letter by letter: some, outside of what a token is made of, get longer when they get small.
+    lower = text.lower() if text.isascii() else "".join(one.lower()[:1] for one in text)
     position = 0
     while position < len(text):
         if text[position].isspace():
             position += 1
             continue
-        found = _TOKEN.match(text.lower(), position)
+        found = _TOKEN.match(lower, position)
         if found is None:
             _refuse(position, f"{text[position]!r} makes no sense here; expected `2 sockets x 8 cores`")
         tokens.append(_Token(found[0], position))
@@ -119,7 +124,7 @@ class _Parser:
     def whole(self) -> _Sum:
         found = self._sum()
         if self._next.text:
-            _refuse(self._next.position, f"{self._next.text!r} is left over; levels are joined by x or +")
+            _refuse(self._next.position, f"{_seen(self._next)} is left over; levels are joined by x or +")
         return found
 
     @property
@@ -164,7 +169,7 @@ class _Parser:
             _refuse(token.position, f"expected a count such as `8 cores`, found {_seen(token)}")
         count = int(token.text) if len(token.text) <= len(str(MAX_ID)) else MAX_ID + 1
         if count > MAX_ID:
-            _refuse(token.position, f"{token.text} is too many; at most {MAX_ID}")
+            _refuse(token.position, f"{token.text[:_SHOWN]} is too many; at most {MAX_ID}")
         return self._levelled(count, token.position)
 
     def _levelled(self, count: int, position: int) -> _Factor:
