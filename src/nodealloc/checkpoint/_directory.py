@@ -95,18 +95,18 @@ class _Script:
             return record
         shape = Shape("record of a commit")
         value = record.value if isinstance(record, JsonCheckpoint) else None
-        found = shape.fields(value, "$", ("rename", "remove"))
         renames: list[_Rename] = []
-        for step in shape.sequence(found.get("rename", ()), "$.rename"):
-            words = [shape.text(word, "$.rename") for word in shape.sequence(step, "$.rename")]
-            if len(words) == 3:
-                renames.append(_Rename(*words))
-            else:
-                shape.fault("$.rename", "three names are due")
-        removes = [
-            shape.text(name, "$.remove") for name in shape.sequence(found.get("remove", ()), "$.remove")
-        ]
         try:
+            found = shape.fields(value, "$", ("rename", "remove"))
+            for step in shape.sequence(found.get("rename", ()), "$.rename"):
+                words = [shape.text(word, "$.rename") for word in shape.sequence(step, "$.rename")]
+                if len(words) == 3:
+                    renames.append(_Rename(*words))
+                else:
+                    shape.fault("$.rename", "three names are due")
+            removes = [
+                shape.text(name, "$.remove") for name in shape.sequence(found.get("remove", ()), "$.remove")
+            ]
             shape.check()
         except DecodeError as error:
             return str(error)

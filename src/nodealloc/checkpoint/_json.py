@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import NoReturn, cast
 
 from nodealloc._reading import Json, Reader
+from nodealloc.checkpoint._stack import on_a_stack
 from nodealloc.errors import DecodeError, Fault
 
-__all__ = ["Json", "Shape", "go_json", "read_json"]
+__all__ = ["Json", "Shape", "go_json", "read_json", "written"]
 
 _GO_ESCAPES = (
     ("<", "\\u003c"),
@@ -27,29 +30,29 @@ def _refuse_constant(name: str) -> NoReturn:
 def _refuse_twins(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twin = next(name for name in names if names.count(name) > 1)
+        twin, _ = max(Counter(name for name, _ in pairs).items(), key=itemgetter(1))
         raise ValueError(f"the key {twin[:80]!r} stands twice in one object")
     return found
+
+
+def _read(text: str) -> Json:
+    return cast("Json", json.loads(text, object_pairs_hook=_refuse_twins, parse_constant=_refuse_constant))
 
 
 def read_json(source: str, data: bytes, /) -> Json:
     """The document in some bytes, which have to be one JSON value and nothing else.
 
     Stricter than Go's decoder: UTF-8 without faults, no key twice, no halves of
-    surrogate pairs, no NaN.
+    surrogate pairs, no NaN. How deep the caller's own calls are makes no difference.
 
     Raises:
         DecodeError: It is no such document.
     """
     try:
         text = data.decode("utf-8")
-        value = cast(
-            "Json",
-            json.loads(text, object_pairs_hook=_refuse_twins, parse_constant=_refuse_constant),
-        )
+        value = on_a_stack(_read, text)
         if "\\u" in text:
-            json.dumps(value, ensure_ascii=False).encode()
+            written(value).encode()
     except UnicodeDecodeError as error:
         raise DecodeError(source, [Fault(f"byte {error.start}", "not UTF-8")]) from None
     except UnicodeEncodeError:
@@ -64,13 +67,22 @@ def read_json(source: str, data: bytes, /) -> Json:
     return value
 
 
+def written(document: Json, /, *, sort_keys: bool = False) -> str:
+    """Compact JSON, from however deep in the caller's own calls."""
+    return on_a_stack(_sorted_encoder.encode if sort_keys else _encoder.encode, document)
+
+
+_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_sorted_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=True)
+
+
 def go_json(document: Json, /) -> str:
     """Compact JSON as Go's `encoding/json` writes it: in the given order, ``< > &`` escaped.
 
     Maps have to be sorted by the caller; the fields of a structure stand in
     their own order.
     """
-    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = written(document)
     for plain, escaped in _GO_ESCAPES:
         if plain in text:
             text = text.replace(plain, escaped)

@@ -3,32 +3,63 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, cast
 
 import attrs
 
 from nodealloc.checkpoint._errors import CorruptCheckpointError
-from nodealloc.checkpoint._json import Json, Shape, read_json
+from nodealloc.checkpoint._json import Json, Shape, read_json, written
+from nodealloc.errors import DecodeError, Fault
 
 __all__ = ["JsonCheckpoint"]
 
+DEEPEST: Final = 256
+"""Levels of a value; the call stack of a thread of its own holds several times as many."""
+
 
 def _plain(value: Json) -> Json:
-    """A copy made of lists and dicts, so that what is read back is equal."""
-    if value is None or isinstance(value, str | int):
+    """A copy made of lists and dicts, so that what is read back is equal.
+
+    Without calls in calls: how deep a value may be must not hang on how deep the caller is.
+    """
+    whole: dict[str, Json] = {}
+    due: list[tuple[Json, Callable[[Json], None], int]] = [(value, partial(whole.__setitem__, ""), 0)]
+    while due:
+        one, put, level = due.pop()
+        if level >= DEEPEST and not isinstance(one, float):
+            raise ValueError(f"nested more than {DEEPEST} levels deep: store a flatter value")
+        if isinstance(one, Mapping):
+            fields: dict[str, Json] = {}
+            for key, part in one.items():
+                name = _text(key)
+                if part is None or isinstance(part, str | int):
+                    fields[name] = part
+                else:
+                    fields[name] = None
+                    due.append((part, partial(fields.__setitem__, name), level + 1))
+            put(fields)
+        elif one is None or isinstance(one, str | int):
+            put(one)
+        elif isinstance(one, float):
+            put(_finite(one))
+        elif _is_sequence(one):
+            parts = list(one)
+            put(parts)
+            for at, part in enumerate(parts):
+                if not (part is None or isinstance(part, str | int)):
+                    due.append((part, partial(parts.__setitem__, at), level + 1))
+        else:
+            raise ValueError(f"{type(one).__name__} is not JSON: store numbers, strings, lists and dicts")
+    return whole[""]
+
+
+def _finite(value: float) -> float:
+    if math.isfinite(value):
         return value
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise ValueError(f"{value} is not JSON: store a string in its place")
-        return value
-    if isinstance(value, Mapping):
-        return {_text(key): _plain(part) for key, part in value.items()}
-    if _is_sequence(value):
-        return [_plain(part) for part in value]
-    raise ValueError(f"{type(value).__name__} is not JSON: store numbers, strings, lists and dicts")
+    raise ValueError(f"{value} is not JSON: store a string in its place")
 
 
 def _text(key: object) -> str:
@@ -42,7 +73,7 @@ def _is_sequence(value: object) -> bool:
 
 
 def _canonical(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return written(value, sort_keys=True)
 
 
 @attrs.frozen(kw_only=True)
@@ -56,7 +87,8 @@ class JsonCheckpoint:
         kind: What it is, so that one record is never taken for another.
         version: Of the value's layout, 0 or more; the owner migrates older ones.
         value: Numbers, strings, lists and dicts with string keys. Copied; a tuple
-            becomes a list.
+            becomes a list. At most 256 levels deep; `ValueError` for what is no
+            JSON or deeper.
         checksum: As it was read; None for a record made here.
 
     Source: ours.
@@ -85,11 +117,12 @@ class JsonCheckpoint:
         kind = shape.text(found.get("kind"), "$.kind")
         version = shape.number(found.get("version"), "$.version", bits=63)
         checksum = shape.text(found.get("checksum"), "$.checksum")
-        value = cast("Json", found.get("value"))
-        if _has_infinity(value):
-            shape.fault("$.value", "a number is too large for a float")
         shape.check()
-        return cls(kind=kind, version=version, value=value, checksum=checksum)
+        value = cast("Json", found.get("value"))
+        try:
+            return cls(kind=kind, version=version, value=value, checksum=checksum)
+        except ValueError as error:
+            raise DecodeError("record", [Fault("$.value", str(error))]) from None
 
     def verify(self) -> None:
         """Raise `CorruptCheckpointError` when content and checksum disagree."""
@@ -101,13 +134,3 @@ class JsonCheckpoint:
 
 def _digest(kind: str, version: int, body: str) -> str:
     return hashlib.blake2b(f"{kind}\n{version}\n{body}".encode(), digest_size=8).hexdigest()
-
-
-def _has_infinity(value: Json) -> bool:
-    if isinstance(value, float):
-        return math.isinf(value)
-    if isinstance(value, Mapping):
-        return any(_has_infinity(part) for part in value.values())
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return any(_has_infinity(part) for part in value)
-    return False

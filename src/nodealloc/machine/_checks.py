@@ -128,12 +128,12 @@ def check_distances(nodes: Iterable[int], distances: Mapping[int, Mapping[int, i
     if distances is None:
         return
     ids = set(nodes)
-    if distances.keys() != ids:
+    if set(distances) != ids:
         raise ValueError(
             f"distances are given from nodes {_few(distances.keys())}; expected from {_few(ids)}"
         )
     for source, row in distances.items():
-        if row.keys() != ids:
+        if set(row) != ids:
             raise ValueError(
                 f"distances from node {source} go to {_few(row.keys())}; expected to {_few(ids)}"
             )
