@@ -4,8 +4,11 @@
 |------------------|-----------------------------------------|-----------------------|
 | `RetryableError` | not now: busy, absent, timed out        | again after `after_s` |
 | `PermanentError` | never, as asked: the input has to change | report it             |
-| `DecodeError`    | bytes or a mapping that do not fit      | each fault, with path |
-| `ValueError`     | an argument that no caller should pass  | mend the call         |
+| `ConfigurationError` | an argument, option or document that cannot be meant | mend it |
+| `DecodeError`    | of these, a document: each fault, with its path | mend it       |
+
+A `ConfigurationError` is a `ValueError` as well; one `except` catches whatever is
+wrong in a configuration.
 
 A refusal of a pod is no error: it is a value (`nodealloc.verdicts.Refused`).
 """
@@ -19,7 +22,7 @@ import attrs
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["DecodeError", "Fault", "NodeallocError", "PermanentError", "RetryableError"]
+__all__ = ["ConfigurationError", "DecodeError", "Fault", "NodeallocError", "PermanentError", "RetryableError"]
 
 
 class NodeallocError(Exception):
@@ -55,6 +58,13 @@ class PermanentError(NodeallocError):
     """The same call will fail again until something else changes."""
 
 
+class ConfigurationError(PermanentError, ValueError):
+    """What was handed in cannot be meant: an argument, an option, a text, a document.
+
+    Nothing was changed. The text says where, what came, and what would be right.
+    """
+
+
 @attrs.frozen
 class Fault:
     """One thing that is wrong in an input.
@@ -72,7 +82,7 @@ class Fault:
         return f"{self.reason} @ {self.path}"
 
 
-class DecodeError(PermanentError, ValueError):
+class DecodeError(ConfigurationError):
     """Outside data do not fit; lists every fault, not only the first.
 
     Attributes:

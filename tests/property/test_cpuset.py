@@ -298,7 +298,12 @@ def test_is_an_allocator(machine: Machine, options: StaticOptions, workload: Wor
     policy = policy_of(machine, options, CPUSet.of(min(machine.online)))
     numa = NumaTopology(nodes=tuple(machine.nodes))
     check_allocator(
-        CpuAllocator(policy=policy), workload, numa, every_hint_grants=not options.full_pcpus_only
+        CpuAllocator(policy=policy),
+        workload,
+        numa,
+        every_hint_grants=not options.full_pcpus_only,
+        exact_hints=not options.align_by_socket,
+        steps=10,
     )
 
 

@@ -363,7 +363,9 @@ class Forgetful(FakeAllocator):
     """Grants nothing that it hinted."""
 
     def allocate(self, claim: Claim, affinity: TopologyHint, /) -> FakeAllocator | Shortfall:
-        """Refuse always."""
+        """Refuse whoever asks for some."""
+        if self.name not in claim.amounts or not claim.amounts[self.name]:
+            return self
         return Shortfall(resource=self.name, wanted=1, free=0)
 
 

@@ -42,7 +42,13 @@ from nodealloc.cpuset._codec import (
 )
 from nodealloc.cpuset._confinement import Applied, Wanted
 from nodealloc.cpuset._demand import exclusive_cpus_setting
-from nodealloc.cpuset._errors import CpusetBusyError, CpusetWriteError, NotEnoughCpusError, TargetGoneError
+from nodealloc.cpuset._errors import (
+    CpusetBusyError,
+    CpusetWriteError,
+    NotEnoughCpusError,
+    PickerError,
+    TargetGoneError,
+)
 from nodealloc.cpuset._hints import HintTable
 from nodealloc.cpuset._layout import CpuLayout
 from nodealloc.cpuset._options import StaticOptions
@@ -79,6 +85,7 @@ __all__ = [
     "NotEnoughCpusError",
     "PickMode",
     "Picker",
+    "PickerError",
     "RecordedState",
     "RestorePlan",
     "SortStrategy",

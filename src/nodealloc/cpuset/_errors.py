@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from nodealloc.errors import PermanentError, RetryableError
+from nodealloc.errors import ConfigurationError, PermanentError, RetryableError
+from nodealloc.idset import MAX_ID, CPUSet
 
-__all__ = ["CpusetBusyError", "CpusetWriteError", "NotEnoughCpusError", "TargetGoneError"]
+__all__ = ["CpusetBusyError", "CpusetWriteError", "NotEnoughCpusError", "PickerError", "TargetGoneError"]
 
 
 class NotEnoughCpusError(PermanentError):
@@ -26,6 +27,37 @@ class NotEnoughCpusError(PermanentError):
     def __str__(self) -> str:
         """What, how many, and what to do."""
         return f"{self.wanted} CPUs wanted, {self.free} available; ask for fewer, or release some first"
+
+
+class PickerError(ConfigurationError):
+    """A picker answered with something other than exactly so many of the available CPUs.
+
+    Attributes:
+        picker: Its class.
+        answer: What came, as text.
+        available: What it was to choose from.
+        wanted: How many it was to choose.
+    """
+
+    picker: str
+    answer: str
+    available: CPUSet
+    wanted: int
+
+    def __init__(self, picker: str, answer: object, available: int, wanted: int, /) -> None:
+        mask = answer if type(answer) is int and 0 <= answer < 1 << (MAX_ID + 1) else None
+        self.picker = picker
+        self.answer = repr(answer)[:80] if mask is None else str(CPUSet.from_mask(mask)) or "no CPUs"
+        self.available = CPUSet.from_mask(available)
+        self.wanted = wanted
+        super().__init__(picker, answer, available, wanted)
+
+    def __str__(self) -> str:
+        """The question, the answer, and what would be right."""
+        return (
+            f"{self.picker} answered {self.answer} when asked for {self.wanted} CPUs of {self.available}; "
+            "a picker takes exactly that many of those, as a mask, or answers None"
+        )
 
 
 class CpusetWriteError(PermanentError):

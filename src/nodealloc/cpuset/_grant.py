@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from nodealloc.cpuset._demand import CPU, demand_of
 from nodealloc.cpuset._pickers import take_unbroken
 from nodealloc.cpuset._state import Assignment, CpuState
+from nodealloc.cpuset._take import check_taken
 from nodealloc.idset import CPUSet
 from nodealloc.topology import Hints, Shortfall, TopologyHint, peak
 
@@ -106,11 +107,7 @@ def choose(policy: StaticPolicy, available: int, count: int, nodes: int | None, 
             return shortfall(count, whole.bit_count(), "whole cores are asked for", reason=SMT_ALIGNMENT)
     if taken is None:
         return shortfall(count, available.bit_count(), "ask for fewer, or release some first")
-    if taken.bit_count() != count or taken & ~available:
-        raise ValueError(
-            f"{type(policy.picker).__name__} answered {CPUSet.from_mask(taken)} when asked for {count} CPUs "
-            f"of {CPUSet.from_mask(available)}; a picker takes exactly that many of those"
-        )
+    check_taken(policy.picker, taken, available, count)
     return taken
 
 

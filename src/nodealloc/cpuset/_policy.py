@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, TypeAlias, Union
 import attrs
 
 from nodealloc._lazy import lazy
-from nodealloc.cpuset._errors import NotEnoughCpusError
 from nodealloc.cpuset._hints import HintTable
 from nodealloc.cpuset._layout import CpuLayout
 from nodealloc.cpuset._options import StaticOptions
 from nodealloc.cpuset._pickers import SortStrategy
-from nodealloc.cpuset._take import KubeletPicker, PickMode
+from nodealloc.cpuset._take import KubeletPicker, PickMode, picked
+from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet
 
 if TYPE_CHECKING:
@@ -103,8 +103,9 @@ class StaticPolicy:
 
         Args:
             machine: Where CPUs are given out.
-            reserved: CPUs that nobody gets for itself, or how many; a number is
-                taken as the policy would take it, low cores first.
+            reserved: CPUs that nobody gets for itself (a set, or its text such as
+                `0-1`), or how many; a number is taken as the policy's picker takes
+                it, which is low cores first for the kubelet's.
             options: The kubelet's options; none by default.
             picker: Which CPUs to take; what the options say by default.
             per_container: See the attribute.
@@ -200,7 +201,10 @@ def _reserved(reserved: CPUSet | int, layout: CpuLayout, picker: Picker) -> CPUS
                 f"which has {everything}"
             )
         return reserved
-    taken = picker.pick(layout, layout.cpus, reserved) if reserved >= 0 else None
+    taken = picked(picker, layout, layout.cpus, reserved) if reserved >= 0 else None
     if taken is None:
-        raise ValueError(str(NotEnoughCpusError(reserved, len(everything))))
+        raise ConfigurationError(
+            f"reserved: {reserved} CPUs wanted, {len(everything)} available on this machine; "
+            f"reserve from 0 to {len(everything)}"
+        )
     return CPUSet.from_mask(taken)

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 import attrs
 
 from nodealloc.cpuset._distributed import take_distributed
-from nodealloc.cpuset._errors import NotEnoughCpusError
+from nodealloc.cpuset._errors import NotEnoughCpusError, PickerError
 from nodealloc.cpuset._pickers import SortStrategy, take_packed
 from nodealloc.idset import CPUSet
 
 if TYPE_CHECKING:
     from nodealloc.cpuset._layout import CpuLayout
+    from nodealloc.cpuset._ports import Picker
 
-__all__ = ["KubeletPicker", "PickMode", "take_cpus"]
+__all__ = ["KubeletPicker", "PickMode", "check_taken", "picked", "take_cpus"]
 
 
 class PickMode(enum.Enum):
@@ -57,9 +58,7 @@ class KubeletPicker:
         return take_distributed(layout, available, count, strategy=self.strategy, group_size=self.group_size)
 
 
-def take_cpus(
-    layout: CpuLayout, available: CPUSet, count: int, /, *, picker: KubeletPicker | None = None
-) -> CPUSet:
+def take_cpus(layout: CpuLayout, available: CPUSet, count: int, /, *, picker: Picker | None = None) -> CPUSet:
     """Choose `count` of the available CPUs.
 
     Args:
@@ -73,6 +72,7 @@ def take_cpus(
 
     Raises:
         NotEnoughCpusError: Fewer are available.
+        PickerError: The picker answered with anything else.
         ValueError: `count` is negative, or `available` is not on the machine.
     """
     strangers = available.mask & ~layout.cpus
@@ -83,7 +83,25 @@ def take_cpus(
         )
     if count < 0:
         raise ValueError(f"{count} CPUs wanted; ask for 0 or more")
-    taken = (picker or KubeletPicker()).pick(layout, available.mask, count)
+    taken = picked(picker or KubeletPicker(), layout, available.mask, count)
     if taken is None:
         raise NotEnoughCpusError(count, len(available))
     return CPUSet.from_mask(taken)
+
+
+def picked(picker: Picker, layout: CpuLayout, available: int, count: int) -> int | None:
+    """What a picker takes, where that is what it was asked for.
+
+    Raises:
+        PickerError: It is anything else.
+    """
+    taken = picker.pick(layout, available, count)
+    if taken is not None:
+        check_taken(picker, taken, available, count)
+    return taken
+
+
+def check_taken(picker: Picker, taken: int, available: int, count: int) -> None:
+    """Exactly so many of those, as a mask; raises `PickerError`."""
+    if taken.__class__ is not int or taken & ~available or taken.bit_count() != count:
+        raise PickerError(type(picker).__name__, taken, available, count)

@@ -148,6 +148,9 @@ def check_picker(picker: Picker, layout: CpuLayout, /) -> None:
             if taken is None:
                 assert count > 0, f"{asked}: refused"
                 continue
+            kind = type(taken).__name__
+            assert kind == "int", f"{asked}: a picker answers with a mask as an integer, found {kind}"
+            assert taken >= 0, f"{asked}: a picker answers with a mask as an integer, 0 or more"
             assert not taken & ~available, f"{asked}: took {CPUSet.from_mask(taken & ~available)} as well"
             assert taken.bit_count() == count, f"{asked}: took {taken.bit_count()}"
 

@@ -9,15 +9,30 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from itertools import combinations
-from typing import TypeVar
+from typing import TypeAlias
 
 import attrs
 
 from nodealloc.idset import bits, lowest
 from nodealloc.podspec import Quantity
+from nodealloc.testing._allocator_checks import (
+    Promises,
+    check_asks_nothing,
+    check_claim,
+    check_copy,
+    check_entry,
+    check_figures,
+    check_hints,
+    check_unknown_release,
+    has_fractions,
+    is_allocator,
+    pickled,
+    released,
+)
+from nodealloc.testing._allocator_histories import check_fills_up, check_history
 from nodealloc.topology import (
     Allocator,
     Availability,
@@ -28,28 +43,29 @@ from nodealloc.topology import (
     NotReady,
     NumaTopology,
     Owner,
-    Policy,
-    PolicyName,
+    Rank,
     Reports,
     Scene,
     Shortfall,
     TopologyHint,
     Workload,
-    merge,
     peak,
 )
 
 __all__ = ["FakeAllocator", "check_allocator", "check_comparison", "check_reports", "workload"]
 
-T = TypeVar("T")
+Amount: TypeAlias = "Quantity | str | float"
+"""An amount as tests write it: `2`, `0.5`, `"500m"`, `"2Gi"`, or a `Quantity`."""
 
 
-def workload(key: str, /, *amounts: Mapping[str, int], init: Sequence[Mapping[str, int]] = ()) -> Workload:
+def workload(
+    key: str, /, *amounts: Mapping[str, Amount], init: Sequence[Mapping[str, Amount]] = ()
+) -> Workload:
     """A workload of claims named `init-0`…, `app-0`…, for tests.
 
     Args:
         key: Its key.
-        amounts: What each main member asks for, in whole units.
+        amounts: What each main member asks for, in the resource's unit.
         init: What each plain init member asks for; main members may reuse it.
     """
     names = tuple(f"init-{place}" for place in range(len(init)))
@@ -206,24 +222,43 @@ def check_allocator(
     *,
     every_hint_grants: bool = True,
     exact_release: bool = True,
+    exact_hints: bool = True,
+    steps: int = 40,
+    seed: int = 0,
 ) -> None:
-    """Hold an allocator to what admission relies on, for one workload.
+    """Hold an allocator to what admission relies on, for workloads like one.
 
-    The workload should be one that `allocator` can grant some of and that it
-    does not hold yet. Checked for each claim in turn, with the earlier ones
-    granted: asking and allocating change nothing and answer alike when
-    repeated; hints stay inside the machine; a held claim is granted again as it
-    is; what was granted can be given back; values survive pickling.
+    The allocator should hold nothing, and the workload should be one that it
+    can grant some of. Three parts:
+
+    - Each claim in turn, with the earlier ones granted: asking, allocating and
+      releasing change nothing, answer alike when repeated, and raise nothing;
+      hints stay inside the machine, and those that are preferred are the narrowest;
+      what was hinted is granted, as much as was asked and from
+      there; a held claim is granted again as it is; a claim that asks for
+      nothing here gets nothing; values survive pickling.
+    - A random history of admissions and releases: nobody loses what is held,
+      and when all has been released the value is the first again.
+    - A node that fills up: the largest claim that fits is refused when it is
+      full, and together no more is granted than there is.
+
+    With `Reports`, what is free is counted before and after each grant. Without
+    it, only a node that never fills up shows that something was granted twice.
 
     Args:
         allocator: The one to check.
-        asked: Claims to check it with.
+        asked: Claims to check it with; amounts may be fractions.
         numa: The machine that its hints have to stay inside.
         every_hint_grants: Whether every hint has to be one that `allocate`
             accepts; pass False for a policy that hints more than it grants.
         exact_release: Whether releasing one member restores the value to the
             last unit; pass False for books that give back elsewhere than they
             took. Releasing the whole workload has to, always.
+        exact_hints: Whether preferred hints are the narrowest, and what is
+            granted on one comes from its nodes; pass False for a policy that
+            prefers, or takes from, whole sockets.
+        steps: Length of the history.
+        seed: Which history.
 
     Raises:
         AssertionError: A promise is broken; the text says which, for which claim.
@@ -231,20 +266,35 @@ def check_allocator(
         HintError: A hint is none.
     """
     assert allocator.name, "an allocator needs a name"
-    _check_unknown_release(allocator)
-    _check_hints(allocator, asked.claims, numa)
+    promises = Promises(
+        numa=numa,
+        every_hint_grants=every_hint_grants,
+        exact_release=exact_release,
+        exact_hints=exact_hints,
+        fractions=has_fractions(asked),
+    )
+    check_copy(allocator)
+    check_unknown_release(allocator)
+    check_hints(allocator, asked.claims, promises)
     before = allocator
     for claim in asked.claims:
-        before = _check_claim(before, claim, numa, strict=every_hint_grants, exact=exact_release)
-    emptied = before.release(asked.key)
+        before = check_claim(before, claim, promises)
+        check_asks_nothing(allocator, claim, promises)
+    emptied = released(before, asked.key)
     assert emptied == allocator, (
         f"{allocator.name}: releasing {asked.key} did not restore the value before it"
     )
-    _check_unknown_release(before)
+    check_unknown_release(before)
+    check_history(allocator, asked, promises, steps=steps, seed=seed)
+    for claim in {tuple(one.amounts.items()): one for one in asked.claims}.values():
+        check_fills_up(allocator, claim, promises)
 
 
 def check_reports(reports: Reports, asked: Workload, numa: NumaTopology, /) -> None:
     """Hold what an allocator reports to what refusals are made of.
+
+    Where it allocates as well, claims are granted and released: what is
+    reported as free goes down by what was wanted, and comes back.
 
     Args:
         reports: An `Allocator` with this ability.
@@ -254,18 +304,17 @@ def check_reports(reports: Reports, asked: Workload, numa: NumaTopology, /) -> N
     Raises:
         AssertionError: A promise is broken; the text says which.
     """
+    before = pickled(reports, "the allocator")
     entries = reports.availability(asked.claims)
     assert entries, "nothing is reported of what the claims ask for"
     assert list(entries) == list(reports.availability(asked.claims)), "answered differently the second time"
-    named = {resource for claim in asked.claims for resource in claim.amounts}
+    assert reports == before, "reporting changed the allocator that was asked"
     for one in entries:
-        assert one.resource in named, f"{one.resource} was not asked for"
-        assert one.wanted > 0, f"{one.resource}: an entry is for what is wanted, found {one.wanted}"
-        for node in {*one.free, *one.allocatable}:
-            assert node == -1 or numa.mask >> node & 1, f"{one.resource}: the machine has no NUMA node {node}"
-            free, most = one.free.get(node, 0), one.allocatable.get(node, 0)
-            assert 0 <= free <= most, f"{one.resource}, node {node}: {free} free of {most}"
+        check_entry(one, asked, numa)
     assert len({one.resource for one in entries}) == len(entries), "a resource is reported twice"
+    allocator: object = reports
+    if is_allocator(allocator):
+        check_figures(allocator, asked, numa)
 
 
 def check_comparison(comparison: Comparison, numa: NumaTopology, /) -> None:
@@ -276,77 +325,32 @@ def check_comparison(comparison: Comparison, numa: NumaTopology, /) -> None:
     """
     nodes = numa.nodes[:8]
     taken = {node: place / len(nodes) for place, node in enumerate(nodes)}
-    again = _pickled(comparison)
+    again = pickled(comparison, "the comparison")
     for preferred in (True, False):
         for scene in (Scene(numa=numa, narrowest=1), Scene(numa=numa, narrowest=2, allocated=taken)):
-            ranks = {
-                mask: comparison.rank(TopologyHint(mask, preferred=preferred), scene)
-                for width in range(1, len(nodes) + 1)
-                for mask in (sum(1 << node for node in chosen) for chosen in combinations(nodes, width))
-            }
+            ranks: dict[int, Rank] = {}
+            for width in range(1, len(nodes) + 1):
+                for mask in (sum(1 << node for node in chosen) for chosen in combinations(nodes, width)):
+                    hint = TopologyHint(mask, preferred=preferred)
+                    ranks[mask] = _ranked(comparison, again, hint, scene)
             assert len({len(rank) for rank in ranks.values()}) == 1, "ranks of one scene differ in length"
-            for mask, rank in ranks.items():
-                hint = TopologyHint(mask, preferred=preferred)
-                assert all(one == one for one in rank), f"{hint}: {rank} cannot be ordered"  # noqa: PLR0124
-                assert comparison.rank(hint, scene) == rank, f"{hint}: ranked differently the second time"
-                assert again.rank(hint, scene) == rank, f"{hint}: pickling changed the rank"
 
 
-def _check_claim(
-    before: Allocator, claim: Claim, numa: NumaTopology, *, strict: bool, exact: bool
-) -> Allocator:
-    where = f"{before.name}, claim {claim.owner.member}"
-    hints = _check_hints(before, (claim,), numa)
-    tried = [TopologyHint(affinity=None, preferred=False)]
-    if not isinstance(hints, NotReady):
-        tried += [hint for options in hints.values() for hint in options or ()]
-    after = before
-    for hint in tried:
-        answer = _twice(before, f"{where}, allocate on {hint}", partial(before.allocate, claim, hint))
-        if isinstance(answer, (Shortfall, NotReady)):
-            offered = hint.affinity is not None and not isinstance(answer, NotReady)
-            assert not (offered and strict), f"{where}: hinted {hint}, then refused it: {answer}"
-            continue
-        if not hints and answer == before:
-            continue
-        _check_granted(before, answer, claim, where, exact=exact)
-        after = answer
-    return after
-
-
-def _check_granted(before: Allocator, after: Allocator, claim: Claim, where: str, *, exact: bool) -> None:
-    key, member = claim.owner.workload, claim.owner.member
-    again = after.allocate(claim, TopologyHint(affinity=None, preferred=False))
-    assert again == after, f"{where}: a claim that is held was granted anew"
-    assert _pickled(after) == after, f"{where}: pickling changed the value"
-    if exact and not claim.reuse:  # what was lent may have changed hands for good
-        assert after.release(key, member) == before, f"{where}: releasing it did not restore the value"
-    assert after.release(key, "no such") == after, f"{where}: releasing an unknown member changed something"
-
-
-def _check_hints(allocator: Allocator, claims: Sequence[Claim], numa: NumaTopology) -> Hints | NotReady:
-    where = f"{allocator.name}, hints"
-    hints = _twice(allocator, where, lambda: allocator.hints(claims))
-    if not isinstance(hints, NotReady):
-        # The merge refuses masks outside the machine and answers that are no hints.
-        merge(Policy(name=PolicyName.BEST_EFFORT), [hints], numa, names=[allocator.name])
-    return hints
-
-
-def _check_unknown_release(allocator: Allocator) -> None:
-    same = allocator.release("no such workload")
-    assert same == allocator, f"{allocator.name}: releasing an unknown workload changed something"
-
-
-def _twice(allocator: Allocator, where: str, call: Callable[[], T]) -> T:
-    """The call's answer, which must not change the allocator and must be the same again."""
-    before = _pickled(allocator)
-    first, second = call(), call()
-    assert first == second, f"{where}: answered differently the second time"
-    assert allocator == before, f"{where}: changed the allocator that was asked"
-    return first
-
-
-def _pickled(value: T) -> T:
-    copy: T = pickle.loads(pickle.dumps(value))  # noqa: S301
-    return copy
+def _ranked(comparison: Comparison, again: Comparison, hint: TopologyHint, scene: Scene) -> Rank:
+    """The rank of a hint: numbers, the same each time, with everything left as it was."""
+    before = pickle.dumps(scene)
+    try:
+        rank = comparison.rank(hint, scene)
+    except Exception as error:
+        raise AssertionError(f"{hint}: raised {error!r}") from error
+    untouched = scene == pickle.loads(before)  # noqa: S301
+    assert untouched, f"{hint}: the comparison changed the scene that it was shown"
+    assert isinstance(rank, tuple), f"{hint}: a rank is a tuple of numbers, found {rank!r}"
+    for one in rank:
+        value: object = one
+        number = isinstance(value, (int, float, Fraction))
+        assert number, f"{hint}: rank {rank} has {one!r} in it; a rank is a tuple of numbers"
+        assert one == one, f"{hint}: {rank} cannot be ordered"  # noqa: PLR0124
+    assert comparison.rank(hint, scene) == rank, f"{hint}: ranked differently the second time"
+    assert again.rank(hint, scene) == rank, f"{hint}: pickling changed the rank"
+    return rank

@@ -34,8 +34,10 @@ class Shortfall:
 
     Attributes:
         resource: `cpu`, `memory`, `hugepages-2Mi`, `example.com/gpu`.
-        wanted: In the resource's unit: whole CPUs, bytes, devices.
-        free: What there was on the nodes that were allowed, same unit.
+        wanted: In the resource's unit: whole CPUs, bytes, devices; fractions
+            rounded up.
+        free: What there was on the nodes that were allowed, same unit, rounded
+            down.
         nodes: Those nodes as a mask; None for "any".
         reason: The kubelet's name: `UnexpectedAdmissionError`, `SMTAlignmentError`.
         detail: What, where, and what to do, in a sentence for people.
@@ -95,8 +97,10 @@ class Availability:
 
     Attributes:
         resource: Its name.
-        wanted: What the claims ask for at their peak, in the resource's unit.
-        free: NUMA node id to what is free there, same unit; -1 for what has no node.
+        wanted: What the claims ask for at their peak, in the resource's unit;
+            fractions rounded up.
+        free: NUMA node id to what is free there, same unit, rounded down; -1
+            for what has no node.
         allocatable: NUMA node id to what could ever be granted there, same unit.
     """
 

@@ -1,0 +1,355 @@
+"""What any allocator, and what it reports, can be held to: one workload, step by step."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias, TypeGuard, TypeVar
+
+import attrs
+
+from nodealloc.idset import format_list
+from nodealloc.podspec import Quantity
+from nodealloc.topology import (
+    Allocator,
+    Availability,
+    Claim,
+    HintError,
+    Hints,
+    NotReady,
+    NumaTopology,
+    Owner,
+    Policy,
+    PolicyName,
+    Reports,
+    Shortfall,
+    TopologyHint,
+    Workload,
+    merge,
+)
+
+__all__ = [
+    "ANYWHERE",
+    "Offer",
+    "Promises",
+    "allocate",
+    "check_accounts",
+    "check_asks_nothing",
+    "check_claim",
+    "check_copy",
+    "check_entry",
+    "check_figures",
+    "check_hints",
+    "check_offers",
+    "check_unknown_release",
+    "figures",
+    "has_fractions",
+    "is_allocator",
+    "pickled",
+    "pinned",
+    "pure",
+    "released",
+    "stranger",
+    "told",
+]
+
+T = TypeVar("T")
+
+Offer: TypeAlias = tuple[str, TopologyHint]
+"""A hint, and for which resource it was given; "" for none."""
+
+ANYWHERE = TopologyHint(affinity=None, preferred=False)
+
+
+@attrs.frozen(kw_only=True)
+class Promises:
+    """Which of the promises an allocator is held to, and on which machine.
+
+    Attributes:
+        numa: The machine.
+        every_hint_grants: See `check_allocator`.
+        exact_release: See `check_allocator`.
+        exact_hints: See `check_allocator`.
+        fractions: Whether claims ask for parts of units, so that figures are rounded.
+    """
+
+    numa: NumaTopology
+    every_hint_grants: bool
+    exact_release: bool
+    exact_hints: bool
+    fractions: bool
+
+
+def pickled(value: T, where: str) -> T:
+    """The value as another process would have it."""
+    try:
+        copy: T = pickle.loads(pickle.dumps(value))  # noqa: S301
+    except Exception as error:
+        raise AssertionError(f"{where}: cannot be pickled: {error!r}") from error
+    return copy
+
+
+def check_copy(allocator: Allocator) -> None:
+    """Values of one content are equal, also those that have travelled."""
+    same = pickled(allocator, allocator.name) == allocator
+    assert same, f"{allocator.name}: pickling changed the value, or it has no equality (use attrs.frozen)"
+
+
+def pure(allocator: Allocator, where: str, call: Callable[[], T]) -> T:
+    """The call's answer, which must not change the allocator and must be the same again."""
+    before = pickled(allocator, where)
+    try:
+        first, second = call(), call()
+    except (AssertionError, HintError):
+        raise
+    except Exception as error:
+        said = "answer with a Shortfall where there is too little, with NotReady while it cannot be told"
+        raise AssertionError(f"{where}: raised {error!r}; {said}") from error
+    assert first == second, f"{where}: answered differently the second time"
+    assert allocator == before, f"{where}: changed the allocator that was asked"
+    return first
+
+
+def allocate(
+    allocator: Allocator, claim: Claim, hint: TopologyHint, where: str
+) -> Allocator | Shortfall | NotReady:
+    """The answer to a claim, checked for its type and for leaving everything as it was."""
+    asked = pickled(claim, where)
+
+    def call() -> Allocator | Shortfall | NotReady:
+        answer = allocator.allocate(claim, hint)
+        assert claim == asked, f"{where}: allocate changed the claim that it was given"
+        return answer
+
+    answer = pure(allocator, f"{where}, allocate on {told(hint)}", call)
+    right = isinstance(answer, (Shortfall, NotReady)) or is_allocator(answer)
+    assert right, f"{where}: answered {answer!r} where an allocator, a Shortfall or NotReady belongs"
+    return answer
+
+
+def released(allocator: Allocator, workload: str, member: str | None = None) -> Allocator:
+    """The value after a release, which must leave the one before it alone."""
+    what = workload if member is None else f"{workload}/{member}"
+    where = f"{allocator.name}, release of {what}"
+    after = pure(allocator, where, partial(allocator.release, workload, member))
+    assert is_allocator(after), f"{where}: answered {after!r} where an allocator belongs"
+    return after
+
+
+def stranger(claim: Claim, factor: int = 1, key: str = "check-stranger") -> Claim:
+    """The same amounts, so many times, for a workload that nobody has heard of."""
+    amounts = {name: Quantity(amount.nanos * factor) for name, amount in claim.amounts.items()}
+    return attrs.evolve(claim, owner=Owner(key, claim.owner.member), amounts=amounts, reuse=())
+
+
+def pinned(hints: Hints | NotReady) -> bool:
+    """Whether an answer speaks of nodes for some resource, so that granting has to take something."""
+    return not isinstance(hints, NotReady) and any(options for options in hints.values())
+
+
+def figures(allocator: Allocator, claim: Claim) -> Mapping[str, Availability]:
+    """What is reported for a claim by a stranger; nothing where the allocator does not report."""
+    if not isinstance(allocator, Reports):
+        return {}
+    asked = (stranger(claim),)
+    entries = pure(allocator, f"{allocator.name}, availability", lambda: allocator.availability(asked))
+    return {entry.resource: entry for entry in entries}
+
+
+def check_hints(allocator: Allocator, claims: Sequence[Claim], promises: Promises) -> Hints | NotReady:
+    """Hints that the merge takes, the same each time, preferred where they are narrowest."""
+    where = f"{allocator.name}, hints"
+    hints = pure(allocator, where, lambda: allocator.hints(claims))
+    if isinstance(hints, NotReady):
+        return hints
+    # The merge refuses masks outside the machine and answers that are no hints.
+    merge(Policy(name=PolicyName.BEST_EFFORT), [hints], promises.numa, names=[allocator.name])
+    if promises.exact_hints:
+        for resource, options in hints.items():
+            _check_preferred(f"{where} for {resource}", options or ())
+    return hints
+
+
+def _check_preferred(where: str, options: Sequence[TopologyHint]) -> None:
+    named = [hint for hint in options if hint.affinity is not None]
+    for hint in named:
+        assert hint.preferred or _width(hint) > 1, (
+            f"{where}: {told(hint)} is not preferred, and nothing is narrower than one node"
+        )
+    good = sorted((hint for hint in named if hint.preferred), key=_width)
+    if not good:
+        return
+    assert _width(good[0]) == _width(good[-1]), (
+        f"{where}: {told(good[-1])} is preferred, and so is the narrower {told(good[0])}"
+    )
+    for hint in named:
+        assert hint.preferred or _width(hint) > _width(good[0]), (
+            f"{where}: {told(hint)} is not preferred, and {told(good[0])}, no narrower, is"
+        )
+
+
+def check_asks_nothing(allocator: Allocator, claim: Claim, promises: Promises) -> None:
+    """Neither hints nor grants for a claim that asks for nothing that is served here."""
+    none = dict.fromkeys(claim.amounts, Quantity(0))
+    for amounts in ({}, none, {"check-nobody-has-it": Quantity.of(1)}):
+        asked = attrs.evolve(stranger(claim), amounts=amounts)
+        hints = check_hints(allocator, (asked,), promises)
+        about = ", ".join(f"{name}={amount}" for name, amount in amounts.items()) or "nothing"
+        assert not isinstance(hints, NotReady), f"{allocator.name}: not ready for a claim of {about}"
+        assert not hints, f"{allocator.name}: hints {dict(hints)} for a claim that asks for {about}"
+        answer = allocate(allocator, asked, ANYWHERE, f"{allocator.name}, a claim of {about}")
+        assert answer == allocator, (
+            f"{allocator.name}: a claim that asks for {about} was not answered with the value itself"
+        )
+
+
+def check_unknown_release(allocator: Allocator) -> None:
+    """Whoever is not known holds nothing."""
+    same = released(allocator, "no such workload")
+    assert same == allocator, f"{allocator.name}: releasing an unknown workload changed something"
+
+
+def check_claim(before: Allocator, claim: Claim, promises: Promises) -> Allocator:
+    """Every hint for a claim in turn; the value with the claim granted on the last that could."""
+    where = f"{before.name}, claim {claim.owner.member}"
+    hints = check_hints(before, (claim,), promises)
+    tried = [("", ANYWHERE)]
+    if not isinstance(hints, NotReady):
+        tried += [(resource, hint) for resource, options in hints.items() for hint in options or ()]
+    after = before
+    for resource, hint in tried:
+        answer = allocate(before, claim, hint, where)
+        if isinstance(answer, (Shortfall, NotReady)):
+            offered = hint.affinity is not None and not isinstance(answer, NotReady)
+            refused = offered and promises.every_hint_grants
+            assert not refused, f"{where}: hinted {told(hint)}, then refused it: {answer}"
+            continue
+        if answer == before:
+            assert not pinned(hints), f"{where}: granted nothing, though it hinted at nodes for it"
+            continue
+        _check_granted(before, answer, claim, where, promises)
+        check_accounts(before, answer, claim, (resource, hint), promises)
+        after = answer
+    return after
+
+
+def check_offers(allocator: Allocator, claim: Claim, promises: Promises) -> None:
+    """What is hinted for a claim is granted there."""
+    hints = check_hints(allocator, (claim,), promises)
+    if isinstance(hints, NotReady) or not promises.every_hint_grants:
+        return
+    where = f"{allocator.name}, claim of {_amounts(claim)}"
+    for hint in (hint for options in hints.values() for hint in options or ()):
+        answer = allocate(allocator, claim, hint, where)
+        assert not isinstance(answer, Shortfall), f"{where}: hinted {told(hint)}, then refused it: {answer}"
+
+
+def check_accounts(
+    before: Allocator, after: Allocator, claim: Claim, offer: Offer, promises: Promises
+) -> None:
+    """What was granted is no longer free: as much as was wanted, on the nodes of the hint.
+
+    A device at several nodes counts at each of them, so that more may be gone.
+    Figures of fractions are rounded: of each node one unit less may be gone.
+    """
+    if claim.reuse:  # part of it may have been lent, and was not free before
+        return
+    shown, left = figures(before, claim), figures(after, claim)
+    for name, entry in shown.items():
+        where = f"{before.name}, claim {claim.owner.member}, {name}"
+        assert name in left, f"{where}: was reported before it was granted, and is not afterwards"
+        gone = {node: free - left[name].free.get(node, 0) for node, free in entry.free.items()}
+        rounded = len(gone) if promises.fractions else 0
+        wanted = entry.wanted - rounded
+        total = sum(gone.values())
+        assert total >= wanted, (
+            f"{where}: {entry.wanted} were granted and {total} fewer are free: the rest is granted twice"
+        )
+        exact = promises.exact_hints and promises.every_hint_grants
+        resource, hint = offer
+        if resource != name or hint.affinity is None or not exact:
+            continue
+        inside = sum(count for node, count in gone.items() if node >= 0 and hint.affinity >> node & 1)
+        assert inside >= wanted, (
+            f"{where}: granted on {told(hint)}, and only {inside} of {entry.wanted} came from there"
+        )
+
+
+def has_fractions(asked: Workload) -> bool:
+    """Whether a claim asks for a part of a unit."""
+    return not all(amount.is_whole for claim in asked.claims for amount in claim.amounts.values())
+
+
+def check_entry(entry: Availability, asked: Workload, numa: NumaTopology) -> None:
+    """One resource as it is reported: whole figures, for what is wanted, on nodes that are there."""
+    about = entry.resource
+    named = {resource for claim in asked.claims for resource in claim.amounts}
+    assert about in named, f"{about} was not asked for"
+    numbers: list[object] = [entry.wanted, *entry.free.values(), *entry.allocatable.values()]
+    whole = all(isinstance(number, int) for number in numbers)
+    assert whole, f"{about}: figures are whole, wanted rounded up and the others down; found {entry}"
+    assert entry.wanted > 0, f"{about}: an entry is for what is wanted, found {entry.wanted}"
+    most = sum(claim.amounts[about].value for claim in asked.claims if about in claim.amounts)
+    assert entry.wanted <= most, f"{about}: {entry.wanted} are said to be wanted, all claims ask for {most}"
+    for node in {*entry.free, *entry.allocatable}:
+        assert node == -1 or numa.mask >> node & 1, f"{about}: the machine has no NUMA node {node}"
+        free, ever = entry.free.get(node, 0), entry.allocatable.get(node, 0)
+        assert 0 <= free <= ever, f"{about}, node {node}: {free} free of {ever}"
+
+
+def is_allocator(value: object) -> TypeGuard[Allocator]:
+    """Whether a value allocates and releases as well as whatever else it does."""
+    return hasattr(value, "allocate") and hasattr(value, "release")
+
+
+def check_figures(allocator: Allocator, asked: Workload, numa: NumaTopology) -> None:
+    """Figures that go down with every grant and come back with the release."""
+    promises = Promises(
+        numa=numa,
+        every_hint_grants=False,
+        exact_release=False,
+        exact_hints=False,
+        fractions=has_fractions(asked),
+    )
+    value = allocator
+    for claim in (attrs.evolve(claim, reuse=()) for claim in asked.claims):
+        hints = check_hints(value, (claim,), promises)
+        answer = allocate(value, claim, ANYWHERE, f"{value.name}, claim {claim.owner.member}")
+        if isinstance(answer, (Shortfall, NotReady)) or not pinned(hints):
+            continue
+        check_accounts(value, answer, claim, ("", ANYWHERE), promises)
+        value = answer
+    for claim in asked.claims:
+        shown, left = figures(allocator, claim), figures(released(value, asked.key), claim)
+        assert left == shown, (
+            f"{allocator.name}: {asked.key} was granted and released, and the figures are others"
+        )
+
+
+def _check_granted(before: Allocator, after: Allocator, claim: Claim, where: str, promises: Promises) -> None:
+    key, member = claim.owner.workload, claim.owner.member
+    again = allocate(after, claim, ANYWHERE, where)
+    assert again == after, f"{where}: a claim that is held was granted anew"
+    check_copy(after)
+    if promises.exact_release and not claim.reuse:  # what was lent may have changed hands for good
+        same = released(after, key, member) == before
+        assert same, f"{where}: releasing it did not restore the value"
+    same = released(after, key, "no such") == after
+    assert same, f"{where}: releasing an unknown member changed something"
+
+
+def _width(hint: TopologyHint) -> int:
+    return 1 << 20 if hint.affinity is None else hint.affinity.bit_count()
+
+
+def told(hint: TopologyHint) -> str:
+    """The nodes of a hint, for a sentence."""
+    if hint.affinity is None:
+        return "any node"
+    nodes = format_list(hint.affinity) if hint.affinity > 0 else str(hint.affinity)
+    return f"NUMA nodes {nodes}"
+
+
+def _amounts(claim: Claim) -> str:
+    return ", ".join(f"{name}={amount}" for name, amount in claim.amounts.items())
