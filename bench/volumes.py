@@ -13,7 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from bench.figure import Figure, best_ns
 from nodealloc.dsw_asw import InlineExecutor, Loop, ThreadExecutor
 from nodealloc.podspec import Container, Pod, Volume, VolumeUse
-from nodealloc.testing.volumes import FakeHost, FakePods
+from nodealloc.testing.podfacts import FakePods
+from nodealloc.testing.volumes import FakeHost
 from nodealloc.volumes import (
     ActualVolume,
     DesiredVolume,

@@ -7,13 +7,12 @@ from pathlib import Path
 
 from nodealloc.dsw_asw import Loop, ThreadExecutor
 from nodealloc.errors import RetryableError
+from nodealloc.podfacts import PodLife, PodSighting
 from nodealloc.podspec import Pod
 from nodealloc.volumes import (
     LinuxMounter,
     LinuxMountTable,
-    PodLife,
     PodsDirectory,
-    PodSighting,
     SafeRoot,
     VolumeManager,
     WatchedMounter,

@@ -12,7 +12,8 @@ actual  ──┘   pure      value   only I/O         │
 | `machine`   | –                         | CPUs, caches, NUMA nodes     | –                           |
 | `verdicts`  | admitted, refused, not yet| –                            | –                           |
 | `podspec`   | pods, quantities, QoS     | –                            | –                           |
-| `allocatable`| what is reserved        | what is left to give         | –                           |
+| `allocatable`| what is reserved         | what is left to give         | –                           |
+| `podfacts`  | –                         | a pod's status, life, node   | `PodSource`                 |
 | `topology`  | a workload of claims      | a snapshot of a node         | `Allocator`, `Comparison`   |
 | `cpuset`    | exclusive and shared CPUs | cpusets of containers        | `CpusetWriter`, `Picker`    |
 | `memblocks` | memory and huge pages     | free bytes per NUMA node     | –                           |

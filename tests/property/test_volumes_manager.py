@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from nodealloc.dsw_asw import Outcome, Step, Summary, UncertainError
+from nodealloc.podfacts import PodLife
 from nodealloc.podspec import Pod
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock
+from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.volume_sources import FakeMountWatch
-from nodealloc.testing.volumes import FakeClaims, FakeHost, FakePods, claiming_pod
-from nodealloc.volumes import Deed, Found, PodLife, Verb, VolumeManager
+from nodealloc.testing.volumes import FakeClaims, FakeHost, claiming_pod
+from nodealloc.volumes import Deed, Found, Verb, VolumeManager
 
 CLAIMS = {"p0": ("a",), "p1": ("a", "b"), "p2": ("b",), "p3": ("a", "c")}
 uids = st.sampled_from(sorted(CLAIMS))

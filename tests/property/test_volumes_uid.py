@@ -6,7 +6,8 @@ import itertools
 
 from nodealloc.dsw_asw import InlineExecutor
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock
-from nodealloc.testing.volumes import FakeClaims, FakeHost, FakePods, claiming_pod
+from nodealloc.testing.podfacts import FakePods
+from nodealloc.testing.volumes import FakeClaims, FakeHost, claiming_pod
 from nodealloc.volumes import VolumeManager
 
 EVENTS = ("arrive", "end", "pass", "run", "restart")

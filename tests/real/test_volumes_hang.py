@@ -17,7 +17,7 @@ import pytest
 
 from nodealloc.dsw_asw import DeadlineError, Loop, ThreadExecutor
 from nodealloc.podspec import Pod, Volume
-from nodealloc.testing.volumes import FakePods
+from nodealloc.testing.podfacts import FakePods
 from nodealloc.volumes import (
     LinuxMounter,
     LinuxMountTable,

@@ -12,7 +12,8 @@ import pytest
 from nodealloc.dsw_asw import InlineExecutor, ThreadExecutor
 from nodealloc.podspec import Container, Json, Pod, Volume, VolumeUse
 from nodealloc.testing.dsw_asw import VirtualClock
-from nodealloc.testing.volumes import FakeClaims, FakePods
+from nodealloc.testing.podfacts import FakePods
+from nodealloc.testing.volumes import FakeClaims
 from nodealloc.volumes import (
     LinuxMounter,
     LinuxMountTable,

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import assert_type
 
 from nodealloc.dsw_asw import InlineExecutor
-from nodealloc.testing.volumes import FakeClaims, FakeHost, FakePods, claiming_pod
-from nodealloc.volumes import ClaimResolver, Plugin, PodSource, VolumeManager
+from nodealloc.podfacts import PodSource
+from nodealloc.testing.podfacts import FakePods
+from nodealloc.testing.volumes import FakeClaims, FakeHost, claiming_pod
+from nodealloc.volumes import ClaimResolver, Plugin, VolumeManager
 
 host, pods = FakeHost(), FakePods()
 plugins: list[Plugin] = [host]

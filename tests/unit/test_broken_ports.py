@@ -21,6 +21,7 @@ from nodealloc.testing.devices import FakePlugin
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock
 from nodealloc.testing.node import FakeAdvisor, FakeRuntime
 from nodealloc.testing.pluginreg import FakeRegistration, FakeWatcher, RecordingHandler
+from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.topology import FakeAllocator
 from nodealloc.testing.volume_plugins import FakeBlockTools, FakeFilesystems
 from nodealloc.testing.volume_sources import (
@@ -29,7 +30,7 @@ from nodealloc.testing.volume_sources import (
     FakeLeftovers,
     FakeMountWatch,
 )
-from nodealloc.testing.volumes import FakeClaims, FakeHost, FakeMounter, FakePods
+from nodealloc.testing.volumes import FakeClaims, FakeHost, FakeMounter
 from nodealloc.topology import Closest, MaskOutsideError, TopologyHint
 from tests.unit.test_ports import KEPT, Counting
 
@@ -169,7 +170,7 @@ FAULTS = [
     Fault("volumes.Mounter", FakeMounter, "unmount", once(FakeMounter, "unmount"), "second time"),
     Fault("volumes.Plugin", FakeHost, "path", always(""), "no absolute path"),
     Fault("volumes.Plugin", FakeHost, "unmount", once(FakeHost, "unmount"), "second time"),
-    Fault("volumes.PodSource", FakePods, "uids", always(()), "not listed"),
+    Fault("podfacts.PodSource", FakePods, "uids", always(()), "not listed"),
     Fault("volumes.plugins.BlockTools", FakeBlockTools, "refresh", always(1 << 20), "growth was not noticed"),
     Fault("volumes.plugins.ConfigSource", FakeConfigSource, "read", nothing, "is there"),
     Fault("volumes.plugins.Filesystems", FakeFilesystems, "probe", nothing, "was made and is not found"),

@@ -67,7 +67,18 @@ def test_arrows_only_go_to_lower_floors() -> None:
     assert done.returncode == 0, done.stdout
 
 
-LIGHT = ["idset", "errors", "verdicts", "podspec", "allocatable", "machine", "topology", "cgroups", "dsw_asw"]
+LIGHT = [
+    "idset",
+    "errors",
+    "verdicts",
+    "podspec",
+    "allocatable",
+    "podfacts",
+    "machine",
+    "topology",
+    "cgroups",
+    "dsw_asw",
+]
 WITHOUT_GRPC = [*LIGHT, "checkpoint", "cpuset", "memblocks", "volumes", "node"]
 
 

@@ -23,7 +23,8 @@ from nodealloc.testing.cgroups import FakeCgroups
 from nodealloc.testing.checkpoint import SimulatedDisk
 from nodealloc.testing.cpuset import FakeCpusetWriter
 from nodealloc.testing.dsw_asw import ManualExecutor, RecordingObserver, VirtualClock
-from nodealloc.testing.volumes import FakeClaims, FakeHost, FakeMounter, FakePods, claiming_pod
+from nodealloc.testing.podfacts import FakePods
+from nodealloc.testing.volumes import FakeClaims, FakeHost, FakeMounter, claiming_pod
 from nodealloc.topology import Owner
 from nodealloc.volumes import LinuxMountTable, SafeRoot, Use, VolumeManager
 from nodealloc.volumes.plugins import EmptyDir, HostPath

@@ -40,6 +40,7 @@ from nodealloc.testing.pluginreg import (
     check_registration,
     check_watcher,
 )
+from nodealloc.testing.podfacts import FakePods, check_pod_source
 from nodealloc.testing.topology import (
     FakeAllocator,
     check_allocator,
@@ -64,10 +65,9 @@ from nodealloc.testing.volume_sources import (
     check_config_source,
     check_leftovers,
     check_mount_watch,
-    check_pod_source,
     check_watchable,
 )
-from nodealloc.testing.volumes import FakeClaims, FakeHost, FakeMounter, FakePods, check_mounter
+from nodealloc.testing.volumes import FakeClaims, FakeHost, FakeMounter, check_mounter
 from nodealloc.topology import (
     Closest,
     LeastAllocated,
@@ -272,7 +272,7 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "volumes.MountWatch": lambda _: mount_watch(),
     "volumes.Mounter": mounts,
     "volumes.Plugin": lambda _: plugin_of_everything(),
-    "volumes.PodSource": lambda _: pod_source(),
+    "podfacts.PodSource": lambda _: pod_source(),
     "volumes.plugins.BlockTools": block_tools,
     "volumes.plugins.ConfigSource": lambda _: check_config_source(config_source(), ("n", "o"), ("n", "p")),
     "volumes.plugins.Filesystems": filesystems,

@@ -8,10 +8,12 @@ import threading
 import pytest
 
 from nodealloc.dsw_asw import Loop, ThreadExecutor, UncertainError, WaitTimeoutError
+from nodealloc.podfacts import PodLife
 from nodealloc.podspec import Container, Pod, Volume, VolumeUse
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, check_transitions
-from nodealloc.testing.volumes import FakeClaims, FakeHost, FakePods, claiming_pod
-from nodealloc.volumes import MOUNT_LIFE, VOLUME_LIFE, PodLife, Use, VolumeManager, VolumeSpec
+from nodealloc.testing.podfacts import FakePods
+from nodealloc.testing.volumes import FakeClaims, FakeHost, claiming_pod
+from nodealloc.volumes import MOUNT_LIFE, VOLUME_LIFE, Use, VolumeManager, VolumeSpec
 
 
 class Node:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from nodealloc.dsw_asw import InlineExecutor
+from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.volume_sources import FakeMountWatch, check_mount_watch
-from nodealloc.testing.volumes import FakeClaims, FakeHost, FakeMounter, FakePods, check_mounter, claiming_pod
+from nodealloc.testing.volumes import FakeClaims, FakeHost, FakeMounter, check_mounter, claiming_pod
 from nodealloc.volumes import Found, MountBusyError, MountWatch, SafeRoot, VolumeManager, WatchedMounter
 
 

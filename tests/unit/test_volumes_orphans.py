@@ -10,8 +10,9 @@ import pytest
 from nodealloc.dsw_asw import Done, Failed, InlineExecutor
 from nodealloc.podspec import Container, Pod, Volume, VolumeUse
 from nodealloc.testing.dsw_asw import RecordingObserver, VirtualClock
+from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.volume_sources import FakeLeftovers
-from nodealloc.testing.volumes import FakeClaims, FakeHost, FakePods, claiming_pod
+from nodealloc.testing.volumes import FakeClaims, FakeHost, claiming_pod
 from nodealloc.volumes import Found, Use, VolumeManager, VolumeSpec
 
 

@@ -8,8 +8,9 @@
 | `testing.memblocks`    | `check_books`: no byte granted twice, lost, or counted wrongly       |
 | `testing.checkpoint`   | `check_store`, faults at every system call, a disk that loses power  |
 | `testing.dsw_asw`      | a clock that stands still, an executor that waits, `check_transitions` |
+| `testing.podfacts`     | a fake source of pods; its check                                     |
 | `testing.cgroups`      | a fake driver; checks of limits, processes and trees                 |
-| `testing.volumes`      | a fake host, mounter, pods and claims; `check_mounter`               |
+| `testing.volumes`      | a fake host, mounter and claims; `check_mounter`                     |
 | `testing.volume_plugins`| fakes of block tools; `check_plugin`                                |
 | `testing.volume_sources`| fakes and checks of who tells of claims, attachments, content       |
 | `testing.pluginreg`    | fakes and checks of watchers, registrations and handlers             |

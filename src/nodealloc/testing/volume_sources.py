@@ -1,4 +1,4 @@
-"""Fakes and checks for whoever tells volumes what there is: pods, claims, attachments, content, mounts.
+"""Fakes and checks for whoever tells volumes what there is: claims, attachments, content, mounts.
 
 >>> source = FakeConfigSource()
 >>> source.put("web", "settings", {"mode": b"fast"})
@@ -20,7 +20,6 @@ from nodealloc.volumes import (
     Found,
     Leftovers,
     MountWatch,
-    PodSource,
     VolumeId,
 )
 from nodealloc.volumes.plugins import ConfigObject, ConfigSource, WatchableConfigSource
@@ -35,7 +34,6 @@ __all__ = [
     "check_config_source",
     "check_leftovers",
     "check_mount_watch",
-    "check_pod_source",
     "check_watchable",
 ]
 
@@ -139,23 +137,6 @@ class FakeMountWatch:
         """What was put, once."""
         told, self.gone = self.gone, []
         return told
-
-
-def check_pod_source(source: PodSource, uid: str, /) -> None:
-    """Hold a `PodSource` that is ready to its promises.
-
-    Args:
-        source: To check.
-        uid: Of a pod that it knows.
-    """
-    assert source.is_ready(), "give a source that knows every pod by now"
-    assert uid in set(source.uids()), f"{uid} is known and not listed"
-    for one in source.uids():
-        sighting = source.get(one)
-        assert sighting is not None, f"{one} is listed and not known"
-        assert sighting.pod.uid == one, f"asked for {one}, got {sighting.pod.uid}"
-        assert source.get(one) == sighting, f"{one}: asking again gives another answer"
-    assert source.get("no such pod") is None, "an unknown pod has ended: None"
 
 
 def check_claim_resolver(resolver: ClaimResolver, pod: Pod, bound: Volume, unbound: Volume, /) -> None:

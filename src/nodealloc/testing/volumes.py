@@ -1,4 +1,4 @@
-"""Fakes and checks for volumes: a mounter of the mind, a host, pods, claims.
+"""Fakes and checks for volumes: a mounter of the mind, a host, claims.
 
 `FakeMounter` needs no rights and mounts nothing; it is held to the same
 `check_mounter` as the adapter that does. `FakeHost` is a whole machine in
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import attrs
@@ -25,8 +25,6 @@ from nodealloc.volumes import (
     MountError,
     MountTable,
     OutsideRootError,
-    PodLife,
-    PodSighting,
     VolumeSpec,
 )
 
@@ -34,7 +32,6 @@ __all__ = [
     "FakeClaims",
     "FakeHost",
     "FakeMounter",
-    "FakePods",
     "check_mounter",
     "claiming_pod",
 ]
@@ -196,30 +193,6 @@ def _refuses(call: Callable[[], None], path: str) -> None:
     except OutsideRootError:
         return
     raise AssertionError(f"{path} was not refused with OutsideRootError")
-
-
-@attrs.define
-class FakePods:
-    """A `PodSource` that a test fills."""
-
-    sightings: dict[str, PodSighting] = attrs.field(factory=dict[str, PodSighting])
-    ready: bool = True
-
-    def put(self, pod: Pod, life: PodLife = PodLife.WANTED, /) -> None:
-        """A pod is there."""
-        self.sightings[pod.uid] = PodSighting(pod, life)
-
-    def uids(self) -> Iterable[str]:
-        """Every pod that was put."""
-        return tuple(self.sightings)
-
-    def get(self, uid: str, /) -> PodSighting | None:
-        """What was put."""
-        return self.sightings.get(uid)
-
-    def is_ready(self) -> bool:
-        """As the test says."""
-        return self.ready
 
 
 @attrs.define

@@ -60,9 +60,6 @@ from nodealloc.volumes._ports import (
     MountTable,
     MountWatch,
     Plugin,
-    PodLife,
-    PodSighting,
-    PodSource,
     Staged,
 )
 from nodealloc.volumes._settle import Gain, settled
@@ -110,10 +107,7 @@ __all__ = [
     "Mounter",
     "OutsideRootError",
     "Plugin",
-    "PodLife",
     "PodMount",
-    "PodSighting",
-    "PodSource",
     "PodVolume",
     "PodVolumesError",
     "PodsDirectory",

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from nodealloc.dsw_asw import World
+from nodealloc.podfacts import PodLife, PodSource
 from nodealloc.volumes._model import ActualVolume, DesiredVolume, VolumeId, VolumeSpec
 from nodealloc.volumes._populator import Populated
-from nodealloc.volumes._ports import PodLife, PodSource
 from nodealloc.volumes._settle import found
 
 __all__ = ["Adoption"]

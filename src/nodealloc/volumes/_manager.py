@@ -22,6 +22,7 @@ from nodealloc.dsw_asw import (
     Wait,
     World,
 )
+from nodealloc.podfacts import PodLife, PodSource
 from nodealloc.volumes._abilities import by_name
 from nodealloc.volumes._adoption import Adoption
 from nodealloc.volumes._domain import VolumeDomain
@@ -35,8 +36,6 @@ from nodealloc.volumes._ports import (
     Leftovers,
     MountWatch,
     Plugin,
-    PodLife,
-    PodSource,
 )
 from nodealloc.volumes._settle import Gain, doubted, lost
 from nodealloc.volumes._states import MountState

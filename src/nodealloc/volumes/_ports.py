@@ -1,8 +1,7 @@
-"""Protocols that the volume manager calls: the machine, the pods, the claims, the plugins."""
+"""Protocols that the volume manager calls: the machine, the claims, the plugins."""
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
@@ -28,9 +27,6 @@ __all__ = [
     "MountWatch",
     "Mounter",
     "Plugin",
-    "PodLife",
-    "PodSighting",
-    "PodSource",
     "Staged",
 ]
 
@@ -74,40 +70,6 @@ class MountTable(Protocol):
 
     def wait(self, timeout_s: float, /) -> bool:
         """Block until something was mounted or unmounted since the last call; False on time-out."""
-        ...
-
-
-class PodLife(enum.Enum):
-    """What is known of a pod's life."""
-
-    WANTED = "wanted"
-    ENDED = "ended"
-    """Its containers have stopped for good: nobody uses its volumes any more."""
-    UNKNOWN = "unknown"
-    """Nobody can tell; its volumes stay as they are."""
-
-
-@attrs.frozen
-class PodSighting:
-    """A pod, and what is known of its life."""
-
-    pod: Pod
-    life: PodLife
-
-
-class PodSource(Protocol):
-    """The pods of this node; quick, from memory. Called from any thread."""
-
-    def uids(self) -> Iterable[str]:
-        """Every pod that is known."""
-        ...
-
-    def get(self, uid: str, /) -> PodSighting | None:
-        """A pod; None promises that it has ended, once the source is ready."""
-        ...
-
-    def is_ready(self) -> bool:
-        """Whether every pod of this node is known by now; until then nothing is unmounted."""
         ...
 
 

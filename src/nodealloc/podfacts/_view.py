@@ -1,0 +1,244 @@
+"""Values only: a node as whoever judges a pod sees it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping
+
+import attrs
+
+from nodealloc._entries import with_entry, without_entry
+from nodealloc.podfacts._checks import address, word
+from nodealloc.podfacts._life import LifeState
+from nodealloc.podspec import Pod, Quantity, Resources, effective_requests
+
+__all__ = [
+    "HostPort",
+    "NodeView",
+    "PodOnNode",
+    "PodsOnNode",
+    "Pressure",
+    "Taint",
+    "TaintEffect",
+    "Transport",
+]
+
+_MAX_PORT = 65535
+
+
+class Transport(enum.Enum):
+    """What a port speaks."""
+
+    TCP = "TCP"
+    UDP = "UDP"
+    SCTP = "SCTP"
+
+
+@attrs.frozen(kw_only=True)
+class HostPort:
+    """A port of the node that a pod takes for itself.
+
+    Attributes:
+        port: 1 to 65535.
+        transport: The same number may be taken once for each.
+        address: One of the node's IP addresses; None takes the port on all of them.
+
+    Raises:
+        ValueError: No port, or no address.
+    """
+
+    port: int = attrs.field()
+    transport: Transport = Transport.TCP
+    address: str | None = attrs.field(default=None, validator=address)
+
+    def __attrs_post_init__(self) -> None:
+        if not 1 <= self.port <= _MAX_PORT:
+            raise ValueError(
+                f"host port {self.port} is outside 1 to {_MAX_PORT}; leave out what is not asked for"
+            )
+
+
+class TaintEffect(enum.Enum):
+    """What a taint does to pods that do not tolerate it."""
+
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
+
+
+@attrs.frozen(kw_only=True)
+class Taint:
+    """What keeps pods off a node unless they tolerate it.
+
+    Attributes:
+        key: Its name.
+        value: "" where it has none.
+        effect: What it does.
+    """
+
+    key: str = attrs.field(validator=word)
+    value: str = ""
+    effect: TaintEffect
+
+
+class Pressure(enum.Enum):
+    """What a node is running short of, by the names of its conditions."""
+
+    MEMORY = "MemoryPressure"
+    DISK = "DiskPressure"
+    PID = "PIDPressure"
+
+
+@attrs.frozen(kw_only=True)
+class PodOnNode:
+    """A pod that is there, with what of it counts when another one is judged.
+
+    Attributes:
+        pod: What it asks for.
+        requests: What it takes of the node, by resource.
+        host_ports: Ports of the node that it takes.
+        priority: The higher the more important.
+        state: How far it has come. One that is ending still holds what it takes.
+        static: It comes from this node's own files, not from a scheduler.
+        orphan: No source wants it any longer.
+    """
+
+    pod: Pod
+    requests: Resources
+    host_ports: frozenset[HostPort] = frozenset()
+    priority: int = 0
+    state: LifeState = LifeState.SYNCING
+    static: bool = False
+    orphan: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        pod: Pod,
+        /,
+        *,
+        host_ports: Iterable[HostPort] = (),
+        priority: int = 0,
+        state: LifeState = LifeState.SYNCING,
+        static: bool = False,
+        orphan: bool = False,
+    ) -> PodOnNode:
+        """A pod with what it requests at its peak (`podspec.effective_requests`)."""
+        return cls(
+            pod=pod,
+            requests=effective_requests(pod),
+            host_ports=frozenset(host_ports),
+            priority=priority,
+            state=state,
+            static=static,
+            orphan=orphan,
+        )
+
+
+class PodsOnNode(Mapping[str, PodOnNode]):
+    """The pods of a node by uid, and what they request together. Immutable.
+
+    A changed copy shares what has not changed, so that one change costs the
+    same however many pods there are.
+    """
+
+    __slots__ = ("_pods", "_requested")
+
+    def __init__(self, pods: Iterable[PodOnNode] = (), /) -> None:
+        """Of these pods; of two with one uid the later counts."""
+        self._pods: Mapping[str, PodOnNode] = {one.pod.uid: one for one in pods}
+        self._requested: Mapping[str, Quantity] = _sum(self._pods.values())
+
+    @property
+    def requested(self) -> Resources:
+        """What all of them take of the node, the ending ones included; what nobody asks for is left out."""
+        return self._requested
+
+    def with_pod(self, pod: PodOnNode, /) -> PodsOnNode:
+        """With one more pod, or with another state of one that is there."""
+        before = self._pods.get(pod.pod.uid)
+        taken = _less(self._requested, before.requests) if before else self._requested
+        return _made(with_entry(self._pods, pod.pod.uid, pod), _more(taken, pod.requests))
+
+    def without(self, uid: str, /) -> PodsOnNode:
+        """Without a pod; one that is not there changes nothing."""
+        before = self._pods.get(uid)
+        if before is None:
+            return self
+        return _made(without_entry(self._pods, uid), _less(self._requested, before.requests))
+
+    def __getitem__(self, uid: str, /) -> PodOnNode:
+        return self._pods[uid]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pods)
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def __repr__(self) -> str:
+        return f"PodsOnNode({[*self._pods.values()]!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return PodsOnNode, (tuple(self._pods.values()),)
+
+
+def _made(pods: Mapping[str, PodOnNode], requested: Mapping[str, Quantity]) -> PodsOnNode:
+    made = PodsOnNode.__new__(PodsOnNode)
+    made._pods = pods  # noqa: SLF001 - a copy that nobody has seen yet
+    made._requested = requested  # noqa: SLF001 - the same
+    return made
+
+
+def _sum(pods: Iterable[PodOnNode]) -> Mapping[str, Quantity]:
+    total: Mapping[str, Quantity] = {}
+    for one in pods:
+        total = _more(total, one.requests)
+    return total
+
+
+def _more(total: Resources, requests: Resources) -> Mapping[str, Quantity]:
+    added = {name: total[name] + amount if name in total else amount for name, amount in requests.items()}
+    return {name: amount for name, amount in {**total, **added}.items() if amount}
+
+
+def _less(total: Resources, requests: Resources) -> Mapping[str, Quantity]:
+    left = {name: total[name] - amount for name, amount in requests.items() if name in total}
+    return {name: amount for name, amount in {**total, **left}.items() if amount}
+
+
+@attrs.frozen(kw_only=True)
+class NodeView:
+    """A node as whoever judges a pod sees it: at one moment, and not to be changed.
+
+    A judge is a function `(Pod, NodeView) -> Verdict`. Another moment is another
+    view, made by `attrs.evolve`, or by `with_pod` and `without`.
+
+    Attributes:
+        name: Of the node.
+        labels: As it carries them.
+        taints: As it carries them.
+        allocatable: What pods may take of it, by resource; `pods` counts pods.
+        pods: The pods that are there by uid, with what they take together.
+        pressure: What it is running short of.
+        shutting_down: Whether the machine is going down.
+
+    Raises:
+        ValueError: The node has no name.
+    """
+
+    name: str = attrs.field(validator=word)
+    labels: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    taints: tuple[Taint, ...] = ()
+    allocatable: Resources = attrs.field(factory=dict[str, Quantity])
+    pods: PodsOnNode = attrs.field(factory=PodsOnNode)
+    pressure: frozenset[Pressure] = frozenset()
+    shutting_down: bool = False
+
+    def with_pod(self, pod: PodOnNode, /) -> NodeView:
+        """The same node with one more pod, or with another state of one that is there."""
+        return attrs.evolve(self, pods=self.pods.with_pod(pod))
+
+    def without(self, uid: str, /) -> NodeView:
+        """The same node without a pod; one that is not there changes nothing."""
+        return attrs.evolve(self, pods=self.pods.without(uid))
