@@ -20,6 +20,7 @@ from nodealloc.topology import (
     Claim,
     NumaTopology,
     Owner,
+    Placed,
     Policy,
     PolicyName,
     Snapshot,
@@ -183,7 +184,7 @@ def beside(count: int) -> tuple[Snapshot, Pod]:
     )
     for index in range(count):
         verdict = admit(node, guaranteed(f"pod-{index}", "500m"))
-        node = cast("Admitted", verdict).snapshot
+        node = cast("Placed", verdict).snapshot
     return node, guaranteed("one more", "2")
 
 
@@ -195,7 +196,7 @@ def guaranteed(uid: str, cpu: str) -> Pod:
 
 def come_and_go(node: Snapshot, pod: Pod) -> Snapshot:
     """One admission and one release."""
-    return release(cast("Admitted", admit(node, pod)).snapshot, pod.uid)
+    return release(cast("Placed", admit(node, pod)).snapshot, pod.uid)
 
 
 def crowds() -> Iterator[Figure]:

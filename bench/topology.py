@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import pickle
 import statistics
 import subprocess
 import sys
@@ -18,7 +19,19 @@ from examples.scheduler.fleet import fleet, guaranteed
 from examples.scheduler.score import Candidate, Scores, score_all
 from nodealloc.podspec import Pod
 from nodealloc.testing.conformance._topology import merge_arguments
-from nodealloc.topology import Hints, NumaTopology, Policy, PolicyName, TopologyHint, merge
+from nodealloc.testing.topology import FakeAllocator, workload
+from nodealloc.topology import (
+    Hints,
+    NumaTopology,
+    Policy,
+    PolicyName,
+    Refusal,
+    Snapshot,
+    TopologyHint,
+    admit,
+    explain,
+    merge,
+)
 
 PACKAGE = "topology"
 BEST_EFFORT = Policy(name=PolicyName.BEST_EFFORT)
@@ -31,6 +44,7 @@ def figures() -> Iterator[Figure]:
     yield from wide_machines()
     yield from growth()
     yield from fleets()
+    yield from refusals()
     yield Figure(package=PACKAGE, name="import nodealloc.topology against import attrs", value=import_ratio(),
                  unit="×", at_most=2)  # fmt: skip
 
@@ -96,6 +110,28 @@ def fleets() -> Iterator[Figure]:
     yield Figure(package=PACKAGE, name=name, value=longest / took / 10, unit="×", at_most=1.5)
     name = "snapshots scored on one core"
     yield Figure(package=PACKAGE, name=name, value=longest, unit="s", growth=points, growth_of="snapshots")
+
+
+def refusals() -> Iterator[Figure]:
+    """What a refusal costs when it is printed, sent, and explained, against the admission that refused."""
+    cpus, gpus = FakeAllocator.of("cpu", {0: 4, 1: 4}), FakeAllocator.of("gpu", {0: 2})
+    for name, policy, amounts in (
+        ("refused by the merge", RESTRICTED, {"cpu": 5, "gpu": 1}),
+        ("refused by an allocator", Policy(), {"cpu": 9}),
+    ):
+        node = Snapshot(numa=NumaTopology(nodes=(0, 1)), policy=policy, allocators=(cpus, gpus))
+        asked = workload("new", amounts)
+        refused_ns = best_ns(partial(admit, node, asked), rounds=9)
+        refusal = admit(node, asked)
+        assert isinstance(refusal, Refusal)
+        for what, call, bound in (
+            ("str", str, 0.5),
+            ("pickle", pickle.dumps, None),
+            ("explain", explain, None),
+        ):
+            took_ns = best_ns(partial(call, refusal), rounds=9)
+            yield Figure(package=PACKAGE, name=f"{name}: {what} / admit", value=took_ns / refused_ns,
+                         unit="×", at_most=bound)  # fmt: skip
 
 
 def seconds_to_score(some: Sequence[Candidate], pod: Pod, count: int, each: int) -> float:

@@ -18,7 +18,7 @@ from nodealloc.errors import NodeallocError, RetryableError
 from nodealloc.machine import Machine, draw_text
 from nodealloc.node import WorkloadRecord
 from nodealloc.podspec import Container, Pod
-from nodealloc.topology import Admitted, Owner, Refusal, Verdict, Workload, workload_of
+from nodealloc.topology import Admitted, NotYet, Owner, Placed, Refusal, Workload, explain, workload_of
 
 __all__ = ["Agent"]
 
@@ -104,7 +104,9 @@ class Agent:
             self._say_once(pod, "impossible", f"pod {pod.full_name} does not come in\n  {error}")
             return False
         verdict = self.node.allocator.admit(pod)
-        self._say_once(pod, type(verdict).__name__, _words(pod, verdict))
+        if self.verdicts.get(pod.uid) != type(verdict).__name__:
+            # Explaining takes far longer than refusing, and a pod is refused anew in every round.
+            self._say_once(pod, type(verdict).__name__, _words(pod, verdict))
         return isinstance(verdict, Admitted)
 
     def _say_once(self, pod: Pod, kind: str, words: str) -> None:
@@ -143,7 +145,7 @@ class Agent:
         paths = self.volumes.paths(pod)
         launch = self.node.plugins.launch(owner)
         if not isinstance(launch, Launch):
-            raise RetryableError(launch.reason, after_s=launch.after_s)
+            raise RetryableError(launch.message, after_s=launch.after_s)
         self.place.driver.apply(container_name(self.place.root, pod, container), container_limits(container))
         self.runtime.start(
             owner,
@@ -203,9 +205,10 @@ def _asked(workload: Workload) -> list[tuple[object, ...]]:
     return [(claim.owner, claim.kind, claim.exclusive, claim.amounts) for claim in workload.claims]
 
 
-def _words(pod: Pod, verdict: Verdict) -> str:
-    if not isinstance(verdict, Admitted):
-        what = "does not come in" if isinstance(verdict, Refusal) else "has to wait"
-        return f"pod {pod.full_name} {what}\n  " + str(verdict).replace("\n", "\n  ")
+def _words(pod: Pod, verdict: Placed | Refusal | NotYet) -> str:
+    if isinstance(verdict, Refusal):
+        return f"pod {pod.full_name} does not come in\n  " + explain(verdict).text.replace("\n", "\n  ")
+    if isinstance(verdict, NotYet):
+        return f"pod {pod.full_name} has to wait\n  {verdict}"
     how = "was admitted before and stays" if verdict.repeated else "is admitted and remembered"
     return f"pod {pod.full_name} {how}"

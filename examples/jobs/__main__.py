@@ -81,7 +81,10 @@ def run() -> None:
             )
             verdict = topology.admit(snapshot, topology.Workload(key=job.workload, claims=(claim,)))
             if not isinstance(verdict, topology.Admitted):
-                sys.exit(str(verdict))
+                told = (
+                    topology.explain(verdict).text if isinstance(verdict, topology.Refusal) else str(verdict)
+                )
+                sys.exit(told)
             (node,) = (one for one in verdict.snapshot.allocators if isinstance(one, cpuset.CpuAllocator))
         store.commit({KEY: cpuset.to_record(node)})
     if asked.show:

@@ -10,7 +10,7 @@ import attrs
 
 from nodealloc.idset import format_list
 from nodealloc.podspec import Pod
-from nodealloc.topology import Admitted, NotYet, Reports, Snapshot, Workload, admit, workload_of
+from nodealloc.topology import Admitted, NotYet, Placed, Reports, Snapshot, Workload, admit, workload_of
 
 __all__ = ["Candidate", "Score", "Scores", "score", "score_all"]
 
@@ -98,7 +98,7 @@ def score(candidate: Candidate, asked: Workload) -> Score | str:
     """
     verdict = admit(candidate.snapshot, asked)
     if isinstance(verdict, NotYet):
-        return f"not yet: {verdict.reason}"
+        return f"not yet: {verdict.message}"
     if not isinstance(verdict, Admitted):
         return verdict.reason
     hints = list(verdict.affinity.values())
@@ -119,7 +119,7 @@ def _free_share(after: Snapshot, asked: Workload) -> float:
     return sum(shares) / len(shares) if shares else 1.0
 
 
-def _reason(verdict: Admitted, free: float) -> str:
+def _reason(verdict: Placed, free: float) -> str:
     places = ", ".join(
         f"{member} on {'any node' if hint.affinity is None else 'node ' + format_list(hint.affinity)}"
         f"{'' if hint.preferred else ' (not preferred)'}"

@@ -26,7 +26,7 @@ at the three alone:
 
 Verdicts are values: they can be compared, hashed, pickled, printed and logged,
 and none of it computes anything. Whoever can tell a longer story offers a
-function for it.
+function for it (`nodealloc.topology.explain`).
 """
 
 from __future__ import annotations
@@ -43,6 +43,9 @@ Figure: TypeAlias = Union[int, float, str]
 """A number in the unit that its name states, or a word."""
 
 
+_PLAIN = frozenset({int, str})
+
+
 class _Figures(Mapping[str, Figure]):
     """A mapping that nobody can change: it can be hashed, pickled and shared."""
 
@@ -51,7 +54,9 @@ class _Figures(Mapping[str, Figure]):
     def __init__(self, entries: Mapping[str, Figure]) -> None:
         self._entries = dict(entries)
         for name, figure in self._entries.items():
-            _check(name, figure)
+            # Nearly all are plain, and a fleet is refused by the thousand.
+            if not (name and type(name) is str and type(figure) in _PLAIN):
+                _check(name, figure)
 
     def __getitem__(self, name: str) -> Figure:
         return self._entries[name]
@@ -86,14 +91,14 @@ def _kept(figures: Mapping[str, Figure]) -> Mapping[str, Figure]:
     return figures if isinstance(figures, _Figures) else _Figures(figures)
 
 
-def _text(_: object, field: attrs.Attribute[str], value: object) -> None:
+def _check_text(field: str, value: object) -> None:
     if not isinstance(value, str) or not value:
-        raise ValueError(f"{field.name} is {value!r}; say it in at least a word")
+        raise ValueError(f"{field} is {value!r}; say it in at least a word")
 
 
-def _seconds(_: object, field: attrs.Attribute[float], value: object) -> None:
+def _check_seconds(field: str, value: object) -> None:
     if not (isinstance(value, int | float) and math.isfinite(value) and value >= 0):
-        raise ValueError(f"{field.name} is {value!r}; give finite seconds, 0 or more")
+        raise ValueError(f"{field} is {value!r}; give finite seconds, 0 or more")
 
 
 _NONE: Mapping[str, Figure] = _Figures({})
@@ -108,7 +113,7 @@ class Admitted:
         return "admitted"
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, slots=False)  # a dict is filled faster than slots
 class Refused:
     """It may not come in; nothing was changed by asking.
 
@@ -124,9 +129,15 @@ class Refused:
         TypeError: A figure is neither number nor text.
     """
 
-    reason: str = attrs.field(validator=_text)
-    message: str = attrs.field(validator=_text)
+    reason: str
+    message: str
     figures: Mapping[str, Figure] = attrs.field(default=_NONE, converter=_kept)
+
+    def __attrs_post_init__(self) -> None:
+        # In one call for both fields, since a fleet is refused by the thousand.
+        if not (self.reason and type(self.reason) is str and self.message and type(self.message) is str):
+            _check_text("reason", self.reason)
+            _check_text("message", self.message)
 
     def __str__(self) -> str:
         """One line: the reason and the message."""
@@ -146,9 +157,14 @@ class NotYet:
         ValueError: No blocker or no message, or `after_s` is negative or not finite.
     """
 
-    blocker: str = attrs.field(validator=_text)
-    message: str = attrs.field(validator=_text)
-    after_s: float = attrs.field(default=1.0, validator=_seconds)
+    blocker: str
+    message: str
+    after_s: float = 1.0
+
+    def __attrs_post_init__(self) -> None:
+        _check_text("blocker", self.blocker)
+        _check_text("message", self.message)
+        _check_seconds("after_s", self.after_s)
 
     def __str__(self) -> str:
         """One line: who is waited for, for what, and how long."""

@@ -29,6 +29,7 @@ from nodealloc.topology import (
     Snapshot,
     TopologyHint,
     admit,
+    explain,
     merge,
     release,
     workload_of,
@@ -74,11 +75,12 @@ def test_refusals_of_recorded_nodes_explain_themselves(
                 node = verdict.snapshot
                 continue
             assert isinstance(verdict, Refusal)
-            story = verdict.explanation
+            story = explain(verdict)
             outlooks[story.outlook] += 1
             assert story.reason == step["reason"]
-            assert 1 <= len(str(verdict).splitlines()) <= 16
-            assert json.loads(json.dumps(verdict.as_dict()))["outlook"] == story.outlook.value
+            assert 1 <= len(story.text.splitlines()) <= 16
+            assert len(str(verdict).splitlines()) == 2
+            assert json.loads(json.dumps(story.as_dict()))["outlook"] == story.outlook.value
             assert str(pickle.loads(pickle.dumps(verdict))) == str(verdict)  # noqa: S301
     assert set(outlooks) == set(Outlook)
 
@@ -109,7 +111,7 @@ def test_an_init_container_moves_to_where_the_app_has_room() -> None:
     pod = workload("pod", {"cpu": 4}, init=[{"cpu": 1}])
     refusal = admit(node, pod)
     assert isinstance(refusal, Refusal)
-    assert (refusal.member, refusal.explanation.outlook) == ("app-0", Outlook.UNLUCKY_ORDER)
+    assert (refusal.member, explain(refusal).outlook) == ("app-0", Outlook.UNLUCKY_ORDER)
     found = admit(attrs.evolve(node, policy=attrs.evolve(node.policy, search=True)), pod)
     assert isinstance(found, Admitted)
     assert found.affinity == {"init-0": TopologyHint(2, True), "app-0": TopologyHint(2, True)}
@@ -131,7 +133,8 @@ def test_a_machine_of_36_nodes_is_admitted_on() -> None:
     assert [hint.affinity for hint in verdict.affinity.values()] == [1, 2]
     refusal = admit(node, workload("large", {"cpu": 100, "memory": 4 << 30}))
     assert isinstance(refusal, Refusal)
-    assert refusal.explanation.outlook is Outlook.NEVER_FITS
-    lines = str(refusal).splitlines()
+    story = explain(refusal)
+    assert story.outlook is Outlook.NEVER_FITS
+    lines = story.text.splitlines()
     assert lines[1] == "  cpu (cpu): 100 wanted; free: 35 on node 0, 36 on node 1; possible nodes: none"
     assert "free: 15 GiB on node 0, 16 GiB on nodes 1-35;" in lines[2]

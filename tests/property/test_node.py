@@ -27,7 +27,7 @@ from nodealloc.testing.strategies.node import (
     histories,
 )
 from nodealloc.testing.strategies.podspec import pods
-from nodealloc.topology import Admitted, ClaimKind, NotYet, Owner, Verdict, Workload
+from nodealloc.topology import Admitted, ClaimKind, NotYet, Owner, Placed, Refusal, Workload
 
 KEEPERS: Mapping[str, Keeper] = {
     "cpu": CpuKeeper(),
@@ -61,7 +61,7 @@ class Life:
         else:
             self.restart(step)
 
-    def admit(self, pod: Pod) -> Verdict:
+    def admit(self, pod: Pod) -> Placed | Refusal | NotYet:
         """Ask; what is held already is answered as before, whatever else is going on."""
         before, known = self.node.snapshot, pod.uid in self.node.records
         verdict = self.node.admit(pod)

@@ -41,7 +41,7 @@ from nodealloc.podspec import Quantity
 from nodealloc.testing.device_plugin import Behaviour, DevicePluginServer, main, numbered
 from nodealloc.testing.devices import FakePlugin, PluginProcess, check_connection, wait_until
 from nodealloc.testing.pluginreg import bare_socket, check_handler, check_registration
-from nodealloc.topology import Claim, NotReady, Owner, TopologyHint
+from nodealloc.topology import Claim, NotYet, Owner, TopologyHint
 
 pytestmark = pytest.mark.real
 
@@ -306,7 +306,7 @@ def test_an_empty_first_list(agent: Agent, place: Path) -> None:
     server.introduce(place / "kubelet.sock")
     agent.wait_phase(Phase.SERVING)
     claim = Claim(owner=Owner("p", "c"), amounts={GPU: Quantity.of(1)})
-    assert isinstance(agent.ledger.current().allocate(claim, TopologyHint(None, True)), NotReady)
+    assert isinstance(agent.ledger.current().allocate(claim, TopologyHint(None, True)), NotYet)
     server.set_devices(numbered(3))
     agent.wait(3)
     server.stop()

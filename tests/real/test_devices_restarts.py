@@ -20,7 +20,7 @@ from nodealloc.devices import DeviceAllocator, DeviceLedger, DevicePlugins
 from nodealloc.podspec import Quantity
 from nodealloc.testing.device_plugin import DevicePluginServer, numbered
 from nodealloc.testing.devices import wait_until
-from nodealloc.topology import Claim, NotReady, Owner, TopologyHint
+from nodealloc.topology import Claim, NotYet, Owner, TopologyHint
 from tests.apart import CLEAN
 
 pytestmark = pytest.mark.real
@@ -64,7 +64,7 @@ def admit(ledger: DeviceLedger, workload: str, resource: str) -> str:
         if isinstance(answer, DeviceAllocator):
             said.append(min(answer.grants[workload]["c", resource].ids))
             return answer
-        said.append("not yet" if isinstance(answer, NotReady) else "no")
+        said.append("not yet" if isinstance(answer, NotYet) else "no")
         return allocator
 
     ledger.alter(change)

@@ -16,7 +16,7 @@ from nodealloc.devices import (
 )
 from nodealloc.podspec import Quantity
 from nodealloc.testing.devices import FakePlugin, wait_until
-from nodealloc.topology import Claim, NotReady, Owner, Shortfall, TopologyHint
+from nodealloc.topology import Claim, NotYet, Owner, Shortfall, TopologyHint
 
 GPU = "example.com/gpu"
 listed = DeviceList.of([Device("a", numa_nodes=1), Device("b", numa_nodes=2)], nodes=(0, 1))
@@ -24,7 +24,7 @@ serving = Inventory(resource=GPU).registered(1, now_s=0.0).listed(1, listed, Plu
 allocator = DeviceAllocator(nodes=(0, 1)).with_inventory(serving)
 claim = Claim(owner=Owner("job", "rank-0"), amounts={GPU: Quantity.of(1)})
 granted = allocator.allocate(claim, TopologyHint(2, preferred=True))
-assert_type(granted, DeviceAllocator | Shortfall | NotReady)
+assert_type(granted, DeviceAllocator | Shortfall | NotYet)
 assert isinstance(granted, DeviceAllocator)
 assert granted.grants["job"]["rank-0", GPU].ids == {"b"}
 

@@ -9,13 +9,15 @@ from nodealloc.machine import Machine, machine_from_text
 from nodealloc.podspec import Pod
 from nodealloc.topology import (
     Admitted,
+    Explanation,
     NotYet,
     Owner,
+    Placed,
     Policy,
     Refusal,
     Snapshot,
-    Verdict,
     admit,
+    explain,
     release,
     workload_of,
 )
@@ -35,7 +37,8 @@ pod = Pod.from_manifest(
         "spec": {"containers": [{"name": "app", "resources": {"limits": limits}}]},
     }
 )
-verdict: Verdict = admit(empty, workload_of(pod))
+verdict = admit(empty, workload_of(pod))
+assert_type(verdict, Placed | Refusal | NotYet)
 match verdict:
     case Admitted():
         assert_type(verdict.snapshot, Snapshot)
@@ -44,5 +47,8 @@ match verdict:
         assert_type(after.cpus_of(Owner("u", "app")), CPUSet)
         assert len(after.cpus_of(Owner("u", "app"))) == 4
         assert release(verdict.snapshot, "u").allocators == empty.allocators
-    case Refusal() | NotYet():
+    case Refusal():
+        assert_type(explain(verdict), Explanation)
+        raise AssertionError(explain(verdict).text)
+    case NotYet():
         raise AssertionError(str(verdict))

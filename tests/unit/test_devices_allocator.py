@@ -20,7 +20,7 @@ from nodealloc.testing.topology import check_allocator
 from nodealloc.topology import (
     Claim,
     ClaimKind,
-    NotReady,
+    NotYet,
     NumaTopology,
     Owner,
     Shortfall,
@@ -165,8 +165,8 @@ def test_unhealthy_devices_are_not_used_again() -> None:
 def test_an_unknown_resource_is_not_yet() -> None:
     """A plugin that has not registered is a reason to wait, not to refuse."""
     answer = DeviceAllocator().hints([claim("c", 1)])
-    assert isinstance(answer, NotReady)
-    assert GPU in answer.reason
+    assert isinstance(answer, NotYet)
+    assert GPU in answer.message
 
 
 def test_other_resources_are_left_out() -> None:
@@ -185,10 +185,10 @@ def test_a_plugin_that_is_away_means_not_yet(phase: Phase) -> None:
     """New requests wait for the plugin; what is granted stands."""
     held = granted(eight(), claim("c", 2))
     away = held.with_inventory(attrs.evolve(held.inventories[GPU], phase=phase))
-    assert isinstance(away.allocate(claim("d", 1), ANY), NotReady)
-    assert isinstance(away.hints([claim("d", 1)]), NotReady)
+    assert isinstance(away.allocate(claim("d", 1), ANY), NotYet)
+    assert isinstance(away.hints([claim("d", 1)]), NotYet)
     assert away.allocate(claim("c", 2), ANY) is away
-    assert not isinstance(away.hints([claim("c", 2)]), NotReady)
+    assert not isinstance(away.hints([claim("c", 2)]), NotYet)
 
 
 def test_a_plugin_that_is_gone_means_no() -> None:
@@ -207,7 +207,7 @@ def test_an_empty_first_list_means_not_yet() -> None:
         Inventory(resource=GPU).registered(1, now_s=0.0).listed(1, DeviceList(), PluginOptions(), now_s=0.0)
     )
     answer = DeviceAllocator(retry_s=7.0).with_inventory(empty).allocate(claim("c", 1), ANY)
-    assert isinstance(answer, NotReady)
+    assert isinstance(answer, NotYet)
     assert answer.after_s == 7.0
 
 

@@ -24,7 +24,7 @@ from nodealloc.devices import (
 from nodealloc.errors import PermanentError, RetryableError
 from nodealloc.podspec import Quantity
 from nodealloc.testing.devices import FakePlugin, wait_until
-from nodealloc.topology import Claim, NotReady, Owner, TopologyHint
+from nodealloc.topology import Claim, NotYet, Owner, TopologyHint
 
 GPU = "example.com/gpu"
 ONE = Claim(owner=Owner("p", "c"), amounts={GPU: Quantity.of(1)})
@@ -260,11 +260,11 @@ def test_an_answer_for_devices_that_were_given_back_is_not_remembered_for_others
         listed(plugins, 2)
         plugin.ledger.alter(lambda allocator: granted(allocator, ONE))
         plugins.prepare("p")
-        assert isinstance(plugins.launch(ONE.owner), NotReady)
+        assert isinstance(plugins.launch(ONE.owner), NotYet)
         plugins.prepare("p")
         launch = plugins.launch(ONE.owner)
     assert plugin.allocated == [("a",), ("b",)]
-    assert not isinstance(launch, NotReady)
+    assert not isinstance(launch, NotYet)
     assert launch.env == {"DEVICES": "b"}
 
 

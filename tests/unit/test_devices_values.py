@@ -48,7 +48,7 @@ from nodealloc.devices import (
 )
 from nodealloc.errors import DecodeError, PermanentError
 from nodealloc.testing.devices import check_allocator_keeper
-from nodealloc.topology import NotReady, Owner
+from nodealloc.topology import NotYet, Owner
 
 GPU = "example.com/gpu"
 
@@ -212,10 +212,10 @@ def test_a_grant_without_answer_is_not_ready_to_launch() -> None:
     """A container does not start before its plugin has prepared its devices."""
     grants = {"p": {("c", GPU): Grant.of([("a", ())])}}
     allocator = DeviceAllocator(grants=grants)
-    assert isinstance(launch_of(allocator, Owner("p", "c")), NotReady)
+    assert isinstance(launch_of(allocator, Owner("p", "c")), NotYet)
     answered = allocator.with_response(Owner("p", "c"), GPU, encode_response(Response(env={"A": "1"})))
     launch = launch_of(answered, Owner("p", "c"))
-    assert not isinstance(launch, NotReady)
+    assert not isinstance(launch, NotYet)
     assert launch.env == {"A": "1"}
     assert launch_of(answered, Owner("p", "other")) == merge({})
 

@@ -16,7 +16,7 @@ from nodealloc.testing.memblocks import check_books
 from nodealloc.testing.topology import FakeAllocator, check_allocator, workload
 from nodealloc.testing.volume_plugins import FakeBlockTools, FakeFilesystems, check_filesystems
 from nodealloc.testing.volume_sources import FakeConfigSource
-from nodealloc.topology import NotReady, NumaTopology, Owner
+from nodealloc.topology import NotYet, NumaTopology, Owner
 from tests.unit.test_ports import Counting
 
 GPU = "example.com/gpu"
@@ -52,7 +52,7 @@ def test_an_allocator_that_waits_is_not_ready() -> None:
     """Until then it has no answer for whoever wants something of it, and passes the check."""
     waiting = FakeAllocator(name=GPU, units={0: 0b11}, waiting_for="a plugin")
     asked = workload("job", {GPU: 1})
-    assert waiting.hints(asked.claims) == NotReady(resource=GPU, reason="a plugin")
+    assert waiting.hints(asked.claims) == NotYet(blocker=GPU, message="a plugin")
     assert waiting.hints(workload("other", {"cpu": 1}).claims) == {}
     check_allocator(waiting, asked, NumaTopology(nodes=(0,)))
 

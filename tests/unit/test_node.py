@@ -136,7 +136,7 @@ def test_until_the_runtime_answers_new_pods_have_to_wait() -> None:
     holder = started(MemoryStore(FORMATS), runtime)
     answer = holder.admit(pod("web"))
     assert isinstance(answer, NotYet)
-    assert (answer.provider, answer.after_s) == ("runtime", 2.0)
+    assert (answer.blocker, answer.after_s) == ("runtime", 2.0)
     runtime.reachable = True
     assert isinstance(holder.admit(pod("web")), Admitted)
 
@@ -145,7 +145,7 @@ def test_a_node_that_was_not_started_admits_nobody() -> None:
     """The answer names what is missing."""
     answer = node(MemoryStore(FORMATS)).admit(pod("web"))
     assert isinstance(answer, NotYet)
-    assert "start()" in answer.reason
+    assert "start()" in answer.message
     with pytest.raises(ValueError, match="start"):
         node(MemoryStore(FORMATS)).accept()
 
@@ -171,7 +171,7 @@ def test_what_cannot_be_remembered_is_not_granted() -> None:
     store.full = True
     answer = holder.admit(pod("db"))
     assert isinstance(answer, NotYet)
-    assert "no space left" in answer.reason
+    assert "no space left" in answer.message
     with pytest.raises(RetryableError):
         holder.release("web")
     with pytest.raises(RetryableError):
@@ -192,7 +192,7 @@ def test_a_node_starts_on_a_full_disk() -> None:
     assert isinstance(holder.admit(pod("web")), Admitted)
     answer = holder.admit(pod("db"))
     assert isinstance(answer, NotYet)
-    assert answer.provider == "store"
+    assert answer.blocker == "store"
     store.full = False
     assert isinstance(holder.admit(pod("db")), Admitted)
     assert CPU_STATE in store.data()
@@ -321,7 +321,7 @@ def test_a_changed_machine_is_a_report_and_not_a_failure() -> None:
     assert isinstance(second.admit(pod("small", 1)), Admitted)
     waiting = second.admit(pod("new", 1))
     assert isinstance(waiting, NotYet)
-    assert "accepted" in waiting.reason
+    assert "accepted" in waiting.message
     second.accept()
     assert isinstance(second.admit(pod("new", 1)), Admitted)
     assert "large" not in second.records

@@ -29,7 +29,7 @@ from nodealloc.topology import (
     Availability,
     Claim,
     Hints,
-    NotReady,
+    NotYet,
     NumaTopology,
     Owner,
     Rank,
@@ -42,7 +42,7 @@ from nodealloc.topology import (
 
 GPU = "example.com/gpu"
 NUMA = NumaTopology(nodes=(0, 1), distances={0: {0: 10, 1: 21}, 1: {0: 21, 1: 10}})
-Answer = FakeAllocator | Shortfall | NotReady
+Answer = FakeAllocator | Shortfall | NotYet
 
 
 class Units(FakeAllocator):
@@ -245,9 +245,9 @@ class AllForUnknown(Units):
 class Hinting(Units):
     """Its hints go through `changed`."""
 
-    def hints(self, claims: Sequence[Claim], /) -> Hints | NotReady:
+    def hints(self, claims: Sequence[Claim], /) -> Hints | NotYet:
         found = super().hints(claims)
-        if isinstance(found, NotReady) or not found:
+        if isinstance(found, NotYet) or not found:
             return found
         return {GPU: self.changed(list(found[GPU] or ()))}
 
@@ -286,7 +286,7 @@ class Shuffled(Hinting):
 class Optimist(Units):
     """Hints for one unit more than there is."""
 
-    def hints(self, claims: Sequence[Claim], /) -> Hints | NotReady:
+    def hints(self, claims: Sequence[Claim], /) -> Hints | NotYet:
         if sum(map(wanted, claims)) == 9:
             return {GPU: [TopologyHint(3, preferred=True)]}
         return super().hints(claims)
@@ -295,14 +295,14 @@ class Optimist(Units):
 class HintsForAll(Units):
     """Hints for claims that ask for nothing."""
 
-    def hints(self, claims: Sequence[Claim], /) -> Hints | NotReady:
+    def hints(self, claims: Sequence[Claim], /) -> Hints | NotYet:
         return super().hints(claims) or {GPU: [TopologyHint(1, preferred=True)]}
 
 
 class HintsRaise(Units):
     """Fails on a claim that does not name its resource."""
 
-    def hints(self, claims: Sequence[Claim], /) -> Hints | NotReady:
+    def hints(self, claims: Sequence[Claim], /) -> Hints | NotYet:
         return super().hints([claim for claim in claims if claim.amounts[GPU]])
 
 
@@ -326,7 +326,7 @@ ALLOCATORS: Mapping[type[Units], str] = {
     GrantsNothing: "granted nothing, though it hinted at nodes",
     AnywhereElse: "granted on NUMA nodes 0, and only 0 of 1 came from there",
     Raises: r"raised RuntimeError\('full'\); answer with a Shortfall",
-    NoAnswer: "answered None where an allocator, a Shortfall or NotReady belongs",
+    NoAnswer: "answered None where an allocator, a Shortfall or NotYet belongs",
     GrantsToAll: "asks for nothing was not answered with the value itself",
     Again: "a claim that is held was granted anew",
     Eats: "took away what check-.* holds|hold",
@@ -373,10 +373,10 @@ class Silent:
     inner: FakeAllocator
     name: str = GPU
 
-    def hints(self, claims: Sequence[Claim], /) -> Hints | NotReady:
+    def hints(self, claims: Sequence[Claim], /) -> Hints | NotYet:
         return self.inner.hints(claims)
 
-    def allocate(self, claim: Claim, affinity: TopologyHint, /) -> Allocator | Shortfall | NotReady:
+    def allocate(self, claim: Claim, affinity: TopologyHint, /) -> Allocator | Shortfall | NotYet:
         answer = self.inner.allocate(claim, affinity)
         return attrs.evolve(self, inner=answer) if isinstance(answer, FakeAllocator) else answer
 

@@ -18,7 +18,7 @@ from nodealloc.topology import (
     Claim,
     ClaimKind,
     Hints,
-    NotReady,
+    NotYet,
     Owner,
     Shortfall,
     TopologyHint,
@@ -117,7 +117,7 @@ class DeviceAllocator:
 
     # What admission asks.
 
-    def hints(self, claims: Sequence[Claim], /) -> Hints | NotReady:
+    def hints(self, claims: Sequence[Claim], /) -> Hints | NotYet:
         """Where the claims could go; see `nodealloc.topology.Allocator`."""
         answer: dict[str, Sequence[TopologyHint] | None] = {}
         for resource in _resources(claims):
@@ -128,7 +128,7 @@ class DeviceAllocator:
                 answer[resource] = self._hints_of_held(claims[0], resource, self._already(claims, resource))
                 continue
             inventory = self._ready(resource)
-            if isinstance(inventory, NotReady):
+            if isinstance(inventory, NotYet):
                 return inventory
             devices = inventory.devices
             if not devices.placed:
@@ -142,7 +142,7 @@ class DeviceAllocator:
             )
         return answer
 
-    def allocate(self, claim: Claim, affinity: TopologyHint, /) -> DeviceAllocator | Shortfall | NotReady:
+    def allocate(self, claim: Claim, affinity: TopologyHint, /) -> DeviceAllocator | Shortfall | NotYet:
         """This allocator with the claim granted; see `nodealloc.topology.Allocator`."""
         granted: DeviceAllocator = self
         for resource in sorted(claim.amounts):
@@ -199,12 +199,12 @@ class DeviceAllocator:
 
     def _allocate(
         self, claim: Claim, resource: str, wanted: int, affinity: int | None
-    ) -> DeviceAllocator | Shortfall | NotReady:
+    ) -> DeviceAllocator | Shortfall | NotYet:
         own = self.grants.get(claim.owner.workload, {}).get((claim.owner.member, resource))
         if own is not None:
             return self if len(own.ids) == wanted else _changed(claim, resource, wanted, len(own.ids))
         inventory = self._ready(resource)
-        if isinstance(inventory, NotReady):
+        if isinstance(inventory, NotYet):
             return inventory
         devices = inventory.devices
         questions: list[PreferenceQuestion] = []
@@ -248,7 +248,7 @@ class DeviceAllocator:
             return True
         return is_extended_resource(resource) if self.awaited is None else resource in self.awaited
 
-    def _ready(self, resource: str) -> Inventory | NotReady:
+    def _ready(self, resource: str) -> Inventory | NotYet:
         inventory = self.inventories.get(resource)
         if inventory is None:
             reason = f"plugin {resource} has not registered"
@@ -262,7 +262,7 @@ class DeviceAllocator:
             reason = f"plugin {resource} has listed no device since it registered"
         else:
             return inventory
-        return NotReady(resource=resource, reason=reason, after_s=self.retry_s)
+        return NotYet(blocker=resource, message=reason, after_s=self.retry_s)
 
     def _stands(self, claims: Sequence[Claim], resource: str) -> bool:
         """Whether these claims are held; an init member may have ended and given back what it had."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices._codec import decode_response
 from nodealloc.devices._launch import Launch, Response, merge
-from nodealloc.topology import NotReady, Owner
+from nodealloc.topology import NotYet, Owner
 
 __all__ = ["launch_of"]
 
 
-def launch_of(allocator: DeviceAllocator, owner: Owner, /) -> Launch | NotReady:
+def launch_of(allocator: DeviceAllocator, owner: Owner, /) -> Launch | NotYet:
     """What a container gets with the devices that it holds; empty when it holds none.
 
     Needs no plugin: the answers are remembered. *Not yet* while one is still
@@ -25,6 +25,6 @@ def launch_of(allocator: DeviceAllocator, owner: Owner, /) -> Launch | NotReady:
             continue
         if grant.response is None:
             reason = f"plugin {resource} has not prepared the devices of {owner.member} yet"
-            return NotReady(resource=resource, reason=reason, after_s=allocator.retry_s)
+            return NotYet(blocker=resource, message=reason, after_s=allocator.retry_s)
         responses[resource] = decode_response(grant.response)
     return merge(responses)

@@ -30,7 +30,7 @@ from nodealloc.devices._ports import AllocatorKeeper, Connect, PluginConnection
 from nodealloc.devices._preferences import PreferenceQuestion
 from nodealloc.devices._status import DevicePluginStatus, status_of
 from nodealloc.errors import NodeallocError, PermanentError, RetryableError
-from nodealloc.topology import NotReady, Owner
+from nodealloc.topology import NotYet, Owner
 
 __all__ = ["DevicePlugins"]
 
@@ -234,7 +234,7 @@ class DevicePlugins:
             if member == owner.member and wanted:
                 self._calls(resource, "PreStartContainer").pre_start(sorted(grant.ids))
 
-    def launch(self, owner: Owner, /) -> Launch | NotReady:
+    def launch(self, owner: Owner, /) -> Launch | NotYet:
         """What a container gets with its devices; see `launch_of`."""
         return launch_of(self._keeper.current(), owner)
 

@@ -11,7 +11,7 @@ from nodealloc.idset import NodeSet
 from nodealloc.memblocks import MemoryAllocator
 from nodealloc.node._confinement import Confinement
 from nodealloc.node._errors import AdoptionError
-from nodealloc.topology import Allocator, Claim, NotReady, Shortfall, Snapshot, TopologyHint, Workload
+from nodealloc.topology import Allocator, Claim, NotYet, Shortfall, Snapshot, TopologyHint, Workload
 
 __all__ = ["adopted"]
 
@@ -49,9 +49,9 @@ def _with(allocator: Allocator, claim: Claim, where: Confinement) -> Allocator:
     if isinstance(allocator, CpuAllocator):
         return _on_cpus(allocator, claim, where)
     answer = allocator.allocate(claim, _hint(where))
-    if isinstance(answer, Shortfall | NotReady):
-        why = answer.detail if isinstance(answer, Shortfall) else answer.reason
-        raise AdoptionError(claim.owner, why or f"{answer.resource} cannot be had there")
+    if isinstance(answer, Shortfall | NotYet):
+        why = answer.message if isinstance(answer, NotYet) else answer.detail or f"no {answer.resource} there"
+        raise AdoptionError(claim.owner, why)
     if where.mems and isinstance(answer, MemoryAllocator):
         mems = NodeSet.parse(answer.mems(claim.owner.workload, claim.owner.member))
         if not mems <= where.mems:

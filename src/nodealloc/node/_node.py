@@ -25,8 +25,9 @@ from nodealloc.topology import (
     Allocator,
     NotYet,
     Owner,
+    Placed,
+    Refusal,
     Snapshot,
-    Verdict,
     Workload,
     admit,
     release,
@@ -155,7 +156,7 @@ class NodeAllocator:
             self._records = records
             self._waits_for = _Until.RUNNING_KNOWN if self._runtime else None
 
-    def admit(self, asked: Pod | Workload, /) -> Verdict:
+    def admit(self, asked: Pod | Workload, /) -> Placed | Refusal | NotYet:
         """Whether a workload fits, all of it or nothing; remembered when it does.
 
         What was admitted before is admitted again with the same answer, whatever
@@ -175,7 +176,7 @@ class NodeAllocator:
                 break
         with self._lock:
             if workload.key not in self._snapshot.admitted:
-                waiting = self._not_ready(workload)
+                waiting = self._not_ready()
                 if waiting is not None:
                     return waiting
             verdict = admit(self._snapshot, workload)
@@ -320,7 +321,7 @@ class NodeAllocator:
             self._commit(snapshot, changed)
             return after
 
-    def _remember(self, workload: Workload, verdict: Admitted) -> Verdict:
+    def _remember(self, workload: Workload, verdict: Placed) -> Placed | NotYet:
         """The verdict, once it is durable; *not yet* where the store cannot be written."""
         if verdict.repeated:
             return self._with_claims(workload, verdict)
@@ -331,36 +332,36 @@ class NodeAllocator:
         try:
             self._commit(verdict.snapshot, [record])
         except RetryableError as error:
-            return _not_yet(workload, "store", str(error), error.after_s)
+            return _not_yet("store", str(error), error.after_s)
         return verdict
 
-    def _with_claims(self, workload: Workload, verdict: Admitted) -> Verdict:
+    def _with_claims(self, workload: Workload, verdict: Placed) -> Placed | NotYet:
         """A workload that was taken over without its claims gets them when it is met again."""
         record = self._records.get(workload.key)
         if record is not None and workload.claims and not record.workload.claims:
             try:
                 self._commit(self._snapshot, [attrs.evolve(record, workload=workload)])
             except RetryableError as error:
-                return _not_yet(workload, "store", str(error), error.after_s)
+                return _not_yet("store", str(error), error.after_s)
         return verdict
 
     def _running(self) -> Iterable[Running]:
         return self._runtime.running() if self._runtime else ()
 
-    def _not_ready(self, workload: Workload) -> NotYet | None:
+    def _not_ready(self) -> NotYet | None:
         if self._waits_for is _Until.ACCEPTED and self._report and self._report.is_clean:
             try:
                 self.accept()
             except RetryableError as error:
-                return _not_yet(workload, "store", str(error), error.after_s)
+                return _not_yet("store", str(error), error.after_s)
         if self._waits_for is None:
             return None
         if self._waits_for is not _Until.RUNNING_KNOWN:
-            return _not_yet(workload, "node", self._waits_for.value, 1.0)
+            return _not_yet("node", self._waits_for.value, 1.0)
         try:
             self._running()
         except RetryableError as error:
-            return _not_yet(workload, "runtime", f"{self._waits_for.value}: {error}", error.after_s)
+            return _not_yet("runtime", f"{self._waits_for.value}: {error}", error.after_s)
         self._waits_for = None
         return None
 
@@ -385,7 +386,5 @@ class NodeAllocator:
         self._snapshot = snapshot
 
 
-def _not_yet(workload: Workload, provider: str, reason: str, after_s: float) -> NotYet:
-    return NotYet(
-        workload=workload.key, member="", provider=provider, resource="", reason=reason, after_s=after_s
-    )
+def _not_yet(blocker: str, message: str, after_s: float) -> NotYet:
+    return NotYet(blocker=blocker, message=message or f"the {blocker} is busy", after_s=after_s)

@@ -17,7 +17,7 @@ from nodealloc.topology import (
     Claim,
     HintError,
     Hints,
-    NotReady,
+    NotYet,
     NumaTopology,
     Owner,
     Policy,
@@ -104,7 +104,7 @@ def pure(allocator: Allocator, where: str, call: Callable[[], T]) -> T:
     except (AssertionError, HintError):
         raise
     except Exception as error:
-        said = "answer with a Shortfall where there is too little, with NotReady while it cannot be told"
+        said = "answer with a Shortfall where there is too little, with NotYet while it cannot be told"
         raise AssertionError(f"{where}: raised {error!r}; {said}") from error
     assert first == second, f"{where}: answered differently the second time"
     assert allocator == before, f"{where}: changed the allocator that was asked"
@@ -113,18 +113,18 @@ def pure(allocator: Allocator, where: str, call: Callable[[], T]) -> T:
 
 def allocate(
     allocator: Allocator, claim: Claim, hint: TopologyHint, where: str
-) -> Allocator | Shortfall | NotReady:
+) -> Allocator | Shortfall | NotYet:
     """The answer to a claim, checked for its type and for leaving everything as it was."""
     asked = pickled(claim, where)
 
-    def call() -> Allocator | Shortfall | NotReady:
+    def call() -> Allocator | Shortfall | NotYet:
         answer = allocator.allocate(claim, hint)
         assert claim == asked, f"{where}: allocate changed the claim that it was given"
         return answer
 
     answer = pure(allocator, f"{where}, allocate on {told(hint)}", call)
-    right = isinstance(answer, (Shortfall, NotReady)) or is_allocator(answer)
-    assert right, f"{where}: answered {answer!r} where an allocator, a Shortfall or NotReady belongs"
+    right = isinstance(answer, (Shortfall, NotYet)) or is_allocator(answer)
+    assert right, f"{where}: answered {answer!r} where an allocator, a Shortfall or NotYet belongs"
     return answer
 
 
@@ -143,9 +143,9 @@ def stranger(claim: Claim, factor: int = 1, key: str = "check-stranger") -> Clai
     return attrs.evolve(claim, owner=Owner(key, claim.owner.member), amounts=amounts, reuse=())
 
 
-def pinned(hints: Hints | NotReady) -> bool:
+def pinned(hints: Hints | NotYet) -> bool:
     """Whether an answer speaks of nodes for some resource, so that granting has to take something."""
-    return not isinstance(hints, NotReady) and any(options for options in hints.values())
+    return not isinstance(hints, NotYet) and any(options for options in hints.values())
 
 
 def figures(allocator: Allocator, claim: Claim) -> Mapping[str, Availability]:
@@ -157,11 +157,11 @@ def figures(allocator: Allocator, claim: Claim) -> Mapping[str, Availability]:
     return {entry.resource: entry for entry in entries}
 
 
-def check_hints(allocator: Allocator, claims: Sequence[Claim], promises: Promises) -> Hints | NotReady:
+def check_hints(allocator: Allocator, claims: Sequence[Claim], promises: Promises) -> Hints | NotYet:
     """Hints that the merge takes, the same each time, preferred where they are narrowest."""
     where = f"{allocator.name}, hints"
     hints = pure(allocator, where, lambda: allocator.hints(claims))
-    if isinstance(hints, NotReady):
+    if isinstance(hints, NotYet):
         return hints
     # The merge refuses masks outside the machine and answers that are no hints.
     merge(Policy(name=PolicyName.BEST_EFFORT), [hints], promises.numa, names=[allocator.name])
@@ -196,7 +196,7 @@ def check_asks_nothing(allocator: Allocator, claim: Claim, promises: Promises) -
         asked = attrs.evolve(stranger(claim), amounts=amounts)
         hints = check_hints(allocator, (asked,), promises)
         about = ", ".join(f"{name}={amount}" for name, amount in amounts.items()) or "nothing"
-        assert not isinstance(hints, NotReady), f"{allocator.name}: not ready for a claim of {about}"
+        assert not isinstance(hints, NotYet), f"{allocator.name}: not ready for a claim of {about}"
         assert not hints, f"{allocator.name}: hints {dict(hints)} for a claim that asks for {about}"
         answer = allocate(allocator, asked, ANYWHERE, f"{allocator.name}, a claim of {about}")
         assert answer == allocator, (
@@ -215,13 +215,13 @@ def check_claim(before: Allocator, claim: Claim, promises: Promises) -> Allocato
     where = f"{before.name}, claim {claim.owner.member}"
     hints = check_hints(before, (claim,), promises)
     tried = [("", ANYWHERE)]
-    if not isinstance(hints, NotReady):
+    if not isinstance(hints, NotYet):
         tried += [(resource, hint) for resource, options in hints.items() for hint in options or ()]
     after = before
     for resource, hint in tried:
         answer = allocate(before, claim, hint, where)
-        if isinstance(answer, (Shortfall, NotReady)):
-            offered = hint.affinity is not None and not isinstance(answer, NotReady)
+        if isinstance(answer, (Shortfall, NotYet)):
+            offered = hint.affinity is not None and not isinstance(answer, NotYet)
             refused = offered and promises.every_hint_grants
             assert not refused, f"{where}: hinted {told(hint)}, then refused it: {answer}"
             continue
@@ -237,7 +237,7 @@ def check_claim(before: Allocator, claim: Claim, promises: Promises) -> Allocato
 def check_offers(allocator: Allocator, claim: Claim, promises: Promises) -> None:
     """What is hinted for a claim is granted there."""
     hints = check_hints(allocator, (claim,), promises)
-    if isinstance(hints, NotReady) or not promises.every_hint_grants:
+    if isinstance(hints, NotYet) or not promises.every_hint_grants:
         return
     where = f"{allocator.name}, claim of {_amounts(claim)}"
     for hint in (hint for options in hints.values() for hint in options or ()):
@@ -316,7 +316,7 @@ def check_figures(allocator: Allocator, asked: Workload, numa: NumaTopology) -> 
     for claim in (attrs.evolve(claim, reuse=()) for claim in asked.claims):
         hints = check_hints(value, (claim,), promises)
         answer = allocate(value, claim, ANYWHERE, f"{value.name}, claim {claim.owner.member}")
-        if isinstance(answer, (Shortfall, NotReady)) or not pinned(hints):
+        if isinstance(answer, (Shortfall, NotYet)) or not pinned(hints):
             continue
         check_accounts(value, answer, claim, ("", ANYWHERE), promises)
         value = answer

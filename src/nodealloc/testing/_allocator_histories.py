@@ -21,7 +21,7 @@ from nodealloc.testing._allocator_checks import (
     stranger,
     told,
 )
-from nodealloc.topology import NotReady, Shortfall, TopologyHint
+from nodealloc.topology import NotYet, Shortfall, TopologyHint
 
 if TYPE_CHECKING:
     from nodealloc.testing._allocator_checks import Promises
@@ -58,12 +58,12 @@ class _History:
         for claim in claims:
             where = f"{before.name}, claim {claim.owner.member} among {len(self.holders)} workloads"
             hints = check_hints(self.value, (claim,), self.promises)
-            if isinstance(hints, NotReady):
+            if isinstance(hints, NotYet):
                 break
             offers = [(name, hint) for name, options in hints.items() for hint in options or ()]
             resource, hint = self.choose.choice([*offers, ("", ANYWHERE)])
             answer = allocate(self.value, claim, hint, where)
-            if isinstance(answer, (Shortfall, NotReady)):
+            if isinstance(answer, (Shortfall, NotYet)):
                 self._refused(hint, answer, where)
                 break
             earlier, self.value = self.value, answer
@@ -86,7 +86,7 @@ class _History:
         assert same, f"{self.value.name}: releasing {key} again changed something"
         self._check_holders(f"releasing {key}")
 
-    def _refused(self, hint: TopologyHint, answer: Shortfall | NotReady, where: str) -> None:
+    def _refused(self, hint: TopologyHint, answer: Shortfall | NotYet, where: str) -> None:
         offered = hint.affinity is not None and isinstance(answer, Shortfall)
         refused = offered and self.promises.every_hint_grants
         assert not refused, f"{where}: hinted {told(hint)}, then refused it: {answer}"
@@ -146,7 +146,7 @@ def _fill(allocator: Allocator, claim: Claim, factor: int, promises: Promises) -
     value, granted = allocator, 0
     while granted < _MOST_GRANTS:
         answer = allocate(value, stranger(claim, factor, f"check-{granted}"), ANYWHERE, where)
-        if isinstance(answer, (Shortfall, NotReady)):
+        if isinstance(answer, (Shortfall, NotYet)):
             break
         value, granted = answer, granted + 1
         _check_total(allocator, claim, factor * granted, where)
@@ -162,7 +162,7 @@ def _largest(allocator: Allocator, claim: Claim, where: str) -> int:
 
     def granted(factor: int) -> bool:
         answer = allocate(allocator, stranger(claim, factor), ANYWHERE, where)
-        return not isinstance(answer, (Shortfall, NotReady))
+        return not isinstance(answer, (Shortfall, NotYet))
 
     if not granted(1):
         return 0

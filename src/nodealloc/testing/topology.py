@@ -40,7 +40,7 @@ from nodealloc.topology import (
     ClaimKind,
     Comparison,
     Hints,
-    NotReady,
+    NotYet,
     NumaTopology,
     Owner,
     Rank,
@@ -118,26 +118,26 @@ class FakeAllocator:
         """How many units of a node nobody holds."""
         return (self.units.get(node, 0) & self._free).bit_count()
 
-    def hints(self, claims: Sequence[Claim], /) -> Hints | NotReady:
+    def hints(self, claims: Sequence[Claim], /) -> Hints | NotYet:
         """See `Allocator.hints`."""
         wanted = peak(claims, self._wanted)
         if not wanted:
             return {}
         if self.waiting_for:
-            return NotReady(resource=self.name, reason=self.waiting_for)
+            return NotYet(blocker=self.name, message=self.waiting_for)
         held = [self.held[claim.owner] for claim in claims if claim.owner in self.held]
         if len(held) == len(claims) == 1:
             return {self.name: [TopologyHint(self._nodes_of(held[0]), preferred=True)]}
         usable = self._usable(claims[0]) if len(claims) == 1 else self._free | _union(held)
         return {self.name: list(self._possible(wanted, usable))}
 
-    def allocate(self, claim: Claim, affinity: TopologyHint, /) -> FakeAllocator | Shortfall | NotReady:
+    def allocate(self, claim: Claim, affinity: TopologyHint, /) -> FakeAllocator | Shortfall | NotYet:
         """See `Allocator.allocate`; what may be reused is taken first, then low units."""
         wanted = self._wanted(claim)
         if not wanted or claim.owner in self.held:
             return self
         if self.waiting_for:
-            return NotReady(resource=self.name, reason=self.waiting_for)
+            return NotYet(blocker=self.name, message=self.waiting_for)
         usable = self._usable(claim) & self._on(affinity.affinity)
         if usable.bit_count() < wanted:
             free = usable.bit_count()

@@ -11,16 +11,16 @@
   workload, `release` lets it go; both give a new snapshot and change nothing.
 
 ```text
-                      ┌─▶ Admitted(snapshot')   commit it, and the workload is in
- Snapshot ──▶ admit ──┼─▶ Refusal               str(it) says why, and what would help
- Workload ──▶  pure   └─▶ NotYet                an allocator waits; ask again
+                      ┌─▶ Placed(snapshot')   an Admitted; commit it, and the workload is in
+ Snapshot ──▶ admit ──┼─▶ Refusal             a Refused; explain(it) says what would help
+ Workload ──▶  pure   └─▶ NotYet              an allocator waits; ask again
 
  in admit, for each claim (or once for all):
    allocators ──hints──▶ merge ──affinity──▶ allocators ──allocate──▶ allocators'
 ```
 """
 
-from nodealloc.topology._admission import Verdict, admit, release
+from nodealloc.topology._admission import admit, release
 from nodealloc.topology._claims import Claim, ClaimKind, Owner, Workload, peak
 from nodealloc.topology._comparison import (
     Closest,
@@ -35,21 +35,22 @@ from nodealloc.topology._errors import (
     DistanceError,
     HintError,
     MaskOutsideError,
+    NoEvidenceError,
     ProviderError,
     TooManyNodesError,
     UnknownAllocatorError,
     UnknownOptionError,
     UnknownPolicyError,
 )
-from nodealloc.topology._explanation import Explanation, Outlook, ResourceView, Veto, WeakerFit
+from nodealloc.topology._explanation import Explanation, Outlook, ResourceView, Veto, WeakerFit, explain
 from nodealloc.topology._hints import Hints, NumaMask, NumaTopology, TopologyHint
 from nodealloc.topology._merge import Merged, merge
 from nodealloc.topology._pods import workload_of
 from nodealloc.topology._policy import KUBELET_MAX_NODES, Policy, PolicyName, Scope
-from nodealloc.topology._ports import Allocator, Availability, NotReady, Reports, Shortfall
-from nodealloc.topology._refusal import TOPOLOGY_AFFINITY_ERROR, Refusal
+from nodealloc.topology._ports import Allocator, Availability, Reports, Shortfall
 from nodealloc.topology._snapshot import Affinities, Snapshot
-from nodealloc.topology._verdicts import Admitted, NotYet
+from nodealloc.topology._verdicts import TOPOLOGY_AFFINITY_ERROR, Placed, Refusal
+from nodealloc.verdicts import Admitted, NotYet
 
 __all__ = [
     "KUBELET_MAX_NODES",
@@ -71,12 +72,13 @@ __all__ = [
     "Merged",
     "MostAllocated",
     "Narrowest",
-    "NotReady",
+    "NoEvidenceError",
     "NotYet",
     "NumaMask",
     "NumaTopology",
     "Outlook",
     "Owner",
+    "Placed",
     "Policy",
     "PolicyName",
     "ProviderError",
@@ -93,11 +95,11 @@ __all__ = [
     "UnknownAllocatorError",
     "UnknownOptionError",
     "UnknownPolicyError",
-    "Verdict",
     "Veto",
     "WeakerFit",
     "Workload",
     "admit",
+    "explain",
     "merge",
     "peak",
     "release",

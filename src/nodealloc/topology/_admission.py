@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias, Union
+from collections.abc import Mapping
 
 import attrs
 
 from nodealloc._entries import with_entry, without_entry
 from nodealloc.podspec import Pod
-from nodealloc.topology._asking import Short, Unready, allocated, hints_of, released
+from nodealloc.topology._asking import Stopped, allocated, hints_of, released
 from nodealloc.topology._claims import Claim, Workload
 from nodealloc.topology._evidence import Evidence
 from nodealloc.topology._hints import TopologyHint
@@ -17,15 +16,12 @@ from nodealloc.topology._merge import merge
 from nodealloc.topology._pods import workload_of
 from nodealloc.topology._policy import PolicyName, Scope
 from nodealloc.topology._ports import Allocator
-from nodealloc.topology._refusal import TOPOLOGY_AFFINITY_ERROR, Refusal
 from nodealloc.topology._shares import allocated_shares
 from nodealloc.topology._snapshot import Affinities, Snapshot
-from nodealloc.topology._verdicts import Admitted, NotYet
+from nodealloc.topology._verdicts import Placed, Refusal, misfit, short
+from nodealloc.verdicts import NotYet
 
-__all__ = ["Verdict", "admit", "release"]
-
-Verdict: TypeAlias = Union[Admitted, Refusal, NotYet]
-"""Every answer that admission can give."""
+__all__ = ["admit", "release"]
 
 # Members of an enumeration are slow to look up before Python 3.12.
 _POD, _NONE = Scope.POD, PolicyName.NONE
@@ -33,7 +29,7 @@ _POD, _NONE = Scope.POD, PolicyName.NONE
 _ANY_NODE = TopologyHint(affinity=None, preferred=False)
 
 
-def admit(snapshot: Snapshot, asked: Pod | Workload, /) -> Verdict:
+def admit(snapshot: Snapshot, asked: Pod | Workload, /) -> Placed | Refusal | NotYet:
     """Whether a workload fits the node, all of it or nothing.
 
     A pure function: the snapshot stays as it is, and the same arguments have
@@ -50,7 +46,7 @@ def admit(snapshot: Snapshot, asked: Pod | Workload, /) -> Verdict:
     workload = workload_of(asked) if isinstance(asked, Pod) else asked
     known = snapshot.admitted.get(workload.key)
     if known is not None:
-        return Admitted(workload=workload.key, snapshot=snapshot, affinity=known, repeated=True)
+        return Placed(workload=workload.key, snapshot=snapshot, affinity=known, repeated=True)
     verdict = _settle(snapshot, workload)
     if not (snapshot.policy.search and isinstance(verdict, Refusal)):
         return verdict
@@ -86,7 +82,7 @@ def release(snapshot: Snapshot, workload: str, member: str | None = None, /) -> 
     return _next(snapshot, allocators, admitted)
 
 
-def _settle(snapshot: Snapshot, workload: Workload) -> Verdict:
+def _settle(snapshot: Snapshot, workload: Workload) -> Placed | Refusal | NotYet:
     """Claim by claim as the kubelet does it: what is settled once stays."""
     together = snapshot.scope is _POD and snapshot.policy.name is not _NONE
     allocators = snapshot.allocators
@@ -104,79 +100,40 @@ def _settle(snapshot: Snapshot, workload: Workload) -> Verdict:
                 return placed
             hint = placed
         granted = allocated(allocators, claim, hint)
-        if isinstance(granted, Unready):
-            return _not_yet(workload, claim.owner.member, granted)
-        if isinstance(granted, Short):
-            return _stopped(_evidence(snapshot, workload, (claim,), allocators), hint, granted)
+        if isinstance(granted, Stopped):
+            if isinstance(granted.answer, NotYet):
+                return granted.answer
+            scene = Evidence(snapshot=snapshot, workload=workload, allocators=allocators)
+            return short(scene, claim, hint, granted.provider, granted.answer)
         allocators = granted
         affinity[claim.owner.member] = hint
     return _admitted(snapshot, workload, allocators, affinity)
 
 
 def _place(
-    snapshot: Snapshot, workload: Workload, claims: Sequence[Claim], allocators: tuple[Allocator, ...]
+    snapshot: Snapshot, workload: Workload, claims: tuple[Claim, ...], allocators: tuple[Allocator, ...]
 ) -> TopologyHint | Refusal | NotYet:
     """Where claims should go together; under policy `none` nobody is asked."""
     policy = snapshot.policy
     if policy.name is _NONE:
         return _ANY_NODE
-    member = claims[0].owner.member if len(claims) == 1 else ""
     hints = hints_of(allocators, claims)
-    if isinstance(hints, Unready):
-        return _not_yet(workload, member, hints)
+    if isinstance(hints, NotYet):
+        return hints
     names = [allocator.name for allocator in allocators]
     shares = allocated_shares(allocators, claims) if policy.comparison is not None else None
     merged = merge(policy, hints, snapshot.numa, names=names, allocated=shares)
     if merged.admit:
         return merged.hint
-    return Refusal(
-        workload=workload.key,
-        member=member,
-        reason=TOPOLOGY_AFFINITY_ERROR,
-        hint=merged.hint,
-        evidence=_evidence(snapshot, workload, claims, allocators),
-    )
-
-
-def _stopped(evidence: Evidence, hint: TopologyHint, stopped: Short) -> Refusal:
-    return Refusal(
-        workload=evidence.workload.key,
-        member=evidence.claims[0].owner.member,
-        reason=stopped.answer.reason,
-        provider=stopped.provider,
-        hint=hint,
-        shortfall=stopped.answer,
-        evidence=evidence,
-    )
-
-
-def _not_yet(workload: Workload, member: str, unready: Unready) -> NotYet:
-    return NotYet(
-        workload=workload.key,
-        member=member,
-        provider=unready.provider,
-        resource=unready.answer.resource,
-        reason=unready.answer.reason,
-        after_s=unready.answer.after_s,
-    )
-
-
-def _evidence(
-    snapshot: Snapshot, workload: Workload, claims: Sequence[Claim], allocators: tuple[Allocator, ...]
-) -> Evidence:
-    return Evidence(snapshot=snapshot, workload=workload, claims=claims, allocators=allocators, fits=_fits)
-
-
-def _fits(snapshot: Snapshot, workload: Workload) -> Affinities | None:
-    verdict = admit(snapshot, workload)
-    return verdict.affinity if isinstance(verdict, Admitted) else None
+    scene = Evidence(snapshot=snapshot, workload=workload, allocators=allocators)
+    return misfit(scene, claims, merged.hint)
 
 
 def _admitted(
     snapshot: Snapshot, workload: Workload, allocators: tuple[Allocator, ...], affinity: Affinities
-) -> Admitted:
+) -> Placed:
     after = _next(snapshot, allocators, with_entry(snapshot.admitted, workload.key, affinity))
-    return Admitted(workload=workload.key, snapshot=after, affinity=affinity)
+    return Placed(workload=workload.key, snapshot=after, affinity=affinity)
 
 
 def _next(

@@ -9,31 +9,24 @@ import attrs
 from nodealloc.topology._claims import Claim
 from nodealloc.topology._errors import ProviderError
 from nodealloc.topology._hints import Hints, TopologyHint
-from nodealloc.topology._ports import Allocator, Availability, NotReady, Reports, Shortfall
+from nodealloc.topology._ports import Allocator, Availability, Reports, Shortfall
+from nodealloc.verdicts import NotYet
 
-__all__ = ["Short", "Unready", "allocated", "hints_of", "released", "reports_of"]
+__all__ = ["Stopped", "allocated", "hints_of", "released", "reports_of"]
 
 
-_NO_GRANT = (Shortfall, NotReady)
+_NO_GRANT = (Shortfall, NotYet)
 
 
 @attrs.frozen
-class Short:
+class Stopped:
     """An allocator that does not grant, and what it said."""
 
     provider: str
-    answer: Shortfall
+    answer: Shortfall | NotYet
 
 
-@attrs.frozen
-class Unready:
-    """An allocator that cannot answer yet, and what it said."""
-
-    provider: str
-    answer: NotReady
-
-
-def hints_of(allocators: Sequence[Allocator], claims: Sequence[Claim]) -> list[Hints] | Unready:
+def hints_of(allocators: Sequence[Allocator], claims: Sequence[Claim]) -> list[Hints] | NotYet:
     """Every allocator's hints for the claims, in order; stops at one that is not ready.
 
     Raises:
@@ -45,15 +38,15 @@ def hints_of(allocators: Sequence[Allocator], claims: Sequence[Claim]) -> list[H
             answer = allocator.hints(claims)
         except Exception as error:
             raise _failed(allocator, "hints", claims, f"raised {error!r}") from error
-        if isinstance(answer, NotReady):
-            return Unready(allocator.name, answer)
+        if isinstance(answer, NotYet):
+            return answer
         answers.append(answer)
     return answers
 
 
 def allocated(
     allocators: tuple[Allocator, ...], claim: Claim, affinity: TopologyHint
-) -> tuple[Allocator, ...] | Short | Unready:
+) -> tuple[Allocator, ...] | Stopped:
     """The allocators with the claim granted by all of them, or who did not grant it.
 
     Raises:
@@ -66,8 +59,7 @@ def allocated(
         except Exception as error:
             raise _failed(allocator, "allocate", (claim,), f"raised {error!r}") from error
         if isinstance(answer, _NO_GRANT):
-            name = allocator.name
-            return Short(name, answer) if isinstance(answer, Shortfall) else Unready(name, answer)
+            return Stopped(allocator.name, answer)
         if type(answer) is not type(allocator):
             _check_allocator(allocator, answer, (claim,))
         granted.append(answer)
@@ -112,7 +104,7 @@ def reports_of(allocators: Sequence[Allocator], claims: Sequence[Claim]) -> list
 
 def _check_allocator(before: Allocator, answer: Allocator, claims: Sequence[Claim]) -> None:
     if not (hasattr(answer, "allocate") and hasattr(answer, "release")):
-        what = f"answered with a {type(answer).__name__} where an allocator, Shortfall or NotReady belongs"
+        what = f"answered with a {type(answer).__name__} where an allocator, Shortfall or NotYet belongs"
         raise _failed(before, "allocate" if claims else "release", claims, what)
 
 

@@ -9,6 +9,7 @@ __all__ = [
     "DistanceError",
     "HintError",
     "MaskOutsideError",
+    "NoEvidenceError",
     "ProviderError",
     "TooManyNodesError",
     "UnknownAllocatorError",
@@ -61,6 +62,29 @@ class UnknownAllocatorError(PermanentError, KeyError):
         if self.found:
             return f"{self.found} allocators are a {self.wanted}; ask by name, one of: {there}"
         return f"no allocator {self.wanted}; there are: {there}"
+
+
+class NoEvidenceError(PermanentError, ValueError):
+    """A refusal was to be explained that has no evidence any more.
+
+    Attributes:
+        workload: Who was refused.
+        reason: The refusal's reason.
+    """
+
+    workload: str
+    reason: str
+
+    def __init__(self, workload: str, reason: str) -> None:
+        self.workload, self.reason = workload, reason
+        super().__init__(workload, reason)
+
+    def __str__(self) -> str:
+        """What cannot be explained, and the two ways round it."""
+        return (
+            f"the refusal of {self.workload} ({self.reason}) was pickled or made by hand and has no evidence "
+            "to explain: explain it before it is sent, or call admit again where the snapshot is"
+        )
 
 
 class UnknownOptionError(PermanentError, ValueError):

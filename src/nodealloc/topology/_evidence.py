@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import attrs
 
-from nodealloc.topology._claims import Claim, Workload
+from nodealloc.topology._claims import Workload
 from nodealloc.topology._ports import Allocator
-from nodealloc.topology._snapshot import Affinities, Snapshot
+from nodealloc.topology._snapshot import Snapshot
 
 __all__ = ["Evidence"]
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, slots=False)  # a dict is filled faster than slots
 class Evidence:
     """The scene of a refusal; immutable, so it can be looked at any time later.
+
+    It does not travel: its pickle is None, since it holds the whole node.
 
     Attributes:
         snapshot: The node that was asked.
         workload: Who asked.
-        claims: The claims that failed: one, or all of the workload.
         allocators: The node's allocators at that moment, with the members granted
             that came before.
-        fits: Asks a snapshot about a workload anew: the affinity of each member,
-            or None. Passed in, so that explaining does not depend on admitting.
     """
 
     snapshot: Snapshot
     workload: Workload
-    claims: Sequence[Claim]
     allocators: tuple[Allocator, ...]
-    fits: Callable[[Snapshot, Workload], Affinities | None]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _left_behind, ()
+
+    def __copy__(self) -> Evidence:
+        return self
+
+    def __deepcopy__(self, _: object) -> Evidence:
+        return self
+
+
+def _left_behind() -> None:
+    return None

@@ -8,16 +8,21 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from nodealloc.podspec import Json
-from nodealloc.topology._asking import Unready, hints_of, released, reports_of
+from nodealloc.topology._admission import admit
+from nodealloc.topology._asking import hints_of, released, reports_of
 from nodealloc.topology._candidates import Options, options_of
+from nodealloc.topology._claims import Claim, Workload
+from nodealloc.topology._errors import NoEvidenceError
 from nodealloc.topology._evidence import Evidence
 from nodealloc.topology._hints import Hints, NumaMask, TopologyHint
 from nodealloc.topology._policy import PolicyName
-from nodealloc.topology._ports import Shortfall
+from nodealloc.topology._ports import Availability, Shortfall
 from nodealloc.topology._snapshot import Affinities, Snapshot
+from nodealloc.topology._verdicts import Placed, Refusal
 from nodealloc.topology._wording import as_dict, lines
+from nodealloc.verdicts import NotYet
 
-__all__ = ["Explanation", "Outlook", "ResourceView", "Veto", "WeakerFit", "explanation_of"]
+__all__ = ["Explanation", "Outlook", "ResourceView", "Veto", "WeakerFit", "explain"]
 
 _SEARCH_STEPS = 1000
 """Claims that are tried to tell whether a search would help; more would make explaining slow."""
@@ -129,43 +134,58 @@ class Explanation:
         return as_dict(self)
 
 
-def explanation_of(
-    evidence: Evidence, reason: str, hint: TopologyHint, shortfall: Shortfall | None
-) -> Explanation:
-    """Work the long story out of what was captured."""
+def explain(refusal: Refusal, /) -> Explanation:
+    """The long story of a refusal: what was free, who vetoed what, and what would help.
+
+    It asks the allocators and `admit` again, about other policies and about the
+    emptied node: the work of ten to some hundred admissions, each time that it
+    is called. Nothing changes by it.
+
+    Raises:
+        NoEvidenceError: The refusal was pickled, or made by hand.
+        ProviderError: An allocator raised, or answered with nonsense.
+    """
+    evidence = refusal.evidence
+    if evidence is None:
+        raise NoEvidenceError(refusal.workload, refusal.reason)
     snapshot = evidence.snapshot
     names = [allocator.name for allocator in evidence.allocators]
-    options = options_of(snapshot.policy, _hints(evidence), snapshot.numa, names)
+    options = options_of(snapshot.policy, _hints(evidence, refusal.claims), snapshot.numa, names)
     weaker = _weaker(evidence)
     return Explanation(
-        workload=evidence.workload.key,
-        members=tuple(claim.owner.member for claim in evidence.claims),
-        reason=reason,
+        workload=refusal.workload,
+        members=tuple(claim.owner.member for claim in refusal.claims),
+        reason=refusal.reason,
         policy=snapshot.policy.name,
         outlook=_outlook(evidence, weaker),
-        hint=hint,
-        resources=_resources(evidence, options),
+        hint=refusal.hint,
+        resources=_resources(reports_of(evidence.allocators, refusal.claims), options),
         vetoes=_vetoes(options, snapshot.numa.mask),
         weaker=weaker,
-        shortfall=shortfall,
+        shortfall=refusal.shortfall,
     )
 
 
-def _hints(evidence: Evidence) -> Sequence[Hints]:
+def _hints(evidence: Evidence, claims: Sequence[Claim]) -> Sequence[Hints]:
     """What the allocators answered; they are pure, so they answer it again."""
     if evidence.snapshot.policy.name is PolicyName.NONE:
         return ()
-    answers = hints_of(evidence.allocators, evidence.claims)
-    return () if isinstance(answers, Unready) else answers
+    answers = hints_of(evidence.allocators, claims)
+    return () if isinstance(answers, NotYet) else answers
 
 
 def _weaker(evidence: Evidence) -> WeakerFit | None:
     snapshot = evidence.snapshot
     for name in snapshot.policy.name.weaker:
-        affinity = evidence.fits(_under(snapshot, name), evidence.workload)
+        affinity = _fits(_under(snapshot, name), evidence.workload)
         if affinity is not None:
             return WeakerFit(policy=name, affinity=affinity)
     return None
+
+
+def _fits(snapshot: Snapshot, workload: Workload) -> Affinities | None:
+    verdict = admit(snapshot, workload)
+    return verdict.affinity if isinstance(verdict, Placed) else None
 
 
 def _under(snapshot: Snapshot, name: PolicyName) -> Snapshot:
@@ -176,12 +196,12 @@ def _outlook(evidence: Evidence, weaker: WeakerFit | None) -> Outlook:
     snapshot, workload = evidence.snapshot, evidence.workload
     steps = min(_SEARCH_STEPS, snapshot.policy.search_steps)
     searching = attrs.evolve(snapshot, policy=attrs.evolve(snapshot.policy, search=True, search_steps=steps))
-    if not snapshot.policy.search and evidence.fits(searching, workload) is not None:
+    if not snapshot.policy.search and _fits(searching, workload) is not None:
         return Outlook.UNLUCKY_ORDER
     emptied = _emptied(snapshot)
-    if evidence.fits(emptied, workload) is not None:
+    if _fits(emptied, workload) is not None:
         return Outlook.NOT_PREFERRED if weaker else Outlook.NO_ROOM
-    if weaker or any(evidence.fits(_under(emptied, name), workload) for name in snapshot.policy.name.weaker):
+    if weaker or any(_fits(_under(emptied, name), workload) for name in snapshot.policy.name.weaker):
         return Outlook.NEVER_PREFERRED
     return Outlook.NEVER_FITS
 
@@ -193,7 +213,9 @@ def _emptied(snapshot: Snapshot) -> Snapshot:
     return attrs.evolve(snapshot, allocators=allocators, admitted={})
 
 
-def _resources(evidence: Evidence, options: Sequence[Options]) -> tuple[ResourceView, ...]:
+def _resources(
+    reports: Sequence[tuple[str, Availability]], options: Sequence[Options]
+) -> tuple[ResourceView, ...]:
     views: dict[tuple[str, str], ResourceView] = {
         (one.provider, one.resource): ResourceView(
             provider=one.provider,
@@ -203,7 +225,7 @@ def _resources(evidence: Evidence, options: Sequence[Options]) -> tuple[Resource
         )
         for one in options
     }
-    for provider, report in reports_of(evidence.allocators, evidence.claims):
+    for provider, report in reports:
         view = views.get((provider, report.resource)) or ResourceView(
             provider=provider, resource=report.resource, possible=(None,), preferred=(None,)
         )

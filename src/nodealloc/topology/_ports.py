@@ -9,23 +9,9 @@ import attrs
 
 from nodealloc.topology._claims import Claim
 from nodealloc.topology._hints import Hints, TopologyHint
+from nodealloc.verdicts import NotYet
 
-__all__ = ["Allocator", "Availability", "NotReady", "Reports", "Shortfall"]
-
-
-@attrs.frozen(kw_only=True)
-class NotReady:
-    """An allocator cannot answer yet; nobody is to blame and nothing changed.
-
-    Attributes:
-        resource: What was asked for.
-        reason: What is awaited, in words (`plugin example.com/gpu has not registered`).
-        after_s: When asking again makes sense, in seconds.
-    """
-
-    resource: str
-    reason: str
-    after_s: float = 1.0
+__all__ = ["Allocator", "Availability", "Reports", "Shortfall"]
 
 
 @attrs.frozen(kw_only=True)
@@ -64,16 +50,17 @@ class Allocator(Protocol):
         """Unique among the allocators of a snapshot; names the provider in explanations."""
         ...
 
-    def hints(self, claims: Sequence[Claim], /) -> Hints | NotReady:
+    def hints(self, claims: Sequence[Claim], /) -> Hints | NotYet:
         """Where the claims could go: one claim, or all of a workload (scope `pod`).
 
         For several claims the answer is for what they hold at their peak (see
         `nodealloc.topology.peak`). A resource that this allocator does not
-        manage, or an amount that it does not pin, is left out.
+        manage, or an amount that it does not pin, is left out. *Not yet* is the
+        answer of admission as it stands; its `blocker` is the resource.
         """
         ...
 
-    def allocate(self, claim: Claim, affinity: TopologyHint, /) -> Allocator | Shortfall | NotReady:
+    def allocate(self, claim: Claim, affinity: TopologyHint, /) -> Allocator | Shortfall | NotYet:
         """This allocator with the claim granted on these nodes.
 
         An affinity of None allows any node. A claim that is held already is

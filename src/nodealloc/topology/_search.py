@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from nodealloc.topology._asking import Short, Unready, allocated, hints_of
+from nodealloc.topology._asking import Stopped, allocated, hints_of
 from nodealloc.topology._candidates import candidates, options_of
 from nodealloc.topology._claims import Claim, Workload
 from nodealloc.topology._hints import TopologyHint
@@ -26,6 +26,7 @@ from nodealloc.topology._policy import PolicyName, Scope
 from nodealloc.topology._ports import Allocator
 from nodealloc.topology._shares import allocated_shares
 from nodealloc.topology._snapshot import Affinities, Snapshot
+from nodealloc.verdicts import NotYet
 
 __all__ = ["Found", "NotFound", "search"]
 
@@ -93,7 +94,7 @@ def search(snapshot: Snapshot, workload: Workload, /) -> Found | NotFound:
         place = len(levels) - 1
         hint = level.choices.pop(0)
         granted = allocated(level.allocators, claims[place], hint)
-        if isinstance(granted, (Short, Unready)):
+        if isinstance(granted, Stopped):
             continue
         chosen.append(hint)
         if len(levels) == len(claims):
@@ -125,7 +126,7 @@ def _together(snapshot: Snapshot, workload: Workload) -> Found | NotFound:
         for claim in workload.claims:
             steps += 1
             granted = allocated(allocators, claim, hint)
-            if isinstance(granted, (Short, Unready)):
+            if isinstance(granted, Stopped):
                 break
             allocators = granted
         else:
@@ -142,7 +143,7 @@ def _choices(
     if policy.name is PolicyName.NONE:
         return [TopologyHint(affinity=None, preferred=False)]
     hints = hints_of(allocators, claims)
-    if isinstance(hints, Unready):
+    if isinstance(hints, NotYet):
         return []
     options = options_of(policy, hints, numa, [allocator.name for allocator in allocators])
     shares = allocated_shares(allocators, claims) if policy.comparison is not None else {}

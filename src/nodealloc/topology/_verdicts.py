@@ -1,16 +1,36 @@
-"""Values only: the three answers of admission, without the refusal's long story."""
+"""Values only: what admission adds to the verdicts that everybody answers with."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
+
 import attrs
 
+from nodealloc.idset import format_list
+from nodealloc.podspec import Json
+from nodealloc.topology._claims import Claim
+from nodealloc.topology._evidence import Evidence
+from nodealloc.topology._hints import NumaMask, TopologyHint
+from nodealloc.topology._policy import PolicyName
+from nodealloc.topology._ports import Shortfall
 from nodealloc.topology._snapshot import Affinities, Snapshot
+from nodealloc.topology._wording import hint_dict, shortfall_dict, shortfall_line, where
+from nodealloc.verdicts import Admitted, Refused
 
-__all__ = ["Admitted", "NotYet"]
+__all__ = ["TOPOLOGY_AFFINITY_ERROR", "Placed", "Refusal", "misfit", "short"]
+
+TOPOLOGY_AFFINITY_ERROR = "TopologyAffinityError"
+"""The kubelet's reason when the merged hint is not one that the policy lets in."""
+
+
+def _generation(snapshot: Snapshot) -> str:
+    # A whole node in every line of a log would bury what the line is about.
+    return f"<Snapshot, generation {snapshot.generation}>"
 
 
 @attrs.frozen(kw_only=True)
-class Admitted:
+class Placed(Admitted):
     """The workload fits; commit `snapshot` and it is in.
 
     Attributes:
@@ -21,33 +41,163 @@ class Admitted:
     """
 
     workload: str
-    snapshot: Snapshot
-    affinity: Affinities
+    snapshot: Snapshot = attrs.field(repr=_generation, hash=False)
+    affinity: Affinities = attrs.field(hash=False)
     repeated: bool = False
 
+    def __str__(self) -> str:
+        """One line: which member goes where."""
+        places = ", ".join(f"{member} on {where(hint.affinity)}" for member, hint in self.affinity.items())
+        return (
+            f"{self.workload}: admitted{' before' if self.repeated else ''}, {places or 'asks for nothing'}"
+        )
 
-@attrs.frozen(kw_only=True)
-class NotYet:
-    """Nobody can say yet; ask again. Nothing is held and nobody is to blame.
+
+@attrs.frozen(kw_only=True, slots=False)
+class Refusal(Refused):
+    """The workload may not come in; the snapshot that was asked is as it was.
+
+    This is the short story, from what admission had at hand: printing, logging
+    and pickling it asks nobody. `nodealloc.topology.explain` works out the long
+    one, in the process in which `admit` answered.
 
     Attributes:
+        reason: The kubelet's name: `TopologyAffinityError`,
+            `UnexpectedAdmissionError`, `SMTAlignmentError`.
+        message: What is lacking where, in a sentence for people.
+        figures: `policy` and `nodes` (that the hints merged to, as a list of ids
+            or `any`); of a shortfall also `provider`, `resource`, `wanted` and
+            `free`, and `nodes` are those that were allowed.
         workload: Its key.
-        member: For whose claim an allocator was not ready; "" for all together.
-        provider: Name of that allocator.
-        resource: What was asked of it.
-        reason: What is awaited, in words.
-        after_s: When asking again makes sense, in seconds.
+        member: Whose claim failed; "" when the members were placed together.
+        claims: The claims that failed: one, or all of the workload.
+        policy: By which the node goes.
+        provider: Which allocator refused; "" when only the merge did.
+        hint: What the providers' hints had merged to.
+        shortfall: What that allocator said, or None.
+        steps: How many claims a whole-pod search tried; 0 without a search.
+        exhausted: Whether that search stopped at its bound, so that an
+            assignment may exist which it did not reach.
+        evidence: The scene as it was; None once the refusal has been pickled.
     """
 
     workload: str
     member: str
-    provider: str
-    resource: str
-    reason: str
-    after_s: float
+    claims: tuple[Claim, ...] = attrs.field(repr=False, hash=False)
+    policy: PolicyName
+    provider: str = ""
+    hint: TopologyHint
+    shortfall: Shortfall | None = None
+    steps: int = 0
+    exhausted: bool = False
+    evidence: Evidence | None = attrs.field(default=None, eq=False, repr=False)
 
     def __str__(self) -> str:
-        """One line: who waits for what."""
-        return (
-            f"{self.workload}: not yet, {self.resource}: {self.reason} (ask again after {self.after_s:g} s)"
-        )
+        """Two lines: who was refused what for which reason, and the main figures."""
+        who = f"{self.workload}/{self.member}" if self.member else self.workload
+        by = f" by {self.provider}" if self.provider else ""
+        return f"{who}: {self.reason}{by}: {self.message}\n  {self._asked()}{self._searched()}"
+
+    def as_dict(self) -> Mapping[str, Json]:
+        """The short story as JSON has it; a set of nodes is a list of ids, None is null."""
+        return {
+            "workload": self.workload,
+            "members": [claim.owner.member for claim in self.claims],
+            "reason": self.reason,
+            "message": self.message,
+            "policy": self.policy.value,
+            "provider": self.provider,
+            "hint": hint_dict(self.hint),
+            "shortfall": None if self.shortfall is None else shortfall_dict(self.shortfall),
+            "steps": self.steps,
+            "exhausted": self.exhausted,
+        }
+
+    def _asked(self) -> str:
+        if self.shortfall is not None:
+            figures = f"{shortfall_line(self.shortfall)}; " if self.shortfall.detail else ""
+            return f"{figures}policy {self.policy.value}"
+        asked = [
+            ", ".join(f"{amount} {resource}" for resource, amount in claim.amounts.items())
+            for claim in self.claims[:_SHOWN]
+        ]
+        more = f" and {len(self.claims) - _SHOWN} members more" if len(self.claims) > _SHOWN else ""
+        return f"wanted: {' + '.join(asked)}{more}; merged hint: {where(self.hint.affinity)}, not preferred"
+
+    def _searched(self) -> str:
+        if not self.steps:
+            return ""
+        bound = ", up to its bound" if self.exhausted else ""
+        return f"; claims tried by a search: {self.steps}{bound}"
+
+
+_SHOWN = 4
+"""Members whose wishes are printed; the fields have them all."""
+
+_NEEDED: Mapping[PolicyName, str] = {
+    PolicyName.RESTRICTED: "no set of NUMA nodes is preferred for all that was asked",
+    PolicyName.SINGLE_NUMA_NODE: "no single NUMA node is preferred for all that was asked",
+}
+
+
+def misfit(evidence: Evidence, claims: tuple[Claim, ...], hint: TopologyHint) -> Refusal:
+    """The refusal of a merged hint that the policy does not let in."""
+    policy = evidence.snapshot.policy.name
+    told = _misfit(policy, hint.affinity)
+    return Refusal(
+        reason=told.reason,
+        message=told.message,
+        figures=told.figures,
+        workload=evidence.workload.key,
+        member=claims[0].owner.member if len(claims) == 1 else "",
+        claims=claims,
+        policy=policy,
+        hint=hint,
+        evidence=evidence,
+    )
+
+
+def short(evidence: Evidence, claim: Claim, hint: TopologyHint, provider: str, lack: Shortfall) -> Refusal:
+    """The refusal of a claim that one allocator cannot grant where the hints had merged to."""
+    policy = evidence.snapshot.policy.name
+    told = _short(policy, provider, lack)
+    return Refusal(
+        reason=told.reason,
+        message=told.message,
+        figures=told.figures,
+        workload=evidence.workload.key,
+        member=claim.owner.member,
+        claims=(claim,),
+        policy=policy,
+        provider=provider,
+        hint=hint,
+        shortfall=lack,
+        evidence=evidence,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _misfit(policy: PolicyName, nodes: NumaMask | None) -> Refused:
+    # A fleet refuses a pod for the same few reasons; each is put into words once.
+    found = "none in particular" if nodes is None else where(nodes)
+    return Refused(
+        reason=TOPOLOGY_AFFINITY_ERROR,
+        message=f"{_NEEDED[policy]}, the hints merge to {found}; policy {policy.value} needs one",
+        figures={"policy": policy.value, "nodes": "any" if nodes is None else format_list(nodes)},
+    )
+
+
+@lru_cache(maxsize=1024)
+def _short(policy: PolicyName, provider: str, lack: Shortfall) -> Refused:
+    return Refused(
+        reason=lack.reason,
+        message=lack.detail or shortfall_line(lack),
+        figures={
+            "policy": policy.value,
+            "provider": provider,
+            "resource": lack.resource,
+            "wanted": lack.wanted,
+            "free": lack.free,
+            "nodes": "any" if lack.nodes is None else format_list(lack.nodes),
+        },
+    )

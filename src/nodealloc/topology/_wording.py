@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from nodealloc.topology._explanation import Explanation, ResourceView, Veto, WeakerFit
     from nodealloc.topology._hints import NumaMask, TopologyHint
     from nodealloc.topology._ports import Shortfall
+    from nodealloc.topology._snapshot import Affinities
 
-__all__ = ["as_dict", "lines"]
+__all__ = ["as_dict", "hint_dict", "lines", "places", "shortfall_dict", "shortfall_line", "where"]
 
 _SHOWN = 4
 """Parts of one kind in the text; the fields have them all."""
@@ -28,26 +29,27 @@ _OUTLOOK_WORDS: Mapping[str, str] = {
 
 
 def lines(story: Explanation) -> list[str]:
+    """An explanation, a few lines long."""
     who = f"{story.workload}/{story.members[0]}" if len(story.members) == 1 else story.workload
     told = [f"{who}: {story.reason} under {story.policy.value}: {_OUTLOOK_WORDS[story.outlook.value]}"]
     if story.shortfall is not None:
-        told.append("  " + _shortfall_line(story.shortfall))
+        told.append("  " + (story.shortfall.detail or shortfall_line(story.shortfall)))
     told += ["  " + _resource_line(view) for view in story.resources]
     told += ["  " + _veto_line(veto) for veto in story.vetoes[:_SHOWN]]
     if len(story.vetoes) > _SHOWN:
         told.append(f"  and {len(story.vetoes) - _SHOWN} more vetoes")
     if story.weaker is not None:
-        places = ", ".join(f"{member} on {_nodes(hint)}" for member, hint in story.weaker.affinity.items())
+        places = ", ".join(
+            f"{member} on {where(hint.affinity)}" for member, hint in story.weaker.affinity.items()
+        )
         told.append(f"  would fit under {story.weaker.policy.value}: {places}")
     return told
 
 
-def _shortfall_line(short: Shortfall) -> str:
-    where = "any node" if short.nodes is None else _place(short.nodes)
-    if short.detail:
-        return short.detail
+def shortfall_line(short: Shortfall) -> str:
+    """Wanted, free and where, in the resource's own words."""
     wanted, free = _amount(short.resource, short.wanted), _amount(short.resource, short.free)
-    return f"{short.resource}: {wanted} wanted, {free} free on {where}"
+    return f"{short.resource}: {wanted} wanted, {free} free on {where(short.nodes)}"
 
 
 def _resource_line(view: ResourceView) -> str:
@@ -88,19 +90,27 @@ def _veto_line(veto: Veto) -> str:
     return f"{_place(veto.mask)} vetoed by {veto.provider} for {veto.resource}: {how}"
 
 
-def _nodes(hint: TopologyHint) -> str:
-    return "any node" if hint.affinity is None else _place(hint.affinity)
+def places(affinity: Affinities) -> str:
+    """Each member and its nodes."""
+    return ", ".join(f"{member} on {where(hint.affinity)}" for member, hint in affinity.items())
+
+
+def where(mask: NumaMask | None) -> str:
+    """The nodes of a mask in words; None is "any node"."""
+    return "any node" if mask is None else _place(mask)
 
 
 def _node_list(mask: NumaMask | None) -> Json:
     return None if mask is None else list(bits(mask))
 
 
-def _hint_dict(hint: TopologyHint) -> Json:
+def hint_dict(hint: TopologyHint) -> Json:
+    """A hint as JSON has it."""
     return {"nodes": _node_list(hint.affinity), "preferred": hint.preferred}
 
 
 def as_dict(story: Explanation) -> Mapping[str, Json]:
+    """An explanation as JSON has it."""
     weaker, short = story.weaker, story.shortfall
     return {
         "workload": story.workload,
@@ -108,7 +118,7 @@ def as_dict(story: Explanation) -> Mapping[str, Json]:
         "reason": story.reason,
         "policy": story.policy.value,
         "outlook": story.outlook.value,
-        "hint": _hint_dict(story.hint),
+        "hint": hint_dict(story.hint),
         "resources": [_view_dict(view) for view in story.resources],
         "vetoes": [
             {
@@ -120,7 +130,7 @@ def as_dict(story: Explanation) -> Mapping[str, Json]:
             for veto in story.vetoes
         ],
         "weaker": None if weaker is None else _weaker_dict(weaker),
-        "shortfall": None if short is None else _shortfall_dict(short),
+        "shortfall": None if short is None else shortfall_dict(short),
     }
 
 
@@ -137,11 +147,12 @@ def _view_dict(view: ResourceView) -> Json:
 
 
 def _weaker_dict(weaker: WeakerFit) -> Json:
-    places: dict[str, Json] = {member: _hint_dict(hint) for member, hint in weaker.affinity.items()}
+    places: dict[str, Json] = {member: hint_dict(hint) for member, hint in weaker.affinity.items()}
     return {"policy": weaker.policy.value, "affinity": places}
 
 
-def _shortfall_dict(short: Shortfall) -> Json:
+def shortfall_dict(short: Shortfall) -> Json:
+    """A shortfall as JSON has it."""
     return {
         "resource": short.resource,
         "wanted": short.wanted,

@@ -22,6 +22,7 @@ from nodealloc.topology import (
     Hints,
     NumaTopology,
     Owner,
+    Placed,
     Policy,
     Refusal,
     Scope,
@@ -136,7 +137,7 @@ def _step(node: Snapshot, step: Row) -> tuple[Snapshot, dict[str, Json]]:
     return node, {"admit": False, "reason": verdict.reason, **_figures(node)}
 
 
-def _held(verdict: Admitted) -> dict[str, Json]:
+def _held(verdict: Placed) -> dict[str, Json]:
     cpus, memory = _allocators(verdict.snapshot)
     members = sorted(verdict.affinity)
     owners = {member: Owner(verdict.workload, member) for member in members}
