@@ -7,28 +7,29 @@ actual  ──┘   pure      value   only I/O         │
    ▲──────────────── read() ◀────────────────────┘
 ```
 
-| package     | desired                   | actual                       | adapter you write           |
-|-------------|---------------------------|------------------------------|-----------------------------|
-| `machine`   | –                         | CPUs, caches, NUMA nodes     | –                           |
-| `verdicts`  | admitted, refused, not yet| –                            | –                           |
-| `podspec`   | pods, quantities, QoS     | –                            | –                           |
-| `allocatable`| what is reserved         | what is left to give         | –                           |
-| `podfacts`  | –                         | a pod's status, life, node   | `PodSource`                 |
-| `topology`  | a workload of claims      | a snapshot of a node         | `Allocator`, `Comparison`   |
-| `cpuset`    | exclusive and shared CPUs | cpusets of containers        | `CpusetWriter`, `Picker`    |
-| `memblocks` | memory and huge pages     | free bytes per NUMA node     | –                           |
-| `devices`   | devices by resource       | what plugins report          | –                           |
-| `cgroups`   | the pods' cgroups, limits | the cgroup file system       | `CgroupDriver`              |
-| `volumes`   | the pods' volumes         | mounts, attached devices     | `Mounter`, volume plugins   |
-| `pluginreg` | sockets below a directory | registered plugins           | `PluginHandler`             |
-| `node`      | pods or claims            | everything that is held      | `Runtime`, `Keeper`         |
-| `checkpoint`| –                         | what was decided before      | `Store`                     |
-| `dsw_asw`   | any keyed records         | any keyed records            | `Domain`, `Clock`           |
-| `testing`   | –                         | –                            | fakes, `check_*`, replay    |
+| package       | desired                    | actual                      | adapter you write          |
+|---------------|----------------------------|-----------------------------|----------------------------|
+| `verdicts`    | admitted, refused, not yet | –                           | –                          |
+| `podspec`     | pods, quantities, QoS      | –                           | –                          |
+| `checkpoint`  | –                          | what was decided before     | `Store`                    |
+| `dsw_asw`     | any keyed records          | any keyed records           | `Domain`, `Clock`          |
+| `allocatable` | what is reserved           | what is left to give        | –                          |
+| `podfacts`    | –                          | a pod's status, life, node  | `PodSource`                |
+| `machine`     | –                          | CPUs, caches, NUMA nodes    | –                          |
+| `topology`    | a workload of claims       | a snapshot of a node        | `Allocator`, `Comparison`  |
+| `volumes`     | the pods' volumes          | mounts, attached devices    | `Mounter`, volume plugins  |
+| `pluginreg`   | sockets below a directory  | registered plugins          | `PluginHandler`            |
+| `cgroups`     | the pods' cgroups, limits  | the cgroup file system      | `CgroupDriver`             |
+| `cpuset`      | exclusive and shared CPUs  | cpusets of containers       | `CpusetWriter`, `Picker`   |
+| `memblocks`   | memory and huge pages      | free bytes per NUMA node    | –                          |
+| `devices`     | devices by resource        | what plugins report         | –                          |
+| `node`        | pods or claims             | everything that is held     | `Runtime`, `Keeper`        |
+| `testing`     | –                          | –                           | fakes, `check_*`, replay   |
 
-Import the package that you need; nothing is imported here. `idset` holds the sets
-of CPUs and nodes that all of them speak of, `errors` answers "retry or not?",
-`verdicts` "may it or not?".
+Lowest layer first: a package imports from lower layers only. Import the package
+that you need; nothing is imported here. `idset` holds the sets of CPUs and nodes
+that all of them speak of, `errors` answers "retry or not?", `verdicts` "may it or
+not?".
 """
 
 __all__: list[str] = []

@@ -1,12 +1,14 @@
-"""What keeps the house in order: floors, public names, light imports."""
+"""What keeps the packages in order: layers, public names, light imports."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import pkgutil
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,11 +62,39 @@ def test_public_names_say_what_they_are(name: str) -> None:
 
 
 @pytest.mark.tree
-def test_arrows_only_go_to_lower_floors() -> None:
+def test_imports_only_go_to_lower_layers() -> None:
     """The import contracts of `pyproject.toml` hold."""
     command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.tree
+def test_the_table_of_layers_is_the_contract() -> None:
+    """The page and `pyproject.toml` name the same public packages in the same order of layers."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(one["layers"] for one in contracts if one["type"] == "layers")
+    held = [{name.strip().removeprefix("nodealloc.") for name in layer.split("|")} for layer in layers]
+    packages = {module.name for module in pkgutil.iter_modules(nodealloc.__path__) if module.name[0] != "_"}
+    assert set.union(*held) >= packages, "a package that no contract holds"
+    page = (ROOT / "docs" / "explanation" / "house.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| (\d) \| `(\w+)` \|", page, flags=re.MULTILINE)
+    assert {name for _, name in told} == packages
+    number = {name: int(layer) for layer, name in told}
+    levels = [{number[name] for name in layer & packages} for layer in held if layer & packages]
+    assert {len(level) for level in levels} == {1}, "one layer of the contract, two numbers on the page"
+    order = [level.pop() for level in levels]
+    assert order == sorted(order, reverse=True)
+    assert [layer for layer in set(order) if order.count(layer) > 1] == [0], (
+        "errors alone has a layer below 0"
+    )
+
+
+def test_the_first_screen_names_every_package() -> None:
+    """Whoever opens the package finds each of its packages in the table, or in the words below it."""
+    shown = set(re.findall(r"`(\w+)`", nodealloc.__doc__ or ""))
+    packages = {module.name for module in pkgutil.iter_modules(nodealloc.__path__) if module.name[0] != "_"}
+    assert packages - shown == set()
 
 
 LIGHT = [
@@ -79,7 +109,12 @@ LIGHT = [
     "cgroups",
     "dsw_asw",
 ]
-WITHOUT_GRPC = [*LIGHT, "checkpoint", "cpuset", "memblocks", "volumes", "node"]
+WITH_GRPC = {"devices", "pluginreg", "testing"}
+WITHOUT_GRPC = sorted(
+    module.name
+    for module in pkgutil.iter_modules(nodealloc.__path__)
+    if module.name[0] != "_" and module.name not in WITH_GRPC
+)
 
 
 @pytest.mark.parametrize("package", WITHOUT_GRPC)
