@@ -79,9 +79,10 @@ def departures(rules: type, /) -> tuple[Departure, ...]:
 
 
 def _departure(field: attrs.Attribute[object]) -> Departure:
-    if field.default is attrs.NOTHING or _KEY not in field.metadata:
+    absent = field.default is attrs.NOTHING or isinstance(field.default, attrs.Factory)  # type: ignore[arg-type]
+    if absent or _KEY not in field.metadata:
         raise ValueError(
-            f"rule {field.name} needs a default, and metadata=recorded(…) with what the kubelet does"
+            f"rule {field.name} needs a plain default, and metadata=recorded(…) with what the kubelet does"
         )
     kubelet, rows = cast("tuple[object, tuple[str, ...]]", field.metadata[_KEY])
     return Departure(name=field.name, ours=field.default, kubelet=kubelet, rows=rows)

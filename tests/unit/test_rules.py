@@ -49,7 +49,8 @@ def test_differences_can_be_listed() -> None:
     ("field", "words"),
     [
         (attrs.field(default=True), "metadata=recorded"),
-        (attrs.field(metadata=recorded(False, "pleg 1")), "needs a default"),
+        (attrs.field(metadata=recorded(False, "pleg 1")), "needs a plain default"),
+        (attrs.field(factory=list, metadata=recorded(False, "pleg 1")), "needs a plain default"),
         (attrs.field(default=True, metadata=recorded(True, "pleg 1")), "does not differ"),
         (attrs.field(default=True, metadata=recorded(False)), "names no row"),
         (attrs.field(default=True, metadata=recorded(False, "somewhere")), "write KIND ID"),
