@@ -1,22 +1,30 @@
-"""What is still to do: desired and actual worlds, plans, operations, the loop.
+"""What is still to do: desired and actual worlds, plans, operations, time, the loop.
 
 ```text
-   desired World ──┐ dirty keys                    one at a time within a scope
-                   ├────────────▶ plan() ─▶ Steps ─▶ Executor ─▶ perform() ─▶ the machine
-   actual World ───┘              pure      values   back-off       slow        │
-        ▲                                            deadline                   │
-        └────────────────────── settle() ◀─────────────────────── Outcome ◀─────┘
-                            writes records                 Done, Failed, Uncertain
+   desired World ──┐ dirty keys, moments            one at a time within a scope
+   actual World  ──┼─▶ plan(view) ─▶ Plan ─▶ Journal ─▶ Executor ─▶ perform() ─▶ the machine
+   near Worlds   ──┘    pure        value    committed   back-off     slow          │
+        ▲                                                deadline, cancel           │
+        └───────── settled(have, step, outcome) ◀──────────────── Outcome ◀─────────┘
+                   pure; the engine writes       Done, Failed, Uncertain, Cancelled
 ```
 
 | noun          | what it is                                                                  |
 |---------------|-----------------------------------------------------------------------------|
-| `World`       | keyed immutable records with generations; thread-safe; `watch` gives a dirty set |
+| `World`       | keyed immutable records with generations; thread-safe; `watch` gives a dirty set, `replace` takes over a listing |
 | `Transitions` | states × events in one table, which code reads, docs draw and a test walks   |
-| `Domain`      | the rules you write: `plan` (pure), `perform` (slow), `settle` (writes records) |
+| `Domain`      | the rules you write: `plan` (pure), `perform` (slow), `settled` (pure)       |
+| `View`        | what a plan may look at: want, have, what runs, the time, near records       |
+| `Plan`        | the intent to remember, the next steps, when to look again, what to cancel   |
 | `Step`        | what to do next, in which scope, by when; scopes nest                        |
+| `Near`        | records of another world that a plan looks at, and is woken by               |
+| `Remember`    | how records outlive the process: intents before steps start, results before anybody is told |
 | `Reconciler`  | passes over what changed; back-off, deadlines, waits                         |
-| `Loop`        | a thread that makes passes; or call `reconcile()` yourself                   |
+| `Group`       | reconcilers that are driven, remembered and stopped as one                   |
+
+Reconcilers and groups share their verbs: `start` (a thread makes passes) or
+`await run()` (an event loop does), `reconcile` (one pass by hand), `wait`,
+`stop`.
 
 A domain in full, for a machine that is a dict:
 
@@ -25,58 +33,78 @@ A domain in full, for a machine that is a dict:
     >>> actual: World[str, int] = World("actual")
     >>> SizeStep = Step[tuple[str, int | None]]
     >>> class Sizes:
-    ...     def plan(self, key: str, want: int | None, have: int | None) -> list[SizeStep]:
-    ...         if want == have:
-    ...             return []
-    ...         verb = "remove" if want is None else "set"
-    ...         return [Step(scope=(key,), verb=verb, detail=(key, want), deadline_s=5.0)]
+    ...     def plan(self, view: View[str, int, int, tuple[str, int | None]]) -> Plan[int, tuple[str, int | None]]:
+    ...         if view.want == view.have:
+    ...             return Plan()
+    ...         verb = "remove" if view.want is None else "set"
+    ...         detail = (view.key, view.want)
+    ...         return Plan(steps=[Step(scope=(view.key,), verb=verb, detail=detail, deadline_s=5.0)])
     ...
-    ...     def perform(self, step: SizeStep) -> None:
+    ...     def perform(self, step: SizeStep, cancel: Cancel) -> None:
     ...         key, want = step.detail
     ...         machine.pop(key, None)
     ...         if want is not None:
     ...             machine[key] = want
     ...
-    ...     def settle(self, step: SizeStep, outcome: Outcome[None]) -> None:
+    ...     def settled(self, have: int | None, step: SizeStep, outcome: Outcome[None]) -> int | None:
     ...         key, want = step.detail
     ...         match outcome:
     ...             case Done():
-    ...                 actual.alter(key, lambda _: want, by=step.verb)
+    ...                 return want
     ...             case Uncertain():
-    ...                 actual.put(key, -1, by=step.verb)  # not what is wanted: set it again
-    ...             case Failed():
-    ...                 pass  # tried again after its back-off
+    ...                 return -1  # not what is wanted: set it again
+    ...             case _:
+    ...                 return have  # failed: tried again after its back-off
     >>> reconciler = Reconciler(Sizes(), desired=desired, actual=actual, executor=InlineExecutor())
     >>> _ = desired.put("db", 2, by="populator")
     >>> reconciler.run_until_quiet().done, machine
     (1, {'db': 2})
     >>> reconciler.reconcile().is_idle
     True
-    >>> reconciler.close()
+    >>> reconciler.stop()
     ()
 
-A `Done` has to change the key's actual record, or it counts as no progress
-and is held off. What raises `UncertainError`, or passes its deadline, is
-uncertain: record that, and let `plan` drive it to a known state.
+A `Done` has to change the key's record, or it counts as no progress and is
+held off, unless its step `may_change_nothing`. What raises `UncertainError`, or
+passes its deadline, is uncertain: record that, and let `plan` drive it to a
+known state.
 """
 
 from nodealloc._back_off import BackOff
 from nodealloc.dsw_asw._clock import SystemClock
 from nodealloc.dsw_asw._drawing import as_mermaid, as_svg, as_text
+from nodealloc.dsw_asw._driven import Driven
 from nodealloc.dsw_asw._errors import (
+    BadPlanError,
+    CancelledOperationError,
     DeadlineError,
     LivelockError,
     Missing,
     NoProgressError,
+    NotTakenUpError,
+    RestlessPlanError,
     ShutDownError,
     UncertainError,
     WaitTimeoutError,
 )
 from nodealloc.dsw_asw._executors import InlineExecutor, ThreadExecutor
-from nodealloc.dsw_asw._loop import Loop, Passes
-from nodealloc.dsw_asw._ports import Clock, Domain, Executor, Observer
+from nodealloc.dsw_asw._group import Group
+from nodealloc.dsw_asw._moments import Moment
+from nodealloc.dsw_asw._plans import KEEP, Keep, Near, Plan, View
+from nodealloc.dsw_asw._ports import Cancel, Clock, Domain, Executor, Journal, Observer
 from nodealloc.dsw_asw._reconciler import Reconciler
-from nodealloc.dsw_asw._steps import Done, Failed, Failure, Outcome, Running, Scope, Step, Uncertain
+from nodealloc.dsw_asw._remembering import Remember
+from nodealloc.dsw_asw._steps import (
+    Cancelled,
+    Done,
+    Failed,
+    Failure,
+    Outcome,
+    Running,
+    Scope,
+    Step,
+    Uncertain,
+)
 from nodealloc.dsw_asw._summary import Summary
 from nodealloc.dsw_asw._telling import tell
 from nodealloc.dsw_asw._transitions import Transition, Transitions
@@ -84,25 +112,38 @@ from nodealloc.dsw_asw._waits import Wait
 from nodealloc.dsw_asw._world import Change, Record, Snapshot, Watch, World
 
 __all__ = [
+    "KEEP",
     "BackOff",
+    "BadPlanError",
+    "Cancel",
+    "Cancelled",
+    "CancelledOperationError",
     "Change",
     "Clock",
     "DeadlineError",
     "Domain",
     "Done",
+    "Driven",
     "Executor",
     "Failed",
     "Failure",
+    "Group",
     "InlineExecutor",
+    "Journal",
+    "Keep",
     "LivelockError",
-    "Loop",
     "Missing",
+    "Moment",
+    "Near",
     "NoProgressError",
+    "NotTakenUpError",
     "Observer",
     "Outcome",
-    "Passes",
+    "Plan",
     "Reconciler",
     "Record",
+    "Remember",
+    "RestlessPlanError",
     "Running",
     "Scope",
     "ShutDownError",
@@ -115,6 +156,7 @@ __all__ = [
     "Transitions",
     "Uncertain",
     "UncertainError",
+    "View",
     "Wait",
     "WaitTimeoutError",
     "Watch",

@@ -10,10 +10,14 @@ from nodealloc.dsw_asw._steps import Failure, Running
 from nodealloc.errors import PermanentError, RetryableError
 
 __all__ = [
+    "BadPlanError",
+    "CancelledOperationError",
     "DeadlineError",
     "LivelockError",
     "Missing",
     "NoProgressError",
+    "NotTakenUpError",
+    "RestlessPlanError",
     "ShutDownError",
     "UncertainError",
     "WaitTimeoutError",
@@ -48,7 +52,8 @@ class NoProgressError(RetryableError):
     def __init__(self, verb: str) -> None:
         super().__init__(
             f"{verb} succeeded without changing the actual record; "
-            "settle() has to record what was done, or plan() will ask for it for ever",
+            "settled() has to record what was done, or plan() will ask for it for ever "
+            "(a step that may_change_nothing says so)",
             after_s=0.0,
         )
         self.verb = verb
@@ -62,6 +67,65 @@ class LivelockError(PermanentError):
         self.passes = passes
 
 
+class RestlessPlanError(PermanentError):
+    """A plan answers another record each time it is asked, though nothing happened in between.
+
+    Attributes:
+        times: How often in a row.
+    """
+
+    def __init__(self, times: int) -> None:
+        super().__init__(
+            f"plan() changed its key's record {times} times in a row and nothing else happened; "
+            "let it keep the record (KEEP) once that says what is intended"
+        )
+        self.times = times
+
+
+class NotTakenUpError(RetryableError):
+    """An executor did not run a call in time; the call is withdrawn and will not be performed.
+
+    Attributes:
+        verb: What was to be done.
+        waited_s: How long it was in the executor, in seconds.
+    """
+
+    def __init__(self, verb: str, waited_s: float) -> None:
+        super().__init__(
+            f"{verb}: no worker took it up in {waited_s:g} s, and it was withdrawn; "
+            "give the executor more workers, or one that does not lose calls",
+            after_s=0.0,
+        )
+        self.verb = verb
+        self.waited_s = waited_s
+
+
+class CancelledOperationError(RetryableError):
+    """A step ended as cancelled though nobody asked it to: its executor was shut down, say.
+
+    Attributes:
+        verb: What was being done.
+    """
+
+    def __init__(self, verb: str) -> None:
+        super().__init__(f"{verb} was cancelled, and nobody here asked for it", after_s=0.0)
+        self.verb = verb
+
+
+class BadPlanError(PermanentError):
+    """`plan` answered something that is no `Plan` of `Step`s.
+
+    Attributes:
+        answer: What it answered, as text.
+    """
+
+    def __init__(self, answer: object) -> None:
+        self.answer = repr(answer)[:200]
+        super().__init__(
+            f"plan() answered {self.answer}; answer a Plan whose steps are Steps, Plan() for nothing to do"
+        )
+
+
 class ShutDownError(RetryableError):
     """The engine closed while operations were running or callers were waiting.
 
@@ -69,8 +133,8 @@ class ShutDownError(RetryableError):
         running: Operations that had not returned.
     """
 
-    def __init__(self, running: Iterable[Running] = ()) -> None:
-        self.running: tuple[Running, ...] = tuple(running)
+    def __init__(self, running: Iterable[Running[object]] = ()) -> None:
+        self.running: tuple[Running[object], ...] = tuple(running)
         left = ", ".join(f"{one.verb} {'/'.join(map(str, one.scope))}" for one in self.running)
         super().__init__(f"the engine was closed{f'; still running: {left}' if left else ''}")
 

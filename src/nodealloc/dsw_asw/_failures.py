@@ -1,7 +1,8 @@
-"""Which steps failed, and how long each has to wait."""
+"""Which steps are held off: those that failed, and those that rest."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
@@ -9,7 +10,7 @@ from nodealloc._back_off import BackOff
 from nodealloc.dsw_asw._steps import Failure, Scope, Step
 from nodealloc.errors import RetryableError
 
-__all__ = ["Failures"]
+__all__ = ["Failures", "Rests"]
 
 K = TypeVar("K", bound=Hashable)
 
@@ -31,15 +32,28 @@ class Failures(Generic[K]):
 
     def of_step(self, key: K, step: Step[object], /) -> Failure | None:
         """The failure that holds off a step, if its subject is still the same."""
-        failure = self._by_key.get(key, {}).get((step.scope, step.verb))
+        failures = self._by_key.get(key)
+        if failures is None:
+            return None
+        failure = failures.get((step.scope, step.verb))
         return failure if failure is not None and failure.subject == step.subject else None
 
-    def add(self, key: K, step: Step[object], error: Exception, now_s: float, /) -> Failure:
-        """Count a failure and say when the next try is due."""
+    def add(
+        self, key: K, step: Step[object], error: Exception, now_s: float, after_s: float | None = None, /
+    ) -> Failure:
+        """Count a failure and say when the next try is due.
+
+        Args:
+            key: Whose.
+            step: What failed.
+            error: Why.
+            now_s: Now, on the engine's clock.
+            after_s: The domain's own rule for the wait; None for the back-off's.
+        """
         before = self.of_step(key, step)
         tries = 1 if before is None else before.tries + 1
-        wait = self._policy.after(tries)
-        if isinstance(error, RetryableError):
+        wait = self._policy.after(tries) if after_s is None else after_s
+        if after_s is None and isinstance(error, RetryableError):
             wait = max(wait, error.after_s)
         failure = Failure(
             scope=step.scope,
@@ -57,7 +71,8 @@ class Failures(Generic[K]):
 
     def forget_step(self, key: K, step: Step[object], /) -> None:
         """The step succeeded."""
-        self._remove(key, (step.scope, step.verb))
+        if key in self._by_key:
+            self._remove(key, (step.scope, step.verb))
 
     def forget_key(self, key: K, /) -> None:
         """The key is gone, and its failures with it."""
@@ -78,3 +93,27 @@ class Failures(Generic[K]):
             self._count -= 1
             if not failures:
                 del self._by_key[key]
+
+
+class Rests(Generic[K]):
+    """Steps that changed nothing, and were right to: they rest until their plan wants to look again."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[K, dict[tuple[Scope, str], tuple[object, float]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def add(self, key: K, step: Step[object], until_s: float | None, /) -> None:
+        """Let a step rest; None until a record changes."""
+        rests = self._by_key.setdefault(key, {})
+        rests[step.scope, step.verb] = (step.detail, math.inf if until_s is None else until_s)
+
+    def until_s(self, key: K, step: Step[object], /) -> float | None:
+        """Until when this very step rests; infinite until a record changes, None where it does not."""
+        rest = self._by_key.get(key, {}).get((step.scope, step.verb)) if self._by_key else None
+        return rest[1] if rest is not None and rest[0] == step.detail else None
+
+    def end(self, key: K, /) -> None:
+        """A record of the key changed, or somebody asked: nothing of it rests any more."""
+        self._by_key.pop(key, None)

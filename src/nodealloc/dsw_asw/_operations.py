@@ -1,18 +1,22 @@
-"""The operation executor: one at a time within a scope, with deadlines."""
+"""Steps on their way through the executor: one at a time within a scope, each performed once at most."""
 
 from __future__ import annotations
 
+import threading
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import CancelledError, Future
-from typing import Generic, TypeVar
+from functools import partial
+from typing import Generic, TypeVar, cast
 
 import attrs
 
+from nodealloc.dsw_asw._cancellation import Cancellation
 from nodealloc.dsw_asw._errors import UncertainError
-from nodealloc.dsw_asw._ports import Clock, Executor
+from nodealloc.dsw_asw._ports import Cancel, Clock, Executor
 from nodealloc.dsw_asw._scopes import Scopes
-from nodealloc.dsw_asw._steps import Done, Failed, Outcome, Running, Step, Uncertain
+from nodealloc.dsw_asw._steps import Cancelled, Done, Failed, Outcome, Running, Step, Uncertain
+from nodealloc.dsw_asw._timers import Timer
 
 __all__ = ["Operation", "Operations"]
 
@@ -21,7 +25,6 @@ S = TypeVar("S")
 R = TypeVar("R")
 
 
-@attrs.define(kw_only=True, eq=False)
 class Operation(Generic[K, S, R]):
     """A step on its way through the executor.
 
@@ -29,49 +32,75 @@ class Operation(Generic[K, S, R]):
         key: Key whose plan asked for it.
         step: What is done.
         generation: Of the key's actual record at the start; 0 for none.
+        rest_until_s: When the plan that asked for it wants to look again, or None.
+        since_s: When it was handed to the executor.
         began_s: When a worker took it up; None in the queue.
-        took_s: From then to its end.
+        outcome: What came of it, once it ended.
+        cancel: Tells the call that it should stop.
+        timer: Of its deadline.
     """
 
-    key: K
-    step: Step[S]
-    generation: int
-    began_s: float | None = None
-    took_s: float = 0.0
-    future: Future[R] | None = None
+    __slots__ = (
+        "asked",
+        "began_s",
+        "cancel",
+        "future",
+        "generation",
+        "key",
+        "outcome",
+        "rest_until_s",
+        "since_s",
+        "step",
+        "timer",
+    )
+
+    def __init__(
+        self, key: K, step: Step[S], generation: int, rest_until_s: float | None, lock: threading.Lock
+    ) -> None:
+        self.key = key
+        self.step = step
+        self.generation = generation
+        self.rest_until_s = rest_until_s
+        self.since_s = 0.0
+        self.began_s: float | None = None
+        self.outcome: Outcome[R] | None = None
+        self.cancel = Cancellation(lock)
+        self.asked = False
+        self.timer: Timer | None = None
+        self.future: Future[None] | None = None
 
     @property
     def is_under_way(self) -> bool:
-        """Whether it was submitted and has not ended."""
-        return self.future is not None and not self.future.done()
+        """Whether it has not ended."""
+        return self.outcome is None
 
-    def outcome(self) -> Outcome[R] | None:
-        """What came of it, once the future is done; None when it never began."""
-        future = self.future
-        if future is None or future.cancelled():
-            return None
-        error = future.exception(timeout=0)
-        if error is None:
-            return Done(future.result(timeout=0))
-        if isinstance(error, CancelledError):
-            return None
-        if isinstance(error, UncertainError):
-            return Uncertain(error)
-        if isinstance(error, Exception):
-            return Failed(error)
-        # KeyboardInterrupt and the like ended a worker half way through its call.
-        return Uncertain(UncertainError(f"{self.step.verb} was interrupted by {error!r}"))
+    def is_of(self, step: Step[S], /) -> bool:
+        """Whether it is this very step."""
+        mine = self.step
+        return mine.scope == step.scope and mine.verb == step.verb and mine.detail == step.detail
+
+    def shown(self) -> Running[S]:
+        """It as a value."""
+        return Running(
+            scope=self.step.scope,
+            verb=self.step.verb,
+            detail=self.step.detail,
+            since_s=self.since_s,
+            began_s=self.began_s,
+            cancelling=self.asked,
+        )
 
 
 class Operations(Generic[K, S, R]):
-    """Operations on their way; `start` and `release` under their owner's lock.
+    """Operations on their way; used by one thread at a time, but for what workers report.
 
-    Ended operations are collected from the workers' threads without a lock.
+    A call that its executor runs twice is performed once. One that is taken
+    back before a worker took it up is never performed, whenever a worker comes.
     """
 
     def __init__(
         self,
-        perform: Callable[[Step[S]], R],
+        perform: Callable[[Step[S], Cancel], R | Failed[R] | Uncertain[R]],
         executor: Executor,
         clock: Clock,
         on_end: Callable[[], None],
@@ -81,62 +110,150 @@ class Operations(Generic[K, S, R]):
         self._clock = clock
         self._on_end = on_end
         self._scopes = Scopes()
-        self._under_way: dict[int, Operation[K, S, R]] = {}
+        self._by_key: dict[K, list[Operation[K, S, R]]] = {}
+        self._count = 0
         self._ended: deque[Operation[K, S, R]] = deque()
+        # Shared by all operations: held for a few instructions when one begins or ends.
+        self._lock = threading.Lock()
+        self._submitter = 0
+        self._interrupt: BaseException | None = None
 
     def __len__(self) -> int:
-        return len(self._under_way)
+        return self._count
+
+    def of_key(self, key: K, /) -> list[Operation[K, S, R]]:
+        """A key's operations whose end was not taken yet; not to be changed."""
+        return self._by_key.get(key, [])
 
     def is_free(self, step: Step[S], /) -> bool:
-        """Whether nothing runs around, in or below the step's scope."""
+        """Whether nothing runs in the step's scope."""
         return self._scopes.is_free(step.scope)
 
+    def new(self, key: K, step: Step[S], generation: int, rest_until_s: float | None) -> Operation[K, S, R]:
+        """An operation that is not handed over yet."""
+        return Operation(key, step, generation, rest_until_s, self._lock)
+
     def start(self, operation: Operation[K, S, R], /) -> None:
-        """Close the scope, which must be free, and submit.
-
-        Raises whatever the executor raises; the scope is open again then.
-        """
+        """Close its scope and hand it over; what the executor raises opens the scope again."""
         self._scopes.take(operation.step.scope)
+        operation.since_s = self._clock.monotonic_s()
+        self._by_key.setdefault(operation.key, []).append(operation)
+        self._count += 1
         try:
+            self._submitter = threading.get_ident()
             future = self._executor.submit(self._run, operation)
+            operation.future = future
+            future.add_done_callback(partial(self._dropped, operation))
         except BaseException:
-            self._scopes.release(operation.step.scope)
+            if self.take_back(operation):
+                self._forget(operation)
             raise
-        operation.future = future
-        self._under_way[id(operation)] = operation
-
-        def ended(_: Future[R]) -> None:
-            self._ended.append(operation)
-            self._on_end()
-
-        future.add_done_callback(ended)
-
-    def take_ended(self) -> list[Operation[K, S, R]]:
-        """Operations that ended since the last call; their scopes are open again."""
-        taken: list[Operation[K, S, R]] = []
-        while self._ended:
-            operation = self._ended.popleft()
-            self._scopes.release(operation.step.scope)
-            self._under_way.pop(id(operation), None)
-            taken.append(operation)
-        return taken
-
-    def under_way(self) -> tuple[Running, ...]:
-        """What has been submitted and has not ended."""
-        return tuple(
-            Running(scope=one.step.scope, verb=one.step.verb, began_s=one.began_s)
-            for one in self._under_way.values()
-            if one.is_under_way
-        )
-
-    def cancel(self) -> list[Future[R]]:
-        """Cancel what no worker has taken up; what cannot be cancelled is returned."""
-        futures = [one.future for one in self._under_way.values() if one.future is not None]
-        return [future for future in futures if not future.cancel()]
-
-    def _run(self, operation: Operation[K, S, R]) -> R:
-        operation.began_s = began_s = self._clock.monotonic_s()
-        try:
-            return self._perform(operation.step)
         finally:
-            operation.took_s = self._clock.monotonic_s() - began_s
+            self._submitter = 0
+        if self._interrupt is not None:
+            interrupt, self._interrupt = self._interrupt, None
+            raise interrupt
+
+    def take_back(self, operation: Operation[K, S, R], /) -> bool:
+        """See to it that an operation never begins; False when it has begun or ended."""
+        with self._lock:
+            if operation.began_s is not None or operation.outcome is not None:
+                return False
+            operation.outcome = Cancelled(asked=operation.asked, ended_s=self._clock.monotonic_s())
+        return True
+
+    def ask_to_stop(self, operation: Operation[K, S, R], /) -> None:
+        """Ask a running call to stop; one that no worker took up ends at once."""
+        if operation.asked:
+            return
+        operation.asked = True
+        if self.take_back(operation):
+            if operation.future is not None:
+                operation.future.cancel()
+            self._over(operation)
+        else:
+            operation.cancel.set()
+
+    def lose(self, operation: Operation[K, S, R], error: Exception, now_s: float, /) -> None:
+        """Nobody took it up in time: it fails, and will not begin."""
+        if self.take_back(operation):
+            operation.outcome = Failed(error, began_s=operation.since_s, ended_s=now_s)
+            if operation.future is not None:
+                operation.future.cancel()
+            self._over(operation)
+
+    def next_ended(self) -> Operation[K, S, R] | None:
+        """The oldest end that was not taken; it stays until `forget_ended`."""
+        return self._ended[0] if self._ended else None
+
+    def forget_ended(self) -> None:
+        """The oldest end is dealt with; its scope is open again."""
+        self._forget(self._ended.popleft())
+
+    def under_way(self) -> Iterator[Operation[K, S, R]]:
+        """What was handed over and has not ended."""
+        return (one for many in tuple(self._by_key.values()) for one in tuple(many) if one.is_under_way)
+
+    def _forget(self, operation: Operation[K, S, R]) -> None:
+        self._scopes.release(operation.step.scope)
+        many = self._by_key.get(operation.key, [])
+        if operation in many:
+            many.remove(operation)
+            self._count -= 1
+            if not many:
+                del self._by_key[operation.key]
+
+    def _run(self, operation: Operation[K, S, R]) -> None:
+        now_s = self._clock.monotonic_s()
+        with self._lock:
+            if operation.began_s is not None or operation.outcome is not None:
+                return
+            operation.began_s = now_s
+        try:
+            outcome = self._outcome(self._perform(operation.step, operation.cancel), now_s)
+        except BaseException as error:
+            self._end(operation, self._raised(operation, error, now_s))
+            if isinstance(error, Exception):
+                return
+            # Ctrl-C within a call that runs on the thread of the pass is meant for its caller.
+            if threading.get_ident() == self._submitter:
+                self._interrupt = error
+            raise
+        else:
+            self._end(operation, outcome)
+
+    def _end(self, operation: Operation[K, S, R], outcome: Outcome[R]) -> None:
+        with self._lock:
+            operation.outcome = outcome
+        self._over(operation)
+
+    def _over(self, operation: Operation[K, S, R]) -> None:
+        self._ended.append(operation)
+        self._on_end()
+
+    def _dropped(self, operation: Operation[K, S, R], future: Future[None]) -> None:
+        """The future is done: where no worker began, nobody will."""
+        if self.take_back(operation):
+            error = None if future.cancelled() else future.exception(timeout=0)
+            if isinstance(error, Exception):
+                operation.outcome = Failed(error, began_s=operation.since_s, ended_s=operation.since_s)
+            self._over(operation)
+
+    def _outcome(self, answer: R | Failed[R] | Uncertain[R], began_s: float) -> Outcome[R]:
+        ended_s = self._clock.monotonic_s()
+        if isinstance(answer, Failed | Uncertain):
+            told = cast("Failed[R] | Uncertain[R]", answer)
+            return attrs.evolve(told, began_s=began_s, ended_s=ended_s)
+        return Done(answer, began_s=began_s, ended_s=ended_s)
+
+    def _raised(self, operation: Operation[K, S, R], error: BaseException, began_s: float) -> Outcome[R]:
+        ended_s = self._clock.monotonic_s()
+        if isinstance(error, CancelledError):
+            return Cancelled(asked=operation.asked, began_s=began_s, ended_s=ended_s)
+        if isinstance(error, UncertainError):
+            return Uncertain(error, began_s=began_s, ended_s=ended_s)
+        if isinstance(error, Exception):
+            return Failed(error, began_s=began_s, ended_s=ended_s)
+        # KeyboardInterrupt and the like ended a worker half way through its call.
+        reason = UncertainError(f"{operation.step.verb} was interrupted by {error!r}")
+        return Uncertain(reason, began_s=began_s, ended_s=ended_s)

@@ -1,25 +1,27 @@
-"""Protocols that the engine calls: time, somebody to run slow work, a domain, an onlooker."""
+"""Protocols that the engine calls: time, somebody to run slow work, a domain, a journal, an onlooker."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
-from nodealloc.dsw_asw._steps import Outcome, Step
+from nodealloc.dsw_asw._plans import Plan, View
+from nodealloc.dsw_asw._steps import Failed, Outcome, Step, Uncertain
 
 if TYPE_CHECKING:
     from nodealloc.dsw_asw._summary import Summary
 
-__all__ = ["Clock", "Domain", "Executor", "Observer"]
+__all__ = ["Cancel", "Clock", "Domain", "Executor", "Journal", "Observer"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
-D_contra = TypeVar("D_contra", contravariant=True)
-A_contra = TypeVar("A_contra", contravariant=True)
+K = TypeVar("K", bound=Hashable)
+W_contra = TypeVar("W_contra", contravariant=True)
+H = TypeVar("H")
 S = TypeVar("S")
 R = TypeVar("R")
+Row_contra = TypeVar("Row_contra", contravariant=True)
 
 
 class Clock(Protocol):
@@ -38,34 +40,63 @@ class Executor(Protocol):
         ...
 
 
-class Domain(Protocol[K_contra, D_contra, A_contra, S, R]):
+class Cancel(Protocol):
+    """What a running call asks whether it should stop; `nodealloc.testing` has one to set by hand."""
+
+    def is_set(self) -> bool:
+        """Whether the call was asked to stop."""
+        ...
+
+    def wait(self, timeout_s: float | None = None, /) -> bool:
+        """Block until asked to stop, at most so many real seconds; whether it was."""
+        ...
+
+    def on_cancel(self, call: Callable[[], None], /) -> Callable[[], None]:
+        """Have `call` called when asked to stop, on any thread; returns what ends it."""
+        ...
+
+
+class Domain(Protocol[K, W_contra, H, S, R]):
     """What the engine reconciles: the rules of volumes, of plugins, of cpusets."""
 
-    def plan(self, key: K_contra, desired: D_contra | None, actual: A_contra | None, /) -> Sequence[Step[S]]:
-        """The next steps for a key, from its two records; None where one is absent.
+    def plan(self, view: View[K, W_contra, H, S], /) -> Plan[H, S]:
+        """The next steps for a key.
 
         A pure function: no clock, no I/O, no world, the same answer for the
-        same arguments. Empty means that the key is in line. Steps whose scope
-        is closed or that are held off by back-off are passed over and planned
-        anew when that ends, so there is nothing to remember.
+        same view. It is called when a record of the key or of its `Near` keys
+        changes, when a step of it ends, when `again_at_s` has come, and now and
+        then without a reason.
         """
         ...
 
-    def perform(self, step: Step[S], /) -> R:
+    def perform(self, step: Step[S], cancel: Cancel, /) -> R | Failed[R] | Uncertain[R]:
         """Do a step; called on a worker, never twice at a time within a scope.
 
         May be called again for a step that failed or whose end nobody saw.
-        Raise any exception for "not done"; raise `UncertainError` where it may
-        have been done.
+        Raise any exception for "not done", `UncertainError` where it may have
+        been done; return `Failed` or `Uncertain` where there is more to tell.
+        A long call looks at `cancel`, and raises `CancelledError` (of
+        `concurrent.futures`) when it stopped because of it.
         """
         ...
 
-    def settle(self, step: Step[S], outcome: Outcome[R], /) -> None:
-        """Write what came of a step into the actual world; quick, no I/O.
+    def settled(self, have: H | None, step: Step[S], outcome: Outcome[R], /) -> H | None:
+        """The key's record after a step, from its record before; None where nothing is left.
 
-        Called on the thread that reconciles, one at a time. A `Done` that
-        changes no record counts as "no progress" and is held off like a
-        failure, so that a planner that asks for it for ever costs little.
+        A pure function, quick. The engine writes what it returns. A `Done` that
+        changes nothing counts as "no progress" and is held off like a failure,
+        unless the step `may_change_nothing`.
+        """
+        ...
+
+
+class Journal(Protocol[Row_contra]):
+    """Remembers: a store of `nodealloc.checkpoint` is one."""
+
+    def commit(self, changes: Mapping[str, Row_contra | None], /) -> object:
+        """Write rows, and forget those that are None: all of them or, raising, none.
+
+        When it returns they survive a crash.
         """
         ...
 

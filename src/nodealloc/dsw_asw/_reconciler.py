@@ -2,199 +2,283 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import itertools
 import logging
 import threading
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import partial
-from typing import Generic, TypeVar
+import time
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Generic, TypeVar, cast
 
 from nodealloc._back_off import BackOff
 from nodealloc.dsw_asw._agenda import Agenda
+from nodealloc.dsw_asw._book import Book
 from nodealloc.dsw_asw._clock import SystemClock
-from nodealloc.dsw_asw._errors import DeadlineError, LivelockError, Missing, NoProgressError
-from nodealloc.dsw_asw._failures import Failures
+from nodealloc.dsw_asw._dependencies import Dependencies
+from nodealloc.dsw_asw._driven import Driven, Passing
+from nodealloc.dsw_asw._errors import (
+    BadPlanError,
+    CancelledOperationError,
+    DeadlineError,
+    Missing,
+    NoProgressError,
+    NotTakenUpError,
+    RestlessPlanError,
+)
 from nodealloc.dsw_asw._operations import Operation, Operations
+from nodealloc.dsw_asw._plans import KEEP, Near, Plan, View
 from nodealloc.dsw_asw._ports import Clock, Domain, Executor, Observer
-from nodealloc.dsw_asw._steps import Done, Failure, Outcome, Running, Scope, Step, Uncertain
+from nodealloc.dsw_asw._records import Records
+from nodealloc.dsw_asw._remembering import Remember, Rows, commit_all
+from nodealloc.dsw_asw._steps import (
+    Cancelled,
+    Done,
+    Failed,
+    Failure,
+    Outcome,
+    Running,
+    Scope,
+    Step,
+    Uncertain,
+)
 from nodealloc.dsw_asw._summary import Summary
 from nodealloc.dsw_asw._telling import tell
-from nodealloc.dsw_asw._timers import Timers
+from nodealloc.dsw_asw._turn import Turn
 from nodealloc.dsw_asw._waits import Wait, Waits
 from nodealloc.dsw_asw._world import World
 
 __all__ = ["Reconciler"]
 
 K = TypeVar("K", bound=Hashable)
-D = TypeVar("D")
-A = TypeVar("A")
+F = TypeVar("F", bound=Hashable)
+W = TypeVar("W")
+H = TypeVar("H")
 S = TypeVar("S")
 R = TypeVar("R")
+V = TypeVar("V")
+Row = TypeVar("Row")
 
 _log = logging.getLogger("nodealloc.dsw_asw")
 
+_RESTLESS = 100
+"""Plans in a row that change their key's record though nothing else happened."""
 
-class Reconciler(Generic[K, D, A, S, R]):
+
+class Reconciler(Driven, Generic[K, W, H, S, R]):
     """Brings an actual world in line with a desired one; every method may be called from any thread.
 
     Work is proportional to change: a pass looks at keys that are dirty in
-    either world, whose operation ended, or whose back-off is over, and at no
-    others. `reconcile` makes one pass; `Loop` calls it in a thread.
+    either world or depend on what changed elsewhere, whose operation ended, or
+    whose moment has come, and at no others.
 
     Args:
         domain: The rules.
         desired: What is wanted.
-        actual: What is there.
+        actual: What is there; the engine writes what `settled` and `plan` say.
         executor: Runs `domain.perform`.
-        clock: Time for back-off and deadlines.
+        near: Records of other worlds that plans look at.
+        remember: How the actual world outlives the process; None where it need
+            not. Intents are committed before their steps start, results before
+            anybody is woken; nobody else may write the actual world then.
+        clock: Time for back-off, deadlines and plans.
         back_off: How long a failed step waits.
         resync_s: Seconds between looks at every key, the safety net for what no
             event told of; None for never. Nothing is called for keys in line.
+        take_up_s: A call that no worker has taken up for so long is withdrawn,
+            counts as failed, and is tried again; None waits for ever.
         observer: Is told of progress.
+        name: For threads and messages.
+        stop_timeout_s: Real seconds that `stop` waits for running operations.
     """
 
     def __init__(
         self,
-        domain: Domain[K, D, A, S, R],
+        domain: Domain[K, W, H, S, R],
         *,
-        desired: World[K, D],
-        actual: World[K, A],
+        desired: World[K, W],
+        actual: World[K, H],
         executor: Executor,
+        near: Sequence[Near[K, F, V]] = (),
+        remember: Remember[K, H, Row] | None = None,
         clock: Clock | None = None,
         back_off: BackOff | None = None,
         resync_s: float | None = 300.0,
+        take_up_s: float | None = 60.0,
         observer: Observer | None = None,
+        name: str = "reconcile",
+        stop_timeout_s: float = 10.0,
     ) -> None:
+        super().__init__(name, stop_timeout_s)
         self._domain = domain
         self._desired = desired
         self._actual = actual
         self._clock: Clock = SystemClock() if clock is None else clock
         self._observer = observer
-        self._resync_s = resync_s
-        self._lock = threading.RLock()
-        self._work = threading.Event()
-        self._listeners: dict[int, Callable[[], None]] = {}
-        self._numbers = itertools.count()
+        self._take_up_s = take_up_s
+        self._passing = threading.RLock()
+        self._turn: Turn[K, H, S] | None = None
         self._operations: Operations[K, S, R] = Operations(domain.perform, executor, self._clock, self._wake)
-        self._failures = Failures[K](BackOff() if back_off is None else back_off)
-        self._timers = Timers()
+        self._records = Records(actual, remember, name)
         self._waits = Waits[K]()
         self._blocked: dict[Hashable, dict[K, None]] = {}
-        self._tally = Counter[str]()
+        self._late: list[Operation[K, S, R]] = []
+        self._rewrites: dict[K, int] = {}
+        self._refused: tuple[Exception, float] | None = None
         self._closed = False
-        self._agenda = Agenda(
+        self._dependencies = Dependencies[K](cast("Sequence[Near[K, Hashable, object]]", near), self._wake)
+        self._book = Book[K](BackOff() if back_off is None else back_off, resync_s)
+        agenda = Agenda(
             (desired.watch(self._wake), actual.watch(self._wake)),
+            self._dependencies,
             lambda: itertools.chain(desired.snapshot(), actual.snapshot()),
+            self._book.rests.end,
         )
-        if self._agenda.has_changes:
+        if agenda.has_changes:
             self._work.set()
-        self._plan_resync()
+        self._book.begin(agenda, self._clock.monotonic_s())
 
     def reconcile(self) -> Summary:
-        """Make one pass: settle what ended, plan what is dirty, start what is free.
+        """Make one pass: settle what ended, plan what is due, remember, start what is free.
 
         Cheap when there is nothing to do. Plans a thousand keys at most; lower
-        phases start first among them.
+        phases start first among them. Called from within a pass, by an operation
+        that runs on its thread, it does nothing: the next pass does it.
         """
-        with self._lock:
+        with self._passing:
+            if self._turn is not None:
+                return Summary(passes=1)
+            rows = self.begin_pass()
+            try:
+                failed = {} if rows is None else commit_all([rows])
+            except BaseException:
+                self.abandon_pass()
+                raise
+            return self.end_pass(next(iter(failed.values()), None))
+
+    def begin_pass(self) -> Rows | None:
+        """Settle what ended and plan what is due; a group, or `reconcile`, calls it."""
+        self._passing.acquire()
+        turn: Turn[K, H, S] = Turn()
+        self._turn = turn
+        try:
+            while (operation := self._operations.next_ended()) is not None:
+                self._ended(operation, turn)
+                self._operations.forget_ended()
+            turn.now_s = self._clock.monotonic_s()
+            with self._book.lock:
+                self._book.timers.run_due(turn.now_s)
+            if self._late:
+                self._look_at_late(turn)
+            # Cleared after what this pass wrote itself, and before it looks what is due.
             self._work.clear()
-            self._tally.clear()
-            for operation in self._operations.take_ended():
-                self._ended(operation)
-            now_s = self._clock.monotonic_s()
-            self._timers.run_due(now_s)
-            keys, more = self._agenda.take()
-            if more:
+            with self._book.lock:
+                turn.keys, more = self._book.agenda.take()
+            if more or self._operations.next_ended() is not None:
                 self._wake()
-            self._start_all(keys, now_s)
-            self._waits.changed(keys)
+            if not self._closed:
+                for key in turn.keys:
+                    self._plan(key, turn)
+            return self._rows(turn)
+        except BaseException:
+            self.abandon_pass()
+            raise
+
+    def end_pass(self, error: Exception | None, /) -> Summary:
+        """What was to be remembered is, or could not be: tell, and start steps."""
+        turn = self._turn
+        if turn is None:
+            raise RuntimeError(f"{self.name}: a pass was ended that had not begun")
+        try:
+            if error is not None:
+                self._not_remembered(turn, error)
+            elif not turn.held:
+                self._refused = None
+            if turn.intents or self._records.waiting:
+                intents = turn.intents if error is None else {}
+                turn.held |= self._records.publish(intents, turn.held)
+            if turn.plans and not self._closed:
+                self._start_all(turn)
+            self._waits.changed(turn.keys)
+            with self._book.lock:
+                next_due_s = self._book.timers.next_due_s
             summary = Summary(
                 passes=1,
-                planned=len(keys),
-                held_off=len(self._failures),
+                planned=len(turn.keys),
+                held_off=len(self._book.failures),
                 running=len(self._operations),
-                next_due_s=self._timers.next_due_s,
-                **self._tally,
+                next_due_s=next_due_s,
+                **turn.tally,
             )
+        except BaseException:
+            self.abandon_pass()
+            raise
+        self._turn = None
+        self._passing.release()
+        if self._observer is not None:
             tell(self._observer, lambda observer: observer.passed(summary))
         return summary
 
-    def run_until_quiet(self, *, passes: int = 1000) -> Summary:
-        """Make passes until only the end of an operation, a timer or a change can bring work.
+    def abandon_pass(self) -> None:
+        """The pass was interrupted: what was due is due again, so that nothing is forgotten."""
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            self._book.add((*turn.keys, *self._records.waiting))
+            self._wake()
+            self._passing.release()
 
-        Raises:
-            LivelockError: There is still work after so many passes.
-        """
-        total = self.reconcile()
-        while self.has_work:
-            if total.passes >= passes:
-                raise LivelockError(total.passes)
-            total += self.reconcile()
-        return total
+    def glance(self) -> Summary:
+        """What is held off and running, without a pass."""
+        with self._book.lock:
+            return Summary(
+                held_off=len(self._book.failures),
+                running=len(self._operations),
+                next_due_s=self._book.timers.next_due_s,
+            )
 
     @property
     def has_work(self) -> bool:
         """Whether a pass now would find something to do."""
-        with self._lock:
-            due_s = self._timers.next_due_s
-            return self._work.is_set() or (due_s is not None and due_s <= self._clock.monotonic_s())
+        if self._work.is_set():
+            return True
+        with self._book.lock:
+            due_s = self._book.timers.next_due_s
+        return due_s is not None and due_s <= self._clock.monotonic_s()
 
     def seconds_to_next(self) -> float | None:
         """How long until a pass is due by itself; None when only an event can bring one."""
-        with self._lock:
-            due_s = self._timers.next_due_s
+        with self._book.lock:
+            due_s = self._book.timers.next_due_s
         return None if due_s is None else max(0.0, due_s - self._clock.monotonic_s())
 
-    def wait_for_work(self, timeout_s: float | None = None, /) -> bool:
-        """Block until a pass would find something to do, at most `timeout_s` real seconds."""
-        left = [wait for wait in (self.seconds_to_next(), timeout_s) if wait is not None]
-        self._work.wait(min(left, default=None))
-        return self.has_work
-
-    def add_listener(self, on_work: Callable[[], None], /) -> Callable[[], None]:
-        """Have `on_work` called, from any thread, whenever a pass has something to do.
-
-        Returns:
-            A function that ends it.
-        """
-        number = next(self._numbers)
-        self._listeners = {**self._listeners, number: on_work}
-        if self._work.is_set():
-            on_work()
-
-        def leave() -> None:
-            self._listeners = {at: call for at, call in self._listeners.items() if at != number}
-
-        return leave
+    def reconcilers(self) -> Iterator[Passing]:
+        """Itself."""
+        yield self
 
     def look_at(self, keys: Iterable[K], /) -> None:
-        """Plan these keys in the next pass, although nothing changed."""
-        with self._lock:
-            self._agenda.add(keys)
+        """Plan these keys in the next pass, although nothing changed; what rests of them is over."""
+        with self._book.lock:
+            for key in keys:
+                self._book.rests.end(key)
+                self._book.agenda.add((key,))
         self._wake()
 
     def retry_now(self, key: K, /) -> None:
         """Forget the key's failures and plan it in the next pass."""
-        with self._lock:
-            self._failures.forget_key(key)
+        self._book.forget_failures(key)
         self.look_at([key])
 
     def failures(self, key: K, /) -> tuple[Failure, ...]:
         """The last error of each step of a key that failed and was not made good."""
-        with self._lock:
-            return self._failures.of_key(key)
+        with self._book.lock:
+            return self._book.failures.of_key(key)
 
-    def running(self) -> tuple[Running, ...]:
+    def running(self) -> tuple[Running[object], ...]:
         """Operations that were started and have not ended."""
-        with self._lock:
-            return self._operations.under_way()
+        return tuple(one.shown() for one in self._operations.under_way())
 
     def wait(
         self,
         keys: Iterable[K],
-        lacks: Callable[[K, D | None, A | None], str],
+        lacks: Callable[[K, W | None, H | None], str],
         /,
         *,
         scope: Callable[[K], Scope] | None = None,
@@ -216,18 +300,16 @@ class Reconciler(Generic[K, D, A, S, R]):
             failures = (one for one in self.failures(key) if mine is None or _touch(one.scope, mine))
             return Missing(key=key, what=what, failures=tuple(failures))
 
-        wait = Wait(keys, look, self._clock, self._forget_wait)
-        with self._lock:
-            self._waits.add(wait)
-            wait.check_all()
-            if self._closed:
-                wait.close()
+        wait = Wait(keys, look, self._clock, self._waits.remove)
+        self._waits.add(wait)
+        if self._closed:
+            wait.close()
         return wait
 
     def wait_until(
         self,
         keys: Iterable[K],
-        lacks: Callable[[K, D | None, A | None], str],
+        lacks: Callable[[K, W | None, H | None], str],
         /,
         *,
         timeout_s: float = 123.0,
@@ -243,8 +325,8 @@ class Reconciler(Generic[K, D, A, S, R]):
         """
         self.wait(keys, lacks, scope=scope).result(timeout_s)
 
-    def close(self, timeout_s: float = 0.0, /) -> tuple[Running, ...]:
-        """Start nothing more, cancel what no worker took up, wait for the rest.
+    def close(self, timeout_s: float = 0.0, /) -> tuple[Running[object], ...]:
+        """Start nothing more, withdraw what no worker took up, ask the rest to stop and wait for it.
 
         What ends within `timeout_s` real seconds is settled. Waiting callers
         get `ShutDownError`. A second call waits again.
@@ -253,139 +335,234 @@ class Reconciler(Generic[K, D, A, S, R]):
             Operations that are still running; nobody settles them, so their
             subjects have to count as uncertain at the next start.
         """
-        with self._lock:
-            self._closed = True
-            futures = self._operations.cancel()
-        concurrent.futures.wait(futures, timeout=timeout_s)
+        until_s = time.monotonic() + timeout_s
+        self._closed = True
+        for operation in tuple(self._operations.under_way()):
+            self._operations.ask_to_stop(operation)
         self.reconcile()
-        with self._lock:
-            self._agenda.close()
-            self._waits.close()
-            self._wake()
-            return self._operations.under_way()
+        while self.running() and time.monotonic() < until_s:
+            self._work.wait(until_s - time.monotonic())
+            self.reconcile()
+        self._book.agenda.close()
+        self._waits.close()
+        self._wake()
+        return self.running()
 
-    def _wake(self) -> None:
-        if not self._work.is_set():
-            self._work.set()
-            for on_work in self._listeners.values():
-                on_work()
-
-    def _forget_wait(self, wait: Wait[K]) -> None:
-        with self._lock:
-            self._waits.remove(wait)
-
-    def _plan_resync(self) -> None:
-        """Look at every key after `resync_s`, in batches, and again after that."""
-        if self._resync_s is not None:
-            due_s = self._clock.monotonic_s() + self._resync_s
-            self._timers.add(due_s, self._begin_resync)
-
-    def _begin_resync(self) -> None:
-        self._agenda.resync()
-        self._plan_resync()
-
-    def _start_all(self, keys: Iterable[K], now_s: float) -> None:
-        planned = [(key, step) for key in keys for step in self._plan(key, now_s)]
-        if self._closed:
+    def _plan(self, key: K, turn: Turn[K, H, S]) -> None:
+        """Ask the domain; its fault is this key's alone."""
+        want, have = self._desired.get(key), self._records.have(key)
+        running = self._operations.of_key(key)
+        if want is None and have is None and not running:
+            self._book.forget_key(key)
+            self._dependencies.forget(key)
+            self._rewrites.pop(key, None)
             return
-        planned.sort(key=lambda pair: pair[1].phase)
-        for key, step in planned:
-            self._start(key, step, now_s)
-
-    def _plan(self, key: K, now_s: float) -> Sequence[Step[S]]:
-        desired, actual = self._desired.get(key), self._actual.get(key)
-        if desired is None and actual is None:
-            self._failures.forget_key(key)
-            return ()
-        planning = Step(scope=(key,), verb="plan", detail=None)
+        if key in self._rewrites and self._book.is_held_off(key, _planning(key), turn.now_s):
+            return
         try:
-            steps = self._domain.plan(key, desired, actual)
+            shown = tuple([one.shown() for one in running]) if running else ()
+            near = self._dependencies.look(key)
+            plan = self._domain.plan(
+                View(key=key, want=want, have=have, now_s=turn.now_s, running=shown, near=near)
+            )
+            _check(plan)
+            if plan.have is not KEEP and plan.have is not have and plan.have != have:
+                self._intend(key, have, plan.have, turn)
+            elif self._rewrites:
+                self._rewrites.pop(key, None)
         except Exception as error:  # noqa: BLE001 - one key's fault must not stop the others
             _log.exception("planning %r raised; it is planned again after a back-off", key)
-            self._tally["failed"] += 1
-            self._hold_off(key, planning, error, now_s)
-            return ()
-        self._failures.forget_step(key, planning)
-        return steps
+            turn.count("failed")
+            self._book.hold_off(key, _planning(key), error, turn.now_s)
+            return
+        if self._book.holds_off(key):
+            self._book.forget_step(key, _planning(key))
+        self._book.look_again(key, plan.again_at_s, turn.now_s)
+        turn.plans.append((key, plan))
 
-    def _start(self, key: K, step: Step[S], now_s: float) -> None:
-        failure = self._failures.of_step(key, step)
-        if failure is not None and failure.due_s > now_s:
+    def _intend(self, key: K, have: H | None, after: H | None, turn: Turn[K, H, S]) -> None:
+        times = self._rewrites[key] = self._rewrites.get(key, 0) + 1
+        if times > _RESTLESS:
+            raise RestlessPlanError(times)
+        turn.intents[key] = (have, after)
+
+    def _rows(self, turn: Turn[K, H, S]) -> Rows | None:
+        """What this pass has to write down; nothing while the journal is being left alone."""
+
+        def fault(key: K, error: Exception) -> None:
+            turn.intents.pop(key, None)
+            self._hold(key, turn, error)
+
+        waits = self._refused is not None and turn.now_s < self._refused[1]
+        if waits and (turn.intents or self._records.waiting):
+            turn.held.update(turn.intents, self._records.waiting)
+            turn.intents.clear()
+            return None
+        return self._records.rows(dict(turn.intents), fault)
+
+    def _not_remembered(self, turn: Turn[K, H, S], error: Exception) -> None:
+        """The journal refused: intents are dropped, results wait, and nothing starts on either."""
+        _log.error("%s: could not be remembered, tried again after a back-off: %s", self.name, error)
+        due_s = turn.now_s
+        for key in {**dict.fromkeys(turn.intents), **dict.fromkeys(self._records.waiting)}:
+            due_s = self._hold(key, turn, error).due_s
+        self._refused = (error, due_s)
+
+    def _hold(self, key: K, turn: Turn[K, H, S], error: Exception) -> Failure:
+        turn.held.add(key)
+        turn.count("failed")
+        return self._book.hold_off(key, _remembering(key), error, turn.now_s)
+
+    def _start_all(self, turn: Turn[K, H, S]) -> None:
+        planned: list[tuple[K, Step[S], float | None]] = []
+        for key, plan in turn.plans:
+            if key in turn.held:
+                continue
+            if turn.intents and key in turn.intents:
+                self._book.forget_step(key, _remembering(key))
+            if plan.cancel is not False:
+                for operation in tuple(self._operations.of_key(key)):
+                    if plan.cancel is True or operation.step.scope in plan.cancel:
+                        self._operations.ask_to_stop(operation)
+            planned += [(key, step, plan.again_at_s) for step in plan.steps]
+        if len(planned) > 1:
+            planned.sort(key=lambda one: one[1].phase)
+        for key, step, again_at_s in planned:
+            self._start(key, step, again_at_s, turn)
+
+    def _start(self, key: K, step: Step[S], again_at_s: float | None, turn: Turn[K, H, S]) -> None:
+        for running in self._operations.of_key(key):
+            if running.is_of(step):
+                return
+        if self._book.is_held_off(key, step, turn.now_s):
             return
         if not self._operations.is_free(step):
-            self._tally["blocked"] += 1
+            turn.count("blocked")
             self._blocked.setdefault(step.scope[0], {})[key] = None
             return
-        record = self._actual.record(key)
-        operation = Operation[K, S, R](
-            key=key, step=step, generation=0 if record is None else record.generation
-        )
+        operation = self._operations.new(key, step, self._records.generation(key), again_at_s)
         try:
             self._operations.start(operation)
         except Exception as error:  # noqa: BLE001 - an executor may raise what it likes
-            self._tally["failed"] += 1
-            self._hold_off(key, step, error, now_s)
+            turn.count("failed")
+            self._book.hold_off(key, step, error, turn.now_s)
             return
-        self._tally["started"] += 1
-        if step.deadline_s is not None:
-            self._timers.add(
-                now_s + step.deadline_s, partial(self._look_at_deadline, operation, step.deadline_s)
-            )
+        turn.count("started")
+        if operation.is_under_way:
+            self._set_timer(operation)
         tell(self._observer, lambda observer: observer.started(step))
 
-    def _hold_off(self, key: K, step: Step[object], error: Exception, now_s: float) -> None:
-        failure = self._failures.add(key, step, error, now_s)
-        self._timers.add(failure.due_s, partial(self._agenda.add, (key,)))
-        expires_s = failure.due_s + self._failures.keeps_s()
-        self._timers.add(expires_s, partial(self._failures.expire, key, failure))
+    def _set_timer(self, operation: Operation[K, S, R]) -> None:
+        """Look at an operation when it should have been taken up, or have ended."""
+        patience = self._take_up_s if operation.began_s is None else operation.step.deadline_s
+        begin_s = operation.since_s if operation.began_s is None else operation.began_s
+        waits = [one for one in (patience, operation.step.deadline_s) if one is not None]
+        if waits:
+            with self._book.lock:
+                due_s = begin_s + min(waits)
+                operation.timer = self._book.timers.add(due_s, lambda: self._late.append(operation))
 
-    def _look_at_deadline(self, operation: Operation[K, S, R], deadline_s: float) -> None:
-        """Count an operation as uncertain, unless it ended or began later than it was submitted."""
-        if not operation.is_under_way:
-            return
-        now_s = self._clock.monotonic_s()
-        due_s = (now_s if operation.began_s is None else operation.began_s) + deadline_s
-        if due_s > now_s:
-            self._timers.add(due_s, partial(self._look_at_deadline, operation, deadline_s))
-            return
-        error = DeadlineError(operation.step.verb, deadline_s)
-        self._settle(operation, Uncertain(error, still_running=True), deadline_s, now_s)
+    def _look_at_late(self, turn: Turn[K, H, S]) -> None:
+        """Withdraw what nobody took up; count as uncertain what ran out of time."""
+        late, self._late = self._late, []
+        for operation in late:
+            if not operation.is_under_way:
+                continue
+            began_s, deadline_s, verb = operation.began_s, operation.step.deadline_s, operation.step.verb
+            if began_s is None:
+                waited_s = turn.now_s - operation.since_s
+                if self._take_up_s is not None and waited_s >= self._take_up_s:
+                    self._operations.lose(operation, NotTakenUpError(verb, waited_s), turn.now_s)
+                    continue
+            elif deadline_s is not None and turn.now_s >= began_s + deadline_s:
+                error = DeadlineError(verb, deadline_s)
+                over: Outcome[R] = Uncertain(error, still_running=True, began_s=began_s, ended_s=turn.now_s)
+                self._settle(operation, over, turn)
+                self._operations.ask_to_stop(operation)
+                continue
+            self._set_timer_after(operation, turn.now_s)
 
-    def _ended(self, operation: Operation[K, S, R]) -> None:
+    def _set_timer_after(self, operation: Operation[K, S, R], now_s: float) -> None:
+        self._set_timer(operation)
+        # In the queue longer than its deadline: that counts from its start, so look again then.
+        timer = operation.timer
+        if timer is not None and timer.due_s <= now_s and operation.began_s is None:
+            with self._book.lock:
+                timer.cancel()
+                wait_s = operation.step.deadline_s or 1.0
+                operation.timer = self._book.timers.add(now_s + wait_s, lambda: self._late.append(operation))
+
+    def _ended(self, operation: Operation[K, S, R], turn: Turn[K, H, S]) -> None:
         """The call returned, in time or late; its scope is open again."""
-        self._agenda.add(self._blocked.pop(operation.step.scope[0], ()))
-        outcome = operation.outcome()
-        if outcome is not None:
-            self._settle(operation, outcome, operation.took_s, self._clock.monotonic_s())
+        with self._book.lock:
+            if operation.timer is not None:
+                operation.timer.cancel()
+            self._book.agenda.add(self._blocked.pop(operation.step.scope[0], ()))
+        if operation.outcome is not None:
+            self._settle(operation, operation.outcome, turn)
 
-    def _settle(
-        self, operation: Operation[K, S, R], outcome: Outcome[R], took_s: float, now_s: float
-    ) -> None:
-        """Let the domain write down what came of it, and plan the key again."""
+    def _settle(self, operation: Operation[K, S, R], outcome: Outcome[R], turn: Turn[K, H, S]) -> None:
+        """Let the domain say what came of it, write that down, and plan the key again."""
         key, step = operation.key, operation.step
-        self._agenda.add((key,))
-        error = None if isinstance(outcome, Done) else outcome.error
+        self._book.add((key,))
+        error = _error_of(step, outcome)
         try:
-            self._domain.settle(step, outcome)
-        except Exception as raised:  # noqa: BLE001 - the same
+            self._records.settle(key, lambda have: self._domain.settled(have, step, outcome), step.verb)
+        except Exception as raised:  # noqa: BLE001 - one key's fault must not stop the others
             _log.exception("settling %s of %r raised; it is planned again after a back-off", step.verb, key)
             error = raised
-        record = self._actual.record(key)
-        if error is None and operation.generation == (0 if record is None else record.generation):
-            error = NoProgressError(step.verb)
-        if error is None:
-            self._failures.forget_step(key, step)
-        else:
-            self._hold_off(key, step, error, now_s)
-        kind = (
-            "done"
-            if isinstance(outcome, Done)
-            else "uncertain"
-            if isinstance(outcome, Uncertain)
-            else "failed"
-        )
-        self._tally[kind] += 1
+        if isinstance(outcome, Done) and error is None:
+            if not self._records.has_moved(key, operation.generation):
+                error = self._unchanged(operation)
+            if error is None:
+                self._book.forget_step(key, step)
+        if error is not None:
+            after_s = outcome.again_after_s if isinstance(outcome, Failed | Uncertain) else None
+            self._book.hold_off(key, step, error, self._clock.monotonic_s(), after_s)
+        self._rewrites.pop(key, None)
+        turn.count(_KINDS[type(outcome)])
+        took_s = 0.0 if outcome.began_s is None else max(0.0, outcome.ended_s - outcome.began_s)
         tell(self._observer, lambda observer: observer.ended(step, outcome, took_s))
+
+    def _unchanged(self, operation: Operation[K, S, R]) -> Exception | None:
+        step = operation.step
+        if not step.may_change_nothing:
+            return NoProgressError(step.verb)
+        with self._book.lock:
+            self._book.rests.add(operation.key, step, operation.rest_until_s)
+        return None
+
+
+_KINDS: dict[type, str] = {Done: "done", Failed: "failed", Uncertain: "uncertain", Cancelled: "cancelled"}
+
+
+def _error_of(step: Step[S], outcome: Outcome[R]) -> Exception | None:
+    match outcome:
+        case Failed() | Uncertain():
+            return outcome.error
+        case Cancelled(asked=False):
+            return CancelledOperationError(step.verb)
+        case _:
+            return None
+
+
+def _planning(key: Hashable) -> Step[object]:
+    """What a fault of `plan` is counted under."""
+    return Step(scope=(key,), verb="plan", detail=None)
+
+
+def _remembering(key: Hashable) -> Step[object]:
+    """What a fault of the journal is counted under."""
+    return Step(scope=(key,), verb="remember", detail=None)
+
+
+def _check(plan: object) -> None:
+    if not isinstance(plan, Plan):
+        raise BadPlanError(plan)
+    for step in cast("Plan[object, object]", plan).steps:
+        if not isinstance(step, Step):
+            raise BadPlanError(step)
+        hash(step.scope)
 
 
 def _touch(one: Scope, other: Scope) -> bool:

@@ -1,4 +1,4 @@
-"""Values of the plan: a step, its scope, and what came of it."""
+"""Values: a step, its scope, what runs, and what came of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Generic, TypeAlias, TypeVar, Union
 
 import attrs
 
-__all__ = ["Done", "Failed", "Failure", "Outcome", "Running", "Scope", "Step", "Uncertain"]
+__all__ = ["Cancelled", "Done", "Failed", "Failure", "Outcome", "Running", "Scope", "Step", "Uncertain"]
 
 S_co = TypeVar("S_co", covariant=True)
 R_co = TypeVar("R_co", covariant=True)
@@ -22,23 +22,34 @@ each other.
 """
 
 
+def _is_a_scope(_step: object, _attribute: object, scope: object) -> None:
+    if not isinstance(scope, tuple) or not scope:
+        raise ValueError(f"scope {scope!r}: give a tuple of one part or more, like ('volume',)")
+
+
 @attrs.frozen(kw_only=True)
 class Step(Generic[S_co]):
     """One thing to do next for a key.
 
+    A step equal in scope, verb and detail to one that runs *is* that step: it
+    is not started again. So details hold deadlines (a moment), never time left.
+
     Attributes:
         scope: What it touches; at least one part, hashable.
         verb: What it does, for messages, metrics and the back-off: `mount`.
-        detail: What the domain needs to do it.
+        detail: What the domain needs to do it; compared with `==`.
         phase: Among the steps of one pass, lower phases start first.
         deadline_s: Seconds from its start on a worker after which the result
-            counts as uncertain; None waits for ever.
+            counts as uncertain, and the call is asked to stop; None waits for ever.
         subject: For whom it is done. A failure holds off further tries for the
             same subject alone: give it a generation, and a pod that was removed
             and added again starts afresh.
+        may_change_nothing: `Done` may leave the record as it is: a probe that
+            succeeds for the thousandth time. The step then rests until the
+            `again_at_s` of its plan, or until a record changes.
     """
 
-    scope: Scope = attrs.field(validator=attrs.validators.min_len(1))
+    scope: Scope = attrs.field(validator=_is_a_scope)
     verb: str
     detail: S_co
     phase: int = 0
@@ -46,37 +57,92 @@ class Step(Generic[S_co]):
         default=None, validator=attrs.validators.optional(attrs.validators.gt(0))
     )
     subject: Hashable = None
+    may_change_nothing: bool = False
 
 
 @attrs.frozen
 class Done(Generic[R_co]):
-    """The step was performed, and this is what it returned."""
+    """The step was performed, and this is what it returned.
+
+    Attributes:
+        result: What `perform` returned.
+        began_s: When a worker took it up, on the engine's clock.
+        ended_s: When the call returned.
+    """
 
     result: R_co
+    began_s: float = attrs.field(default=0.0, kw_only=True)
+    ended_s: float = attrs.field(default=0.0, kw_only=True)
+
+
+_is_an_exception = attrs.validators.instance_of(Exception)
+_not_negative = attrs.validators.optional(attrs.validators.ge(0))
 
 
 @attrs.frozen
-class Failed:
-    """The step was not performed: nothing changed outside, or what changed was undone."""
+class Failed(Generic[R_co]):
+    """The step was not performed: nothing changed outside, or what changed was undone.
 
-    error: Exception
+    `perform` raises for this, or returns it where it has more to tell.
+
+    Attributes:
+        error: Why.
+        known: What is known all the same, or None: three of four volumes were resolved.
+        again_after_s: When to try again, in seconds from the end, where the rule
+            is the domain's; None leaves it to the engine's back-off.
+        began_s: When a worker took it up, on the engine's clock; the engine sets it.
+        ended_s: When the call returned; the engine sets it.
+    """
+
+    error: Exception = attrs.field(validator=_is_an_exception)
+    known: R_co | None = attrs.field(default=None, kw_only=True)
+    again_after_s: float | None = attrs.field(default=None, kw_only=True, validator=_not_negative)
+    began_s: float = attrs.field(default=0.0, kw_only=True)
+    ended_s: float = attrs.field(default=0.0, kw_only=True)
 
 
 @attrs.frozen
-class Uncertain:
+class Uncertain(Generic[R_co]):
     """Nobody knows whether the step was performed.
 
     Attributes:
         error: Why.
         still_running: The deadline passed and the call has not returned. Its
             scope stays closed until it does; then a second outcome follows.
+        known: What is known all the same, or None.
+        again_after_s: As for `Failed`.
+        began_s: When a worker took it up, on the engine's clock; the engine sets it.
+        ended_s: When the call returned, or the deadline passed; the engine sets it.
     """
 
-    error: Exception
+    error: Exception = attrs.field(validator=_is_an_exception)
     still_running: bool = False
+    known: R_co | None = attrs.field(default=None, kw_only=True)
+    again_after_s: float | None = attrs.field(default=None, kw_only=True, validator=_not_negative)
+    began_s: float = attrs.field(default=0.0, kw_only=True)
+    ended_s: float = attrs.field(default=0.0, kw_only=True)
 
 
-Outcome: TypeAlias = Union[Done[R], Failed, Uncertain]
+@attrs.frozen(kw_only=True)
+class Cancelled:
+    """The step stopped because it was asked to, or never began.
+
+    A call that was asked to stop and returns a result all the same is `Done`.
+
+    Attributes:
+        asked: Whether a plan, or the end of the engine, asked for it; one that
+            stops of its own accord is held off like a failure.
+        began_s: When a worker took it up, on the engine's clock; None when none
+            did, so that nothing happened.
+        ended_s: When it ended.
+    """
+
+    asked: bool = True
+    began_s: float | None = None
+    ended_s: float = 0.0
+
+
+Outcome: TypeAlias = Union[Done[R], Failed[R], Uncertain[R], Cancelled]
 """What came of a step."""
 
 
@@ -107,15 +173,21 @@ class Failure:
 
 
 @attrs.frozen(kw_only=True)
-class Running:
+class Running(Generic[S_co]):
     """An operation that has been handed to the executor and has not ended.
 
     Attributes:
         scope: The step's scope.
         verb: The step's verb.
-        began_s: When a worker took it up, on the engine's clock; None in the queue.
+        detail: The step's detail.
+        since_s: When it was handed to the executor, on the engine's clock.
+        began_s: When a worker took it up; None in the queue.
+        cancelling: Whether it was asked to stop.
     """
 
     scope: Scope
     verb: str
-    began_s: float | None
+    detail: S_co
+    since_s: float = 0.0
+    began_s: float | None = None
+    cancelling: bool = False

@@ -19,6 +19,7 @@ class Summary:
         failed: Operations and plans that failed.
         uncertain: Operations that nobody knows the result of, those past their
             deadline included.
+        cancelled: Operations that stopped because they were asked to, or never began.
         held_off: Steps whose last try failed and was not made good, at the end of the last pass.
         blocked: Steps that wait for another operation in their scope.
         running: Operations that have not ended, at the end of the last pass.
@@ -32,6 +33,7 @@ class Summary:
     done: int = 0
     failed: int = 0
     uncertain: int = 0
+    cancelled: int = 0
     held_off: int = 0
     blocked: int = 0
     running: int = 0
@@ -40,7 +42,21 @@ class Summary:
     @property
     def is_idle(self) -> bool:
         """Whether there was nothing to plan, to start or to settle."""
-        return not (self.planned or self.started or self.done or self.failed or self.uncertain)
+        return not (
+            self.planned or self.started or self.done or self.failed or self.uncertain or self.cancelled
+        )
+
+    def beside(self, other: Summary, /) -> Summary:
+        """Passes of two reconcilers that were made together, as one pass."""
+        due = [at for at in (self.next_due_s, other.next_due_s) if at is not None]
+        return attrs.evolve(
+            self + other,
+            passes=max(self.passes, other.passes),
+            held_off=self.held_off + other.held_off,
+            blocked=self.blocked + other.blocked,
+            running=self.running + other.running,
+            next_due_s=min(due, default=None),
+        )
 
     def __add__(self, later: Summary, /) -> Summary:
         """Both passes as one; `running` and `next_due_s` are the later one's."""
@@ -51,6 +67,7 @@ class Summary:
             done=self.done + later.done,
             failed=self.failed + later.failed,
             uncertain=self.uncertain + later.uncertain,
+            cancelled=self.cancelled + later.cancelled,
             held_off=later.held_off,
             blocked=later.blocked,
             running=later.running,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import Future
 from typing import Generic, TypeVar
@@ -102,34 +103,41 @@ class Wait(Generic[K]):
 
 
 class Waits(Generic[K]):
-    """Waits by key, so that a change wakes nobody else; not thread-safe."""
+    """Waits by key, so that a change wakes nobody else; may be used from any thread."""
 
     def __init__(self) -> None:
+        # Held while a wait looks at a key, which is pure and quick; one look at a time a wait.
+        self._lock = threading.RLock()
         self._by_key: dict[K, dict[int, Wait[K]]] = {}
 
     def add(self, wait: Wait[K], /) -> None:
-        """Tell this wait about its keys from now on."""
-        for key in wait.keys:
-            self._by_key.setdefault(key, {})[id(wait)] = wait
+        """Tell this wait about its keys from now on, and let it look at all of them."""
+        with self._lock:
+            for key in wait.keys:
+                self._by_key.setdefault(key, {})[id(wait)] = wait
+            wait.check_all()
 
     def remove(self, wait: Wait[K], /) -> None:
         """Forget a wait, an unknown one included."""
-        for key in wait.keys:
-            waits = self._by_key.get(key)
-            if waits is not None and waits.pop(id(wait), None) is not None and not waits:
-                del self._by_key[key]
+        with self._lock:
+            for key in wait.keys:
+                waits = self._by_key.get(key)
+                if waits is not None and waits.pop(id(wait), None) is not None and not waits:
+                    del self._by_key[key]
 
     def changed(self, keys: Iterable[K], /) -> None:
         """Let the waits for these keys look again."""
         if not self._by_key:
             return
-        for key in keys:
-            for wait in tuple(self._by_key.get(key, {}).values()):
-                wait.check(key)
+        with self._lock:
+            for key in keys:
+                for wait in tuple(self._by_key.get(key, {}).values()):
+                    wait.check(key)
 
     def close(self) -> None:
         """End every wait."""
-        for waits in tuple(self._by_key.values()):
-            for wait in tuple(waits.values()):
-                wait.close()
-        self._by_key.clear()
+        with self._lock:
+            for waits in tuple(self._by_key.values()):
+                for wait in tuple(waits.values()):
+                    wait.close()
+            self._by_key.clear()

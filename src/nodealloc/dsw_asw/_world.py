@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 import attrs
@@ -16,6 +17,9 @@ V_co = TypeVar("V_co", covariant=True)
 
 _SHARDS = 256
 """A write that follows a snapshot copies one shard, so its cost grows 256 times slower than the world."""
+_DROPS = 4096
+"""Newest drops that are kept, so that a listing which began before one does not bring its key back."""
+_log = logging.getLogger("nodealloc.dsw_asw")
 
 
 @attrs.frozen
@@ -125,6 +129,9 @@ class World(Generic[K, V]):
         self._owned: set[int] = set(range(_SHARDS))
         self._length = 0
         self._generation = 0
+        self._dropped: dict[K, int] = {}
+        self._forgotten = 0
+        self._engine = ""
         self._watches: dict[Watch[K], Callable[[], None] | None] = {}
 
     @property
@@ -178,6 +185,26 @@ class World(Generic[K, V]):
         Returns:
             The record after the change, or None when the key is absent.
         """
+        if self._engine:
+            raise ValueError(
+                f"{self.name} is remembered by {self._engine}, which alone writes it; "
+                "write what was seen into a world of its own, and let a plan look at that"
+            )
+        return self._alter(key, change, by)
+
+    def remembered_by(self, engine: str, /) -> Callable[[K, V | None, str], object]:
+        """Let one engine alone write this world from now on; returns how it does.
+
+        For a reconciler that remembers: what others wrote would not be durable.
+        """
+        if self._engine:
+            raise ValueError(
+                f"{self.name} is remembered by {self._engine} already; one engine writes a world"
+            )
+        self._engine = engine
+        return lambda key, value, by: self._alter(key, lambda _: value, by)
+
+    def _alter(self, key: K, change: Callable[[V | None], V | None], by: str) -> Record[V] | None:
         at = hash(key) % _SHARDS
         with self._lock:
             before = self._shards[at].get(key)
@@ -187,10 +214,42 @@ class World(Generic[K, V]):
             if new is old or (new is not None and old is not None and new == old):
                 return before
             after = self._write(at, key, new, by)
-            callbacks = [callback for callback in self._watches.values() if callback is not None]
-        for callback in callbacks:
-            callback()
+            callbacks = self._callbacks()
+        _call(callbacks)
         return after
+
+    def replace(self, listing: Mapping[K, V], /, *, since: int | None = None, by: str = "") -> tuple[K, ...]:
+        """Take over a whole listing of what was seen: put what differs, drop what is not in it.
+
+        Args:
+            listing: Every key that was seen, with its value.
+            since: `generation` of this world when the listing began. Keys that
+                were written or dropped after it are newer than the listing, and
+                stay as they are. None when nobody else writes.
+            by: Who looked.
+
+        Returns:
+            The keys that changed; a listing that says what is there already
+            changes none, and wakes nobody.
+        """
+        changed: list[K] = []
+        with self._lock:
+            newest = self._generation if since is None else since
+            for key, value in listing.items():
+                if self._is_older(key, newest) and self._differs(key, value):
+                    self._write(hash(key) % _SHARDS, key, value, by)
+                    changed.append(key)
+            gone = [
+                key
+                for shard in self._shards
+                for key, record in shard.items()
+                if record.generation <= newest and key not in listing
+            ]
+            for key in gone:
+                self._write(hash(key) % _SHARDS, key, None, by)
+            callbacks = self._callbacks() if changed or gone else []
+        _call(callbacks)
+        return (*changed, *gone)
 
     def snapshot(self) -> Snapshot[K, V]:
         """Everything, as of now; costs the same for any size."""
@@ -213,6 +272,21 @@ class World(Generic[K, V]):
             self._watches[watch] = on_change
         return watch
 
+    def _is_older(self, key: K, newest: int) -> bool:
+        """Whether nobody wrote or dropped the key after that generation, as far as is known."""
+        record = self._shards[hash(key) % _SHARDS].get(key)
+        if record is not None:
+            return record.generation <= newest
+        # Beyond what is kept, an absent key may have been dropped since: the next listing tells.
+        return self._dropped.get(key, self._forgotten) <= newest
+
+    def _differs(self, key: K, value: V) -> bool:
+        record = self._shards[hash(key) % _SHARDS].get(key)
+        return record is None or (record.value is not value and record.value != value)
+
+    def _callbacks(self) -> list[Callable[[], None]]:
+        return [callback for callback in self._watches.values() if callback is not None]
+
     def _forget(self, watch: Watch[K]) -> None:
         with self._lock:
             self._watches.pop(watch, None)
@@ -228,8 +302,22 @@ class World(Generic[K, V]):
         record = None if value is None else Record(value, self._generation, by)
         if record is None:
             del shard[key]
+            self._dropped[key] = self._generation
+            if len(self._dropped) > _DROPS:
+                self._forgotten = self._dropped.pop(next(iter(self._dropped)))
         else:
             shard[key] = record
+            if self._dropped:
+                self._dropped.pop(key, None)
         for watch in self._watches:
             watch._add(key, self._generation, by, removed=record is None)  # noqa: SLF001
         return record
+
+
+def _call(callbacks: Iterable[Callable[[], None]]) -> None:
+    """Wake everybody; what one raises keeps no other from waking, and no value from being stored."""
+    for callback in callbacks:
+        try:
+            callback()
+        except Exception:  # noqa: BLE001 - the change is made; a listener's fault is its own
+            _log.exception("a listener of a world raised; it is called again at the next change")

@@ -18,9 +18,21 @@ from typing import ParamSpec, TypeVar
 
 import attrs
 
-from nodealloc.dsw_asw import Clock, Domain, Executor, Outcome, Reconciler, Step, Summary, Transitions
+from nodealloc.dsw_asw import (
+    Clock,
+    Domain,
+    Driven,
+    Executor,
+    Outcome,
+    Plan,
+    Step,
+    Summary,
+    Transitions,
+    View,
+)
 
 __all__ = [
+    "ManualCancel",
     "ManualExecutor",
     "RecordingObserver",
     "VirtualClock",
@@ -34,8 +46,8 @@ __all__ = [
 P = ParamSpec("P")
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
-D = TypeVar("D")
-A = TypeVar("A")
+W = TypeVar("W")
+H = TypeVar("H")
 S = TypeVar("S")
 R = TypeVar("R")
 State = TypeVar("State", bound=enum.Enum)
@@ -132,7 +144,7 @@ class RecordingObserver:
 
 
 def run_to_rest(
-    reconciler: Reconciler[K, D, A, S, R],
+    reconciler: Driven,
     executor: ManualExecutor,
     clock: VirtualClock,
     *,
@@ -181,15 +193,53 @@ def check_executor(executor: Executor, run: Callable[[], object] = lambda: None,
     assert told.wait(10), "nobody was told of the end"
 
 
-def check_plan(
-    domain: Domain[K, D, A, S, R], key: K, desired: D | None, actual: A | None, /
-) -> Sequence[Step[S]]:
-    """Hold one plan to the promise of purity: the same steps twice, each with a hashable scope."""
-    first, second = domain.plan(key, desired, actual), domain.plan(key, desired, actual)
-    assert list(first) == list(second), f"plan of {key!r} differs between two calls"
-    names = [(step.scope, step.verb) for step in first]
-    assert len(set(names)) == len(names), f"plan of {key!r} has one step twice: {names}"
+def check_plan(domain: Domain[K, W, H, S, R], view: View[K, W, H, S], /) -> Plan[H, S]:
+    """Hold one plan to the promise of purity: the same answer twice, each step with a scope of its own.
+
+    Args:
+        domain: Whose plan.
+        view: What it looks at.
+
+    Returns:
+        The plan.
+    """
+    first, second = domain.plan(view), domain.plan(view)
+    assert isinstance(first, Plan), f"plan of {view.key!r} answered {first!r}, which is no Plan"
+    assert first == second, f"plan of {view.key!r} differs between two calls"
+    names = [(step.scope, step.verb) for step in first.steps]
+    assert len(set(names)) == len(names), f"plan of {view.key!r} has one step twice: {names}"
     return first
+
+
+class ManualCancel:
+    """A `Cancel` that a test sets by hand."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._calls: list[Callable[[], None]] = []
+
+    def is_set(self) -> bool:
+        """Whether `set` was called."""
+        return self._event.is_set()
+
+    def wait(self, timeout_s: float | None = None, /) -> bool:
+        """Block until `set` is called, at most so many real seconds."""
+        return self._event.wait(timeout_s)
+
+    def on_cancel(self, call: Callable[[], None], /) -> Callable[[], None]:
+        """Have `call` called by `set`, or now if that was called."""
+        if self._event.is_set():
+            call()
+        else:
+            self._calls.append(call)
+        return lambda: self._calls.remove(call) if call in self._calls else None
+
+    def set(self) -> None:
+        """Ask the call to stop."""
+        self._event.set()
+        calls, self._calls = self._calls, []
+        for call in calls:
+            call()
 
 
 def check_transitions(

@@ -1,0 +1,151 @@
+"""What a reconciler keeps about keys between passes: when to look at which, and what is held off."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Hashable, Iterable
+from functools import partial
+from typing import Generic, TypeVar
+
+from nodealloc._back_off import BackOff
+from nodealloc.dsw_asw._agenda import Agenda
+from nodealloc.dsw_asw._failures import Failures, Rests
+from nodealloc.dsw_asw._steps import Failure, Scope, Step
+from nodealloc.dsw_asw._timers import Timer, Timers
+
+__all__ = ["Book"]
+
+K = TypeVar("K", bound=Hashable)
+
+_SOONEST_S = 0.001
+"""A plan that wants to be asked again at once, or in the past, is asked after this."""
+
+
+class Book(Generic[K]):
+    """Agenda, failures, rests and timers of one reconciler, behind one lock that nobody calls out under.
+
+    Args:
+        back_off: How long a failed step waits.
+        resync_s: Seconds between looks at every key; None for never.
+    """
+
+    def __init__(self, back_off: BackOff, resync_s: float | None) -> None:
+        self.lock = threading.RLock()
+        self.agenda: Agenda[K]  # set by the owner, whose worlds it watches
+        self.timers = Timers()
+        self.failures = Failures[K](back_off)
+        self.rests = Rests[K]()
+        self._resync_s = resync_s
+        self._looks: dict[K, Timer] = {}
+        self._held: dict[K, dict[tuple[Scope, str], tuple[Timer, Timer]]] = {}
+
+    def begin(self, agenda: Agenda[K], now_s: float) -> None:
+        """Start with an agenda."""
+        self.agenda = agenda
+        self.plan_resync(now_s)
+
+    def plan_resync(self, now_s: float) -> None:
+        """Look at every key after `resync_s`, in batches, and again after that."""
+        if self._resync_s is not None:
+            due_s = now_s + self._resync_s
+            self.timers.add(due_s, self._resync)
+
+    def add(self, keys: Iterable[K], /) -> None:
+        """Look at these in the next pass."""
+        with self.lock:
+            self.agenda.add(keys)
+
+    def look_again(self, key: K, at_s: float | None, now_s: float) -> None:
+        """Look at a key at a moment; replaces what was set for it before."""
+        if at_s is None and key not in self._looks:
+            return
+        with self.lock:
+            before = self._looks.pop(key, None)
+            if before is not None:
+                before.cancel()
+            if at_s is not None:
+                due_s = max(at_s, now_s + _SOONEST_S)
+                self._looks[key] = self.timers.add(due_s, partial(self._look, key))
+
+    def is_held_off(self, key: K, step: Step[object], now_s: float) -> bool:
+        """Whether a step failed a short while ago, or rests."""
+        if key not in self._held and not self.rests:
+            return False
+        with self.lock:
+            failure = self.failures.of_step(key, step)
+            if failure is not None and failure.due_s > now_s:
+                return True
+            rests_until_s = self.rests.until_s(key, step)
+            if rests_until_s is None or rests_until_s <= now_s:
+                return False
+            before = self._looks.get(key)
+            if rests_until_s < math.inf and (before is None or before.due_s > rests_until_s):
+                self.look_again(key, rests_until_s, now_s)
+            return True
+
+    def hold_off(
+        self, key: K, step: Step[object], error: Exception, now_s: float, after_s: float | None = None
+    ) -> Failure:
+        """A step failed: try again after its back-off, or after the domain's own wait."""
+        with self.lock:
+            failure = self.failures.add(key, step, error, now_s, after_s)
+            expires_s = failure.due_s + self.failures.keeps_s()
+            held = self._held.setdefault(key, {})
+            self._cancel(held.pop((step.scope, step.verb), None))
+            held[step.scope, step.verb] = (
+                self.timers.add(failure.due_s, partial(self.agenda.add, (key,))),
+                self.timers.add(expires_s, partial(self._expire, key, failure)),
+            )
+            return failure
+
+    def holds_off(self, key: K) -> bool:
+        """Whether any step of a key failed and was not made good."""
+        return key in self._held
+
+    def forget_step(self, key: K, step: Step[object]) -> None:
+        """The step succeeded."""
+        if key not in self._held:
+            return
+        with self.lock:
+            self.failures.forget_step(key, step)
+            held = self._held.get(key, {})
+            self._cancel(held.pop((step.scope, step.verb), None))
+            if not held:
+                self._held.pop(key, None)
+
+    def forget_failures(self, key: K) -> None:
+        """Hold nothing of a key off any more."""
+        with self.lock:
+            self.rests.end(key)
+            self.failures.forget_key(key)
+            for timers in self._held.pop(key, {}).values():
+                self._cancel(timers)
+
+    def forget_key(self, key: K) -> None:
+        """The key is gone."""
+        with self.lock:
+            self.look_again(key, None, 0.0)
+            if key in self._held:
+                self.forget_failures(key)
+            self.rests.end(key)
+
+    def _look(self, key: K) -> None:
+        self._looks.pop(key, None)
+        self.agenda.add((key,))
+
+    def _expire(self, key: K, failure: Failure) -> None:
+        self.failures.expire(key, failure)
+        held = self._held.get(key, {})
+        held.pop((failure.scope, failure.verb), None)
+        if not held:
+            self._held.pop(key, None)
+
+    def _resync(self) -> None:
+        self.agenda.resync()
+        self.plan_resync(self.timers.now_s)
+
+    @staticmethod
+    def _cancel(timers: tuple[Timer, Timer] | None) -> None:
+        for timer in timers or ():
+            timer.cancel()

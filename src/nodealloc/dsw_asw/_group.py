@@ -1,0 +1,88 @@
+"""Reconcilers that are driven, remembered and stopped as one."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+from nodealloc.dsw_asw._driven import Driven, Passing
+from nodealloc.dsw_asw._remembering import Rows, commit_all
+from nodealloc.dsw_asw._steps import Running
+from nodealloc.dsw_asw._summary import Summary
+
+__all__ = ["Group"]
+
+
+class Group(Driven):
+    """Reconcilers of any types, and other groups, as one.
+
+    A pass goes over those that have work: all plan, then all that is to be
+    remembered is committed, once for each journal, then all start their steps.
+    A change that one makes wakes those that depend on it (`Near`).
+
+    Args:
+        members: In the order in which they plan.
+        name: For threads and messages.
+        stop_timeout_s: Real seconds that `stop` waits for running operations.
+    """
+
+    def __init__(self, *members: Driven, name: str = "reconcile", stop_timeout_s: float = 10.0) -> None:
+        super().__init__(name, stop_timeout_s)
+        self._members = members
+        self._passing = threading.RLock()
+        for member in members:
+            member.add_listener(self._wake)
+
+    def reconcile(self) -> Summary:
+        """Make one pass over the members that have work."""
+        with self._passing:
+            self._work.clear()
+            total = Summary()
+            begun: list[tuple[Passing, Rows | None]] = []
+            try:
+                for one in self.reconcilers():
+                    if one.has_work:
+                        begun.append((one, one.begin_pass()))
+                    else:
+                        total = total.beside(one.glance())
+                failed = commit_all(rows for _, rows in begun if rows is not None)
+                while begun:
+                    one, rows = begun[0]
+                    error = None if rows is None else failed.get(id(rows.journal))
+                    del begun[0]
+                    total = total.beside(one.end_pass(error))
+            finally:
+                for one, _ in begun:
+                    one.abandon_pass()
+        if self.has_work:
+            self._wake()
+        return total if total.passes else total.beside(Summary(passes=1))
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a pass now would find something to do."""
+        return any(member.has_work for member in self._members)
+
+    def seconds_to_next(self) -> float | None:
+        """How long until a pass is due by itself; None when only an event can bring one."""
+        due = [member.seconds_to_next() for member in self._members]
+        return min((one for one in due if one is not None), default=None)
+
+    def running(self) -> tuple[Running[object], ...]:
+        """Operations of all members that were started and have not ended."""
+        return tuple(one for member in self._members for one in member.running())
+
+    def close(self, timeout_s: float = 0.0, /) -> tuple[Running[object], ...]:
+        """Start nothing more, ask what runs to stop, and wait so many real seconds in all."""
+        until_s = time.monotonic() + timeout_s
+        for member in self._members:
+            member.close()
+        return tuple(
+            one for member in self._members for one in member.close(max(0.0, until_s - time.monotonic()))
+        )
+
+    def reconcilers(self) -> Iterator[Passing]:
+        """Its reconcilers and those of the groups in it, in order."""
+        for member in self._members:
+            yield from member.reconcilers()
