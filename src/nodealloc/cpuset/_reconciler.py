@@ -8,20 +8,28 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from nodealloc.cpuset._confinement import Applied, CpusetStep, Wanted, is_in_line, plan_confinement
+from nodealloc.cpuset._confinement import (
+    Applied,
+    CpusetStep,
+    Wanted,
+    doubted,
+    is_in_line,
+    plan_confinement,
+    settled_confinement,
+)
 from nodealloc.cpuset._errors import TargetGoneError
 from nodealloc.dsw_asw import (
     BackOff,
+    Cancel,
     Clock,
-    Done,
     Executor,
-    Failed,
     Failure,
     Observer,
     Outcome,
+    Plan,
     Reconciler,
     Summary,
-    SystemClock,
+    View,
     World,
 )
 from nodealloc.idset import CPUSet, NodeSet
@@ -38,8 +46,8 @@ class CpusetReconciler:
     """Writes cpusets of containers as an allocator grants them; may be called from any thread.
 
     Tell it which containers there are (`add`, `remove`) and what was granted
-    (`follow`), and make passes (`reconcile`, or give `engine` to a
-    `dsw_asw.Loop`). Containers that hold nothing follow the shared pool.
+    (`follow`), and make passes (`reconcile`, `engine.start()`, or put `engine`
+    into a `dsw_asw.Group`). Containers that hold nothing follow the shared pool.
     A pass with nothing to do makes no call; each container is written by
     itself, so that one that hangs delays no other.
 
@@ -52,8 +60,8 @@ class CpusetReconciler:
         back_off: How long a failed write waits.
         deadline_s: After so long a call counts as hung: what it did is then
             unknown, and read before anything else is done to that container.
-        recheck_s: `reconcile` looks at all containers when so long has passed
-            since it last did; None leaves that to `verify`.
+        recheck_s: A container is read again so long after it was last read or
+            written; None leaves that to `verify`.
         observer: Is told of progress.
     """
 
@@ -74,18 +82,16 @@ class CpusetReconciler:
         self._allocator = allocator
         self._targets: dict[Owner, dict[str, None]] = {}
         self._lock = threading.Lock()
-        self._clock: Clock = SystemClock() if clock is None else clock
-        self._recheck_s = recheck_s
-        self._checked_s = self._clock.monotonic_s()
-        domain = _Domain(writer, self._desired, self._actual, deadline_s)
+        domain = _Domain(writer, deadline_s, recheck_s)
         self.engine: Reconciler[str, Wanted, Applied, Wanted, Applied] = Reconciler(
             domain,
             desired=self._desired,
             actual=self._actual,
             executor=executor,
-            clock=self._clock,
+            clock=clock,
             back_off=back_off,
             observer=observer,
+            name="cpusets",
         )
 
     def add(self, target: str, owner: Owner, /, *, mems: NodeSet | None = None) -> None:
@@ -128,14 +134,10 @@ class CpusetReconciler:
         without looking.
         """
         for target in sorted(self._actual.snapshot()) if targets is None else targets:
-            self._actual.alter(target, _doubt, by="verify")
+            self._actual.alter(target, doubted, by="verify")
 
     def reconcile(self) -> Summary:
         """Make passes until nothing is left that could be started now."""
-        now_s = self._clock.monotonic_s()
-        if self._recheck_s is not None and now_s - self._checked_s >= self._recheck_s:
-            self._checked_s = now_s
-            self.verify()
         return self.engine.run_until_quiet()
 
     def applied(self, target: str, /) -> Applied | None:
@@ -201,7 +203,7 @@ class CpusetReconciler:
 
     def close(self, timeout_s: float = 0.0, /) -> None:
         """Start nothing more; wait so long for what is running."""
-        self.engine.close(timeout_s)
+        self.engine.stop(timeout_s)
 
     def _is_gone(self, target: str) -> bool:
         return any(isinstance(failure.error, TargetGoneError) for failure in self.engine.failures(target))
@@ -228,14 +230,13 @@ class _Domain:
     """The rules of cpusets, for the engine."""
 
     writer: CpusetWriter
-    desired: World[str, Wanted]
-    actual: World[str, Applied]
     deadline_s: float
+    recheck_s: float | None
 
-    def plan(self, _key: str, desired: Wanted | None, actual: Applied | None, /) -> Sequence[CpusetStep]:
-        return plan_confinement(desired, actual, self.deadline_s)
+    def plan(self, view: View[str, Wanted, Applied, Wanted], /) -> Plan[Applied, Wanted]:
+        return plan_confinement(view, deadline_s=self.deadline_s, recheck_s=self.recheck_s)
 
-    def perform(self, step: CpusetStep, /) -> Applied:
+    def perform(self, step: CpusetStep, _cancel: Cancel, /) -> Applied:
         wanted = step.detail
         if step.verb == "read":
             cpus, mems = self.writer.read(wanted.target)
@@ -243,27 +244,7 @@ class _Domain:
         self.writer.write(wanted.target, wanted.cpus, wanted.mems)
         return Applied(cpus=wanted.cpus, mems=wanted.mems)
 
-    def settle(self, step: CpusetStep, outcome: Outcome[Applied], /) -> None:
-        target, verb = step.detail.target, step.verb
-
-        def after(before: Applied | None) -> Applied | None:
-            if isinstance(outcome, Failed):
-                if isinstance(outcome.error, TargetGoneError):
-                    return None
-                # A write that failed half-way has left the old set or the new one.
-                return _doubt(before) if verb == "write" else before
-            if not isinstance(outcome, Done):
-                return None
-            known = outcome.result
-            if known.mems is None and before is not None and verb == "write":
-                return attrs.evolve(known, mems=before.mems)
-            return known
-
-        if target in self.desired:
-            self.actual.alter(target, after, by=verb)
-        else:
-            self.actual.drop(target, by=verb)
-
-
-def _doubt(applied: Applied | None) -> Applied | None:
-    return None if applied is None else attrs.evolve(applied, checked=False)
+    def settled(
+        self, have: Applied | None, step: CpusetStep, outcome: Outcome[Applied], /
+    ) -> Applied | None:
+        return settled_confinement(have, step, outcome)
