@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
 import attrs
 
-from nodealloc.dsw_asw import Done, Failed, Outcome, Step, Uncertain, World
+from nodealloc.dsw_asw import Cancel, Done, Failed, Outcome, Plan, Step, Uncertain, View, World
 from nodealloc.errors import NodeallocError, PermanentError
 from nodealloc.pluginreg._introduction import check_introduction
 from nodealloc.pluginreg._life import REGISTRATION_LIFE, RegistrationEvent, RegistrationState
@@ -17,7 +17,7 @@ __all__ = ["Errand", "Known", "Registrations"]
 
 _SHOWN = 100
 """Characters of a plugin's own words that are repeated to it; it may say a megabyte."""
-IDENTIFY, REGISTER, DEREGISTER, FORGET = "identify", "register", "deregister", "forget"
+IDENTIFY, REGISTER, DEREGISTER = "identify", "register", "deregister"
 
 
 @attrs.frozen(kw_only=True)
@@ -71,10 +71,9 @@ class Registrations:
     """A `Domain` of `nodealloc.dsw_asw`: sockets that were seen, plugins that are registered.
 
     Args:
-        actual: Where outcomes are written.
+        actual: What is registered from other sockets; read, never written.
         client: Talks to registration sockets.
         handlers: Type to handler; read at each step, so that one may be added.
-        now_s: The engine's clock.
         identify_s: Deadline for finding out who is there.
         handle_s: Deadline for a handler; past it the registration is uncertain.
     """
@@ -85,44 +84,45 @@ class Registrations:
         client: Registration,
         handlers: Mapping[str, PluginHandler],
         *,
-        now_s: Callable[[], float],
         identify_s: float = 20.0,
         handle_s: float = 60.0,
     ) -> None:
         self._actual = actual
         self._client = client
         self._handlers = handlers
-        self._now_s = now_s
         self._identify_s = identify_s
         self._handle_s = handle_s
 
-    def plan(self, key: str, desired: Sighting | None, actual: Known | None, /) -> Sequence[Step[Errand]]:
+    def plan(self, view: View[str, Sighting, Known, Errand], /) -> Plan[Known, Errand]:
         """The next step: let go of what is not wanted, then ask who is there, then register.
 
         Steps for one plugin name share a scope, whatever socket they come from:
         its handler sees them one at a time. Source: kubelet
         ``pluginmanager/reconciler``, which orders by socket alone.
         """
+        path, desired, actual = view.key, view.want, view.have
         wanted = None if desired is None else desired.generation
         if actual is not None and actual.generation != wanted:
-            verb = FORGET if actual.state is RegistrationState.IDENTIFIED else DEREGISTER
-            return [self._handled(key, actual, verb, phase=0)]
+            if actual.state is not RegistrationState.IDENTIFIED:
+                return Plan(steps=[self._handled(path, actual, DEREGISTER, phase=0)])
+            # No handler has it, unless one is just taking it: that has to be let go afterwards.
+            return Plan() if view.running else Plan(have=None)
         if desired is None:
-            return []
+            return Plan()
         if actual is None:
-            return [self._asked(key, desired.generation)]
+            return Plan(steps=[self._asked(path, desired.generation)])
         if actual.state is RegistrationState.IDENTIFIED:
-            return [self._handled(key, actual, REGISTER, phase=2)]
+            return Plan(steps=[self._handled(path, actual, REGISTER, phase=2)])
         if actual.state is RegistrationState.UNCERTAIN:
-            return [self._handled(key, actual, DEREGISTER, phase=0)]
-        return []
+            return Plan(steps=[self._handled(path, actual, DEREGISTER, phase=0)])
+        return Plan()
 
-    def perform(self, step: Step[Errand], /) -> Answer:
+    def perform(self, step: Step[Errand], _cancel: Cancel, /) -> Answer:
         """Talk to the plugin and to its handler."""
         errand = step.detail
         if step.verb == IDENTIFY:
             return Answer(info=self._client.info(errand.path))
-        if errand.info is None or step.verb == FORGET:
+        if errand.info is None:
             return Answer()
         handler = self._handlers.get(errand.info.type)
         if step.verb == DEREGISTER:
@@ -139,20 +139,25 @@ class Registrations:
             raise
         return Answer(note=self._told(errand.path, ""))
 
-    def settle(self, step: Step[Errand], outcome: Outcome[Answer], /) -> None:
-        """Write what came of it; a late end of an older sighting changes nothing."""
+    def settled(
+        self, have: Known | None, step: Step[Errand], outcome: Outcome[Answer], /
+    ) -> Known | None:
+        """What is known after a step; a late end of an older sighting changes nothing."""
         errand = step.detail
-        if isinstance(outcome, Done):
-            if outcome.result.info is not None:
-                self._met(errand, outcome.result.info)
-            elif step.verb == REGISTER:
-                self._moved(errand, RegistrationEvent.ACCEPTED, outcome.result.note)
-            else:
-                self._moved(errand, RegistrationEvent.WITHDRAWN)
-        elif isinstance(outcome, Failed) and step.verb == REGISTER:
-            self._doubted(errand)
-        elif isinstance(outcome, Uncertain) and step.verb != IDENTIFY:
-            self._moved(errand, RegistrationEvent.OVERDUE, str(outcome.error))
+        match outcome:
+            case Done(result=Answer(info=PluginInfo() as info)):
+                return _met(have, errand, info, outcome.ended_s)
+            case Done(result=answer) if step.verb == REGISTER:
+                return _moved(have, errand, RegistrationEvent.ACCEPTED, outcome.ended_s, answer.note)
+            case Done():
+                return _moved(have, errand, RegistrationEvent.WITHDRAWN, outcome.ended_s)
+            case Failed() if step.verb == REGISTER:
+                return _doubted(have, errand)
+            case Uncertain() if step.verb != IDENTIFY:
+                error = str(outcome.error)
+                return _moved(have, errand, RegistrationEvent.OVERDUE, outcome.ended_s, error)
+            case _:
+                return have
 
     def _take(self, info: PluginInfo, handler: PluginHandler | None) -> None:
         check_introduction(info)
@@ -190,41 +195,6 @@ class Registrations:
             return f"could not be told: {failure}"
         return ""
 
-    def _met(self, errand: Errand, info: PluginInfo) -> None:
-        after = REGISTRATION_LIFE.after(RegistrationState.UNKNOWN, RegistrationEvent.ANSWERED)
-        met = Known(generation=errand.generation, state=after, info=info, since_s=self._now_s())
-
-        def changed(before: Known | None) -> Known:
-            renewed = before is not None and before.generation == errand.generation and before.is_stale
-            return met if before is None or renewed else before
-
-        self._actual.alter(errand.path, changed, by=IDENTIFY)
-
-    def _doubted(self, errand: Errand) -> None:
-        """Its handler has failed it; what it said of itself may be old at the next try."""
-
-        def changed(before: Known | None) -> Known | None:
-            if before is None or before.generation != errand.generation or before.is_stale:
-                return before
-            return attrs.evolve(before, is_stale=True)
-
-        self._actual.alter(errand.path, changed, by=REGISTER)
-
-    def _moved(self, errand: Errand, event: RegistrationEvent, note: str = "") -> None:
-        now_s = self._now_s()
-
-        def changed(before: Known | None) -> Known | None:
-            if before is None or before.generation != errand.generation:
-                return before
-            if not REGISTRATION_LIFE.takes(before.state, event):
-                return before
-            state = REGISTRATION_LIFE.after(before.state, event)
-            if state is RegistrationState.UNKNOWN:
-                return None
-            return attrs.evolve(before, state=state, since_s=now_s, note=note, is_stale=False)
-
-        self._actual.alter(errand.path, changed, by=event.value)
-
     def _asked(self, path: str, generation: int) -> Step[Errand]:
         return Step(
             scope=("socket", path),
@@ -244,3 +214,31 @@ class Registrations:
             deadline_s=self._handle_s,
             subject=(path, known.generation),
         )
+
+
+def _met(have: Known | None, errand: Errand, info: PluginInfo, now_s: float) -> Known:
+    after = REGISTRATION_LIFE.after(RegistrationState.UNKNOWN, RegistrationEvent.ANSWERED)
+    renewed = have is not None and have.generation == errand.generation and have.is_stale
+    if have is not None and not renewed:
+        return have
+    return Known(generation=errand.generation, state=after, info=info, since_s=now_s)
+
+
+def _doubted(have: Known | None, errand: Errand) -> Known | None:
+    """Its handler has failed it; what it said of itself may be old at the next try."""
+    if have is None or have.generation != errand.generation or have.is_stale:
+        return have
+    return attrs.evolve(have, is_stale=True)
+
+
+def _moved(
+    have: Known | None, errand: Errand, event: RegistrationEvent, now_s: float, note: str = ""
+) -> Known | None:
+    if have is None or have.generation != errand.generation:
+        return have
+    if not REGISTRATION_LIFE.takes(have.state, event):
+        return have
+    state = REGISTRATION_LIFE.after(have.state, event)
+    if state is RegistrationState.UNKNOWN:
+        return None
+    return attrs.evolve(have, state=state, since_s=now_s, note=note, is_stale=False)

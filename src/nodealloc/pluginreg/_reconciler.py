@@ -14,7 +14,6 @@ from nodealloc.dsw_asw import (
     BackOff,
     Clock,
     Executor,
-    Loop,
     Observer,
     Reconciler,
     SystemClock,
@@ -93,7 +92,6 @@ class PluginRegistrar:
             self._actual,
             GrpcRegistration() if registration is None else registration,
             self._handlers,
-            now_s=self._clock.monotonic_s,
             identify_s=identify_s,
             handle_s=handle_s,
         )
@@ -105,13 +103,14 @@ class PluginRegistrar:
             clock=self._clock,
             back_off=back_off,
             observer=observer,
+            name="plugin registrations",
+            stop_timeout_s=2.0,
         )
-        self._loop = Loop(self.reconciler, name="plugin registrations", stop_timeout_s=2.0)
 
     def start(self) -> None:
         """Make the directory if need be and begin; a registrar starts once."""
         Path(self._directory).mkdir(mode=0o750, parents=True, exist_ok=True)
-        self._loop.start()
+        self.reconciler.start()
         self._thread = threading.Thread(target=self._watch, name="plugin sockets", daemon=True)
         self._thread.start()
 
@@ -122,7 +121,7 @@ class PluginRegistrar:
         if self._thread is not None:
             self._thread.join(5.0)
             self._thread = None
-            self._loop.stop()
+            self.reconciler.stop()
 
     def __enter__(self) -> Self:
         self.start()
