@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from bench.figure import Figure, best_ns
-from nodealloc.dsw_asw import InlineExecutor, Loop, ThreadExecutor
+from nodealloc.dsw_asw import InlineExecutor, ThreadExecutor
 from nodealloc.podspec import Container, Pod, Volume, VolumeUse
 from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.volumes import FakeHost
@@ -96,7 +96,7 @@ def _latency_ms() -> tuple[float, float]:
 
     host.fault = note
     waits: list[float] = []
-    with Loop(manager):
+    with manager:
         time.sleep(0.5)
         for number in range(100):
             time.sleep(0.002)
@@ -123,7 +123,7 @@ def _throughput(volumes: int = 10_000) -> float:
     with ThreadPoolExecutor(WORKERS) as pool:
         manager = VolumeManager([host], pods=pods, executor=pool, resync_s=None)
         started_s = time.perf_counter()
-        with Loop(manager):
+        with manager:
             manager.pods_changed()
             for number in range(volumes):
                 manager.wait_for_attach_and_mount(f"pod-{number}", timeout_s=60.0)

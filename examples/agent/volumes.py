@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from nodealloc.dsw_asw import Loop, ThreadExecutor
+from nodealloc.dsw_asw import ThreadExecutor
 from nodealloc.errors import RetryableError
 from nodealloc.podfacts import PodLife, PodSighting
 from nodealloc.podspec import Pod
@@ -43,7 +43,6 @@ class Volumes:
         )
         leftovers.tidy()
         self._manager.reconstruct()
-        self._loop = Loop(self._manager, name="volumes")
         self._told = False
 
     def uids(self) -> Iterable[str]:
@@ -69,7 +68,7 @@ class Volumes:
         if not self._told:
             self._told = True
             self._manager.pods_changed()
-            self._loop.start()
+            self._manager.start()
         for uid in {**before, **self._sightings}:
             if before.get(uid) != self._sightings.get(uid):
                 self._manager.pod_changed(uid)
@@ -95,4 +94,4 @@ class Volumes:
 
     def stop(self) -> None:
         """Start nothing more; mounts stay."""
-        self._loop.stop()
+        self._manager.stop()

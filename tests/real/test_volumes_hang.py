@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from nodealloc.dsw_asw import DeadlineError, Loop, ThreadExecutor
+from nodealloc.dsw_asw import DeadlineError, ThreadExecutor
 from nodealloc.podspec import Pod, Volume
 from nodealloc.testing.podfacts import FakePods
 from nodealloc.volumes import (
@@ -188,7 +188,7 @@ def test_a_stat_that_hangs_is_that_pods_alone_and_ends_with_its_server(tmp_path:
     """Overdue and shown; other pods come and go; once the connection is gone the pod gets its volume."""
 
     def test(node: Node) -> None:
-        with Loop(node.manager):
+        with node.manager:
             node.arrive("hangs", "silent")
             assert node.silent.looking.wait(ENOUGH_S)
             node.others_live("first")
@@ -213,7 +213,7 @@ def test_an_unmount_that_hangs_ends_with_its_server(tmp_path: Path) -> None:
 
     def test(node: Node) -> None:
         node.silent.looks_when_mounting = False
-        with Loop(node.manager):
+        with node.manager:
             node.arrive("hangs", "silent")
             node.manager.wait_for_attach_and_mount("hangs", timeout_s=ENOUGH_S)
             path = node.manager.volumes_of("hangs")[0].path
@@ -233,7 +233,7 @@ def test_stopping_and_starting_again_do_not_wait_for_what_hangs(tmp_path: Path) 
     """What still runs is named; the next life finds the mount, and takes it down when nobody wants it."""
 
     def test(node: Node) -> None:
-        loop = Loop(node.manager)
+        loop = node.manager
         loop.start()
         node.arrive("hangs", "silent")
         assert node.silent.looking.wait(ENOUGH_S)
@@ -241,7 +241,7 @@ def test_stopping_and_starting_again_do_not_wait_for_what_hangs(tmp_path: Path) 
         node.server.abort()
         again = Node(tmp_path)
         assert [one.pod_uid for one in again.manager.reconstruct()] == ["hangs"]
-        with Loop(again.manager):
+        with again.manager:
             again.manager.pods_changed()
             again.wait_for(lambda: not again.keys())
         assert PodsDirectory(again.root, again.mounter).found() == []

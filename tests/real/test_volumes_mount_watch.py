@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from nodealloc.dsw_asw import Loop
 from nodealloc.testing.volume_sources import check_mount_watch
 from nodealloc.testing.volumes import claiming_pod
 from nodealloc.volumes import Found, LinuxMounter, LinuxMountTable, SafeRoot, WatchedMounter
@@ -95,7 +94,7 @@ def test_a_loop_that_is_told_of_the_table_looks_at_once(tmp_path: Path) -> None:
 
         teller = threading.Thread(target=tell)
         teller.start()
-        with Loop(node.manager):
+        with node.manager:
             node.pods.put(pod("emptyDir", {"medium": "Memory"}))
             node.manager.pod_changed("pod")
             node.manager.wait_for_attach_and_mount("pod", timeout_s=30.0)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from nodealloc.dsw_asw import Loop
 from nodealloc.podspec import Container, Pod, Volume, VolumeUse
 from nodealloc.testing.volumes import claiming_pod
 from nodealloc.volumes import (
@@ -381,7 +380,7 @@ def test_a_hundred_pods_on_one_real_volume(tmp_path: Path) -> None:
     def child() -> None:
         node = Node(tmp_path, threads=True)
         node.claims.volumes["disk"] = node.local.volume("disk", str(image), size_bytes=16 << 20)
-        with Loop(node.manager):
+        with node.manager:
             for number in range(100):
                 node.pods.put(claiming_pod(f"pod-{number}", "disk"))
             node.manager.pods_changed()
@@ -416,7 +415,7 @@ def test_a_mount_that_hangs_delays_nobody(tmp_path: Path) -> None:
             mount(source, target, **options)  # type: ignore[arg-type]
 
         node.mounter.mount = stuck  # type: ignore[method-assign]
-        loop = Loop(node.manager)
+        loop = node.manager
         loop.start()
         for uid in ("stuck", "quick"):
             node.pods.put(pod("emptyDir", {"medium": "Memory"}, uid=uid))

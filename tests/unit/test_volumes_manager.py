@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from nodealloc.dsw_asw import Loop, ThreadExecutor, UncertainError, WaitTimeoutError
+from nodealloc.dsw_asw import ThreadExecutor, UncertainError, WaitTimeoutError
 from nodealloc.podfacts import PodLife
 from nodealloc.podspec import Container, Pod, Volume, VolumeUse
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, check_transitions
@@ -163,6 +163,7 @@ def test_a_pod_added_again_under_its_uid_gets_a_fresh_mount(node: Node) -> None:
     node.rest()
     assert [call.split()[0] for call in node.host.calls] in (
         ["unmount", "mount"],
+        ["unmount", "unstage", "stage", "mount"],
         ["unmount", "unstage", "detach", "attach", "stage", "mount"],
     )
 
@@ -321,7 +322,7 @@ def test_one_slow_claim_delays_no_other_pod() -> None:
             go_on.wait(10)
 
     node.claims.before = before
-    with Loop(node.manager):
+    with node.manager:
         node.run("a", uid="slow")
         node.run("a", uid="quick")
         node.manager.wait_for_attach_and_mount("quick", timeout_s=10.0)
@@ -477,7 +478,7 @@ def test_listeners_hear_of_pods_and_of_volumes_and_can_leave(node: Node) -> None
     node.rest()
     assert node.manager.seconds_to_next() is not None
     heard.clear()
-    node.manager.mounts_changed()
+    node.manager.refresh("pod")
     assert heard == [1]
     node.manager.reconcile()
     leave()

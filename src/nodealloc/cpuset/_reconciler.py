@@ -244,7 +244,5 @@ class _Domain:
         self.writer.write(wanted.target, wanted.cpus, wanted.mems)
         return Applied(cpus=wanted.cpus, mems=wanted.mems)
 
-    def settled(
-        self, have: Applied | None, step: CpusetStep, outcome: Outcome[Applied], /
-    ) -> Applied | None:
+    def settled(self, have: Applied | None, step: CpusetStep, outcome: Outcome[Applied], /) -> Applied | None:
         return settled_confinement(have, step, outcome)

@@ -9,18 +9,18 @@
                    pure; the engine writes       Done, Failed, Uncertain, Cancelled
 ```
 
-| noun          | what it is                                                                  |
-|---------------|-----------------------------------------------------------------------------|
-| `World`       | keyed immutable records with generations; thread-safe; `watch` gives a dirty set, `replace` takes over a listing |
-| `Transitions` | states × events in one table, which code reads, docs draw and a test walks   |
-| `Domain`      | the rules you write: `plan` (pure), `perform` (slow), `settled` (pure)       |
-| `View`        | what a plan may look at: want, have, what runs, the time, near records       |
-| `Plan`        | the intent to remember, the next steps, when to look again, what to cancel   |
-| `Step`        | what to do next, in which scope, by when; scopes nest                        |
-| `Near`        | records of another world that a plan looks at, and is woken by               |
-| `Remember`    | how records outlive the process: intents before steps start, results before anybody is told |
-| `Reconciler`  | passes over what changed; back-off, deadlines, waits                         |
-| `Group`       | reconcilers that are driven, remembered and stopped as one                   |
+| noun          | what it is                                                                |
+|---------------|---------------------------------------------------------------------------|
+| `World`       | keyed immutable records with generations; `replace` takes over a listing  |
+| `Transitions` | states × events in one table, which code reads, docs draw, a test walks   |
+| `Domain`      | the rules you write: `plan` (pure), `perform` (slow), `settled` (pure)    |
+| `View`        | what a plan may look at: want, have, what runs, the time, near records    |
+| `Plan`        | the intent to remember, the next steps, when to look again, what to stop  |
+| `Step`        | what to do next, in which scope, by when; scopes nest                     |
+| `Near`        | records of another world that a plan looks at, and is woken by            |
+| `Remember`    | how records outlive the process: intents first, results before anybody is told |
+| `Reconciler`  | passes over what changed; back-off, deadlines, waits                      |
+| `Group`       | reconcilers that are driven, remembered and stopped as one                |
 
 Reconcilers and groups share their verbs: `start` (a thread makes passes) or
 `await run()` (an event loop does), `reconcile` (one pass by hand), `wait`,
@@ -31,22 +31,22 @@ A domain in full, for a machine that is a dict:
     >>> machine: dict[str, int] = {}
     >>> desired: World[str, int] = World("desired")
     >>> actual: World[str, int] = World("actual")
-    >>> SizeStep = Step[tuple[str, int | None]]
+    >>> Size = tuple[str, int | None]
     >>> class Sizes:
-    ...     def plan(self, view: View[str, int, int, tuple[str, int | None]]) -> Plan[int, tuple[str, int | None]]:
+    ...     def plan(self, view: View[str, int, int, Size]) -> Plan[int, Size]:
     ...         if view.want == view.have:
     ...             return Plan()
     ...         verb = "remove" if view.want is None else "set"
     ...         detail = (view.key, view.want)
     ...         return Plan(steps=[Step(scope=(view.key,), verb=verb, detail=detail, deadline_s=5.0)])
     ...
-    ...     def perform(self, step: SizeStep, cancel: Cancel) -> None:
+    ...     def perform(self, step: Step[Size], cancel: Cancel) -> None:
     ...         key, want = step.detail
     ...         machine.pop(key, None)
     ...         if want is not None:
     ...             machine[key] = want
     ...
-    ...     def settled(self, have: int | None, step: SizeStep, outcome: Outcome[None]) -> int | None:
+    ...     def settled(self, have: int | None, step: Step[Size], outcome: Outcome[None]) -> int | None:
     ...         key, want = step.detail
     ...         match outcome:
     ...             case Done():
@@ -73,7 +73,7 @@ known state.
 from nodealloc._back_off import BackOff
 from nodealloc.dsw_asw._clock import SystemClock
 from nodealloc.dsw_asw._drawing import as_mermaid, as_svg, as_text
-from nodealloc.dsw_asw._driven import Driven
+from nodealloc.dsw_asw._driven import Driven, Passing
 from nodealloc.dsw_asw._errors import (
     BadPlanError,
     CancelledOperationError,
@@ -139,6 +139,7 @@ __all__ = [
     "NotTakenUpError",
     "Observer",
     "Outcome",
+    "Passing",
     "Plan",
     "Reconciler",
     "Record",

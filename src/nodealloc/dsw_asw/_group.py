@@ -55,6 +55,8 @@ class Group(Driven):
             finally:
                 for one, _ in begun:
                     one.abandon_pass()
+        # Members woke it while the pass was made; cleared before the question, so that no wake-up is lost.
+        self._work.clear()
         if self.has_work:
             self._wake()
         return total if total.passes else total.beside(Summary(passes=1))

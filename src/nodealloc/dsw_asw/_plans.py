@@ -18,6 +18,7 @@ __all__ = ["KEEP", "Keep", "Near", "Plan", "View"]
 
 K = TypeVar("K", bound=Hashable)
 F = TypeVar("F", bound=Hashable)
+T = TypeVar("T")
 V = TypeVar("V")
 W_co = TypeVar("W_co", covariant=True)
 H_co = TypeVar("H_co", covariant=True)
@@ -96,6 +97,10 @@ def _moment(_plan: object, _attribute: object, value: float | None) -> None:
         raise ValueError(f"again_at_s={value}: expected a moment on the engine's clock, in seconds, or None")
 
 
+def _in_order(steps: Iterable[Step[T]]) -> tuple[Step[T], ...]:
+    return tuple(steps)
+
+
 def _scopes(value: object) -> bool | tuple[Scope, ...]:
     return value if isinstance(value, bool) else tuple(cast("Collection[Scope]", value))
 
@@ -116,6 +121,6 @@ class Plan(Generic[H_co, S_co]):
     """
 
     have: H_co | Keep | None = KEEP
-    steps: tuple[Step[S_co], ...] = attrs.field(default=(), converter=tuple)
+    steps: tuple[Step[S_co], ...] = attrs.field(default=(), converter=_in_order)
     again_at_s: float | None = attrs.field(default=None, validator=_moment)
     cancel: bool | tuple[Scope, ...] = attrs.field(default=False, converter=_scopes)

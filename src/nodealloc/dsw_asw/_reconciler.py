@@ -15,35 +15,19 @@ from nodealloc.dsw_asw._book import Book
 from nodealloc.dsw_asw._clock import SystemClock
 from nodealloc.dsw_asw._dependencies import Dependencies
 from nodealloc.dsw_asw._driven import Driven, Passing
-from nodealloc.dsw_asw._errors import (
-    BadPlanError,
-    CancelledOperationError,
-    DeadlineError,
-    Missing,
-    NoProgressError,
-    NotTakenUpError,
-    RestlessPlanError,
-)
-from nodealloc.dsw_asw._operations import Operation, Operations
-from nodealloc.dsw_asw._plans import KEEP, Near, Plan, View
+from nodealloc.dsw_asw._errors import Missing
+from nodealloc.dsw_asw._operations import Operations
+from nodealloc.dsw_asw._planner import Planner
+from nodealloc.dsw_asw._plans import Near
 from nodealloc.dsw_asw._ports import Clock, Domain, Executor, Observer
 from nodealloc.dsw_asw._records import Records
 from nodealloc.dsw_asw._remembering import Remember, Rows, commit_all
-from nodealloc.dsw_asw._steps import (
-    Cancelled,
-    Done,
-    Failed,
-    Failure,
-    Outcome,
-    Running,
-    Scope,
-    Step,
-    Uncertain,
-)
+from nodealloc.dsw_asw._steps import Failure, Running, Scope, Step
 from nodealloc.dsw_asw._summary import Summary
 from nodealloc.dsw_asw._telling import tell
 from nodealloc.dsw_asw._turn import Turn
 from nodealloc.dsw_asw._waits import Wait, Waits
+from nodealloc.dsw_asw._work import Work
 from nodealloc.dsw_asw._world import World
 
 __all__ = ["Reconciler"]
@@ -58,9 +42,6 @@ V = TypeVar("V")
 Row = TypeVar("Row")
 
 _log = logging.getLogger("nodealloc.dsw_asw")
-
-_RESTLESS = 100
-"""Plans in a row that change their key's record though nothing else happened."""
 
 
 class Reconciler(Driven, Generic[K, W, H, S, R]):
@@ -108,20 +89,15 @@ class Reconciler(Driven, Generic[K, W, H, S, R]):
         stop_timeout_s: float = 10.0,
     ) -> None:
         super().__init__(name, stop_timeout_s)
-        self._domain = domain
         self._desired = desired
         self._actual = actual
         self._clock: Clock = SystemClock() if clock is None else clock
         self._observer = observer
-        self._take_up_s = take_up_s
         self._passing = threading.RLock()
         self._turn: Turn[K, H, S] | None = None
         self._operations: Operations[K, S, R] = Operations(domain.perform, executor, self._clock, self._wake)
         self._records = Records(actual, remember, name)
         self._waits = Waits[K]()
-        self._blocked: dict[Hashable, dict[K, None]] = {}
-        self._late: list[Operation[K, S, R]] = []
-        self._rewrites: dict[K, int] = {}
         self._refused: tuple[Exception, float] | None = None
         self._closed = False
         self._dependencies = Dependencies[K](cast("Sequence[Near[K, Hashable, object]]", near), self._wake)
@@ -135,6 +111,23 @@ class Reconciler(Driven, Generic[K, W, H, S, R]):
         if agenda.has_changes:
             self._work.set()
         self._book.begin(agenda, self._clock.monotonic_s())
+        self._planner = Planner(
+            domain,
+            desired=desired,
+            records=self._records,
+            operations=self._operations,
+            dependencies=self._dependencies,
+            book=self._book,
+        )
+        self._begun = Work(
+            domain,
+            operations=self._operations,
+            records=self._records,
+            book=self._book,
+            clock=self._clock,
+            observer=observer,
+            take_up_s=take_up_s,
+        )
 
     def reconcile(self) -> Summary:
         """Make one pass: settle what ended, plan what is due, remember, start what is free.
@@ -148,7 +141,7 @@ class Reconciler(Driven, Generic[K, W, H, S, R]):
                 return Summary(passes=1)
             rows = self.begin_pass()
             try:
-                failed = {} if rows is None else commit_all([rows])
+                failed = commit_all(() if rows is None else (rows,))
             except BaseException:
                 self.abandon_pass()
                 raise
@@ -160,14 +153,12 @@ class Reconciler(Driven, Generic[K, W, H, S, R]):
         turn: Turn[K, H, S] = Turn()
         self._turn = turn
         try:
-            while (operation := self._operations.next_ended()) is not None:
-                self._ended(operation, turn)
-                self._operations.forget_ended()
+            for key in self._begun.settle_ended(turn):
+                self._planner.moved_on(key)
             turn.now_s = self._clock.monotonic_s()
             with self._book.lock:
                 self._book.timers.run_due(turn.now_s)
-            if self._late:
-                self._look_at_late(turn)
+            self._begun.look_at_late(turn)
             # Cleared after what this pass wrote itself, and before it looks what is due.
             self._work.clear()
             with self._book.lock:
@@ -176,7 +167,7 @@ class Reconciler(Driven, Generic[K, W, H, S, R]):
                 self._wake()
             if not self._closed:
                 for key in turn.keys:
-                    self._plan(key, turn)
+                    self._planner.plan(key, turn)
             return self._rows(turn)
         except BaseException:
             self.abandon_pass()
@@ -348,44 +339,6 @@ class Reconciler(Driven, Generic[K, W, H, S, R]):
         self._wake()
         return self.running()
 
-    def _plan(self, key: K, turn: Turn[K, H, S]) -> None:
-        """Ask the domain; its fault is this key's alone."""
-        want, have = self._desired.get(key), self._records.have(key)
-        running = self._operations.of_key(key)
-        if want is None and have is None and not running:
-            self._book.forget_key(key)
-            self._dependencies.forget(key)
-            self._rewrites.pop(key, None)
-            return
-        if key in self._rewrites and self._book.is_held_off(key, _planning(key), turn.now_s):
-            return
-        try:
-            shown = tuple([one.shown() for one in running]) if running else ()
-            near = self._dependencies.look(key)
-            plan = self._domain.plan(
-                View(key=key, want=want, have=have, now_s=turn.now_s, running=shown, near=near)
-            )
-            _check(plan)
-            if plan.have is not KEEP and plan.have is not have and plan.have != have:
-                self._intend(key, have, plan.have, turn)
-            elif self._rewrites:
-                self._rewrites.pop(key, None)
-        except Exception as error:  # noqa: BLE001 - one key's fault must not stop the others
-            _log.exception("planning %r raised; it is planned again after a back-off", key)
-            turn.count("failed")
-            self._book.hold_off(key, _planning(key), error, turn.now_s)
-            return
-        if self._book.holds_off(key):
-            self._book.forget_step(key, _planning(key))
-        self._book.look_again(key, plan.again_at_s, turn.now_s)
-        turn.plans.append((key, plan))
-
-    def _intend(self, key: K, have: H | None, after: H | None, turn: Turn[K, H, S]) -> None:
-        times = self._rewrites[key] = self._rewrites.get(key, 0) + 1
-        if times > _RESTLESS:
-            raise RestlessPlanError(times)
-        turn.intents[key] = (have, after)
-
     def _rows(self, turn: Turn[K, H, S]) -> Rows | None:
         """What this pass has to write down; nothing while the journal is being left alone."""
 
@@ -420,149 +373,17 @@ class Reconciler(Driven, Generic[K, W, H, S, R]):
                 continue
             if turn.intents and key in turn.intents:
                 self._book.forget_step(key, _remembering(key))
-            if plan.cancel is not False:
-                for operation in tuple(self._operations.of_key(key)):
-                    if plan.cancel is True or operation.step.scope in plan.cancel:
-                        self._operations.ask_to_stop(operation)
+            self._begun.cancel(key, plan)
             planned += [(key, step, plan.again_at_s) for step in plan.steps]
         if len(planned) > 1:
             planned.sort(key=lambda one: one[1].phase)
         for key, step, again_at_s in planned:
-            self._start(key, step, again_at_s, turn)
-
-    def _start(self, key: K, step: Step[S], again_at_s: float | None, turn: Turn[K, H, S]) -> None:
-        for running in self._operations.of_key(key):
-            if running.is_of(step):
-                return
-        if self._book.is_held_off(key, step, turn.now_s):
-            return
-        if not self._operations.is_free(step):
-            turn.count("blocked")
-            self._blocked.setdefault(step.scope[0], {})[key] = None
-            return
-        operation = self._operations.new(key, step, self._records.generation(key), again_at_s)
-        try:
-            self._operations.start(operation)
-        except Exception as error:  # noqa: BLE001 - an executor may raise what it likes
-            turn.count("failed")
-            self._book.hold_off(key, step, error, turn.now_s)
-            return
-        turn.count("started")
-        if operation.is_under_way:
-            self._set_timer(operation)
-        tell(self._observer, lambda observer: observer.started(step))
-
-    def _set_timer(self, operation: Operation[K, S, R]) -> None:
-        """Look at an operation when it should have been taken up, or have ended."""
-        patience = self._take_up_s if operation.began_s is None else operation.step.deadline_s
-        begin_s = operation.since_s if operation.began_s is None else operation.began_s
-        waits = [one for one in (patience, operation.step.deadline_s) if one is not None]
-        if waits:
-            with self._book.lock:
-                due_s = begin_s + min(waits)
-                operation.timer = self._book.timers.add(due_s, lambda: self._late.append(operation))
-
-    def _look_at_late(self, turn: Turn[K, H, S]) -> None:
-        """Withdraw what nobody took up; count as uncertain what ran out of time."""
-        late, self._late = self._late, []
-        for operation in late:
-            if not operation.is_under_way:
-                continue
-            began_s, deadline_s, verb = operation.began_s, operation.step.deadline_s, operation.step.verb
-            if began_s is None:
-                waited_s = turn.now_s - operation.since_s
-                if self._take_up_s is not None and waited_s >= self._take_up_s:
-                    self._operations.lose(operation, NotTakenUpError(verb, waited_s), turn.now_s)
-                    continue
-            elif deadline_s is not None and turn.now_s >= began_s + deadline_s:
-                error = DeadlineError(verb, deadline_s)
-                over: Outcome[R] = Uncertain(error, still_running=True, began_s=began_s, ended_s=turn.now_s)
-                self._settle(operation, over, turn)
-                self._operations.ask_to_stop(operation)
-                continue
-            self._set_timer_after(operation, turn.now_s)
-
-    def _set_timer_after(self, operation: Operation[K, S, R], now_s: float) -> None:
-        self._set_timer(operation)
-        # In the queue longer than its deadline: that counts from its start, so look again then.
-        timer = operation.timer
-        if timer is not None and timer.due_s <= now_s and operation.began_s is None:
-            with self._book.lock:
-                timer.cancel()
-                wait_s = operation.step.deadline_s or 1.0
-                operation.timer = self._book.timers.add(now_s + wait_s, lambda: self._late.append(operation))
-
-    def _ended(self, operation: Operation[K, S, R], turn: Turn[K, H, S]) -> None:
-        """The call returned, in time or late; its scope is open again."""
-        with self._book.lock:
-            if operation.timer is not None:
-                operation.timer.cancel()
-            self._book.agenda.add(self._blocked.pop(operation.step.scope[0], ()))
-        if operation.outcome is not None:
-            self._settle(operation, operation.outcome, turn)
-
-    def _settle(self, operation: Operation[K, S, R], outcome: Outcome[R], turn: Turn[K, H, S]) -> None:
-        """Let the domain say what came of it, write that down, and plan the key again."""
-        key, step = operation.key, operation.step
-        self._book.add((key,))
-        error = _error_of(step, outcome)
-        try:
-            self._records.settle(key, lambda have: self._domain.settled(have, step, outcome), step.verb)
-        except Exception as raised:  # noqa: BLE001 - one key's fault must not stop the others
-            _log.exception("settling %s of %r raised; it is planned again after a back-off", step.verb, key)
-            error = raised
-        if isinstance(outcome, Done) and error is None:
-            if not self._records.has_moved(key, operation.generation):
-                error = self._unchanged(operation)
-            if error is None:
-                self._book.forget_step(key, step)
-        if error is not None:
-            after_s = outcome.again_after_s if isinstance(outcome, Failed | Uncertain) else None
-            self._book.hold_off(key, step, error, self._clock.monotonic_s(), after_s)
-        self._rewrites.pop(key, None)
-        turn.count(_KINDS[type(outcome)])
-        took_s = 0.0 if outcome.began_s is None else max(0.0, outcome.ended_s - outcome.began_s)
-        tell(self._observer, lambda observer: observer.ended(step, outcome, took_s))
-
-    def _unchanged(self, operation: Operation[K, S, R]) -> Exception | None:
-        step = operation.step
-        if not step.may_change_nothing:
-            return NoProgressError(step.verb)
-        with self._book.lock:
-            self._book.rests.add(operation.key, step, operation.rest_until_s)
-        return None
-
-
-_KINDS: dict[type, str] = {Done: "done", Failed: "failed", Uncertain: "uncertain", Cancelled: "cancelled"}
-
-
-def _error_of(step: Step[S], outcome: Outcome[R]) -> Exception | None:
-    match outcome:
-        case Failed() | Uncertain():
-            return outcome.error
-        case Cancelled(asked=False):
-            return CancelledOperationError(step.verb)
-        case _:
-            return None
-
-
-def _planning(key: Hashable) -> Step[object]:
-    """What a fault of `plan` is counted under."""
-    return Step(scope=(key,), verb="plan", detail=None)
+            self._begun.start(key, step, again_at_s, turn)
 
 
 def _remembering(key: Hashable) -> Step[object]:
     """What a fault of the journal is counted under."""
     return Step(scope=(key,), verb="remember", detail=None)
-
-
-def _check(plan: object) -> None:
-    if not isinstance(plan, Plan):
-        raise BadPlanError(plan)
-    for step in cast("Plan[object, object]", plan).steps:
-        if not isinstance(step, Step):
-            raise BadPlanError(step)
-        hash(step.scope)
 
 
 def _touch(one: Scope, other: Scope) -> bool:

@@ -139,9 +139,7 @@ class Registrations:
             raise
         return Answer(note=self._told(errand.path, ""))
 
-    def settled(
-        self, have: Known | None, step: Step[Errand], outcome: Outcome[Answer], /
-    ) -> Known | None:
+    def settled(self, have: Known | None, step: Step[Errand], outcome: Outcome[Answer], /) -> Known | None:
         """What is known after a step; a late end of an older sighting changes nothing."""
         errand = step.detail
         match outcome:

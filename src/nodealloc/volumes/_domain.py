@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Mapping
 
-from nodealloc.dsw_asw import Outcome, Step, World
+from nodealloc.dsw_asw import Cancel, Outcome, Plan, Step, View
 from nodealloc.errors import PermanentError, RetryableError
 from nodealloc.volumes._abilities import Abilities
 from nodealloc.volumes._model import ActualVolume, DesiredVolume, VolumeId, VolumeMode, VolumeSpec
@@ -15,15 +14,12 @@ from nodealloc.volumes._settle import Gain, settled
 
 __all__ = ["VolumeDomain"]
 
-_ME: Final = "volume manager"
-
 
 class VolumeDomain:
     """Plans, performs and settles deeds on volumes.
 
     Args:
         plugins: By name.
-        actual: World that results are written into.
         leftovers: Cleans what no plugin knows, or None.
         verifier: Says whether a controller attached a volume, or None when this
             node attaches by itself.
@@ -33,31 +29,28 @@ class VolumeDomain:
     def __init__(
         self,
         plugins: Mapping[str, Abilities],
-        actual: World[VolumeId, ActualVolume],
         *,
         leftovers: Leftovers | None = None,
         verifier: AttachVerifier | None = None,
         deadline_s: float | None = None,
     ) -> None:
         self._plugins = plugins
-        self._actual = actual
         self._leftovers = leftovers
         self._verifier = verifier
         self._deadline_s = deadline_s
         self.reported_in_use: frozenset[VolumeId] = frozenset()
 
-    def plan(
-        self, key: VolumeId, desired: DesiredVolume | None, actual: ActualVolume | None, /
-    ) -> Sequence[Step[Deed]]:
+    def plan(self, view: View[VolumeId, DesiredVolume, ActualVolume, Deed], /) -> Plan[ActualVolume, Deed]:
         """Next steps for a volume."""
-        return plan(key, desired, actual, deadline_s=self._deadline_s)
+        return Plan(steps=plan(view.key, view.want, view.have, deadline_s=self._deadline_s))
 
-    def settle(self, step: Step[Deed], outcome: Outcome[Gain], /) -> None:
-        """Write what came of a deed into the actual world."""
-        deed = step.detail
-        self._actual.alter(deed.spec.id, lambda before: settled(before, deed, outcome), by=_ME)
+    def settled(
+        self, have: ActualVolume | None, step: Step[Deed], outcome: Outcome[Gain], /
+    ) -> ActualVolume | None:
+        """The volume's record after a deed."""
+        return settled(have, step.detail, outcome)
 
-    def perform(self, step: Step[Deed], /) -> Gain:
+    def perform(self, step: Step[Deed], _cancel: Cancel, /) -> Gain:
         """Call the plugin."""
         deed = step.detail
         plugin = self._plugins.get(deed.spec.plugin)

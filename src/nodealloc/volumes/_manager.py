@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import logging
-import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import attrs
@@ -15,10 +13,14 @@ from nodealloc.dsw_asw import (
     BackOff,
     Clock,
     Executor,
+    Group,
+    InlineExecutor,
     Observer,
+    Passing,
     Reconciler,
     Running,
     Summary,
+    SystemClock,
     Wait,
     World,
 )
@@ -26,7 +28,8 @@ from nodealloc.podfacts import PodLife, PodSource
 from nodealloc.volumes._abilities import by_name
 from nodealloc.volumes._adoption import Adoption
 from nodealloc.volumes._domain import VolumeDomain
-from nodealloc.volumes._model import ActualVolume, DesiredVolume, VolumeId, VolumeSpec
+from nodealloc.volumes._lost_mounts import LostMounts
+from nodealloc.volumes._model import ActualVolume, DesiredVolume, VolumeId
 from nodealloc.volumes._plan import Deed, is_right
 from nodealloc.volumes._populator import PodWish, Populated, Populator
 from nodealloc.volumes._ports import (
@@ -37,21 +40,20 @@ from nodealloc.volumes._ports import (
     MountWatch,
     Plugin,
 )
-from nodealloc.volumes._settle import Gain, doubted, lost
+from nodealloc.volumes._settle import Gain, doubted
 from nodealloc.volumes._states import MountState
 from nodealloc.volumes._takeover import Takeover
 from nodealloc.volumes._views import PodVolume, Views
+from nodealloc.volumes._wanting import Wanting
 
 __all__ = ["VolumeManager"]
 
-_log = logging.getLogger("nodealloc.volumes")
 
-
-class VolumeManager:
+class VolumeManager(Group):
     """Gives pods their volumes and takes them away; every method may be called from any thread.
 
-    Drive it with `nodealloc.dsw_asw.Loop(manager)`, or call `reconcile`
-    yourself. Tell it of every change of a pod with `pod_changed`, and when the
+    It is a `nodealloc.dsw_asw.Group`: `start` it, put it into a group of yours,
+    or call `reconcile` yourself. Tell it of every change of a pod with `pod_changed`, and when the
     pod source becomes ready with `pods_changed`. Call `reconstruct` once, before
     anything else.
 
@@ -89,30 +91,20 @@ class VolumeManager:
     ) -> None:
         self._pods = pods
         self._leftovers = leftovers
-        self._mounts = mounts
         self._observer = observer
         self._plugins = by_name(plugins)
         self._numbers = itertools.count(1)
-        self._work = threading.Event()
+        clock = SystemClock() if clock is None else clock
         self.desired: Final = World[VolumeId, DesiredVolume]("desired volumes")
         self.actual: Final = World[VolumeId, ActualVolume]("actual volumes")
         self._wishes = World[str, PodWish]("pods")
         self._populated = World[str, Populated]("populated pods")
         self._adoption = Adoption(pods, self._populated, self.desired, self.actual)
         self._domain = VolumeDomain(
-            self._plugins, self.actual, leftovers=leftovers, verifier=verifier, deadline_s=deadline_s
-        )
-        populator = Populator(
-            self._plugins,
-            claims,
-            wishes=self._wishes,
-            populated=self._populated,
-            desired=self.desired,
-            actual=self.actual,
-            on_settled=self._adoption.release,
+            self._plugins, leftovers=leftovers, verifier=verifier, deadline_s=deadline_s
         )
         self._populating = Reconciler(
-            populator,
+            Populator(self._plugins, claims, self.actual),
             desired=self._wishes,
             actual=self._populated,
             executor=executor,
@@ -121,6 +113,7 @@ class VolumeManager:
             resync_s=None,
             observer=observer,
         )
+        wanting = Wanting(self._wishes, self.desired, self._adoption.release)
         self._mounting: Reconciler[VolumeId, DesiredVolume, ActualVolume, Deed, Gain] = Reconciler(
             self._domain,
             desired=self.desired,
@@ -131,10 +124,31 @@ class VolumeManager:
             resync_s=resync_s,
             observer=observer,
         )
+        super().__init__(
+            self._populating,
+            Reconciler(
+                wanting,
+                desired=self._populated,
+                actual=World[str, Populated]("wanted by pods"),
+                near=[wanting.wishes],
+                executor=InlineExecutor(),
+                clock=clock,
+                back_off=back_off,
+                resync_s=None,
+            ),
+            self._mounting,
+            name="volumes",
+        )
+        self._lost = (
+            None
+            if mounts is None
+            else LostMounts(
+                mounts, self.actual, self._mounting, clock=clock, every_s=resync_s, wake=self._wake
+            )
+        )
         self._views = Views(
             self._plugins, self._populated, self.desired, self.actual, self._mounting.failures
         )
-        self.add_listener(self._work.set)
 
     def reconstruct(self) -> tuple[Found, ...]:
         """Take over what an earlier life of this program left; call once, first.
@@ -195,62 +209,37 @@ class VolumeManager:
             self.actual.alter(key, lambda before: doubted(before, uid), by="doubt")
 
     def mounts_changed(self) -> None:
-        """The mount table changed: have the next pass ask the `MountWatch` now, not at the next resync."""
-        self._mounting.look_at(())
+        """The mount table changed: ask the `MountWatch` soon, not at the next resync."""
+        if self._lost is not None:
+            self._lost.look_soon()
 
     def reconcile(self) -> Summary:
-        """Make one pass over what changed: pods first, then volumes; without any, look for lost mounts."""
-        self._work.clear()
-        first, second = self._populating.reconcile(), self._mounting.reconcile()
-        both = first + second
-        # Mounts of our own change the table as well: it is read once they rest, not after each.
-        if not (both.started or both.done or both.failed or both.uncertain):
-            self._doubt_lost()
-        due = [at for at in (first.next_due_s, second.next_due_s) if at is not None]
-        return attrs.evolve(
-            both,
-            passes=1,
-            held_off=first.held_off + second.held_off,
-            running=first.running + second.running,
-            next_due_s=min(due, default=None),
-        )
+        """Make one pass over what changed: pods, then volumes; without any, look for lost mounts."""
+        if self._lost is not None and not super().has_work:
+            self._lost.ask()
+        return super().reconcile()
 
     @property
     def has_work(self) -> bool:
         """Whether a pass now would find something to do."""
-        return self._populating.has_work or self._mounting.has_work
+        return super().has_work or (self._lost is not None and self._lost.has_work)
 
     def seconds_to_next(self) -> float | None:
         """How long until a pass is due by itself; None when only an event can bring one."""
-        due = [one.seconds_to_next() for one in (self._populating, self._mounting)]
-        return min((wait for wait in due if wait is not None), default=None)
+        due = [super().seconds_to_next(), None if self._lost is None else self._lost.seconds_to_next()]
+        return min((one for one in due if one is not None), default=None)
 
-    def add_listener(self, on_work: Callable[[], None], /) -> Callable[[], None]:
-        """Have `on_work` called, from any thread, whenever a pass has something to do.
+    def reconcilers(self) -> Iterator[Passing]:
+        """Pods, what they want, volumes, and the look for lost mounts."""
+        yield from super().reconcilers()
+        if self._lost is not None:
+            yield self._lost
 
-        Returns:
-            A function that ends it.
-        """
-        ends = [one.add_listener(on_work) for one in (self._populating, self._mounting)]
-
-        def leave() -> None:
-            for end in ends:
-                end()
-
-        return leave
-
-    def wait_for_work(self, timeout_s: float | None = None, /) -> bool:
-        """Block until a pass would find something to do, at most `timeout_s` real seconds."""
-        waits = [wait for wait in (self.seconds_to_next(), timeout_s) if wait is not None]
-        if not self.has_work:
-            self._work.wait(min(waits, default=None))
-        return self.has_work
-
-    def close(self, timeout_s: float = 0.0, /) -> tuple[Running, ...]:
+    def close(self, timeout_s: float = 0.0, /) -> tuple[Running[object], ...]:
         """Start nothing more and wait for what runs; mounts stay. Returns what still runs."""
-        until_s = time.monotonic() + timeout_s
-        left = self._populating.close(timeout_s)
-        return left + self._mounting.close(max(0.0, until_s - time.monotonic()))
+        if self._lost is not None:
+            self._lost.close()
+        return super().close(timeout_s)
 
     def wait_for_attach_and_mount(self, uid: str, /, timeout_s: float = 123.0) -> None:
         """Block until every volume of a pod is there.
@@ -298,21 +287,6 @@ class VolumeManager:
     def supplemental_groups(self, uid: str, /) -> tuple[int, ...]:
         """Groups that a pod's processes have to be in to use its volumes."""
         return self._views.supplemental_groups(uid)
-
-    def _doubt_lost(self) -> None:
-        try:
-            gone = () if self._mounts is None else self._mounts.lost()
-        except Exception:  # noqa: BLE001 - what cannot be looked at must not stop the passes
-            _log.exception("looking for lost mounts raised; the next look is when they change again")
-            return
-        for one in gone:
-            self._doubt_one(one)
-
-    def _doubt_one(self, gone: Found) -> None:
-        """A mount may be of a volume that pods share, or of one that is its pod's own."""
-        for owner in {gone.pod_uid, ""}:
-            key = VolumeSpec(plugin=gone.plugin, name=gone.name, pod_uid=owner).id
-            self.actual.alter(key, lambda before: lost(before, gone.pod_uid), by="mount watch")
 
     def _populated_wait(self, uid: str) -> Wait[str]:
         self.pod_changed(uid)

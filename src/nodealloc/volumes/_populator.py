@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
 import attrs
 
-from nodealloc.dsw_asw import Done, Failed, Outcome, Step, World
+from nodealloc.dsw_asw import Cancel, Done, Failed, Outcome, Plan, Step, View, World
 from nodealloc.errors import NodeallocError
 from nodealloc.podspec import Pod, Volume
 from nodealloc.volumes._abilities import Abilities
 from nodealloc.volumes._errors import InvalidVolumeError, PodVolumesError
-from nodealloc.volumes._model import ActualVolume, DesiredVolume, Use, VolumeId, VolumeMode, VolumeSpec
+from nodealloc.volumes._model import ActualVolume, Use, VolumeId, VolumeMode, VolumeSpec
 from nodealloc.volumes._paths import check_names
 from nodealloc.volumes._ports import ClaimResolver
 
@@ -19,8 +19,6 @@ __all__ = ["CLAIM", "PodWish", "Populated", "Populator"]
 
 CLAIM = "persistentVolumeClaim"
 """Kind of a pod's volume that a `ClaimResolver` turns into a volume."""
-
-_ME = "populator"
 
 
 @attrs.frozen(kw_only=True)
@@ -44,13 +42,18 @@ class Populated:
 
     Attributes:
         wish: The wish that was looked at.
-        volumes: The pod's name of each volume to the volume's id.
+        resolved: The pod's name of each volume to the volume and how the pod uses it.
         errors: The pod's name of each volume that could not be resolved, and why.
     """
 
     wish: PodWish
-    volumes: Mapping[str, VolumeId] = attrs.field(factory=dict[str, VolumeId])
+    resolved: Mapping[str, tuple[VolumeSpec, Use]] = attrs.field(factory=dict[str, tuple[VolumeSpec, Use]])
     errors: Mapping[str, Exception] = attrs.field(factory=dict[str, Exception])
+
+    @property
+    def volumes(self) -> Mapping[str, VolumeId]:
+        """The pod's name of each volume to the volume's id."""
+        return {name: spec.id for name, (spec, _) in self.resolved.items()}
 
 
 @attrs.frozen(kw_only=True)
@@ -66,20 +69,6 @@ class Resolution:
     errors: Mapping[str, Exception]
 
 
-class _UnresolvedError(PodVolumesError):
-    """Carries what could be resolved beside what could not."""
-
-    def __init__(self, pod: str, resolution: Resolution) -> None:
-        super().__init__(pod, resolution.errors)
-        self.resolution = resolution
-
-
-@attrs.frozen(kw_only=True)
-class _Task:
-    uid: str
-    wish: PodWish | None
-
-
 class Populator:
     """Rules for the engine: a pod's wish is desired, what was populated of it is actual.
 
@@ -91,36 +80,26 @@ class Populator:
         self,
         plugins: Mapping[str, Abilities],
         claims: ClaimResolver | None,
-        *,
-        wishes: World[str, PodWish],
-        populated: World[str, Populated],
-        desired: World[VolumeId, DesiredVolume],
         actual: World[VolumeId, ActualVolume],
-        on_settled: Callable[[str], None],
     ) -> None:
         self._plugins = plugins
         self._by_kind = {kind: plugin for plugin in plugins.values() for kind in plugin.plugin.kinds}
         self._claims = claims
-        self._wishes = wishes
-        self._populated = populated
-        self._desired = desired
         self._actual = actual
-        self._on_settled = on_settled
 
-    def plan(self, key: str, desired: PodWish | None, actual: Populated | None, /) -> Sequence[Step[_Task]]:
+    def plan(self, view: View[str, PodWish, Populated, PodWish], /) -> Plan[Populated, PodWish]:
         """Resolve a new or changed wish, or one with errors; forget one that is gone."""
-        if desired is None:
-            return [Step(scope=(key,), verb="forget", detail=_Task(uid=key, wish=None))]
-        if actual is not None and actual.wish == desired and not actual.errors:
-            return []
-        task = _Task(uid=key, wish=desired)
-        return [Step(scope=(key,), verb="resolve", detail=task, phase=1, subject=desired.generation)]
-
-    def perform(self, step: Step[_Task], /) -> Resolution | None:
-        """Look at each volume that the pod's containers use."""
-        wish = step.detail.wish
+        wish, have = view.want, view.have
         if wish is None:
-            return None
+            return Plan(have=None)
+        if have is not None and have.wish == wish and not have.errors:
+            return Plan()
+        step = Step(scope=(view.key,), verb="resolve", detail=wish, phase=1, subject=wish.generation)
+        return Plan(steps=[step])
+
+    def perform(self, step: Step[PodWish], _cancel: Cancel, /) -> Resolution | Failed[Resolution]:
+        """Look at each volume that the pod's containers use."""
+        wish = step.detail
         volumes: dict[str, tuple[VolumeSpec, Use]] = {}
         errors: dict[str, Exception] = {}
         for name in _used(wish.pod):
@@ -131,45 +110,22 @@ class Populator:
             except Exception as error:  # noqa: BLE001 - a claim resolver's fault is that volume's alone
                 errors[name] = InvalidVolumeError(name, f"resolving it raised {error!r}")
         resolution = Resolution(volumes=volumes, errors=errors)
-        if errors:
-            raise _UnresolvedError(wish.pod.full_name, resolution)
-        return resolution
+        return Failed(PodVolumesError(wish.pod.full_name, errors), known=resolution) if errors else resolution
 
-    def settle(self, step: Step[_Task], outcome: Outcome[Resolution | None], /) -> None:
-        """Put what was resolved into the desired world, also when other volumes failed."""
-        uid, wish = step.detail.uid, step.detail.wish
-        now = self._wishes.get(uid)
-        if wish is not None and (now is None or now.generation != wish.generation):
-            # The pod that asked is gone, so what it asked for must not be mounted for its successor.
-            return
-        if isinstance(outcome, Done):
-            if wish is None or outcome.result is None:
-                self._forget(uid)
-            else:
-                self._apply(uid, wish, outcome.result)
-        elif isinstance(outcome, Failed) and isinstance(outcome.error, _UnresolvedError) and wish is not None:
-            self._apply(uid, wish, outcome.error.resolution)
-        self._on_settled(uid)
-
-    def _apply(self, uid: str, wish: PodWish, resolution: Resolution) -> None:
-        before = self._populated.get(uid)
-        ids = {name: spec.id for name, (spec, _) in resolution.volumes.items()}
-        for spec, use in resolution.volumes.values():
-            self._desired.alter(spec.id, _with_use(spec, use), by=_ME)
-        if before is not None:
-            # A volume that fails now stays as it was: its pod may be running.
-            kept = {name: key for name, key in before.volumes.items() if name in resolution.errors}
-            ids = {**kept, **ids}
-            for key in set(before.volumes.values()) - set(ids.values()):
-                self._desired.alter(key, _without_use(uid), by=_ME)
-        self._populated.put(uid, Populated(wish=wish, volumes=ids, errors=resolution.errors), by=_ME)
-
-    def _forget(self, uid: str) -> None:
-        before = self._populated.get(uid)
-        if before is not None:
-            for key in before.volumes.values():
-                self._desired.alter(key, _without_use(uid), by=_ME)
-        self._populated.drop(uid, by=_ME)
+    def settled(
+        self, have: Populated | None, step: Step[PodWish], outcome: Outcome[Resolution], /
+    ) -> Populated | None:
+        """What was resolved, also when other volumes failed."""
+        match outcome:
+            case Done(result=Resolution() as found) | Failed(known=Resolution() as found):
+                resolved = dict(found.volumes)
+                if have is not None and have.wish.generation == step.detail.generation:
+                    # A volume that fails now stays as it was: its pod may be running.
+                    kept = {name: one for name, one in have.resolved.items() if name in found.errors}
+                    resolved = {**kept, **resolved}
+                return Populated(wish=step.detail, resolved=resolved, errors=found.errors)
+            case _:
+                return have
 
     def _resolve(self, wish: PodWish, name: str) -> tuple[VolumeSpec, Use]:
         pod = wish.pod
@@ -230,21 +186,3 @@ def _is_block(pod: Pod, name: str) -> bool:
     if len(blocks) > 1:
         raise InvalidVolumeError(name, "used as a device and as a mount; use it one way")
     return blocks == {True}
-
-
-def _with_use(spec: VolumeSpec, use: Use) -> Callable[[DesiredVolume | None], DesiredVolume]:
-    def change(before: DesiredVolume | None) -> DesiredVolume:
-        uses: Mapping[str, Use] = {} if before is None else before.uses
-        return DesiredVolume(spec=spec, uses={**uses, use.pod_uid: use})
-
-    return change
-
-
-def _without_use(uid: str) -> Callable[[DesiredVolume | None], DesiredVolume | None]:
-    def change(before: DesiredVolume | None) -> DesiredVolume | None:
-        if before is None or uid not in before.uses:
-            return before
-        uses = {other: use for other, use in before.uses.items() if other != uid}
-        return DesiredVolume(spec=before.spec, uses=uses) if uses else None
-
-    return change

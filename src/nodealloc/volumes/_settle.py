@@ -6,7 +6,7 @@ from typing import TypeAlias, Union
 
 import attrs
 
-from nodealloc.dsw_asw import Done, Outcome
+from nodealloc.dsw_asw import Cancelled, Done, Outcome
 from nodealloc.volumes._model import ActualVolume, PodMount, Use, VolumeSpec
 from nodealloc.volumes._plan import Deed, Verb
 from nodealloc.volumes._ports import Grown, Staged
@@ -48,6 +48,8 @@ def settled(before: ActualVolume | None, deed: Deed, outcome: Outcome[Gain], /) 
     A deed that did not end well counts as unknown, also when its plugin says
     that it failed: what it left behind is found and taken down this way.
     """
+    if isinstance(outcome, Cancelled) and outcome.began_s is None:
+        return before
     record = ActualVolume(spec=deed.spec) if before is None else before
     is_done = isinstance(outcome, Done)
     if deed.use is not None:

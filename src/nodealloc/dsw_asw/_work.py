@@ -1,0 +1,200 @@
+"""Starting steps, and settling what came of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from nodealloc.dsw_asw._book import Book
+from nodealloc.dsw_asw._errors import (
+    CancelledOperationError,
+    DeadlineError,
+    NoProgressError,
+    NotTakenUpError,
+)
+from nodealloc.dsw_asw._operations import Operation, Operations
+from nodealloc.dsw_asw._plans import Plan
+from nodealloc.dsw_asw._ports import Clock, Domain, Observer
+from nodealloc.dsw_asw._records import Records
+from nodealloc.dsw_asw._steps import Cancelled, Done, Failed, Outcome, Step, Uncertain
+from nodealloc.dsw_asw._telling import tell
+from nodealloc.dsw_asw._turn import Turn
+
+__all__ = ["Work"]
+
+K = TypeVar("K", bound=Hashable)
+W = TypeVar("W")
+H = TypeVar("H")
+S = TypeVar("S")
+R = TypeVar("R")
+
+_log = logging.getLogger("nodealloc.dsw_asw")
+
+
+class Work(Generic[K, W, H, S, R]):
+    """Steps of one reconciler from their start to their record; used by one thread at a time.
+
+    Args:
+        domain: Says what comes of a step.
+        operations: What is on its way.
+        records: The actual world.
+        book: What is held off, and what is due.
+        clock: Time.
+        observer: Is told of progress.
+        take_up_s: A call that no worker took up for so long is withdrawn; None for never.
+    """
+
+    def __init__(
+        self,
+        domain: Domain[K, W, H, S, R],
+        *,
+        operations: Operations[K, S, R],
+        records: Records[K, H],
+        book: Book[K],
+        clock: Clock,
+        observer: Observer | None,
+        take_up_s: float | None,
+    ) -> None:
+        self._domain = domain
+        self._operations = operations
+        self._records = records
+        self._book = book
+        self._clock = clock
+        self._observer = observer
+        self._take_up_s = take_up_s
+        self._blocked: dict[Hashable, dict[K, None]] = {}
+        self._late: list[Operation[K, S, R]] = []
+
+    def cancel(self, key: K, plan: Plan[H, S], /) -> None:
+        """Ask those of a key's operations to stop that its plan does not want any more."""
+        if plan.cancel is not False:
+            for operation in tuple(self._operations.of_key(key)):
+                if plan.cancel is True or operation.step.scope in plan.cancel:
+                    self._operations.ask_to_stop(operation)
+
+    def settle_ended(self, turn: Turn[K, H, S], /) -> list[K]:
+        """Settle every operation that ended; their keys."""
+        keys: list[K] = []
+        while (operation := self._operations.next_ended()) is not None:
+            self._ended(operation, turn)
+            self._operations.forget_ended()
+            keys.append(operation.key)
+        return keys
+
+    def start(self, key: K, step: Step[S], again_at_s: float | None, turn: Turn[K, H, S], /) -> None:
+        """Start a step, unless it runs, is held off, or its scope is closed."""
+        for running in self._operations.of_key(key):
+            if running.is_of(step):
+                return
+        if self._book.is_held_off(key, step, turn.now_s):
+            return
+        if not self._operations.is_free(step):
+            turn.count("blocked")
+            self._blocked.setdefault(step.scope[0], {})[key] = None
+            return
+        operation = self._operations.new(key, step, self._records.generation(key), again_at_s)
+        try:
+            self._operations.start(operation)
+        except Exception as error:  # noqa: BLE001 - an executor may raise what it likes
+            turn.count("failed")
+            self._book.hold_off(key, step, error, turn.now_s)
+            return
+        turn.count("started")
+        if operation.is_under_way:
+            self._set_timer(operation)
+        tell(self._observer, lambda observer: observer.started(step))
+
+    def _set_timer(self, operation: Operation[K, S, R]) -> None:
+        """Look at an operation when it should have been taken up, or have ended."""
+        patience = self._take_up_s if operation.began_s is None else operation.step.deadline_s
+        begin_s = operation.since_s if operation.began_s is None else operation.began_s
+        waits = [one for one in (patience, operation.step.deadline_s) if one is not None]
+        if waits:
+            with self._book.lock:
+                due_s = begin_s + min(waits)
+                operation.timer = self._book.timers.add(due_s, lambda: self._late.append(operation))
+
+    def look_at_late(self, turn: Turn[K, H, S], /) -> None:
+        """Withdraw what nobody took up; count as uncertain what ran out of time."""
+        if not self._late:
+            return
+        late, self._late = self._late, []
+        for operation in late:
+            if not operation.is_under_way:
+                continue
+            began_s, deadline_s, verb = operation.began_s, operation.step.deadline_s, operation.step.verb
+            if began_s is None:
+                waited_s = turn.now_s - operation.since_s
+                if self._take_up_s is not None and waited_s >= self._take_up_s:
+                    self._operations.lose(operation, NotTakenUpError(verb, waited_s), turn.now_s)
+                    continue
+            elif deadline_s is not None and turn.now_s >= began_s + deadline_s:
+                error = DeadlineError(verb, deadline_s)
+                over: Outcome[R] = Uncertain(error, still_running=True, began_s=began_s, ended_s=turn.now_s)
+                self._settle(operation, over, turn)
+                self._operations.ask_to_stop(operation)
+                continue
+            self._set_timer_after(operation, turn.now_s)
+
+    def _set_timer_after(self, operation: Operation[K, S, R], now_s: float) -> None:
+        self._set_timer(operation)
+        # In the queue longer than its deadline: that counts from its start, so look again then.
+        timer = operation.timer
+        if timer is not None and timer.due_s <= now_s and operation.began_s is None:
+            with self._book.lock:
+                timer.cancel()
+                wait_s = operation.step.deadline_s or 1.0
+                operation.timer = self._book.timers.add(now_s + wait_s, lambda: self._late.append(operation))
+
+    def _ended(self, operation: Operation[K, S, R], turn: Turn[K, H, S]) -> None:
+        """The call returned, in time or late; its scope is open again."""
+        with self._book.lock:
+            if operation.timer is not None:
+                operation.timer.cancel()
+            self._book.agenda.add(self._blocked.pop(operation.step.scope[0], ()))
+        if operation.outcome is not None:
+            self._settle(operation, operation.outcome, turn)
+
+    def _settle(self, operation: Operation[K, S, R], outcome: Outcome[R], turn: Turn[K, H, S]) -> None:
+        """Let the domain say what came of it, write that down, and plan the key again."""
+        key, step = operation.key, operation.step
+        self._book.add((key,))
+        error = _error_of(step, outcome)
+        try:
+            self._records.settle(key, lambda have: self._domain.settled(have, step, outcome), step.verb)
+        except Exception as raised:  # noqa: BLE001 - one key's fault must not stop the others
+            _log.exception("settling %s of %r raised; it is planned again after a back-off", step.verb, key)
+            error = raised
+        if isinstance(outcome, Done) and error is None:
+            if not self._records.has_moved(key, operation.generation):
+                error = self._unchanged(operation)
+            if error is None:
+                self._book.forget_step(key, step)
+        if error is not None:
+            after_s = outcome.again_after_s if isinstance(outcome, Failed | Uncertain) else None
+            self._book.hold_off(key, step, error, self._clock.monotonic_s(), after_s)
+        turn.count(_KINDS[type(outcome)])
+        took_s = 0.0 if outcome.began_s is None else max(0.0, outcome.ended_s - outcome.began_s)
+        tell(self._observer, lambda observer: observer.ended(step, outcome, took_s))
+
+    def _unchanged(self, operation: Operation[K, S, R]) -> Exception | None:
+        step = operation.step
+        if not step.may_change_nothing:
+            return NoProgressError(step.verb)
+        with self._book.lock:
+            self._book.rests.add(operation.key, step, operation.rest_until_s)
+        return None
+
+
+_KINDS: dict[type, str] = {Done: "done", Failed: "failed", Uncertain: "uncertain", Cancelled: "cancelled"}
+
+
+def _error_of(step: Step[S], outcome: Outcome[R]) -> Exception | None:
+    match outcome:
+        case Failed() | Uncertain():
+            return outcome.error
+        case Cancelled(asked=False):
+            return CancelledOperationError(step.verb)
+        case _:
+            return None
