@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Generic, TypeVar, cast
 
 from nodealloc.dsw_asw._book import Book
@@ -103,8 +103,8 @@ def _planning(key: Hashable) -> Step[object]:
 def _check(plan: object) -> None:
     if not isinstance(plan, Plan):
         raise BadPlanError(plan)
-    steps: tuple[object, ...] = cast("Plan[object, object]", plan).steps
-    for step in steps:
+    given = cast("Plan[object, object]", plan)
+    for step in cast("Sequence[object]", given.steps):
         if not isinstance(step, Step):
-            raise BadPlanError(cast("object", step))
-        hash(cast("Step[object]", step).scope)  # what cannot be hashed is found here, as its plan's fault
+            raise BadPlanError(step)
+        hash(step.scope)  # what cannot be hashed is found here, as its plan's fault

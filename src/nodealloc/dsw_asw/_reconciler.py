@@ -139,6 +139,11 @@ class Reconciler(Driven, Generic[K, W, H, S, R]):
         with self._passing:
             if self._turn is not None:
                 return Summary(passes=1)
+            if not self.has_work:
+                idle = self.glance(passes=1)
+                if self._observer is not None:
+                    tell(self._observer, lambda observer: observer.passed(idle))
+                return idle
             rows = self.begin_pass()
             try:
                 failed = commit_all(() if rows is None else (rows,))
@@ -216,10 +221,11 @@ class Reconciler(Driven, Generic[K, W, H, S, R]):
             self._wake()
             self._passing.release()
 
-    def glance(self) -> Summary:
+    def glance(self, passes: int = 0) -> Summary:
         """What is held off and running, without a pass."""
         with self._book.lock:
             return Summary(
+                passes=passes,
                 held_off=len(self._book.failures),
                 running=len(self._operations),
                 next_due_s=self._book.timers.next_due_s,
@@ -230,6 +236,8 @@ class Reconciler(Driven, Generic[K, W, H, S, R]):
         """Whether a pass now would find something to do."""
         if self._work.is_set():
             return True
+        if not self._book.timers:
+            return False
         with self._book.lock:
             due_s = self._book.timers.next_due_s
         return due_s is not None and due_s <= self._clock.monotonic_s()
