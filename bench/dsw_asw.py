@@ -6,42 +6,51 @@ import gc
 import statistics
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TypeAlias
 
 from bench.figure import Figure, best_ns
-from nodealloc.dsw_asw import Done, InlineExecutor, Loop, Outcome, Reconciler, Step, ThreadExecutor, World
+from nodealloc.dsw_asw import (
+    Cancel,
+    Done,
+    InlineExecutor,
+    Outcome,
+    Plan,
+    Reconciler,
+    Step,
+    ThreadExecutor,
+    View,
+    World,
+)
 
 SIZES = (100, 1_000, 10_000, 100_000)
 
-Engine: TypeAlias = Reconciler[int, int, int, tuple[int, int | None], None]
+Detail: TypeAlias = tuple[int, int | None]
+Engine: TypeAlias = Reconciler[int, int, int, Detail, None]
 
 
 class Numbers:
     """A domain as small as one can be, so that the engine is what is measured."""
 
-    def __init__(self, actual: World[int, int]) -> None:
-        self.actual = actual
+    def __init__(self) -> None:
         self.began = threading.Event()
         self.began_s = 0.0
 
-    def plan(self, key: int, want: int | None, have: int | None, /) -> Sequence[Step[tuple[int, int | None]]]:
+    def plan(self, view: View[int, int, int, Detail], /) -> Plan[int, Detail]:
         """Set what differs."""
-        if want == have:
-            return ()
-        return (Step(scope=(key,), verb="set", detail=(key, want)),)
+        if view.want == view.have:
+            return Plan()
+        return Plan(steps=(Step(scope=(view.key,), verb="set", detail=(view.key, view.want)),))
 
-    def perform(self, step: Step[tuple[int, int | None]], /) -> None:
+    def perform(self, step: Step[Detail], cancel: Cancel, /) -> None:
         """Note when it began."""
-        del step
+        del step, cancel
         self.began_s = time.perf_counter()
         self.began.set()
 
-    def settle(self, step: Step[tuple[int, int | None]], outcome: Outcome[None], /) -> None:
-        """Record it."""
-        key, want = step.detail
-        if isinstance(outcome, Done):
-            self.actual.alter(key, lambda _: want)
+    def settled(self, have: int | None, step: Step[Detail], outcome: Outcome[None], /) -> int | None:
+        """As it was set."""
+        return step.detail[1] if isinstance(outcome, Done) else have
 
 
 def _filled(size: int, *, inline: bool) -> tuple[Numbers, World[int, int], Engine]:
@@ -50,7 +59,7 @@ def _filled(size: int, *, inline: bool) -> tuple[Numbers, World[int, int], Engin
     for key in range(size):
         desired.put(key, 0)
         actual.put(key, 0)
-    domain = Numbers(actual)
+    domain = Numbers()
     reconciler = Reconciler(
         domain,
         desired=desired,
@@ -87,7 +96,7 @@ def _latency_ms() -> tuple[float, float]:
     """Median and largest milliseconds from a change to the start of its operation, at 10,000 keys."""
     domain, desired, reconciler = _filled(10_000, inline=False)
     waits: list[float] = []
-    with Loop(reconciler):
+    with reconciler:
         for turn in range(1, 201):
             time.sleep(0.001)
             domain.began.clear()

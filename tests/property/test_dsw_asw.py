@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from nodealloc.dsw_asw import BackOff, Done, Failed, Outcome, Reconciler, Scope, Step, UncertainError, World
+from nodealloc.dsw_asw import (
+    BackOff,
+    Cancel,
+    Done,
+    Outcome,
+    Plan,
+    Reconciler,
+    Scope,
+    Step,
+    Uncertain,
+    UncertainError,
+    View,
+    World,
+)
 from nodealloc.dsw_asw._scopes import Scopes
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, run_to_rest
 from nodealloc.testing.strategies.dsw_asw import back_offs, scopes
@@ -110,20 +123,25 @@ class Chaos(RuleBasedStateMachine):
         )
 
     def plan(
-        self, key: str, want: tuple[int, ...] | None, have: tuple[int, ...] | None, /
-    ) -> Sequence[Step[Detail]]:
+        self, view: View[str, tuple[int, ...], tuple[int, ...], Detail], /
+    ) -> Plan[tuple[int, ...], Detail]:
         """Make, set each part that differs, remove."""
+        key, want, have = view.key, view.want, view.have
         if want is None:
-            return [Step(scope=(key,), verb="remove", detail=(key, None, 0), deadline_s=10.0)]
+            return Plan(steps=[Step(scope=(key,), verb="remove", detail=(key, None, 0), deadline_s=10.0)])
         if not have:
-            return [Step(scope=(key,), verb="make", detail=(key, None, len(want)), deadline_s=10.0)]
-        return [
-            Step(scope=(key, at), verb="set", detail=(key, at, part), deadline_s=10.0)
-            for at, part in enumerate(want)
-            if have[at] != part
-        ]
+            return Plan(
+                steps=[Step(scope=(key,), verb="make", detail=(key, None, len(want)), deadline_s=10.0)]
+            )
+        return Plan(
+            steps=[
+                Step(scope=(key, at), verb="set", detail=(key, at, part), deadline_s=10.0)
+                for at, part in enumerate(want)
+                if have[at] != part
+            ]
+        )
 
-    def perform(self, step: Step[Detail], /) -> None:
+    def perform(self, step: Step[Detail], _cancel: Cancel, /) -> None:
         """Do it, unless a fault is laid; a fault may strike after the deed."""
         key, at, part = step.detail
         fault = self.faults.pop() if self.faults else None
@@ -140,20 +158,21 @@ class Chaos(RuleBasedStateMachine):
         if fault is not None:
             raise fault(step.verb)
 
-    def settle(self, step: Step[Detail], outcome: Outcome[None], /) -> None:
+    def settled(
+        self, have: tuple[int, ...] | None, step: Step[Detail], outcome: Outcome[None], /
+    ) -> tuple[int, ...] | None:
         """Record it; what is uncertain is made anew."""
-        key, at, part = step.detail
-        if isinstance(outcome, Failed):
-            return
-        if not isinstance(outcome, Done):
-            # Empty: perhaps there, perhaps not, so it is made or removed once more.
-            self.actual.alter(key, lambda have: (-1,) * len(have) if have and at is not None else ())
-        elif step.verb == "remove":
-            self.actual.drop(key)
-        elif at is None:
-            self.actual.put(key, (-1,) * part)
-        else:
-            self.actual.alter(key, lambda have: have and (*have[:at], part, *have[at + 1 :]))
+        _, at, part = step.detail
+        match outcome:
+            case Uncertain():
+                # Empty: perhaps there, perhaps not, so it is made or removed once more.
+                return (-1,) * len(have) if have and at is not None else ()
+            case Done():
+                if step.verb == "remove":
+                    return None
+                return (-1,) * part if at is None else have and (*have[:at], part, *have[at + 1 :])
+            case _:
+                return have
 
     @rule(
         key=st.sampled_from("xyz"),

@@ -1,40 +1,104 @@
-"""A domain of one's own, reconciled without threads."""
+"""A domain of one's own, remembered, that looks at another world, reconciled without threads."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import assert_type
 
 import attrs
 
-from nodealloc.dsw_asw import Domain, Done, InlineExecutor, Outcome, Reconciler, Step, Summary, World
+from nodealloc.dsw_asw import (
+    Cancel,
+    Cancelled,
+    Domain,
+    Done,
+    Driven,
+    Failed,
+    Group,
+    InlineExecutor,
+    Near,
+    Outcome,
+    Plan,
+    Reconciler,
+    Remember,
+    Running,
+    Step,
+    Summary,
+    Uncertain,
+    View,
+    World,
+)
 
 
-@attrs.define
+@attrs.frozen
 class Files:
-    """Names to contents; a `Domain`."""
+    """Names to contents; a `Domain`. A file is written once its folder is there."""
 
-    actual: World[str, str]
+    folders: Near[str, str, bool]
 
-    def plan(self, key: str, desired: str | None, actual: str | None, /) -> Sequence[Step[str]]:
+    def plan(self, view: View[str, str, str, str], /) -> Plan[str, str]:
         """One write where the two differ."""
-        return [] if desired == actual else [Step(scope=(key,), verb="write", detail=desired or "")]
+        assert_type(view.want, str | None)
+        assert_type(view.running, tuple[Running[str], ...])
+        assert_type(view.of(self.folders), Mapping[str, bool])
+        if view.want == view.have or not view.of(self.folders):
+            return Plan()
+        step = Step(scope=(view.key,), verb="write", detail=view.want or "")
+        return Plan(steps=[step], again_at_s=view.now_s + 60.0)
 
-    def perform(self, step: Step[str], /) -> str:
+    def perform(self, step: Step[str], cancel: Cancel, /) -> str | Failed[str] | Uncertain[str]:
         """Nothing slow."""
+        assert_type(cancel.is_set(), bool)
         return step.detail
 
-    def settle(self, step: Step[str], outcome: Outcome[str], /) -> None:
+    def settled(self, have: str | None, step: Step[str], outcome: Outcome[str], /) -> str | None:
         """What was written is there."""
-        if isinstance(outcome, Done):
-            assert_type(outcome.result, str)
-            self.actual.put(str(step.scope[0]), outcome.result)
+        match outcome:
+            case Done():
+                assert_type(outcome.result, str)
+                return outcome.result
+            case Failed() | Uncertain():
+                assert_type(outcome.known, str | None)
+                return have
+            case Cancelled():
+                assert_type(outcome.began_s, float | None)
+                return have
 
 
-desired, actual = World[str, str]("desired"), World[str, str]("actual")
-files: Domain[str, str, str, str, str] = Files(actual)
-reconciler = Reconciler(files, desired=desired, actual=actual, executor=InlineExecutor())
-desired.put("motd", "hello")
-assert_type(reconciler.run_until_quiet(), Summary)
-record = actual.get("motd")
+class Rows:
+    """A journal in memory."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, str | None] = {}
+
+    def commit(self, changes: Mapping[str, str | None], /) -> None:
+        """All at once."""
+        self.rows.update(changes)
+
+
+def rows(name: str, content: str | None) -> Mapping[str, str | None]:
+    """One row a file."""
+    return {name: content}
+
+
+desired, actual, folders = World[str, str]("desired"), World[str, str]("actual"), World[str, bool]("folders")
+near: Near[str, str, bool] = Near(folders, lambda name: [name.rpartition("/")[0]])
+files: Domain[str, str, str, str, str] = Files(near)
+journal = Rows()
+reconciler = Reconciler(
+    files,
+    desired=desired,
+    actual=actual,
+    executor=InlineExecutor(),
+    near=[near],
+    remember=Remember(journal=journal, rows=rows),
+)
+driven: Driven = Group(reconciler)
+desired.put("etc/motd", "hello")
+assert_type(driven.run_until_quiet(), Summary)
+assert actual.get("etc/motd") is None
+assert_type(folders.replace({"etc": True}, since=folders.generation), tuple[str, ...])
+assert_type(driven.run_until_quiet(), Summary)
+record = actual.get("etc/motd")
 assert record is not None
+assert journal.rows == {"etc/motd": "hello"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import attrs
@@ -13,12 +13,13 @@ from nodealloc.cgroups import CgroupName, Limits
 from nodealloc.checkpoint import Checkpoint, JsonCheckpoint, MemoryStore
 from nodealloc.cpuset import CPUSet, KubeletPicker
 from nodealloc.devices import DeviceAllocator, DeviceLedger
+from nodealloc.dsw_asw import Plan, View
 from nodealloc.idset import NodeSet
 from nodealloc.node import CpuKeeper
 from nodealloc.testing.cgroups import FakeCgroups
 from nodealloc.testing.cpuset import FakeCpusetWriter, check_cpuset_writer
 from nodealloc.testing.devices import FakePlugin
-from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock
+from nodealloc.testing.dsw_asw import ManualCancel, ManualExecutor, MemoryJournal, VirtualClock
 from nodealloc.testing.node import FakeAdvisor, FakeRuntime
 from nodealloc.testing.pluginreg import FakeRegistration, FakeWatcher, RecordingHandler
 from nodealloc.testing.podfacts import FakePods
@@ -107,9 +108,14 @@ def too_many(self: KubeletPicker, layout: object, available: int, count: int, /)
     return available or None
 
 
-def restless(self: Counting, key: str, desired: int | None, actual: int | None, /) -> Sequence[object]:
+def restless(self: Counting, view: View[str, int, int, str], /) -> Plan[int, str]:
     """Another plan each time."""
-    return [*plan(self, key, desired, actual)] * (next(turns) % 2)
+    return Plan(steps=plan(self, view).steps * (next(turns) % 2))
+
+
+def first_row(self: MemoryJournal[int], changes: Mapping[str, int | None], /) -> None:
+    """Half of what it was given."""
+    write(self, dict([*changes.items()][:1]))
 
 
 def deaf(self: ManualExecutor, call: Callable[..., object], /, *args: object, **options: object) -> object:
@@ -124,6 +130,7 @@ def anywhere(self: FakeAllocator, _claims: object, /) -> object:
 
 
 apply, commit, plan, submit = FakeCgroups.apply, MemoryStore.commit, Counting.plan, ManualExecutor.submit
+write = MemoryJournal[int].commit
 turns = iter(range(1 << 30))
 backwards = iter(range(1 << 30, 0, -1))
 
@@ -142,9 +149,12 @@ FAULTS = [
     Fault("devices.AllocatorKeeper", DeviceLedger, "alter", unshared, "not exclusive"),
     Fault("devices.PluginConnection", FakePlugin, "lists", always(iter([(), ()])), "the first list"),
     Fault("devices.PluginConnection", FakePlugin, "pre_start", once(FakePlugin, "pre_start"), "second time"),
+    Fault("dsw_asw.Cancel", ManualCancel, "on_cancel", always(nothing), "were told"),
+    Fault("dsw_asw.Cancel", ManualCancel, "is_set", always(True), "before anybody asked"),
     Fault("dsw_asw.Clock", VirtualClock, "monotonic_s", lambda _: next(backwards), "went back"),
     Fault("dsw_asw.Domain", Counting, "plan", restless, "differs between two calls"),
     Fault("dsw_asw.Executor", ManualExecutor, "submit", deaf, "another result"),
+    Fault("dsw_asw.Journal", MemoryJournal, "commit", first_row, "is not there"),
     Fault("node.Advisor", FakeAdvisor, "ask", always(value=True), "for ever"),
     Fault("node.Keeper", CpuKeeper, "grants", nothing, "are kept"),
     Fault("node.Runtime", FakeRuntime, "stop", nothing, "still listed"),

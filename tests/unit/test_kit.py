@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
 import pytest
 
-from nodealloc.dsw_asw import Reconciler, World
+from nodealloc.dsw_asw import Cancel, Reconciler, World
 from nodealloc.machine import machine_from_text
 from nodealloc.memblocks import memory_allocator
-from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, run_to_rest
+from nodealloc.testing.dsw_asw import ManualExecutor, MemoryJournal, VirtualClock, check_journal, run_to_rest
 from nodealloc.testing.machine import format_mask, write_sysfs
 from nodealloc.testing.memblocks import check_books
 from nodealloc.testing.topology import FakeAllocator, check_allocator, workload
@@ -35,7 +36,7 @@ def test_whatever_is_still_tried_when_time_is_over_is_said() -> None:
     """A step that never succeeds does not keep a test from ending."""
 
     class Stubborn(Counting):
-        def perform(self, step: object, /) -> str:
+        def perform(self, step: object, _cancel: Cancel, /) -> str:
             raise OSError(step)
 
     desired: World[str, int] = World("desired")
@@ -46,6 +47,28 @@ def test_whatever_is_still_tried_when_time_is_over_is_said() -> None:
     with pytest.raises(AssertionError, match="1 steps held off after 30 s"):
         run_to_rest(reconciler, executor, clock, within_s=30.0)
     assert clock.monotonic_s() <= 30.0
+
+
+def test_a_journal_that_keeps_half_of_a_refused_commit_is_found() -> None:
+    """What a journal refuses changes nothing of the rest; what it takes all the same is said."""
+
+    class Strict(MemoryJournal[int]):
+        def commit(self, changes: Mapping[str, int | None], /) -> None:
+            if -1 in changes.values():
+                raise ValueError(changes)
+            super().commit(changes)
+
+    class Half(Strict):
+        def commit(self, changes: Mapping[str, int | None], /) -> None:
+            for name, row in changes.items():
+                super().commit({name: row})
+
+    strict, half, loose = Strict(), Half(), MemoryJournal[int]()
+    check_journal(strict, lambda: strict.rows, (1, 2), bad=-1)
+    with pytest.raises(AssertionError, match="a refused commit changed something"):
+        check_journal(half, lambda: half.rows, (1, 2), bad=-1)
+    with pytest.raises(AssertionError, match="was taken: -1"):
+        check_journal(loose, lambda: loose.rows, (1, 2), bad=-1)
 
 
 def test_an_allocator_that_waits_is_not_ready() -> None:

@@ -14,7 +14,7 @@ import pytest
 from nodealloc.cgroups import CgroupName, Layout, Limits, Mount, TreeOptions, launch, pod_view
 from nodealloc.cpuset import CpuAllocator, CPUSet, CpusetReconciler, StaticPolicy
 from nodealloc.devices import PluginUnavailableError, RegisterRequest, introduce
-from nodealloc.dsw_asw import BackOff, InlineExecutor, Loop, Reconciler, ThreadExecutor, World
+from nodealloc.dsw_asw import BackOff, Cancel, InlineExecutor, Reconciler, ThreadExecutor, World
 from nodealloc.errors import DecodeError, RetryableError
 from nodealloc.idset import parse_list
 from nodealloc.machine import draw_svg, machine_from_json, machine_from_text
@@ -79,12 +79,12 @@ def test_a_reconciler_of_cpusets_waits_and_tells_as_it_is_told() -> None:
     assert len(observer.ends) >= 2
 
 
-def test_a_loop_gives_up_on_what_hangs_when_it_is_told() -> None:
-    """`Loop(stop_timeout_s=)` and the name of an executor's threads."""
+def test_a_reconciler_gives_up_on_what_hangs_when_it_is_told() -> None:
+    """`Reconciler(stop_timeout_s=)` and the name of an executor's threads."""
     go_on, names = threading.Event(), list[str]()
 
     class Hanging(Counting):
-        def perform(self, step: object, /) -> str:
+        def perform(self, step: object, _cancel: Cancel, /) -> str:
             names.append(threading.current_thread().name)
             go_on.wait(30)
             return str(step)
@@ -92,14 +92,13 @@ def test_a_loop_gives_up_on_what_hangs_when_it_is_told() -> None:
     desired: World[str, int] = World("desired")
     actual: World[str, int] = World("actual")
     executor = ThreadExecutor("counting")
-    reconciler = Reconciler(Hanging(), desired=desired, actual=actual, executor=executor)
-    loop = Loop(reconciler, stop_timeout_s=0.05)
-    loop.start()
+    reconciler = Reconciler(Hanging(), desired=desired, actual=actual, executor=executor, stop_timeout_s=0.05)
+    reconciler.start()
     desired.alter("a", lambda _: 1, by="the test")
     while not names:
         time.sleep(0.001)
     began_s = time.monotonic()
-    assert [one.scope for one in loop.stop()] == [("count",)]
+    assert [one.scope for one in reconciler.stop()] == [("count",)]
     assert time.monotonic() - began_s < 5.0
     assert names == ["counting"]
     go_on.set()

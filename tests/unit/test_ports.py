@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from nodealloc.cgroups import CgroupName, Limits
 from nodealloc.checkpoint import JsonCheckpoint, MemoryStore
 from nodealloc.cpuset import CpuAllocator, CpuLayout, CPUSet, KubeletPicker, StaticPolicy
 from nodealloc.devices import Device, DeviceLedger
-from nodealloc.dsw_asw import Done, Outcome, Step
+from nodealloc.dsw_asw import Cancel, Done, Outcome, Plan, Step, View
+from nodealloc.dsw_asw._cancellation import Cancellation
 from nodealloc.machine import machine_from_text
 from nodealloc.node import CpuKeeper
 from nodealloc.pluginreg import PluginInfo
@@ -30,7 +32,17 @@ from nodealloc.testing.cgroups import (
 from nodealloc.testing.checkpoint import check_checkpoint, check_store
 from nodealloc.testing.cpuset import FakeCpusetWriter, check_cpuset_writer, check_picker
 from nodealloc.testing.devices import FakePlugin, check_allocator_keeper, check_connection
-from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, check_clock, check_executor, check_plan
+from nodealloc.testing.dsw_asw import (
+    ManualCancel,
+    ManualExecutor,
+    MemoryJournal,
+    VirtualClock,
+    check_cancel,
+    check_clock,
+    check_executor,
+    check_journal,
+    check_plan,
+)
 from nodealloc.testing.node import FakeAdvisor, FakeRuntime, check_advisor, check_keeper, check_runtime
 from nodealloc.testing.pluginreg import (
     FakeRegistration,
@@ -148,17 +160,20 @@ def cpu_node() -> Snapshot:
 class Counting:
     """A `Domain` in which a key's record is to become what is wanted."""
 
-    def plan(self, _key: str, desired: int | None, actual: int | None, /) -> Sequence[Step[str]]:
+    def plan(self, view: View[str, int, int, str], /) -> Plan[int, str]:
         """One step where the two differ."""
-        return [] if desired == actual else [Step(scope=("count",), verb="set", detail=str(desired))]
+        if view.want == view.have:
+            return Plan()
+        return Plan(steps=[Step(scope=("count",), verb="set", detail=str(view.want))])
 
-    def perform(self, step: Step[str], /) -> str:
+    def perform(self, step: Step[str], _cancel: Cancel, /) -> str:
         """Nothing to do."""
         return step.verb
 
-    def settle(self, _step: Step[str], outcome: Outcome[str], /) -> None:
+    def settled(self, have: int | None, _step: Step[str], outcome: Outcome[str], /) -> int | None:
         """Nothing to write."""
         assert isinstance(outcome, Done)
+        return have
 
 
 def plugin_of_everything() -> None:
@@ -232,6 +247,19 @@ def executor() -> None:
     check_executor(one, one.run_all)
 
 
+def cancelling() -> None:
+    """The one that tests set by hand, and the engine's own."""
+    by_hand, own = ManualCancel(), Cancellation(threading.Lock())
+    check_cancel(by_hand, by_hand.set)
+    check_cancel(own, own.set)
+
+
+def journal() -> None:
+    """In memory; it refuses what its fault refuses, all of it."""
+    one: MemoryJournal[int] = MemoryJournal()
+    check_journal(one, lambda: one.rows, (1, 2))
+
+
 def poke(watcher: object) -> None:
     """Say so when something changed."""
     assert isinstance(watcher, FakeWatcher)
@@ -251,9 +279,11 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "cpuset.Picker": lambda _: check_picker(KubeletPicker(), CpuLayout.of(MACHINE)),
     "devices.AllocatorKeeper": lambda _: check_allocator_keeper(DeviceLedger),
     "devices.PluginConnection": lambda _: connection(),
+    "dsw_asw.Cancel": lambda _: cancelling(),
     "dsw_asw.Clock": lambda _: check_clock(VirtualClock()),
-    "dsw_asw.Domain": lambda _: check_plan(Counting(), "a", 1, None),
+    "dsw_asw.Domain": lambda _: check_plan(Counting(), View(key="a", want=1)),
     "dsw_asw.Executor": lambda _: executor(),
+    "dsw_asw.Journal": lambda _: journal(),
     "node.Advisor": lambda _: check_advisor(FakeAdvisor(2), cpu_node),
     "node.Keeper": lambda _: check_keeper(CpuKeeper(), cpu_node(), "cpu", [ASKED]),
     "node.Runtime": lambda _: runtime(),
@@ -285,7 +315,6 @@ EXEMPT = {
     "devices.PluginCalls": "half of PluginConnection, checked as one",
     "devices.PluginWatch": "half of PluginConnection, checked as one",
     "dsw_asw.Observer": "it only listens: nothing that it does is relied on; RecordingObserver keeps all",
-    "dsw_asw.Passes": "a Reconciler without its type variables, so that a Loop can hold any",
     "volumes.CanAttach": "an ability of Plugin, checked with it",
     "volumes.CanExpand": "an ability of Plugin, checked with it",
     "volumes.CanMount": "an ability of Plugin, checked with it",

@@ -12,17 +12,19 @@ from __future__ import annotations
 
 import enum
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import ParamSpec, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 import attrs
 
 from nodealloc.dsw_asw import (
+    Cancel,
     Clock,
     Domain,
     Driven,
     Executor,
+    Journal,
     Outcome,
     Plan,
     Step,
@@ -34,10 +36,13 @@ from nodealloc.dsw_asw import (
 __all__ = [
     "ManualCancel",
     "ManualExecutor",
+    "MemoryJournal",
     "RecordingObserver",
     "VirtualClock",
+    "check_cancel",
     "check_clock",
     "check_executor",
+    "check_journal",
     "check_plan",
     "check_transitions",
     "run_to_rest",
@@ -50,6 +55,7 @@ W = TypeVar("W")
 H = TypeVar("H")
 S = TypeVar("S")
 R = TypeVar("R")
+Row = TypeVar("Row")
 State = TypeVar("State", bound=enum.Enum)
 Event = TypeVar("Event", bound=enum.Enum)
 
@@ -113,6 +119,62 @@ class ManualExecutor:
         while self.run():
             count += 1
         return count
+
+
+class ManualCancel:
+    """A `Cancel` that a test sets by hand."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._calls: list[Callable[[], None]] = []
+
+    def is_set(self) -> bool:
+        """Whether `set` was called."""
+        return self._event.is_set()
+
+    def wait(self, timeout_s: float | None = None, /) -> bool:
+        """Block until `set` is called, at most so many real seconds."""
+        return self._event.wait(timeout_s)
+
+    def on_cancel(self, call: Callable[[], None], /) -> Callable[[], None]:
+        """Have `call` called by `set`, or now if that was called."""
+        if self._event.is_set():
+            call()
+        else:
+            self._calls.append(call)
+        return lambda: self._calls.remove(call) if call in self._calls else None
+
+    def set(self) -> None:
+        """Ask the call to stop."""
+        self._event.set()
+        calls, self._calls = self._calls, []
+        for call in calls:
+            call()
+
+
+class MemoryJournal(Generic[Row]):
+    """A `Journal` in memory.
+
+    Attributes:
+        rows: What was committed and not forgotten.
+        commits: Each commit that went well, in order.
+        fault: Called before each commit; raises for one that fails.
+    """
+
+    def __init__(self, rows: Mapping[str, Row] | None = None) -> None:
+        self.rows: dict[str, Row] = dict(rows or {})
+        self.commits: list[Mapping[str, Row | None]] = []
+        self.fault: Callable[[], None] = lambda: None
+
+    def commit(self, changes: Mapping[str, Row | None], /) -> None:
+        """All of them, unless `fault` raises."""
+        self.fault()
+        self.commits.append(dict(changes))
+        for name, row in changes.items():
+            if row is None:
+                self.rows.pop(name, None)
+            else:
+                self.rows[name] = row
 
 
 @attrs.define
@@ -193,6 +255,56 @@ def check_executor(executor: Executor, run: Callable[[], object] = lambda: None,
     assert told.wait(10), "nobody was told of the end"
 
 
+def check_cancel(cancel: Cancel, ask: Callable[[], object], /) -> None:
+    """Hold a cancellation to its promise: asked once, everybody hears of it, early or late.
+
+    Args:
+        cancel: What to check; nobody has asked yet.
+        ask: Asks it to stop.
+    """
+    heard: list[str] = []
+    assert not cancel.is_set(), "it is set before anybody asked"
+    assert cancel.wait(0.0) is False, "it waited for nothing, and says that it was asked"
+    cancel.on_cancel(lambda: heard.append("early"))
+    cancel.on_cancel(lambda: heard.append("left"))()
+    assert heard == [], "a call was told before anybody asked"
+    ask()
+    assert cancel.is_set(), "it was asked, and does not say so"
+    assert cancel.wait(10.0), "it was asked, and does not say so to whoever waits"
+    assert heard == ["early"], f"of two calls one left before it was asked; {heard} were told"
+    cancel.on_cancel(lambda: heard.append("late"))()
+    assert heard == ["early", "late"], "a call that came after it was asked was not told"
+
+
+def check_journal(
+    journal: Journal[Row],
+    read: Callable[[], Mapping[str, Row]],
+    rows: tuple[Row, Row],
+    /,
+    bad: Row | None = None,
+) -> None:
+    """Hold a journal to its promise: all rows of a commit are there when it returns, or none when it raises.
+
+    Args:
+        journal: What to check; empty.
+        read: Its rows as the next process would find them.
+        rows: Two rows that differ.
+        bad: A row that it has to refuse, if there is one.
+    """
+    one, other = rows
+    journal.commit({"a": one, "b": other})
+    assert dict(read()) == {"a": one, "b": other}, "what was committed is not there"
+    journal.commit({"a": None, "b": one, "c": other})
+    assert dict(read()) == {"b": one, "c": other}, "of one commit not everything is there"
+    if bad is not None:
+        try:
+            journal.commit({"b": other, "d": bad})
+        except Exception:  # noqa: BLE001 - how it refuses is its own affair
+            assert dict(read()) == {"b": one, "c": other}, "a refused commit changed something"
+        else:
+            raise AssertionError(f"a row that is to be refused was taken: {bad!r}")
+
+
 def check_plan(domain: Domain[K, W, H, S, R], view: View[K, W, H, S], /) -> Plan[H, S]:
     """Hold one plan to the promise of purity: the same answer twice, each step with a scope of its own.
 
@@ -209,37 +321,6 @@ def check_plan(domain: Domain[K, W, H, S, R], view: View[K, W, H, S], /) -> Plan
     names = [(step.scope, step.verb) for step in first.steps]
     assert len(set(names)) == len(names), f"plan of {view.key!r} has one step twice: {names}"
     return first
-
-
-class ManualCancel:
-    """A `Cancel` that a test sets by hand."""
-
-    def __init__(self) -> None:
-        self._event = threading.Event()
-        self._calls: list[Callable[[], None]] = []
-
-    def is_set(self) -> bool:
-        """Whether `set` was called."""
-        return self._event.is_set()
-
-    def wait(self, timeout_s: float | None = None, /) -> bool:
-        """Block until `set` is called, at most so many real seconds."""
-        return self._event.wait(timeout_s)
-
-    def on_cancel(self, call: Callable[[], None], /) -> Callable[[], None]:
-        """Have `call` called by `set`, or now if that was called."""
-        if self._event.is_set():
-            call()
-        else:
-            self._calls.append(call)
-        return lambda: self._calls.remove(call) if call in self._calls else None
-
-    def set(self) -> None:
-        """Ask the call to stop."""
-        self._event.set()
-        calls, self._calls = self._calls, []
-        for call in calls:
-            call()
 
 
 def check_transitions(

@@ -1,0 +1,161 @@
+"""Who drives a reconciler: threads, event loops, waiting callers; and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from nodealloc.dsw_asw import Group, Running, ShutDownError, Summary, ThreadExecutor, WaitTimeoutError
+from tests.unit.dsw_asw_sizes import Bench, busy, lacks
+
+
+def test_a_wait_names_what_is_missing_and_why() -> None:
+    """Only the keys that lack something, each with its last error."""
+    bench = Bench()
+    bench.domain.fault = lambda key: busy(1)(key) if key == "a" else None
+    bench.desired.put("a", 1)
+    bench.desired.put("b", 1)
+    wait = bench.reconciler.wait(["a", "b", "a"], lacks)
+    bench.reconciler.reconcile()
+    bench.executor.run_all()
+    bench.reconciler.reconcile()
+    with pytest.raises(WaitTimeoutError) as caught:
+        wait.result(0.0)
+    assert [one.key for one in caught.value.missing] == ["a"]
+    assert "a: has None, wants 1; last error: set: busy (1 try)" in str(caught.value)
+    elsewhere = bench.reconciler.wait(["a"], lacks, scope=lambda key: (f"{key}-elsewhere",))
+    assert [(one.what, one.failures) for one in elsewhere.missing()] == [("has None, wants 1", ())]
+
+
+def test_a_wait_ends_when_the_last_key_is_in_line() -> None:
+    """Also when it was so before, and for no keys at all."""
+    bench = Bench()
+    bench.desired.put("a", 1)
+    wait = bench.reconciler.wait(["a"], lacks)
+    assert not wait.is_over
+    bench.rest()
+    wait.result(0.0)
+    bench.reconciler.wait_until(["a"], lacks, timeout_s=0.0)
+    bench.reconciler.wait_until([], lacks, timeout_s=0.0)
+
+
+def test_the_loop_sleeps_until_something_changes() -> None:
+    """In a thread: a change is carried out, and an idle loop makes no pass."""
+    bench = Bench(ThreadExecutor(), resync_s=None)
+    with bench.reconciler:
+        bench.desired.put("a", 1)
+        bench.reconciler.wait_until(["a"], lacks, timeout_s=10.0)
+        bench.reconciler.wait_for_work(0.05)
+        passes = len(bench.observer.summaries)
+        time.sleep(0.1)
+        assert len(bench.observer.summaries) == passes > 0
+    assert bench.domain.machine == {"a": 1}
+
+
+def test_asyncio_hosts_wait_without_blocking() -> None:
+    """`result_async` ends on success, and names what is missing on time-out."""
+    bench = Bench(ThreadExecutor(), resync_s=None)
+
+    async def host() -> str:
+        bench.desired.put("a", 1)
+        await bench.reconciler.wait(["a"], lacks).result_async(10.0)
+        with pytest.raises(WaitTimeoutError) as caught:
+            await bench.reconciler.wait(["never"], lambda *_: "never there").result_async(0.01)
+        return str(caught.value)
+
+    with bench.reconciler:
+        assert "never: never there" in asyncio.run(host())
+
+
+def test_closing_reports_what_hangs_and_cancels_what_has_not_begun() -> None:
+    """One worker hangs; the queued one never runs; waiters are told."""
+    hang = threading.Event()
+    pool = ThreadPoolExecutor(1)
+    bench = Bench(pool)
+    began = threading.Event()
+
+    def fault(_key: str) -> None:
+        began.set()
+        hang.wait(10)
+
+    bench.domain.fault = fault
+    bench.reconciler.start()
+    bench.desired.put("a", 1)
+    assert began.wait(10)
+    bench.desired.put("b", 1)
+    wait = bench.reconciler.wait(["b"], lacks)
+    running = bench.reconciler.stop(0.05)
+    assert [one.scope for one in running] == [("a",)]
+    with pytest.raises(ShutDownError):
+        wait.result(1.0)
+    with pytest.raises(ShutDownError):
+        bench.reconciler.wait_until(["b"], lacks)
+    hang.set()
+    assert bench.reconciler.close(10.0) == ()
+    assert bench.domain.calls == 1
+    assert bench.actual.get("a") == 1
+    assert "still running: set a" in str(ShutDownError(running))
+    pool.shutdown()
+
+
+def test_listeners_hear_of_work_and_can_leave() -> None:
+    """What an event loop hangs its wake-up on."""
+    bench = Bench()
+    heard: list[int] = []
+    leave = bench.reconciler.add_listener(lambda: heard.append(1))
+    bench.desired.put("a", 1)
+    bench.desired.put("b", 1)
+    assert heard == [1]
+    bench.reconciler.reconcile()
+    leave()
+    bench.desired.put("c", 1)
+    assert heard == [1]
+    bench.reconciler.add_listener(lambda: heard.append(2))
+    assert heard == [1, 2]
+
+
+def test_a_driver_gives_running_operations_the_time_that_it_was_told(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the end of its block, or what the caller of `stop` says; a pass that raises ends nothing."""
+
+    class Passing(Group):
+        def __init__(self, **options: object) -> None:
+            super().__init__(**options)  # type: ignore[arg-type]
+            self.timeouts: list[float] = []
+            self.passes: list[int] = []
+
+        def reconcile(self) -> Summary:
+            self.passes.append(1)
+            if len(self.passes) == 1:
+                raise ArithmeticError("a pass")
+            return Summary(passes=1)
+
+        @property
+        def has_work(self) -> bool:
+            return len(self.passes) == 1
+
+        def close(self, timeout_s: float = 0.0, /) -> tuple[Running[object], ...]:
+            self.timeouts.append(timeout_s)
+            return super().close(timeout_s)
+
+    monkeypatch.setattr("nodealloc.dsw_asw._driven._AFTER_A_FAULT_S", 0.01)
+    one = Passing(name="a name", stop_timeout_s=0.25)
+    with one, caplog.at_level(logging.ERROR, "nodealloc.dsw_asw"):
+        assert "a name" in [thread.name for thread in threading.enumerate()]
+        until_s = time.monotonic() + 10
+        while len(one.passes) < 2 and time.monotonic() < until_s:
+            time.sleep(0.001)
+    assert len(one.passes) == 2
+    assert "a name: a pass raised" in caplog.text
+    other = Passing(stop_timeout_s=0.25)
+    other.start()
+    with pytest.raises(RuntimeError, match="started before"):
+        other.start()
+    other.stop(0.5)
+    assert one.timeouts + other.timeouts == [0.25, 0.5]
