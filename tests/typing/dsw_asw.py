@@ -91,7 +91,7 @@ reconciler = Reconciler(
     actual=actual,
     executor=InlineExecutor(),
     near=[near],
-    remember=Remember(journal=journal, rows=rows),
+    remember=Remember[str, str, str](journal=journal, rows=rows),
 )
 driven: Driven = Group(reconciler)
 desired.put("etc/motd", "hello")

@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import Final, Self
 
 from nodealloc.dsw_asw._errors import LivelockError
 from nodealloc.dsw_asw._remembering import Rows
@@ -23,29 +23,29 @@ _log = logging.getLogger("nodealloc.dsw_asw")
 _AFTER_A_FAULT_S: Final = 1.0
 
 
-class Passing(Protocol):
-    """One reconciler's part of a pass that several make together."""
+class Passing(abc.ABC):
+    """One part of a pass that several make together: a reconciler, or something that looks when they rest."""
 
     @property
+    @abc.abstractmethod
     def has_work(self) -> bool:
         """Whether a pass now would find something to do."""
-        ...
 
+    @abc.abstractmethod
     def begin_pass(self) -> Rows | None:
         """Settle what ended and plan what is due; what has to be written down first."""
-        ...
 
+    @abc.abstractmethod
     def end_pass(self, error: Exception | None, /) -> Summary:
         """It is written down, or could not be: tell, and start steps."""
-        ...
 
+    @abc.abstractmethod
     def abandon_pass(self) -> None:
-        """The pass was interrupted: its keys are due again."""
-        ...
+        """The pass was interrupted: what was due is due again."""
 
     def glance(self) -> Summary:
         """What is held off and running, without a pass."""
-        ...
+        return Summary()
 
 
 class Driven(abc.ABC):

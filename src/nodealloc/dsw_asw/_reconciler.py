@@ -44,7 +44,7 @@ Row = TypeVar("Row")
 _log = logging.getLogger("nodealloc.dsw_asw")
 
 
-class Reconciler(Driven, Generic[K, W, H, S, R]):
+class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
     """Brings an actual world in line with a desired one; every method may be called from any thread.
 
     Work is proportional to change: a pass looks at keys that are dirty in

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from nodealloc.dsw_asw import Clock, Driven, Summary, World
+from nodealloc.dsw_asw import Clock, Driven, Passing, Summary, World
 from nodealloc.volumes._model import ActualVolume, VolumeId, VolumeSpec
 from nodealloc.volumes._ports import Found, MountWatch
 from nodealloc.volumes._settle import lost
@@ -15,7 +15,7 @@ __all__ = ["LostMounts"]
 _log = logging.getLogger("nodealloc.volumes")
 
 
-class LostMounts:
+class LostMounts(Passing):
     """One more part of the volume manager's passes: asks the `MountWatch`, and writes what it doubts.
 
     Mounts of our own change the table as well: it is read when they rest, not
@@ -91,10 +91,6 @@ class LostMounts:
     def abandon_pass(self) -> None:
         """Look again."""
         self._asked = True
-
-    def glance(self) -> Summary:
-        """Nothing runs here."""
-        return Summary()
 
     def close(self) -> None:
         """Look no more."""

@@ -39,7 +39,7 @@ class Takeover:
             spec = self._reconstructed(one)
             outcome: Outcome[VolumeSpec] = Done(spec)
         except Exception as error:  # noqa: BLE001 - a plugin may raise what it likes
-            spec, outcome = self._undone(one), Failed(error)
+            spec, outcome = self._undone(one), Failed[VolumeSpec](error)
         took_s = time.monotonic() - began_s
         self._adoption.hold(spec, one.pod_uid)
         scope = (spec.id, one.pod_uid) if one.pod_uid else (spec.id,)

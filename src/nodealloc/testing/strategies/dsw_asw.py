@@ -29,6 +29,6 @@ def back_offs() -> SearchStrategy[BackOff]:
 
 def outcomes(results: SearchStrategy[R]) -> SearchStrategy[Outcome[R]]:
     """What may come of a step."""
-    failed = st.sampled_from([OSError("no"), RetryableError("later")]).map(Failed)
-    unknown = st.booleans().map(lambda running: Uncertain(UncertainError("timed out"), running))
+    failed = st.sampled_from([OSError("no"), RetryableError("later")]).map(Failed[R])
+    unknown = st.booleans().map(lambda running: Uncertain[R](UncertainError("timed out"), running))
     return st.one_of(results.map(Done[R]), failed, unknown)
