@@ -101,18 +101,18 @@ class Agent:
             for container in pod.all_containers:
                 container_limits(container)
         except ValueError as error:  # less memory than a page
-            self._say_once(pod, "impossible", f"pod {pod.full_name} does not come in\n  {error}")
+            words = f"pod {pod.full_name} does not come in\n  {error}"
+            self._say_once(pod, "impossible", lambda: words)
             return False
         verdict = self.node.allocator.admit(pod)
-        if self.verdicts.get(pod.uid) != type(verdict).__name__:
-            # Explaining takes far longer than refusing, and a pod is refused anew in every round.
-            self._say_once(pod, type(verdict).__name__, _words(pod, verdict))
+        # Put into words only to be said: every round refuses anew, and explaining takes far longer.
+        self._say_once(pod, type(verdict).__name__, lambda: _words(pod, verdict))
         return isinstance(verdict, Admitted)
 
-    def _say_once(self, pod: Pod, kind: str, words: str) -> None:
+    def _say_once(self, pod: Pod, kind: str, words: Callable[[], str]) -> None:
         if self.verdicts.get(pod.uid) != kind:
             self.verdicts[pod.uid] = kind
-            self.say(words)
+            self.say(words())
 
     def _advance(self, pod: Pod, running: Mapping[Owner, Process]) -> bool:
         """Start the next containers that are due; whether nothing is left to wait for."""

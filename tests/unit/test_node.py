@@ -181,6 +181,21 @@ def test_what_cannot_be_remembered_is_not_granted() -> None:
     assert isinstance(holder.admit(pod("db")), Admitted)
 
 
+class SilentStore(MemoryStore):
+    """Cannot be written, and does not say why."""
+
+    def commit(self, changes: Mapping[str, Checkpoint | None], /) -> None:
+        """Raise without a word."""
+        raise RetryableError("")
+
+
+def test_a_store_that_does_not_say_why_is_named_all_the_same() -> None:
+    """A verdict says something, whatever a port's error says."""
+    answer = started(SilentStore(FORMATS)).admit(pod("db"))
+    assert isinstance(answer, NotYet)
+    assert (answer.blocker, answer.message, answer.after_s) == ("store", "the store is busy", 1.0)
+
+
 def test_a_node_starts_on_a_full_disk() -> None:
     """Who is recorded stays; others wait for the store, and come in as soon as it can be written."""
     first = FullStore(FORMATS)

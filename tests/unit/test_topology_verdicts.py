@@ -8,7 +8,7 @@ import logging
 import pickle
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import attrs
 import pytest
@@ -25,6 +25,7 @@ from nodealloc.topology import (
     Placed,
     Policy,
     PolicyName,
+    ProviderError,
     Refusal,
     Scope,
     Shortfall,
@@ -204,6 +205,30 @@ def test_a_shortfall_told_in_words_keeps_them() -> None:
         "  cpu: 2 wanted, 1 free on node 1; policy none",
     ]
     assert refusal.figures["nodes"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("lack", "says"),
+    [
+        (Shortfall(resource="cpu", wanted=2, free=1, reason=""), "reason is ''"),
+        (Shortfall(resource="cpu", wanted=cast("int", None), free=1), "'wanted' is None"),
+        (Shortfall(resource="cpu", wanted=2, free=cast("int", [1])), "unhashable"),
+    ],
+)
+def test_a_shortfall_that_makes_no_sense_names_the_allocator(lack: Shortfall, says: str) -> None:
+    """No refusal can be made of it, so it is the provider's error."""
+
+    @attrs.frozen(kw_only=True)
+    class Odd(FakeAllocator):
+        def allocate(self, claim: Claim, affinity: TopologyHint, /) -> FakeAllocator | Shortfall:
+            return lack
+
+    odd = Odd(name="odd", units={0: 1})
+    with pytest.raises(
+        ProviderError, match=r"odd.allocate for job/app-0 \(cpu\): answered Shortfall"
+    ) as caught:
+        admit(Snapshot(numa=TWO, allocators=(odd,)), workload("job", {"cpu": 2}))
+    assert says in str(caught.value)
 
 
 def test_a_pickled_refusal_leaves_the_node_behind() -> None:

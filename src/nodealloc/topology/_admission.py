@@ -8,7 +8,7 @@ import attrs
 
 from nodealloc._entries import with_entry, without_entry
 from nodealloc.podspec import Pod
-from nodealloc.topology._asking import Stopped, allocated, hints_of, released
+from nodealloc.topology._asking import Stopped, allocated, hints_of, nonsense, released
 from nodealloc.topology._claims import Claim, Workload
 from nodealloc.topology._evidence import Evidence
 from nodealloc.topology._hints import TopologyHint
@@ -104,7 +104,10 @@ def _settle(snapshot: Snapshot, workload: Workload) -> Placed | Refusal | NotYet
             if isinstance(granted.answer, NotYet):
                 return granted.answer
             scene = Evidence(snapshot=snapshot, workload=workload, allocators=allocators)
-            return short(scene, claim, hint, granted.provider, granted.answer)
+            try:
+                return short(scene, claim, hint, granted.provider, granted.answer)
+            except (TypeError, ValueError) as error:
+                raise nonsense(granted.provider, claim, granted.answer, error) from error
         allocators = granted
         affinity[claim.owner.member] = hint
     return _admitted(snapshot, workload, allocators, affinity)

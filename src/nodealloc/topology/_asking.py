@@ -12,7 +12,7 @@ from nodealloc.topology._hints import Hints, TopologyHint
 from nodealloc.topology._ports import Allocator, Availability, Reports, Shortfall
 from nodealloc.verdicts import NotYet
 
-__all__ = ["Stopped", "allocated", "hints_of", "released", "reports_of"]
+__all__ = ["Stopped", "allocated", "hints_of", "nonsense", "released", "reports_of"]
 
 
 _NO_GRANT = (Shortfall, NotYet)
@@ -108,7 +108,16 @@ def _check_allocator(before: Allocator, answer: Allocator, claims: Sequence[Clai
         raise _failed(before, "allocate" if claims else "release", claims, what)
 
 
+def nonsense(provider: str, claim: Claim, answer: Shortfall, error: Exception) -> ProviderError:
+    """For a shortfall that no refusal can be made of: no reason, or amounts that are no numbers."""
+    return _error(provider, "allocate", (claim,), f"answered {answer}: {error}")
+
+
 def _failed(allocator: Allocator, call: str, claims: Sequence[Claim], reason: str) -> ProviderError:
+    return _error(allocator.name, call, claims, reason)
+
+
+def _error(provider: str, call: str, claims: Sequence[Claim], reason: str) -> ProviderError:
     resources = ", ".join(sorted({name for claim in claims for name in claim.amounts}))
     owners = ", ".join(f"{claim.owner.workload}/{claim.owner.member}" for claim in claims)
-    return ProviderError(allocator.name, call, resources, owners, reason)
+    return ProviderError(provider, call, resources, owners, reason)
