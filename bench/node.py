@@ -16,7 +16,7 @@ from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
 from nodealloc.devices import DeviceAllocator, DeviceList, Inventory, PluginOptions
 from nodealloc.machine import machine_from_text
 from nodealloc.memblocks import memory_allocator
-from nodealloc.node import FORMATS, CpuKeeper, DeviceKeeper, MemoryKeeper, NodeAllocator, NodeDevices
+from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.podspec import Pod
 from nodealloc.testing.device_plugin import numbered
 from nodealloc.topology import NumaTopology, Policy, Snapshot
@@ -74,7 +74,7 @@ def _node(store: Store) -> NodeAllocator:
             memory_allocator(machine, reserved={0: {"memory": 1 << 30}}),
         ),
     )
-    node = NodeAllocator(empty, store, {"cpu": CpuKeeper(), "memory": MemoryKeeper()})
+    node = NodeAllocator(empty, store)
     node.start()
     return node
 
@@ -112,9 +112,9 @@ def _device_falls_ill(count: int) -> float:
     known = Inventory(resource="example.com/gpu").registered(1, now_s=0.0)
     empty = Snapshot(numa=NumaTopology(nodes=(0, 1)), allocators=(DeviceAllocator(nodes=(0, 1)),))
     with tempfile.TemporaryDirectory() as folder, FileStore(Path(folder, "state"), FORMATS) as store:
-        node = NodeAllocator(empty, store, {"devices": DeviceKeeper()}, kubelet_files=["devices"])
+        node = NodeAllocator(empty, store, kubelet_files=["devices"])
         node.start()
-        devices = NodeDevices(node)
+        devices = node.allocator(DeviceAllocator)
 
         def once() -> None:
             inventory = known.listed(1, next(lists), PluginOptions(), now_s=0.0)

@@ -1,4 +1,4 @@
-"""The node: every allocator, its keeper, and the device plugins that take part in decisions."""
+"""The node: every allocator, and the device plugins that take part in decisions."""
 
 from __future__ import annotations
 
@@ -9,25 +9,14 @@ import attrs
 
 from nodealloc.checkpoint import Store
 from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
-from nodealloc.devices import DeviceAllocator, DevicePlugins
+from nodealloc.devices import DeviceAdvisor, DeviceAllocator, DevicePlugins
 from nodealloc.machine import Machine
 from nodealloc.memblocks import memory_allocator
-from nodealloc.node import (
-    CpuKeeper,
-    DeviceAdvisor,
-    DeviceKeeper,
-    Keeper,
-    MemoryKeeper,
-    NodeAllocator,
-    NodeDevices,
-    Runtime,
-)
+from nodealloc.node import NodeAllocator, Runtime, confinement_of
 from nodealloc.pluginreg import PluginRegistrar
 from nodealloc.topology import Owner, Policy, Snapshot
 
 __all__ = ["Node", "empty_node"]
-
-KEEPERS: dict[str, Keeper] = {"cpu": CpuKeeper(), "memory": MemoryKeeper(), "devices": DeviceKeeper()}
 
 
 @attrs.frozen
@@ -56,14 +45,14 @@ class Node:
         rebuild: Callable[[NodeAllocator], None],
     ) -> Node:
         """Load what was remembered, rebuild what was damaged, and take plugins on."""
-        allocator = NodeAllocator(empty, store, KEEPERS, runtime=runtime, kubelet_files=["cpu"])
+        allocator = NodeAllocator(empty, store, runtime=runtime, kubelet_files=["cpu"])
         report = allocator.start()
         say(str(report))
         if report.damaged:
             rebuild(allocator)
         if not report.is_clean:
             allocator.accept()
-        plugins = DevicePlugins(NodeDevices(allocator), directory=folder / "device-plugins")
+        plugins = DevicePlugins(allocator.allocator(DeviceAllocator), directory=folder / "device-plugins")
         allocator.advise_with(DeviceAdvisor(plugins))
         registrar = PluginRegistrar(folder / "plugins_registry", {"DevicePlugin": plugins})
         plugins.start()
@@ -82,12 +71,8 @@ class Node:
 
     def devices_of(self, owner: Owner) -> list[str]:
         """What an owner holds: `example.com/gpu gpu-0, gpu-1`, a line a resource."""
-        held = NodeDevices(self.allocator).current().grants.get(owner.workload, {})
-        return [
-            f"{resource} {', '.join(sorted(grant.ids))}"
-            for (member, resource), grant in held.items()
-            if member == owner.member
-        ]
+        held = confinement_of(self.allocator.snapshot, owner).devices
+        return [f"{resource} {', '.join(ids)}" for resource, ids in held.items()]
 
 
 def empty_node(machine: Machine, *, policy: str, reserved: CPUSet) -> Snapshot:

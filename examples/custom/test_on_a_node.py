@@ -1,49 +1,24 @@
-"""GPU memory on a whole node: beside CPUs and memory, remembered, and there after a restart."""
+"""GPU memory on a whole node: remembered, shown, confined, taken over, and there after a restart."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import cast
+from collections.abc import Callable
 
-import attrs
 import pytest
 
 from examples.custom.gpu_memory import RESOURCE, GpuMemory
-from nodealloc.checkpoint import Checkpoint
-from nodealloc.cpuset import CpuAllocator, StaticPolicy
+from nodealloc.checkpoint import MemoryStore
+from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
 from nodealloc.machine import Machine
-from nodealloc.node import CpuKeeper, Keeper, NodeAllocator, Restored
-from nodealloc.podspec import Json
-from nodealloc.testing.node import check_keeper
+from nodealloc.node import FORMATS, Confinement, NodeAllocator, describe, holdings
+from nodealloc.testing.abilities import check_accounts, check_adopts, check_confines, check_remembers
 from nodealloc.testing.topology import workload
-from nodealloc.topology import Admitted, Allocator, Owner, Policy, Refusal, Snapshot
+from nodealloc.topology import Admitted, Allocator, NumaTopology, Owner, Policy, Refusal, Snapshot
 
 pytest_plugins = ["nodealloc.testing.pytest_plugin"]
 
 CARDS = GpuMemory(cards={"gpu0": (0, 16 << 30), "gpu1": (1, 24 << 30)})
-
-
-class GpuKeeper:
-    """How GPU memory is remembered: member to card and bytes."""
-
-    def grants(self, allocator: Allocator, workload: str, /) -> Json:
-        """None where the workload holds nothing."""
-        held = cast("GpuMemory", allocator).held
-        return {owner.member: list(held[owner]) for owner in held if owner.workload == workload} or None
-
-    def restore(self, allocator: Allocator, grants: Mapping[str, Json], /) -> Restored:
-        """Everything as it was: cards do not move."""
-        rows = cast("Mapping[str, Mapping[str, Sequence[int | str]]]", grants)
-        held = {
-            Owner(key, member): (str(card), int(size))
-            for key, members in rows.items()
-            for member, (card, size) in members.items()
-        }
-        return Restored(allocator=attrs.evolve(cast("GpuMemory", allocator), held=held))
-
-    def files(self, _allocator: Allocator, _before: Allocator | None = None, /) -> Mapping[str, Checkpoint]:
-        """The kubelet has no file for this."""
-        return {}
+JOBS = [workload(name, {"cpu": 1, RESOURCE: 8 << 30}) for name in ("a", "b")]
 
 
 @pytest.fixture
@@ -53,21 +28,17 @@ def allocators(machine: Machine) -> tuple[Allocator, ...]:
 
 
 @pytest.fixture
-def keepers() -> Mapping[str, Keeper]:
-    """One for each allocator."""
-    return {"cpu": CpuKeeper(), "gpu-memory": GpuKeeper()}
-
-
-@pytest.fixture
 def topology_policy() -> Policy:
     """Everything of a workload on one NUMA node."""
     return Policy.parse("single-numa-node")
 
 
-def test_what_is_kept_comes_back(snapshot: Snapshot, keepers: Mapping[str, Keeper]) -> None:
-    """The kit's check of keepers holds for ours."""
-    jobs = [workload(name, {"cpu": 1, RESOURCE: 8 << 30}) for name in ("a", "b")]
-    check_keeper(keepers["gpu-memory"], snapshot, "gpu-memory", jobs)
+def test_it_keeps_the_promises_of_its_abilities() -> None:
+    """The kit's checks hold for ours."""
+    check_remembers(CARDS, JOBS)
+    check_accounts(CARDS, JOBS, NumaTopology(nodes=(0, 1)))
+    check_confines(CARDS, JOBS)
+    check_adopts(CARDS, JOBS)
 
 
 @pytest.mark.parametrize("machine", ["2 sockets x 8 cores"], indirect=True)
@@ -79,3 +50,25 @@ def test_a_restart_gives_nothing_away(node: NodeAllocator, restart: Callable[[],
     assert isinstance(later.admit(workload("other", {RESOURCE: 20 << 30})), Refusal)
     later.release("train")
     assert isinstance(later.admit(workload("other", {RESOURCE: 20 << 30})), Admitted)
+
+
+def test_it_is_listed_and_confined_like_ours(node: NodeAllocator) -> None:
+    """Who holds which card stands beside who holds which CPUs; a container is told its card."""
+    node.admit(JOBS[0])
+    assert [(one.resource, one.what) for one in holdings(node.snapshot)] == [
+        ("cpu", "0"),
+        (RESOURCE, "gpu0"),
+    ]
+    assert f"{RESOURCE} on node 0: {8 << 30} of {16 << 30} left" in describe(node.snapshot)
+    where = node.before_start(Owner("a", "app-0"), "container-1")
+    assert (where.cpus, where.devices) == (CPUSet.of(0), {RESOURCE: ("gpu0",)})
+
+
+def test_what_runs_is_taken_over(snapshot: Snapshot) -> None:
+    """After damage a container keeps the card that it uses, and others see what is left of it."""
+    node = NodeAllocator(snapshot, MemoryStore(FORMATS, data={"workload.a": b"{"}))
+    assert not node.start().is_clean
+    node.adopt(JOBS[0], {"app-0": Confinement(exclusive=CPUSet.of(4), devices={RESOURCE: ("gpu1",)})})
+    node.accept()
+    assert node.snapshot[GpuMemory].held == {Owner("a", "app-0"): ("gpu1", 8 << 30)}
+    assert isinstance(node.admit(workload("large", {RESOURCE: 17 << 30})), Refusal)

@@ -13,7 +13,7 @@ from nodealloc.checkpoint import MemoryStore
 from nodealloc.cpuset import CpuAllocator, StaticPolicy
 from nodealloc.devices import DeviceAllocator
 from nodealloc.memblocks import MemoryAllocator
-from nodealloc.node import FORMATS, CpuKeeper, DeviceKeeper, Keeper, MemoryKeeper, NodeAllocator, NodeDevices
+from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.podspec import Pod
 from nodealloc.testing.memblocks import check_books
 from nodealloc.testing.strategies.node import (
@@ -29,12 +29,6 @@ from nodealloc.testing.strategies.node import (
 from nodealloc.testing.strategies.podspec import pods
 from nodealloc.topology import Admitted, ClaimKind, NotYet, Owner, Placed, Refusal, Workload
 
-KEEPERS: Mapping[str, Keeper] = {
-    "cpu": CpuKeeper(),
-    "memory": MemoryKeeper(),
-    "devices": DeviceKeeper(clock=lambda: 0.0),
-}
-
 
 class Life:
     """A node that goes through steps, with its store and what it was asked."""
@@ -47,7 +41,7 @@ class Life:
 
     def begin(self) -> NodeAllocator:
         """The next process, over what the store holds."""
-        node = NodeAllocator(self.empty.snapshot, self.store, KEEPERS)
+        node = NodeAllocator(self.empty.snapshot, self.store)
         report = node.start()
         assert report.is_clean, f"on the same machine everything stands: {report}"
         return node
@@ -100,7 +94,7 @@ class Life:
 
     def plug(self) -> None:
         """The plugin registers and lists what it listed."""
-        NodeDevices(self.node).alter(lambda one: one.with_inventory(self.empty.inventory))
+        self.node.allocator(DeviceAllocator).alter(lambda one: one.with_inventory(self.empty.inventory))
 
     def check(self) -> None:
         """No CPU, byte or device is granted twice."""
@@ -278,7 +272,8 @@ def test_without_its_plugin_a_device_is_not_yet_to_be_had(empty: EmptyNode, pod:
     """After a restart who asks for devices has to wait, and nothing is held for the meantime."""
     life = Life(empty)
     life.restart(Restart(plugin_returns=False))
-    NodeDevices(life.node).alter(lambda one: DeviceAllocator(nodes=one.nodes, awaited=frozenset({GPU})))
+    gpus = life.node.allocator(DeviceAllocator)
+    gpus.alter(lambda one: DeviceAllocator(nodes=one.nodes, awaited=frozenset({GPU})))
     verdict = life.admit(pod)
     asks = any(GPU in one.requests and one.requests[GPU].value for one in pod.all_containers)
     assert asks or not isinstance(verdict, NotYet)

@@ -1,8 +1,8 @@
-"""An agent keeps a node, with a runtime and an allocator keeper of its own."""
+"""An agent keeps a node, with a runtime of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import assert_type
 
 from nodealloc.checkpoint import MemoryStore
@@ -12,9 +12,6 @@ from nodealloc.memblocks import memory_allocator
 from nodealloc.node import (
     FORMATS,
     Confinement,
-    CpuKeeper,
-    Keeper,
-    MemoryKeeper,
     NodeAllocator,
     Running,
     Runtime,
@@ -38,9 +35,8 @@ empty = Snapshot.of(
     policy=Policy.parse("best-effort"),
     allocators=(CpuAllocator(policy=StaticPolicy.of(machine)), memory_allocator(machine)),
 )
-keepers: Mapping[str, Keeper] = {"cpu": CpuKeeper(), "memory": MemoryKeeper()}
 runtime: Runtime = Nothing()
-node = NodeAllocator(empty, MemoryStore(FORMATS), keepers, runtime=runtime)
+node = NodeAllocator(empty, MemoryStore(FORMATS), runtime=runtime)
 assert_type(node.start(), StartReport)
 claim = Claim(owner=Owner("job", "rank-0"), amounts={"cpu": Quantity.of(2)})
 assert isinstance(node.admit(Workload(key="job", claims=(claim,))), Admitted)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import attrs
 import pytest
 
 from nodealloc.cgroups import CgroupName, Limits
 from nodealloc.checkpoint import Checkpoint, JsonCheckpoint, MemoryStore
-from nodealloc.cpuset import CPUSet, KubeletPicker
+from nodealloc.cpuset import CpuAllocator, CPUSet, KubeletPicker
 from nodealloc.devices import DeviceAllocator, DeviceLedger
 from nodealloc.dsw_asw import Plan, View
 from nodealloc.idset import NodeSet
-from nodealloc.node import CpuKeeper
+from nodealloc.podspec import Json
+from nodealloc.testing.abilities import FakeCpuAllocator
 from nodealloc.testing.cgroups import FakeCgroups
 from nodealloc.testing.cpuset import FakeCpusetWriter, check_cpuset_writer
 from nodealloc.testing.devices import FakePlugin
@@ -32,7 +34,17 @@ from nodealloc.testing.volume_sources import (
     FakeMountWatch,
 )
 from nodealloc.testing.volumes import FakeClaims, FakeHost, FakeMounter
-from nodealloc.topology import Closest, MaskOutsideError, TopologyHint
+from nodealloc.topology import (
+    Claim,
+    Closest,
+    Confinement,
+    Holding,
+    MaskOutsideError,
+    Owner,
+    ResourceUse,
+    Restored,
+    TopologyHint,
+)
 from tests.unit.test_ports import KEPT, Counting
 
 Broken = Callable[..., object]
@@ -129,6 +141,92 @@ def anywhere(self: FakeAllocator, _claims: object, /) -> object:
     return {self.name: [TopologyHint(1 << 40, preferred=True)]}
 
 
+def one_cpu_twice(self: FakeCpuAllocator) -> Sequence[Holding]:
+    """Says that everybody holds what the last one holds, where both hold as many."""
+    told = holdings(self)
+    return [attrs.evolve(one, cpus=told[-1].cpus) if one.amount == told[-1].amount else one for one in told]
+
+
+def all_but_one(self: FakeCpuAllocator) -> Sequence[Holding]:
+    """Leaves the last one out."""
+    return holdings(self)[:-1]
+
+
+def beside_the_machine(self: FakeCpuAllocator) -> Sequence[ResourceUse]:
+    """Speaks of a node that is not there."""
+    return [attrs.evolve(one, node=7) for one in capacity(self)[:1]]
+
+
+def of_the_empty(self: FakeCpuAllocator) -> Sequence[ResourceUse]:
+    """Says that all is left, always."""
+    return [attrs.evolve(one, available=one.allocatable) for one in capacity(self)]
+
+
+def what_others_hold(self: FakeCpuAllocator, claim: Claim, where: Confinement, /) -> object:
+    """Never looks who holds it."""
+    held = {**self.units.held, claim.owner: where.exclusive.mask} if where.exclusive else self.units.held
+    rest = claim.amounts["cpu"].milli_value % 1000 if "cpu" in claim.amounts else 0
+    shares = {**self.shared_milli_cpu, claim.owner: rest} if rest else self.shared_milli_cpu
+    return attrs.evolve(self, units=attrs.evolve(self.units, held=held), shared_milli_cpu=shares)
+
+
+def elsewhere(self: FakeCpuAllocator, claim: Claim, _where: Confinement, /) -> object:
+    """Grants what is free on the other node."""
+    return self.allocate(claim, TopologyHint(0b10, preferred=False))
+
+
+def without_the_fraction(self: FakeCpuAllocator, claim: Claim, where: Confinement, /) -> object:
+    """Takes the CPUs, and forgets what was promised besides."""
+    return adopted(self, attrs.evolve(claim, amounts={}), where)
+
+
+def to_what_nobody_granted(self: FakeCpuAllocator, _owner: Owner, /) -> Confinement:
+    """All CPUs, for whoever asks."""
+    cpus = CPUSet.of(*range(4))
+    del self
+    return Confinement(cpus=cpus, exclusive=cpus)
+
+
+def to_more_than_granted(self: FakeCpuAllocator, owner: Owner, /) -> Confinement:
+    """One CPU more of the free ones, for those who hold some."""
+    told, free = confinement(self, owner), confinement(self, Owner("nobody", "app")).cpus or CPUSet()
+    more = told.exclusive | CPUSet(list(free)[:1]) if told.exclusive else told.exclusive
+    return Confinement(cpus=(told.cpus or CPUSet()) | more, exclusive=more)
+
+
+def to_everything(self: FakeCpuAllocator, owner: Owner, /) -> Confinement:
+    """Everybody runs everywhere."""
+    return attrs.evolve(confinement(self, owner), cpus=CPUSet.of(*range(8)))
+
+
+def without_a_member(self: FakeCpuAllocator, grants: Mapping[str, Json], /) -> Restored:
+    """Leaves the second member of each workload out."""
+    rows = {key: cast("Mapping[str, Json]", row) for key, row in grants.items()}
+    return restored(self, {key: dict(list(row.items())[:1]) for key, row in rows.items()})
+
+
+def without_a_member_told(self: FakeCpuAllocator, workload: str, /) -> Json:
+    """Never tells of a second member."""
+    rows = remembered(self, workload)
+    return dict(list(rows.items())[:1]) if isinstance(rows, Mapping) else rows
+
+
+def without_a_fraction_told(self: FakeCpuAllocator, workload: str, /) -> Json:
+    """Never tells of a fraction."""
+    rows = remembered(self, workload)
+    if not isinstance(rows, Mapping):
+        return rows
+    return {member: {**cast("Mapping[str, Json]", row), "sharedMilliCpu": 0} for member, row in rows.items()}
+
+
+def evicting(self: FakeCpuAllocator, grants: Mapping[str, Json], /) -> Restored:
+    """Gives somebody up who fits."""
+    return attrs.evolve(restored(self, grants), evicted={next(iter(grants)): "no reason"})
+
+
+holdings, capacity = FakeCpuAllocator.holdings, FakeCpuAllocator.capacity
+adopted, confinement = FakeCpuAllocator.adopted, FakeCpuAllocator.confinement
+remembered, restored = FakeCpuAllocator.remembered, FakeCpuAllocator.restored
 apply, commit, plan, submit = FakeCgroups.apply, MemoryStore.commit, Counting.plan, ManualExecutor.submit
 write = MemoryJournal[int].commit
 turns = iter(range(1 << 30))
@@ -156,8 +254,10 @@ FAULTS = [
     Fault("dsw_asw.Executor", ManualExecutor, "submit", deaf, "another result"),
     Fault("dsw_asw.Journal", MemoryJournal, "commit", first_row, "is not there"),
     Fault("node.Advisor", FakeAdvisor, "ask", always(value=True), "for ever"),
-    Fault("node.Keeper", CpuKeeper, "grants", nothing, "are kept"),
+    Fault("node.KubeletFile", CpuAllocator, "from_kubelet", always({}), "hold something, the file says"),
+    Fault("node.KubeletFile", CpuAllocator, "to_kubelet", nothing, "there is a file"),
     Fault("node.Runtime", FakeRuntime, "stop", nothing, "still listed"),
+    Fault("node.TellsRegranted", DeviceAllocator, "regranted", always(()), "nobody is told"),
     Fault(
         "pluginreg.PluginHandler",
         RecordingHandler,
@@ -167,9 +267,27 @@ FAULTS = [
     ),
     Fault("pluginreg.Registration", FakeRegistration, "notify", nothing, "was answered for"),
     Fault("pluginreg.Watcher", FakeWatcher, "wait", always(value=True), "always a reason"),
+    Fault("topology.Accounts", FakeCpuAllocator, "holdings", one_cpu_twice, "accounted to .* and to"),
+    Fault("topology.Accounts", FakeCpuAllocator, "holdings", all_but_one, "1 less are left|3 less are left"),
+    Fault("topology.Accounts", FakeCpuAllocator, "holdings", always(()), "less are left"),
+    Fault("topology.Accounts", FakeCpuAllocator, "capacity", beside_the_machine, "has no NUMA node 7"),
+    Fault("topology.Accounts", FakeCpuAllocator, "capacity", of_the_empty, "are held, 0 less are left"),
+    Fault("topology.Adopts", FakeCpuAllocator, "adopted", what_others_hold, "holds what .* holds"),
+    Fault("topology.Adopts", FakeCpuAllocator, "adopted", elsewhere, "of its own, and holds"),
+    Fault("topology.Adopts", FakeCpuAllocator, "adopted", lambda self, *_: self, "of its own, and holds"),
+    Fault("topology.Adopts", FakeCpuAllocator, "adopted", without_the_fraction, "ran on CPUs"),
     Fault("topology.Allocator", FakeAllocator, "hints", anywhere, "hint for NUMA nodes 40"),
     Fault("topology.Allocator", FakeAllocator, "release", lambda self, *_: self, "did not restore"),
     Fault("topology.Comparison", Closest, "rank", lambda *_: (next(turns),), "differently the second time"),
+    Fault("topology.Confines", FakeCpuAllocator, "confinement", to_what_nobody_granted, "of its own, before"),
+    Fault("topology.Confines", FakeCpuAllocator, "confinement", to_more_than_granted, "was granted CPUs"),
+    Fault("topology.Confines", FakeCpuAllocator, "confinement", always(Confinement()), "nothing of anybody"),
+    Fault("topology.Confines", FakeCpuAllocator, "confinement", to_everything, "may run on CPUs .* of"),
+    Fault("topology.Remembers", FakeCpuAllocator, "remembered", nothing, "hold something, .* are remembered"),
+    Fault("topology.Remembers", FakeCpuAllocator, "restored", without_a_member, "in other words"),
+    Fault("topology.Remembers", FakeCpuAllocator, "remembered", without_a_member_told, "lost what it held"),
+    Fault("topology.Remembers", FakeCpuAllocator, "remembered", without_a_fraction_told, "is granted anew"),
+    Fault("topology.Remembers", FakeCpuAllocator, "restored", evicting, "nothing has to go"),
     Fault("topology.Reports", FakeAllocator, "availability", always(()), "nothing is reported"),
     Fault("volumes.AttachVerifier", FakeAttachments, "attached", nothing, "its device path"),
     Fault("volumes.ClaimResolver", FakeClaims, "resolve", lambda self, *_: self.volumes["a"], "not bound"),

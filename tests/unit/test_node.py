@@ -19,22 +19,22 @@ from nodealloc.checkpoint import (
 )
 from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
 from nodealloc.devices import DeviceAllocator
-from nodealloc.errors import PermanentError, RetryableError
+from nodealloc.errors import RetryableError
 from nodealloc.machine import Machine, machine_from_text
 from nodealloc.memblocks import MemoryPolicy, memory_allocator
 from nodealloc.node import (
     FORMATS,
-    CpuKeeper,
-    DeviceKeeper,
-    Keeper,
-    MemoryKeeper,
+    HeldAllocator,
     NodeAllocator,
-    NodeDevices,
+    NoKubeletFileError,
     NotAdmittedError,
+    NotRememberedError,
 )
 from nodealloc.podspec import Pod
+from nodealloc.testing.abilities import FakeCpuAllocator, check_remembers
 from nodealloc.testing.devices import check_allocator_keeper
-from nodealloc.testing.node import FakeRuntime, check_keeper, check_runtime
+from nodealloc.testing.node import FakeRuntime, check_runtime
+from nodealloc.testing.topology import FakeAllocator
 from nodealloc.topology import (
     Admitted,
     Allocator,
@@ -45,11 +45,11 @@ from nodealloc.topology import (
     Shortfall,
     Snapshot,
     TopologyHint,
+    UnknownAllocatorError,
     workload_of,
 )
 
 MACHINE = machine_from_text("2 sockets x 4 cores x 2 threads, memory=8Gi")
-KEEPERS: Mapping[str, Keeper] = {"cpu": CpuKeeper(), "memory": MemoryKeeper()}
 
 
 def empty(machine: Machine = MACHINE, reserved: str = "0") -> Snapshot:
@@ -74,7 +74,7 @@ def node(
     store: MemoryStore, runtime: FakeRuntime | None = None, snapshot: Snapshot | None = None
 ) -> NodeAllocator:
     """A node that has not been started."""
-    return NodeAllocator(snapshot or empty(), store, KEEPERS, runtime=runtime)
+    return NodeAllocator(snapshot or empty(), store, runtime=runtime)
 
 
 def started(store: MemoryStore, runtime: FakeRuntime | None = None) -> NodeAllocator:
@@ -202,7 +202,7 @@ def test_a_node_starts_on_a_full_disk() -> None:
     started(first).admit(pod("web"))
     store = FullStore(FORMATS, data=first.data())
     store.full = True
-    holder = NodeAllocator(empty(), store, KEEPERS, kubelet_files=["cpu"])
+    holder = NodeAllocator(empty(), store, kubelet_files=["cpu"])
     assert holder.start().is_clean
     assert isinstance(holder.admit(pod("web")), Admitted)
     answer = holder.admit(pod("db"))
@@ -250,20 +250,20 @@ def test_memory_that_nobody_pins_is_not_remembered() -> None:
     first = node(store, snapshot=snapshot)
     assert first.start().is_clean
     first.admit(pod("a"))
-    assert MemoryKeeper().grants(unpinned, "a") is None
+    assert list(first.records["a"].grants) == ["cpu"]
     second = node(restarted(store), snapshot=snapshot)
     assert second.start().is_clean
     assert second.snapshot.allocators == first.snapshot.allocators
 
 
 def test_a_node_keeps_devices_as_a_ledger_does() -> None:
-    """`NodeDevices` passes the check of every keeper of devices."""
+    """One allocator of a node passes the check of every keeper of devices."""
 
-    def make(devices: DeviceAllocator) -> NodeDevices:
+    def make(devices: DeviceAllocator) -> HeldAllocator[DeviceAllocator]:
         snapshot = attrs.evolve(empty(), allocators=(devices,))
-        holder = NodeAllocator(snapshot, MemoryStore(FORMATS), {devices.name: DeviceKeeper()})
+        holder = NodeAllocator(snapshot, MemoryStore(FORMATS))
         holder.start()
-        return NodeDevices(holder, devices.name)
+        return holder.allocator(DeviceAllocator)
 
     check_allocator_keeper(make)
     gpus = make(DeviceAllocator(name="gpus"))
@@ -379,7 +379,7 @@ def test_damage_is_reported_and_holds_back_new_pods() -> None:
 def test_the_kubelet_can_take_over() -> None:
     """On request the kubelet's own state file is written with each commit."""
     store = MemoryStore(FORMATS)
-    holder = NodeAllocator(empty(), store, KEEPERS, kubelet_files=["cpu", "memory"])
+    holder = NodeAllocator(empty(), store, kubelet_files=["cpu", "memory"])
     holder.start()
     at_start = dict(store.data())
     holder.admit(pod("db", 2))
@@ -390,11 +390,19 @@ def test_the_kubelet_can_take_over() -> None:
     assert dict(store.data()) == at_start
 
 
-def test_an_allocator_without_a_keeper_is_refused_at_start() -> None:
-    """Its grants would be lost at the next restart."""
-    holder = NodeAllocator(empty(), MemoryStore(FORMATS), {"cpu": CpuKeeper()})
-    with pytest.raises(PermanentError, match="memory has no keeper"):
-        holder.start()
+def test_an_allocator_that_cannot_be_remembered_is_refused_at_once() -> None:
+    """Its grants would be lost at the next restart; the error says what it lacks."""
+    with pytest.raises(NotRememberedError, match=r"moody \(Moody\) .* give it `remembered` and `restored`"):
+        NodeAllocator(attrs.evolve(empty(), allocators=(Moody(),)), MemoryStore(FORMATS))
+
+
+@pytest.mark.parametrize("asked", ["cpu", ["cpus"], ["cpu", "example.com/gpu"]])
+def test_a_kubelets_file_that_nobody_keeps_is_refused(asked: str | list[str]) -> None:
+    """Text, a typo, and an allocator without such a file: the hand-back would be lost without a word."""
+    fake = FakeCpuAllocator(units=FakeAllocator.of("example.com/gpu", {0: 1}))
+    snapshot = attrs.evolve(empty(), allocators=(*empty().allocators, fake))
+    with pytest.raises(NoKubeletFileError, match="which are: cpu, memory"):
+        NodeAllocator(snapshot, MemoryStore(FORMATS), kubelet_files=asked)
 
 
 @attrs.frozen
@@ -422,10 +430,14 @@ def test_an_allocator_can_be_altered() -> None:
     holder = started(MemoryStore(FORMATS))
     holder.admit(pod("db"))
     before = holder.snapshot
-    assert holder.alter("cpu", lambda one: one) is before.allocators[0]
+    cpu = before[CpuAllocator]
+    assert holder.alter("cpu", lambda one: one) == (cpu, cpu)
     assert holder.snapshot is before
-    moved = holder.alter("cpu", lambda one: one.release("db"))
-    assert holder.snapshot.allocators[0] is moved
+    was, moved = holder.alter("cpu", lambda one: one.release("db"))
+    assert was is cpu
+    assert holder.snapshot["cpu"] is moved
+    with pytest.raises(UnknownAllocatorError, match="no allocator cpus"):
+        holder.alter("cpus", lambda one: one)
     assert "cpu" not in holder.records["db"].grants
 
 
@@ -439,12 +451,21 @@ def test_the_report_is_a_line_for_each_change() -> None:
 
 
 @pytest.mark.parametrize("name", ["cpu", "memory"])
-def test_keepers_keep(name: str) -> None:
-    """What an allocator grants comes back from its keeper, through JSON."""
-    workloads = [workload_of(pod(one, 2, "a", "b")) for one in ("x", "y")]
-    check_keeper(KEEPERS[name], empty(), name, workloads)
-    with pytest.raises(TypeError, match="another keeper"):
-        KEEPERS[name].grants(Moody(), "x")
+def test_what_pods_are_granted_is_remembered(name: str) -> None:
+    """It comes back through JSON."""
+    check_remembers(empty()[name], [workload_of(pod(one, 2, "a", "b")) for one in ("x", "y")])
+
+
+def test_an_allocator_of_a_node_has_the_class_that_was_asked_for() -> None:
+    """By class where there is one, by name where there are several; another class is an error."""
+    twins = (DeviceAllocator(name="gpus"), DeviceAllocator(name="nics"))
+    holder = NodeAllocator(attrs.evolve(empty(), allocators=twins), MemoryStore(FORMATS))
+    holder.start()
+    with pytest.raises(UnknownAllocatorError, match="ask by name"):
+        holder.allocator(DeviceAllocator)
+    assert holder.allocator(DeviceAllocator, "nics").current() == twins[1]
+    with pytest.raises(TypeError, match="gpus is a DeviceAllocator, no CpuAllocator"):
+        holder.allocator(CpuAllocator, "gpus").current()
 
 
 def test_the_fake_runtime_is_a_runtime() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -34,27 +34,27 @@ from nodealloc.node import (
     FORMATS,
     AdoptionError,
     Confinement,
-    CpuKeeper,
-    DeviceKeeper,
-    Keeper,
-    MemoryKeeper,
     NodeAllocator,
-    NodeDevices,
+    confinement_of,
     describe,
     holdings,
     resource_use,
 )
 from nodealloc.node._codec import to_checkpoint
-from nodealloc.podspec import Pod
-from nodealloc.testing.node import check_keeper
+from nodealloc.podspec import Json, Pod
 from nodealloc.testing.topology import workload
-from nodealloc.topology import Admitted, NotYet, Owner, Policy, Snapshot
+from nodealloc.topology import (
+    Admitted,
+    Claim,
+    Hints,
+    NotYet,
+    Owner,
+    Policy,
+    Restored,
+    Snapshot,
+    TopologyHint,
+)
 
-KEEPERS: dict[str, Keeper] = {
-    "cpu": CpuKeeper(),
-    "memory": MemoryKeeper(),
-    "devices": DeviceKeeper(clock=lambda: 0.0),
-}
 MACHINE = machine_from_text("2 sockets x 4 cores x 2 threads, memory=8Gi")
 
 
@@ -80,7 +80,7 @@ def pod(name: str, cpu: int = 2) -> Pod:
 
 def damaged() -> NodeAllocator:
     """A node whose only record cannot be read."""
-    node = NodeAllocator(empty(), MemoryStore(FORMATS, data={"workload.db": b"{"}), KEEPERS)
+    node = NodeAllocator(empty(), MemoryStore(FORMATS, data={"workload.db": b"{"}))
     assert not node.start().is_clean
     return node
 
@@ -88,7 +88,7 @@ def damaged() -> NodeAllocator:
 def test_what_runs_is_adopted_where_it_runs() -> None:
     """The CPUs and nodes of a running container are held again, and nobody else gets them."""
     store = MemoryStore(FORMATS, data={"workload.db": b"{"})
-    node = NodeAllocator(empty(), store, KEEPERS)
+    node = NodeAllocator(empty(), store)
     assert not node.start().is_clean
     where = Confinement(cpus=CPUSet.of(5, 13), exclusive=CPUSet.of(5, 13), mems=NodeSet.of(1))
     node.adopt(pod("db"), {"app": where})
@@ -102,7 +102,7 @@ def test_what_runs_is_adopted_where_it_runs() -> None:
         node.admit(pod(f"p{number}"))
     taken = [CPUSet.parse(one.what) for one in holdings(node.snapshot) if one.resource == "cpu"]
     assert sum(map(len, taken)) == len({cpu for cpus in taken for cpu in cpus}) == 14
-    later = NodeAllocator(empty(), MemoryStore(FORMATS, data=store.data()), KEEPERS)
+    later = NodeAllocator(empty(), MemoryStore(FORMATS, data=store.data()))
     assert "db" in later.start().kept
     assert holdings(later.snapshot) == holdings(node.snapshot)
 
@@ -152,7 +152,7 @@ def test_a_kubelets_node_is_taken_over(vectors: Path) -> None:
         ),
     )
     store = MemoryStore(FORMATS, data=files)
-    node = NodeAllocator(start, store, KEEPERS)
+    node = NodeAllocator(start, store)
     report = node.start()
     assert report.taken_over
     assert set(report.kept) == {"g1", "g2"}
@@ -169,7 +169,7 @@ def test_a_kubelets_node_is_taken_over(vectors: Path) -> None:
     answer = node.admit(Pod.from_manifest({"metadata": {"name": "g1", "uid": "g1"}, "spec": spec}))
     assert isinstance(answer, Admitted)
     assert node.records["g1"].workload.claims[0].owner == Owner("g1", "c")
-    later = NodeAllocator(start, MemoryStore(FORMATS, data=store.data()), KEEPERS)
+    later = NodeAllocator(start, MemoryStore(FORMATS, data=store.data()))
     assert not later.start().taken_over
     assert holdings(later.snapshot) == holdings(node.snapshot)
 
@@ -180,7 +180,7 @@ def test_every_recorded_file_is_taken_over_or_reported(kind: str, vectors: Path)
     with gzip.open(vectors / "checkpoint_files.jsonl.gz", "rt") as lines:
         rows = [row for row in map(json.loads, lines) if row["kind"] == kind][:40]
     for row in rows:
-        node = NodeAllocator(empty(), MemoryStore(FORMATS, data={kind: row["file"].encode()}), KEEPERS)
+        node = NodeAllocator(empty(), MemoryStore(FORMATS, data={kind: row["file"].encode()}))
         assert str(node.start()).startswith("start after")
 
 
@@ -189,9 +189,9 @@ def test_views_tell_what_is_held_and_left() -> None:
     devices = DeviceList.of([Device("a", numa_nodes=0b01), Device("b")], nodes=(0, 1))
     serving = Inventory(resource="example.com/gpu", phase=Phase.CONNECTING, generation=1, since_s=0.0)
     serving = serving.listed(1, devices, PluginOptions(), now_s=0.0)
-    node = NodeAllocator(empty(), MemoryStore(FORMATS), KEEPERS)
+    node = NodeAllocator(empty(), MemoryStore(FORMATS))
     node.start()
-    NodeDevices(node).alter(lambda one: one.with_inventory(serving))
+    node.allocator(DeviceAllocator).alter(lambda one: one.with_inventory(serving))
     before = resource_use(node.snapshot)
     asked = {"cpu": 2, "memory": "64Mi", "example.com/gpu": 2}
     spec = {"containers": [{"name": "app", "resources": {"limits": asked}}]}
@@ -217,16 +217,6 @@ def test_nothing_is_left_to_give_where_nobody_gets_cpus_of_their_own() -> None:
     assert {(one.allocatable, one.available) for one in resource_use(node)} == {(0, 0)}
 
 
-def test_devices_are_kept() -> None:
-    """What the device allocator grants comes back from its keeper, before its plugin does."""
-    listed = DeviceList.of([Device(f"gpu-{n}") for n in range(4)], nodes=(0, 1))
-    known = Inventory(resource="example.com/gpu").registered(1, now_s=0.0)
-    serving = known.listed(1, listed, PluginOptions(), now_s=0.0)
-    node = attrs.evolve(empty(), allocators=(DeviceAllocator(nodes=(0, 1)).with_inventory(serving),))
-    jobs = [workload(name, {"example.com/gpu": 2}) for name in ("x", "y")]
-    check_keeper(KEEPERS["devices"], node, "devices", jobs)
-
-
 class CountingStore(MemoryStore):
     """A store that counts how often each key was committed."""
 
@@ -243,9 +233,9 @@ class CountingStore(MemoryStore):
 def test_the_kubelets_device_file_is_written_when_a_kubelet_would_read_something_else() -> None:
     """A new resource, a grant, an end; not when devices fall ill, come or go."""
     store = CountingStore()
-    node = NodeAllocator(empty(), store, KEEPERS, kubelet_files=["devices"])
+    node = NodeAllocator(empty(), store, kubelet_files=["devices"])
     node.start()
-    devices = NodeDevices(node)
+    devices = node.allocator(DeviceAllocator)
 
     def listed(count: int, *ill: int) -> int:
         found = [Device(f"gpu-{n}", "Unhealthy" if n in ill else "Healthy") for n in range(count)]
@@ -290,7 +280,7 @@ SENSELESS: dict[str, Checkpoint] = {
 @pytest.mark.parametrize("key", SENSELESS)
 def test_a_sound_kubelet_file_that_makes_no_sense_is_reported(key: str) -> None:
     """Its checksum is right and its lists name what no machine has: a report, no exception."""
-    node = NodeAllocator(empty(), MemoryStore(FORMATS, data={key: SENSELESS[key].marshal()}), KEEPERS)
+    node = NodeAllocator(empty(), MemoryStore(FORMATS, data={key: SENSELESS[key].marshal()}))
     report = node.start()
     assert [one.key for one in report.damaged] == [key]
     assert isinstance(node.admit(pod("new")), NotYet)
@@ -298,15 +288,15 @@ def test_a_sound_kubelet_file_that_makes_no_sense_is_reported(key: str) -> None:
 
 @pytest.mark.parametrize("name", ["cpu", "memory", "devices"])
 def test_a_sound_record_with_senseless_grants_is_reported(name: str) -> None:
-    """What no keeper wrote damages its own workload; the others are kept."""
+    """What no allocator wrote damages its own workload; the others are kept."""
     store = MemoryStore(FORMATS)
-    first = NodeAllocator(empty(), store, KEEPERS)
+    first = NodeAllocator(empty(), store)
     first.start()
     for one in ("good", "bad"):
         first.admit(pod(one))
     record = attrs.evolve(first.records["bad"], grants={**first.records["bad"].grants, name: 5})
     store.commit({"workload.bad": to_checkpoint(record)})
-    later = NodeAllocator(empty(), MemoryStore(FORMATS, data=store.data()), KEEPERS)
+    later = NodeAllocator(empty(), MemoryStore(FORMATS, data=store.data()))
     report = later.start()
     assert [one.key for one in report.damaged] == ["workload.bad"]
     assert report.kept == ("good",)
@@ -316,12 +306,12 @@ def test_a_sound_record_with_senseless_grants_is_reported(name: str) -> None:
 def test_a_record_under_another_key_is_reported() -> None:
     """A file that somebody copied would outlive the release of its workload, and come back."""
     store = MemoryStore(FORMATS)
-    first = NodeAllocator(empty(), store, KEEPERS)
+    first = NodeAllocator(empty(), store)
     first.start()
     first.admit(pod("db"))
     data = {**store.data(), "workload.copy": store.data()["workload.db"]}
     later_store = MemoryStore(FORMATS, data=data)
-    later = NodeAllocator(empty(), later_store, KEEPERS)
+    later = NodeAllocator(empty(), later_store)
     report = later.start()
     assert [(one.key, one.reason) for one in report.damaged] == [
         ("workload.copy", "it is the record of db, put under another key")
@@ -349,7 +339,7 @@ def test_what_makes_no_sense_is_kept_when_its_key_is_written_anew(key: str, kept
     old = CpuManagerStateV1(policy_name="static", default_cpuset="0,3-15", entries={"4f3c": "1-2"})
     strange: Checkpoint = old if key == CPU_STATE else JsonCheckpoint(kind="other", version=7, value=["ä"])
     store = MemoryStore(FORMATS, data={key: strange.marshal()})
-    node = NodeAllocator(empty(), store, KEEPERS, kubelet_files=["cpu"])
+    node = NodeAllocator(empty(), store, kubelet_files=["cpu"])
     [damage] = node.start().damaged
     assert f"{key}, and as {kept_as}" in damage.kept_as
     assert set(store.data()) == {key}
@@ -362,7 +352,7 @@ def test_what_makes_no_sense_is_kept_when_its_key_is_written_anew(key: str, kept
     kept = JsonCheckpoint.unmarshal(store.data()[aside])
     assert kept.value == {"key": key, "text": strange.marshal().decode()}
     node.accept()
-    later = NodeAllocator(empty(), MemoryStore(FORMATS, data=store.data()), KEEPERS, kubelet_files=["cpu"])
+    later = NodeAllocator(empty(), MemoryStore(FORMATS, data=store.data()), kubelet_files=["cpu"])
     report = later.start()
     assert report.is_clean
     assert report.kept == (("db",) if by == "adopt" else ())
@@ -371,8 +361,85 @@ def test_what_makes_no_sense_is_kept_when_its_key_is_written_anew(key: str, kept
 def test_a_kubelet_file_of_the_first_layout_waits_for_the_runtime() -> None:
     """It names container ids: reported, and nobody new comes in over CPUs that are in use."""
     old = CpuManagerStateV1(policy_name="static", default_cpuset="0,3-15", entries={"4f3c": "1-2"})
-    node = NodeAllocator(empty(), MemoryStore(FORMATS, data={CPU_STATE: old.marshal()}), KEEPERS)
+    node = NodeAllocator(empty(), MemoryStore(FORMATS, data={CPU_STATE: old.marshal()}))
     report = node.start()
     assert [one.key for one in report.damaged] == [CPU_STATE]
     assert "migrate" in str(report)
     assert isinstance(node.admit(pod("new")), NotYet)
+
+
+def test_a_kubelets_file_that_nobody_reads_is_told(vectors: Path) -> None:
+    """The node is taken over as far as its allocators go, and the report names what was left."""
+    folder = vectors / "state_files"
+    files = {key: (folder / f"four-nodes.{key}").read_bytes() for key in (CPU_STATE, MEMORY_STATE)}
+    machine = machine_from_cadvisor(json.loads((folder / "four-nodes.machineinfo.json").read_text()))
+    cpus = CpuAllocator(policy=StaticPolicy.of(machine, reserved=CPUSet.of(0)))
+    node = NodeAllocator(Snapshot.of(machine, allocators=[cpus]), MemoryStore(FORMATS, data=files))
+    report = node.start()
+    assert report.kept == ("g1", "g2")
+    assert "memory_manager_state is there, and no allocator of this node reads it" in str(report)
+
+
+def test_records_of_version_1_are_read(vectors: Path) -> None:
+    """Byte for byte what an earlier release wrote: everybody holds what they held, and nothing is written."""
+    recorded = json.loads((vectors / "state_files" / "node-records-v1.json").read_text())
+    store = MemoryStore(FORMATS, data={key: text.encode() for key, text in recorded["store"].items()})
+    before = dict(store.data())
+    node = NodeAllocator(empty(), store, kubelet_files=["cpu", "memory", "devices"])
+    assert str(node.start()) == "start after new: 4 workloads kept"
+    held = [
+        [one.owner.workload, one.owner.member, one.resource, one.amount, str(one.nodes), one.what]
+        for one in holdings(node.snapshot)
+    ]
+    assert held == recorded["holdings"]
+    for owner, (cpus, exclusive, mems) in recorded["confinements"].items():
+        where = confinement_of(node.snapshot, Owner(*owner.split("|")))
+        assert (str(where.cpus), str(where.exclusive)) == (cpus, exclusive)
+        assert (None if where.mems is None else str(where.mems)) == mems
+    assert node.records["db"].bound == {"server": "c1"}
+    rows = {key: data for key, data in store.data().items() if key.startswith("workload.")}
+    assert rows == {key: data for key, data in before.items() if key.startswith("workload.")}
+    assert store.data()[CPU_STATE] == before[CPU_STATE]
+    assert store.data()[MEMORY_STATE] == before[MEMORY_STATE]
+
+
+@attrs.frozen
+class Licences:
+    """An allocator that can do nothing but grant and be remembered."""
+
+    held: frozenset[str] = frozenset()
+    name: str = "licences"
+
+    def hints(self, _claims: Sequence[Claim], /) -> Hints:
+        """No preference."""
+        return {}
+
+    def allocate(self, claim: Claim, _affinity: TopologyHint, /) -> Licences:
+        """One each."""
+        asks = "example.com/licence" in claim.amounts
+        return attrs.evolve(self, held=self.held | {claim.owner.workload}) if asks else self
+
+    def release(self, workload: str, _member: str | None = None, /) -> Licences:
+        """Give it back."""
+        return attrs.evolve(self, held=self.held - {workload})
+
+    def remembered(self, workload: str, /) -> Json:
+        """That it has one."""
+        return True if workload in self.held else None
+
+    def restored(self, grants: Mapping[str, Json], /) -> Restored:
+        """As it was."""
+        return Restored(allocator=attrs.evolve(self, held=frozenset(grants)))
+
+
+def test_what_an_allocator_cannot_adopt_is_not_adopted() -> None:
+    """Without the ability nobody knows what a container uses; one that asks for nothing of it is taken in."""
+    cpus = empty()[CpuAllocator]
+    store = MemoryStore(FORMATS, data={"workload.db": b"{"})
+    node = NodeAllocator(Snapshot.of(MACHINE, allocators=[cpus, Licences()]), store)
+    node.start()
+    where = {"app-0": Confinement(exclusive=CPUSet.of(5))}
+    with pytest.raises(AdoptionError, match="licences cannot tell what it uses"):
+        node.adopt(workload("a", {"cpu": 1, "example.com/licence": 1}), where)
+    node.adopt(workload("b", {"cpu": 1}), where)
+    assert [one.owner.workload for one in holdings(node.snapshot)] == ["b"]

@@ -16,13 +16,20 @@ import nodealloc
 from nodealloc.cgroups import CgroupName, Limits
 from nodealloc.checkpoint import JsonCheckpoint, MemoryStore
 from nodealloc.cpuset import CpuAllocator, CpuLayout, CPUSet, KubeletPicker, StaticPolicy
-from nodealloc.devices import Device, DeviceLedger
+from nodealloc.devices import Device, DeviceAllocator, DeviceLedger, DeviceList, Inventory, PluginOptions
 from nodealloc.dsw_asw import Cancel, Done, Outcome, Plan, Step, View
 from nodealloc.dsw_asw._cancellation import Cancellation
 from nodealloc.machine import machine_from_text
-from nodealloc.node import CpuKeeper
 from nodealloc.pluginreg import PluginInfo
-from nodealloc.podspec import Pod, Volume
+from nodealloc.podspec import Pod, Quantity, Volume
+from nodealloc.testing.abilities import (
+    FakeCpuAllocator,
+    check_accounts,
+    check_adopts,
+    check_confines,
+    check_remembers,
+    filled,
+)
 from nodealloc.testing.cgroups import (
     FakeCgroups,
     check_cgroup_driver,
@@ -43,7 +50,14 @@ from nodealloc.testing.dsw_asw import (
     check_journal,
     check_plan,
 )
-from nodealloc.testing.node import FakeAdvisor, FakeRuntime, check_advisor, check_keeper, check_runtime
+from nodealloc.testing.node import (
+    FakeAdvisor,
+    FakeRuntime,
+    check_advisor,
+    check_kubelet_file,
+    check_regranted,
+    check_runtime,
+)
 from nodealloc.testing.pluginreg import (
     FakeRegistration,
     FakeWatcher,
@@ -81,6 +95,7 @@ from nodealloc.testing.volume_sources import (
 )
 from nodealloc.testing.volumes import FakeClaims, FakeHost, FakeMounter, check_mounter
 from nodealloc.topology import (
+    Claim,
     Closest,
     LeastAllocated,
     MostAllocated,
@@ -89,6 +104,7 @@ from nodealloc.topology import (
     Owner,
     Policy,
     Snapshot,
+    Workload,
 )
 from nodealloc.volumes import Found, Use, VolumeSpec
 
@@ -97,6 +113,14 @@ MACHINE = machine_from_text("2 sockets x 4 cores")
 NUMA = NumaTopology(nodes=(0, 1), distances={0: {0: 10, 1: 21}, 1: {0: 21, 1: 10}})
 GPUS = FakeAllocator.of("example.com/gpu", {0: 2, 1: 2})
 ASKED = workload("job", {"example.com/gpu": 2, "cpu": 2})
+CPUS = FakeCpuAllocator.of({0: 4, 1: 4})
+JOBS = [
+    workload("job", {"cpu": 2}, {"cpu": 1}),
+    Workload(
+        key="half",
+        claims=(Claim(owner=Owner("half", "app"), amounts={"cpu": Quantity.parse("1500m")}),),
+    ),
+]
 
 
 def cgroups() -> FakeCgroups:
@@ -148,6 +172,16 @@ def connection() -> None:
         return plugin, plugin.set_devices
 
     check_connection(make)
+
+
+def regranted() -> None:
+    """One of two owners of devices gives them back."""
+    listed = DeviceList.of([Device(f"gpu-{number}") for number in range(3)], nodes=(0,))
+    known = Inventory(resource="example.com/gpu").registered(1, now_s=0.0)
+    serving = known.listed(1, listed, PluginOptions(), now_s=0.0)
+    jobs = [workload(name, {"example.com/gpu": 1}) for name in "ab"]
+    before = filled(DeviceAllocator().with_inventory(serving), jobs)
+    check_regranted(before, before.release("a"), jobs)
 
 
 def cpu_node() -> Snapshot:
@@ -285,13 +319,18 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "dsw_asw.Executor": lambda _: executor(),
     "dsw_asw.Journal": lambda _: journal(),
     "node.Advisor": lambda _: check_advisor(FakeAdvisor(2), cpu_node),
-    "node.Keeper": lambda _: check_keeper(CpuKeeper(), cpu_node(), "cpu", [ASKED]),
+    "node.KubeletFile": lambda _: check_kubelet_file(cpu_node()[CpuAllocator], JOBS),
     "node.Runtime": lambda _: runtime(),
+    "node.TellsRegranted": lambda _: regranted(),
     "pluginreg.PluginHandler": lambda _: check_handler(RecordingHandler(), "example.com/gpu", "/a", ["v1"]),
     "pluginreg.Registration": lambda _: registration(),
     "pluginreg.Watcher": lambda folder: check_watcher(lambda _: FakeWatcher(), folder / "reg", nudge=poke),
+    "topology.Accounts": lambda _: check_accounts(CPUS, JOBS, NUMA),
+    "topology.Adopts": lambda _: check_adopts(CPUS, JOBS),
     "topology.Allocator": lambda _: check_allocator(GPUS, ASKED, NUMA),
     "topology.Comparison": lambda _: comparisons(),
+    "topology.Confines": lambda _: check_confines(CPUS, JOBS),
+    "topology.Remembers": lambda _: check_remembers(CPUS, JOBS),
     "topology.Reports": lambda _: check_reports(GPUS, ASKED, NUMA),
     "volumes.AttachVerifier": lambda _: check_attach_verifier(
         FakeAttachments({"p/v": "/dev/v"}), "p/v", "p/w"

@@ -29,7 +29,7 @@
 """
 
 from nodealloc.cpuset._affinity_writer import AffinityWriter, process_target
-from nodealloc.cpuset._allocator import CpuAllocator
+from nodealloc.cpuset._allocator import CpuAllocator, restore
 from nodealloc.cpuset._cgroup_writers import CgroupV1Writer, CgroupV2Writer
 from nodealloc.cpuset._codec import (
     RECORD_KIND,
@@ -56,7 +56,7 @@ from nodealloc.cpuset._pickers import SortStrategy
 from nodealloc.cpuset._policy import CpuPolicy, NonePolicy, StaticPolicy
 from nodealloc.cpuset._ports import CpusetWriter, Picker
 from nodealloc.cpuset._reconciler import CpusetReconciler
-from nodealloc.cpuset._restore import Eviction, Move, RecordedState, RestorePlan, restore
+from nodealloc.cpuset._restore import Eviction, Move, RecordedState, RestorePlan
 from nodealloc.cpuset._state import Assignment, CpuState
 from nodealloc.cpuset._take import KubeletPicker, PickMode, take_cpus
 from nodealloc.idset import CPUSet

@@ -1,4 +1,4 @@
-"""The allocator of CPUs: a policy and its state, as one immutable value."""
+"""The allocator of CPUs: a policy and its state, as one immutable value; `restore` makes one."""
 
 from __future__ import annotations
 
@@ -6,28 +6,46 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from nodealloc.checkpoint import CPU_STATE, Checkpoint, CpuManagerState
+from nodealloc.cpuset import _abilities as abilities
+from nodealloc.cpuset._codec import to_kubelet, to_row
 from nodealloc.cpuset._demand import CPU, demand_of
 from nodealloc.cpuset._grant import grant, hints_for
 from nodealloc.cpuset._policy import CpuPolicy, StaticPolicy
 from nodealloc.cpuset._resize import resize
+from nodealloc.cpuset._restore import RecordedState, RestorePlan, settled
 from nodealloc.cpuset._state import CpuState
 from nodealloc.idset import CPUSet
-from nodealloc.topology import Availability, Hints, Shortfall, TopologyHint, peak
+from nodealloc.podspec import Json
+from nodealloc.topology import (
+    Allocator,
+    Availability,
+    Claim,
+    Confinement,
+    Hints,
+    Holding,
+    Owner,
+    Recalled,
+    ResourceUse,
+    Restored,
+    Shortfall,
+    TopologyHint,
+    peak,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from nodealloc.topology import Claim, Owner
-
-__all__ = ["CpuAllocator"]
+__all__ = ["CpuAllocator", "restore"]
 
 
 @attrs.frozen(kw_only=True)
 class CpuAllocator:
-    """CPUs of one node: an `Allocator` that `Reports`.
+    """CPUs of one node: an `Allocator` with every ability.
 
-    Every method answers with a value and changes nothing. Can be pickled, and
-    shared between threads.
+    It `Reports`, `Remembers`, `Accounts`, `Confines`, `Adopts`, and keeps the
+    kubelet's file `cpu_manager_state`. Every method answers with a value and
+    changes nothing. Can be pickled, and shared between threads.
 
     Attributes:
         policy: How CPUs are given out.
@@ -106,5 +124,63 @@ class CpuAllocator:
             ),
         )
 
+    # What a node asks besides.
+
+    def remembered(self, workload: str, /) -> Json:
+        """Member to its CPUs; see `Remembers.remembered`."""
+        return to_row(self.state, workload) or None
+
+    def restored(self, grants: Mapping[str, Json], /) -> Restored:
+        """See `Remembers.restored`; kept, moved or evicted as `nodealloc.cpuset.restore` says."""
+        return abilities.restored(self, grants)
+
+    def holdings(self) -> Sequence[Holding]:
+        """See `Accounts.holdings`."""
+        return tuple(abilities.holdings(self))
+
+    def capacity(self) -> Sequence[ResourceUse]:
+        """See `Accounts.capacity`; nothing where nobody gets CPUs for itself."""
+        return tuple(abilities.capacity(self))
+
+    def confinement(self, owner: Owner, /) -> Confinement:
+        """See `Confines.confinement`: its own CPUs, or the shared pool."""
+        return Confinement(cpus=self.cpus_of(owner), exclusive=self.exclusive_of(owner))
+
+    def adopted(self, claim: Claim, where: Confinement, /) -> CpuAllocator | Shortfall:
+        """See `Adopts.adopted`: what is exclusive there is held, nothing else."""
+        return abilities.adopted(self, claim, where)
+
+    def kubelet_key(self) -> str:
+        """`cpu_manager_state`."""
+        return CPU_STATE
+
+    def to_kubelet(self, _before: Allocator | None = None, /) -> CpuManagerState:
+        """See `nodealloc.cpuset.to_kubelet`."""
+        return to_kubelet(self)
+
+    def from_kubelet(self, file: Checkpoint, /) -> Mapping[str, Recalled]:
+        """What a kubelet's file says of each workload.
+
+        Raises:
+            DecodeError: A list of CPUs is none, or the layout is that before 1.18.
+        """
+        return abilities.from_kubelet_file(file)
+
     def _moved(self, state: CpuState) -> CpuAllocator:
         return self if state is self.state else CpuAllocator(policy=self.policy, state=state)
+
+
+def restore(policy: CpuPolicy, recorded: RecordedState, /) -> RestorePlan:
+    """Check what was remembered against the policy and its machine; never refuses.
+
+    Kept is what only names CPUs that may be held now, and that nobody else
+    holds. What names others is moved: each lost CPU is replaced, near by first,
+    so that the members of a workload share among them what they shared before,
+    and the rest of their CPUs stays. Where too few are free, the workload is
+    evicted, and what it held is offered to the others. Workloads go in the order
+    in which they were admitted.
+
+    Source: ours; the kubelet (``cm/cpumanager/policy_static.go``) refuses to
+    start, and the operator drains the node and deletes the file.
+    """
+    return settled(CpuAllocator(policy=policy), recorded)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import attrs
 
-from nodealloc.cpuset._allocator import CpuAllocator
 from nodealloc.cpuset._grant import choose
-from nodealloc.cpuset._policy import CpuPolicy, StaticPolicy
+from nodealloc.cpuset._policy import StaticPolicy
 from nodealloc.cpuset._state import Assignment, CpuState
 from nodealloc.idset import CPUSet, bits
 from nodealloc.topology import Owner, Shortfall
 
-__all__ = ["Eviction", "Move", "RecordedState", "RestorePlan", "restore"]
+if TYPE_CHECKING:
+    from nodealloc.cpuset._allocator import CpuAllocator
+
+__all__ = ["Eviction", "Move", "RecordedState", "RestorePlan", "settled"]
 
 
 @attrs.frozen(kw_only=True)
@@ -100,45 +103,34 @@ class RestorePlan:
         return "\n".join([*lines, *self.notes])
 
 
-def restore(policy: CpuPolicy, recorded: RecordedState, /) -> RestorePlan:
-    """Check what was remembered against the policy and its machine; never refuses.
-
-    Kept is what only names CPUs that may be held now, and that nobody else
-    holds. What names others is moved: each lost CPU is replaced, near by first,
-    so that the members of a workload share among them what they shared before,
-    and the rest of their CPUs stays. Where too few are free, the workload is
-    evicted, and what it held is offered to the others. Workloads go in the order
-    in which they were admitted.
-
-    Source: ours; the kubelet (``cm/cpumanager/policy_static.go``) refuses to
-    start, and the operator drains the node and deletes the file.
-    """
+def settled(allocator: CpuAllocator, recorded: RecordedState, /) -> RestorePlan:
+    """What `restore` plans for the policy of this allocator, whatever that holds."""
+    policy = allocator.policy
     if not isinstance(policy, StaticPolicy):
-        return _without_exclusive(policy, recorded)
+        return _without_exclusive(allocator, recorded)
     plan = _Planning(policy, recorded.state)
     for workload, members in recorded.state.assignments.items():
         plan.settle(workload, members)
     plan.settle_homeless()
-    allocator = CpuAllocator(policy=policy, state=plan.state(recorded.state))
+    after = attrs.evolve(allocator, state=plan.state(recorded.state))
     return RestorePlan(
         keep=tuple(plan.keep),
         move=tuple(plan.move),
         evict=tuple(plan.evict),
-        notes=_notes(allocator, recorded),
-        allocator=allocator,
+        notes=_notes(after, recorded),
+        allocator=after,
     )
 
 
-def _without_exclusive(policy: CpuPolicy, recorded: RecordedState) -> RestorePlan:
-    allocator = CpuAllocator(
-        policy=policy, state=CpuState(generation=recorded.state.generation + len(recorded.state.assignments))
-    )
-    reason = f"policy {policy.name} gives nobody CPUs for itself"
+def _without_exclusive(allocator: CpuAllocator, recorded: RecordedState) -> RestorePlan:
+    generation = recorded.state.generation + len(recorded.state.assignments)
+    after = attrs.evolve(allocator, state=CpuState(generation=generation))
+    reason = f"policy {allocator.policy.name} gives nobody CPUs for itself"
     moves = (
-        Move(owner=owner, before=held.cpus, after=allocator.shared, reason=reason)
+        Move(owner=owner, before=held.cpus, after=after.shared, reason=reason)
         for owner, held in recorded.state.items()
     )
-    return RestorePlan(move=tuple(moves), notes=_notes(allocator, recorded), allocator=allocator)
+    return RestorePlan(move=tuple(moves), notes=_notes(after, recorded), allocator=after)
 
 
 def _notes(allocator: CpuAllocator, recorded: RecordedState) -> tuple[str, ...]:

@@ -15,10 +15,12 @@
 | `DeviceAllocator` | policy and state as one value; an `Allocator` for `topology.admit`     |
 | `Grant`           | devices in one member's hands, with the plugin's answer to `Allocate`  |
 | `DevicePlugins`   | the shell: serves registrations, follows streams, asks plugins         |
+| `DeviceAdvisor`   | asks plugins before a node's decision is final                         |
 | `AllocatorKeeper` | who holds the current allocator; `DeviceLedger` where there is no node |
 | `Launch`          | what a container gets: variables, mounts, device files, CDI names      |
 """
 
+from nodealloc.devices._advisor import DeviceAdvisor
 from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices._codec import (
     RegisterRequest,
@@ -56,6 +58,7 @@ __all__ = [
     "Connect",
     "Deadlines",
     "Device",
+    "DeviceAdvisor",
     "DeviceAllocator",
     "DeviceEvent",
     "DeviceEvents",

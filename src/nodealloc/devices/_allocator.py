@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import attrs
 
+from nodealloc.checkpoint import DEVICE_STATE, Checkpoint, DeviceManagerState
+from nodealloc.devices import _abilities as abilities
 from nodealloc.devices._grants import NO_NODE, Grant, Grants, without
 from nodealloc.devices._hints import device_hints, held_hints
 from nodealloc.devices._inventory import DeviceList, Inventory
 from nodealloc.devices._life import Phase
 from nodealloc.devices._pick import pick
 from nodealloc.devices._preferences import Answers, PreferenceQuestion
-from nodealloc.podspec import is_extended_resource
+from nodealloc.devices._state import from_rows, read_alike, remembered, to_row
+from nodealloc.podspec import Json, is_extended_resource
 from nodealloc.topology import (
+    Allocator,
     Availability,
     Claim,
     ClaimKind,
+    Confinement,
     Hints,
+    Holding,
     NotYet,
     Owner,
+    Recalled,
+    ResourceUse,
+    Restored,
     Shortfall,
     TopologyHint,
     peak,
@@ -31,22 +40,12 @@ _KEPT = 64
 """Questions and answers that are kept at most; a workload brings up one or two."""
 
 
-def _held(inventories: Mapping[str, Inventory], grants: Grants) -> dict[str, int]:
-    """Per resource the devices that somebody holds, as far as they are listed."""
-    ids: dict[str, set[str]] = {}
-    for held in grants.values():
-        for (_, resource), grant in held.items():
-            ids.setdefault(resource, set()).update(grant.ids)
-    return {
-        resource: inventories[resource].devices.mask_of(held)
-        for resource, held in ids.items()
-        if resource in inventories
-    }
-
-
 @attrs.frozen(kw_only=True)
 class DeviceAllocator:
     """Devices as an `nodealloc.topology.Allocator`: immutable, pure, safe to share.
+
+    It `Reports`, `Remembers`, `Accounts`, `Confines`, `Adopts`, tells whose
+    grants changed, and keeps the kubelet's file `kubelet_internal_checkpoint`.
 
     Attributes:
         nodes: NUMA nodes of the machine, ascending.
@@ -73,7 +72,7 @@ class DeviceAllocator:
     unanswered: tuple[PreferenceQuestion, ...] = attrs.field(default=(), eq=False)
     name: str = "devices"
     _held: Mapping[str, int] = attrs.field(
-        default=attrs.Factory(lambda self: _held(self.inventories, self.grants), takes_self=True),
+        default=attrs.Factory(lambda self: abilities.masks(self.inventories, self.grants), takes_self=True),
         eq=False,
         repr=False,
         alias="held",
@@ -194,6 +193,60 @@ class DeviceAllocator:
                 )
             )
         return rows
+
+    # What a node asks besides.
+
+    def remembered(self, workload: str, /) -> Json:
+        """Devices with their nodes, and what their plugin answered; see `Remembers.remembered`."""
+        return to_row(self, workload) or None
+
+    def restored(self, grants: Mapping[str, Json], /) -> Restored:
+        """Every grant stands, and every plugin is awaited: which devices there are, they will say.
+
+        Their grace periods begin when `DevicePlugins` starts.
+        """
+        return Restored(allocator=from_rows(self, grants))
+
+    def regranted(self, before: Allocator, /) -> Collection[str]:
+        """Workloads that hold other devices; nearly always none, because health is no grant."""
+        if not isinstance(before, DeviceAllocator):
+            return {*self.grants}
+        old, new = before.grants, self.grants
+        return [] if old is new else [key for key in {**old, **new} if old.get(key) is not new.get(key)]
+
+    def holdings(self) -> Sequence[Holding]:
+        """See `Accounts.holdings`."""
+        return tuple(abilities.holdings(self.grants))
+
+    def capacity(self) -> Sequence[ResourceUse]:
+        """See `Accounts.capacity`; a device at several nodes counts at each."""
+        return tuple(abilities.capacity(self.inventories, self._held))
+
+    def confinement(self, owner: Owner, /) -> Confinement:
+        """See `Confines.confinement`: the devices that are its own."""
+        return Confinement(devices=abilities.devices_of(self.grants, owner))
+
+    def adopted(self, claim: Claim, where: Confinement, /) -> DeviceAllocator | Shortfall:
+        """See `Adopts.adopted`: the devices that `where` names, with or without their plugin."""
+        wanted = {one: _amount(claim, one) for one in sorted(claim.amounts) if self._is_ours(one)}
+        return abilities.adopted(self, claim, where, {one: count for one, count in wanted.items() if count})
+
+    def kubelet_key(self) -> str:
+        """`kubelet_internal_checkpoint`."""
+        return DEVICE_STATE
+
+    def to_kubelet(self, before: Allocator | None = None, /) -> DeviceManagerState | None:
+        """The kubelet's file; None where nothing but devices' health or presence changed."""
+        alike = isinstance(before, DeviceAllocator) and read_alike(before, self)
+        return None if alike else remembered(self)
+
+    def from_kubelet(self, file: Checkpoint, /) -> Mapping[str, Recalled]:
+        """What a kubelet's file says of each workload.
+
+        Raises:
+            DecodeError: A device is on a NUMA node that no machine has.
+        """
+        return abilities.from_kubelet_file(attrs.evolve(self, grants={}, held={}), file)
 
     # What the methods above share.
 

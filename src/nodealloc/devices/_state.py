@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import attrs
 
 from nodealloc.checkpoint import DEVICE_STATE, DeviceManagerState, PodDevices
-from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices._grants import NO_NODE, Grant
 from nodealloc.devices._inventory import Inventory
 from nodealloc.devices._life import Phase
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import MAX_ID
 from nodealloc.podspec import Json
+
+if TYPE_CHECKING:
+    from nodealloc.devices._allocator import DeviceAllocator
 
 __all__ = ["from_rows", "read_alike", "remembered", "restored", "to_row"]
 

@@ -13,7 +13,7 @@ serves allocations of its own or those of one group, never both.
 ```
 """
 
-from nodealloc.memblocks._allocator import MemoryAllocator, UnpinnedMemory, memory_allocator
+from nodealloc.memblocks._allocator import MemoryAllocator, UnpinnedMemory, memory_allocator, restore
 from nodealloc.memblocks._blocks import Block, MemoryTable, NodeMemory, hugepages, mems
 from nodealloc.memblocks._codec import from_kubelet, to_kubelet
 from nodealloc.memblocks._errors import ReservationMismatchError
@@ -21,7 +21,7 @@ from nodealloc.memblocks._layout import Layout, Reserved
 from nodealloc.memblocks._options import MemoryOptions, MemoryPolicy
 from nodealloc.memblocks._recorded import RecordedState
 from nodealloc.memblocks._reserved import check_reserved, parse_reserved
-from nodealloc.memblocks._restore import MAX_DRIFT_BYTES, Drift, Eviction, Move, RestorePlan, restore
+from nodealloc.memblocks._restore import MAX_DRIFT_BYTES, Drift, Eviction, Move, RestorePlan
 from nodealloc.memblocks._state import Grants, MemoryState
 from nodealloc.memblocks._transitions import replay
 

@@ -6,20 +6,38 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from nodealloc.checkpoint import MEMORY_STATE, Checkpoint, MemoryManagerState
 from nodealloc.machine import Machine
+from nodealloc.memblocks import _abilities as abilities
 from nodealloc.memblocks._blocks import Block, NodeMemory, mems
+from nodealloc.memblocks._codec import to_kubelet
 from nodealloc.memblocks._demand import demand_at_peak, demand_of
 from nodealloc.memblocks._groups import hint_pair
 from nodealloc.memblocks._layout import Demand, Layout, Reserved
 from nodealloc.memblocks._options import MemoryOptions, MemoryPolicy
 from nodealloc.memblocks._recorded import RecordedState
 from nodealloc.memblocks._refusals import refusal
+from nodealloc.memblocks._restore import MAX_DRIFT_BYTES, RestorePlan, settled, unpinned
 from nodealloc.memblocks._state import MemoryState
 from nodealloc.memblocks._static_policy import Question, Why, place
 from nodealloc.memblocks._transitions import grant, release
-from nodealloc.topology import Availability, Claim, Hints, Owner, Shortfall, TopologyHint
+from nodealloc.podspec import Json
+from nodealloc.topology import (
+    Allocator,
+    Availability,
+    Claim,
+    Confinement,
+    Hints,
+    Holding,
+    Owner,
+    Recalled,
+    ResourceUse,
+    Restored,
+    Shortfall,
+    TopologyHint,
+)
 
-__all__ = ["MemoryAllocator", "UnpinnedMemory", "memory_allocator"]
+__all__ = ["MemoryAllocator", "UnpinnedMemory", "memory_allocator", "restore"]
 
 NAME = "memory"
 
@@ -32,7 +50,9 @@ _STATIC_POLICIES = (MemoryPolicy.STATIC, MemoryPolicy.BEST_EFFORT)
 class MemoryAllocator:
     """The static policy and its state: memory and huge pages for exclusive claims.
 
-    An `Allocator` of `nodealloc.topology`, with `Reports`.
+    An `Allocator` of `nodealloc.topology` that `Reports`, `Remembers`,
+    `Accounts`, `Confines`, `Adopts`, and keeps the kubelet's file
+    `memory_manager_state`.
 
     Attributes:
         state: What is held and what is free.
@@ -136,6 +156,54 @@ class MemoryAllocator:
         """What to store of it; `to_kubelet` makes a kubelet's state file of that."""
         return RecordedState(policy=self.policy, nodes=self.tables(), grants=self.state.grants)
 
+    # What a node asks besides.
+
+    def remembered(self, workload: str, /) -> Json:
+        """Member to its blocks: nodes as a mask, resource, bytes; see `Remembers.remembered`."""
+        return abilities.row(self.state.grants.get(workload, {})) or None
+
+    def restored(self, grants: Mapping[str, Json], /) -> Restored:
+        """See `Remembers.restored`; kept, moved or evicted as `nodealloc.memblocks.restore` says."""
+        recorded = RecordedState(policy=self.policy, grants=abilities.from_rows(grants))
+        return abilities.restored(settled(self, recorded))
+
+    def holdings(self) -> Sequence[Holding]:
+        """See `Accounts.holdings`: an entry for each block."""
+        return tuple(abilities.holdings(self.state))
+
+    def capacity(self) -> Sequence[ResourceUse]:
+        """See `Accounts.capacity`."""
+        return tuple(abilities.capacity(self.tables()))
+
+    def confinement(self, owner: Owner, /) -> Confinement:
+        """See `Confines.confinement`: the nodes of its blocks."""
+        return Confinement(mems=abilities.nodes_of(self.state.blocks(owner)))
+
+    def adopted(self, claim: Claim, where: Confinement, /) -> MemoryAllocator | Shortfall:
+        """See `Adopts.adopted`; a container that is confined to no nodes goes where there is memory."""
+        mask = where.mems.mask if where.mems else None
+        answer = self.allocate(claim, TopologyHint(mask, preferred=False))
+        if isinstance(answer, Shortfall) or not where.mems:
+            return answer
+        # A static policy widens an affinity that does not suffice; this container stands already.
+        return abilities.elsewhere(answer.state.blocks(claim.owner), where.mems) or answer
+
+    def kubelet_key(self) -> str:
+        """`memory_manager_state`."""
+        return MEMORY_STATE
+
+    def to_kubelet(self, _before: Allocator | None = None, /) -> MemoryManagerState:
+        """See `nodealloc.memblocks.to_kubelet`."""
+        return to_kubelet(self)
+
+    def from_kubelet(self, file: Checkpoint, /) -> Mapping[str, Recalled]:
+        """What a kubelet's file says of each workload.
+
+        Raises:
+            DecodeError: See `nodealloc.memblocks.from_kubelet`.
+        """
+        return abilities.from_kubelet_file(file)
+
     def _demand(self, claims: Sequence[Claim]) -> Demand | Shortfall:
         layout = self.state.layout
         if len(claims) == 1:
@@ -198,6 +266,45 @@ class UnpinnedMemory:
         """That nothing is held."""
         return RecordedState(policy=MemoryPolicy.NONE)
 
+    def remembered(self, _workload: str, /) -> Json:
+        """Nothing."""
+        return None
+
+    def restored(self, grants: Mapping[str, Json], /) -> Restored:
+        """Itself; who held blocks takes memory anywhere now."""
+        recorded = RecordedState(policy=self.policy, grants=abilities.from_rows(grants))
+        return abilities.restored(unpinned(self, recorded))
+
+    def holdings(self) -> Sequence[Holding]:
+        """Nothing."""
+        return ()
+
+    def capacity(self) -> Sequence[ResourceUse]:
+        """Nothing: what is not pinned is not counted."""
+        return ()
+
+    def confinement(self, owner: Owner, /) -> Confinement:
+        """To nothing."""
+        del owner
+        return Confinement()
+
+    def adopted(self, claim: Claim, where: Confinement, /) -> UnpinnedMemory:
+        """Itself."""
+        del claim, where
+        return self
+
+    def kubelet_key(self) -> str:
+        """`memory_manager_state`."""
+        return MEMORY_STATE
+
+    def to_kubelet(self, _before: Allocator | None = None, /) -> MemoryManagerState:
+        """See `nodealloc.memblocks.to_kubelet`."""
+        return to_kubelet(self)
+
+    def from_kubelet(self, file: Checkpoint, /) -> Mapping[str, Recalled]:
+        """See `MemoryAllocator.from_kubelet`."""
+        return abilities.from_kubelet_file(file)
+
 
 def memory_allocator(
     machine: Machine,
@@ -223,3 +330,36 @@ def memory_allocator(
         return UnpinnedMemory()
     state = MemoryState.empty(Layout.of(machine, reserved or {}))
     return MemoryAllocator(state=state, options=options or MemoryOptions(), policy=policy)
+
+
+def restore(
+    empty: MemoryAllocator | UnpinnedMemory,
+    recorded: RecordedState,
+    /,
+    *,
+    max_drift_bytes: int = MAX_DRIFT_BYTES,
+) -> RestorePlan:
+    """Check what was remembered against the machine of today; never refuses.
+
+    A workload stays where its blocks fit beside those of the others, wherever
+    the machine's figures have gone. Where they do not, small workloads stay
+    before large ones, so that as few as possible are disturbed (of two of a
+    size, the lower key); the others move to nodes that have the bytes, whole
+    workloads at a time, or are evicted.
+
+    Args:
+        empty: An allocator of today's machine, reserved memory and options,
+            with nothing held.
+        recorded: What was stored.
+        max_drift_bytes: By how much the memory of a node may differ without
+            being `RestorePlan.beyond`; huge pages do not drift.
+
+    Raises:
+        ValueError: `empty` holds something.
+
+    Source: ours; the kubelet (``cm/memorymanager/policy_static.go``) refuses to
+    start after any difference, and the operator deletes the file.
+    """
+    if isinstance(empty, UnpinnedMemory):
+        return unpinned(empty, recorded)
+    return settled(empty, recorded, max_drift_bytes=max_drift_bytes)

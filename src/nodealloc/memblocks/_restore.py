@@ -9,11 +9,11 @@ reported.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import attrs
 
 from nodealloc.errors import Fault
-from nodealloc.memblocks._allocator import MemoryAllocator, UnpinnedMemory
 from nodealloc.memblocks._blocks import MEMORY, Block, MemoryTable
 from nodealloc.memblocks._layout import Layout
 from nodealloc.memblocks._recorded import RecordedState
@@ -22,7 +22,10 @@ from nodealloc.memblocks._static_policy import Question
 from nodealloc.memblocks._transitions import blocks_of, draw, misnamed, replay
 from nodealloc.topology import NumaMask, Owner
 
-__all__ = ["MAX_DRIFT_BYTES", "Drift", "Eviction", "Move", "RestorePlan", "restore"]
+if TYPE_CHECKING:
+    from nodealloc.memblocks._allocator import MemoryAllocator, UnpinnedMemory
+
+__all__ = ["MAX_DRIFT_BYTES", "Drift", "Eviction", "Move", "RestorePlan", "settled", "unpinned"]
 
 MAX_DRIFT_BYTES = 128 << 20
 """Change of a node's memory between boots that is no cause for concern: a kernel
@@ -145,36 +148,10 @@ def _listed(blocks: tuple[Block, ...]) -> str:
     return ", ".join(map(str, blocks)) or "anywhere"
 
 
-def restore(
-    empty: MemoryAllocator | UnpinnedMemory,
-    recorded: RecordedState,
-    /,
-    *,
-    max_drift_bytes: int = MAX_DRIFT_BYTES,
+def settled(
+    empty: MemoryAllocator, recorded: RecordedState, /, *, max_drift_bytes: int = MAX_DRIFT_BYTES
 ) -> RestorePlan:
-    """Check what was remembered against the machine of today; never refuses.
-
-    A workload stays where its blocks fit beside those of the others, wherever
-    the machine's figures have gone. Where they do not, small workloads stay
-    before large ones, so that as few as possible are disturbed (of two of a
-    size, the lower key); the others move to nodes that have the bytes, whole
-    workloads at a time, or are evicted.
-
-    Args:
-        empty: An allocator of today's machine, reserved memory and options,
-            with nothing held.
-        recorded: What was stored.
-        max_drift_bytes: By how much the memory of a node may differ without
-            being `RestorePlan.beyond`; huge pages do not drift.
-
-    Raises:
-        ValueError: `empty` holds something.
-
-    Source: ours; the kubelet (``cm/memorymanager/policy_static.go``) refuses to
-    start after any difference, and the operator deletes the file.
-    """
-    if isinstance(empty, UnpinnedMemory):
-        return _unpinned(empty, recorded)
+    """What `restore` plans for an allocator that pins memory."""
     if empty.state.grants:
         count = len(empty.state.grants)
         raise ValueError(f"the allocator of today holds {count} workloads; give one that holds nothing")
@@ -217,7 +194,8 @@ def _owners(grants: Grants) -> list[tuple[Owner, tuple[Block, ...]]]:
     ]
 
 
-def _unpinned(empty: UnpinnedMemory, recorded: RecordedState) -> RestorePlan:
+def unpinned(empty: UnpinnedMemory, recorded: RecordedState, /) -> RestorePlan:
+    """What `restore` plans where nothing is pinned."""
     reason = "policy None pins nothing"
     held = _owners(recorded.grants)
     moves = tuple(Move(owner=owner, before=blocks, after=(), reason=reason) for owner, blocks in held)

@@ -6,12 +6,18 @@ from collections.abc import Mapping
 
 import attrs
 
-from nodealloc.cpuset import Assignment, CpuAllocator, RecordedState, restore
-from nodealloc.idset import NodeSet
-from nodealloc.memblocks import MemoryAllocator
-from nodealloc.node._confinement import Confinement
 from nodealloc.node._errors import AdoptionError
-from nodealloc.topology import Allocator, Claim, NotYet, Shortfall, Snapshot, TopologyHint, Workload
+from nodealloc.topology import (
+    Adopts,
+    Allocator,
+    Claim,
+    Confinement,
+    NotYet,
+    Shortfall,
+    Snapshot,
+    TopologyHint,
+    Workload,
+)
 
 __all__ = ["adopted"]
 
@@ -46,29 +52,20 @@ def adopted(snapshot: Snapshot, workload: Workload, running: Mapping[str, Confin
 
 
 def _with(allocator: Allocator, claim: Claim, where: Confinement) -> Allocator:
-    if isinstance(allocator, CpuAllocator):
-        return _on_cpus(allocator, claim, where)
-    answer = allocator.allocate(claim, _hint(where))
+    if isinstance(allocator, Adopts):
+        answer = allocator.adopted(claim, where)
+    else:
+        answer = allocator.allocate(claim, _hint(where))
+        if answer == allocator:
+            return allocator
+        # It would grant what is free, and nobody knows whether the container runs on that.
+        raise AdoptionError(
+            claim.owner, f"allocator {allocator.name} cannot tell what it uses (it has no `adopted`)"
+        )
     if isinstance(answer, Shortfall | NotYet):
         why = answer.message if isinstance(answer, NotYet) else answer.detail or f"no {answer.resource} there"
         raise AdoptionError(claim.owner, why)
-    if where.mems and isinstance(answer, MemoryAllocator):
-        mems = NodeSet.parse(answer.mems(claim.owner.workload, claim.owner.member))
-        if not mems <= where.mems:
-            # A static policy widens an affinity that does not suffice; this container stands already.
-            raise AdoptionError(claim.owner, f"nodes {where.mems} have too little memory left, {mems} would")
     return answer
-
-
-def _on_cpus(allocator: CpuAllocator, claim: Claim, where: Confinement) -> CpuAllocator:
-    if not where.exclusive:
-        return allocator
-    state = allocator.state.with_assignment(claim.owner, Assignment(cpus=where.exclusive))
-    plan = restore(allocator.policy, RecordedState(policy_name=allocator.policy.name, state=state))
-    reasons = [*(one.reason for one in plan.move), *(one.reason for one in plan.evict)]
-    if reasons:
-        raise AdoptionError(claim.owner, f"CPUs {where.exclusive}: {reasons[0]}")
-    return plan.allocator
 
 
 def _hint(where: Confinement) -> TopologyHint:

@@ -7,7 +7,7 @@ import attrs
 from nodealloc.errors import PermanentError
 from nodealloc.topology import Owner
 
-__all__ = ["AdoptionError", "NotAdmittedError"]
+__all__ = ["AdoptionError", "NoKubeletFileError", "NotAdmittedError", "NotRememberedError"]
 
 
 @attrs.define
@@ -42,3 +42,44 @@ class AdoptionError(PermanentError):
         """Who, why, and what to do."""
         who = f"{self.owner.workload}/{self.owner.member}"
         return f"{who} runs where it cannot stay: {self.reason}; end it, then admit it anew"
+
+
+@attrs.define
+class NotRememberedError(PermanentError):
+    """An allocator cannot say what it granted, so that all of it would be lost at a restart.
+
+    Attributes:
+        name: Of the allocator.
+        kind: Its class.
+    """
+
+    name: str
+    kind: str
+
+    def __str__(self) -> str:
+        """Which, and what it lacks."""
+        return (
+            f"allocator {self.name} ({self.kind}) cannot be remembered, so its grants would be lost; "
+            "give it `remembered` and `restored` (nodealloc.topology.Remembers)"
+        )
+
+
+@attrs.define
+class NoKubeletFileError(PermanentError, ValueError):
+    """The kubelet's file of an allocator was asked for that has none, or that is not there.
+
+    Attributes:
+        asked: What was asked for.
+        known: Allocators that keep a file of the kubelet's.
+    """
+
+    asked: str
+    known: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """What was asked for, and the choices."""
+        listed = ", ".join(self.known) or "none"
+        return (
+            f"kubelet_files has {self.asked}; give a list of names of allocators that keep a file of the "
+            f"kubelet's, which are: {listed}"
+        )

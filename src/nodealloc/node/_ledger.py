@@ -2,37 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import attrs
 
 from nodealloc.checkpoint import Checkpoint, row_key
 from nodealloc.node._codec import to_checkpoint
+from nodealloc.node._errors import NoKubeletFileError, NotRememberedError
 from nodealloc.node._loading import ROW, StartReport
-from nodealloc.node._ports import Keeper
+from nodealloc.node._ports import KubeletFile, TellsRegranted
 from nodealloc.node._record import WorkloadRecord
-from nodealloc.topology import Allocator, Snapshot
+from nodealloc.podspec import Json
+from nodealloc.topology import Allocator, Remembers, Snapshot
 
 __all__ = ["Ledger"]
 
 
 @attrs.frozen(kw_only=True)
 class Ledger:
-    """In whose words grants are written, and which files of a kubelet are kept beside.
+    """How grants become rows, and which files of a kubelet are kept beside them.
 
     Attributes:
-        keepers: By name of the allocator.
         kubelet_files: Names of allocators.
     """
 
-    keepers: Mapping[str, Keeper]
     kubelet_files: frozenset[str]
+
+    @classmethod
+    def of(cls, empty: Snapshot, kubelet_files: Collection[str]) -> Ledger:
+        """For the allocators of a node.
+
+        Raises:
+            NotRememberedError: One of them could not be restored.
+            NoKubeletFileError: `kubelet_files` is text, or names an allocator
+                that is not there or keeps no file of the kubelet's.
+        """
+        for one in empty.allocators:
+            if not isinstance(one, Remembers):
+                raise NotRememberedError(one.name, type(one).__name__)
+        known = tuple(one.name for one in empty.allocators if isinstance(one, KubeletFile))
+        if isinstance(kubelet_files, str):
+            raise NoKubeletFileError(f"the text {kubelet_files!r}", known)
+        for name in kubelet_files:
+            if name not in known:
+                raise NoKubeletFileError(repr(name), known)
+        return cls(kubelet_files=frozenset(kubelet_files))
 
     def granted(self, record: WorkloadRecord, snapshot: Snapshot) -> WorkloadRecord:
         """The record with what the snapshot's allocators grant its workload."""
-        grants = {
-            one.name: self.keepers[one.name].grants(one, record.workload.key) for one in snapshot.allocators
-        }
+        grants = {one.name: _grants(one, record.workload.key) for one in snapshot.allocators}
         return attrs.evolve(record, grants={name: one for name, one in grants.items() if one is not None})
 
     def rows(self, records: Iterable[WorkloadRecord]) -> dict[str, Checkpoint]:
@@ -40,14 +58,14 @@ class Ledger:
         return {row_key(ROW, one.workload.key): to_checkpoint(one) for one in records}
 
     def regranted(
-        self, name: str, after: Allocator, records: Mapping[str, WorkloadRecord], suspects: Iterable[str]
+        self, before: Allocator, after: Allocator, records: Mapping[str, WorkloadRecord]
     ) -> list[WorkloadRecord]:
-        """Records of those suspects whom an allocator grants something else now."""
-        grants = self.keepers[name].grants
+        """Records of those whom an allocator grants something else now."""
+        suspects = after.regranted(before) if isinstance(after, TellsRegranted) else records
         return [
             records[key]
             for key in suspects
-            if key in records and grants(after, key) != records[key].grants.get(name)
+            if key in records and _grants(after, key) != records[key].grants.get(after.name)
         ]
 
     def accepted(
@@ -66,9 +84,18 @@ class Ledger:
 
     def files(self, after: Snapshot, before: Snapshot | None = None) -> dict[str, Checkpoint]:
         """The kubelet's files of a snapshot, or those that differ from another one's."""
+        if not self.kubelet_files:
+            return {}
         earlier = {one.name: one for one in before.allocators} if before else {}
         files: dict[str, Checkpoint] = {}
         for one in after.allocators:
-            if one.name in self.kubelet_files and one is not earlier.get(one.name):
-                files |= self.keepers[one.name].files(one, earlier.get(one.name))
+            was = earlier.get(one.name)
+            if one.name in self.kubelet_files and one is not was and isinstance(one, KubeletFile):
+                file = one.to_kubelet(was)
+                if file is not None:
+                    files[one.kubelet_key()] = file
         return files
+
+
+def _grants(allocator: Allocator, workload: str) -> Json:
+    return allocator.remembered(workload) if isinstance(allocator, Remembers) else None

@@ -8,13 +8,12 @@ from collections.abc import Mapping
 import attrs
 
 from nodealloc.checkpoint import Checkpoint, Contents, Damaged, JsonCheckpoint, Since, row_key
-from nodealloc.errors import DecodeError, PermanentError
+from nodealloc.errors import DecodeError
 from nodealloc.node._codec import from_checkpoint
-from nodealloc.node._ports import Keeper, Restored
 from nodealloc.node._record import WorkloadRecord
-from nodealloc.node._take_over import records_of_kubelet, unreadable
+from nodealloc.node._take_over import read_kubelet
 from nodealloc.podspec import Json
-from nodealloc.topology import Snapshot, release
+from nodealloc.topology import Remembers, Restored, Snapshot, release
 
 __all__ = ["ROW", "SET_ASIDE", "Loaded", "StartReport", "load"]
 
@@ -82,26 +81,26 @@ class Loaded:
     set_aside: Mapping[str, Checkpoint]
 
 
-def load(empty: Snapshot, contents: Contents, keepers: Mapping[str, Keeper], /) -> Loaded:
-    """Put what was remembered into an empty snapshot.
+def load(empty: Snapshot, contents: Contents, /) -> Loaded:
+    """Put what was remembered into an empty snapshot, whose allocators all `Remembers`.
 
     A workload that one allocator has to evict is released by all of them. A
     store without records of ours, but with a kubelet's state files, is taken over.
-
-    Raises:
-        PermanentError: An allocator has no keeper.
     """
     records, damaged = _records(contents)
-    damaged += [_in_store(key, reason) for key, reason in unreadable(contents).items()] if not records else []
+    kubelet = None if records else read_kubelet(contents, empty.allocators)
+    damaged += [_in_store(key, reason) for key, reason in kubelet.unreadable.items()] if kubelet else []
     taken_over = not records and not damaged and not contents.damaged
-    records = records or (records_of_kubelet(contents) if taken_over else {})
+    unread: tuple[str, ...] = ()
+    if kubelet is not None and taken_over:
+        records, unread = kubelet.records(), kubelet.unread
     try:
-        restored = _restored(empty, keepers, records)
+        restored = _restored(empty, records)
     except DecodeError:
-        damaged += _senseless(empty, keepers, records)
+        damaged += _senseless(empty, records)
         lost = {one.key for one in damaged}
         records = {key: one for key, one in records.items() if row_key(ROW, key) not in lost}
-        restored = _restored(empty, keepers, records)
+        restored = _restored(empty, records)
     evicted = {workload: why for one in restored for workload, why in one.evicted.items()}
     kept = {key: record for key, record in records.items() if key not in evicted}
     snapshot = attrs.evolve(
@@ -119,7 +118,10 @@ def load(empty: Snapshot, contents: Contents, keepers: Mapping[str, Keeper], /) 
         evicted=evicted,
         damaged=(*contents.damaged, *damaged),
         taken_over=taken_over and bool(records),
-        notes=tuple(line for one in restored for line in one.notes),
+        notes=(
+            *(line for one in restored for line in one.notes),
+            *(f"{key} is there, and no allocator of this node reads it" for key in unread),
+        ),
     )
     set_aside = {_aside(one.key): _to_keep(one.key, contents.values[one.key]) for one in damaged}
     return Loaded(snapshot=snapshot, records=kept, report=report, set_aside=set_aside)
@@ -162,36 +164,23 @@ def _to_keep(key: str, checkpoint: Checkpoint) -> JsonCheckpoint:
     return JsonCheckpoint(kind=SET_ASIDE, version=1, value={"key": key, "text": text})
 
 
-def _restored(
-    empty: Snapshot, keepers: Mapping[str, Keeper], records: Mapping[str, WorkloadRecord]
-) -> list[Restored]:
-    return [_restore(allocator.name, empty, keepers, records) for allocator in empty.allocators]
+def _restored(empty: Snapshot, records: Mapping[str, WorkloadRecord]) -> list[Restored]:
+    return [
+        one.restored(_grants(one.name, records)) if isinstance(one, Remembers) else Restored(allocator=one)
+        for one in empty.allocators
+    ]
 
 
-def _senseless(
-    empty: Snapshot, keepers: Mapping[str, Keeper], records: Mapping[str, WorkloadRecord]
-) -> list[Damaged]:
-    """The records whose grants a keeper cannot read, each tried alone."""
+def _senseless(empty: Snapshot, records: Mapping[str, WorkloadRecord]) -> list[Damaged]:
+    """The records whose grants an allocator cannot read, each tried alone."""
     found: list[Damaged] = []
     for key, record in records.items():
         try:
-            _restored(empty, keepers, {key: record})
+            _restored(empty, {key: record})
         except DecodeError as error:
             found.append(_in_store(row_key(ROW, key), str(error)))
     return found
 
 
-def _restore(
-    name: str, empty: Snapshot, keepers: Mapping[str, Keeper], records: Mapping[str, WorkloadRecord]
-) -> Restored:
-    allocator = next(one for one in empty.allocators if one.name == name)
-    keeper = keepers.get(name)
-    if keeper is None:
-        known = ", ".join(sorted(keepers)) or "none"
-        raise PermanentError(
-            f"allocator {name} has no keeper, so its grants would be lost; keepers are: {known}"
-        )
-    grants: dict[str, Json] = {
-        key: record.grants[name] for key, record in records.items() if name in record.grants
-    }
-    return keeper.restore(allocator, grants)
+def _grants(name: str, records: Mapping[str, WorkloadRecord]) -> dict[str, Json]:
+    return {key: record.grants[name] for key, record in records.items() if name in record.grants}

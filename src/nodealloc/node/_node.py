@@ -6,23 +6,25 @@ import contextlib
 import enum
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
 
 from nodealloc.checkpoint import KUBELET_FORMATS, Checkpoint, Formats, JsonCheckpoint, Store, row_key
 from nodealloc.errors import RetryableError
 from nodealloc.node._adoption import adopted
-from nodealloc.node._confinement import Confinement, confinement_of
+from nodealloc.node._confinement import confinement_of
 from nodealloc.node._errors import NotAdmittedError
+from nodealloc.node._held_allocator import HeldAllocator
 from nodealloc.node._ledger import Ledger
 from nodealloc.node._loading import ROW, SET_ASIDE, StartReport, load
-from nodealloc.node._ports import Advisor, Keeper, Running, Runtime
+from nodealloc.node._ports import Advisor, Running, Runtime
 from nodealloc.node._record import WorkloadRecord
 from nodealloc.podspec import Pod
 from nodealloc.topology import (
     Admitted,
     Allocator,
+    Confinement,
     NotYet,
     Owner,
     Placed,
@@ -35,6 +37,8 @@ from nodealloc.topology import (
 )
 
 __all__ = ["FORMATS", "NodeAllocator"]
+
+A = TypeVar("A", bound=Allocator)
 
 FORMATS: Final[Formats] = {
     **KUBELET_FORMATS,
@@ -69,21 +73,25 @@ class NodeAllocator:
     ```
 
     Args:
-        empty: The node with its allocators and nothing held.
+        empty: The node with its allocators and nothing held; each of them
+            `Remembers`.
         store: Where decisions are remembered; opened with `FORMATS`. The caller
             closes it.
-        keepers: Name of each allocator to how it is remembered.
         runtime: Whoever runs containers; None where nothing outlives this process.
         kubelet_files: Names of the allocators whose kubelet state file each
             commit writes as well, so that a kubelet can take the node over.
             Their size grows with what the node holds.
+
+    Raises:
+        NotRememberedError: An allocator could not be restored.
+        NoKubeletFileError: `kubelet_files` is text, or names an allocator that
+            is not there or keeps no such file.
     """
 
     def __init__(
         self,
         empty: Snapshot,
         store: Store,
-        keepers: Mapping[str, Keeper],
         *,
         runtime: Runtime | None = None,
         kubelet_files: Collection[str] = (),
@@ -91,7 +99,7 @@ class NodeAllocator:
         self._lock = threading.RLock()
         self._snapshot = empty
         self._store = store
-        self._ledger = Ledger(keepers=dict(keepers), kubelet_files=frozenset(kubelet_files))
+        self._ledger = Ledger.of(empty, kubelet_files)
         self._runtime = runtime
         self._advisor: Advisor | None = None
         self._records: dict[str, WorkloadRecord] = {}
@@ -122,13 +130,12 @@ class NodeAllocator:
         `accept` is called.
 
         Raises:
-            PermanentError: An allocator has no keeper.
             ValueError: It was started before.
         """
         with self._lock:
             if self._report is not None:
                 raise ValueError("this node was started before: a restart is another NodeAllocator")
-            loaded = load(self._snapshot, self._store.read(), self._ledger.keepers)
+            loaded = load(self._snapshot, self._store.read())
             self._snapshot = loaded.snapshot
             self._records = dict(loaded.records)
             self._report = loaded.report
@@ -285,41 +292,46 @@ class NodeAllocator:
                 self.release(workload)
             return tuple(stale)
 
-    def alter(
-        self,
-        name: str,
-        change: Callable[[Allocator], Allocator],
-        /,
-        *,
-        touched: Callable[[Allocator, Allocator], Collection[str]] | None = None,
-    ) -> Allocator:
+    def allocator(self, kind: type[A], name: str | None = None, /) -> HeldAllocator[A]:
+        """One allocator as whoever changes it sees it, such as `nodealloc.devices.DevicePlugins`.
+
+        Args:
+            kind: Its class.
+            name: Of several of that class.
+
+        Raises:
+            UnknownAllocatorError: There is none; or there are several, and no
+                name is given.
+        """
+        found = self.snapshot[kind] if name is None else self.snapshot[name]
+        return HeldAllocator(node=self, kind=kind, name=found.name)
+
+    def alter(self, name: str, change: Callable[[Allocator], Allocator], /) -> tuple[Allocator, Allocator]:
         """Replace one allocator by a function of it: its inventory or its answers changed.
 
         Workloads whose grants differ afterwards are remembered anew.
 
         Args:
             name: Of the allocator.
-            change: A pure function; called under the lock.
-            touched: Before and after to the workloads whose grants may differ;
-                by default all are compared.
+            change: A pure function; may be called more than once.
+
+        Returns:
+            The allocators before and after.
 
         Raises:
-            KeyError: No allocator has that name.
+            UnknownAllocatorError: No allocator has that name.
             RetryableError: The store could not be written; nothing changed.
         """
         with self._lock:
-            before = {one.name: one for one in self._snapshot.allocators}
-            after = change(before[name])
-            if after is before[name]:
-                return after
-            allocators = tuple(after if one.name == name else one for one in self._snapshot.allocators)
-            snapshot = attrs.evolve(
-                self._snapshot, allocators=allocators, generation=self._snapshot.generation + 1
-            )
-            suspects = self._records if touched is None else touched(before[name], after)
-            changed = self._ledger.regranted(name, after, self._records, suspects)
-            self._commit(snapshot, changed)
-            return after
+            before = self._snapshot[name]
+            after = change(before)
+            if after is not before:
+                allocators = tuple(after if one is before else one for one in self._snapshot.allocators)
+                snapshot = attrs.evolve(
+                    self._snapshot, allocators=allocators, generation=self._snapshot.generation + 1
+                )
+                self._commit(snapshot, self._ledger.regranted(before, after, self._records))
+            return before, after
 
     def _remember(self, workload: Workload, verdict: Placed) -> Placed | NotYet:
         """The verdict, once it is durable; *not yet* where the store cannot be written."""

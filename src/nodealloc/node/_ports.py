@@ -1,17 +1,16 @@
-"""Protocols that the node calls: whoever runs containers, and how an allocator is remembered."""
+"""Protocols that the node calls: whoever runs containers, advisors, and what allocators can do."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import attrs
 
 from nodealloc.checkpoint import Checkpoint
-from nodealloc.podspec import Json
-from nodealloc.topology import Allocator, Owner, Snapshot
+from nodealloc.topology import Allocator, Owner, Recalled, Snapshot
 
-__all__ = ["Advisor", "Keeper", "Restored", "Running", "Runtime"]
+__all__ = ["Advisor", "KubeletFile", "Running", "Runtime", "TellsRegranted"]
 
 
 @attrs.frozen(kw_only=True)
@@ -40,44 +39,39 @@ class Runtime(Protocol):
         ...
 
 
-@attrs.frozen(kw_only=True)
-class Restored:
-    """An allocator with remembered grants in it, as far as they still fit the machine.
+@runtime_checkable
+class KubeletFile(Protocol):
+    """Ability of an `Allocator`: to keep a state file of the kubelet's, so that either can go on.
 
-    Attributes:
-        allocator: Holds every grant but the evicted ones.
-        moved: What is on other CPUs or nodes than before, a line each.
-        evicted: Workload to the reason why what it held can no longer be had.
-        notes: What else changed, in words.
+    An allocator that has it also `Remembers`.
     """
 
-    allocator: Allocator
-    moved: tuple[str, ...] = ()
-    evicted: Mapping[str, str] = attrs.field(factory=dict[str, str])
-    notes: tuple[str, ...] = ()
-
-
-class Keeper(Protocol):
-    """How the grants of one kind of allocator are remembered. Pure functions."""
-
-    def grants(self, allocator: Allocator, workload: str, /) -> Json:
-        """What a workload holds, in words of this keeper's choosing; None where that is nothing."""
+    def kubelet_key(self) -> str:
+        """Key of the file in a store: `cpu_manager_state`."""
         ...
 
-    def restore(self, allocator: Allocator, grants: Mapping[str, Json], /) -> Restored:
-        """A fresh allocator with these grants; workloads in the order of their admission.
+    def to_kubelet(self, before: Allocator | None = None, /) -> Checkpoint | None:
+        """The file as a kubelet would write it of this allocator.
+
+        May be None where a kubelet would read the same from the file of `before`.
+        """
+        ...
+
+    def from_kubelet(self, file: Checkpoint, /) -> Mapping[str, Recalled]:
+        """What the file says of each workload; nothing for a file of another kind.
 
         Raises:
-            DecodeError: Something that `grants` never answered.
+            DecodeError: The file is sound and makes no sense.
         """
         ...
 
-    def files(self, allocator: Allocator, before: Allocator | None = None, /) -> Mapping[str, Checkpoint]:
-        """The kubelet's own state file of this allocator by key, so that a kubelet can take over.
 
-        May leave out files from which a kubelet would read the same as from
-        those of `before`.
-        """
+@runtime_checkable
+class TellsRegranted(Protocol):
+    """Ability of an `Allocator`: to say whose grants changed, without a look at all of them."""
+
+    def regranted(self, before: Allocator, /) -> Collection[str]:
+        """Workloads that hold something else than in `before`; a few too many do no harm."""
         ...
 
 

@@ -20,8 +20,8 @@ class WorkloadRecord:
         workload: Its claims; what was asked.
         order: Rises from one admission to the next.
         affinity: Member to the hint by which it was allocated.
-        grants: Name of an allocator to what it granted, in the words of that
-            allocator's keeper; absent where it granted nothing.
+        grants: Name of an allocator to what it granted, in the words of its
+            `remembered`; absent where it granted nothing.
         bound: Member to the id of the container that uses its grant now.
     """
 

@@ -15,7 +15,8 @@
 | `testing.volume_sources`| fakes and checks of who tells of claims, attachments, content       |
 | `testing.pluginreg`    | fakes and checks of watchers, registrations and handlers             |
 | `testing.devices`      | a plugin as an object or a process; checks of connections and keepers |
-| `testing.node`         | fakes of runtime and advisor; checks of both, and of keepers         |
+| `testing.abilities`    | an allocator that can do all; checks of what allocators can do       |
+| `testing.node`         | fakes of runtime and advisor; checks of both, and of a kubelet's files |
 | `testing.device_plugin`| `python -m`: a real device plugin that misbehaves on demand          |
 | `testing.pytest_plugin`| pytest fixtures: machines, nodes, a restart, a clock; needs pytest   |
 | `testing.conformance`  | `python -m`: replay of recorded decisions                            |

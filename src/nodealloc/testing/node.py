@@ -1,4 +1,4 @@
-"""A runtime that only remembers, and the checks that runtimes and keepers can be held to.
+"""A runtime that only remembers, and the checks of what a node calls.
 
 >>> runtime = FakeRuntime()
 >>> runtime.start(Owner("pod", "app"), "1")
@@ -8,15 +8,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.errors import RetryableError
-from nodealloc.node import Advisor, Keeper, Running, Runtime
-from nodealloc.podspec import Json
-from nodealloc.topology import Admitted, Allocator, Owner, Snapshot, Workload, admit, release
+from nodealloc.node import Advisor, KubeletFile, Running, Runtime, TellsRegranted
+from nodealloc.testing.abilities import filled
+from nodealloc.topology import Allocator, Claim, Owner, Remembers, Snapshot, Workload
 
-__all__ = ["FakeAdvisor", "FakeRuntime", "check_advisor", "check_keeper", "check_runtime"]
+__all__ = [
+    "FakeAdvisor",
+    "FakeRuntime",
+    "check_advisor",
+    "check_kubelet_file",
+    "check_regranted",
+    "check_runtime",
+]
 
 
 class FakeRuntime:
@@ -116,51 +123,66 @@ def check_runtime(runtime: Runtime, start: Callable[[Owner], str], stop: Callabl
     stop(second)
 
 
-def check_keeper(keeper: Keeper, empty: Snapshot, name: str, workloads: Iterable[Workload], /) -> None:
-    """Hold a keeper to what the node relies on: what is kept comes back.
+def check_kubelet_file(allocator: Allocator, asked: Sequence[Workload], /) -> None:
+    """Hold an allocator to what handing a node to a kubelet, and taking it over, relies on.
 
     Args:
-        keeper: Of the allocator.
-        empty: A node with nothing held.
-        name: Of the allocator.
-        workloads: Some that fit the node together.
+        allocator: Holds nothing, has the ability `KubeletFile`, and `Remembers`.
+        asked: Workloads that fit it together, and of which one holds something.
 
     Raises:
         AssertionError: Says which promise is broken.
     """
-    snapshot, keys = empty, list[str]()
-    for workload in workloads:
-        verdict = admit(snapshot, workload)
-        assert isinstance(verdict, Admitted), f"give workloads that fit together: {verdict}"
-        snapshot = verdict.snapshot
-        keys.append(workload.key)
-    full, fresh = _named(snapshot, name), _named(empty, name)
-    grants = _kept(keeper, full, keys)
-    holding = [key for key in keys if full.release(key) != full]
-    assert list(grants) == holding, f"{holding} hold something, {list(grants)} are kept"
-    stored = JsonCheckpoint(kind="check", version=1, value=grants)
-    again = JsonCheckpoint.unmarshal(stored.marshal()).value
-    assert isinstance(again, Mapping), "a mapping was stored"
-    restored = keeper.restore(fresh, again)
-    assert not restored.evicted, f"on the same machine nothing has to go: {restored.evicted}"
-    assert not restored.moved, f"on the same machine nothing moves: {restored.moved}"
-    assert _kept(keeper, restored.allocator, keys) == grants, "what came back is kept in other words"
-    assert _kept(keeper, fresh, keys) == {}, "restoring changed the fresh allocator"
-    for key in keys:
-        snapshot = release(snapshot, key)
-        assert keeper.grants(_named(snapshot, name), key) is None, f"{key} holds nothing and is still kept"
-    assert keeper.grants(fresh, "nobody") is None, "an unknown workload holds something"
-    files = keeper.files(full)
-    for key, file in files.items():
-        assert key, "a kubelet file has no name"
-        type(file).unmarshal(file.marshal()).verify()
-    assert keeper.files(full, fresh).items() <= files.items(), "what changed is written in other words"
+    full = filled(allocator, asked)
+    assert isinstance(full, KubeletFile), f"{allocator.name} keeps no file of the kubelet's"
+    assert isinstance(allocator, KubeletFile), f"{allocator.name} keeps none while it holds nothing"
+    assert isinstance(allocator, Remembers), f"{allocator.name} has no `remembered` and `restored`"
+    assert full.kubelet_key() == allocator.kubelet_key(), "its file has another name now"
+    file = full.to_kubelet()
+    assert file is not None, "without another one to compare with there is a file"
+    assert full.to_kubelet(full) in (None, file), "the same is written in other words"
+    assert full.to_kubelet(allocator) == file, "what changed is written in other words"
+    stored = type(file).unmarshal(file.marshal())
+    stored.verify()
+    said = allocator.from_kubelet(stored)
+    holding = [one.key for one in asked if full.release(one.key) != full]
+    assert sorted(said) == sorted(holding), f"{holding} hold something, the file says {sorted(said)}"
+    for one in asked:
+        members = [owner.member for owner in map(_owner, one.claims) if _holds(full, owner)]
+        listed = list(said[one.key].members) if one.key in said else []
+        assert sorted(listed) == sorted(members), f"{one.key}: {members} hold something, found {listed}"
+    back = allocator.restored({key: one.grants for key, one in said.items()})
+    assert not back.moved, f"on the same machine nothing moves: {back.moved}"
+    assert not back.evicted, f"on the same machine nothing has to go: {back.evicted}"
+    again = filled(back.allocator, asked)
+    assert again == back.allocator, "what a file says is granted anew"
+    strange = JsonCheckpoint(kind="check", version=1, value={})
+    assert not allocator.from_kubelet(strange), "another file says something"
 
 
-def _kept(keeper: Keeper, allocator: Allocator, keys: Sequence[str]) -> dict[str, Json]:
-    grants = {key: keeper.grants(allocator, key) for key in keys}
-    return {key: one for key, one in grants.items() if one is not None}
+def check_regranted(before: Allocator, after: Allocator, asked: Sequence[Workload], /) -> None:
+    """Hold an allocator to what remembering a change relies on: nobody is left out.
+
+    Args:
+        before: Has the ability `TellsRegranted`, and `Remembers`.
+        after: What became of it.
+        asked: Whose grants to compare; those of one have changed.
+
+    Raises:
+        AssertionError: Says which promise is broken.
+    """
+    assert isinstance(after, TellsRegranted), f"{after.name} has no `regranted`"
+    assert isinstance(before, Remembers), f"{before.name} cannot be remembered"
+    assert isinstance(after, Remembers), f"{after.name} cannot be remembered"
+    changed = {one.key for one in asked if before.remembered(one.key) != after.remembered(one.key)}
+    assert changed, "give a change that somebody notices"
+    told = set(after.regranted(before))
+    assert changed <= told, f"{sorted(changed - told)} hold something else, and nobody is told"
 
 
-def _named(snapshot: Snapshot, name: str) -> Allocator:
-    return next(one for one in snapshot.allocators if one.name == name)
+def _owner(claim: Claim) -> Owner:
+    return claim.owner
+
+
+def _holds(allocator: Allocator, owner: Owner) -> bool:
+    return allocator.release(owner.workload, owner.member) != allocator

@@ -15,7 +15,6 @@ name in your test file, and everything below is made from yours.
 | `topology_policy` | the topology policy, `best-effort`                               |
 | `allocators`      | CPUs and memory of that machine, both with the static policy     |
 | `snapshot`        | a node with these allocators and nothing held                    |
-| `keepers`         | how each of the allocators is remembered                         |
 | `memory_store`    | a store that ends with the test                                  |
 | `fake_runtime`    | a runtime in which nothing runs                                  |
 | `node`            | a `NodeAllocator` over all of these, started                     |
@@ -27,7 +26,7 @@ name in your test file, and everything below is made from yours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -37,7 +36,7 @@ from nodealloc.checkpoint import MemoryStore
 from nodealloc.cpuset import CpuAllocator, StaticPolicy
 from nodealloc.machine import Machine, machine_from_text
 from nodealloc.memblocks import memory_allocator
-from nodealloc.node import FORMATS, CpuKeeper, Keeper, MemoryKeeper, NodeAllocator
+from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock
 from nodealloc.testing.node import FakeRuntime
 from nodealloc.topology import Allocator, Policy, Snapshot
@@ -47,7 +46,6 @@ __all__ = [
     "allocators",
     "cgroups",
     "fake_runtime",
-    "keepers",
     "machine",
     "manual_executor",
     "memory_store",
@@ -104,12 +102,6 @@ def snapshot(machine: Machine, topology_policy: Policy, allocators: tuple[Alloca
 
 
 @pytest.fixture
-def keepers() -> Mapping[str, Keeper]:
-    """For the CPU and the memory allocator; override it to add your own."""
-    return {"cpu": CpuKeeper(), "memory": MemoryKeeper()}
-
-
-@pytest.fixture
 def memory_store() -> MemoryStore:
     """Opened for what a `NodeAllocator` keeps."""
     return MemoryStore(FORMATS)
@@ -122,16 +114,14 @@ def fake_runtime() -> FakeRuntime:
 
 
 @pytest.fixture
-def node(
-    snapshot: Snapshot, memory_store: MemoryStore, keepers: Mapping[str, Keeper], fake_runtime: FakeRuntime
-) -> NodeAllocator:
+def node(snapshot: Snapshot, memory_store: MemoryStore, fake_runtime: FakeRuntime) -> NodeAllocator:
     """Started; it has read `memory_store`, and asks `fake_runtime` what runs."""
-    return _started(snapshot, memory_store, keepers, fake_runtime)
+    return _started(snapshot, memory_store, fake_runtime)
 
 
 @pytest.fixture
 def restart(
-    snapshot: Snapshot, memory_store: MemoryStore, keepers: Mapping[str, Keeper], fake_runtime: FakeRuntime
+    snapshot: Snapshot, memory_store: MemoryStore, fake_runtime: FakeRuntime
 ) -> Callable[[], NodeAllocator]:
     """What the next process would have, as often as you call it; the runtime lives on.
 
@@ -140,7 +130,7 @@ def restart(
     """
 
     def again() -> NodeAllocator:
-        return _started(snapshot, MemoryStore(FORMATS, data=memory_store.data()), keepers, fake_runtime)
+        return _started(snapshot, MemoryStore(FORMATS, data=memory_store.data()), fake_runtime)
 
     return again
 
@@ -163,9 +153,7 @@ def cgroups(tmp_path: Path) -> CgroupFs:
     return stand_in(tmp_path / "cgroup")
 
 
-def _started(
-    empty: Snapshot, store: MemoryStore, keepers: Mapping[str, Keeper], runtime: FakeRuntime
-) -> NodeAllocator:
-    fresh = NodeAllocator(empty, store, keepers, runtime=runtime)
+def _started(empty: Snapshot, store: MemoryStore, runtime: FakeRuntime) -> NodeAllocator:
+    fresh = NodeAllocator(empty, store, runtime=runtime)
     fresh.start()
     return fresh

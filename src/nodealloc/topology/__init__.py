@@ -20,6 +20,7 @@
 ```
 """
 
+from nodealloc.topology._abilities import Accounts, Adopts, Confines, Recalled, Remembers, Restored
 from nodealloc.topology._admission import admit, release
 from nodealloc.topology._claims import Claim, ClaimKind, Owner, Workload, peak
 from nodealloc.topology._comparison import (
@@ -44,6 +45,7 @@ from nodealloc.topology._errors import (
 )
 from nodealloc.topology._explanation import Explanation, Outlook, ResourceView, Veto, WeakerFit, explain
 from nodealloc.topology._hints import Hints, NumaMask, NumaTopology, TopologyHint
+from nodealloc.topology._holdings import Confinement, Holding, ResourceUse
 from nodealloc.topology._merge import Merged, merge
 from nodealloc.topology._pods import workload_of
 from nodealloc.topology._policy import KUBELET_MAX_NODES, Policy, PolicyName, Scope
@@ -55,7 +57,9 @@ from nodealloc.verdicts import Admitted, NotYet
 __all__ = [
     "KUBELET_MAX_NODES",
     "TOPOLOGY_AFFINITY_ERROR",
+    "Accounts",
     "Admitted",
+    "Adopts",
     "Affinities",
     "Allocator",
     "Availability",
@@ -63,10 +67,13 @@ __all__ = [
     "ClaimKind",
     "Closest",
     "Comparison",
+    "Confinement",
+    "Confines",
     "DistanceError",
     "Explanation",
     "HintError",
     "Hints",
+    "Holding",
     "LeastAllocated",
     "MaskOutsideError",
     "Merged",
@@ -83,9 +90,13 @@ __all__ = [
     "PolicyName",
     "ProviderError",
     "Rank",
+    "Recalled",
     "Refusal",
+    "Remembers",
     "Reports",
+    "ResourceUse",
     "ResourceView",
+    "Restored",
     "Scene",
     "Scope",
     "Shortfall",

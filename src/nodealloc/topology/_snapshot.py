@@ -92,8 +92,10 @@ class Snapshot:
             ValueError: Two allocators have one name.
         """
         nodes = tuple(machine.nodes)
-        distances = machine.distances if nodes and machine.distances else {}
-        numa = NumaTopology(nodes=nodes or (0,), distances=distances)
+        if nodes:
+            numa = NumaTopology(nodes=nodes, distances=machine.distances or {})
+        else:
+            numa = NumaTopology(nodes=(0,))
         return cls(numa=numa, policy=policy, scope=scope, allocators=tuple(allocators))
 
     @overload

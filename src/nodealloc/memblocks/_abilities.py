@@ -1,0 +1,122 @@
+"""What memory can do for a node besides being granted: be remembered, shown, confined to, adopted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import attrs
+import cattrs
+
+from nodealloc.checkpoint import Checkpoint, MemoryManagerState
+from nodealloc.errors import DecodeError, Fault
+from nodealloc.idset import NodeSet
+from nodealloc.memblocks._blocks import Block, NodeMemory
+from nodealloc.memblocks._codec import from_kubelet
+from nodealloc.memblocks._restore import RestorePlan
+from nodealloc.memblocks._state import MemoryState
+from nodealloc.podspec import Json
+from nodealloc.topology import Holding, Owner, Recalled, ResourceUse, Restored, Shortfall
+
+__all__ = [
+    "capacity",
+    "elsewhere",
+    "from_kubelet_file",
+    "from_rows",
+    "holdings",
+    "nodes_of",
+    "restored",
+    "row",
+]
+
+_Rows = dict[str, dict[str, tuple[Block, ...]]]
+_CONVERTER: Final = cattrs.Converter(forbid_extra_keys=True)
+
+
+def row(grants: Mapping[str, Sequence[Block]], /) -> dict[str, Json]:
+    """Member to its blocks: nodes as a mask, resource, bytes."""
+    return {member: [attrs.asdict(block) for block in blocks] for member, blocks in grants.items()}
+
+
+def from_rows(rows: Mapping[str, Json], /) -> _Rows:
+    """Workload to member to blocks, from what `row` wrote of each workload.
+
+    Raises:
+        DecodeError: Something that `row` never says.
+    """
+    try:
+        return _CONVERTER.structure(dict(rows), _Rows)
+    except cattrs.BaseValidationError as error:
+        faults = [Fault("$", line) for line in cattrs.transform_error(error)]
+        raise DecodeError("memory grants", faults) from error
+
+
+def restored(plan: RestorePlan, /) -> Restored:
+    """A plan as a node takes it."""
+    return Restored(
+        allocator=plan.allocator,
+        moved=tuple(
+            f"{one.owner.workload}/{one.owner.member}: memory {_listed(one.before)} "
+            f"to {_listed(one.after)}: {one.reason}"
+            for one in plan.move
+        ),
+        evicted={one.owner.workload: one.reason for one in plan.evict},
+    )
+
+
+def from_kubelet_file(file: Checkpoint, /) -> dict[str, Recalled]:
+    """See `KubeletFile.from_kubelet`."""
+    if not isinstance(file, MemoryManagerState):
+        return {}
+    grants = from_kubelet(file).grants
+    return {
+        workload: Recalled(members=tuple(members), grants=row(members))
+        for workload, members in grants.items()
+    }
+
+
+def holdings(state: MemoryState, /) -> Iterator[Holding]:
+    """See `Accounts.holdings`: an entry for each block."""
+    for workload, members in state.grants.items():
+        for member, blocks in members.items():
+            for block in blocks:
+                yield Holding(
+                    owner=Owner(workload, member),
+                    resource=block.resource,
+                    amount=block.size_bytes,
+                    nodes=block.node_set,
+                )
+
+
+def capacity(nodes: Iterable[NodeMemory], /) -> Iterator[ResourceUse]:
+    """See `Accounts.capacity`."""
+    for memory in nodes:
+        for resource, table in memory.tables.items():
+            there, free = table.allocatable, table.free
+            yield ResourceUse(resource=resource, node=memory.node, allocatable=there, available=free)
+
+
+def nodes_of(blocks: Iterable[Block], /) -> NodeSet | None:
+    """The nodes of all these blocks; None for no blocks."""
+    mask = 0
+    for block in blocks:
+        mask |= block.nodes
+    return NodeSet.from_mask(mask) if mask else None
+
+
+def elsewhere(blocks: Sequence[Block], where: NodeSet, /) -> Shortfall | None:
+    """Why these blocks are not where a container stands; None where they are."""
+    nodes = nodes_of(blocks)
+    if nodes is None or nodes <= where:
+        return None
+    return Shortfall(
+        resource=blocks[0].resource,
+        wanted=sum(block.size_bytes for block in blocks if block.resource == blocks[0].resource),
+        free=0,
+        nodes=where.mask,
+        detail=f"nodes {where} have too little memory left, {nodes} would",
+    )
+
+
+def _listed(blocks: tuple[Block, ...]) -> str:
+    return ", ".join(map(str, blocks)) or "anywhere"

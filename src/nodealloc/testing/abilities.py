@@ -1,0 +1,352 @@
+"""An allocator with all four abilities, and the checks that any allocator's can be held to.
+
+>>> from nodealloc.podspec import Quantity
+>>> cpus = FakeCpuAllocator.of({0: 4, 1: 4})
+>>> job = Claim(owner=Owner("job", "rank-0"), amounts={"cpu": Quantity.parse("2500m")})
+>>> after = cpus.allocate(job, TopologyHint(0b10, preferred=True))
+>>> after.confinement(job.owner).exclusive, after.remembered("job")
+(CPUSet('4-5'), {'rank-0': {'cpus': '4-5', 'sharedMilliCpu': 500}})
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import TypeVar
+
+import attrs
+
+from nodealloc.checkpoint import JsonCheckpoint
+from nodealloc.idset import CPUSet, NodeSet
+from nodealloc.podspec import Json
+from nodealloc.testing._fake_cpus import FakeCpuAllocator
+from nodealloc.topology import (
+    Accounts,
+    Adopts,
+    Allocator,
+    Claim,
+    Confinement,
+    Confines,
+    Holding,
+    NotYet,
+    NumaTopology,
+    Owner,
+    Remembers,
+    Shortfall,
+    TopologyHint,
+    Workload,
+)
+
+__all__ = [
+    "FakeCpuAllocator",
+    "check_accounts",
+    "check_adopts",
+    "check_confines",
+    "check_remembers",
+    "filled",
+]
+
+T = TypeVar("T")
+_ANY = TopologyHint(affinity=None, preferred=False)
+
+
+def filled(allocator: Allocator, asked: Iterable[Workload], /) -> Allocator:
+    """The allocator with these workloads granted, each claim by the first of its preferred hints.
+
+    Raises:
+        AssertionError: They do not fit together.
+    """
+    for workload in asked:
+        for claim in workload.claims:
+            hints = allocator.hints((claim,))
+            assert not isinstance(hints, NotYet), f"give an allocator that can answer: {hints}"
+            offered = [hint for some in hints.values() for hint in some or ()]
+            hint = next((one for one in offered if one.preferred), offered[0] if offered else _ANY)
+            answer = allocator.allocate(claim, hint)
+            assert not isinstance(answer, Shortfall | NotYet), f"give workloads that fit together: {answer}"
+            allocator = answer
+    return allocator
+
+
+def check_remembers(allocator: Allocator, asked: Sequence[Workload], /, *, exact: bool = True) -> None:
+    """Hold an allocator to what a restart relies on: what is remembered comes back, all of it.
+
+    Args:
+        allocator: Holds nothing, and `Remembers`.
+        asked: Workloads that fit it together, and of which one holds something.
+        exact: Whether what came back has to be equal to what was there; pass
+            False where others have to tell a part again, such as device plugins
+            their devices.
+
+    Raises:
+        AssertionError: Says which promise is broken.
+    """
+    assert isinstance(allocator, Remembers), f"{allocator.name} has no `remembered` and `restored`"
+    full = filled(allocator, asked)
+    rows = _rows(full, asked)
+    holding = [one.key for one in asked if full.release(one.key) != full]
+    assert holding, "give a workload that holds something"
+    assert list(rows) == holding, f"{holding} hold something, {list(rows)} are remembered"
+    before = _pickled(allocator)
+    restored = allocator.restored(_through_json(rows))
+    assert allocator == before, "restoring changed the allocator that was asked"
+    assert not restored.evicted, f"on the same machine nothing has to go: {restored.evicted}"
+    assert not restored.moved, f"on the same machine nothing moves: {restored.moved}"
+    back = restored.allocator
+    assert back.name == allocator.name, f"{allocator.name} came back as {back.name}"
+    assert _rows(back, asked) == rows, "what came back is remembered in other words"
+    _check_same(full, back, asked)
+    assert not exact or back == full, f"what came back is not what was there: {back} instead of {full}"
+    _check_forgotten(back, asked)
+
+
+def _check_same(full: Allocator, back: Allocator, asked: Sequence[Workload]) -> None:
+    """What each owner held it holds again, as far as its abilities tell."""
+    for claim in _claims(asked):
+        key, member = claim.owner.workload, claim.owner.member
+        held = full.release(key, member) != full
+        assert held == (back.release(key, member) != back), f"{key}/{member} lost what it held"
+        assert not held or back.allocate(claim, _ANY) == back, f"{key}/{member} is granted anew"
+        if isinstance(full, Confines) and isinstance(back, Confines):
+            was, now = full.confinement(claim.owner), back.confinement(claim.owner)
+            assert now == was, f"{key}/{member} was confined to {was}, and is to {now}"
+    if isinstance(full, Accounts) and isinstance(back, Accounts):
+        was_held, is_held = _sorted(full.holdings()), _sorted(back.holdings())
+        assert is_held == was_held, f"held was {was_held}, and is {is_held}"
+
+
+def _check_forgotten(full: Allocator, asked: Sequence[Workload]) -> None:
+    for workload in asked:
+        full = full.release(workload.key)
+        assert isinstance(full, Remembers), "what is left cannot be remembered any more"
+        assert full.remembered(workload.key) is None, f"{workload.key} holds nothing and is still remembered"
+    assert _remembered(full, "nobody") is None, "an unknown workload holds something"
+
+
+def check_accounts(allocator: Allocator, asked: Sequence[Workload], numa: NumaTopology, /) -> None:
+    """Hold an allocator to what lists of who holds what are made of.
+
+    Args:
+        allocator: Holds nothing, and has `Accounts`.
+        asked: Workloads that fit it together, and of which one holds something.
+        numa: The machine that it speaks of.
+
+    Raises:
+        AssertionError: Says which promise is broken.
+    """
+    empty = _accounts(allocator)
+    assert not empty.holdings(), f"it holds nothing, and says {empty.holdings()}"
+    before = _capacity(empty, numa)
+    for (resource, node), (there, free) in before.items():
+        assert free == there, f"{resource}, node {node}: {free} of {there} are left, and nobody holds any"
+    full = allocator
+    for workload in asked:
+        full = filled(full, [workload])
+        _check_apart(_accounts(full).holdings())
+        _check_used(_accounts(full), before, _capacity(_accounts(full), numa))
+        for claim in workload.claims:
+            key, member = claim.owner.workload, claim.owner.member
+            listed = any(one.owner == claim.owner for one in _accounts(full).holdings())
+            holds = full.release(key, member) != full
+            assert listed or not holds or not _counts(before, claim), f"{key}/{member} is not listed"
+            assert holds or not listed, f"{key}/{member} holds nothing and is listed"
+    assert _accounts(full).holdings(), "give a workload that holds something"
+    for workload in asked:
+        full = full.release(workload.key)
+    assert not _accounts(full).holdings(), "all is released, and somebody is still listed"
+    assert _capacity(_accounts(full), numa) == before, "all is released, and not all is left again"
+
+
+def _counts(capacity: Mapping[tuple[str, int | None], object], claim: Claim) -> bool:
+    """Whether a claim asks for one unit or more of something that is counted."""
+    return any(claim.amounts[name].milli_value >= 1000 for name, _ in capacity if name in claim.amounts)
+
+
+def _check_used(
+    able: Accounts,
+    before: Mapping[tuple[str, int | None], tuple[int, int]],
+    now: Mapping[tuple[str, int | None], tuple[int, int]],
+) -> None:
+    """Whether what is left has fallen by what is held, on the nodes where it is."""
+    assert {key: there for key, (there, _) in now.items()} == {
+        key: one for key, (one, _) in before.items()
+    }, "what could be held depends on what is held"
+    held = able.holdings()
+    for resource in {resource for resource, _ in before}:
+        of_it = [one for one in held if one.resource == resource]
+        wanted = _distinct(of_it)
+        fallen = {node: there - free for (name, node), (there, free) in now.items() if name == resource}
+        used = sum(fallen.values())
+        most = wanted * max([len(one.nodes) for one in of_it], default=1)
+        assert wanted <= used <= max(most, wanted), f"{wanted} {resource} are held, {used} less are left"
+        nodes = {node for one in of_it for node in one.nodes}
+        odd = [node for node, less in fallen.items() if less and node is not None and node not in nodes]
+        assert not odd, f"{resource}: less is left on nodes {odd}, where nobody holds any"
+
+
+def _distinct(held: Sequence[Holding]) -> int:
+    """How much is held, counting once what members of one workload lend each other."""
+    named = [one for one in held if one.cpus or len(one.ids) == one.amount]
+    names = {(one.resource, name) for one in named for name in (*one.cpus, *one.ids)}
+    return len(names) + sum(one.amount for one in held if one not in named)
+
+
+def _check_apart(held: Sequence[Holding]) -> None:
+    for one, other in combinations(held, 2):
+        if one.owner.workload == other.owner.workload or one.resource != other.resource:
+            continue
+        both = one.cpus & other.cpus
+        assert not both, f"CPUs {both} are accounted to {one.owner} and to {other.owner}"
+        if len(one.ids) == one.amount and len(other.ids) == other.amount:
+            same = sorted({*one.ids} & {*other.ids})
+            assert not same, f"{', '.join(same)} accounted to {one.owner} and to {other.owner}"
+
+
+def check_confines(allocator: Allocator, asked: Sequence[Workload], /) -> None:
+    """Hold an allocator to what confining containers relies on.
+
+    Args:
+        allocator: Holds nothing, and `Confines`.
+        asked: Workloads that fit it together.
+
+    Raises:
+        AssertionError: Says which promise is broken.
+    """
+    owners = [claim.owner for claim in _claims(asked)]
+    for owner in owners:
+        _check_nothing_own(allocator, owner, "before it was granted anything")
+    full = filled(allocator, asked)
+    stranger = Owner("check-confines", "stranger")
+    _check_nothing_own(full, stranger, "and nobody knows it")
+    told = {owner: _confines(full, owner) for owner in [*owners, stranger]}
+    assert any(one != Confinement() for one in told.values()), "it says nothing of anybody"
+    for owner, where in told.items():
+        assert _confines(full, owner) == where, f"{owner}: answered differently the second time"
+        assert not where.exclusive or (where.cpus is not None and where.exclusive <= where.cpus), (
+            f"{owner}: its own CPUs {where.exclusive} are not among {where.cpus}"
+        )
+        if isinstance(full, Accounts):
+            _check_granted(full.holdings(), owner, where)
+        for other, there in told.items():
+            both = (where.cpus or CPUSet()) & there.exclusive
+            assert owner.workload == other.workload or not both, f"{owner} may run on CPUs {both} of {other}"
+    for owner in owners:
+        full = full.release(owner.workload)
+        _check_nothing_own(full, owner, "after it was released")
+
+
+def _check_granted(held: Sequence[Holding], owner: Owner, where: Confinement) -> None:
+    """Whether what is an owner's own was granted to it."""
+    own = [one for one in held if one.owner == owner]
+    cpus = CPUSet(cpu for one in own for cpu in one.cpus)
+    assert where.exclusive == cpus, f"{owner} was granted CPUs {cpus}, and is told {where.exclusive}"
+    for resource, ids in where.devices.items():
+        granted = sorted(name for one in own if one.resource == resource for name in one.ids)
+        assert sorted(ids) == granted, f"{owner} was granted {resource} {granted}, and is told {ids}"
+    if where.mems is not None:
+        # Memory is what has neither numbers nor names.
+        nodes = NodeSet(node for one in own if not one.cpus and not one.ids for node in one.nodes)
+        assert nodes <= where.mems, f"{owner} holds memory on nodes {nodes}, and is told {where.mems}"
+
+
+def check_adopts(allocator: Allocator, asked: Sequence[Workload], /) -> None:
+    """Hold an allocator to what taking over running containers relies on.
+
+    Args:
+        allocator: Holds nothing, `Adopts`, and `Confines` to say where.
+        asked: Workloads that fit it together.
+
+    Raises:
+        AssertionError: Says which promise is broken.
+    """
+    full = filled(allocator, asked)
+    again = allocator
+    for claim in _claims(asked):
+        nothing = Claim(owner=claim.owner, amounts={})
+        assert _adopted(again, nothing, Confinement()) == again, (
+            f"{claim.owner} asks for nothing and holds it"
+        )
+        where, before = _confines(full, claim.owner), _pickled(again)
+        answer = _adopted(again, claim, where)
+        assert again == before, "adopting changed the allocator that was asked"
+        assert not isinstance(answer, Shortfall | NotYet), f"{claim.owner} runs where nobody is: {answer}"
+        now = _confines(answer, claim.owner)
+        assert now.exclusive == where.exclusive, (
+            f"{claim.owner} runs on CPUs {where.exclusive} of its own, and holds {now.exclusive}"
+        )
+        assert now.devices == where.devices, f"{claim.owner} uses {where.devices}, and holds {now.devices}"
+        assert where.mems is None or (now.mems is not None and now.mems <= where.mems), (
+            f"{claim.owner} has its memory on nodes {where.mems}, and holds it on {now.mems}"
+        )
+        again = answer
+    if isinstance(full, Accounts) and isinstance(again, Accounts):
+        assert _sorted(again.holdings()) == _sorted(full.holdings()), "what is adopted is held otherwise"
+    for claim in _claims(asked):
+        where, now = _confines(full, claim.owner), _confines(again, claim.owner)
+        assert now.cpus == where.cpus, f"{claim.owner} ran on CPUs {where.cpus}, and is to on {now.cpus}"
+        if where.exclusive or any(where.devices.values()):
+            other = attrs.evolve(claim, owner=Owner("check-adopts", claim.owner.member), reuse=())
+            taken = _adopted(full, other, where)
+            assert isinstance(taken, Shortfall | NotYet), f"{other.owner} holds what {claim.owner} holds"
+
+
+def _adopted(allocator: Allocator, claim: Claim, where: Confinement) -> Allocator | Shortfall | NotYet:
+    assert isinstance(allocator, Adopts), f"{allocator.name} has no `adopted`"
+    return allocator.adopted(claim, where)
+
+
+def _check_nothing_own(allocator: Allocator, owner: Owner, when: str) -> None:
+    where = _confines(allocator, owner)
+    assert not where.exclusive, f"{owner} has CPUs {where.exclusive} of its own, {when}"
+    assert not any(where.devices.values()), f"{owner} has {where.devices}, {when}"
+
+
+def _confines(allocator: Allocator, owner: Owner) -> Confinement:
+    assert isinstance(allocator, Confines), f"{allocator.name} has no `confinement`"
+    return allocator.confinement(owner)
+
+
+def _accounts(allocator: Allocator) -> Accounts:
+    assert isinstance(allocator, Accounts), f"{allocator.name} has no `holdings` and `capacity`"
+    return allocator
+
+
+def _capacity(able: Accounts, numa: NumaTopology) -> dict[tuple[str, int | None], tuple[int, int]]:
+    rows = able.capacity()
+    found = {(one.resource, one.node): (one.allocatable, one.available) for one in rows}
+    assert len(found) == len(rows), "a resource of a node is counted twice"
+    for (resource, node), (there, free) in found.items():
+        assert node is None or numa.mask >> node & 1, f"{resource}: the machine has no NUMA node {node}"
+        assert 0 <= free <= there, f"{resource}, node {node}: {free} of {there} are left"
+    return found
+
+
+def _rows(allocator: Allocator, asked: Iterable[Workload]) -> dict[str, Json]:
+    rows = {one.key: _remembered(allocator, one.key) for one in asked}
+    return {key: row for key, row in rows.items() if row is not None}
+
+
+def _remembered(allocator: Allocator, workload: str) -> Json:
+    assert isinstance(allocator, Remembers), f"{allocator.name} cannot be remembered any more"
+    return allocator.remembered(workload)
+
+
+def _through_json(rows: Mapping[str, Json]) -> dict[str, Json]:
+    stored = JsonCheckpoint(kind="check", version=1, value=rows)
+    again = JsonCheckpoint.unmarshal(stored.marshal()).value
+    assert isinstance(again, Mapping), "a mapping was stored"
+    return {key: again[key] for key in rows}
+
+
+def _claims(asked: Iterable[Workload]) -> list[Claim]:
+    return [claim for workload in asked for claim in workload.claims]
+
+
+def _sorted(held: Iterable[Holding]) -> list[Holding]:
+    return sorted(held, key=lambda one: (one.owner, one.resource, one.nodes.mask, one.amount))
+
+
+def _pickled(value: T) -> T:
+    copy: T = pickle.loads(pickle.dumps(value))  # noqa: S301
+    return copy
