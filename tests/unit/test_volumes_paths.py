@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from nodealloc.volumes import OutsideRootError, SafeRoot
+from nodealloc.volumes._removal import _Descent
 
 
 @pytest.fixture
@@ -27,6 +28,19 @@ def test_a_name_is_one_component(root: SafeRoot, name: str) -> None:
     """Anything that could lead elsewhere is no name."""
     with pytest.raises(OutsideRootError, match="is no file name"):
         root.join("pods", name)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("x" * 256, "256 bytes"), ("é" * 128, "256 bytes"), ("\ud800", "cannot be written")],
+    ids=["long", "long in bytes", "half of a pair"],
+)
+def test_a_name_fits_into_a_directory(root: SafeRoot, name: str, words: str) -> None:
+    """What no file system takes is refused as what could lead elsewhere is; the message can be printed."""
+    with pytest.raises(OutsideRootError, match=words) as caught:
+        root.join("pods", name)
+    assert len(str(caught.value).encode()) < 500
+    assert root.join("x" * 255, "\udcff")
 
 
 @pytest.mark.parametrize("path", ["relative", "/etc", "{root}/../outside", "{root}x/y", "{root}"])
@@ -160,3 +174,50 @@ def test_a_tree_that_is_moved_while_it_goes_is_left(root: SafeRoot, monkeypatch:
     with pytest.raises(OutsideRootError, match="moved away"):
         root.remove_tree(root.join("tree"))
     assert (outside / "precious").read_text() == "x"
+
+
+def test_each_level_of_a_tree_costs_the_same(root: SafeRoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths, which grow with depth, are built for messages alone; calls are as many as there are levels."""
+    built = 0
+    where = _Descent._where
+
+    def counted(descent: _Descent, name: str | None) -> str:
+        nonlocal built
+        built += 1
+        return where(descent, name)
+
+    opened = 0
+    real = os.open
+
+    def opening(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        nonlocal opened
+        opened += 1
+        return real(path, flags, mode, dir_fd=dir_fd)
+
+    top = Path(root.path) / "tree"
+    top.mkdir()
+    deep(top, 2000)
+    with monkeypatch.context() as patch:
+        patch.setattr(_Descent, "_where", counted)
+        patch.setattr(os, "open", opening)
+        root.remove_tree(str(top))
+    assert built == 0
+    assert opened < 5 * 2000
+
+
+def test_a_message_about_a_deep_directory_is_short(root: SafeRoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of thousands of directories the first and the last are named, and how many are between."""
+
+    def refused(*_args: object, **_options: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    top = Path(root.path) / "tree"
+    top.mkdir()
+    deep(top, 1000)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rmdir", refused)
+        with pytest.raises(OSError, match="Read-only file system") as caught:
+            root.remove_tree(str(top))
+    root.remove_tree(str(top))
+    assert "/(984 more)/" in str(caught.value)
+    assert len(str(caught.value)) < 1000

@@ -186,6 +186,8 @@ def test_a_mount_below_stops_a_deletion(tools: Tools) -> None:
         ({"medium": "Paper"}, "medium is"),
         ({"sizeLimit": "lots"}, "sizeLimit"),
         ({"sizeLimit": "-1"}, "0 or more"),
+        ({"sizeLimit": "9223372036854775808"}, "at most 9223372036854775807"),
+        ({"sizeLimit": 16**6000}, "sizeLimit"),
     ],
 )
 def test_bad_empty_dirs_are_named(tools: Tools, spec: dict[str, Json], reason: str) -> None:

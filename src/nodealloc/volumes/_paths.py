@@ -6,20 +6,24 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import PurePosixPath
 from typing import Final
 
-from nodealloc.volumes._errors import OutsideRootError
+from nodealloc.volumes._errors import MountedHereError, OutsideRootError
 from nodealloc.volumes._removal import mount_id, remove_at, remove_empty
 
-__all__ = ["SafeRoot", "check_names", "naming"]
+__all__ = ["DEAD", "SafeRoot", "check_names", "naming"]
 
 _WALK: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_DEAD: Final = frozenset({errno.ENOTCONN, errno.ESTALE, errno.EIO, errno.ESHUTDOWN, errno.EHOSTDOWN})
-"""What a mount answers whose server or device is gone."""
-
-
+DEAD: Final = frozenset({errno.ENOTCONN, errno.ESTALE, errno.ESHUTDOWN, errno.EHOSTDOWN})
+"""What a mount answers whose server is gone, and no disk of this machine."""
+_DEAD: Final = DEAD | {errno.EIO}
+"""The same, or its device."""
+_NAME_BYTES: Final = 255
+"""Of a file name, on every file system that pods' directories stand on."""
+_SHOWN: Final = 40
+"""Characters of a name that is too long."""
 _TRIES = 100
 """How often making a path is begun anew when a part of it was removed meanwhile."""
 
@@ -43,7 +47,8 @@ class SafeRoot:
         """The absolute path of names below the root; each is one component.
 
         Raises:
-            OutsideRootError: A name is empty, `.`, `..`, or holds a `/` or NUL.
+            OutsideRootError: A name is empty, `.`, `..`, holds a `/` or NUL, is
+                longer than 255 bytes or has characters that no name can have.
         """
         check_names(*names)
         return "/".join([self.path, *names])
@@ -120,6 +125,46 @@ class SafeRoot:
         except FileNotFoundError:
             return []
 
+    @contextlib.contextmanager
+    def open_unmounted(self, top: str, /, *names: str) -> Generator[int]:
+        """A descriptor (``O_PATH``) of a directory reached from `top` through no mount.
+
+        Nothing that is mounted on the way is asked for anything, so that a file
+        system whose server answers no more holds nobody up.
+
+        Args:
+            top: Absolute, the root or below it; may itself be a mount point.
+            names: One component each.
+
+        Raises:
+            MountedHereError: Something is mounted on one of the names.
+            OutsideRootError: One of them is a link or a file, or no name.
+            FileNotFoundError: One of them is absent.
+        """
+        check_names(*names)
+        path = "/".join([top, *names])
+        fd = self._walk(top, None)
+        try:
+            mount = mount_id(fd)
+            for at, name in enumerate(names, 1):
+                with naming(path):
+                    inner = _step(fd, name, path, None)
+                os.close(fd)
+                fd = inner
+                if mount_id(fd) != mount:
+                    raise MountedHereError(["/".join([top, *names[:at]])])
+            yield fd
+        finally:
+            os.close(fd)
+
+    def list_unmounted(self, top: str, /, *names: str) -> Sequence[str]:
+        """Names in such a directory, sorted; empty for an absent one. Raises as `open_unmounted`."""
+        try:
+            with self.open_unmounted(top, *names) as fd, _readable(fd) as readable:
+                return sorted(os.listdir(readable))  # noqa: PTH208 - pathlib lists no descriptors
+        except FileNotFoundError:
+            return []
+
     def is_mount_point(self, path: str, /) -> bool:
         """Whether something is mounted right there; False for an absent path.
 
@@ -178,6 +223,14 @@ def check_names(*names: str) -> None:
     for name in names:
         if name in ("", ".", "..") or "/" in name or "\0" in name:
             raise OutsideRootError("/".join(names), f"{name!r} is no file name")
+        try:
+            length = len(os.fsencode(name))
+        except UnicodeEncodeError:
+            path = "/".join(names).encode("utf-8", "backslashreplace").decode()
+            raise OutsideRootError(path, f"{name!r} cannot be written as a file name") from None
+        if length > _NAME_BYTES:
+            reason = f"{name[:_SHOWN]!r}… has {length} bytes; a file name has at most {_NAME_BYTES}"
+            raise OutsideRootError("/".join(one[:_SHOWN] for one in names), reason)
 
 
 @contextlib.contextmanager

@@ -12,9 +12,11 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator, Sequence
 
-from nodealloc.errors import PermanentError
-from nodealloc.volumes._paths import SafeRoot
+from nodealloc.errors import NodeallocError, PermanentError
+from nodealloc.volumes._errors import MountedHereError
+from nodealloc.volumes._paths import DEAD, SafeRoot
 from nodealloc.volumes._ports import Found, Mounter
+from nodealloc.volumes._removal import remove_empty
 
 __all__ = ["PodsDirectory", "found_at", "leave_pod", "pod_path", "stage_path"]
 
@@ -44,13 +46,19 @@ def found_at(root: SafeRoot, path: str, /) -> Found | None:
 def leave_pod(root: SafeRoot, path: str, /) -> None:
     """Remove the directories between `pods` and a volume that is gone, as far as they are empty.
 
-    What holds them, or cannot be removed now, stays: `PodsDirectory.tidy` finds it.
+    What holds them, cannot be removed now, or has something mounted on it stays:
+    `PodsDirectory.tidy` finds it. No such mount is looked into.
     """
     names = root.names(path)
     try:
         for depth in (4, 3, 2):
-            root.remove_directory(root.join(*names[:depth]))
-    except (OSError, PermanentError):
+            above, name = names[1 : depth - 1], names[depth - 1]
+            try:
+                with root.open_unmounted(root.join(names[0]), *above) as parent:
+                    remove_empty(parent, name, root.join(*names[:depth]))
+            except FileNotFoundError:
+                continue
+    except (OSError, NodeallocError):
         return
 
 
@@ -67,7 +75,11 @@ class PodsDirectory:
         self._mounter = mounter
 
     def found(self) -> Sequence[Found]:
-        """Every directory, file or link in the place of a volume; what stands elsewhere is foreign."""
+        """Every directory, file or link in the place of a volume; what stands elsewhere is foreign.
+
+        So is what is mounted above such a place, on a pod's directory or on that
+        of a plugin: it is not looked into, and holds nobody up when its server is gone.
+        """
         return [*self._of_pods(), *self._staged()]
 
     def clean(self, found: Found, /) -> None:
@@ -111,9 +123,14 @@ class PodsDirectory:
             for name in self._names("plugins", plugin, "mounts"):
                 yield Found(plugin=plugin.replace("~", "/"), name=name)
 
-    def _names(self, *names: str) -> list[str]:
-        """Names in a directory; a file or a link in its place is foreign and holds nothing of ours."""
+    def _names(self, *names: str) -> Sequence[str]:
+        """Names in a directory; a file, link or mount in its place is foreign and holds nothing of ours."""
         try:
-            return self._root.list(self._root.join(*names))
-        except (PermanentError, NotADirectoryError):
+            return self._root.list_unmounted(self._root.join(names[0]), *names[1:])
+        except (PermanentError, MountedHereError, NotADirectoryError):
             return []
+        except OSError as error:
+            # A mount may refuse even to be named when what it came from is gone.
+            if len(names) > 1 and error.errno in DEAD:
+                return []
+            raise

@@ -10,14 +10,21 @@ from nodealloc.volumes._errors import MountedHereError, OutsideRootError
 
 __all__ = ["mount_id", "remove_at", "remove_empty"]
 
+_LOOK: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FDINFO_BYTES: Final = 4096
+_SHOWN_LEVELS: Final = 8
+"""Directories that a message names at either end of a longer path."""
 
 
 def remove_at(parent: int, name: str, path: str, /) -> None:
     """Delete the directory `name` in `parent` and what is in it; an absent one is no error.
 
     Descriptors do not grow with depth: a pod chooses how deep its directories
-    are, and must not use up those of this process.
+    are, and must not use up those of this process. Time and memory grow with
+    what is in the tree, whatever its shape. What is mounted in it is found
+    without asking the file system that is mounted: one that answers no more
+    holds nothing up.
 
     Args:
         parent: Descriptor of the directory that it stands in.
@@ -32,7 +39,7 @@ def remove_at(parent: int, name: str, path: str, /) -> None:
     """
     descent = _Descent(mount_id(parent), path)
     try:
-        if descent.enter(parent, name, path):
+        if descent.enter(parent, None, name):
             descent.empty()
     finally:
         descent.close()
@@ -50,12 +57,17 @@ def remove_empty(parent: int, name: str, path: str, /) -> None:
 
 
 def mount_id(fd: int, /) -> int:
-    """The kernel's number of the mount that a descriptor leads into."""
-    with open(f"/proc/self/fdinfo/{fd}", encoding="ascii") as lines:  # noqa: PTH123 - a kernel file
-        for line in lines:
-            if line.startswith("mnt_id:"):
-                return int(line.split()[1])
-    raise OSError(errno.ENOSYS, "this kernel tells no mount ids in /proc/self/fdinfo")
+    """The kernel's number of the mount that a descriptor leads into; never waits for a file system."""
+    # Plain calls: this is asked for each directory of a tree, and a text file takes several times as long.
+    info = os.open(f"/proc/self/fdinfo/{fd}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        text = os.read(info, _FDINFO_BYTES)
+    finally:
+        os.close(info)
+    _, found, rest = text.partition(b"mnt_id:")
+    if not found:
+        raise OSError(errno.ENOSYS, "this kernel tells no mount ids in /proc/self/fdinfo")
+    return int(rest.split(None, 1)[0])
 
 
 class _Level(NamedTuple):
@@ -67,7 +79,11 @@ class _Level(NamedTuple):
 
 
 class _Descent:
-    """Stands in one directory at a time; goes down by name and up by `..`."""
+    """Stands in one directory at a time; goes down by name and up by `..`.
+
+    Each directory costs the same, however deep it lies: no path is built but for
+    a message. Every call into the kernel lets other threads go on.
+    """
 
     def __init__(self, mount: int, path: str) -> None:
         self._mount = mount
@@ -75,22 +91,29 @@ class _Descent:
         self._here = -1
         self._above: list[_Level] = []
 
-    def enter(self, outer: int, name: str, path: str) -> bool:
-        """Step into a directory of `outer`; False when it is absent."""
+    def enter(self, outer: int, name: str | None, entry: str) -> bool:
+        """Step into the directory `entry` of `outer`, by `name` below the top; False when it is absent."""
         try:
-            fd = os.open(name, _OPEN, dir_fd=outer)
+            # Only named at first: to open what a server that is gone has mounted there would wait for it.
+            look = os.open(entry, _LOOK, dir_fd=outer)
         except FileNotFoundError:
             return False
         except NotADirectoryError:
             raise OutsideRootError(
-                path, "a symbolic link or a file stands where a directory should"
+                self._where(name), "a symbolic link or a file stands where a directory should"
             ) from None
         except OSError as error:
-            raise _named(error, path) from error
+            raise _named(error, self._where(name)) from error
+        try:
+            if mount_id(look) != self._mount:
+                raise MountedHereError([self._where(name)])
+            fd = os.open(".", _OPEN, dir_fd=look)
+        except OSError as error:
+            raise _named(error, self._where(name)) from error
+        finally:
+            os.close(look)
         self.close()
         self._here = fd
-        if mount_id(fd) != self._mount:
-            raise MountedHereError([path])
         return True
 
     def empty(self) -> None:
@@ -100,13 +123,13 @@ class _Descent:
             if left:
                 name = left.pop()
                 parent = _identity(self._here)
-                if self.enter(self._here, name, self._where(name)):
+                if self.enter(self._here, name, name):
                     self._above.append(_Level(name, parent, left))
                     left = self._remove_files()
             else:
                 level = self._above.pop()
                 self._leave(level)
-                remove_empty(self._here, level.name, self._where(level.name))
+                self._remove_empty(level.name)
                 left = level.left
 
     def close(self) -> None:
@@ -124,12 +147,14 @@ class _Descent:
 
     def _remove_files(self) -> list[str]:
         """Delete everything but directories, whose names are returned."""
+        inner: list[str] = []
+        files: list[str] = []
         with os.scandir(self._here) as entries:
-            inner = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-        for name, is_directory in inner:
-            if not is_directory:
-                self._unlink(name)
-        return [name for name, is_directory in inner if is_directory]
+            for entry in entries:
+                (inner if entry.is_dir(follow_symlinks=False) else files).append(entry.name)
+        for name in files:
+            self._unlink(name)
+        return inner
 
     def _unlink(self, name: str) -> None:
         try:
@@ -139,8 +164,23 @@ class _Descent:
         except OSError as error:
             raise _named(error, self._where(name)) from error
 
-    def _where(self, name: str) -> str:
-        return "/".join([self._path, *(level.name for level in self._above), name])
+    def _remove_empty(self, name: str) -> None:
+        try:
+            os.rmdir(name, dir_fd=self._here)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise _named(error, self._where(name)) from error
+
+    def _where(self, name: str | None) -> str:
+        """A path for a message; of a long one both ends."""
+        if name is None:
+            return self._path
+        names = [level.name for level in self._above] + [name]
+        if len(names) > 2 * _SHOWN_LEVELS:
+            between = f"({len(names) - 2 * _SHOWN_LEVELS} more)"
+            names = [*names[:_SHOWN_LEVELS], between, *names[-_SHOWN_LEVELS:]]
+        return "/".join([self._path, *names])
 
 
 def _identity(fd: int) -> tuple[int, int]:

@@ -11,6 +11,7 @@ Source: kubelet ``volume/util/atomic_writer``, with names from the content.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import stat
@@ -18,6 +19,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from nodealloc.errors import NodeallocError
 from nodealloc.volumes._removal import remove_at
 
 __all__ = ["FileContent", "write_files"]
@@ -42,14 +44,18 @@ def write_files(fd: int, files: Mapping[str, FileContent], /) -> bool:
 
     Returns:
         Whether anything changed.
+
+    Raises:
+        OSError: The file system refuses, as a full one does. Readers see what
+            they saw, and nothing is left of the new content, so that a smaller
+            one has the room that there was.
     """
     directory = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=fd)
     try:
         name = f"..{_digest(files)}"
         changed = _current(directory) != name
         if changed:
-            _write_content(directory, name, files)
-            _swap(directory, name)
+            _replace(directory, name, files)
         return _tidy(directory, name, files) or changed
     finally:
         os.close(directory)
@@ -68,13 +74,31 @@ def _digest(files: Mapping[str, FileContent]) -> str:
 def _current(directory: int) -> str:
     try:
         return os.readlink(_LINK, dir_fd=directory)
-    except OSError:
-        return ""
+    except OSError as error:
+        # Nothing, or no link: anything else does not say that nobody reads what stands here.
+        if error.errno in (errno.ENOENT, errno.EINVAL):
+            return ""
+        raise
+
+
+def _replace(directory: int, name: str, files: Mapping[str, FileContent]) -> None:
+    # First what a crash left: it takes the room that the new content may need.
+    current = _current(directory)
+    for entry in os.listdir(directory):
+        if entry.startswith("..") and entry not in (_LINK, current):
+            _remove(directory, entry)
+    try:
+        _write_content(directory, name, files)
+        _swap(directory, name)
+    except BaseException:
+        # A flush may fail behind the swap; then readers are in the new content.
+        if _current(directory) != name:
+            with contextlib.suppress(OSError, NodeallocError):
+                _remove(directory, name)
+        raise
 
 
 def _write_content(directory: int, name: str, files: Mapping[str, FileContent]) -> None:
-    # A directory of this name that is not current was left half written by a crash.
-    _remove(directory, name)
     os.mkdir(name, 0o755, dir_fd=directory)
     content = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
     try:

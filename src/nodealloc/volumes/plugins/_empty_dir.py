@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from nodealloc.errors import DecodeError
 from nodealloc.podspec import Pod, Quantity, Volume
 from nodealloc.volumes._errors import InvalidVolumeError
 from nodealloc.volumes._model import Use, VolumeSpec
@@ -15,6 +14,7 @@ from nodealloc.volumes._ports import Found, Mounter
 __all__ = ["EmptyDir"]
 
 _MODE: Final = 0o777
+_LARGEST: Final = 2**63 - 1
 
 
 class EmptyDir:
@@ -47,10 +47,13 @@ class EmptyDir:
             raise InvalidVolumeError(volume.name, f'medium is {medium!r}; use "" or "Memory"')
         try:
             size_bytes = None if limit is None else Quantity.parse(str(limit)).value
-        except DecodeError as error:
+        except ValueError as error:  # of Python's too, for numbers that it does not write
             raise InvalidVolumeError(volume.name, f"sizeLimit: {error}") from error
         if size_bytes is not None and size_bytes < 0:
             raise InvalidVolumeError(volume.name, f"sizeLimit is {limit}; use 0 or more, 0 for no limit")
+        if size_bytes is not None and size_bytes > _LARGEST:
+            # The kernel counts in 64 bits and takes what is left over of a larger number.
+            raise InvalidVolumeError(volume.name, f"sizeLimit is {limit}; use at most {_LARGEST} bytes")
         return VolumeSpec(
             plugin=self.name,
             name=volume.name,
