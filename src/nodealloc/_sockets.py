@@ -9,7 +9,7 @@ import socket
 import stat
 from pathlib import Path
 
-__all__ = ["MAX_PATH_BYTES", "identity", "is_served", "seen_at", "too_long"]
+__all__ = ["MAX_PATH_BYTES", "Pinned", "identity", "is_served", "pin", "seen_at", "too_long"]
 
 MAX_PATH_BYTES = 107
 """Longest path of a Unix socket on Linux, in bytes."""
@@ -95,6 +95,48 @@ def seen_at(path: str | Path, /) -> str:
     if not is_served(path):
         return "a socket is there on which nobody listens"
     return "somebody listens there and does not answer in gRPC"
+
+
+class Pinned:
+    """A socket that was found at a path, whatever becomes of the path since. Thread-safe.
+
+    Attributes:
+        address: A path that leads to this very socket until `release`.
+    """
+
+    def __init__(self, descriptor: int, /) -> None:
+        self._descriptor: int | None = descriptor
+        self.address = f"/proc/self/fd/{descriptor}"
+
+    def is_served(self) -> bool:
+        """Whether somebody listens on it now; never waits."""
+        return self._descriptor is not None and is_served(self.address)
+
+    def release(self) -> None:
+        """Give it back; its address means nothing from here on. May be repeated."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def pin(path: str | Path, /) -> Pinned | None:
+    """The socket at a path without symbolic links; None for nothing, for no socket, and behind a link.
+
+    A path is judged once, and dialled later. Whoever may write in one of its
+    directories could turn it into a link to somewhere else in between.
+    """
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except (OSError, ValueError):
+        return None
+    found = Pinned(descriptor)
+    try:
+        if stat.S_ISSOCK(os.fstat(descriptor).st_mode) and Path(found.address).readlink() == Path(path):
+            return found
+    except OSError:
+        pass
+    found.release()
+    return None
 
 
 def _handle(descriptor: int) -> bytes:

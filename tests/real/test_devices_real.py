@@ -220,8 +220,10 @@ def test_a_plugin_that_does_not_speak_grpc_is_told_apart(place: Path) -> None:
 
 
 def test_a_plugin_that_serves_only_after_it_registered(agent: Agent, place: Path) -> None:
-    """The protocol's own words allow it: the socket may follow the registration."""
-    introduce(place / "kubelet.sock", RegisterRequest(version="v1beta1", endpoint="late.sock", resource=GPU))
+    """It is told that nobody answers; once it begins to listen it is taken on all the same."""
+    late = RegisterRequest(version="v1beta1", endpoint="late.sock", resource=GPU)
+    with pytest.raises(PluginUnavailableError, match="nothing is there"):
+        introduce(place / "kubelet.sock", late)
     server = DevicePluginServer(GPU, numbered(2), place / "late.sock")
     server.start()
     agent.wait(2)
@@ -373,13 +375,13 @@ def test_a_plugin_of_a_version_that_nobody_speaks(place: Path) -> None:
 
 
 def test_registering_twice(agent: Agent, place: Path) -> None:
-    """The second registration takes the first one's place; its end changes nothing."""
-    with plugin(place, "--register-twice"):
-        wait_until(
-            lambda: [(one.generation, one.phase) for one in agent.plugins.status()] == [(2, Phase.SERVING)]
-        )
+    """The second registration is that of the same plugin: its stream goes on, and no other is opened."""
+    with plugin(place, "--register-twice") as process:
+        process.wait_for("registered")
         agent.wait(4)
-        assert [one.trouble for one in agent.plugins.status()] == [""]
+        assert [(one.generation, one.trouble) for one in agent.plugins.status()] == [(1, "")]
+        assert process.events.count(("called", "GetDevicePluginOptions")) == 2
+        assert process.events.count(("called", "ListAndWatch")) == 1
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import socket
 import tempfile
 import threading
 import time
@@ -280,9 +281,9 @@ def test_a_socket_whose_path_is_no_utf8_is_dialled(place: Path) -> None:
 
 def test_a_path_too_long_for_a_socket_is_named(place: Path) -> None:
     """A socket can stand there all the same, bound from inside its directory; nobody can dial it."""
-    socket = str(place / ("p" * 100) / "x.sock")
+    path = str(place / ("p" * 100) / "x.sock")
     with pytest.raises(RegistrationBrokenError, match="107 is the limit"):
-        GrpcRegistration().info(socket)
+        GrpcRegistration().info(path)
 
 
 def test_a_plugin_that_does_not_take_the_news_is_registered_all_the_same(place: Path) -> None:
@@ -296,3 +297,32 @@ def test_a_plugin_that_does_not_take_the_news_is_registered_all_the_same(place: 
         wait_until(lambda: [one.state for one in registrar.status()] == [RegistrationState.REGISTERED])
         assert "could not be told" in registrar.status()[0].error
     server.stop()
+
+
+def test_a_crowd_of_sockets_that_hang_is_bounded_and_delays_no_other(place: Path) -> None:
+    """Sixty that take callers and never say a word cost a few connections; a good one is registered soon."""
+    directory = place / "plugins"
+    directory.mkdir()
+    silent = [socket.socket(socket.AF_UNIX) for _ in range(60)]
+    for number, one in enumerate(silent):
+        one.bind(str(directory / f"s{number}.sock"))
+        one.listen()
+    handler = RecordingHandler()
+    before = descriptors()
+    client = GrpcRegistration(at_once=8)
+    with PluginRegistrar(directory, {"DevicePlugin": handler}, registration=client) as registrar:
+        wait_until(lambda: any("GAVE WAY" in one.error for one in registrar.status()))
+        server = DevicePluginServer("example.com/gpu", numbered(1), directory / "z.sock")
+        server.start()
+        began_s = time.monotonic()
+        wait_until(lambda: bool(handler.held), what="the good one")
+        assert time.monotonic() - began_s < 9.0, "it waited for those that hang"
+        wait_until(lambda: descriptors() - before < 40, within_s=8.0, what="few descriptors")
+    server.stop()
+    for one in silent:
+        one.close()
+
+
+def descriptors() -> int:
+    """How many this process has open."""
+    return len(list(Path("/proc/self/fd").iterdir()))

@@ -33,13 +33,14 @@ from nodealloc.devices._directory import plugin_socket, prepare_directory
 from nodealloc.devices._errors import PluginRefusedError, PluginUnavailableError, RegistrationRefusedError
 from nodealloc.devices._events import DeviceEvent, DeviceEvents, Touched, touched_by
 from nodealloc.devices._grants import NO_NODE, Grant
-from nodealloc.devices._grpc import Deadlines, GrpcConnection
+from nodealloc.devices._grpc import GrpcConnection
 from nodealloc.devices._hints import device_hints, held_hints
 from nodealloc.devices._inventory import Capacity, Device, DeviceList, Inventory, PluginOptions
 from nodealloc.devices._launch import Conflict, DeviceMount, DeviceNode, Launch, Response, merge
 from nodealloc.devices._launched import launch_of
 from nodealloc.devices._ledger import DeviceLedger
 from nodealloc.devices._life import LIFE, Happening, Phase
+from nodealloc.devices._limits import Deadlines, PluginLimits
 from nodealloc.devices._pick import pick
 from nodealloc.devices._ports import AllocatorKeeper, Connect, PluginCalls, PluginConnection, PluginWatch
 from nodealloc.devices._preferences import Answers, PreferenceQuestion
@@ -76,6 +77,7 @@ __all__ = [
     "Phase",
     "PluginCalls",
     "PluginConnection",
+    "PluginLimits",
     "PluginOptions",
     "PluginRefusedError",
     "PluginUnavailableError",

@@ -94,6 +94,12 @@ class DeviceAllocator:
             held = {**held, resource: inventory.devices.mask_of(self._ids_held(resource))}
         return attrs.evolve(self, inventories=inventories, answers=answers, held=held)
 
+    def without_inventory(self, resource: str, /) -> DeviceAllocator:
+        """This allocator as if nobody had ever registered that resource; grants stand."""
+        inventories = {name: one for name, one in self.inventories.items() if name != resource}
+        held = {name: mask for name, mask in self._held.items() if name != resource}
+        return attrs.evolve(self, inventories=inventories, held=held)
+
     def with_answers(self, answers: Answers, /) -> DeviceAllocator:
         """This allocator with more answers at hand and no open question."""
         kept = list({**self.answers, **answers}.items())[-_KEPT:]

@@ -168,8 +168,11 @@ def encode_allocate(ids: Sequence[str], /) -> bytes:
     return wire.AllocateRequest(container_requests=[asked]).SerializeToString()
 
 
-def decode_allocated(data: bytes, /) -> bytes:
-    """Its answer for the first container, in bytes of its own; raises `DecodeError`."""
+def decode_allocated(data: bytes, /) -> tuple[bytes, int]:
+    """Its answer for the first container, in bytes of its own, and for how many it answered.
+
+    Raises `DecodeError`.
+    """
     try:
         message = wire.AllocateResponse.FromString(data)
     except (ProtobufError, UnicodeDecodeError) as error:
@@ -177,7 +180,8 @@ def decode_allocated(data: bytes, /) -> bytes:
     if not message.container_responses:
         fault = Fault("$.container_responses", "empty; one entry for the one container is needed")
         raise DecodeError("AllocateResponse", [fault])
-    return message.container_responses[0].SerializeToString(deterministic=True)
+    first = message.container_responses[0].SerializeToString(deterministic=True)
+    return first, len(message.container_responses)
 
 
 def encode_pre_start(ids: Sequence[str], /) -> bytes:

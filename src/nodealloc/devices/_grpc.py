@@ -2,57 +2,34 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-import attrs
 import grpc
 
-from nodealloc import _rpc, _sockets
 from nodealloc._proto import deviceplugin_v1beta1_pb2 as wire
+from nodealloc._rpc.caller import Caller
+from nodealloc._rpc.channels import Stream
+from nodealloc._rpc.errors import CallRefusedError, CallUnavailableError
 from nodealloc.devices import _codec as codec
 from nodealloc.devices._errors import PluginRefusedError, PluginUnavailableError
 from nodealloc.devices._inventory import Device, PluginOptions
+from nodealloc.devices._limits import Deadlines, PluginLimits
 from nodealloc.devices._preferences import PreferenceQuestion
 from nodealloc.errors import DecodeError
 
-__all__ = ["Deadlines", "GrpcConnection"]
+__all__ = ["GrpcConnection"]
 
 T = TypeVar("T")
 
+_log = logging.getLogger("nodealloc.devices")
+
 _STOP_S = 5.0
 """How long the thread of a stream that was cancelled is waited for."""
-MAX_MESSAGE_BYTES = 64 << 20
-"""Largest message of a plugin: 100,000 devices take about 6 MB; gRPC's own limit is 4 MB."""
-
-
-@attrs.frozen(kw_only=True)
-class Deadlines:
-    """How long a plugin may take, in seconds.
-
-    Attributes:
-        connect_s: To be there and answer `GetDevicePluginOptions`.
-        preferred_s: For `GetPreferredAllocation`.
-        allocate_s: For `Allocate`; the kubelet sets no limit.
-        pre_start_s: For `PreStartContainer`; the kubelet's limit is 30 s too.
-    """
-
-    connect_s: float = 10.0
-    preferred_s: float = 10.0
-    allocate_s: float = 60.0
-    pre_start_s: float = 30.0
-
-
-def _failed(plugin: str, name: str, error: grpc.RpcError, /) -> PluginUnavailableError | PluginRefusedError:
-    status, detail, is_away = _rpc.failure(error)
-    kind = PluginUnavailableError if is_away else PluginRefusedError
-    return kind(plugin, name, status, detail)
-
-
-def _method(name: str) -> str:
-    return _rpc.method(wire.DESCRIPTOR, "DevicePlugin", name)
+_ANSWERS = ("GetDevicePluginOptions", "GetPreferredAllocation", "Allocate", "PreStartContainer")
 
 
 class _Newest:
@@ -61,14 +38,14 @@ class _Newest:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._message: bytes | None = None
-        self._end: PluginUnavailableError | PluginRefusedError | None = None
+        self._end: CallUnavailableError | CallRefusedError | None = None
 
     def put(self, message: bytes) -> None:
         with self._changed:
             self._message = message
             self._changed.notify()
 
-    def end(self, error: PluginUnavailableError | PluginRefusedError) -> None:
+    def end(self, error: CallUnavailableError | CallRefusedError) -> None:
         with self._changed:
             self._end = self._end or error
             self._changed.notify_all()
@@ -86,36 +63,46 @@ class _Newest:
 class GrpcConnection:
     """A plugin's connection over its Unix socket; a `PluginConnection`.
 
-    Nothing is dialled before the first call. Safe to call from several threads.
+    The path is resolved once, and nothing is dialled before the first call: the
+    socket that is there then is the one that is called from then on. Safe to
+    call from several threads.
 
     Args:
         path: The plugin's socket.
         deadlines: How long it may take.
+        limits: How large its messages may be.
     """
 
-    def __init__(self, path: str, /, *, deadlines: Deadlines = Deadlines()) -> None:
+    def __init__(
+        self, path: str, /, *, deadlines: Deadlines | None = None, limits: PluginLimits | None = None
+    ) -> None:
+        limits = PluginLimits() if limits is None else limits
         self._path = path
-        self._deadlines = deadlines
-        self._channel = _rpc.dial(path, largest_bytes=MAX_MESSAGE_BYTES)
+        self._deadlines = Deadlines() if deadlines is None else deadlines
+        self._caller = Caller(
+            path,
+            wire.DESCRIPTOR,
+            "DevicePlugin",
+            largest_bytes=max(limits.list_bytes, limits.answer_bytes),
+            largest_answers=dict.fromkeys(_ANSWERS, limits.answer_bytes)
+            | {"ListAndWatch": limits.list_bytes},
+            unavailable=PluginUnavailableError,
+            refused=PluginRefusedError,
+        )
         self._newest = _Newest()
-        self._stream: _rpc.Stream | None = None
+        self._stream: Stream | None = None
         self._reader: threading.Thread | None = None
         self._lock = threading.Lock()
         self._closed = False
 
     def options(self) -> PluginOptions:
         """See `PluginWatch`."""
-        limit = self._deadlines.connect_s
         try:
-            data = self._call("GetDevicePluginOptions", b"", limit, wait_for_ready=True)
+            data = self._caller.first_call("GetDevicePluginOptions", b"", self._deadlines.connect_s)
         except PluginRefusedError as error:
             if error.status == grpc.StatusCode.UNIMPLEMENTED.name:
                 return PluginOptions()
             raise
-        except PluginUnavailableError as error:
-            # gRPC tried until the deadline and says no more than that.
-            seen = _sockets.seen_at(self._path)
-            raise PluginUnavailableError(self._path, error.call, error.status, seen) from error
         return self._decoded("GetDevicePluginOptions", codec.decode_options, data)
 
     def lists(self) -> Iterator[Sequence[Device]]:
@@ -127,17 +114,22 @@ class GrpcConnection:
     def preferred(self, question: PreferenceQuestion, /) -> tuple[str, ...]:
         """See `PluginCalls`."""
         asked = codec.encode_preferred(question)
-        data = self._call("GetPreferredAllocation", asked, self._deadlines.preferred_s)
+        data = self._caller.call("GetPreferredAllocation", asked, self._deadlines.preferred_s)
         return self._decoded("GetPreferredAllocation", codec.decode_preferred, data)
 
     def allocate(self, ids: Sequence[str], /) -> bytes:
         """See `PluginCalls`."""
-        data = self._call("Allocate", codec.encode_allocate(ids), self._deadlines.allocate_s)
-        return self._decoded("Allocate", codec.decode_allocated, data)
+        data = self._caller.call("Allocate", codec.encode_allocate(ids), self._deadlines.allocate_s)
+        answer, count = self._decoded("Allocate", codec.decode_allocated, data)
+        if count > 1:
+            _log.warning(
+                "%s: Allocate answered for %d containers; the first of them counts", self._path, count
+            )
+        return answer
 
     def pre_start(self, ids: Sequence[str], /) -> None:
         """See `PluginCalls`."""
-        self._call("PreStartContainer", codec.encode_pre_start(ids), self._deadlines.pre_start_s)
+        self._caller.call("PreStartContainer", codec.encode_pre_start(ids), self._deadlines.pre_start_s)
 
     def close(self) -> None:
         """See `PluginWatch`."""
@@ -149,8 +141,8 @@ class GrpcConnection:
             reader = self._reader
         if stream is not None:
             stream.cancel()
-        self._newest.end(PluginUnavailableError(self._path, "ListAndWatch", "CANCELLED"))
-        self._channel.close()
+        self._newest.end(self._caller.cancelled("ListAndWatch"))
+        self._caller.close()
         if reader is not None:
             # A program that ends while this thread is inside gRPC may wait for its locks forever.
             reader.join(_STOP_S)
@@ -159,34 +151,25 @@ class GrpcConnection:
         name = f"device lists of {Path(self._path).name}"
         with self._lock:
             if self._closed:
-                raise PluginUnavailableError(self._path, "ListAndWatch", "CANCELLED")
-            self._stream = self._channel.unary_stream(_method("ListAndWatch"))(b"")
+                raise self._caller.cancelled("ListAndWatch")
+            self._stream = self._caller.stream("ListAndWatch")
             self._reader = threading.Thread(target=self._read, args=(self._stream,), name=name, daemon=True)
             self._reader.start()
 
-    def _read(self, stream: _rpc.Stream) -> None:
+    def _read(self, stream: Stream) -> None:
         try:
             for message in stream:
                 self._newest.put(message)
         except grpc.RpcError as error:
-            self._newest.end(_failed(self._path, "ListAndWatch", error))
+            self._newest.end(self._caller.failed("ListAndWatch", error))
             # gRPC raises the call itself. With its traceback it would be a cycle, taken apart at the
             # end of the program at the latest, and takes a lock then that nobody may give back.
             error.__traceback__ = None
         except ValueError:  # the channel was closed between two messages
-            self._newest.end(PluginUnavailableError(self._path, "ListAndWatch", "CANCELLED"))
+            self._newest.end(self._caller.cancelled("ListAndWatch"))
         finally:
             # Also when the thread dies of something else: nobody would ever end the wait.
             self._newest.end(PluginUnavailableError(self._path, "ListAndWatch", "END OF STREAM"))
-
-    def _call(self, name: str, request: bytes, limit_s: float, *, wait_for_ready: bool = False) -> bytes:
-        try:
-            call = self._channel.unary_unary(_method(name))
-            return call(request, timeout=limit_s, wait_for_ready=wait_for_ready)
-        except grpc.RpcError as error:
-            raise _failed(self._path, name, error) from error
-        except ValueError as error:  # grpc's own word for a channel that was closed
-            raise PluginUnavailableError(self._path, name, "CANCELLED") from error
 
     def _decoded(self, name: str, decode: Callable[[bytes], T], data: bytes) -> T:
         try:

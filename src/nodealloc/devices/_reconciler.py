@@ -13,50 +13,50 @@ from typing import Self
 
 import attrs
 
+from nodealloc import _sockets
+from nodealloc._rpc.server import KeptServer
 from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices._codec import RegisterRequest
-from nodealloc.devices._directory import plugin_socket, resolved
+from nodealloc.devices._directory import plugin_socket, prepare_directory, resolved
 from nodealloc.devices._errors import PluginUnavailableError, RegistrationRefusedError
-from nodealloc.devices._events import DeviceEvent, DeviceEvents, event_of
+from nodealloc.devices._events import DeviceEvents, event_of
 from nodealloc.devices._grants import Grant
 from nodealloc.devices._grpc import GrpcConnection
-from nodealloc.devices._inventory import Capacity, DeviceList, Inventory, PluginOptions
+from nodealloc.devices._inventory import Capacity, Inventory
+from nodealloc.devices._latecomers import Latecomers
 from nodealloc.devices._launch import Launch
 from nodealloc.devices._launched import launch_of
 from nodealloc.devices._life import Phase
+from nodealloc.devices._limits import Deadlines, PluginLimits
 from nodealloc.devices._names import check_offer
-from nodealloc.devices._own_socket import KUBELET_SOCKET, OwnSocket
 from nodealloc.devices._ports import AllocatorKeeper, Connect, PluginConnection
 from nodealloc.devices._preferences import PreferenceQuestion
+from nodealloc.devices._registration import RegistrationService
 from nodealloc.devices._status import DevicePluginStatus, status_of
-from nodealloc.errors import NodeallocError, PermanentError, RetryableError
+from nodealloc.devices._streams import Introduction, Streams
+from nodealloc.errors import NodeallocError, PermanentError
 from nodealloc.topology import NotYet, Owner
 
 __all__ = ["DevicePlugins"]
 
 GRACE_S = 300.0
+KUBELET_SOCKET = "kubelet.sock"
 _SHOWN = 100
 """Characters of a plugin's own words that are repeated to it; it may say a megabyte."""
 
 _log = logging.getLogger("nodealloc.devices")
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class _Endpoint:
-    """One registration: its generation, its socket, its connection."""
-
-    resource: str
-    generation: int
-    socket: str
-    connection: PluginConnection
-    offered: PluginOptions
-
-
 class DevicePlugins:
     """Device plugins of a node, found either way; a plugin handler for `DevicePlugin`. Thread-safe.
 
-    Each plugin has a thread of its own that follows its stream, so that one
-    that hangs or floods delays no other. Nothing here chooses devices: that is
+    A plugin that registers is called back before it is told that it is
+    registered. Who serves its resource already goes on until the newcomer has
+    listed its devices. One that does not answer is told so; when it registered
+    on `kubelet.sock` and begins to listen later, it is tried again.
+
+    Each plugin has threads of its own that follow its stream, so that one that
+    hangs or floods delays no other. Nothing here chooses devices: that is
     `DeviceAllocator`, which the keeper holds.
 
     Args:
@@ -65,9 +65,13 @@ class DevicePlugins:
             come through `register` alone.
         roots: Directories below which a plugin found by its own socket may
             listen; None allows any.
-        connect: From a socket's path to a connection.
+        connect: From a socket's path to a connection; by default a
+            `GrpcConnection` with these deadlines and limits.
+        deadlines: How long a plugin may take.
+        limits: How many plugins there may be, and how much they may say.
         clock: Monotonic seconds.
-        grace_s: How long after the end of a stream the capacity stands.
+        grace_s: How long after the end of a stream the capacity stands, and a
+            plugin that did not answer is tried again.
         heartbeat_s: Between two looks at the own socket and the grace periods.
     """
 
@@ -78,25 +82,31 @@ class DevicePlugins:
         *,
         directory: Path | None = None,
         roots: Sequence[Path] | None = None,
-        connect: Connect = GrpcConnection,
+        connect: Connect | None = None,
+        deadlines: Deadlines | None = None,
+        limits: PluginLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
         grace_s: float = GRACE_S,
         heartbeat_s: float = 1.0,
     ) -> None:
+        def dial(socket: str) -> PluginConnection:
+            return GrpcConnection(socket, deadlines=deadlines, limits=limits)
+
+        bounds = PluginLimits() if limits is None else limits
         self._keeper = keeper
         self._directory = directory
         self._roots = None if roots is None else tuple(root.resolve() for root in roots)
-        self._connect = connect
         self._clock = clock
         self._grace_s = grace_s
         self._heartbeat_s = heartbeat_s
         self._lock = threading.Lock()
-        self._endpoints: dict[str, _Endpoint] = {}
-        self._threads: set[threading.Thread] = set()
         self._readers = weakref.WeakSet[DeviceEvents]()
-        self._generation = 0
-        self._stopping = threading.Event()
-        self._own_socket = None if directory is None else OwnSocket(directory, self._introduced)
+        self._streams = Streams(keeper, connect or dial, bounds, clock, self._tell)
+        self._latecomers = Latecomers(most=bounds.resources, keep_s=grace_s)
+        self._own_socket: KeptServer | None = None
+        if directory is not None:
+            service = RegistrationService(directory / KUBELET_SOCKET, self._introduced)
+            self._own_socket = KeptServer(service, lambda: prepare_directory(directory), log=_log)
         self._started = False
 
     # Life of the shell.
@@ -109,30 +119,22 @@ class DevicePlugins:
                 or it has started already, stopped or not.
             OSError: The directory cannot be made or written.
         """
-        if self._started or self._stopping.is_set():
+        if self._started or self._streams.stopping.is_set():
             raise PermanentError("device plugins are served once by each DevicePlugins; make another one")
         now_s = self._clock()
-        for resource, inventory in self._keeper.current().inventories.items():
-            self._generation = max(self._generation, inventory.generation)
-            self._change(resource, lambda known: _as_found(known, now_s))
+        for resource in self._keeper.current().inventories:
+            self._streams.change(resource, lambda known: _as_found(known, now_s))
         if self._own_socket is not None:
             self._own_socket.open()
         self._started = True
-        self._spawn(self._beat, "device plugin heartbeat")
+        self._streams.spawn(self._beat, "device plugin heartbeat")
 
     def stop(self) -> None:
         """Stop serving and let go of every plugin; what was granted stands. May be repeated."""
-        self._stopping.set()
+        self._streams.refuse()
         if self._own_socket is not None:
             self._own_socket.close()
-        with self._lock:
-            endpoints, self._endpoints = list(self._endpoints.values()), {}
-            threads = list(self._threads)
-        for endpoint in endpoints:
-            endpoint.connection.close()
-        for thread in threads:
-            if thread is not threading.current_thread():
-                thread.join(5.0)
+        self._streams.close()
 
     def __enter__(self) -> Self:
         self.start()
@@ -144,11 +146,17 @@ class DevicePlugins:
         self.stop()
 
     def tick(self) -> None:
-        """Let the grace periods that are over end, and serve anew if somebody took the socket away."""
+        """What time brings: ends of grace periods, further tries, the own socket served anew."""
         now_s = self._clock()
         for resource, inventory in self._keeper.current().inventories.items():
             if inventory.aged(now_s=now_s, grace_s=self._grace_s) is not inventory:
-                self._change(resource, lambda known: known.aged(now_s=now_s, grace_s=self._grace_s))
+                self._streams.change(resource, lambda known: known.aged(now_s=now_s, grace_s=self._grace_s))
+        for introduction in self._latecomers.due(now_s=now_s):
+            found = _sockets.pin(introduction.path)
+            if found is not None:
+                if found.is_served() and self._latecomers.begun(introduction):
+                    self._try_again(introduction)
+                found.release()
         if self._own_socket is not None:
             self._own_socket.keep()
 
@@ -156,27 +164,24 @@ class DevicePlugins:
 
     def validate(self, name: str, endpoint: str, versions: Sequence[str], /) -> None:
         """Whether this plugin may serve; raises `RegistrationRefusedError` with the reason."""
-        check_offer(name, versions)
-        path = resolved(endpoint)
-        if self._roots is not None and not any(root in path.parents for root in self._roots):
-            raise RegistrationRefusedError(
-                f"endpoint {endpoint[:_SHOWN]!r} is in none of the directories for plugins"
-            )
+        self._checked(name, endpoint, versions)
 
     def register(self, name: str, endpoint: str, versions: Sequence[str], /) -> None:
-        """Take a plugin on; its devices follow in their own time. Takes the place of an older one."""
-        self.validate(name, endpoint, versions)
-        self._begin(name, endpoint, PluginOptions())
+        """Take a plugin on once it has answered; its devices follow in their own time.
+
+        Whoever serves the resource already serves on until then.
+
+        Raises:
+            RegistrationRefusedError: As `validate`, or there is no room for another resource.
+            PluginUnavailableError: Nobody answers there.
+            PluginRefusedError: What it answers makes no sense.
+        """
+        path = self._checked(name, endpoint, versions)
+        self._streams.take_on(Introduction(resource=name, socket=endpoint, path=path))
 
     def deregister(self, name: str, endpoint: str, /) -> None:
         """Let a plugin go; one that another took the place of is no longer there to let go."""
-        with self._lock:
-            endpoint_now = self._endpoints.get(name)
-            if endpoint_now is None or endpoint_now.socket != endpoint:
-                return
-            del self._endpoints[name]
-        endpoint_now.connection.close()
-        self._ended(endpoint_now, "its socket was removed")
+        self._streams.let_go(name, endpoint)
 
     # What admission needs from plugins.
 
@@ -192,12 +197,11 @@ class DevicePlugins:
         """
         answers: dict[PreferenceQuestion, tuple[str, ...]] = {}
         for question in outcome.unanswered:
-            with self._lock:
-                endpoint = self._endpoints.get(question.resource)
+            connection = self._streams.connection(question.resource)
             answers[question] = ()
-            if endpoint is not None:
+            if connection is not None:
                 try:
-                    answers[question] = endpoint.connection.preferred(question)
+                    answers[question] = connection.preferred(question)
                 except NodeallocError as error:
                     _log.warning("%s has no preference: %s", question.resource, error)
         if answers:
@@ -221,9 +225,10 @@ class DevicePlugins:
             self._answered(Owner(workload, member), resource, grant, response)
 
     def pre_start(self, owner: Owner, /) -> None:
-        """Before each start of a container: plugins that want it prepare its devices.
+        """Before each start of a container: plugins that want it prepare its devices; after `prepare`.
 
         Raises:
+            PluginUnavailableError: `NOT PREPARED`: `prepare` has no answer so far.
             PluginUnavailableError: A plugin that wants it did not answer.
             PluginRefusedError: A plugin refused; do not start the container.
         """
@@ -232,6 +237,9 @@ class DevicePlugins:
             inventory = allocator.inventories.get(resource)
             wanted = inventory is not None and inventory.options.pre_start_required
             if member == owner.member and wanted:
+                if grant.response is None:
+                    why = "call prepare first, and again until it succeeds"
+                    raise PluginUnavailableError(resource, "PreStartContainer", "NOT PREPARED", why)
                 self._calls(resource, "PreStartContainer").pre_start(sorted(grant.ids))
 
     def launch(self, owner: Owner, /) -> Launch | NotYet:
@@ -254,98 +262,55 @@ class DevicePlugins:
 
     def status(self) -> tuple[DevicePluginStatus, ...]:
         """Every resource's plugin, by name."""
-        with self._lock:
-            sockets = {resource: endpoint.socket for resource, endpoint in self._endpoints.items()}
-        return status_of(self._keeper.current(), sockets, now_s=self._clock())
+        return status_of(self._keeper.current(), self._streams.sockets(), now_s=self._clock())
 
     # What the methods above share.
 
+    def _checked(self, name: str, endpoint: str, versions: Sequence[str]) -> str:
+        """The endpoint's path, resolved; that is what is dialled."""
+        check_offer(name, versions)
+        path = resolved(endpoint)
+        if self._roots is not None and not any(root in path.parents for root in self._roots):
+            raise RegistrationRefusedError(
+                f"endpoint {endpoint[:_SHOWN]!r} is in none of the directories for plugins"
+            )
+        return str(path)
+
     def _introduced(self, request: RegisterRequest) -> None:
-        """A plugin introduced itself on `kubelet.sock`; its own socket may follow later."""
+        """A plugin introduced itself on `kubelet.sock`, and waits for the answer."""
         if self._directory is None:
             raise RegistrationRefusedError("registrations are not served here")
         check_offer(request.resource, [request.version])
-        socket = plugin_socket(self._directory, request.endpoint, own=KUBELET_SOCKET)
-        self._begin(request.resource, str(socket), request.options)
-
-    def _begin(self, resource: str, socket: str, offered: PluginOptions) -> None:
-        with self._lock:
-            if self._stopping.is_set():
-                raise RetryableError("the agent is stopping; register again when kubelet.sock is made anew")
-            self._generation += 1
-            endpoint = _Endpoint(
-                resource=resource,
-                generation=self._generation,
-                socket=socket,
-                connection=self._connect(socket),
-                offered=offered,
-            )
-            older = self._endpoints.get(resource)
-            self._endpoints[resource] = endpoint
-        if older is not None:
-            older.connection.close()
-        now_s = self._clock()
-        self._change(resource, lambda known: known.registered(endpoint.generation, now_s=now_s))
-        self._spawn(lambda: self._follow(endpoint), f"device plugin {resource}")
-
-    def _follow(self, endpoint: _Endpoint) -> None:
-        """One plugin's thread: from its options to the end of its stream."""
-        trouble = "its stream ended"
+        path = str(plugin_socket(self._directory, request.endpoint, own=KUBELET_SOCKET))
+        introduction = Introduction(
+            resource=request.resource, socket=path, path=path, offered=request.options
+        )
         try:
-            options = self._options(endpoint)
-            for devices in endpoint.connection.lists():
-                self._listed(endpoint, options, DeviceList.of(devices, nodes=self._keeper.current().nodes))
-        except NodeallocError as error:
-            trouble = str(error)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is this plugin's trouble alone
-            trouble = f"{type(error).__name__}: {error}"
-            _log.exception("device plugin %s: following its stream failed", endpoint.resource)
-        finally:
-            endpoint.connection.close()
-            with self._lock:
-                if self._endpoints.get(endpoint.resource) is endpoint:
-                    del self._endpoints[endpoint.resource]
-            self._ended(endpoint, trouble)
+            self._streams.take_on(introduction)
+        except RegistrationRefusedError:
+            raise
+        except NodeallocError:
+            self._latecomers.add(introduction, now_s=self._clock())
+            raise
+        self._latecomers.forget(request.resource)
 
-    def _options(self, endpoint: _Endpoint) -> PluginOptions:
-        said = endpoint.connection.options()
-        return PluginOptions(
-            pre_start_required=said.pre_start_required or endpoint.offered.pre_start_required,
-            preferred_allocation=said.preferred_allocation or endpoint.offered.preferred_allocation,
-        )
+    def _try_again(self, introduction: Introduction) -> None:
+        resource = introduction.resource
 
-    def _listed(self, endpoint: _Endpoint, options: PluginOptions, devices: DeviceList) -> None:
-        now_s = self._clock()
-        self._change(
-            endpoint.resource, lambda known: known.listed(endpoint.generation, devices, options, now_s=now_s)
-        )
-
-    def _ended(self, endpoint: _Endpoint, trouble: str) -> None:
-        now_s = self._clock()
-        self._change(endpoint.resource, lambda known: known.ended(endpoint.generation, trouble, now_s=now_s))
-
-    def _change(self, resource: str, change: Callable[[Inventory], Inventory]) -> None:
-        if self._stopping.is_set():
-            return
-        blank = Inventory(resource=resource)
-
-        def altered(allocator: DeviceAllocator) -> DeviceAllocator:
-            return allocator.with_inventory(change(allocator.inventories.get(resource, blank)))
-
-        while True:
+        def call() -> None:
             try:
-                before, after = self._keeper.alter(altered)
-                break
-            except RetryableError as error:  # a full disk is no plugin's fault
-                _log.warning("%s: what happened cannot be remembered yet: %s", resource, error)
-                if self._stopping.wait(max(error.after_s, 0.1)):
-                    return
-        older, newer = before.inventories.get(resource), after.inventories[resource]
-        if older is newer:
-            return
-        self._tell(event_of(older, newer, after.grants))
+                self._streams.take_on(introduction)
+            except NodeallocError as error:
+                _log.info("%s: it listens now and cannot be taken on: %s", introduction.path, error)
+                self._latecomers.failed(introduction, now_s=self._clock())
+            else:
+                _log.info("%s: %s began to listen after it had registered", introduction.path, resource)
+                self._latecomers.forget(resource)
 
-    def _tell(self, event: DeviceEvent) -> None:
+        self._streams.spawn(call, f"latecomer {resource}")
+
+    def _tell(self, before: Inventory | None, after: DeviceAllocator, resource: str) -> None:
+        event = event_of(before, after.inventories[resource], after.grants)
         with self._lock:
             readers = tuple(self._readers)
         for reader in readers:
@@ -361,31 +326,17 @@ class DevicePlugins:
         self._keeper.alter(altered)
 
     def _calls(self, resource: str, call: str) -> PluginConnection:
-        with self._lock:
-            endpoint = self._endpoints.get(resource)
-        if endpoint is None:
+        connection = self._streams.connection(resource)
+        if connection is None:
             raise PluginUnavailableError(resource, call, "NOT REGISTERED")
-        return endpoint.connection
+        return connection
 
     def _beat(self) -> None:
-        while not self._stopping.wait(self._heartbeat_s):
+        while not self._streams.stopping.wait(self._heartbeat_s):
             try:
                 self.tick()
             except Exception:  # noqa: BLE001 - the heart goes on
                 _log.exception("device plugins: a heartbeat failed; the next one follows")
-
-    def _spawn(self, call: Callable[[], None], name: str) -> None:
-        def run() -> None:
-            try:
-                call()
-            finally:
-                with self._lock:
-                    self._threads.discard(threading.current_thread())
-
-        thread = threading.Thread(target=run, name=name, daemon=True)
-        with self._lock:
-            self._threads.add(thread)
-        thread.start()
 
 
 def _as_found(inventory: Inventory, now_s: float) -> Inventory:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import grpc
 from google.protobuf.message import DecodeError as ProtobufError
 
-from nodealloc import _rpc, _sockets
+from nodealloc import _sockets
 from nodealloc._proto import pluginregistration_v1_pb2 as wire
+from nodealloc._rpc.caller import Caller
+from nodealloc._rpc.turns import Turns
 from nodealloc.pluginreg._errors import RegistrationBrokenError, RegistrationUnavailableError
 from nodealloc.pluginreg._ports import PluginInfo
 
@@ -25,13 +26,16 @@ class GrpcRegistration:
     Args:
         info_s: Seconds for the plugin to be there and say who it is.
         notify_s: Seconds for it to take the news.
+        at_once: Connections at most. Where more are wanted, whoever has kept
+            silent longest gives way, and is tried again in its turn.
 
     Source: kubelet ``pluginmanager/operationexecutor``, with its 10 s and 5 s.
     """
 
-    def __init__(self, *, info_s: float = 10.0, notify_s: float = 5.0) -> None:
+    def __init__(self, *, info_s: float = 10.0, notify_s: float = 5.0, at_once: int = 32) -> None:
         self._info_s = info_s
         self._notify_s = notify_s
+        self._turns = Turns(at_once)
 
     def info(self, socket: str, /) -> PluginInfo:
         """See `Registration`."""
@@ -57,13 +61,21 @@ class GrpcRegistration:
     def _call(self, socket: str, name: str, request: bytes, limit_s: float) -> bytes:
         if fault := _sockets.too_long(socket):
             raise RegistrationBrokenError(socket, name, "TOO LONG", fault)
-        channel = _rpc.dial(socket, largest_bytes=_LARGEST_BYTES)
-        try:
-            call = channel.unary_unary(_rpc.method(wire.DESCRIPTOR, "Registration", name))
-            return call(request, timeout=limit_s)
-        except grpc.RpcError as error:
-            status, detail, is_away = _rpc.failure(error)
-            kind = RegistrationUnavailableError if is_away else RegistrationBrokenError
-            raise kind(socket, name, status, detail) from error
-        finally:
-            channel.close()
+        caller = Caller(
+            socket,
+            wire.DESCRIPTOR,
+            "Registration",
+            largest_bytes=_LARGEST_BYTES,
+            unavailable=RegistrationUnavailableError,
+            refused=RegistrationBrokenError,
+        )
+        with self._turns.take(caller.close) as turn:
+            try:
+                return caller.call(name, request, limit_s)
+            except RegistrationUnavailableError as error:
+                if not turn.gave_way:
+                    raise
+                why = "it kept silent while others waited for their turn; tried again later"
+                raise RegistrationUnavailableError(socket, name, "GAVE WAY", why) from error
+            finally:
+                caller.close()

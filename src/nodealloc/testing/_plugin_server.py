@@ -13,9 +13,9 @@ from typing import cast
 import attrs
 import grpc
 
-from nodealloc import _rpc
 from nodealloc._proto import deviceplugin_v1beta1_pb2 as wire
 from nodealloc._proto import pluginregistration_v1_pb2 as registry
+from nodealloc._rpc import channels
 from nodealloc.devices import (
     Device,
     DeviceMount,
@@ -66,6 +66,8 @@ class Behaviour:
         change_s: Seconds between two changes of the set of devices; 0 for never.
         flood: Lists that are sent one after another at once, before the true one.
         refuse_allocate: `Allocate` is refused with this text; "" for not.
+        answer_bytes: Bytes by which the answer to `Allocate` is larger than it need be.
+        extra_answers: Containers too many that `Allocate` answers for.
         wrong_ids: Lists an id twice and one without a name, and prefers ids that do not exist.
         foreign_nodes: Puts devices on a NUMA node that no machine has.
         strange_health: A word for health that nobody knows; "" for not.
@@ -87,6 +89,8 @@ class Behaviour:
     change_s: float = 0.0
     flood: int = 0
     refuse_allocate: str = ""
+    answer_bytes: int = 0
+    extra_answers: int = 0
     wrong_ids: bool = False
     foreign_nodes: bool = False
     strange_health: str = ""
@@ -130,7 +134,7 @@ class DevicePluginServer:
         self._devices = devices
         self._version = 0
         self._stopped = threading.Event()
-        self._server: _rpc.Server | None = None
+        self._server: channels.Server | None = None
         self._lists = 0
 
     @property
@@ -151,7 +155,7 @@ class DevicePluginServer:
         self.socket.unlink(missing_ok=True)
         self._stopped.clear()
         pool = ThreadPoolExecutor(16, thread_name_prefix="test plugin")
-        server = cast("_rpc.Server", grpc.server(pool, options=_OPTIONS))
+        server = cast("channels.Server", grpc.server(pool, options=_OPTIONS))
         answers: dict[str, Callable[[bytes], bytes]] = {
             "GetDevicePluginOptions": self._get_options,
             "GetPreferredAllocation": self._prefer,
@@ -173,7 +177,7 @@ class DevicePluginServer:
                 grpc.method_handlers_generic_handler("pluginregistration.Registration", registering),
             )
         )
-        server.add_insecure_port(_rpc.target(self.socket))
+        server.add_insecure_port(channels.target(self.socket))
         server.start()
         self._server = server
         self._tell("serving", str(self.socket))
@@ -224,8 +228,10 @@ class DevicePluginServer:
             if now is not None and now != introduced and self.introduce(kubelet_socket):
                 introduced = now
 
-    def _wrapped(self, name: str, answer: Callable[[bytes], bytes]) -> Callable[[bytes, _rpc.Context], bytes]:
-        def call(request: bytes, context: _rpc.Context) -> bytes:
+    def _wrapped(
+        self, name: str, answer: Callable[[bytes], bytes]
+    ) -> Callable[[bytes, channels.Context], bytes]:
+        def call(request: bytes, context: channels.Context) -> bytes:
             self._tell("called", name)
             behaviour = self.behaviour
             if name in behaviour.crash_on:
@@ -243,7 +249,7 @@ class DevicePluginServer:
 
         return call
 
-    def _list_and_watch(self, _request: bytes, context: _rpc.Context) -> Iterator[bytes]:
+    def _list_and_watch(self, _request: bytes, context: channels.Context) -> Iterator[bytes]:
         self._tell("called", "ListAndWatch")
         behaviour = self.behaviour
         if "ListAndWatch" in behaviour.crash_on:
@@ -315,11 +321,16 @@ class DevicePluginServer:
                 env={f"{word}_VISIBLE_DEVICES": ",".join(ids)},
                 mounts=(DeviceMount("/usr/lib/plugin", "/opt/plugin/lib", read_only=True),),
                 device_nodes=tuple(DeviceNode(f"/dev/{i}", f"/dev/{i}", "rw") for i in ids),
-                annotations={f"{self.resource}.devices": str(len(ids))},
+                annotations={f"{self.resource}.devices": str(len(ids)), **self._padding()},
                 cdi_devices=tuple(f"{self.resource}={i}" for i in ids),
             )
             answers.append(wire.ContainerAllocateResponse.FromString(encode_response(response)))
+        answers += [wire.ContainerAllocateResponse()] * self.behaviour.extra_answers
         return wire.AllocateResponse(container_responses=answers).SerializeToString()
+
+    def _padding(self) -> dict[str, str]:
+        size = self.behaviour.answer_bytes
+        return {"padding": "x" * size} if size else {}
 
     def _pre_start(self, request: bytes) -> bytes:
         self._tell(
@@ -354,7 +365,7 @@ class DevicePluginServer:
         self.set_devices((*rest, last._replace(id=f"changed-{self._lists}")))
 
 
-def _unary(call: Callable[[bytes, _rpc.Context], bytes]) -> grpc.RpcMethodHandler[bytes, bytes]:
+def _unary(call: Callable[[bytes, channels.Context], bytes]) -> grpc.RpcMethodHandler[bytes, bytes]:
     return grpc.unary_unary_rpc_method_handler(call)
 
 

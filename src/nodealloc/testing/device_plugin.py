@@ -103,6 +103,10 @@ def _parser() -> argparse.ArgumentParser:
         "--flood", type=_natural, default=0, metavar="N", help="send N empty lists before the true one"
     )
     bad.add_argument("--refuse-allocate", default="", metavar="TEXT", help="refuse Allocate")
+    bad.add_argument("--answer-bytes", type=_natural, default=0, metavar="N", help="Allocate says N too many")
+    bad.add_argument(
+        "--extra-answers", type=_natural, default=0, metavar="N", help="Allocate answers for N more"
+    )
     bad.add_argument(
         "--wrong-ids", action="store_true", help="list ids twice and without name, prefer others"
     )
@@ -165,6 +169,8 @@ def _behaviour(said: argparse.Namespace) -> Behaviour:
         change_s=said.change_s,
         flood=said.flood,
         refuse_allocate=said.refuse_allocate,
+        answer_bytes=said.answer_bytes,
+        extra_answers=said.extra_answers,
         wrong_ids=said.wrong_ids,
         foreign_nodes=said.foreign_nodes,
         strange_health=said.strange_health,

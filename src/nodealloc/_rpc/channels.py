@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol, cast
 from urllib.parse import quote
@@ -24,6 +25,10 @@ __all__ = [
     "method",
     "target",
 ]
+
+LONGEST_WORDS_BYTES = 1 << 20
+"""Of a refusal in the other side's own words. Past it gRPC drops them with the status that they came with;
+by itself it would at 8 KiB."""
 
 _AWAY = {
     grpc.StatusCode.UNAVAILABLE,
@@ -97,14 +102,26 @@ def target(path: str | Path, /) -> str:
     return f"unix:{quote(os.fsencode(path))}"
 
 
-def dial(path: str | Path, /, *, largest_bytes: int) -> Channel:
+def dial(
+    path: str | Path, /, *, largest_bytes: int, largest_answers: Mapping[tuple[str, str], int] | None = None
+) -> Channel:
     """A channel to a socket; the first call connects.
 
     Args:
         path: The socket.
         largest_bytes: Of a message, either way.
+        largest_answers: Service and method to the bytes of an answer, where
+            they are fewer; what is larger is refused unread.
     """
+    narrower = [
+        {"name": [{"service": service, "method": name}], "maxResponseMessageBytes": most}
+        for (service, name), most in (largest_answers or {}).items()
+    ]
     options = (
+        ("grpc.service_config", json.dumps({"methodConfig": narrower})),
+        ("grpc.service_config_disable_resolution", 1),
+        ("grpc.max_metadata_size", LONGEST_WORDS_BYTES),
+        ("grpc.absolute_max_metadata_size", LONGEST_WORDS_BYTES),
         ("grpc.max_receive_message_length", largest_bytes),
         ("grpc.max_send_message_length", largest_bytes),
         # Servers in Go and Rust refuse the percent-encoded path that would stand here.
@@ -113,6 +130,9 @@ def dial(path: str | Path, /, *, largest_bytes: int) -> Channel:
         # A plugin that comes back on the same path must not inherit the dead connection.
         ("grpc.use_local_subchannel_pool", 1),
         ("grpc.initial_reconnect_backoff_ms", 100),
+        # How long the other side may take for its first word. Until then its connection stays open,
+        # even when the channel is closed before; by itself gRPC would wait 20 s.
+        ("grpc.min_reconnect_backoff_ms", 2000),
         ("grpc.max_reconnect_backoff_ms", 1000),
     )
     return cast("Channel", grpc.insecure_channel(target(path), options=options))

@@ -1,0 +1,170 @@
+"""A client of one service on one Unix socket: unary calls with deadlines, streams, one pair of errors."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import grpc
+from google.protobuf.descriptor import FileDescriptor
+
+from nodealloc import _sockets
+from nodealloc._rpc import channels
+from nodealloc._rpc.errors import CallRefusedError, CallUnavailableError
+
+__all__ = ["Caller"]
+
+_LOOK_S = 0.02
+"""Between two looks whether somebody listens; a plugin that registers begins to at the same time."""
+
+
+class Caller:
+    """Calls a service. Thread-safe.
+
+    The path is resolved once, here, and the socket that is found there first is
+    the one that is dialled, as long as this lives: neither a link that is turned
+    later nor another program that takes the path over gets a call.
+
+    Args:
+        path: Of the socket.
+        file: Describes the service.
+        service: Its name in there.
+        largest_bytes: Of a message, either way.
+        largest_answers: Method to the bytes of its answer, where they are fewer.
+        unavailable: What is raised when there is no answer.
+        refused: What is raised for a refusal.
+
+    Attributes:
+        path: The socket, as it was given.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        file: FileDescriptor,
+        service: str,
+        /,
+        *,
+        largest_bytes: int,
+        largest_answers: Mapping[str, int] | None = None,
+        unavailable: type[CallUnavailableError] = CallUnavailableError,
+        refused: type[CallRefusedError] = CallRefusedError,
+    ) -> None:
+        self.path = os.fspath(path)
+        self._file = file
+        self._service = service
+        self._largest_bytes = largest_bytes
+        full_name = file.services_by_name[service].full_name
+        self._largest_answers = {(full_name, name): most for name, most in (largest_answers or {}).items()}
+        self._unavailable = unavailable
+        self._refused = refused
+        self._lock = threading.Lock()
+        self._socket: _sockets.Pinned | None = None
+        self._channel: channels.Channel | None = None
+        self._closed = threading.Event()
+        try:
+            self._real_path = os.path.realpath(self.path)
+        except (OSError, ValueError):  # a zero byte; nothing can be there
+            self._real_path = self.path
+
+    def call(self, name: str, request: bytes, limit_s: float, /) -> bytes:
+        """The answer to a call, within so many seconds.
+
+        Raises:
+            CallUnavailableError: In the caller's own words; so is the other.
+            CallRefusedError: Somebody answered with a refusal.
+        """
+        return self._call(name, request, limit_s, wait_for_ready=False)
+
+    def first_call(self, name: str, request: bytes, limit_s: float, /) -> bytes:
+        """The same, waiting within those seconds until somebody listens; errors say what is there instead."""
+        ends_s = time.monotonic() + limit_s
+        while self._open(name) is None:
+            if time.monotonic() >= ends_s:
+                raise self._nobody(name)
+            self._closed.wait(_LOOK_S)
+        try:
+            return self._call(name, request, max(ends_s - time.monotonic(), _LOOK_S), wait_for_ready=True)
+        except self._unavailable as error:
+            # gRPC tried until the deadline and says no more than that.
+            if error.status != grpc.StatusCode.DEADLINE_EXCEEDED.name:
+                raise
+            raise self._unavailable(self.path, name, error.status, self._seen()) from error
+
+    def stream(self, name: str, /) -> channels.Stream:
+        """Answers to an empty request, as they come; reading them raises what `failed` understands."""
+        channel = self._dialled(name)
+        try:
+            return channel.unary_stream(self._method(name))(b"")
+        except ValueError as error:  # grpc's own word for a channel that was closed
+            raise self.cancelled(name) from error
+
+    def failed(self, name: str, error: grpc.RpcError, /) -> CallUnavailableError | CallRefusedError:
+        """What an error of gRPC means."""
+        status, detail, is_away = channels.failure(error)
+        if is_away:
+            return self._unavailable(self.path, name, status, detail)
+        return self._refused(self.path, name, status, detail)
+
+    def cancelled(self, name: str, /) -> CallUnavailableError:
+        """The error of a call that `close` ended."""
+        return self._unavailable(self.path, name, grpc.StatusCode.CANCELLED.name)
+
+    def close(self) -> None:
+        """End all calls and give everything back. May be repeated."""
+        with self._lock:
+            self._closed.set()
+            channel, self._channel = self._channel, None
+            socket, self._socket = self._socket, None
+        if channel is not None:
+            channel.close()
+        if socket is not None:
+            socket.release()
+
+    def _call(self, name: str, request: bytes, limit_s: float, *, wait_for_ready: bool) -> bytes:
+        channel = self._dialled(name)
+        try:
+            call = channel.unary_unary(self._method(name))
+            return call(request, timeout=limit_s, wait_for_ready=wait_for_ready)
+        except grpc.RpcError as error:
+            raise self.failed(name, error) from error
+        except ValueError as error:  # grpc's own word for a channel that was closed
+            raise self.cancelled(name) from error
+
+    def _method(self, name: str) -> str:
+        return channels.method(self._file, self._service, name)
+
+    def _dialled(self, name: str) -> channels.Channel:
+        channel = self._open(name)
+        if channel is None:
+            raise self._nobody(name)
+        return channel
+
+    def _nobody(self, name: str) -> CallUnavailableError:
+        return self._unavailable(self.path, name, grpc.StatusCode.UNAVAILABLE.name, self._seen())
+
+    def _seen(self) -> str:
+        if os.path.realpath(self._real_path) != self._real_path:
+            return "the path leads elsewhere since; links that are turned are not followed"
+        return _sockets.seen_at(self._real_path)
+
+    def _open(self, name: str) -> channels.Channel | None:
+        """The channel to whoever listens there first; None while nobody does."""
+        with self._lock:
+            if self._closed.is_set():
+                raise self.cancelled(name)
+            if self._channel is None:
+                found = _sockets.pin(self._real_path)
+                if found is None:
+                    return None
+                if not found.is_served():
+                    found.release()
+                    return None
+                self._socket = found
+                self._channel = channels.dial(
+                    found.address, largest_bytes=self._largest_bytes, largest_answers=self._largest_answers
+                )
+            return self._channel

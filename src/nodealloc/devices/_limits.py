@@ -1,0 +1,47 @@
+"""Values only: how long a plugin may take, and how much of the agent it may have."""
+
+from __future__ import annotations
+
+import attrs
+
+__all__ = ["Deadlines", "PluginLimits"]
+
+_AT_LEAST_1 = attrs.validators.ge(1)
+
+
+@attrs.frozen(kw_only=True)
+class Deadlines:
+    """How long a plugin may take, in seconds.
+
+    Attributes:
+        connect_s: From its registration until it listens and has answered
+            `GetDevicePluginOptions`; its `Register` waits for that.
+        preferred_s: For `GetPreferredAllocation`.
+        allocate_s: For `Allocate`; the kubelet sets no limit.
+        pre_start_s: For `PreStartContainer`; the kubelet's limit is 30 s too.
+    """
+
+    connect_s: float = 10.0
+    preferred_s: float = 10.0
+    allocate_s: float = 60.0
+    pre_start_s: float = 30.0
+
+
+@attrs.frozen(kw_only=True)
+class PluginLimits:
+    """How much of the agent plugins may have.
+
+    Attributes:
+        resources: Resources that are known, at most. A plugin serves one with
+            up to four threads and two descriptors.
+        introductions: Plugins that are called back at once after they registered.
+            Where there are more, whoever has kept silent longest gives way.
+        list_bytes: Of a list of devices; 100,000 devices take about 6 MB.
+        answer_bytes: Of any other answer; it is remembered with its grant. A
+            kubelet takes as much.
+    """
+
+    resources: int = attrs.field(default=256, validator=_AT_LEAST_1)
+    introductions: int = attrs.field(default=32, validator=_AT_LEAST_1)
+    list_bytes: int = attrs.field(default=16 << 20, validator=_AT_LEAST_1)
+    answer_bytes: int = attrs.field(default=4 << 20, validator=_AT_LEAST_1)
