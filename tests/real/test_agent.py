@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from examples.agent.node import KEEPERS, empty_node
+from examples.agent.node import empty_node
 from examples.agent.outside import AgentProcess, clean, held, may_mount, mounts
 from examples.agent.place import Place, find_place
 from examples.agent.rebuild import adopt_running
@@ -205,7 +205,7 @@ def adopt_on_the_last_node(machine: Machine) -> None:
         process = running(runtime, place, cpus, mems)
         empty = empty_node(machine, policy="best-effort", reserved=CPUSet.of(0))
         store = MemoryStore(FORMATS, data={"workload.alone": b"{"})
-        node = NodeAllocator(empty, store, KEEPERS, runtime=runtime)
+        node = NodeAllocator(empty, store, runtime=runtime)
         node.start()
         adopt_running(node, {"alone": ALONE}, runtime, place, print)
         confined = node.before_start(process.owner, process.container_id)

@@ -94,7 +94,7 @@ def test_the_picture_names_who_holds_what(tmp_path: Path, online: int) -> None:
     [
         (["--cpus", "1.5", "--", "true"], 2, "whole CPUs"),
         (["--cpus", "0", "--", "true"], 2, "1 or more"),
-        (["--reserved", "999", "--", "true"], 1, "jobs: 999 CPUs wanted"),
+        (["--reserved", "999", "--", "true"], 1, "jobs: reserved: 999 CPUs wanted"),
         (["--", "/nonexistent"], 1, "jobs: /nonexistent: no such command"),
     ],
 )
