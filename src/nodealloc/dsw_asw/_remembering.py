@@ -11,13 +11,13 @@ from nodealloc.dsw_asw._ports import Journal
 
 __all__ = ["Remember", "Rows", "commit_all"]
 
-K = TypeVar("K", bound=Hashable)
-H = TypeVar("H")
+K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
+H_contra = TypeVar("H_contra", contravariant=True)
 Row = TypeVar("Row")
 
 
 @attrs.frozen(kw_only=True)
-class Remember(Generic[K, H, Row]):
+class Remember(Generic[K_contra, H_contra, Row]):
     """How the records of an actual world outlive the process.
 
     Attributes:
@@ -28,7 +28,7 @@ class Remember(Generic[K, H, Row]):
     """
 
     journal: Journal[Row]
-    rows: Callable[[K, H | None], Mapping[str, Row | None]]
+    rows: Callable[[K_contra, H_contra | None], Mapping[str, Row | None]]
 
 
 @attrs.frozen(eq=False)
