@@ -99,6 +99,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         self._records = Records(actual, remember, name)
         self._waits = Waits[K]()
         self._refused: tuple[Exception, float] | None = None
+        self._unwritten: dict[K, None] = {}
         self._closed = False
         self._dependencies = Dependencies[K](cast("Sequence[Near[K, Hashable, object]]", near), self._wake)
         self._book = Book[K](BackOff() if back_off is None else back_off, resync_s)
@@ -190,6 +191,9 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
                 self._refused = None
             if turn.intents or self._records.waiting:
                 intents = turn.intents if error is None else {}
+                for key in self._records.waiting:
+                    if key not in turn.held:
+                        self._book.forget_step(key, _remembering(key))
                 turn.held |= self._records.publish(intents, turn.held)
             if turn.plans and not self._closed:
                 self._start_all(turn)
@@ -336,8 +340,10 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         """
         until_s = time.monotonic() + timeout_s
         self._closed = True
+        self._refused = None
         for operation in tuple(self._operations.under_way()):
             self._operations.ask_to_stop(operation)
+        self._wake()
         self.reconcile()
         while self.running() and time.monotonic() < until_s:
             self._work.wait(until_s - time.monotonic())
@@ -357,6 +363,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         waits = self._refused is not None and turn.now_s < self._refused[1]
         if waits and (turn.intents or self._records.waiting):
             turn.held.update(turn.intents, self._records.waiting)
+            self._unwritten.update(dict.fromkeys(turn.intents))
             turn.intents.clear()
             return None
         return self._records.rows(dict(turn.intents), fault)
@@ -367,7 +374,15 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         due_s = turn.now_s
         for key in {**dict.fromkeys(turn.intents), **dict.fromkeys(self._records.waiting)}:
             due_s = self._hold(key, turn, error).due_s
+            self._unwritten[key] = None
         self._refused = (error, due_s)
+        with self._book.lock:
+            self._book.timers.add(due_s, self._write_again)
+
+    def _write_again(self) -> None:
+        """The journal was left alone for long enough: plan what could not be written meanwhile."""
+        keys, self._unwritten = self._unwritten, {}
+        self._book.agenda.add(keys)
 
     def _hold(self, key: K, turn: Turn[K, H, S], error: Exception) -> Failure:
         turn.held.add(key)

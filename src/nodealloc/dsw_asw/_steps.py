@@ -25,6 +25,11 @@ each other.
 def _is_a_scope(_step: object, _attribute: object, scope: object) -> None:
     if not isinstance(scope, tuple) or not scope:
         raise ValueError(f"scope {scope!r}: give a tuple of one part or more, like ('volume',)")
+    hash(scope)
+
+
+def _hashable(_step: object, _attribute: object, value: object) -> None:
+    hash(value)
 
 
 @attrs.frozen(kw_only=True)
@@ -50,13 +55,13 @@ class Step(Generic[S_co]):
     """
 
     scope: Scope = attrs.field(validator=_is_a_scope)
-    verb: str
+    verb: str = attrs.field(validator=attrs.validators.instance_of(str))
     detail: S_co
-    phase: int = 0
+    phase: int = attrs.field(default=0, validator=attrs.validators.instance_of(int))
     deadline_s: float | None = attrs.field(
         default=None, validator=attrs.validators.optional(attrs.validators.gt(0))
     )
-    subject: Hashable = None
+    subject: Hashable = attrs.field(default=None, validator=_hashable)
     may_change_nothing: bool = False
 
 

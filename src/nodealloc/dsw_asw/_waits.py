@@ -71,7 +71,12 @@ class Wait(Generic[K]):
 
     def check(self, key: K, /) -> None:
         """Look at one key again; the engine calls it when the key has changed."""
-        if key in self._open and self._look(key) is None:
+        try:
+            is_in_line = key in self._open and self._look(key) is None
+        except Exception as error:  # noqa: BLE001 - the question's fault belongs to whoever asked it
+            self._finish(error)
+            return
+        if is_in_line:
             del self._open[key]
             if not self._open:
                 self._finish(None)

@@ -84,9 +84,13 @@ class Work(Generic[K, W, H, S, R]):
 
     def start(self, key: K, step: Step[S], again_at_s: float | None, turn: Turn[K, H, S], /) -> None:
         """Start a step, unless it runs, is held off, or its scope is closed."""
-        for running in self._operations.of_key(key):
-            if running.is_of(step):
+        try:
+            if any(running.is_of(step) for running in self._operations.of_key(key)):
                 return
+        except Exception as error:  # noqa: BLE001 - details compare as their domain likes
+            turn.count("failed")
+            self._book.hold_off(key, step, error, turn.now_s)
+            return
         if self._book.is_held_off(key, step, turn.now_s):
             return
         if not self._operations.is_free(step):
@@ -117,25 +121,26 @@ class Work(Generic[K, W, H, S, R]):
 
     def look_at_late(self, turn: Turn[K, H, S], /) -> None:
         """Withdraw what nobody took up; count as uncertain what ran out of time."""
-        if not self._late:
+        while self._late:
+            self._look_at(self._late[0], turn)
+            del self._late[0]
+
+    def _look_at(self, operation: Operation[K, S, R], turn: Turn[K, H, S]) -> None:
+        if not operation.is_under_way:
             return
-        late, self._late = self._late, []
-        for operation in late:
-            if not operation.is_under_way:
-                continue
-            began_s, deadline_s, verb = operation.began_s, operation.step.deadline_s, operation.step.verb
-            if began_s is None:
-                waited_s = turn.now_s - operation.since_s
-                if self._take_up_s is not None and waited_s >= self._take_up_s:
-                    self._operations.lose(operation, NotTakenUpError(verb, waited_s), turn.now_s)
-                    continue
-            elif deadline_s is not None and turn.now_s >= began_s + deadline_s:
-                error = DeadlineError(verb, deadline_s)
-                over: Outcome[R] = Uncertain(error, still_running=True, began_s=began_s, ended_s=turn.now_s)
-                self._settle(operation, over, turn)
-                self._operations.ask_to_stop(operation)
-                continue
-            self._set_timer_after(operation, turn.now_s)
+        began_s, deadline_s, verb = operation.began_s, operation.step.deadline_s, operation.step.verb
+        if began_s is None:
+            waited_s = turn.now_s - operation.since_s
+            if self._take_up_s is not None and waited_s >= self._take_up_s:
+                self._operations.lose(operation, NotTakenUpError(verb, waited_s), turn.now_s)
+                return
+        elif deadline_s is not None and turn.now_s >= began_s + deadline_s:
+            error = DeadlineError(verb, deadline_s)
+            over: Outcome[R] = Uncertain(error, still_running=True, began_s=began_s, ended_s=turn.now_s)
+            self._settle(operation, over, turn)
+            self._operations.ask_to_stop(operation)
+            return
+        self._set_timer_after(operation, turn.now_s)
 
     def _set_timer_after(self, operation: Operation[K, S, R], now_s: float) -> None:
         self._set_timer(operation)

@@ -1,0 +1,429 @@
+"""Whatever is called may raise, lie or hang: it costs its own key, no key is forgotten, memory stays flat."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from typing import cast
+
+import attrs
+import pytest
+
+from nodealloc.dsw_asw import (
+    BackOff,
+    BadPlanError,
+    CancelledOperationError,
+    InlineExecutor,
+    NotTakenUpError,
+    Plan,
+    RestlessPlanError,
+    Step,
+    ThreadExecutor,
+    WaitTimeoutError,
+    World,
+)
+from nodealloc.dsw_asw._operations import Operation
+from nodealloc.dsw_asw._timers import Timer
+from tests.unit.dsw_asw_sizes import Bench, Detail, Sizes, SizeView, lacks
+
+
+def interrupting(times: int) -> Callable[[str], None]:
+    """Ctrl-C so many times, then work."""
+    left = [times]
+
+    def fault(_key: str) -> None:
+        if left[0]:
+            left[0] -= 1
+            raise KeyboardInterrupt
+
+    return fault
+
+
+def test_a_call_that_cancels_itself_is_tried_again() -> None:
+    """`perform` raised CancelledError though nobody asked: a failure with a back-off, not a lost key."""
+    bench = Bench(resync_s=None)
+    left = [CancelledError()]
+
+    def fault(_key: str) -> None:
+        if left:
+            raise left.pop()
+
+    bench.domain.fault = fault
+    bench.desired.put("a", 1)
+    bench.reconciler.run_until_quiet()
+    bench.executor.run_all()
+    summary = bench.reconciler.run_until_quiet()
+    assert (summary.cancelled, summary.held_off) == (1, 1)
+    assert isinstance(bench.reconciler.failures("a")[0].error, CancelledOperationError)
+    bench.rest()
+    assert bench.domain.machine == {"a": 1}
+
+
+def test_a_call_that_its_executor_cancelled_is_tried_again() -> None:
+    """The future was cancelled before a worker took it up: the key is held off, and comes back."""
+    futures: list[Future[object]] = []
+
+    class Cancelling:
+        def submit(self, call: Callable[..., object], /, *args: object, **options: object) -> Future[object]:
+            futures.append(Future())
+            if len(futures) == 1:
+                return futures[0]
+            return InlineExecutor().submit(call, *args, **options)
+
+    bench = Bench(Cancelling(), resync_s=None, back_off=BackOff(initial_s=0.0))  # type: ignore[arg-type]
+    bench.desired.put("a", 1)
+    bench.reconciler.run_until_quiet()
+    assert futures[0].cancel()
+    bench.reconciler.run_until_quiet()
+    assert bench.domain.machine == {"a": 1}
+    assert len(futures) == 2
+
+
+def test_a_pool_that_is_shut_down_forgets_no_key() -> None:
+    """`shutdown(cancel_futures=True)` under a running engine: what was queued is a failure, and shown."""
+    pool, hang, began = ThreadPoolExecutor(1), threading.Event(), threading.Event()
+    bench = Bench(pool, resync_s=None)
+
+    def fault(_key: str) -> None:
+        began.set()
+        hang.wait(10)
+
+    bench.domain.fault = fault
+    for key in "abc":
+        bench.desired.put(key, 1)
+    bench.reconciler.reconcile()
+    assert began.wait(10)
+    pool.shutdown(wait=False, cancel_futures=True)
+    hang.set()
+    pool.shutdown()
+    bench.reconciler.run_until_quiet()
+    assert bench.actual.get("a") == 1
+    for key in "bc":
+        (failure,) = bench.reconciler.failures(key)
+        assert isinstance(failure.error, CancelledOperationError)
+        assert "set was cancelled" in str(failure.error)
+
+
+def raising_steps(step: Step[Detail]) -> Iterator[Step[Detail]]:
+    """Steps that end in an error."""
+    yield step
+    raise ArithmeticError("half way")
+
+
+def twisted(**changes: object) -> Callable[[Step[Detail]], object]:
+    """A plan of a step with something in it that no type checker would let pass."""
+    evolve = cast("Callable[..., Step[Detail]]", attrs.evolve)
+    return lambda step: Plan(steps=[evolve(step, **changes)])
+
+
+class Vicious:
+    """Compares with nothing."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("not comparable")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda _: None,
+        lambda step: [step],
+        lambda _: Plan(steps=cast("list[Step[Detail]]", ["rubbish"])),
+        lambda step: Plan(steps=raising_steps(step)),
+        lambda step: Plan(steps=[step], again_at_s=float("nan")),
+        lambda step: Plan(steps=[step], again_at_s=cast("float", "soon")),
+        lambda step: Plan(steps=[step], have=cast("int", Vicious())),
+        lambda step: Plan(steps=[step], cancel=cast("bool", 7)),
+        twisted(scope=([],)),
+        twisted(scope="whole"),
+        twisted(verb=[]),
+        twisted(phase="high"),
+        twisted(subject=[]),
+        twisted(deadline_s="long"),
+    ],
+)
+def test_one_bad_answer_costs_its_own_key_alone(
+    answer: Callable[[Step[Detail]], object], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nonsense of every kind from `plan` is a failure of that key, and nobody else waits for it."""
+
+    class Bad(Sizes):
+        def plan(self, view: SizeView, /) -> Plan[int, Detail]:
+            if view.key == "bad" and view.want == 1:
+                step = Step(scope=(view.key,), verb="set", detail=(view.key, view.want))
+                return cast("Plan[int, Detail]", answer(step))
+            return super().plan(view)
+
+    bench = Bench(domain=Bad(), resync_s=None)
+    with caplog.at_level(logging.CRITICAL, "nodealloc.dsw_asw"):
+        for key in ["bad", *map(str, range(20))]:
+            bench.desired.put(key, 1)
+        bench.reconciler.run_until_quiet()
+        bench.executor.run_all()
+        bench.reconciler.run_until_quiet()
+    assert bench.domain.machine == {str(number): 1 for number in range(20)}
+    assert bench.reconciler.failures("bad")
+    bench.desired.put("bad", 2)
+    bench.rest()
+    assert bench.domain.machine["bad"] == 2
+
+
+def test_details_that_do_not_compare_cost_their_key_alone() -> None:
+    """Whether a step runs already is asked of its detail, and the answer may be an error."""
+
+    class Bad(Sizes):
+        def plan(self, view: SizeView, /) -> Plan[int, Detail]:
+            plan = super().plan(view)
+            if view.key != "bad":
+                return plan
+            return Plan(steps=[attrs.evolve(one, detail=cast("Detail", Vicious())) for one in plan.steps])
+
+    bench = Bench(domain=Bad(), resync_s=None)
+    bench.desired.put("bad", 1)
+    bench.reconciler.run_until_quiet()
+    bench.desired.put("bad", 2)
+    bench.desired.put("a", 1)
+    assert bench.reconciler.run_until_quiet().started == 1
+    assert str(bench.reconciler.failures("bad")[0].error) == "not comparable"
+
+
+def test_a_bad_answer_is_shown() -> None:
+    """The error says what was answered, and what to answer."""
+    bench = Bench()
+    bench.domain.plan = lambda _: None  # type: ignore[method-assign, assignment, return-value]
+    bench.desired.put("a", 1)
+    bench.reconciler.run_until_quiet()
+    error = bench.reconciler.failures("a")[0].error
+    assert isinstance(error, BadPlanError)
+    assert error.answer == "None"
+    assert "answer a Plan" in str(error)
+
+
+def test_a_plan_that_never_rests_is_held_off() -> None:
+    """A record that each plan changes again costs its key, and no endless pass."""
+
+    class Restless(Sizes):
+        def plan(self, view: SizeView, /) -> Plan[int, Detail]:
+            return Plan(have=(view.have or 0) + 1)
+
+    bench = Bench(domain=Restless(), resync_s=None)
+    bench.desired.put("a", 1)
+    bench.reconciler.run_until_quiet(passes=500)
+    error = bench.reconciler.failures("a")[0].error
+    assert isinstance(error, RestlessPlanError)
+    assert error.times > 10
+
+
+def test_a_listener_that_raises_keeps_no_other_from_hearing(caplog: pytest.LogCaptureFixture) -> None:
+    """The value is stored, the put returns, later listeners and other engines hear of it."""
+    world: World[str, int] = World("w")
+    heard: list[str] = []
+
+    def broken() -> None:
+        raise RuntimeError("the loop is closed")
+
+    world.watch(broken)
+    world.watch(lambda: heard.append("world"))
+    bench = Bench()
+    bench.reconciler.add_listener(broken)
+    bench.reconciler.add_listener(lambda: heard.append("engine"))
+    with caplog.at_level(logging.ERROR, "nodealloc.dsw_asw"):
+        assert world.put("a", 1).generation == 1
+        bench.desired.put("a", 1)
+    assert heard == ["world", "engine"]
+    assert caplog.text.count("raised; it is called again") == 2
+    bench.rest()
+    assert bench.domain.machine == {"a": 1}
+
+
+def test_ctrl_c_around_a_pass_forgets_no_key() -> None:
+    """In a plan, a `settled`, and on the thread of the pass in `perform`."""
+    bench = Bench(InlineExecutor(), resync_s=None, back_off=BackOff(initial_s=0.0))
+    plan, settled, calls = bench.domain.plan, bench.domain.settled, list[str]()
+
+    def stopping(name: str) -> None:
+        calls.append(name)
+        if calls.count(name) in {7, 13}:
+            raise KeyboardInterrupt(name)
+
+    def planning(view: SizeView, /) -> Plan[int, Detail]:
+        stopping("plan")
+        return plan(view)
+
+    def settling(*given: object) -> int | None:
+        stopping("settled")
+        return settled(*given)  # type: ignore[arg-type]
+
+    bench.domain.plan = planning  # type: ignore[method-assign]
+    bench.domain.settled = settling  # type: ignore[method-assign]
+    bench.domain.fault = lambda _: stopping("perform")
+    for number in range(20):
+        bench.desired.put(str(number), 1)
+    interrupts = 0
+    for _ in range(20):
+        try:
+            bench.reconciler.run_until_quiet()
+        except KeyboardInterrupt:
+            interrupts += 1
+    assert interrupts == 6
+    # A call that was interrupted may have been done: uncertain, and held off for a second.
+    doubted = [key for key, record in bench.actual.snapshot().items() if record.value == -1]
+    assert len(doubted) == 2
+    for key in doubted:
+        bench.reconciler.retry_now(key)
+    bench.reconciler.run_until_quiet()
+    assert bench.domain.machine == {str(number): 1 for number in range(20)}
+    assert sorted(bench.actual.snapshot()) == sorted(bench.domain.machine)
+
+
+def test_ctrl_c_in_an_executor_forgets_no_key() -> None:
+    """`submit` is interrupted before and after it queued the call: nothing runs that nobody knows of."""
+
+    class Interrupted(InlineExecutor):
+        def __init__(self) -> None:
+            self.calls = 0
+            self.queued: list[Callable[[], object]] = []
+
+        def submit(self, call: Callable[..., object], /, *args: object, **options: object) -> Future[object]:  # type: ignore[override]
+            self.calls += 1
+            if self.calls in {3, 7}:
+                self.queued.append(lambda: call(*args, **options))
+                raise KeyboardInterrupt
+            return super().submit(call, *args, **options)
+
+    executor = Interrupted()
+    bench = Bench(executor, resync_s=None)  # type: ignore[arg-type]
+    for number in range(20):
+        bench.desired.put(str(number), 1)
+    interrupts = 0
+    for _ in range(20):
+        try:
+            bench.reconciler.run_until_quiet()
+        except KeyboardInterrupt:
+            interrupts += 1
+    assert interrupts == 2
+    assert bench.domain.machine == {str(number): 1 for number in range(20)}
+    assert bench.domain.calls == 20
+    for late in executor.queued:
+        late()
+    assert bench.domain.calls == 20
+
+
+def test_a_driver_lives_through_ctrl_c_in_a_call(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A thread that makes passes goes on after a call that interrupts itself."""
+    monkeypatch.setattr("nodealloc.dsw_asw._driven._AFTER_A_FAULT_S", 0.01)
+    bench = Bench(InlineExecutor(), resync_s=None, back_off=BackOff(initial_s=0.0))
+    bench.domain.fault = interrupting(1)
+    with caplog.at_level(logging.ERROR, "nodealloc.dsw_asw"), bench.reconciler:
+        bench.desired.put("a", 1)
+        bench.reconciler.wait_until(["a"], lacks, timeout_s=10.0)
+    assert "a pass was interrupted" in caplog.text
+
+
+def test_a_call_that_nobody_takes_up_is_withdrawn() -> None:
+    """After `take_up_s` it fails and is tried again; taken up later, it is not performed."""
+    bench = Bench(resync_s=None, take_up_s=5.0)
+    bench.desired.put("a", 1)
+    bench.reconciler.run_until_quiet()
+    bench.clock.advance(5.0)
+    assert bench.reconciler.run_until_quiet().failed == 1
+    error = bench.reconciler.failures("a")[0].error
+    assert isinstance(error, NotTakenUpError)
+    assert error.waited_s == 5.0
+    assert bench.executor.run_all() == 0
+    bench.rest()
+    assert bench.domain.calls == 1
+    assert bench.domain.machine == {"a": 1}
+
+
+def test_a_call_that_waits_longer_than_its_deadline_counts_from_its_start() -> None:
+    """A queue is no reason for doubt: patience ends with `take_up_s`, the deadline begins with the call."""
+    bench = Bench(resync_s=None, take_up_s=60.0)
+    bench.domain.deadline_s = 1.0
+    bench.desired.put("a", 1)
+    bench.reconciler.run_until_quiet()
+    for _ in range(30):
+        bench.clock.advance(1.0)
+        assert bench.reconciler.run_until_quiet().uncertain == 0
+    bench.rest()
+    assert bench.domain.machine == {"a": 1}
+    assert bench.domain.calls == 1
+
+
+def test_a_call_that_runs_twice_is_performed_once() -> None:
+    """Whatever an executor does with a call, the step is done once at most."""
+
+    class Doubling(InlineExecutor):
+        def submit(self, call: Callable[..., object], /, *args: object, **options: object) -> Future[object]:  # type: ignore[override]
+            super().submit(call, *args, **options)
+            return super().submit(call, *args, **options)
+
+    bench = Bench(Doubling())  # type: ignore[arg-type]
+    bench.desired.put("a", 1)
+    bench.reconciler.run_until_quiet()
+    assert bench.domain.calls == 1
+
+
+def test_a_question_that_raises_costs_its_own_wait_alone() -> None:
+    """`lacks` raised: whoever asked it is told, passes go on, and other waits end."""
+    bench = Bench(resync_s=None)
+
+    def broken(_key: str, _want: int | None, have: int | None) -> str:
+        if have is not None:
+            raise ArithmeticError("of the question")
+        return "nothing yet"
+
+    bad = bench.reconciler.wait(["a"], broken)
+    good = bench.reconciler.wait(["a"], lacks)
+    bench.desired.put("a", 1)
+    bench.rest()
+    good.result(0.0)
+    with pytest.raises(ArithmeticError, match="of the question"):
+        bad.result(0.0)
+    with pytest.raises(WaitTimeoutError):
+        bench.reconciler.wait_until(["b"], lambda *_: "never", timeout_s=0.0)
+
+
+def churn(bench: Bench, changes: int) -> None:
+    """So many changes, each carried out by an operation with a deadline far away."""
+    for turn in range(changes):
+        bench.desired.put(str(turn % 50), turn + 1)
+        bench.reconciler.run_until_quiet()
+
+
+def live() -> tuple[int, int]:
+    """Operations and timers that somebody holds."""
+    gc.collect()
+    found = [type(one) for one in gc.get_objects()]
+    return found.count(Operation), found.count(Timer)
+
+
+@pytest.mark.parametrize(
+    "changes", [2_000, pytest.param(1_000_000, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])]
+)
+def test_memory_is_flat_over_changes_with_deadlines(changes: int) -> None:
+    """A finished operation is let go of at once, not at its deadline."""
+    began, before = threading.Event(), live()
+    bench = Bench(InlineExecutor(), resync_s=None)
+    bench.domain.deadline_s = 10_000.0
+    churn(bench, changes)
+    assert live()[0] <= before[0] + 1
+    assert live()[1] <= before[1] + 40
+    threaded = Bench(ThreadExecutor(), resync_s=None)
+    threaded.domain.deadline_s = 10_000.0
+    threaded.domain.fault = lambda _: began.set()
+    with threaded.reconciler:
+        for turn in range(200):
+            threaded.desired.put("a", turn + 1)
+            threaded.reconciler.wait_until(["a"], lacks, timeout_s=10.0)
+    assert began.is_set()
+    assert live()[0] <= before[0] + 2
+    # Cancelled timers are swept out when they are more than half.
+    assert live()[1] <= before[1] + 120
