@@ -19,6 +19,7 @@ from nodealloc.cpuset import StaticOptions
 from nodealloc.devices import LIFE, Deadlines, Phase
 from nodealloc.dsw_asw import Transition, Transitions, as_svg
 from nodealloc.memblocks import MemoryOptions
+from nodealloc.node import NODE_LIFE
 from nodealloc.pluginreg import REGISTRATION_LIFE
 from nodealloc.volumes import MOUNT_LIFE, VOLUME_LIFE
 
@@ -42,6 +43,7 @@ TABLES = {
     "mount-life.svg": as_svg(MOUNT_LIFE),
     "device-life.svg": as_svg(DEVICE_LIFE),
     "registration-life.svg": as_svg(REGISTRATION_LIFE),
+    "node-life.svg": as_svg(NODE_LIFE),
 }
 
 
@@ -149,7 +151,7 @@ def test_every_table_is_drawn() -> None:
         for key, one in vars(importlib.import_module(name)).items()
         if isinstance(one, Transitions)
     }
-    drawn = {id(one) for one in (VOLUME_LIFE, MOUNT_LIFE, REGISTRATION_LIFE)}
+    drawn = {id(one) for one in (VOLUME_LIFE, MOUNT_LIFE, REGISTRATION_LIFE, NODE_LIFE)}
     assert {name for number, name in tables.items() if number not in drawn} == set()
     pages = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md"))
     assert [name for name in TABLES if f"({name})" not in pages] == []

@@ -10,6 +10,7 @@
 - What an allocator can do besides hints and grants it says by its methods: see
   `nodealloc.topology.Remembers`, `Accounts`, `Confines`, `Adopts`, and `KubeletFile` here.
   No allocator is known by its class.
+- `NODE_LIFE` says what a start has to see before anything new is admitted.
 - An *advisor* is asked before a decision is final, such as device plugins.
 - A *confinement* is where a container may run; apply it before its first instruction.
 """
@@ -17,6 +18,7 @@
 from nodealloc.node._confinement import confinement_of
 from nodealloc.node._errors import AdoptionError, NoKubeletFileError, NotAdmittedError, NotRememberedError
 from nodealloc.node._held_allocator import HeldAllocator
+from nodealloc.node._life import NODE_LIFE, NodeEvent, NodeState
 from nodealloc.node._loading import StartReport
 from nodealloc.node._node import FORMATS, NodeAllocator
 from nodealloc.node._ports import Advisor, KubeletFile, Running, Runtime, TellsRegranted
@@ -26,6 +28,7 @@ from nodealloc.topology import Confinement, Holding, ResourceUse
 
 __all__ = [
     "FORMATS",
+    "NODE_LIFE",
     "AdoptionError",
     "Advisor",
     "Confinement",
@@ -34,6 +37,8 @@ __all__ = [
     "KubeletFile",
     "NoKubeletFileError",
     "NodeAllocator",
+    "NodeEvent",
+    "NodeState",
     "NotAdmittedError",
     "NotRememberedError",
     "ResourceUse",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import cache
+from typing import TypeGuard
 
 import attrs
 
 from nodealloc.checkpoint import Checkpoint, row_key
+from nodealloc.node._books import Change, Held
 from nodealloc.node._codec import to_checkpoint
 from nodealloc.node._errors import NoKubeletFileError, NotRememberedError
 from nodealloc.node._loading import ROW, StartReport
@@ -48,54 +51,97 @@ class Ledger:
                 raise NoKubeletFileError(repr(name), known)
         return cls(kubelet_files=frozenset(kubelet_files))
 
-    def granted(self, record: WorkloadRecord, snapshot: Snapshot) -> WorkloadRecord:
-        """The record with what the snapshot's allocators grant its workload."""
-        grants = {one.name: _grants(one, record.workload.key) for one in snapshot.allocators}
-        return attrs.evolve(record, grants={name: one for name, one in grants.items() if one is not None})
+    def change(
+        self,
+        before: Snapshot,
+        after: Snapshot,
+        records: Iterable[WorkloadRecord] = (),
+        *,
+        forgotten: tuple[str, ...] = (),
+    ) -> Change:
+        """From one snapshot to another, with these records as the later one grants them."""
+        granted = tuple(self._granted(record, after) for record in records)
+        rows = _rows(granted)
+        rows.update((row_key(ROW, workload), None) for workload in forgotten)
+        if self.kubelet_files:
+            rows.update(self._files(after, before))
+        return Change(snapshot=after, records=granted, forgotten=forgotten, rows=rows)
 
-    def rows(self, records: Iterable[WorkloadRecord]) -> dict[str, Checkpoint]:
-        """A row for each record."""
-        return {row_key(ROW, one.workload.key): to_checkpoint(one) for one in records}
-
-    def regranted(
-        self, before: Allocator, after: Allocator, records: Mapping[str, WorkloadRecord]
-    ) -> list[WorkloadRecord]:
+    def regranted(self, before: Allocator, after: Allocator, held: Held) -> list[WorkloadRecord]:
         """Records of those whom an allocator grants something else now."""
-        suspects = after.regranted(before) if isinstance(after, TellsRegranted) else records
+        records = held.records
         return [
             records[key]
-            for key in suspects
+            for key in _suspects(before, after, records)
             if key in records and _grants(after, key) != records[key].grants.get(after.name)
         ]
 
-    def accepted(
-        self, report: StartReport, records: Mapping[str, WorkloadRecord], snapshot: Snapshot
-    ) -> tuple[dict[str, WorkloadRecord], dict[str, Checkpoint | None]]:
-        """The records once a start is accepted, and what the store has to forget and to learn for it."""
-        adopted_since = {row_key(ROW, workload) for workload in records}
-        forgotten = [row_key(ROW, workload) for workload in report.evicted]
-        forgotten += [one.key for one in report.damaged if one.key != "*"]
-        changes: dict[str, Checkpoint | None] = dict.fromkeys(set(forgotten) - adopted_since)
-        kept = dict(records)
+    def accepted(self, report: StartReport, held: Held) -> Change:
+        """What becomes of a start that is accepted; writes to the store, whatever there is to say."""
+        since = {row_key(ROW, workload) for workload in held.records}
+        gone = [row_key(ROW, workload) for workload in report.evicted]
+        gone += [one.key for one in report.damaged if one.key != "*"]
+        rows: dict[str, Checkpoint | None] = dict.fromkeys(key for key in gone if key not in since)
+        records: tuple[WorkloadRecord, ...] = ()
         if report.moved or report.taken_over:
-            kept = {key: self.granted(one, snapshot) for key, one in records.items()}
-            changes |= self.rows(kept.values())
-        return kept, changes | self.files(snapshot)
+            records = tuple(self._granted(one, held.snapshot) for one in held.records.values())
+        rows |= _rows(records) | self._files(held.snapshot, None)
+        return Change(snapshot=held.snapshot, records=records, rows=rows, proves=True)
 
-    def files(self, after: Snapshot, before: Snapshot | None = None) -> dict[str, Checkpoint]:
+    def _granted(self, record: WorkloadRecord, snapshot: Snapshot) -> WorkloadRecord:
+        grants = {one.name: _grants(one, record.workload.key) for one in snapshot.allocators}
+        return attrs.evolve(record, grants={name: one for name, one in grants.items() if one is not None})
+
+    def _files(self, after: Snapshot, before: Snapshot | None) -> dict[str, Checkpoint]:
         """The kubelet's files of a snapshot, or those that differ from another one's."""
-        if not self.kubelet_files:
-            return {}
         earlier = {one.name: one for one in before.allocators} if before else {}
         files: dict[str, Checkpoint] = {}
         for one in after.allocators:
             was = earlier.get(one.name)
-            if one.name in self.kubelet_files and one is not was and isinstance(one, KubeletFile):
+            if one.name in self.kubelet_files and one is not was and _keeps_file(one):
                 file = one.to_kubelet(was)
                 if file is not None:
                     files[one.kubelet_key()] = file
         return files
 
 
+def _suspects(before: Allocator, after: Allocator, records: Mapping[str, WorkloadRecord]) -> Iterable[str]:
+    return after.regranted(before) if _tells_regranted(after) else records
+
+
+def _rows(records: Iterable[WorkloadRecord]) -> dict[str, Checkpoint | None]:
+    return {row_key(ROW, one.workload.key): to_checkpoint(one) for one in records}
+
+
 def _grants(allocator: Allocator, workload: str) -> Json:
-    return allocator.remembered(workload) if isinstance(allocator, Remembers) else None
+    return allocator.remembered(workload) if _remembers(allocator) else None
+
+
+# A class is looked at once: looking for methods takes longer than most of them.
+
+
+@cache
+def _remembering(kind: type) -> bool:
+    return issubclass(kind, Remembers)
+
+
+@cache
+def _telling(kind: type) -> bool:
+    return issubclass(kind, TellsRegranted)
+
+
+@cache
+def _filing(kind: type) -> bool:
+    return issubclass(kind, KubeletFile)
+
+
+def _remembers(allocator: Allocator) -> TypeGuard[Remembers]:
+    return _remembering(type(allocator))
+
+
+def _tells_regranted(allocator: Allocator) -> TypeGuard[TellsRegranted]:
+    return _telling(type(allocator))
+
+
+def _keeps_file(allocator: Allocator) -> TypeGuard[KubeletFile]:
+    return _filing(type(allocator))

@@ -1,28 +1,27 @@
-"""The shell: holds the current snapshot behind a lock, remembers before it answers."""
+"""The shell: what one node holds, remembered before it is answered."""
 
 from __future__ import annotations
 
 import contextlib
-import enum
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, TypeVar
 
 import attrs
 
-from nodealloc.checkpoint import KUBELET_FORMATS, Checkpoint, Formats, JsonCheckpoint, Store, row_key
+from nodealloc.checkpoint import KUBELET_FORMATS, Formats, JsonCheckpoint, Store
 from nodealloc.errors import RetryableError
-from nodealloc.node._adoption import adopted
-from nodealloc.node._confinement import confinement_of
-from nodealloc.node._errors import NotAdmittedError
+from nodealloc.node._books import Books, Change, Held
+from nodealloc.node._decisions import Decisions, Verdict
+from nodealloc.node._first_answer import FirstAnswer
 from nodealloc.node._held_allocator import HeldAllocator
 from nodealloc.node._ledger import Ledger
+from nodealloc.node._life import NODE_LIFE, NodeEvent, NodeState
 from nodealloc.node._loading import ROW, SET_ASIDE, StartReport, load
-from nodealloc.node._ports import Advisor, Running, Runtime
+from nodealloc.node._ports import Advisor, Runtime
 from nodealloc.node._record import WorkloadRecord
 from nodealloc.podspec import Pod
 from nodealloc.topology import (
-    Admitted,
     Allocator,
     Confinement,
     NotYet,
@@ -32,13 +31,13 @@ from nodealloc.topology import (
     Snapshot,
     Workload,
     admit,
-    release,
     workload_of,
 )
 
 __all__ = ["FORMATS", "NodeAllocator"]
 
 A = TypeVar("A", bound=Allocator)
+_E = NodeEvent
 
 FORMATS: Final[Formats] = {
     **KUBELET_FORMATS,
@@ -52,20 +51,24 @@ _ADVICE_ROUNDS: Final = 8
 """Questions that answers lead to are asked in turn, so often at the most."""
 
 
-class _Until(enum.Enum):
-    """What has to happen before anything new is admitted, as a caller reads it."""
-
-    STARTED = "start() has not been called"
-    ACCEPTED = "the start-up report has not been accepted"
-    RUNNING_KNOWN = "the runtime has not said what runs"
+_AWAITED: Final[Mapping[NodeState, str]] = {
+    NodeState.NEW: "start() has not been called",
+    NodeState.CLEAN: "the start-up has not been written",
+    NodeState.REPORTED: "the start-up report has not been accepted",
+    NodeState.ACCEPTED: "the runtime has not said what runs",
+}
+"""What has to happen before anything new is admitted, as a caller reads it."""
 
 
 class NodeAllocator:
     """What one node holds now: loads, admits, remembers, releases.
 
-    Every method may be called from any thread; calls take turns. Nothing is
-    answered before it is durable, and after any exception the node holds what
-    it held before the call.
+    Every method may be called from any thread. Nothing is answered before it is
+    durable, and after any exception the node holds what it held before the
+    call. Decisions are made on a snapshot and committed where nothing that they
+    rest on has changed since, else made again; reading never waits. The runtime
+    and the advisor are called while nobody is kept out: one that hangs holds up
+    its own caller alone.
 
     ```text
        start() ─▶ StartReport ─▶ accept()? ─▶ the runtime answers ─▶ admit() · release()
@@ -81,6 +84,8 @@ class NodeAllocator:
         kubelet_files: Names of the allocators whose kubelet state file each
             commit writes as well, so that a kubelet can take the node over.
             Their size grows with what the node holds.
+        patience_s: How long the first admission waits for the runtime's first
+            answer, in seconds; the next ones do not wait for it.
 
     Raises:
         NotRememberedError: An allocator could not be restored.
@@ -95,28 +100,28 @@ class NodeAllocator:
         *,
         runtime: Runtime | None = None,
         kubelet_files: Collection[str] = (),
+        patience_s: float = 1.0,
     ) -> None:
-        self._lock = threading.RLock()
-        self._snapshot = empty
+        self._decisions = Decisions(Ledger.of(empty, kubelet_files))
         self._store = store
-        self._ledger = Ledger.of(empty, kubelet_files)
+        self._books = Books(empty, store)
         self._runtime = runtime
+        self._first = FirstAnswer(runtime, patience_s=patience_s) if runtime else None
         self._advisor: Advisor | None = None
-        self._records: dict[str, WorkloadRecord] = {}
-        self._set_aside: Mapping[str, Checkpoint] = {}
+        self._lock = threading.Lock()
+        self._starting = False
         self._report: StartReport | None = None
-        self._waits_for: _Until | None = _Until.STARTED
+        self._state = NODE_LIFE.start
 
     @property
     def snapshot(self) -> Snapshot:
         """The node as it is remembered; an immutable value for dry runs and pictures."""
-        return self._snapshot
+        return self._books.held.snapshot
 
     @property
     def records(self) -> Mapping[str, WorkloadRecord]:
         """What is remembered of each workload, in the order of admission; a copy."""
-        with self._lock:
-            return dict(self._records)
+        return dict(self._books.held.records)
 
     def advise_with(self, advisor: Advisor | None, /) -> None:
         """Have admissions ask an advisor before they are final."""
@@ -133,18 +138,19 @@ class NodeAllocator:
             ValueError: It was started before.
         """
         with self._lock:
-            if self._report is not None:
+            if self._starting:
                 raise ValueError("this node was started before: a restart is another NodeAllocator")
-            loaded = load(self._snapshot, self._store.read())
-            self._snapshot = loaded.snapshot
-            self._records = dict(loaded.records)
-            self._report = loaded.report
-            self._set_aside = loaded.set_aside
-            self._waits_for = _Until.ACCEPTED
-            if loaded.report.is_clean:
-                with contextlib.suppress(RetryableError):  # admissions try it again
-                    self.accept()
-            return loaded.report
+            self._starting = True
+        try:
+            self._report = self._books.settle(self._loaded)
+        except BaseException:
+            self._starting = False
+            raise
+        self._happened(_E.LOADED_CLEAN if self._report.is_clean else _E.LOADED_CHANGED)
+        if self._report.is_clean:
+            with contextlib.suppress(RetryableError):  # admissions try it again
+                self.accept()
+        return self._report
 
     def accept(self) -> None:
         """Go on with what `start` reported: moves are remembered, evicted workloads forgotten.
@@ -154,14 +160,13 @@ class NodeAllocator:
         Raises:
             RetryableError: The store could not be written; nothing changed.
         """
-        with self._lock:
-            if self._report is None:
-                raise ValueError("nothing was loaded yet: call start() first")
-            records, changes = self._ledger.accepted(self._report, self._records, self._snapshot)
-            self._store.commit({**changes, **self._set_aside})
-            self._set_aside = {}
-            self._records = records
-            self._waits_for = _Until.RUNNING_KNOWN if self._runtime else None
+        report = self._report
+        if report is None:
+            raise ValueError("nothing was loaded yet: call start() first")
+        self._books.settle(lambda held: (None, self._decisions.ledger.accepted(report, held)))
+        self._happened(_E.WRITTEN)
+        if self._first is None:
+            self._happened(_E.ANSWERED)
 
     def admit(self, asked: Pod | Workload, /) -> Placed | Refusal | NotYet:
         """Whether a workload fits, all of it or nothing; remembered when it does.
@@ -174,20 +179,20 @@ class NodeAllocator:
             ProviderError: An allocator raised, or answered with nonsense.
         """
         workload = workload_of(asked) if isinstance(asked, Pod) else asked
-        advisor = self._advisor
-        for _ in range(_ADVICE_ROUNDS if advisor else 0):
-            outcome = admit(self._snapshot, workload)
-            if not isinstance(outcome, Admitted) or outcome.repeated or not advisor:
-                break
-            if not advisor.ask(outcome.snapshot):
-                break
-        with self._lock:
-            if workload.key not in self._snapshot.admitted:
-                waiting = self._not_ready()
-                if waiting is not None:
-                    return waiting
-            verdict = admit(self._snapshot, workload)
-            return self._remember(workload, verdict) if isinstance(verdict, Admitted) else verdict
+        if self._state is not NodeState.READY and workload.key not in self.snapshot.admitted:
+            waiting = self._waiting()
+            if waiting is not None:
+                return waiting
+        try:
+            for _ in range(_ADVICE_ROUNDS if self._advisor else 0):
+                answer = self._books.settle(
+                    lambda held: self._advised(held, workload), lambda held: self._unadvised(held, workload)
+                )
+                if answer is not None:
+                    return answer
+            return self._books.settle(lambda held: self._unadvised(held, workload))
+        except RetryableError as error:
+            return _not_yet("store", str(error), error.after_s)
 
     def adopt(self, asked: Pod | Workload, running: Mapping[str, Confinement], /) -> None:
         """Take over a workload that runs but is not remembered, where it runs.
@@ -204,13 +209,7 @@ class NodeAllocator:
             RetryableError: The store could not be written; nothing changed.
         """
         workload = workload_of(asked) if isinstance(asked, Pod) else asked
-        with self._lock:
-            if workload.key in self._snapshot.admitted:
-                return
-            snapshot = adopted(self._snapshot, workload, running)
-            affinity = snapshot.admitted[workload.key]
-            order = snapshot.generation
-            self._commit(snapshot, [WorkloadRecord(workload=workload, order=order, affinity=affinity)])
+        self._books.settle(lambda held: self._decisions.adopted(held, workload, running))
 
     def release(self, workload: str, member: str | None = None, /) -> None:
         """Give back what a workload, or one member of it, holds; an unknown one holds nothing.
@@ -221,17 +220,7 @@ class NodeAllocator:
         Raises:
             RetryableError: The store could not be written; nothing was released.
         """
-        with self._lock:
-            record = self._records.get(workload)
-            snapshot = release(self._snapshot, workload, member)
-            if record is None or snapshot is self._snapshot:
-                return
-            left = snapshot.admitted.get(workload)
-            if left is None:
-                self._commit(snapshot, forgotten=[workload])
-                return
-            bound = {name: one for name, one in record.bound.items() if name in left}
-            self._commit(snapshot, [attrs.evolve(record, affinity=left, bound=bound)])
+        self._books.settle(lambda held: self._decisions.released(held, workload, member))
 
     def before_start(self, owner: Owner, container_id: str, /) -> Confinement:
         """Bind a container to its owner's grant; confine it to the answer before it runs.
@@ -242,14 +231,7 @@ class NodeAllocator:
             NotAdmittedError: The owner holds nothing here.
             RetryableError: The store could not be written; nothing is bound.
         """
-        with self._lock:
-            record = self._records.get(owner.workload)
-            if record is None or owner.member not in record.affinity:
-                raise NotAdmittedError(owner)
-            if record.bound.get(owner.member) != container_id:
-                bound = {**record.bound, owner.member: container_id}
-                self._commit(self._snapshot, [attrs.evolve(record, bound=bound)])
-            return confinement_of(self._snapshot, owner)
+        return self._books.settle(lambda held: self._decisions.bound(held, owner, container_id))
 
     def after_stop(self, owner: Owner, container_id: str, /) -> bool:
         """A container has ended: unbind it, unless another one took its place since.
@@ -263,13 +245,7 @@ class NodeAllocator:
         Raises:
             RetryableError: The store could not be written; it is still bound.
         """
-        with self._lock:
-            record = self._records.get(owner.workload)
-            if record is None or record.bound.get(owner.member) != container_id:
-                return False
-            bound = {name: one for name, one in record.bound.items() if name != owner.member}
-            self._commit(self._snapshot, [attrs.evolve(record, bound=bound)])
-            return True
+        return self._books.settle(lambda held: self._decisions.unbound(held, owner, container_id))
 
     def release_stale(self, wanted: Collection[str], /) -> tuple[str, ...]:
         """Release workloads that nobody wants and of which nothing runs any more.
@@ -285,12 +261,11 @@ class NodeAllocator:
             RetryableError: The runtime cannot tell what runs, or the store could
                 not be written; what is not in the answer of a later call stays.
         """
-        with self._lock:
-            running = {one.owner.workload for one in self._running()}
-            stale = [key for key in self._records if key not in wanted and key not in running]
-            for workload in stale:
-                self.release(workload)
-            return tuple(stale)
+        before = self._books.held.records
+        running = {one.owner.workload for one in self._runtime.running()} if self._runtime else set[str]()
+        stale = [record for key, record in before.items() if key not in wanted and key not in running]
+        # What was admitted, bound or altered since may have been started after the runtime's answer.
+        return tuple(record.workload.key for record in stale if self._gone_stale(record))
 
     def allocator(self, kind: type[A], name: str | None = None, /) -> HeldAllocator[A]:
         """One allocator as whoever changes it sees it, such as `nodealloc.devices.DevicePlugins`.
@@ -322,80 +297,53 @@ class NodeAllocator:
             UnknownAllocatorError: No allocator has that name.
             RetryableError: The store could not be written; nothing changed.
         """
-        with self._lock:
-            before = self._snapshot[name]
-            after = change(before)
-            if after is not before:
-                allocators = tuple(after if one is before else one for one in self._snapshot.allocators)
-                snapshot = attrs.evolve(
-                    self._snapshot, allocators=allocators, generation=self._snapshot.generation + 1
-                )
-                self._commit(snapshot, self._ledger.regranted(before, after, self._records))
-            return before, after
+        return self._books.settle(lambda held: self._decisions.altered(held, name, change))
 
-    def _remember(self, workload: Workload, verdict: Placed) -> Placed | NotYet:
-        """The verdict, once it is durable; *not yet* where the store cannot be written."""
-        if verdict.repeated:
-            return self._with_claims(workload, verdict)
-        if self._advisor is not None:
+    def _loaded(self, held: Held) -> tuple[StartReport, Change]:
+        loaded = load(held.snapshot, self._store.read())
+        records = tuple(loaded.records.values())
+        return loaded.report, Change(snapshot=loaded.snapshot, records=records, set_aside=loaded.set_aside)
+
+    def _advised(self, held: Held, workload: Workload) -> tuple[Verdict | None, Change | None]:
+        """None for an answer where the advisor has said something that was not known."""
+        verdict = admit(held.snapshot, workload)
+        if self._advisor is not None and isinstance(verdict, Placed) and not verdict.repeated:
+            if self._advisor.ask(verdict.snapshot):
+                return None, None
             verdict = attrs.evolve(verdict, snapshot=self._advisor.settled(verdict.snapshot))
-        order = verdict.snapshot.generation
-        record = WorkloadRecord(workload=workload, order=order, affinity=verdict.affinity)
-        try:
-            self._commit(verdict.snapshot, [record])
-        except RetryableError as error:
-            return _not_yet("store", str(error), error.after_s)
-        return verdict
+        return self._decisions.placed(held, workload, verdict)
 
-    def _with_claims(self, workload: Workload, verdict: Placed) -> Placed | NotYet:
-        """A workload that was taken over without its claims gets them when it is met again."""
-        record = self._records.get(workload.key)
-        if record is not None and workload.claims and not record.workload.claims:
-            try:
-                self._commit(self._snapshot, [attrs.evolve(record, workload=workload)])
-            except RetryableError as error:
-                return _not_yet("store", str(error), error.after_s)
-        return verdict
+    def _unadvised(self, held: Held, workload: Workload) -> tuple[Verdict, Change | None]:
+        """The same with what the advisor has said so far; waits for nobody."""
+        verdict = admit(held.snapshot, workload)
+        if self._advisor is not None and isinstance(verdict, Placed) and not verdict.repeated:
+            verdict = attrs.evolve(verdict, snapshot=self._advisor.settled(verdict.snapshot))
+        return self._decisions.placed(held, workload, verdict)
 
-    def _running(self) -> Iterable[Running]:
-        return self._runtime.running() if self._runtime else ()
+    def _gone_stale(self, record: WorkloadRecord) -> bool:
+        return self._books.settle(lambda held: self._decisions.released_as_it_was(held, record))
 
-    def _not_ready(self) -> NotYet | None:
-        if self._waits_for is _Until.ACCEPTED and self._report and self._report.is_clean:
+    # How far the start has come.
+
+    def _happened(self, event: NodeEvent) -> None:
+        with self._lock:
+            self._state = NODE_LIFE.after(self._state, event)
+
+    def _waiting(self) -> NotYet | None:
+        """What has to happen before anything new is admitted; None when the node is ready."""
+        if self._state is NodeState.CLEAN:
             try:
                 self.accept()
             except RetryableError as error:
                 return _not_yet("store", str(error), error.after_s)
-        if self._waits_for is None:
-            return None
-        if self._waits_for is not _Until.RUNNING_KNOWN:
-            return _not_yet("node", self._waits_for.value, 1.0)
-        try:
-            self._running()
-        except RetryableError as error:
-            return _not_yet("runtime", f"{self._waits_for.value}: {error}", error.after_s)
-        self._waits_for = None
-        return None
-
-    def _commit(
-        self,
-        snapshot: Snapshot,
-        records: Iterable[WorkloadRecord] = (),
-        *,
-        forgotten: Collection[str] = (),
-    ) -> None:
-        """Remember these records as the snapshot grants them, forget those workloads, then hold all that."""
-        granted = [self._ledger.granted(record, snapshot) for record in records]
-        changes: dict[str, Checkpoint | None] = {row_key(ROW, workload): None for workload in forgotten}
-        changes |= self._ledger.rows(granted)
-        changes |= self._ledger.files(snapshot, self._snapshot)
-        if changes:
-            self._store.commit({**changes, **self._set_aside})
-            self._set_aside = {}
-        for workload in forgotten:
-            del self._records[workload]
-        self._records.update((record.workload.key, record) for record in granted)
-        self._snapshot = snapshot
+        if self._state is NodeState.ACCEPTED and self._first is not None:
+            try:
+                self._first.get()
+            except RetryableError as error:
+                return _not_yet("runtime", f"{_AWAITED[self._state]}: {error}", error.after_s)
+            self._happened(_E.ANSWERED)
+        awaited = _AWAITED.get(self._state)
+        return None if awaited is None else _not_yet("node", awaited, 1.0)
 
 
 def _not_yet(blocker: str, message: str, after_s: float) -> NotYet:

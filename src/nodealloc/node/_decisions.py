@@ -1,0 +1,132 @@
+"""From what a node holds to an answer and a change; decides, writes nothing, waits for nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias, TypeVar, Union
+
+import attrs
+
+from nodealloc.node._adoption import adopted
+from nodealloc.node._books import Change, Held
+from nodealloc.node._confinement import confinement_of
+from nodealloc.node._errors import NotAdmittedError
+from nodealloc.node._ledger import Ledger
+from nodealloc.node._record import WorkloadRecord
+from nodealloc.topology import (
+    Allocator,
+    Confinement,
+    NotYet,
+    Owner,
+    Placed,
+    Refusal,
+    Workload,
+    release,
+)
+
+__all__ = ["Decisions", "Verdict"]
+
+T = TypeVar("T")
+Verdict: TypeAlias = Union[Placed, Refusal, NotYet]
+Decision: TypeAlias = tuple[T, Union[Change, None]]
+"""An answer, and what it makes of what is held; None for no change."""
+
+
+@attrs.frozen
+class Decisions:
+    """What a node decides, each decision a pure function.
+
+    Attributes:
+        ledger: In whose words changes are written.
+    """
+
+    ledger: Ledger
+
+    def placed(self, held: Held, workload: Workload, verdict: Verdict) -> Decision[Verdict]:
+        """What an admission's verdict changes."""
+        if not isinstance(verdict, Placed):
+            return verdict, None
+        after = verdict.snapshot
+        if not verdict.repeated:
+            record = WorkloadRecord(workload=workload, order=after.generation, affinity=verdict.affinity)
+            return verdict, self.ledger.change(held.snapshot, after, [record])
+        # A workload that was taken over without its claims gets them when it is met again.
+        known = held.records.get(workload.key)
+        if known is None or known.workload.claims or not workload.claims:
+            return verdict, None
+        return verdict, self._rewritten(held, attrs.evolve(known, workload=workload))
+
+    def adopted(self, held: Held, workload: Workload, running: Mapping[str, Confinement]) -> Decision[None]:
+        """A workload taken over where it runs; one that is known stays as it is.
+
+        Raises:
+            AdoptionError: It runs on something that others hold, or that cannot be had.
+        """
+        if workload.key in held.snapshot.admitted:
+            return None, None
+        after = adopted(held.snapshot, workload, running)
+        affinity = after.admitted[workload.key]
+        record = WorkloadRecord(workload=workload, order=after.generation, affinity=affinity)
+        return None, self.ledger.change(held.snapshot, after, [record])
+
+    def released(self, held: Held, workload: str, member: str | None) -> Decision[bool]:
+        """Whether anything was held, and the node without it."""
+        record = held.records.get(workload)
+        after = release(held.snapshot, workload, member)
+        if record is None or after is held.snapshot:
+            return False, None
+        left = after.admitted.get(workload)
+        if left is None:
+            return True, self.ledger.change(held.snapshot, after, forgotten=(workload,))
+        bound = {name: one for name, one in record.bound.items() if name in left}
+        record = attrs.evolve(record, affinity=left, bound=bound)
+        return True, self.ledger.change(held.snapshot, after, [record])
+
+    def released_as_it_was(self, held: Held, record: WorkloadRecord) -> Decision[bool]:
+        """The same for a whole workload, unless anything about it has changed since."""
+        key = record.workload.key
+        return self.released(held, key, None) if held.records.get(key) is record else (False, None)
+
+    def bound(self, held: Held, owner: Owner, container_id: str) -> Decision[Confinement]:
+        """Where a container may run, and its owner bound to it.
+
+        Raises:
+            NotAdmittedError: The owner holds nothing here.
+        """
+        record = held.records.get(owner.workload)
+        if record is None or owner.member not in record.affinity:
+            raise NotAdmittedError(owner)
+        where = confinement_of(held.snapshot, owner)
+        if record.bound.get(owner.member) == container_id:
+            return where, None
+        bound = {**record.bound, owner.member: container_id}
+        return where, self._rewritten(held, attrs.evolve(record, bound=bound))
+
+    def unbound(self, held: Held, owner: Owner, container_id: str) -> Decision[bool]:
+        """Whether this very container was bound, and its owner without it."""
+        record = held.records.get(owner.workload)
+        if record is None or record.bound.get(owner.member) != container_id:
+            return False, None
+        bound = {name: one for name, one in record.bound.items() if name != owner.member}
+        return True, self._rewritten(held, attrs.evolve(record, bound=bound))
+
+    def altered(
+        self, held: Held, name: str, change: Callable[[Allocator], Allocator]
+    ) -> Decision[tuple[Allocator, Allocator]]:
+        """One allocator before and after a function of it.
+
+        Raises:
+            UnknownAllocatorError: No allocator has that name.
+        """
+        before = held.snapshot[name]
+        after = change(before)
+        if after is before:
+            return (before, after), None
+        allocators = tuple(after if one is before else one for one in held.snapshot.allocators)
+        generation = held.snapshot.generation + 1
+        snapshot = attrs.evolve(held.snapshot, allocators=allocators, generation=generation)
+        regranted = self.ledger.regranted(before, after, held)
+        return (before, after), self.ledger.change(held.snapshot, snapshot, regranted)
+
+    def _rewritten(self, held: Held, record: WorkloadRecord) -> Change:
+        return self.ledger.change(held.snapshot, held.snapshot, [record])
