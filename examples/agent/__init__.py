@@ -1,1 +1,8 @@
 """A node agent in a few files: the packages wired together, with a process runtime."""
+
+from __future__ import annotations
+
+import os
+
+# gRPC's own lines tell of plugins that go, past `logging`. It reads this once, when it is loaded.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")

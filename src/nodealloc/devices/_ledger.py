@@ -3,18 +3,41 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import attrs
 
 from nodealloc.checkpoint import DEVICE_STATE, DeviceManagerState, Store
 from nodealloc.devices._allocator import DeviceAllocator
+from nodealloc.devices._grants import NO_NODE, Grant
 from nodealloc.devices._state import read_alike, remembered, restored
-from nodealloc.errors import PermanentError
+from nodealloc.errors import PermanentError, RetryableError
+from nodealloc.podspec import Pod
+from nodealloc.topology import (
+    Affinities,
+    Placed,
+    Refusal,
+    Snapshot,
+    TopologyHint,
+    Workload,
+    admit,
+    workload_of,
+)
+from nodealloc.verdicts import NotYet
 
 __all__ = ["DeviceLedger"]
+
+_ADVICE_ROUNDS: Final = 8
+"""Questions that answers lead to are asked in turn, so often at the most."""
 
 
 class DeviceLedger:
     """The current allocator, remembered in a store; an `AllocatorKeeper`. Thread-safe.
+
+    For a program that hands out devices and nothing else. One that also hands
+    out CPUs or memory has a `nodealloc.node.NodeAllocator`, which keeps all of
+    them together.
 
     Health is not remembered: only a change of grants, or of which resources
     are known, is a commit.
@@ -28,10 +51,17 @@ class DeviceLedger:
         self._lock = threading.RLock()
         self._allocator = allocator
         self._store = store
+        self._affinities: dict[str, Affinities] = {}
 
     @classmethod
     def load(cls, allocator: DeviceAllocator, store: Store, /, *, now_s: float) -> DeviceLedger:
         """Begin with what the store remembers; an empty store remembers nothing.
+
+        Args:
+            allocator: Its NUMA nodes and settings count.
+            store: Opened with `nodealloc.checkpoint.KUBELET_FORMATS`.
+            now_s: Monotonic seconds, on the clock of whoever ages the grace
+                periods; `DevicePlugins.start` begins them anew by its own.
 
         Raises:
             PermanentError: The record was damaged. Who holds what is not known
@@ -64,3 +94,92 @@ class DeviceLedger:
                 self._store.commit({DEVICE_STATE: remembered(after)})
             self._allocator = after
         return before, after
+
+    def snapshot(self, node: Snapshot, /) -> Snapshot:
+        """A node with the devices as they are now, and everybody who holds some as admitted.
+
+        Args:
+            node: Its NUMA nodes, policy and scope count; it holds nothing.
+
+        Raises:
+            ValueError: It has allocators for something else, which nobody would remember here.
+        """
+        others = [one.name for one in node.allocators if not isinstance(one, DeviceAllocator)]
+        if others:
+            raise ValueError(
+                f"a ledger keeps devices alone, and {', '.join(others)} would be lost: "
+                "use nodealloc.node.NodeAllocator"
+            )
+        with self._lock:
+            allocator = self._allocator
+            admitted = self._admitted(allocator)
+        return attrs.evolve(node, allocators=(allocator,), admitted=admitted)
+
+    def admit(
+        self,
+        node: Snapshot,
+        asked: Pod | Workload,
+        /,
+        *,
+        ask: Callable[[DeviceAllocator], bool] | None = None,
+    ) -> Placed | Refusal | NotYet:
+        """Whether a workload fits, all of it or nothing; remembered when it does.
+
+        The last decision is made on what is current then, and nobody comes
+        between it and its being remembered: whatever plugins, releases and other
+        admissions changed meanwhile stands.
+
+        Args:
+            node: As in `snapshot`.
+            asked: What is wanted.
+            ask: Has plugins say which devices go well together
+                (`DevicePlugins.ask`); None decides without.
+
+        Raises:
+            ValueError: As in `snapshot`.
+            ProviderError: The devices' hints made no sense.
+        """
+        workload = workload_of(asked) if isinstance(asked, Pod) else asked
+        for _ in range(0 if ask is None else _ADVICE_ROUNDS):
+            advised = admit(self.snapshot(node), workload)
+            if not isinstance(advised, Placed) or advised.repeated or ask is None:
+                break
+            if not ask(advised.snapshot[DeviceAllocator]):
+                break
+        with self._lock:
+            verdict = admit(self.snapshot(node), workload)
+            if not isinstance(verdict, Placed) or verdict.repeated:
+                return verdict
+            after = verdict.snapshot[DeviceAllocator].without_answers()
+            try:
+                self.alter(lambda _: after)
+            except RetryableError as error:
+                return NotYet(blocker="store", message=str(error), after_s=error.after_s)
+            self._affinities[workload.key] = verdict.affinity
+            return attrs.evolve(verdict, snapshot=attrs.evolve(verdict.snapshot, allocators=(after,)))
+
+    def release(self, workload: str, member: str | None = None, /) -> None:
+        """Give back what a workload, or one member of it, holds; an unknown one holds nothing.
+
+        Raises:
+            RetryableError: The store could not be written; nothing was released.
+        """
+        self.alter(lambda allocator: allocator.release(workload, member))
+
+    def _admitted(self, allocator: DeviceAllocator) -> dict[str, Affinities]:
+        """Everybody who holds devices; of those from before a restart, their grants tell where they are."""
+        for gone in [key for key in self._affinities if key not in allocator.grants]:
+            del self._affinities[gone]
+        return {
+            workload: self._affinities.get(workload) or _affinities(held)
+            for workload, held in allocator.grants.items()
+        }
+
+
+def _affinities(held: Mapping[tuple[str, str], Grant]) -> Affinities:
+    """Member to the NUMA nodes of what it holds."""
+    masks: dict[str, int] = {}
+    for (member, _), grant in held.items():
+        mask = sum(1 << node for node in grant.places if node != NO_NODE)
+        masks[member] = masks.get(member, 0) | mask
+    return {member: TopologyHint(affinity=mask or None, preferred=True) for member, mask in masks.items()}
