@@ -130,3 +130,37 @@ def test_full_disk(small_disk: Path, kind: type[FileStore | SqliteStore]) -> Non
         store.commit(NEW)
     with kind(path, FORMATS) as store:
         assert store.read().values == NEW
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("kind", [FileStore, SqliteStore])
+def test_a_small_disk_takes_as_many_commits_as_one_wants(
+    small_disk: Path, kind: type[FileStore | SqliteStore]
+) -> None:
+    """One key of 60 kB on 256 kB is written again and again: no log fills the disk with what is past."""
+    path = small_disk / "store"
+    with kind(path, FORMATS) as store:
+        for number in range(30):
+            store.commit({"row.1": row(number, 60_000)})
+    with kind(path, FORMATS) as store:
+        assert store.read().values == {"row.1": row(29, 60_000)}
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("kind", [FileStore, SqliteStore])
+def test_a_commit_that_was_too_large_keeps_no_room(
+    small_disk: Path, kind: type[FileStore | SqliteStore]
+) -> None:
+    """What did not fit is refused as a full disk, each time; smaller commits and removals work at once."""
+    path = small_disk / "store"
+    with kind(path, FORMATS) as store:
+        store.commit({"row.1": row(1, 60_000)})
+        for _ in range(3):
+            with pytest.raises(StoreFailedError, match="make room"):
+                store.commit({"row.2": row(2, 500_000)})
+            assert store.read().values == {"row.1": row(1, 60_000)}
+        store.commit({"row.3": row(3)})
+        store.commit({"row.1": None})
+        store.commit({"row.2": row(2, 60_000)})
+    with kind(path, FORMATS) as store:
+        assert store.read().values == {"row.3": row(3), "row.2": row(2, 60_000)}

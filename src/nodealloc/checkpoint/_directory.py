@@ -14,12 +14,15 @@ import contextlib
 import errno
 import hashlib
 import os
+import secrets
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
 from nodealloc.checkpoint._errors import StoreFailedError
 from nodealloc.checkpoint._files import Files, call
+from nodealloc.checkpoint._guard import check_owner
 from nodealloc.checkpoint._held import judge
 from nodealloc.checkpoint._json import Json, Shape
 from nodealloc.checkpoint._record import JsonCheckpoint
@@ -135,29 +138,43 @@ def _too_large(step: str, path: str) -> StoreFailedError:
 class Directory:
     """A directory and its transactions. Not for several threads; its owner locks.
 
+    Everything happens in the directory that was opened, whatever its path leads
+    to by then.
+
     Args:
-        path: An existing directory.
+        path: An existing directory, of this user or root, that nobody else may write.
         files: The system calls.
+
+    Attributes:
+        path: For messages.
+        descriptor: Of the directory; open until `close`.
     """
 
     def __init__(self, path: str, files: Files) -> None:
         self.path = path
         self._files = files
-        self._count = 0
         self._unfinished: _Script | None = None
         self._undo: Change | None = None
-        self._descriptor = call("open", path, files.open, path, os.O_RDONLY | os.O_DIRECTORY)
+        self.descriptor = call("open", path, files.open, path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            check_owner(path, call("fstat", path, files.stat, self.descriptor))
+        except BaseException:
+            self.close()
+            raise
 
     def names(self) -> list[str]:
         """All names, sorted."""
-        return sorted(call("listdir", self.path, self._files.names, self.path))
+        return sorted(call("listdir", self.path, self._files.names, self.descriptor))
 
     def read(self, name: str) -> bytes:
         """All bytes of a file; of a pipe nothing, without waiting for a writer."""
         path = self._at(name)
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-        descriptor = call("open", path, self._files.open, path, flags)
+        descriptor = self._open(name, flags)
         try:
+            found = call("fstat", path, self._files.stat, descriptor)
+            if stat.S_ISREG(found.st_mode):
+                check_owner(path, found)
             parts: list[bytes] = []
             while part := call("read", path, self._files.read, descriptor, 1 << 20):
                 parts.append(part)
@@ -249,7 +266,7 @@ class Directory:
 
     def close(self) -> None:
         """Give the descriptor back."""
-        self._close(self._descriptor)
+        self._close(self.descriptor)
 
     def _commit_at_once(self, script: _Script, before: Mapping[str, bytes]) -> None:
         touched = [step.target for step in script.renames if step.digest]
@@ -326,15 +343,14 @@ class Directory:
         """A new file with this content, flushed; its name is used once only.
 
         A name that came back could be taken for that of an older commit whose
-        record a power cut revives.
+        record a power cut revives; one that can be told in advance could be
+        somebody else's already.
         """
-        self._count += 1
-        new = f"{_NEW}{self._count}.{name}"
+        new = f"{_NEW}{secrets.token_hex(8)}.{name}"
         path = self._at(new)
         if len(data) > _LARGEST:
             raise _too_large("write", path)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-        descriptor = call("open", path, self._files.open, path, flags, 0o600)
+        descriptor = self._open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW)
         try:
             rest = memoryview(data)
             while rest:
@@ -362,7 +378,7 @@ class Directory:
     def _rename(self, source: str, target: str, *, missing_is_done: bool = False) -> None:
         path = self._at(source)
         try:
-            call("rename", path, self._files.rename, path, self._at(target))
+            call("rename", path, self._files.rename, source, target, dir_fd=self.descriptor)
         except StoreFailedError as error:
             if not (missing_is_done and error.code == errno.ENOENT):
                 raise
@@ -370,18 +386,21 @@ class Directory:
     def _remove(self, name: str) -> None:
         path = self._at(name)
         try:
-            call("unlink", path, self._files.unlink, path)
+            call("unlink", path, self._files.unlink, name, dir_fd=self.descriptor)
         except StoreFailedError as error:
             if error.code != errno.ENOENT:
                 raise
 
     def _flush(self) -> None:
-        call("fsync", self.path, self._files.fsync, self._descriptor)
+        call("fsync", self.path, self._files.fsync, self.descriptor)
 
     def _close(self, descriptor: int) -> None:
         # What was flushed is safe, and a descriptor is gone after close(2) whatever it says.
         with contextlib.suppress(OSError):
             self._files.close(descriptor)
+
+    def _open(self, name: str, flags: int) -> int:
+        return call("open", self._at(name), self._files.open, name, flags, 0o600, dir_fd=self.descriptor)
 
     def _at(self, name: str) -> str:
         return f"{self.path}/{name}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import sqlite3
 
 from nodealloc.errors import PermanentError, RetryableError
 
@@ -16,6 +17,13 @@ _REMEDIES = {
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _NOT_OURS),
     errno.ENOENT: "make or mount what it belongs into",
     errno.EFBIG: "store less under one key",
+}
+# SQLite counts its errors by itself: 13 is a full disk there, and no permission here.
+_SQLITE_REMEDIES = {
+    **dict.fromkeys((sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN), _NOT_OURS),
+    **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), "end what else has it open"),
+    sqlite3.SQLITE_FULL: "the disk is full: make room",
+    sqlite3.SQLITE_TOOBIG: "store less under one key",
 }
 
 
@@ -70,18 +78,19 @@ class StoreFailedError(RetryableError):
     Attributes:
         path: What was touched.
         step: What was tried, as the name of a system call (`write`, `fsync`) or `sqlite`.
-        code: The error number, 0 where there is none.
+        code: The error number, 0 where there is none; after `sqlite` it is SQLite's.
     """
 
     path: str
     step: str
     code: int
 
-    def __init__(self, path: str, step: str, code: int, reason: str) -> None:
+    def __init__(self, path: str, step: str, code: int, reason: str, *, remedy: str = "") -> None:
         self.path = path
         self.step = step
         self.code = code
-        remedy = _REMEDIES.get(code, "make room or mend the disk")
+        known = _SQLITE_REMEDIES.get(code & 0xFF) if step == "sqlite" else _REMEDIES.get(code)
+        remedy = remedy or known or "make room or mend the disk"
         super().__init__(f"{path}: {step} failed ({reason}); nothing was changed: {remedy}, then retry")
 
 

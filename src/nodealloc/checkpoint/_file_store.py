@@ -39,8 +39,12 @@ class FileStore(HeldStore):
     Names that begin with ``.nodealloc.`` are the store's own; files that match
     no format are left alone.
 
+    The store stays in the directory that it opened and locked, also when that is
+    moved and another takes its path. The directory and what is read in it belong
+    to this user or to root, and nobody else may write them.
+
     Args:
-        path: The directory; made when its parent exists.
+        path: The directory; made when its parent exists, for this user alone.
         formats: What reads which key.
         identity: This boot of this machine (`this_machine()`), stored beside.
         wait: Whether to wait until another process gives the directory back.
@@ -48,7 +52,8 @@ class FileStore(HeldStore):
 
     Raises:
         StoreBusyError: Another process holds the directory; names its pid.
-        StoreFailedError: The directory cannot be made, read or written.
+        StoreFailedError: The directory cannot be made, read or written, or others
+            can change what is in it.
     """
 
     def __init__(
@@ -68,16 +73,22 @@ class FileStore(HeldStore):
             # A link that is turned, or a process that goes elsewhere, takes no commit along.
             self._path = call("realpath", self._path, os.path.realpath, self._path)
         note = json.dumps(sorted(self._formats))
-        self._lock = PidLock(f"{self._path}/{_LOCK}", self._files, wait=wait, note=note)
+        self._directory = Directory(self._path, self._files)
         try:
-            self._directory = Directory(self._path, self._files)
+            self._lock = PidLock(
+                f"{self._path}/{_LOCK}",
+                self._files,
+                wait=wait,
+                note=note,
+                dir_fd=self._directory.descriptor,
+            )
             try:
                 self._load()
             except BaseException:
-                self._directory.close()
+                self._lock.release()
                 raise
         except BaseException:
-            self._lock.release()
+            self._directory.close()
             raise
 
     def _load(self) -> None:

@@ -36,12 +36,17 @@ class Files:
 
     A class rather than a Protocol: whoever stands in for one call wants the
     others as they are. Each method is one call, without retry, and raises
-    `OSError` as the call does. Paths are absolute or relative to the process.
+    `OSError` as the call does. A path is a name in the directory `dir_fd`, a
+    descriptor from `open`; without one it is absolute or relative to the process.
     """
 
-    def open(self, path: str, flags: int, mode: int = 0o600) -> int:
-        """As in section 2 of the manual, `open`."""
-        return os.open(path, flags | os.O_CLOEXEC, mode)
+    def open(self, path: str, flags: int, mode: int = 0o600, *, dir_fd: int | None = None) -> int:
+        """As in section 2 of the manual, `openat`."""
+        return os.open(path, flags | os.O_CLOEXEC, mode, dir_fd=dir_fd)
+
+    def stat(self, descriptor: int) -> os.stat_result:
+        """As in section 2 of the manual, `fstat`."""
+        return os.fstat(descriptor)
 
     def read(self, descriptor: int, size: int) -> bytes:
         """As in section 2 of the manual, `read`; empty at the end of the file."""
@@ -59,17 +64,17 @@ class Files:
         """As in section 2 of the manual, `close`."""
         os.close(descriptor)
 
-    def rename(self, source: str, target: str) -> None:
-        """As in section 2 of the manual, `rename`; the target is replaced."""
-        os.rename(source, target)  # noqa: PTH104  # one system call a method
+    def rename(self, source: str, target: str, *, dir_fd: int | None = None) -> None:
+        """As in section 2 of the manual, `renameat`, in one directory; the target is replaced."""
+        os.rename(source, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
 
-    def unlink(self, path: str) -> None:
-        """As in section 2 of the manual, `unlink`."""
-        os.unlink(path)  # noqa: PTH108
+    def unlink(self, path: str, *, dir_fd: int | None = None) -> None:
+        """As in section 2 of the manual, `unlinkat`."""
+        os.unlink(path, dir_fd=dir_fd)
 
-    def names(self, path: str) -> Sequence[str]:
+    def names(self, descriptor: int) -> Sequence[str]:
         """All names in a directory."""
-        return os.listdir(path)  # noqa: PTH208
+        return os.listdir(descriptor)  # pathlib lists no descriptors
 
     def lock(self, descriptor: int, *, wait: bool) -> None:
         """As in section 2 of the manual, `flock`, exclusive; `BlockingIOError` when taken."""

@@ -8,6 +8,7 @@ import os
 
 from nodealloc.checkpoint._errors import StoreBusyError, StoreFailedError
 from nodealloc.checkpoint._files import Files, call
+from nodealloc.checkpoint._guard import check_alone
 
 __all__ = ["PidLock"]
 
@@ -26,17 +27,23 @@ class PidLock:
         files: The system calls.
         wait: Whether to wait until the owner gives it back.
         note: One line for whoever looks at the store without holding it.
+        dir_fd: Of the directory that it lies in, by the last part of `path`.
 
     Raises:
         StoreBusyError: Somebody else holds it, with that process's pid.
-        StoreFailedError: The file cannot be made or locked.
+        StoreFailedError: The file cannot be made or locked, others can change
+            it, or it has a second name: what is written here would stand there.
     """
 
-    def __init__(self, path: str, files: Files, *, wait: bool, note: str = "") -> None:
+    def __init__(
+        self, path: str, files: Files, *, wait: bool, note: str = "", dir_fd: int | None = None
+    ) -> None:
         self._files = files
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-        self._descriptor = call("open", path, files.open, path, flags, 0o600)
+        name = path if dir_fd is None else path.rpartition("/")[2]
+        self._descriptor = call("open", path, files.open, name, flags, 0o600, dir_fd=dir_fd)
         try:
+            check_alone(path, call("fstat", path, files.stat, self._descriptor))
             self._take(path, wait=wait)
         except BaseException:
             self.release()

@@ -14,6 +14,7 @@ from pathlib import Path
 from nodealloc.checkpoint._contents import Damaged, Identity
 from nodealloc.checkpoint._errors import StoreFailedError
 from nodealloc.checkpoint._files import Files
+from nodealloc.checkpoint._guard import check_owner
 from nodealloc.checkpoint._held import HeldStore, pack_identity, unpack_identity
 from nodealloc.checkpoint._lock import PidLock
 from nodealloc.checkpoint._ports import Formats
@@ -36,6 +37,12 @@ PRAGMA user_version=1;
 COMMIT;
 """
 _BESIDE = ("-wal", "-shm", "-journal")
+_LONGEST_LOG = 1 << 22
+"""Bytes of the log at which it is folded into the file; a shorter one has pages written more often."""
+_BUSY_MS = 5000
+"""How long SQLite waits for somebody else's lock; Python's own default."""
+_ROOM = 1 << 20
+"""Free bytes of the disk below which it is folded after each commit: the log must not fill the disk."""
 
 
 class SqliteStore(HeldStore):
@@ -44,6 +51,12 @@ class SqliteStore(HeldStore):
     For agents with thousands of workloads: give each its own key (`row_key`),
     and a commit writes the rows that it names. The file is locked from here to
     `close` by ``NAME.lock`` beside it.
+
+    SQLite's log beside the file is folded into it when it has grown to
+    4 MiB, or when the disk has less than 1 MiB beside it. The file, what lies
+    beside it and their folder belong to this user or to root, and nobody else may
+    write them (a folder as `/tmp` will do); a commit is refused once another file
+    has taken the path.
 
     A file that SQLite cannot read goes into the folder ``NAME.damaged-1``
     beside it, and is reported as the damaged key `*`.
@@ -57,7 +70,8 @@ class SqliteStore(HeldStore):
 
     Raises:
         StoreBusyError: Another process holds the file; names its pid.
-        StoreFailedError: The file cannot be made, read or written.
+        StoreFailedError: The file cannot be made, read or written, or others can
+            change it.
     """
 
     def __init__(
@@ -70,6 +84,9 @@ class SqliteStore(HeldStore):
     ) -> None:
         self._path = _behind(Path(path))
         super().__init__(str(self._path), formats, identity)
+        with self._failing():
+            # Before the lock is made there: a folder that is absent has its own words.
+            _check_folder(self._path.parent)
         self._lock = PidLock(f"{self._path}.lock", Files(), wait=wait)
         try:
             self._open()
@@ -92,8 +109,13 @@ class SqliteStore(HeldStore):
                 self._set_all_aside(str(error))
                 self._connection = _connect(self._path)
                 rows = self._rows()
+            # By now SQLite has opened all that it goes by; what was put there meanwhile counts too.
+            for ending in ("", *_BESIDE):
+                _check_regular(Path(f"{self._path}{ending}"))
+            self._file = _identity(self._path)
             self._note_folders()
             self._load(rows)
+            self._fold()
 
     def _rows(self) -> tuple[dict[str, bytes], dict[str, str], bytes | None]:
         """Rows that hold bytes, reasons against those that do not, and the identity."""
@@ -140,13 +162,19 @@ class SqliteStore(HeldStore):
         self, fresh: Mapping[str, bytes | None], settled: Iterable[Damaged], writer: Identity | None
     ) -> None:
         with self._failing():
+            self._check_in_place()
             try:
                 self._put(fresh, settled, writer)
             except sqlite3.Error as error:
-                if not _is_locked_out(error):
+                if _is_locked_out(error):
+                    self._reopen()
+                elif _is_full(error):
+                    # The log keeps the room that the failed commit took, until it is folded.
+                    self._fold()
+                else:
                     raise
-                self._reopen()
                 self._put(fresh, settled, writer)
+            self._fold_if_due()
 
     def _put(
         self, fresh: Mapping[str, bytes | None], settled: Iterable[Damaged], writer: Identity | None
@@ -163,6 +191,37 @@ class SqliteStore(HeldStore):
                 fact = ("identity", pack_identity(writer))
                 self._connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", fact)
 
+    def _check_in_place(self) -> None:
+        """Refuse to write a file that nobody will find: SQLite goes on in one that was moved or replaced."""
+        try:
+            is_mine = _identity(self._path) == self._file
+        except FileNotFoundError:
+            is_mine = False
+        if not is_mine:
+            reason = "this store's file was moved away or replaced"
+            remedy = "put it back, or close this store and open the other"
+            raise StoreFailedError(str(self._path), "stat", errno.ENOENT, reason, remedy=remedy)
+
+    def _fold_if_due(self) -> None:
+        """Fold the log when it is long, or room is short."""
+        try:
+            length = os.stat(f"{self._path}-wal").st_size  # noqa: PTH116  # a tenth of the time
+            disk = os.statvfs(self._path)
+        except OSError:
+            return
+        if length >= _LONGEST_LOG or (length and disk.f_bavail * disk.f_frsize < _ROOM + length):
+            self._fold()
+
+    def _fold(self) -> None:
+        """Write the log into the file and give its room back; what stops that may pass, and loses nothing."""
+        with contextlib.suppress(sqlite3.Error):
+            # Somebody who only looks may hold the log up: that is not waited for.
+            self._connection.execute("PRAGMA busy_timeout=0")
+            try:
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            finally:
+                self._connection.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
+
     def _reopen(self) -> None:
         """Drop the locks that the kernel did not take back: the end of the last descriptor drops them all.
 
@@ -174,6 +233,7 @@ class SqliteStore(HeldStore):
         """
         self._connection.close()
         self._connection = _connect(self._path)
+        self._file = _identity(self._path)
         stored = dict(self._connection.execute("SELECT key, data FROM checkpoints").fetchall())
         unread = {entry.key for entry in self._damaged}
         if {key: data for key, data in stored.items() if key not in unread} != self._bytes:
@@ -290,6 +350,8 @@ def _connect(path: Path) -> sqlite3.Connection:
     )
     try:
         connection.execute("PRAGMA synchronous=FULL")
+        # The store folds the log itself, sooner and down to nothing.
+        connection.execute("PRAGMA wal_autocheckpoint=0")
     except sqlite3.DatabaseError as error:
         connection.close()
         if _is_passing(error):
@@ -320,6 +382,12 @@ def _is_locked_out(error: sqlite3.Error) -> bool:
     """Whether this connection gets no lock on a file that nobody else has open, or was closed for that."""
     mine = {sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
     return isinstance(error, sqlite3.ProgrammingError) or getattr(error, "sqlite_errorcode", 0) & 0xFF in mine
+
+
+def _is_full(error: sqlite3.Error) -> bool:
+    """Whether the disk was full; SQLite says so in two ways."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_WRITE
 
 
 def _is_passing(error: sqlite3.DatabaseError) -> bool:
@@ -357,8 +425,20 @@ def _behind(path: Path) -> Path:
 def _check_regular(path: Path) -> None:
     """Refuse what SQLite would wait for, as for the writer of a pipe, or write through, as through a link."""
     with contextlib.suppress(FileNotFoundError):
-        if not stat.S_ISREG(path.lstat().st_mode):
+        found = path.lstat()
+        if not stat.S_ISREG(found.st_mode):
             raise StoreFailedError(str(path), "lstat", errno.EEXIST, "no regular file")
+        check_owner(str(path), found)
+
+
+def _check_folder(path: Path) -> None:
+    """Refuse a folder in which others could replace the file, or what lies beside it."""
+    check_owner(str(path), path.stat(), may_be_shared=True)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
 
 
 def _is_there(path: Path) -> bool:

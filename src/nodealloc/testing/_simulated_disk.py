@@ -6,6 +6,7 @@ import errno
 import itertools
 import os
 import random
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
@@ -69,14 +70,21 @@ class FaultyFiles(Files):
         if fault.code:
             raise OSError(fault.code, os.strerror(fault.code))
 
-    def open(self, path: str, flags: int, mode: int = 0o600) -> int:
+    def open(self, path: str, flags: int, mode: int = 0o600, *, dir_fd: int | None = None) -> int:
         """Open, or fail; a descriptor that is not handed out is closed."""
         fault = self._meet("open")
-        descriptor = self._inner.open(path, flags, mode)
+        descriptor = self._inner.open(path, flags, mode, dir_fd=dir_fd)
         if fault.code:
             self._inner.close(descriptor)
         self._leave(fault)
         return descriptor
+
+    def stat(self, descriptor: int) -> os.stat_result:
+        """Look at it, or fail."""
+        fault = self._meet("stat")
+        found = self._inner.stat(descriptor)
+        self._leave(fault)
+        return found
 
     def read(self, descriptor: int, size: int) -> bytes:
         """Read, or fail."""
@@ -104,22 +112,22 @@ class FaultyFiles(Files):
         self._inner.close(descriptor)
         self._leave(fault)
 
-    def rename(self, source: str, target: str) -> None:
+    def rename(self, source: str, target: str, *, dir_fd: int | None = None) -> None:
         """Rename, or fail."""
         fault = self._meet("rename")
-        self._inner.rename(source, target)
+        self._inner.rename(source, target, dir_fd=dir_fd)
         self._leave(fault)
 
-    def unlink(self, path: str) -> None:
+    def unlink(self, path: str, *, dir_fd: int | None = None) -> None:
         """Unlink, or fail."""
         fault = self._meet("unlink")
-        self._inner.unlink(path)
+        self._inner.unlink(path, dir_fd=dir_fd)
         self._leave(fault)
 
-    def names(self, path: str) -> Sequence[str]:
+    def names(self, descriptor: int) -> Sequence[str]:
         """List, or fail."""
         fault = self._meet("names")
-        names = self._inner.names(path)
+        names = self._inner.names(descriptor)
         self._leave(fault)
         return names
 
@@ -215,9 +223,10 @@ class SimulatedDisk(Files):
         content = {path[prefix:]: _survives(inode, rng) for path, inode in names.items()}
         return SimulatedDisk(content, path=self.path)
 
-    def open(self, path: str, flags: int, mode: int = 0o600) -> int:
+    def open(self, path: str, flags: int, mode: int = 0o600, *, dir_fd: int | None = None) -> int:
         """Open a file, or the directory itself."""
         del mode
+        path = self._below(path, dir_fd)
         inode: _Inode | None = None
         if path != self.path:
             inode = self._visible.get(path)
@@ -227,12 +236,21 @@ class SimulatedDisk(Files):
                 inode = _Inode()
                 self._visible[path] = inode
                 self._waiting.append(_Entry(None, path, inode))
+            elif flags & os.O_EXCL:
+                raise FileExistsError(errno.EEXIST, "taken", path)
             elif flags & os.O_TRUNC:
                 inode.data.clear()
                 inode.is_flushed = False
         self._next += 1
         self._open[self._next] = _Open(path, inode)
         return self._next
+
+    def stat(self, descriptor: int) -> os.stat_result:
+        """A file or directory of this user's alone."""
+        inode = self._open[descriptor].inode
+        mode = stat.S_IFDIR | 0o700 if inode is None else stat.S_IFREG | 0o600
+        size = 0 if inode is None else len(inode.data)
+        return os.stat_result((mode, 0, 0, 1, os.geteuid(), os.getegid(), size, 0, 0, 0))
 
     def read(self, descriptor: int, size: int) -> bytes:
         """Read on."""
@@ -266,24 +284,30 @@ class SimulatedDisk(Files):
         del self._open[descriptor]
         self._locked.pop(descriptor, None)
 
-    def rename(self, source: str, target: str) -> None:
+    def rename(self, source: str, target: str, *, dir_fd: int | None = None) -> None:
         """Rename at once for everybody; not safe before `fsync` of the directory."""
+        source, target = self._below(source, dir_fd), self._below(target, dir_fd)
         inode = self._visible.pop(source, None)
         if inode is None:
             raise FileNotFoundError(errno.ENOENT, "absent", source)
         self._visible[target] = inode
         self._waiting.append(_Entry(source, target, inode))
 
-    def unlink(self, path: str) -> None:
+    def unlink(self, path: str, *, dir_fd: int | None = None) -> None:
         """Remove at once for everybody; not safe before `fsync` of the directory."""
+        path = self._below(path, dir_fd)
         inode = self._visible.pop(path, None)
         if inode is None:
             raise FileNotFoundError(errno.ENOENT, "absent", path)
         self._waiting.append(_Entry(path, None, inode))
 
-    def names(self, path: str) -> Sequence[str]:
+    def names(self, descriptor: int) -> Sequence[str]:
         """All names."""
+        path = self._open[descriptor].path
         return [name[len(path) + 1 :] for name in self._visible]
+
+    def _below(self, path: str, dir_fd: int | None) -> str:
+        return path if dir_fd is None else f"{self._open[dir_fd].path}/{path}"
 
     def lock(self, descriptor: int, *, wait: bool) -> None:
         """Lock a file; waiting for one's own lock would last for ever, so it fails."""
