@@ -20,6 +20,7 @@ actual  ──┘   pure      value   only I/O         │
 | `volumes`     | the pods' volumes          | mounts, attached devices    | `Mounter`, volume plugins  |
 | `pluginreg`   | sockets below a directory  | registered plugins          | `PluginHandler`            |
 | `cgroups`     | the pods' cgroups, limits  | the cgroup file system      | `CgroupDriver`             |
+| `runtime`     | –                          | sandboxes, containers       | `Looks`, `Containers`      |
 | `cpuset`      | exclusive and shared CPUs  | cpusets of containers       | `CpusetWriter`, `Picker`   |
 | `memblocks`   | memory and huge pages      | free bytes per NUMA node    | –                          |
 | `devices`     | devices by resource        | what plugins report         | –                          |

@@ -17,6 +17,7 @@ from nodealloc.devices import DeviceAllocator, DeviceLedger
 from nodealloc.dsw_asw import Plan, View
 from nodealloc.idset import NodeSet
 from nodealloc.podspec import Json
+from nodealloc.runtime import CommandResult, ContainerConfig, Listing, PodReport, SandboxConfig
 from nodealloc.testing.abilities import FakeCpuAllocator
 from nodealloc.testing.cgroups import FakeCgroups
 from nodealloc.testing.cpuset import FakeCpusetWriter, check_cpuset_writer
@@ -25,6 +26,7 @@ from nodealloc.testing.dsw_asw import ManualCancel, ManualExecutor, MemoryJourna
 from nodealloc.testing.node import FakeAdvisor, FakeRuntime
 from nodealloc.testing.pluginreg import FakeRegistration, FakeWatcher, RecordingHandler
 from nodealloc.testing.podfacts import FakePods
+from nodealloc.testing.runtime import FakeContainerRuntime
 from nodealloc.testing.topology import FakeAllocator
 from nodealloc.testing.volume_plugins import FakeBlockTools, FakeFilesystems
 from nodealloc.testing.volume_sources import (
@@ -106,6 +108,14 @@ def unshared(self: DeviceLedger, change: Callable[[DeviceAllocator], DeviceAlloc
     before = self.current()
     self._allocator = after = change(before)
     return before, after
+
+
+def unchecked(
+    self: FakeContainerRuntime, box: str, config: ContainerConfig, sandbox: SandboxConfig, /
+) -> object:
+    """Makes what is there already."""
+    taken = {one.record.attempt for one in self._containers.values()}
+    return make(self, box, attrs.evolve(config, attempt=max(taken, default=-1) + 1), sandbox)
 
 
 def half(self: MemoryStore, changes: dict[str, Checkpoint | None], /) -> None:
@@ -229,9 +239,12 @@ adopted, confinement = FakeCpuAllocator.adopted, FakeCpuAllocator.confinement
 remembered, restored = FakeCpuAllocator.remembered, FakeCpuAllocator.restored
 apply, commit, plan, submit = FakeCgroups.apply, MemoryStore.commit, Counting.plan, ManualExecutor.submit
 write = MemoryJournal[int].commit
+make = FakeContainerRuntime.create_container
 turns = iter(range(1 << 30))
 backwards = iter(range(1 << 30, 0, -1))
 
+SUCCESS = CommandResult(code=0)
+SUCCESS = CommandResult(code=0)
 FAULTS = [
     Fault("cgroups.CgroupDriver", FakeCgroups, "remove", only_itself, "all below"),
     Fault("cgroups.CgroupDriver", FakeCgroups, "remove", once(FakeCgroups, "remove"), "second time"),
@@ -244,6 +257,27 @@ FAULTS = [
     Fault("checkpoint.Store", MemoryStore, "close", nothing, "a closed store takes commits"),
     Fault("cpuset.CpusetWriter", FakeCpusetWriter, "write", nothing, "then read"),
     Fault("cpuset.Picker", KubeletPicker, "pick", too_many, "took"),
+    Fault(
+        "runtime.CommandRunner",
+        FakeContainerRuntime,
+        "run_command",
+        always(CommandResult(code=0)),
+        "false: exp",
+    ),
+    Fault("runtime.Containers", FakeContainerRuntime, "start_container", nothing, "does not run"),
+    Fault("runtime.Containers", FakeContainerRuntime, "stop_container", nothing, "has not ended"),
+    Fault("runtime.Containers", FakeContainerRuntime, "remove_container", nothing, "was removed"),
+    Fault("runtime.Containers", FakeContainerRuntime, "update_container", nothing, "not there was started"),
+    Fault("runtime.Containers", FakeContainerRuntime, "create_container", unchecked, "made twice"),
+    Fault("runtime.EventFeed", FakeContainerRuntime, "_tell", nothing, "something changed, and nobody"),
+    Fault("runtime.EventFeed", FakeContainerRuntime, "follow", nothing, "is up, and nobody"),
+    Fault("runtime.Images", FakeContainerRuntime, "remove_image", nothing, "was removed and is listed"),
+    Fault("runtime.Images", FakeContainerRuntime, "images", always(()), "is not listed by that id"),
+    Fault("runtime.Looks", FakeContainerRuntime, "inspect", always(PodReport(uid="u")), "unknown pod"),
+    Fault("runtime.Looks", FakeContainerRuntime, "listing", always(Listing()), "is there and not listed"),
+    Fault("runtime.Sandboxes", FakeContainerRuntime, "stop_sandbox", nothing, "counts as ready"),
+    Fault("runtime.Sandboxes", FakeContainerRuntime, "remove_sandbox", nothing, "is still listed"),
+    Fault("runtime.Sandboxes", FakeContainerRuntime, "run_sandbox", always("s"), "no listing has it"),
     Fault("devices.AllocatorKeeper", DeviceLedger, "alter", unshared, "not exclusive"),
     Fault("devices.PluginConnection", FakePlugin, "lists", always(iter([(), ()])), "the first list"),
     Fault("devices.PluginConnection", FakePlugin, "pre_start", once(FakePlugin, "pre_start"), "second time"),

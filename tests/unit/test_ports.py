@@ -21,7 +21,9 @@ from nodealloc.dsw_asw import Cancel, Done, Outcome, Plan, Step, View
 from nodealloc.dsw_asw._cancellation import Cancellation
 from nodealloc.machine import machine_from_text
 from nodealloc.pluginreg import PluginInfo
+from nodealloc.podfacts import PodIdentity
 from nodealloc.podspec import Pod, Quantity, Volume
+from nodealloc.runtime import CommandResult, ContainerConfig, SandboxConfig
 from nodealloc.testing.abilities import (
     FakeCpuAllocator,
     check_accounts,
@@ -67,6 +69,15 @@ from nodealloc.testing.pluginreg import (
     check_watcher,
 )
 from nodealloc.testing.podfacts import FakePods, check_pod_source
+from nodealloc.testing.runtime import (
+    FakeContainerRuntime,
+    check_command_runner,
+    check_containers,
+    check_event_feed,
+    check_images,
+    check_looks,
+    check_sandboxes,
+)
 from nodealloc.testing.topology import (
     FakeAllocator,
     check_allocator,
@@ -162,6 +173,42 @@ def runtime() -> None:
         return number
 
     check_runtime(fake, start, fake.stop)
+
+
+def box(uid: str) -> SandboxConfig:
+    """A sandbox of a pod, with something to keep."""
+    return SandboxConfig(
+        pod=PodIdentity(uid=uid, namespace="default", name=uid),
+        attempt=1,
+        hostname=uid,
+        labels={"app": uid},
+        annotations={"note": "kept"},
+    )
+
+
+APP = ContainerConfig(
+    name="app", image="busybox", definition="5eed", labels={"app": "a"}, annotations={"note": "kept"}
+)
+
+
+def commands() -> None:
+    """One container that answers two commands."""
+    fake = FakeContainerRuntime()
+    sandbox = box("u")
+    app = fake.create_container(fake.run_sandbox(sandbox), APP, sandbox)
+    fake.start_container(app)
+    left: dict[Sequence[str], CommandResult] = {
+        ("true",): CommandResult(code=0),
+        ("false",): CommandResult(code=1, errors=b"no"),
+    }
+    fake.commands = lambda _, command: left[tuple(command)]
+    check_command_runner(fake, app, left)
+
+
+def events() -> None:
+    """Pulling an image is no change, a sandbox is one."""
+    fake, cancel = FakeContainerRuntime(), ManualCancel()
+    check_event_feed(fake, lambda: fake.run_sandbox(box("u")), cancel, cancel.set)
 
 
 def connection() -> None:
@@ -325,6 +372,12 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "pluginreg.PluginHandler": lambda _: check_handler(RecordingHandler(), "example.com/gpu", "/a", ["v1"]),
     "pluginreg.Registration": lambda _: registration(),
     "pluginreg.Watcher": lambda folder: check_watcher(lambda _: FakeWatcher(), folder / "reg", nudge=poke),
+    "runtime.CommandRunner": lambda _: commands(),
+    "runtime.Containers": lambda _: check_containers(FakeContainerRuntime(), box("u"), APP),
+    "runtime.EventFeed": lambda _: events(),
+    "runtime.Images": lambda _: check_images(FakeContainerRuntime(), "another"),
+    "runtime.Looks": lambda _: check_looks(FakeContainerRuntime(), [box("u"), box("v")]),
+    "runtime.Sandboxes": lambda _: check_sandboxes(FakeContainerRuntime(), box("u")),
     "topology.Accounts": lambda _: check_accounts(CPUS, JOBS, NUMA),
     "topology.Adopts": lambda _: check_adopts(CPUS, JOBS),
     "topology.Allocator": lambda _: check_allocator(GPUS, ASKED, NUMA),
@@ -354,6 +407,7 @@ EXEMPT = {
     "devices.PluginCalls": "half of PluginConnection, checked as one",
     "devices.PluginWatch": "half of PluginConnection, checked as one",
     "dsw_asw.Observer": "it only listens: nothing that it does is relied on; RecordingObserver keeps all",
+    "runtime.ContainerKeeper": "half of Containers, checked with it",
     "volumes.CanAttach": "an ability of Plugin, checked with it",
     "volumes.CanExpand": "an ability of Plugin, checked with it",
     "volumes.CanMount": "an ability of Plugin, checked with it",

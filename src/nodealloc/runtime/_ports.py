@@ -1,0 +1,179 @@
+"""Protocols that a container runtime is asked through; `nodealloc.testing.runtime` has one to play with.
+
+All raise `RuntimeUnavailableError` where nothing was done, `AnswerLostError`
+where it may have been, and `RuntimeRefusedError` for "no". All may be called
+from any thread, and be repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import attrs
+
+from nodealloc.dsw_asw import Cancel
+from nodealloc.runtime._health import RuntimeHealth
+from nodealloc.runtime._listing import Listing
+from nodealloc.runtime._records import ImageRecord
+from nodealloc.runtime._reports import PodReport
+from nodealloc.runtime._wanted import ContainerConfig, LinuxResources, SandboxConfig
+
+__all__ = [
+    "CommandResult",
+    "CommandRunner",
+    "ContainerKeeper",
+    "Containers",
+    "EventFeed",
+    "Images",
+    "Looks",
+    "Sandboxes",
+]
+
+
+class Looks(Protocol):
+    """What is there, and how the runtime is."""
+
+    def listing(self) -> Listing:
+        """Everything: each sandbox and container of a pod, whatever its state.
+
+        What makes no sense is an oddity of its pod, and no reason to raise.
+        """
+        ...
+
+    def inspect(self, uid: str, /) -> PodReport:
+        """One pod, closely; the newest first. An unknown pod has an empty report."""
+        ...
+
+    def health(self) -> RuntimeHealth:
+        """What the runtime says of itself."""
+        ...
+
+
+class Sandboxes(Protocol):
+    """Pods' sandboxes: made, ended, forgotten."""
+
+    def run_sandbox(self, config: SandboxConfig, /) -> str:
+        """Make a sandbox and have it ready; its id.
+
+        Raises:
+            NameReservedError: This pod has one of this attempt already.
+        """
+        ...
+
+    def stop_sandbox(self, sandbox_id: str, /) -> None:
+        """End everything in it and give back its network; an unknown id is no error."""
+        ...
+
+    def remove_sandbox(self, sandbox_id: str, /) -> None:
+        """Forget it with all its containers, which end; an unknown id is no error."""
+        ...
+
+
+class ContainerKeeper(Protocol):
+    """Containers that are there: changed, forgotten."""
+
+    def update_container(self, container_id: str, resources: LinuxResources, /) -> None:
+        """Change limits; what is None stays as it is.
+
+        Raises:
+            NoSuchRecordError: There is no such container.
+        """
+        ...
+
+    def remove_container(self, container_id: str, /) -> None:
+        """Forget a container and how it ended; it is ended first. An unknown id is no error."""
+        ...
+
+
+class Containers(ContainerKeeper, Protocol):
+    """Containers: made, started, stopped; and what a `ContainerKeeper` does."""
+
+    def create_container(self, sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig, /) -> str:
+        """Make a container that does not run yet; its id.
+
+        Args:
+            sandbox_id: Where; ready.
+            config: What it is made from.
+            sandbox: What that sandbox was made from.
+
+        Raises:
+            NameReservedError: The sandbox has one of this name and attempt already.
+            NoSuchRecordError: There is no such sandbox.
+        """
+        ...
+
+    def start_container(self, container_id: str, /) -> None:
+        """Have it run. One that cannot be started has exited afterwards, and this raises.
+
+        Raises:
+            NoSuchRecordError: There is no such container.
+        """
+        ...
+
+    def stop_container(self, container_id: str, grace_s: float, /) -> None:
+        """Ask it to end, and end it after so many seconds; returns when it has.
+
+        One that has ended, or that nobody knows, is no error.
+        """
+        ...
+
+
+class Images(Protocol):
+    """Images that the runtime holds."""
+
+    def images(self) -> Sequence[ImageRecord]:
+        """All of them."""
+        ...
+
+    def pull_image(self, name: str, /) -> str:
+        """Get an image; the id by which the runtime knows it."""
+        ...
+
+    def remove_image(self, id: str, /) -> None:  # noqa: A002 - the field's word
+        """Let go of an image with all its names; an unknown one is no error."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class CommandResult:
+    """What a command left.
+
+    Attributes:
+        code: Its exit status.
+        output: What it wrote; runtimes keep 16 MB at most.
+        errors: What it wrote to its standard error.
+    """
+
+    code: int
+    output: bytes = b""
+    errors: bytes = b""
+
+
+class CommandRunner(Protocol):
+    """Commands in containers that run."""
+
+    def run_command(self, container_id: str, command: Sequence[str], timeout_s: float, /) -> CommandResult:
+        """Run a command to its end.
+
+        Raises:
+            NoSuchRecordError: There is no such container.
+            CommandTimedOutError: It took longer; it may still run.
+            RuntimeRefusedError: There is no such program, or the container does not run.
+        """
+        ...
+
+
+class EventFeed(Protocol):
+    """Word that something changed; a hint to look, and never more than that."""
+
+    def follow(self, on_event: Callable[[], None], cancel: Cancel, /) -> None:
+        """Call `on_event` once when the feed is up, then at each change, until asked to stop.
+
+        Events may be lost, doubled and out of order. Returns when `cancel` is
+        set, raises when the feed breaks.
+
+        Raises:
+            RuntimeRefusedError: The runtime has no events.
+        """
+        ...

@@ -1,0 +1,136 @@
+"""Values only: what a runtime lists of sandboxes, containers and images."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping
+
+import attrs
+
+from nodealloc.podfacts import PodIdentity
+
+__all__ = ["ContainerRecord", "ImageRecord", "RunState", "SandboxRecord"]
+
+
+class RunState(enum.Enum):
+    """How far a container has come, as its runtime says; a sandbox is running or exited.
+
+    `UNKNOWN` is the runtime's own word for not knowing. It says nothing about how
+    a container ended: that is an exit, which may be unknown too.
+    """
+
+    CREATED = "created"
+    RUNNING = "running"
+    EXITED = "exited"
+    UNKNOWN = "unknown"
+
+
+def _word(_: object, field: attrs.Attribute[str], value: object) -> None:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{field.name} is {value!r}; a runtime gives each of its records one")
+
+
+def _count(_: object, field: attrs.Attribute[int], value: int) -> None:
+    if value < 0:
+        raise ValueError(f"{field.name} is {value}; give a whole number, 0 or more")
+
+
+def _moment(_: object, field: attrs.Attribute[float | None], value: float | None) -> None:
+    if value is not None and not math.isfinite(value):
+        raise ValueError(f"{field.name} is {value!r}; give finite Unix seconds, or None where nobody knows")
+
+
+@attrs.frozen(kw_only=True)
+class SandboxRecord:
+    """A pod's sandbox, as a listing of the runtime has it.
+
+    Attributes:
+        id: The runtime's id, unique for all time.
+        pod: Whose it is.
+        attempt: Counts the sandboxes of the pod, from 0; the order among them.
+        is_ready: Whether it runs.
+        created_unix_s: When it was made, in Unix seconds; None where nobody knows.
+        handler: The runtime class's handler, "" for the default one.
+        labels: As it was made with.
+        annotations: As it was made with.
+
+    Raises:
+        ValueError: No id, or a negative attempt.
+    """
+
+    id: str = attrs.field(validator=_word)
+    pod: PodIdentity
+    attempt: int = attrs.field(default=0, validator=_count)
+    is_ready: bool = True
+    created_unix_s: float | None = attrs.field(default=None, validator=_moment)
+    handler: str = ""
+    labels: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    annotations: Mapping[str, str] = attrs.field(factory=dict[str, str])
+
+    @property
+    def state(self) -> RunState:
+        """Running or exited: what a sandbox that is ready or not counts as among containers."""
+        return RunState.RUNNING if self.is_ready else RunState.EXITED
+
+
+@attrs.frozen(kw_only=True)
+class ContainerRecord:
+    """A container, as a listing of the runtime has it.
+
+    Attributes:
+        id: The runtime's id, unique for all time.
+        pod: Whose it is.
+        name: As the pod names it.
+        sandbox_id: The sandbox that it was made in.
+        attempt: Counts the instances of this container, from 0; the order among them.
+        state: How far it has come.
+        created_unix_s: When it was made, in Unix seconds; None where nobody knows.
+        image: As whoever made it named it.
+        image_id: The runtime's id of the image; "" where it tells none.
+        definition: Fingerprint of what it was made from, "" where none was left:
+            another one means that the pod's definition has changed since.
+        labels: As it was made with.
+        annotations: As it was made with.
+
+    Raises:
+        ValueError: No id, name or sandbox, or a negative attempt.
+    """
+
+    id: str = attrs.field(validator=_word)
+    pod: PodIdentity
+    name: str = attrs.field(validator=_word)
+    sandbox_id: str = attrs.field(validator=_word)
+    attempt: int = attrs.field(default=0, validator=_count)
+    state: RunState = RunState.CREATED
+    created_unix_s: float | None = attrs.field(default=None, validator=_moment)
+    image: str = ""
+    image_id: str = ""
+    definition: str = ""
+    labels: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    annotations: Mapping[str, str] = attrs.field(factory=dict[str, str])
+
+    @property
+    def newest_last(self) -> tuple[int, float, str]:
+        """Key of a total order among the instances of one container: attempt, creation, id."""
+        return self.attempt, self.created_unix_s or 0.0, self.id
+
+
+@attrs.frozen(kw_only=True)
+class ImageRecord:
+    """An image that the runtime holds.
+
+    Attributes:
+        id: The runtime's id of it.
+        names: Tags and digests by which it can be asked for.
+        size_bytes: Of its content; 0 where the runtime does not tell.
+        is_pinned: Whether the runtime asks that it be kept.
+
+    Raises:
+        ValueError: No id, or a negative size.
+    """
+
+    id: str = attrs.field(validator=_word)
+    names: tuple[str, ...] = ()
+    size_bytes: int = attrs.field(default=0, validator=_count)
+    is_pinned: bool = False

@@ -1,0 +1,95 @@
+"""Values only: what an inspection tells of one pod, beyond the listing."""
+
+from __future__ import annotations
+
+from typing import TypeAlias, Union
+
+import attrs
+
+from nodealloc.podfacts import Exited, ExitUnknown
+from nodealloc.runtime._records import ContainerRecord, RunState, SandboxRecord
+
+__all__ = ["ContainerReport", "Exit", "PodReport", "SandboxReport"]
+
+Exit: TypeAlias = Union[Exited, ExitUnknown]
+"""How a container ended, or that it ended and nobody can say how."""
+
+
+@attrs.frozen(kw_only=True)
+class SandboxReport:
+    """A sandbox, inspected.
+
+    Attributes:
+        record: What the listing would say of it.
+        uses_host_network: Whether it has the node's network and no addresses of its own.
+        ips: Its addresses, the first is the pod's; None where the runtime gave no
+            report of the network, empty where it reported no address.
+    """
+
+    record: SandboxRecord
+    uses_host_network: bool = False
+    ips: tuple[str, ...] | None = None
+
+
+@attrs.frozen(kw_only=True)
+class ContainerReport:
+    """A container, inspected.
+
+    Attributes:
+        record: What the listing would say of it.
+        exit: How it ended; None for one that has not ended.
+        reason: The runtime's word (`Completed`, `Error`, `OOMKilled`, `StartError`), or "".
+        message: For people, or "".
+        started_unix_s: When it began, in Unix seconds; None where it did not, or nobody knows.
+        finished_unix_s: When it ended, likewise.
+        log_path: Where its output is kept; "" where it is not.
+
+    Raises:
+        ValueError: It has exited without an exit, or has an exit and has not exited.
+    """
+
+    record: ContainerRecord
+    exit: Exit | None = None
+    reason: str = ""
+    message: str = ""
+    started_unix_s: float | None = None
+    finished_unix_s: float | None = None
+    log_path: str = ""
+
+    def __attrs_post_init__(self) -> None:
+        if (self.exit is not None) != (self.record.state is RunState.EXITED):
+            raise ValueError(
+                f"container {self.record.id} is {self.record.state.value} and its exit is {self.exit}; "
+                "one that has exited has an exit, ExitUnknown() where nobody can say, and no other has one"
+            )
+
+
+@attrs.frozen(kw_only=True)
+class PodReport:
+    """All that the runtime says of one pod at one moment.
+
+    Attributes:
+        uid: The pod's.
+        sandboxes: Its sandboxes, the newest first.
+        containers: Its containers, the newest first.
+    """
+
+    uid: str
+    sandboxes: tuple[SandboxReport, ...] = ()
+    containers: tuple[ContainerReport, ...] = ()
+
+    @property
+    def sandbox(self) -> SandboxReport | None:
+        """The newest sandbox."""
+        return self.sandboxes[0] if self.sandboxes else None
+
+    @property
+    def ips(self) -> tuple[str, ...]:
+        """Addresses of the newest sandbox that is ready; none where there is no such one."""
+        ready = next((one for one in self.sandboxes if one.record.is_ready), None)
+        return () if ready is None or ready.ips is None else ready.ips
+
+    def newest(self, name: str, /) -> ContainerReport | None:
+        """The newest instance of a container; by attempt, then creation, then id."""
+        mine = [one for one in self.containers if one.record.name == name]
+        return max(mine, key=lambda one: one.record.newest_last, default=None)

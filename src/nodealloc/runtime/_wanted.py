@@ -1,0 +1,234 @@
+"""Values only: what a runtime is asked to make."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+
+import attrs
+
+from nodealloc.idset import CPUSet, NodeSet
+from nodealloc.podfacts import PodIdentity
+
+__all__ = [
+    "ContainerConfig",
+    "DeviceNode",
+    "DnsConfig",
+    "HostMount",
+    "LinuxResources",
+    "Propagation",
+    "SandboxConfig",
+    "Security",
+]
+
+
+class Propagation(enum.Enum):
+    """Who sees mounts that are made below a mount later."""
+
+    PRIVATE = "private"
+    HOST_TO_CONTAINER = "host-to-container"
+    BIDIRECTIONAL = "bidirectional"
+
+
+@attrs.frozen(kw_only=True)
+class HostMount:
+    """A directory or file of the host in a container.
+
+    Attributes:
+        host_path: Where it is; has to be there.
+        container_path: Where the container sees it.
+        read_only: Whether the container may only read.
+        propagation: Who sees mounts that are made below it later.
+    """
+
+    host_path: str
+    container_path: str
+    read_only: bool = False
+    propagation: Propagation = Propagation.PRIVATE
+
+
+@attrs.frozen(kw_only=True)
+class DeviceNode:
+    """A device of the host in a container.
+
+    Attributes:
+        host_path: Where it is.
+        container_path: Where the container sees it.
+        permissions: Of `r`, `w` and `m`.
+    """
+
+    host_path: str
+    container_path: str
+    permissions: str = "rwm"
+
+
+@attrs.frozen(kw_only=True)
+class LinuxResources:
+    """Limits of one container; what is None is left to the runtime, or as it is.
+
+    Attributes:
+        cpu_shares: Weight, 2 to 262144.
+        cpu_quota_us: CPU time in a period, in microseconds; -1 for no limit.
+        cpu_period_us: Length of the period, in microseconds.
+        memory_bytes: Most memory.
+        swap_bytes: Most memory and swap together.
+        oom_score_adj: -1000 to 1000.
+        cpus: Which CPUs; never an empty set.
+        mems: Which memory nodes; never an empty set.
+        hugepages_bytes: Page size as the kernel names it (`2MB`) to the most bytes.
+        unified: Files of cgroup v2 with what to write into them.
+
+    Raises:
+        ValueError: An empty set of CPUs or memory nodes.
+    """
+
+    cpu_shares: int | None = None
+    cpu_quota_us: int | None = None
+    cpu_period_us: int | None = None
+    memory_bytes: int | None = None
+    swap_bytes: int | None = None
+    oom_score_adj: int | None = None
+    cpus: CPUSet | None = None
+    mems: NodeSet | None = None
+    hugepages_bytes: Mapping[str, int] = attrs.field(factory=dict[str, int])
+    unified: Mapping[str, str] = attrs.field(factory=dict[str, str])
+
+    def __attrs_post_init__(self) -> None:
+        for name, value in (("cpus", self.cpus), ("mems", self.mems)):
+            if value is not None and not value:
+                raise ValueError(
+                    f"{name} is an empty set, which runtimes take for no change; leave it out, or name some"
+                )
+
+
+@attrs.frozen(kw_only=True)
+class Security:
+    """As whom, and with which rights, a container's processes run.
+
+    Attributes:
+        user: User id; None for the image's.
+        group: Group id; None for the image's. Needs `user`.
+        groups: Further group ids.
+        privileged: Whether all rights of the host are given.
+        read_only_root: Whether the root file system may only be read.
+        no_new_privileges: Whether set-uid programs gain nothing.
+        add_capabilities: Beyond the runtime's default ones, without `CAP_`.
+        drop_capabilities: Of the runtime's default ones, or `ALL`.
+
+    Raises:
+        ValueError: A group without a user.
+    """
+
+    user: int | None = None
+    group: int | None = None
+    groups: tuple[int, ...] = ()
+    privileged: bool = False
+    read_only_root: bool = False
+    no_new_privileges: bool = False
+    add_capabilities: tuple[str, ...] = ()
+    drop_capabilities: tuple[str, ...] = ()
+
+    def __attrs_post_init__(self) -> None:
+        if self.group is not None and self.user is None:
+            raise ValueError(
+                f"group {self.group} without a user; runtimes refuse that, so give a user as well"
+            )
+
+
+@attrs.frozen(kw_only=True)
+class DnsConfig:
+    """What `/etc/resolv.conf` says in a pod.
+
+    Attributes:
+        servers: Addresses.
+        searches: Domains to look in.
+        options: As resolv.conf(5) has them.
+    """
+
+    servers: tuple[str, ...] = ()
+    searches: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class SandboxConfig:
+    """A sandbox that is to be made; its pod and attempt name it.
+
+    Attributes:
+        pod: Whose it is.
+        attempt: One more than that of any sandbox that the pod had.
+        hostname: Needed where the pod has a network of its own.
+        log_directory: Where its containers' logs go.
+        cgroup_parent: The pod's cgroup as its driver names it, or "" for the runtime's own choice.
+        host_network: Whether the pod has the node's network.
+        host_pid: Whether it sees the node's processes.
+        host_ipc: Whether it has the node's IPC.
+        shares_pid: Whether its containers see each other's processes.
+        handler: Runtime handler, "" for the default one.
+        dns: None leaves it to the runtime.
+        sysctls: Kernel settings of its namespaces.
+        privileged: Whether any container of it is.
+        labels: The pod's; the runtime's adapter adds what names the pod.
+        annotations: The pod's.
+    """
+
+    pod: PodIdentity
+    attempt: int = 0
+    hostname: str = ""
+    log_directory: str = ""
+    cgroup_parent: str = ""
+    host_network: bool = False
+    host_pid: bool = False
+    host_ipc: bool = False
+    shares_pid: bool = False
+    handler: str = ""
+    dns: DnsConfig | None = None
+    sysctls: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    privileged: bool = False
+    labels: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    annotations: Mapping[str, str] = attrs.field(factory=dict[str, str])
+
+
+@attrs.frozen(kw_only=True)
+class ContainerConfig:
+    """A container that is to be made; its sandbox, name and attempt name it.
+
+    Attributes:
+        name: As the pod names it.
+        attempt: One more than that of any instance that the pod had: its restart count.
+        image: The runtime's id of the image, or a name of it.
+        command: Entry point, empty for the image's.
+        args: Its arguments, empty for the image's.
+        working_dir: "" for the image's.
+        env: Variables.
+        mounts: Of the host's file system.
+        devices: Of the host.
+        cdi_devices: Full names, `vendor.com/class=name`.
+        resources: Limits.
+        security: Rights.
+        log_path: Below the sandbox's log directory; "" for no log.
+        definition: Fingerprint of what it is made from, kept with it.
+        grace_s: The pod's grace period, kept with it; None where there is none.
+        labels: More labels; the adapter adds what names pod and container.
+        annotations: More annotations.
+        tty: Whether it has a terminal.
+    """
+
+    name: str
+    attempt: int = 0
+    image: str
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    working_dir: str = ""
+    env: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    mounts: tuple[HostMount, ...] = ()
+    devices: tuple[DeviceNode, ...] = ()
+    cdi_devices: tuple[str, ...] = ()
+    resources: LinuxResources = LinuxResources()
+    security: Security = Security()
+    log_path: str = ""
+    definition: str = ""
+    grace_s: int | None = None
+    labels: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    annotations: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    tty: bool = False

@@ -1,0 +1,295 @@
+"""What every container runtime is held to."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol
+
+import attrs
+
+from nodealloc.dsw_asw import Cancel
+from nodealloc.runtime import (
+    CommandResult,
+    CommandRunner,
+    ContainerConfig,
+    ContainerReport,
+    Containers,
+    EventFeed,
+    Images,
+    LinuxResources,
+    Looks,
+    NameReservedError,
+    NoSuchRecordError,
+    PodReport,
+    RunState,
+    SandboxConfig,
+    Sandboxes,
+)
+
+__all__ = [
+    "ContainerRuntime",
+    "check_command_runner",
+    "check_containers",
+    "check_event_feed",
+    "check_images",
+    "check_looks",
+    "check_sandboxes",
+]
+
+_LONG_S: Final = 10.0
+"""How long a check waits for what should come at once."""
+
+
+class ContainerRuntime(Looks, Sandboxes, Containers, Protocol):
+    """What the checks of a runtime need in one."""
+
+
+def check_sandboxes(runtime: ContainerRuntime, config: SandboxConfig, /) -> None:
+    """Hold a runtime to its promises about sandboxes; it has none of that pod before and after.
+
+    Raises:
+        AssertionError: A promise is broken; the text says which.
+    """
+    uid = config.pod.uid
+    made = runtime.run_sandbox(config)
+    listed = runtime.listing().pods.get(uid)
+    assert listed is not None, "a sandbox was made, and no listing has it"
+    assert [one.id for one in listed.sandboxes] == [made], "a sandbox was made, and the listing has another"
+    found = listed.sandboxes[0]
+    assert found.pod == config.pod, f"made for {config.pod}, listed as of {found.pod}"
+    assert found.attempt == config.attempt, f"attempt {config.attempt} was made, {found.attempt} is listed"
+    assert found.is_ready, "run_sandbox returned, and the sandbox is not ready"
+    for key, value in {**config.labels, **config.annotations}.items():
+        kept = {**found.labels, **found.annotations}
+        assert kept.get(key) == value, f"{key} was {value!r}, it comes back as {kept.get(key)!r}"
+    try:
+        runtime.run_sandbox(config)
+    except NameReservedError:
+        pass
+    else:
+        raise AssertionError("the same pod and attempt were made twice")
+    assert len(runtime.listing().pods[uid].sandboxes) == 1, "a refused sandbox is there all the same"
+    for _ in range(2):
+        runtime.stop_sandbox(made)
+    report = runtime.inspect(uid)
+    assert [one.record.is_ready for one in report.sandboxes] == [False], "a stopped sandbox counts as ready"
+    for _ in range(2):
+        runtime.remove_sandbox(made)
+    assert uid not in runtime.listing().pods, "a removed sandbox is still listed"
+    assert not runtime.inspect(uid).sandboxes, "a removed sandbox is still reported"
+    runtime.stop_sandbox("no-such-sandbox")
+    runtime.remove_sandbox("no-such-sandbox")
+
+
+def check_containers(
+    runtime: ContainerRuntime,
+    sandbox: SandboxConfig,
+    config: ContainerConfig,
+    /,
+    *,
+    grace_s: float = 1.0,
+) -> None:
+    """Hold a runtime to its promises about containers; of that pod it has nothing before and after.
+
+    Args:
+        runtime: To check.
+        sandbox: What to make the sandbox from.
+        config: What to make the container from: one that runs until it is stopped.
+        grace_s: What it needs to end.
+
+    Raises:
+        AssertionError: A promise is broken; the text says which.
+    """
+    uid = sandbox.pod.uid
+    box = runtime.run_sandbox(sandbox)
+    try:
+        made = runtime.create_container(box, config, sandbox)
+        assert _state(runtime, uid, made) is RunState.CREATED, "a container that was made is not `created`"
+        _check_made(runtime.inspect(uid), made, box, config)
+        try:
+            runtime.create_container(box, config, sandbox)
+        except NameReservedError:
+            pass
+        else:
+            raise AssertionError("the same name and attempt were made twice in one sandbox")
+        runtime.start_container(made)
+        assert _state(runtime, uid, made) is RunState.RUNNING, "a container that was started does not run"
+        runtime.update_container(made, LinuxResources())
+        report = _report(runtime.inspect(uid), made)
+        assert report.exit is None, f"it runs and has ended with {report.exit}"
+        assert report.started_unix_s is not None, "it runs, and nobody knows since when"
+        for _ in range(2):
+            runtime.stop_container(made, grace_s)
+        assert _state(runtime, uid, made) is RunState.EXITED, "stop_container returned, and it has not ended"
+        ended = _report(runtime.inspect(uid), made)
+        assert ended.exit is not None, "it has exited without an exit"
+        assert ended.finished_unix_s is not None, "it was stopped, and nobody knows when it ended"
+        assert _report(runtime.inspect(uid), made).exit == ended.exit, "its exit changed by being asked again"
+        second = runtime.create_container(box, attrs.evolve(config, attempt=config.attempt + 1), sandbox)
+        newest = runtime.inspect(uid).newest(config.name)
+        assert newest is not None, "two instances were made, and there is no newest"
+        assert newest.record.id == second, "the newest instance is not the last one made"
+        for _ in range(2):
+            runtime.remove_container(made)
+        left = [one.record.id for one in runtime.inspect(uid).containers]
+        assert left == [second], f"{made} was removed, {left} is left"
+        _check_unknown(runtime)
+    finally:
+        runtime.stop_sandbox(box)
+        runtime.remove_sandbox(box)
+    assert uid not in runtime.listing().pods, "containers outlive the sandbox that was removed"
+
+
+def check_looks(runtime: ContainerRuntime, sandboxes: Sequence[SandboxConfig], /) -> None:
+    """Hold a runtime to its promises about being looked at.
+
+    Args:
+        runtime: To check; ready, and with nothing of these pods.
+        sandboxes: Of two pods at least; made, and removed again.
+
+    Raises:
+        AssertionError: A promise is broken; the text says which.
+    """
+    assert len({one.pod.uid for one in sandboxes}) > 1, "give sandboxes of two pods"
+    health = runtime.health()
+    assert health.is_ready, "give a runtime that is ready"
+    assert runtime.inspect("no such pod") == PodReport(uid="no such pod"), "an unknown pod has a report"
+    made = {one.pod.uid: runtime.run_sandbox(one) for one in sandboxes}
+    try:
+        listing = runtime.listing()
+        for uid, sandbox in made.items():
+            assert uid in listing.pods, f"pod {uid} is there and not listed"
+            report = runtime.inspect(uid)
+            assert report.uid == uid, f"asked about pod {uid}, got a report of {report.uid!r}"
+            there = [one.record.id for one in report.sandboxes]
+            assert there == [sandbox], f"pod {uid} has sandbox {sandbox}, its report has {there}"
+            assert set(listing.pods[uid].marks) == {sandbox}, f"pod {uid} is listed with things of others"
+        assert runtime.listing().pods == listing.pods, "nothing changed, and the second listing differs"
+    finally:
+        for sandbox in made.values():
+            runtime.stop_sandbox(sandbox)
+            runtime.remove_sandbox(sandbox)
+    assert not set(made) & set(runtime.listing().pods), "what was removed is listed"
+
+
+def check_images(images: Images, name: str, /) -> None:
+    """Hold whoever keeps images to its promises; the image is there, unless it was before, and goes.
+
+    Args:
+        images: To check.
+        name: Of an image that can be pulled and that nothing uses.
+
+    Raises:
+        AssertionError: A promise is broken; the text says which.
+    """
+    image = images.pull_image(name)
+    assert images.pull_image(name) == image, "the same image pulled again has another id"
+    held = {one.id: one for one in images.images()}
+    assert image in held, f"{name} was pulled as {image}, and is not listed by that id"
+    assert held[image].size_bytes > 0, f"{name} has no size"
+    for _ in range(2):
+        images.remove_image(image)
+    assert image not in {one.id for one in images.images()}, f"{name} was removed and is listed"
+
+
+def check_command_runner(
+    runner: CommandRunner,
+    container_id: str,
+    commands: Mapping[Sequence[str], CommandResult],
+    /,
+) -> None:
+    """Hold whoever runs commands to its promises.
+
+    Args:
+        runner: To check.
+        container_id: A container that runs.
+        commands: Commands to what they leave; at least two with different exit codes.
+
+    Raises:
+        AssertionError: A promise is broken; the text says which.
+    """
+    assert len({one.code for one in commands.values()}) > 1, "give commands that end differently"
+    for command, expected in commands.items():
+        got = runner.run_command(container_id, command, 30.0)
+        assert got == expected, f"{' '.join(command)}: expected {expected}, got {got}"
+    try:
+        runner.run_command("no-such-container", next(iter(commands)), 30.0)
+    except NoSuchRecordError:
+        pass
+    else:
+        raise AssertionError("a command was run in a container that is not there")
+
+
+def check_event_feed(
+    feed: EventFeed, change: Callable[[], object], cancel: Cancel, stop: Callable[[], object], /
+) -> None:
+    """Hold a feed of events to its promises.
+
+    Args:
+        feed: To check.
+        change: Changes something that it tells of.
+        cancel: What `stop` sets.
+        stop: Asks the feed to end.
+
+    Raises:
+        AssertionError: A promise is broken; the text says which.
+    """
+    told = threading.Event()
+    thread = threading.Thread(target=feed.follow, args=(told.set, cancel), daemon=True)
+    thread.start()
+    assert told.wait(_LONG_S), "the feed is up, and nobody was told"
+    time.sleep(0.1)
+    told.clear()
+    change()
+    assert told.wait(_LONG_S), "something changed, and nobody was told"
+    stop()
+    thread.join(_LONG_S)
+    assert not thread.is_alive(), "the feed was asked to stop, and goes on"
+
+
+def _state(runtime: ContainerRuntime, uid: str, container_id: str) -> RunState:
+    listed = runtime.listing().pods.get(uid)
+    assert listed is not None, "a container is there, and its pod is not listed"
+    assert container_id in listed.marks, "a container that is there is not listed"
+    state = _report(runtime.inspect(uid), container_id).record.state
+    assert listed.marks[container_id] is state, f"listed as {listed.marks[container_id]}, reported as {state}"
+    return state
+
+
+def _report(report: PodReport, container_id: str) -> ContainerReport:
+    found = [one for one in report.containers if one.record.id == container_id]
+    assert len(found) == 1, f"{container_id} is there, and reported {len(found)} times"
+    return found[0]
+
+
+def _check_made(report: PodReport, made: str, sandbox: str, config: ContainerConfig) -> None:
+    record = _report(report, made).record
+    for field, expected in (
+        ("name", config.name),
+        ("sandbox_id", sandbox),
+        ("attempt", config.attempt),
+        ("definition", config.definition),
+    ):
+        got = getattr(record, field)
+        assert got == expected, f"{field} was {expected!r}, it comes back as {got!r}"
+    kept = {**record.labels, **record.annotations}
+    for key, value in {**config.labels, **config.annotations}.items():
+        assert kept.get(key) == value, f"{key} was {value!r}, it comes back as {kept.get(key)!r}"
+    assert _report(report, made).exit is None, "it was only made, and has ended"
+
+
+def _check_unknown(runtime: ContainerRuntime) -> None:
+    runtime.stop_container("no-such-container", 0.0)
+    runtime.remove_container("no-such-container")
+    calls: tuple[Callable[[], object], ...] = (
+        lambda: runtime.start_container("no-such-container"),
+        lambda: runtime.update_container("no-such-container", LinuxResources(cpu_shares=2)),
+    )
+    for call in calls:
+        try:
+            call()
+        except NoSuchRecordError:
+            continue
+        raise AssertionError("a container that is not there was started or changed")

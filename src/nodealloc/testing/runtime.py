@@ -1,0 +1,493 @@
+"""A container runtime that lives in memory and misbehaves on demand, and what every runtime is held to.
+
+>>> from nodealloc.podfacts import PodIdentity
+>>> from nodealloc.runtime import ContainerConfig, SandboxConfig
+>>> runtime = FakeContainerRuntime()
+>>> box = SandboxConfig(pod=PodIdentity(uid="u", namespace="default", name="web"), hostname="web")
+>>> check_containers(runtime, box, ContainerConfig(name="app", image="busybox"))
+>>> runtime.lose_answer("create_container")
+>>> sandbox = runtime.run_sandbox(attrs.evolve(box, attempt=7))
+>>> runtime.create_container(sandbox, ContainerConfig(name="app", image="busybox"), box)  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+nodealloc...AnswerLostError: create_container may have been done, its answer is lost: ...
+>>> [one.record.name for one in runtime.inspect("u").containers]
+['app']
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import attrs
+
+from nodealloc.dsw_asw import Cancel
+from nodealloc.errors import NodeallocError
+from nodealloc.podfacts import Exited, ExitUnknown
+from nodealloc.runtime import (
+    AnswerLostError,
+    CgroupDriverKind,
+    CommandResult,
+    ContainerConfig,
+    ContainerRecord,
+    ContainerReport,
+    Exit,
+    ImageRecord,
+    LinuxResources,
+    Listing,
+    NameReservedError,
+    NoSuchRecordError,
+    Oddity,
+    PodReport,
+    RunState,
+    RuntimeCondition,
+    RuntimeHealth,
+    RuntimeRefusedError,
+    RuntimeUnavailableError,
+    SandboxConfig,
+    SandboxRecord,
+    SandboxReport,
+)
+from nodealloc.testing._runtime_checks import (
+    ContainerRuntime,
+    check_command_runner,
+    check_containers,
+    check_event_feed,
+    check_images,
+    check_looks,
+    check_sandboxes,
+)
+
+__all__ = [
+    "ContainerRuntime",
+    "FakeContainerRuntime",
+    "check_command_runner",
+    "check_containers",
+    "check_event_feed",
+    "check_images",
+    "check_looks",
+    "check_sandboxes",
+]
+
+
+T = TypeVar("T")
+
+
+@attrs.define
+class _Fault:
+    """How one call misbehaves.
+
+    Attributes:
+        error: What it raises; None for an answer that is lost.
+        times: How often; None for ever.
+        done: Whether it is done first.
+    """
+
+    error: NodeallocError | None
+    times: int | None
+    done: bool
+
+
+class FakeContainerRuntime:
+    """A runtime in memory: `Looks`, `Sandboxes`, `Containers`, `Images`, `CommandRunner`, `EventFeed`.
+
+    Thread-safe. A container runs from its start until `exit` ends it or it is
+    stopped. Calls are named by their methods: `inspect`, `create_container`.
+
+    Attributes:
+        calls: Each call with what it was about: `inspect uid`, in order.
+        commands: What `run_command` answers, from a container's id and the command.
+        health_told: What `health` answers.
+        image_store: What `images` answers, by id.
+        oddities: Told with each listing.
+
+    Args:
+        unix_s: The time, in Unix seconds; by default each look at it is one second later.
+        images: Names of images that are there.
+        sleep: How a slow call waits.
+    """
+
+    def __init__(
+        self,
+        *,
+        unix_s: Callable[[], float] | None = None,
+        images: Sequence[str] = ("busybox",),
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        ticks = itertools.count(1_000_000)
+        self._unix_s: Callable[[], float] = (lambda: float(next(ticks))) if unix_s is None else unix_s
+        self._sleep = sleep
+        self._lock = threading.RLock()
+        self._numbers = itertools.count(1)
+        self._sandboxes: dict[str, SandboxReport] = {}
+        self._containers: dict[str, ContainerReport] = {}
+        self._limits: dict[str, LinuxResources] = {}
+        self._faults: dict[str, list[_Fault]] = {}
+        self._gates: dict[tuple[str, str], threading.Event] = {}
+        self._slow: dict[str, float] = {}
+        self._away = ""
+        self._feeds: dict[int, Callable[[], None]] = {}
+        self._broken = threading.Event()
+        self.calls: list[str] = []
+        self.oddities: list[Oddity] = []
+        self.commands: Callable[[str, Sequence[str]], CommandResult] = lambda _id, _argv: CommandResult(
+            code=0
+        )
+        self.image_store: dict[str, ImageRecord] = {}
+        for name in images:
+            self.image_store[f"sha256:{name}"] = ImageRecord(id=f"sha256:{name}", names=(name,), size_bytes=1)
+        self.health_told = RuntimeHealth(
+            conditions={
+                "RuntimeReady": RuntimeCondition(holds=True),
+                "NetworkReady": RuntimeCondition(holds=True),
+            },
+            name="fake",
+            version="1",
+            cgroup_driver=CgroupDriverKind.CGROUPFS,
+            handlers=("",),
+        )
+
+    # What a test makes it do.
+
+    def fail(self, call: str, error: NodeallocError, /, *, times: int | None = 1) -> None:
+        """Have a call raise this without doing anything; so often, or for ever."""
+        self._faults.setdefault(call, []).append(_Fault(error, times, done=False))
+
+    def lose_answer(self, call: str, /, *, times: int | None = 1) -> None:
+        """Have a call do its work, and raise `AnswerLostError`."""
+        self._faults.setdefault(call, []).append(_Fault(None, times, done=True))
+
+    def hang(self, call: str, about: str = "", /) -> threading.Event:
+        """Have a call hang until the event is set; "" for whatever it is about."""
+        gate = self._gates[call, about] = threading.Event()
+        return gate
+
+    def slow(self, call: str, seconds: float, /) -> None:
+        """Have a call take so long; 0 ends it."""
+        self._slow[call] = seconds
+
+    def go_away(self, reason: str = "connection refused", /) -> None:
+        """Answer nothing until `restart`; feeds of events break."""
+        with self._lock:
+            self._away = reason
+            self._broken.set()
+
+    def restart(self, *, died: Sequence[str] = (), forgot: Sequence[str] = ()) -> None:
+        """Come back, or be killed and come back.
+
+        Args:
+            died: Containers that ended meanwhile; nobody saw how.
+            forgot: Sandboxes and containers whose records are gone.
+        """
+        with self._lock:
+            self._broken.set()
+            self._broken = threading.Event()
+            self._away = ""
+            for one in died:
+                self._end(one, ExitUnknown(), "Unknown")
+        self.lose_records(*forgot)
+
+    def lose_records(self, *ids: str) -> None:
+        """Forget sandboxes or containers without a word."""
+        with self._lock:
+            for one in ids:
+                self._sandboxes.pop(one, None)
+                self._containers.pop(one, None)
+
+    def exit(self, container_id: str, exit: Exit, /, *, reason: str = "") -> None:  # noqa: A002 - its name
+        """A container ends by itself."""
+        with self._lock:
+            word = "Completed" if exit == Exited(code=0) else "Error"
+            self._end(container_id, exit, reason or word)
+        self._tell()
+
+    def put(self, report: ContainerReport | SandboxReport, /) -> None:
+        """Something is there that nobody asked for."""
+        with self._lock:
+            if isinstance(report, SandboxReport):
+                self._sandboxes[report.record.id] = report
+            else:
+                self._containers[report.record.id] = report
+        self._tell()
+
+    def limits(self, container_id: str, /) -> LinuxResources:
+        """What a container was made with, and changed to."""
+        return self._limits[container_id]
+
+    # What it is asked.
+
+    def listing(self) -> Listing:
+        """See `Looks.listing`."""
+
+        def work() -> Listing:
+            return Listing.of(
+                [one.record for one in self._sandboxes.values()],
+                [one.record for one in self._containers.values()],
+                oddities=tuple(self.oddities),
+            )
+
+        return self._call("listing", "", work)
+
+    def inspect(self, uid: str, /) -> PodReport:
+        """See `Looks.inspect`."""
+
+        def work() -> PodReport:
+            boxes = [one for one in self._sandboxes.values() if one.record.pod.uid == uid]
+            runs = [one for one in self._containers.values() if one.record.pod.uid == uid]
+            return PodReport(
+                uid=uid,
+                sandboxes=tuple(sorted(boxes, key=lambda one: one.record.attempt, reverse=True)),
+                containers=tuple(sorted(runs, key=lambda one: one.record.newest_last, reverse=True)),
+            )
+
+        return self._call("inspect", uid, work)
+
+    def health(self) -> RuntimeHealth:
+        """See `Looks.health`."""
+        return self._call("health", "", lambda: self.health_told)
+
+    def run_sandbox(self, config: SandboxConfig, /) -> str:
+        """See `Sandboxes.run_sandbox`."""
+
+        def work() -> str:
+            name = (config.pod.uid, config.attempt)
+            for one in self._sandboxes.values():
+                if (one.record.pod.uid, one.record.attempt) == name:
+                    raise NameReservedError("run_sandbox", one.record.id, "the name is reserved")
+            made = f"sandbox-{next(self._numbers)}"
+            record = SandboxRecord(
+                id=made,
+                pod=config.pod,
+                attempt=config.attempt,
+                created_unix_s=self._unix_s(),
+                handler=config.handler,
+                labels=dict(config.labels),
+                annotations=dict(config.annotations),
+            )
+            ips = None if config.host_network else (f"10.0.0.{len(self._sandboxes) % 250 + 1}",)
+            self._sandboxes[made] = SandboxReport(
+                record=record, uses_host_network=config.host_network, ips=ips
+            )
+            return made
+
+        return self._changed("run_sandbox", config.pod.uid, work)
+
+    def stop_sandbox(self, sandbox_id: str, /) -> None:
+        """See `Sandboxes.stop_sandbox`."""
+
+        def work() -> None:
+            self._stop_all(sandbox_id)
+            if (box := self._sandboxes.get(sandbox_id)) is not None:
+                record = attrs.evolve(box.record, is_ready=False)
+                self._sandboxes[sandbox_id] = attrs.evolve(box, record=record, ips=None)
+
+        self._changed("stop_sandbox", sandbox_id, work)
+
+    def remove_sandbox(self, sandbox_id: str, /) -> None:
+        """See `Sandboxes.remove_sandbox`."""
+
+        def work() -> None:
+            self._sandboxes.pop(sandbox_id, None)
+            for one in [one for one in self._containers.values() if one.record.sandbox_id == sandbox_id]:
+                del self._containers[one.record.id]
+
+        self._changed("remove_sandbox", sandbox_id, work)
+
+    def create_container(self, sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig, /) -> str:
+        """See `Containers.create_container`."""
+
+        def work() -> str:
+            if sandbox_id not in self._sandboxes:
+                raise NoSuchRecordError("create_container", sandbox_id)
+            name = (sandbox_id, config.name, config.attempt)
+            for one in self._containers.values():
+                if (one.record.sandbox_id, one.record.name, one.record.attempt) == name:
+                    raise NameReservedError("create_container", one.record.id, "the name is reserved")
+            image = self._image(config.image)
+            made = f"container-{next(self._numbers)}"
+            self._containers[made] = ContainerReport(
+                record=ContainerRecord(
+                    id=made,
+                    pod=sandbox.pod,
+                    name=config.name,
+                    sandbox_id=sandbox_id,
+                    attempt=config.attempt,
+                    created_unix_s=self._unix_s(),
+                    image=config.image,
+                    image_id=image,
+                    definition=config.definition,
+                    labels=dict(config.labels),
+                    annotations=dict(config.annotations),
+                ),
+                log_path=config.log_path and f"{sandbox.log_directory}/{config.log_path}",
+            )
+            self._limits[made] = config.resources
+            return made
+
+        return self._changed("create_container", f"{sandbox_id}/{config.name}", work)
+
+    def start_container(self, container_id: str, /) -> None:
+        """See `Containers.start_container`."""
+
+        def work() -> None:
+            one = self._there("start_container", container_id)
+            if one.record.state is not RunState.CREATED:
+                state = one.record.state.value
+                raise RuntimeRefusedError("start_container", "UNKNOWN", f"{container_id} is {state}")
+            record = attrs.evolve(one.record, state=RunState.RUNNING)
+            self._containers[container_id] = attrs.evolve(one, record=record, started_unix_s=self._unix_s())
+
+        self._changed("start_container", container_id, work)
+
+    def stop_container(self, container_id: str, grace_s: float, /) -> None:
+        """See `Containers.stop_container`; it ends by TERM where it has any grace, else by KILL."""
+        code, signal = (143, 15) if grace_s > 0 else (137, 9)
+        self._changed(
+            "stop_container",
+            container_id,
+            lambda: self._end(container_id, Exited(code=code, signal=signal), "Error"),
+        )
+
+    def update_container(self, container_id: str, resources: LinuxResources, /) -> None:
+        """See `ContainerKeeper.update_container`."""
+
+        def work() -> None:
+            self._there("update_container", container_id)
+            before = self._limits.get(container_id, LinuxResources())
+            changed = {
+                field.name: value
+                for field in attrs.fields(LinuxResources)
+                if (value := getattr(resources, field.name)) not in (None, {})
+            }
+            self._limits[container_id] = attrs.evolve(before, **changed)
+
+        self._changed("update_container", container_id, work)
+
+    def remove_container(self, container_id: str, /) -> None:
+        """See `ContainerKeeper.remove_container`."""
+
+        def work() -> None:
+            self._containers.pop(container_id, None)
+
+        self._changed("remove_container", container_id, work)
+
+    def images(self) -> Sequence[ImageRecord]:
+        """See `Images.images`."""
+        return self._call("images", "", lambda: tuple(self.image_store.values()))
+
+    def pull_image(self, name: str, /) -> str:
+        """See `Images.pull_image`; every image can be had."""
+
+        def work() -> str:
+            made = f"sha256:{name}"
+            self.image_store[made] = ImageRecord(id=made, names=(name,), size_bytes=1)
+            return made
+
+        return self._call("pull_image", name, work)
+
+    def remove_image(self, id: str, /) -> None:  # noqa: A002 - the port's name
+        """See `Images.remove_image`."""
+
+        def work() -> None:
+            gone = [one.id for one in self.image_store.values() if id == one.id or id in one.names]
+            for one in gone:
+                del self.image_store[one]
+
+        self._call("remove_image", id, work)
+
+    def run_command(self, container_id: str, command: Sequence[str], timeout_s: float, /) -> CommandResult:
+        """See `CommandRunner.run_command`; `commands` answers, whatever the time."""
+        del timeout_s
+
+        def work() -> CommandResult:
+            one = self._there("run_command", container_id)
+            if one.record.state is not RunState.RUNNING:
+                raise RuntimeRefusedError("run_command", "UNKNOWN", f"{container_id} does not run")
+            return self.commands(container_id, tuple(command))
+
+        return self._call("run_command", container_id, work)
+
+    def follow(self, on_event: Callable[[], None], cancel: Cancel, /) -> None:
+        """See `EventFeed.follow`."""
+        self._call("follow", "", lambda: None)
+        number = next(self._numbers)
+        with self._lock:
+            self._feeds[number] = on_event
+            broken = self._broken
+        try:
+            on_event()
+            while not cancel.wait(0.02):
+                if broken.is_set():
+                    raise RuntimeUnavailableError("follow", "the feed broke")
+        finally:
+            with self._lock:
+                self._feeds.pop(number, None)
+
+    def _call(self, call: str, about: str, work: Callable[[], T]) -> T:
+        with self._lock:
+            self.calls.append(f"{call} {about}".rstrip())
+            gates = [self._gates.get((call, one)) for one in dict.fromkeys((about, ""))]
+        for gate in gates:
+            if gate is not None:
+                gate.wait()
+        if call in self._slow:
+            self._sleep(self._slow[call])
+        with self._lock:
+            if self._away:
+                raise RuntimeUnavailableError(call, self._away)
+            fault = self._fault(call)
+            if fault is not None and fault.error is not None:
+                raise fault.error
+            answer = work()
+            if fault is not None:
+                raise AnswerLostError(call, "as the test says")
+            return answer
+
+    def _changed(self, call: str, about: str, work: Callable[[], T]) -> T:
+        try:
+            return self._call(call, about, work)
+        finally:
+            self._tell()
+
+    def _fault(self, call: str) -> _Fault | None:
+        waiting = self._faults.get(call)
+        if not waiting:
+            return None
+        fault = waiting[0]
+        if fault.times is not None:
+            fault.times -= 1
+            if fault.times <= 0:
+                waiting.pop(0)
+        return fault
+
+    def _tell(self) -> None:
+        for on_event in tuple(self._feeds.values()):
+            on_event()
+
+    def _there(self, call: str, container_id: str) -> ContainerReport:
+        if container_id not in self._containers:
+            raise NoSuchRecordError(call, container_id)
+        return self._containers[container_id]
+
+    def _image(self, name: str) -> str:
+        for one in self.image_store.values():
+            if name == one.id or name in one.names:
+                return one.id
+        raise NoSuchRecordError("create_container", name)
+
+    def _end(self, container_id: str, exit: Exit, reason: str) -> None:  # noqa: A002 - its name
+        one = self._containers.get(container_id)
+        if one is None or one.record.state in (RunState.EXITED, RunState.CREATED):
+            return
+        record = attrs.evolve(one.record, state=RunState.EXITED)
+        self._containers[container_id] = attrs.evolve(
+            one, record=record, exit=exit, reason=reason, finished_unix_s=self._unix_s()
+        )
+
+    def _stop_all(self, sandbox_id: str) -> None:
+        for one in tuple(self._containers.values()):
+            if one.record.sandbox_id == sandbox_id:
+                self._end(one.record.id, Exited(code=137, signal=9), "Error")
