@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import attrs
 import pytest
 
 from examples.custom.gpu_memory import RESOURCE, GpuMemory
 from nodealloc.checkpoint import MemoryStore
 from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
+from nodealloc.errors import DecodeError
 from nodealloc.machine import Machine
-from nodealloc.node import FORMATS, Confinement, NodeAllocator, describe, holdings
+from nodealloc.node import FORMATS, AdoptionError, Confinement, NodeAllocator, describe, holdings
 from nodealloc.testing.abilities import check_accounts, check_adopts, check_confines, check_remembers
 from nodealloc.testing.topology import workload
 from nodealloc.topology import Admitted, Allocator, NumaTopology, Owner, Policy, Refusal, Snapshot
@@ -72,3 +74,15 @@ def test_what_runs_is_taken_over(snapshot: Snapshot) -> None:
     node.accept()
     assert node.snapshot[GpuMemory].held == {Owner("a", "app-0"): ("gpu1", 8 << 30)}
     assert isinstance(node.admit(workload("large", {RESOURCE: 17 << 30})), Refusal)
+    with pytest.raises(AdoptionError, match="on card gpu1, 17179869184 are free there"):
+        node.adopt(workload("b", {RESOURCE: 17 << 30}), {"app-0": Confinement(devices={RESOURCE: ("gpu1",)})})
+
+
+def test_who_held_a_card_that_is_gone_has_to_go(node: NodeAllocator) -> None:
+    """The report names it, and a row that it never wrote is an error."""
+    node.admit(JOBS[0])
+    smaller = attrs.evolve(node.snapshot[GpuMemory], cards={"gpu1": CARDS.cards["gpu1"]}, held={})
+    report = smaller.restored({"a": node.snapshot[GpuMemory].remembered("a")})
+    assert report.evicted == {"a": "card gpu0 is not there any more"}
+    with pytest.raises(DecodeError, match=r"expected \[card, bytes\]"):
+        CARDS.restored({"a": {"app-0": [17, 5]}})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 
+import attrs
 import hypothesis.strategies as st
 from hypothesis import given
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -13,7 +14,7 @@ from nodealloc.checkpoint import MemoryStore
 from nodealloc.cpuset import CpuAllocator, StaticPolicy
 from nodealloc.devices import DeviceAllocator
 from nodealloc.memblocks import MemoryAllocator
-from nodealloc.node import FORMATS, NodeAllocator
+from nodealloc.node import FORMATS, NodeAllocator, confinement_of, holdings
 from nodealloc.podspec import Pod
 from nodealloc.testing.memblocks import check_books
 from nodealloc.testing.strategies.node import (
@@ -278,3 +279,29 @@ def test_without_its_plugin_a_device_is_not_yet_to_be_had(empty: EmptyNode, pod:
     asks = any(GPU in one.requests and one.requests[GPU].value for one in pod.all_containers)
     assert asks or not isinstance(verdict, NotYet)
     assert not (asks and isinstance(verdict, Admitted))
+
+
+@given(empty_nodes(), st.tuples(*(pods(name=name, extended=(GPU,)) for name in "abcd")))
+def test_what_runs_is_adopted_as_it_was_granted(empty: EmptyNode, asked: tuple[Pod, ...]) -> None:
+    """Told where each container runs, a node without records holds the same CPUs and devices again."""
+    able = tuple(one for one in empty.snapshot.allocators if not isinstance(one, MemoryAllocator))
+    bare = attrs.evolve(empty, snapshot=attrs.evolve(empty.snapshot, allocators=able))
+    first, again = Rebuilt(bare), Rebuilt(bare)
+    for pod in asked:
+        first.node.admit(pod)
+    for key, record in first.node.records.items():
+        places = {name: confinement_of(first.node.snapshot, Owner(key, name)) for name in record.affinity}
+        again.node.adopt(record.workload, places)
+    assert holdings(again.node.snapshot) == holdings(first.node.snapshot)
+    for key in first.node.records:
+        again.node.release(key)
+    assert holdings(again.node.snapshot) == ()
+
+
+class Rebuilt:
+    """A node whose plugin is there."""
+
+    def __init__(self, empty: EmptyNode) -> None:
+        self.node = NodeAllocator(empty.snapshot, MemoryStore(FORMATS))
+        self.node.start()
+        self.node.allocator(DeviceAllocator).alter(lambda one: one.with_inventory(empty.inventory))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import attrs
 import pytest
 
 from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy, exclusive_cpus_setting
 from nodealloc.devices import Device, DeviceAllocator, DeviceList, Inventory, PluginOptions
+from nodealloc.errors import DecodeError
 from nodealloc.idset import NodeSet
 from nodealloc.machine import machine_from_text
 from nodealloc.memblocks import MemoryPolicy, memory_allocator
@@ -20,8 +23,8 @@ from nodealloc.testing.abilities import (
     check_remembers,
     filled,
 )
-from nodealloc.testing.node import check_kubelet_file
-from nodealloc.testing.topology import check_allocator, workload
+from nodealloc.testing.node import check_kubelet_file, check_regranted
+from nodealloc.testing.topology import FakeAllocator, check_allocator, workload
 from nodealloc.topology import (
     Accounts,
     Adopts,
@@ -41,6 +44,7 @@ from nodealloc.topology import (
 MACHINE = machine_from_text("2 sockets x 4 cores x 2 threads, memory=8Gi")
 NUMA = Snapshot.of(MACHINE).numa
 GPU = "example.com/gpu"
+Check = Callable[[Allocator, Sequence[Workload]], None]
 
 
 def devices() -> DeviceAllocator:
@@ -188,3 +192,41 @@ def test_a_machine_that_is_not_there_is_noticed() -> None:
     """`check_accounts` names the node that the machine has not."""
     with pytest.raises(AssertionError, match="the machine has no NUMA node 1"):
         check_accounts(ALLOCATORS["fake"], ASKED, NumaTopology(nodes=(0,)))
+
+
+@pytest.mark.parametrize(
+    ("check", "lacks"),
+    [
+        (check_remembers, "no `remembered` and `restored`"),
+        (check_confines, "no `confinement`"),
+        (lambda one, asked: check_accounts(one, asked, NUMA), "no `holdings` and `capacity`"),
+        (check_kubelet_file, "keeps no file of the kubelet's"),
+        (lambda one, asked: check_regranted(one, one, asked), "no `regranted`"),
+    ],
+)
+def test_a_check_names_the_ability_that_is_missing(check: Check, lacks: str) -> None:
+    """A misspelt method is found here, and not by a node that goes without."""
+    with pytest.raises(AssertionError, match=lacks):
+        check(FakeAllocator.of("cpu", {0: 8, 1: 8}), ASKED)
+
+
+def test_the_fake_gives_up_whom_the_machine_has_no_room_for() -> None:
+    """Of two that hold one CPU the second goes; what it never wrote is an error."""
+    fake = FakeCpuAllocator.of({0: 2})
+    row: Json = {"app": {"cpus": "0-1", "sharedMilliCpu": 0}}
+    restored = fake.restored({"a": row, "b": row, "c": {"app": {"cpus": "7", "sharedMilliCpu": 0}}})
+    assert list(restored.evicted) == ["b", "c"]
+    assert isinstance(restored.allocator, Accounts)
+    assert [one.owner.workload for one in restored.allocator.holdings()] == ["a"]
+    with pytest.raises(DecodeError, match="CPUs of a"):
+        fake.restored({"a": {"app": {"cpus": 7}}})
+
+
+def test_whose_devices_changed_is_told_from_any_allocator() -> None:
+    """Beside another kind everybody who holds some counts, and its file is written."""
+    after = filled(devices(), [workload("a", {GPU: 1})])
+    assert isinstance(after, DeviceAllocator)
+    assert after.regranted(FakeAllocator.of(GPU, {})) == {"a"}
+    assert after.to_kubelet(FakeAllocator.of(GPU, {})) == after.to_kubelet()
+    assert after.to_kubelet(after) is None
+    assert after.regranted(after) == []

@@ -223,6 +223,21 @@ def test_what_a_runtime_raises_is_raised_where_it_was_asked() -> None:
     assert isinstance(node.admit(workload("new", {"cpu": 2})), Admitted)
 
 
+def test_where_no_thread_can_be_started_the_next_admission_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is told, and the question is not taken for one under way."""
+    node = NodeAllocator(empty(), MemoryStore(FORMATS), runtime=FakeRuntime())
+    node.start()
+
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="new thread"):
+            node.admit(workload("new", {"cpu": 2}))
+    assert isinstance(node.admit(workload("new", {"cpu": 2})), Admitted)
+
+
 def test_an_admission_that_takes_long_keeps_nobody() -> None:
     """Another pod is released while an allocator thinks; the decision is then made anew, on what is left."""
     thinks, goes_on = threading.Event(), threading.Event()
