@@ -99,3 +99,11 @@ def test_conversions_refuse_nonsense() -> None:
     for size in (0, 1000, (2 << 20) + 1):
         with pytest.raises(ValueError, match="no huge page size"):
             hugepage_name(size)
+
+
+@pytest.mark.parametrize("part", ["é", "٣", "a\\b", "%2f", "$(id)", "a=b", ":", "user@1000.service", "a..b"])
+def test_what_can_be_seen_may_stand_in_a_name(part: str) -> None:
+    """Other programs made cgroups of such names; they are read, spelled and stay below the root."""
+    name = CgroupName.of("kubepods", part)
+    assert name.parts == ("kubepods", part)
+    assert CgroupName.parse(str(name)) == name

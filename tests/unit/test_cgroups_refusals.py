@@ -31,7 +31,7 @@ from nodealloc.cgroups import (
 from nodealloc.cgroups._errors import refusal
 from nodealloc.cgroups._files import KernelFiles
 from nodealloc.cgroups._launch import _set_score
-from nodealloc.cgroups._processes import describe, wait_for_end
+from nodealloc.cgroups._processes import Held, describe
 from nodealloc.errors import NodeallocError, PermanentError, RetryableError
 from nodealloc.podspec import Container, Pod
 from nodealloc.testing.cgroups import FakeCgroups
@@ -165,9 +165,10 @@ def test_processes_are_described_and_waited_for() -> None:
     with subprocess.Popen(["sleep", "60"]) as process:
         found = describe(process.pid)
         assert (found.pid, found.state in "SRD") == (process.pid, True)
-        wait_for_end([process.pid], 0.01)
-        process.kill()
-        wait_for_end([process.pid], 30)
+        with Held([process.pid]) as held:
+            held.wait(0.01)
+            process.kill()
+            held.wait(30)
     assert describe(process.pid) == Process(process.pid)
 
 

@@ -20,7 +20,7 @@ from nodealloc.cgroups._errors import (
 from nodealloc.cgroups._files import KernelFiles
 from nodealloc.cgroups._limits import Limits
 from nodealloc.cgroups._name import CgroupName, Spelling
-from nodealloc.cgroups._processes import describe, end, wait_for_end
+from nodealloc.cgroups._processes import Held, describe, end
 from nodealloc.cgroups._render import Write, limits_from, render
 from nodealloc.cgroups._stats import CgroupStats, stats_from
 
@@ -128,8 +128,10 @@ class CgroupFs:
                 raise CgroupHoldsCallerError(name, os.getpid())
             if not pids:
                 break
-            self._kill_once(name, pids, with_freezer=attempt > 0 or self.layout.unified is None)
-            wait_for_end(pids, self.kill_wait_s / _KILL_PASSES)
+            with_freezer = attempt > 0 or self.layout.unified is None
+            with Held(pids) as held:
+                self._kill_once(name, with_freezer=with_freezer)
+                held.wait(self.kill_wait_s / _KILL_PASSES)
         return self._left(name)
 
     def children(self, name: CgroupName, /) -> tuple[CgroupName, ...]:
@@ -249,13 +251,13 @@ class CgroupFs:
                 error, name=name, path=write.path, text=write.text, controllers=controllers
             ) from None
 
-    def _kill_once(self, name: CgroupName, pids: frozenset[int], *, with_freezer: bool) -> None:
+    def _kill_once(self, name: CgroupName, *, with_freezer: bool) -> None:
         unified = self.layout.unified
         if unified is not None:
             with contextlib.suppress(OSError):
                 self._files.write(f"{self.layout.directory(unified, name)}/cgroup.kill", "1")
         with self._frozen(name) if with_freezer else contextlib.nullcontext():
-            end(self.pids(name) if with_freezer else pids)
+            end(lambda: self.pids(name))
 
     @contextlib.contextmanager
     def _frozen(self, name: CgroupName) -> Generator[None]:

@@ -62,7 +62,8 @@ class CgroupName:
     """Place in the cgroup tree, however the node spells it.
 
     Attributes:
-        parts: From below the root to the cgroup; empty for the root itself.
+        parts: From below the root to the cgroup; empty for the root itself. Any
+            character that can be seen but `/` and `_` may stand in one.
 
     Source: kubelet ``cm/cgroup_manager_linux.go``; refusing dots and the
     kernel's own file names is ours.

@@ -8,14 +8,18 @@ import select
 import signal
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from nodealloc.cgroups._errors import Process
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Container, Iterable
+    from typing import Self
 
-__all__ = ["describe", "end", "wait_for_end"]
+__all__ = ["Held", "describe", "end"]
+
+_AT_ONCE: Final = 256
+"""Processes that are held at a time, each with a descriptor."""
 
 
 def describe(pid: int, /) -> Process:
@@ -29,30 +33,59 @@ def describe(pid: int, /) -> Process:
     return Process(pid, before.partition("(")[2], after.split()[0] if after else "")
 
 
-def end(pids: Iterable[int], /) -> None:
-    """Send SIGKILL to each that can be seen; 0 would mean the caller's own group and is skipped."""
-    for pid in pids:
-        if pid > 0:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+class Held:
+    """Processes held by descriptor, so that a number which is another's by now means nobody.
 
+    A descriptor stands for the process that had the number when it was opened.
+    Whoever is read from the same cgroup after that, and still runs, is that
+    process: the number was not given away meanwhile.
 
-def wait_for_end(pids: Iterable[int], wait_s: float, /) -> None:
-    """Return when all have ended, or after `wait_s` seconds; polls nothing."""
-    poller = select.poll()
-    waiting: dict[int, int] = {}
-    try:
-        for pid in pids:
-            with contextlib.suppress(OSError):
-                descriptor = os.pidfd_open(pid)
-                waiting[descriptor] = pid
-                poller.register(descriptor, select.POLLIN)
+    Args:
+        pids: Who to hold, the lowest 256: reading who is there takes descriptors
+            as well. What is below 1, of another namespace, or has ended is left out.
+    """
+
+    def __init__(self, pids: Iterable[int]) -> None:
+        self._descriptors: dict[int, int] = {}
+        for pid in sorted(pids)[:_AT_ONCE]:
+            if pid > 0:
+                with contextlib.suppress(OSError):
+                    self._descriptors[pid] = os.pidfd_open(pid)
+
+    def __enter__(self) -> Self:
+        """The processes, held until the end of the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let go of them."""
+        for descriptor in self._descriptors.values():
+            os.close(descriptor)
+        self._descriptors.clear()
+
+    def end(self, present: Container[int], /) -> None:
+        """Send SIGKILL to those that `present`, read after they were held, still names."""
+        for pid, descriptor in self._descriptors.items():
+            if pid in present and pid != os.getpid():
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+
+    def wait(self, wait_s: float, /) -> None:
+        """Return when all have ended, or after `wait_s` seconds; polls nothing."""
+        poller = select.poll()
+        for descriptor in self._descriptors.values():
+            poller.register(descriptor, select.POLLIN)
         until = time.monotonic() + wait_s
-        pending = set(waiting)
+        pending = set(self._descriptors.values())
         while pending and (left := until - time.monotonic()) > 0:
             for descriptor, _ in poller.poll(left * 1000):
                 poller.unregister(descriptor)
                 pending.discard(descriptor)
-    finally:
-        for descriptor in waiting:
-            os.close(descriptor)
+
+
+def end(read: Callable[[], frozenset[int]], /) -> None:
+    """Send SIGKILL to all that `read`, who is in a cgroup now, names before and after they are held."""
+    rest = sorted(read())
+    while rest:
+        with Held(rest) as held:
+            held.end(read())
+        rest = rest[_AT_ONCE:]

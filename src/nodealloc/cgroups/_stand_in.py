@@ -103,7 +103,7 @@ class _StandInFiles(KernelFiles):
         if file == "cgroup.procs":
             self._move(int(text), directory)
         elif file == "cgroup.kill":
-            end(pid for below in self.walk(directory) for pid in self.pids(below))
+            end(lambda: frozenset(pid for below in self.walk(directory) for pid in self.pids(below)))
         elif file == "cgroup.subtree_control":
             known = set((self.read(path) or "").split())
             Path(path).write_text(" ".join(sorted(known | {text.removeprefix("+")})))

@@ -1,0 +1,116 @@
+"""Signals: they reach the process that was meant, also when its number is another's by then."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from nodealloc.cgroups import CgroupFs, CgroupName, Spelling
+from nodealloc.cgroups._files import KernelFiles
+from nodealloc.cgroups._layout import Layout, Mount
+from nodealloc.cgroups._processes import Held, end
+
+NAME = CgroupName.of("a")
+
+
+@pytest.fixture
+def sleeper() -> Generator[subprocess.Popen[bytes]]:
+    """A process that nobody means to end."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        yield process
+        process.kill()
+
+
+class Changing(KernelFiles):
+    """A list of processes that is another at each look; the last one stays."""
+
+    def __init__(self, *looks: set[int]) -> None:
+        self.looks = [frozenset(look) for look in looks]
+
+    def pids(self, path: str, /) -> frozenset[int]:
+        """Who is there at this look."""
+        if not path.endswith("/a"):
+            return frozenset()
+        return self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
+
+
+def driver(tmp_path: Path, files: KernelFiles, version: int) -> CgroupFs:
+    """A driver over that list."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "cgroup.kill").touch()
+    mount = Mount(path=str(tmp_path), version=version, controllers=("pids",))
+    return CgroupFs(Layout(mounts=(mount,), spelling=Spelling.CGROUPFS), files=files, kill_wait_s=0.01)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_number_that_left_the_cgroup_is_not_signalled(
+    tmp_path: Path, sleeper: subprocess.Popen[bytes], version: int
+) -> None:
+    """Read before `cgroup.kill`, it may be anybody's behind it; who is not there any more is spared."""
+    pid = sleeper.pid
+    assert driver(tmp_path, Changing({pid}, set()), version).kill(NAME) == ()
+    assert is_alive(sleeper)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_who_is_there_at_both_looks_is_signalled(
+    tmp_path: Path, sleeper: subprocess.Popen[bytes], version: int
+) -> None:
+    """A process that `cgroup.kill` did not reach ends by a signal of its own."""
+    pid = sleeper.pid
+    driver(tmp_path, Changing({pid}, {pid}, {pid}, set()), version).kill(NAME)
+    assert sleeper.wait(30) == -signal.SIGKILL
+
+
+def is_alive(process: subprocess.Popen[bytes]) -> bool:
+    """Whether it has not been ended."""
+    return process.poll() is None
+
+
+def test_a_descriptor_is_of_the_process_that_had_the_number(sleeper: subprocess.Popen[bytes]) -> None:
+    """Held, ended and reaped: a signal goes to nobody, whoever has the number then."""
+    gone = subprocess.Popen(["sleep", "60"])
+    with Held([gone.pid]) as held:
+        gone.kill()
+        gone.wait()
+        held.end({gone.pid, sleeper.pid})
+    assert is_alive(sleeper)
+
+
+def test_nothing_is_signalled_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither this process, nor its group by the number 0, nor what it may not see."""
+
+    def forbidden(*_args: object) -> None:
+        raise AssertionError("a number is no process")
+
+    monkeypatch.setattr(os, "kill", forbidden)
+    end(lambda: frozenset({0, -1, os.getpid(), 2**22 + 5}))
+
+
+def test_many_are_held_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fork bomb takes a bounded number of descriptors, and each of its processes is signalled."""
+    read, write = os.pipe()
+    opened: list[int] = []
+    signalled: list[int] = []
+    most = 0
+
+    def opening(pid: int) -> int:
+        nonlocal most
+        descriptor = os.dup(read)
+        opened.append(descriptor)
+        most = max(most, len(set(opened)))
+        return descriptor
+
+    monkeypatch.setattr(os, "pidfd_open", opening)
+    monkeypatch.setattr(signal, "pidfd_send_signal", lambda descriptor, _number: signalled.append(descriptor))
+    bomb = frozenset(range(10**6, 10**6 + 1000))
+    end(lambda: bomb)
+    os.close(read)
+    os.close(write)
+    assert len(signalled) == 1000
+    assert most <= 256
