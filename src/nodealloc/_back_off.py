@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import attrs
 
+from nodealloc._arguments import within
+from nodealloc.errors import ConfigurationError
+
 __all__ = ["BackOff"]
 
 
@@ -19,9 +22,16 @@ class BackOff:
     Source: kubelet ``goroutinemap/exponentialbackoff`` (0.5 s, 2 min 2 s).
     """
 
-    initial_s: float = attrs.field(default=0.5, validator=attrs.validators.ge(0))
-    factor: float = attrs.field(default=2.0, validator=attrs.validators.ge(1))
-    max_s: float = attrs.field(default=122.0, validator=attrs.validators.ge(0))
+    initial_s: float = attrs.field(default=0.5, validator=within(0))
+    factor: float = attrs.field(default=2.0, validator=within(1))
+    max_s: float = attrs.field(default=122.0, validator=within(0))
+
+    def __attrs_post_init__(self) -> None:
+        if self.max_s < self.initial_s:
+            raise ConfigurationError(
+                f"BackOff: max_s {self.max_s:g} is below initial_s {self.initial_s:g}; "
+                "the longest wait is at least the first"
+            )
 
     def after(self, tries: int, /) -> float:
         """Seconds to wait after `tries` failures in a row, at least 1."""

@@ -1,7 +1,7 @@
 """Changed copies of read-only mappings, cheap however many entries there are.
 
 A value of which every change is another value would copy all its entries at
-each change. Small mappings are plain dicts, whose copy costs next to nothing;
+each change. Small mappings are copied whole, which costs next to nothing;
 large ones share their entries and keep the latest changes beside them, until
 these are as many as is worth copying all.
 """
@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import isqrt
 from typing import TYPE_CHECKING, TypeVar
+
+from nodealloc._frozen import Frozen, extended, reduced
 
 if TYPE_CHECKING:
     from collections.abc import ItemsView, Iterator, ValuesView
@@ -30,7 +32,7 @@ def with_entry(entries: Mapping[K, V], key: K, value: V, /) -> Mapping[K, V]:
     Nobody may change `entries` afterwards: the answer may share them.
     """
     if len(entries) < _SMALL:
-        return {**entries, key: value}
+        return extended(entries, key, value)
     base, changed, gone = _parts(entries)
     length = len(entries) + (key not in entries)
     return _settled(_Layered(base, {**changed, key: value}, gone, length))
@@ -39,9 +41,7 @@ def with_entry(entries: Mapping[K, V], key: K, value: V, /) -> Mapping[K, V]:
 def without_entry(entries: Mapping[K, V], key: K, /) -> Mapping[K, V]:
     """The entries without that of a key, which has to be there; sharing as in `with_entry`."""
     if len(entries) <= _SMALL:
-        left = dict(entries)
-        del left[key]
-        return left
+        return reduced(entries, key)
     base, changed, gone = _parts(entries)
     changed = dict(changed)
     changed.pop(key, None)
@@ -49,7 +49,7 @@ def without_entry(entries: Mapping[K, V], key: K, /) -> Mapping[K, V]:
 
 
 class _Layered(Mapping[K, V]):
-    """Shared entries, and what has been changed since; pickled as a dict.
+    """Shared entries, and what has been changed since; pickled as one mapping.
 
     `changed` holds other values of keys of `base`, and new keys; a key that is
     in `gone` as well was taken out and came again, so that it stands at the end.
@@ -99,8 +99,8 @@ class _Layered(Mapping[K, V]):
     def __repr__(self) -> str:
         return repr(self.together())
 
-    def __reduce__(self) -> tuple[type[dict[K, V]], tuple[dict[K, V]]]:
-        return dict, (self.together(),)
+    def __reduce__(self) -> tuple[type[Frozen[K, V]], tuple[dict[K, V]]]:
+        return Frozen, (self.together(),)
 
 
 def _parts(entries: Mapping[K, V]) -> tuple[Mapping[K, V], Mapping[K, V], frozenset[K]]:
@@ -112,4 +112,4 @@ def _parts(entries: Mapping[K, V]) -> tuple[Mapping[K, V], Mapping[K, V], frozen
 def _settled(layered: _Layered[K, V]) -> Mapping[K, V]:
     """All entries in one dict where the changes are many; between the two the cost is that of a root."""
     changes = len(layered.changed) + len(layered.gone)
-    return layered.together() if changes > 2 * isqrt(len(layered.base)) else layered
+    return Frozen(layered.together()) if changes > 2 * isqrt(len(layered.base)) else layered

@@ -19,6 +19,8 @@ from typing import Final, Protocol, TypeVar, cast
 
 import attrs
 
+from nodealloc.errors import ConfigurationError
+
 __all__ = ["Departure", "as_recorded", "departures", "recorded"]
 
 _KEY: Final = "nodealloc.recorded"
@@ -49,12 +51,16 @@ class Departure:
 
     def __attrs_post_init__(self) -> None:
         if self.ours == self.kubelet:
-            raise ValueError(f"rule {self.name}: {self.ours!r} both times; what does not differ is no rule")
+            raise ConfigurationError(
+                f"rule {self.name}: {self.ours!r} both times; what does not differ is no rule"
+            )
         if not self.rows:
-            raise ValueError(f"rule {self.name} names no row; say where the kubelet was seen to do so")
+            raise ConfigurationError(
+                f"rule {self.name} names no row; say where the kubelet was seen to do so"
+            )
         for row in self.rows:
             if len(row.split()) != 2:
-                raise ValueError(f"rule {self.name}: {row!r} names no row; write KIND ID")
+                raise ConfigurationError(f"rule {self.name}: {row!r} names no row; write KIND ID")
 
 
 def recorded(kubelet: object, /, *rows: str) -> Mapping[str, object]:
@@ -81,7 +87,7 @@ def departures(rules: type, /) -> tuple[Departure, ...]:
 def _departure(field: attrs.Attribute[object]) -> Departure:
     absent = field.default is attrs.NOTHING or isinstance(field.default, attrs.Factory)  # type: ignore[arg-type]
     if absent or _KEY not in field.metadata:
-        raise ValueError(
+        raise ConfigurationError(
             f"rule {field.name} needs a plain default, and metadata=recorded(…) with what the kubelet does"
         )
     kubelet, rows = cast("tuple[object, tuple[str, ...]]", field.metadata[_KEY])

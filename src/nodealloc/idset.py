@@ -15,12 +15,14 @@ stand at its edges, where people look.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar, cast, final
 
-from nodealloc.errors import DecodeError, Fault
+from nodealloc._arguments import is_other, wrong
+from nodealloc.errors import ConfigurationError, DecodeError, Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from typing import Never, Self
 
 __all__ = ["MAX_ID", "CPUSet", "IdSet", "NodeSet", "bits", "format_list", "lowest", "parse_list"]
@@ -101,6 +103,10 @@ def _number(text: str, position: int, source: str) -> int:
     number = digits.lstrip("0") or "0"
     if not digits or not _DIGITS.issuperset(digits):
         reason = f"expected a decimal id, found {text[:_SHOWN]!r}"
+        if text != text.strip():
+            reason += "; strip blanks and the newline"
+        elif "-" in text.strip("-"):
+            reason += "; separate ranges by commas, as in 0-3,5"
     elif len(number) > len(str(MAX_ID)) or int(number) > MAX_ID:
         reason = f"id {number[:_SHOWN]} is above {MAX_ID}, the largest that a set holds"
     else:
@@ -123,6 +129,10 @@ def parse_list(text: str, /, *, source: str = "id list") -> int:
     Source: ``cpuset(7)``; kubelet ``k8s.io/utils/cpuset``, which accepts a
     leading ``+`` as well.
     """
+    if is_other(text, str):
+        remedy = "; decode it" if not is_other(text, bytes) else ""
+        reason = f"expected a text such as 0-3,8, found {str(text)[:_SHOWN]}{remedy}"
+        raise DecodeError(source, [Fault("$", reason)])
     mask = 0
     position = 0
     for part in text.split(",") if text else ():
@@ -135,6 +145,11 @@ def parse_list(text: str, /, *, source: str = "id list") -> int:
         mask |= ((1 << (high - low + 1)) - 1) << low
         position += len(part) + 1
     return mask
+
+
+def _is_whole(number: object) -> bool:
+    """Whether a number is an integer, if perhaps one of another class; a truth value is none."""
+    return isinstance(number, int) and not isinstance(number, bool)
 
 
 class IdSet:
@@ -152,26 +167,41 @@ class IdSet:
     mask: int
     _noun: ClassVar[str] = "id set"
 
-    def __new__(cls, ids: Iterable[int] = ()) -> Self:
-        """Build from ids; raises `ValueError` for one below 0 or above `MAX_ID`."""
+    def __new__(cls, ids: Iterable[int] | str = ()) -> Self:
+        """Build from ids, or from their text as `repr` shows it.
+
+        Raises:
+            ConfigurationError: An id below 0 or above `MAX_ID`, or no whole number.
+            DecodeError: A text that is no list of ids; see `parse`.
+        """
+        if isinstance(ids, str):
+            return cls.parse(ids)
+        if is_other(ids, Iterable):
+            raise wrong(cls._noun, ids, f"ids or their text; for one id write {cls.__name__}.of({ids!r})")
         mask = 0
         for number in ids:
+            if number.__class__ is not int and not _is_whole(number):
+                raise wrong(f"{cls._noun}, an id", number, "a whole number")
             if not 0 <= number <= MAX_ID:
-                raise ValueError(f"{cls._noun}: id {number} is outside 0 to {MAX_ID}")
+                raise ConfigurationError(f"{cls._noun}: id {number} is outside 0 to {MAX_ID}")
             mask |= 1 << number
         return cls.from_mask(mask)
 
     @classmethod
-    def of(cls, *ids: int) -> Self:
-        """The set of exactly these ids."""
-        return cls(ids)
+    def of(cls, *ids: int | str | Iterable[int]) -> Self:
+        """The set of exactly these ids; one argument may be all of them, or their text."""
+        if len(ids) == 1 and isinstance(ids[0], (str, Iterable)):
+            return cls(ids[0])
+        return cls(cast("tuple[int, ...]", ids))
 
     @classmethod
     def from_mask(cls, mask: int, /) -> Self:
-        """The set whose integer is `mask`; raises `ValueError` if that is no set."""
+        """The set whose integer is `mask`; raises `ConfigurationError` if that is no set."""
+        if mask.__class__ is not int and not _is_whole(mask):
+            raise wrong(cls._noun, mask, "a mask, an integer whose bit n stands for id n")
         if mask < 0 or mask.bit_length() > MAX_ID + 1:
             what = "negative" if mask < 0 else f"longer than {MAX_ID + 1} bits"
-            raise ValueError(f"{cls._noun}: the mask is {what}; bit n stands for id n")
+            raise ConfigurationError(f"{cls._noun}: the mask is {what}; bit n stands for id n")
         made = _new(cls)
         _set_mask(made, mask)
         return made

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nodealloc.errors import PermanentError
+from nodealloc.errors import ConfigurationError
 
 __all__ = ["ReservationError"]
 
 
-class ReservationError(PermanentError, ValueError):
+class ReservationError(ConfigurationError):
     """What is to be reserved does not fit the machine, or contradicts itself.
 
     Attributes:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from nodealloc._arguments import check
+from nodealloc._frozen import Frozen, freeze
 from nodealloc.allocatable._thresholds import EVICTION_SIGNALS, SIGNALS, threshold_amount
 from nodealloc.idset import CPUSet
 from nodealloc.podspec import Quantity, Resources
@@ -17,6 +19,12 @@ if TYPE_CHECKING:
 __all__ = ["Reservation", "held_for_eviction", "reservation_faults"]
 
 _ZERO: Final = Quantity(0)
+
+
+def _amounts(amounts: Mapping[str, Quantity | str | float]) -> Resources:
+    # What is negative is one of the faults of a reservation, told with the others.
+    check("Reservation", amounts, Mapping, "a mapping of resource name to amount")
+    return Frozen({name: Quantity.of(amount) for name, amount in amounts.items()})
 
 
 @attrs.frozen(kw_only=True)
@@ -35,9 +43,9 @@ class Reservation:
             in for the CPU amounts above.
     """
 
-    kube_reserved: Resources = attrs.field(factory=dict[str, Quantity])
-    system_reserved: Resources = attrs.field(factory=dict[str, Quantity])
-    hard_eviction: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    kube_reserved: Resources = attrs.field(factory=dict[str, Quantity], converter=_amounts)
+    system_reserved: Resources = attrs.field(factory=dict[str, Quantity], converter=_amounts)
+    hard_eviction: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     reserved_cpus: CPUSet = CPUSet()
 
     @property
@@ -85,11 +93,11 @@ def held_for_eviction(capacity: Resources, reservation: Reservation, /) -> Resou
 
 
 def _reserved_faults(capacity: Resources, reservation: Reservation) -> Iterator[str]:
-    for where, resources in (
+    for where, amounts in (
         ("kube-reserved", reservation.kube_reserved),
         ("system-reserved", reservation.system_reserved),
     ):
-        for name, amount in resources.items():
+        for name, amount in amounts.items():
             if amount.nanos < 0:
                 yield f"{where} {name} {amount} is negative; reserve 0 or more"
             elif name not in capacity:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from nodealloc.errors import ConfigurationError
+
 __all__ = [
     "MAX_SHARES",
     "MIN_QUOTA_US",
@@ -34,7 +36,7 @@ _SHARES: Final = MAX_SHARES - MIN_SHARES
 
 def _not_negative(milli_cpu: int) -> None:
     if milli_cpu < 0:
-        raise ValueError(f"{milli_cpu} milli-CPU: an amount of CPU is 0 or more")
+        raise ConfigurationError(f"{milli_cpu} milli-CPU: an amount of CPU is 0 or more")
 
 
 def milli_cpu_to_shares(milli_cpu: int, /) -> int:
@@ -82,4 +84,4 @@ def hugepage_name(size_bytes: int, /) -> str:
             if size_bytes & ((1 << shift) - 1):
                 break
             return f"{size_bytes >> shift}{unit}"
-    raise ValueError(f"{size_bytes} bytes is no huge page size; a power of two such as {2 << 20} is")
+    raise ConfigurationError(f"{size_bytes} bytes is no huge page size; a power of two such as {2 << 20} is")

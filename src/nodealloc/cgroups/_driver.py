@@ -7,6 +7,7 @@ import errno
 import os
 from typing import TYPE_CHECKING, Final
 
+from nodealloc._arguments import check
 from nodealloc.cgroups._errors import (
     CgroupAbsentError,
     CgroupBusyError,
@@ -23,6 +24,7 @@ from nodealloc.cgroups._name import CgroupName, Spelling
 from nodealloc.cgroups._processes import Held, describe, end
 from nodealloc.cgroups._render import Write, limits_from, render
 from nodealloc.cgroups._stats import CgroupStats, stats_from
+from nodealloc.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -62,6 +64,7 @@ class CgroupFs:
 
     def apply(self, name: CgroupName, limits: Limits, /) -> None:
         """Create `name` if it is absent and write the limits that are asked for, no others."""
+        check("apply", name, CgroupName, "a CgroupName; CgroupName.parse reads a path")
         writes = render(self.layout, name, limits)
         self._create(name)
         try:
@@ -99,7 +102,7 @@ class CgroupFs:
     def attach(self, name: CgroupName, pid: int, /) -> None:
         """Move a process with all its threads, in every hierarchy that is used."""
         if pid <= 0:
-            raise ValueError(f"process id {pid}: a process has a positive one")
+            raise ConfigurationError(f"process id {pid}: a process has a positive one")
         for mount, path in self._places(name):
             if not self._files.exists(path):
                 raise CgroupAbsentError(name, path)

@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from nodealloc.cgroups._errors import LimitRefusedError, ProcessGoneError
 from nodealloc.cgroups._files import KernelFiles
+from nodealloc.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -68,9 +69,9 @@ def launch(
     """
     if not command or isinstance(command, str):
         what = "text" if command else "empty"
-        raise ValueError(f"command is {what}; give a list of a program and its arguments")
+        raise ConfigurationError(f"command is {what}; give a list of a program and its arguments")
     if oom_score_adj is not None and not _LEAST_SCORE <= oom_score_adj <= _MOST_SCORE:
-        raise ValueError(f"oom_score_adj {oom_score_adj} is outside {_LEAST_SCORE} to {_MOST_SCORE}")
+        raise ConfigurationError(f"oom_score_adj {oom_score_adj} is outside {_LEAST_SCORE} to {_MOST_SCORE}")
     process = subprocess.Popen(  # noqa: S603 - running what the caller asks for is the point
         ["/bin/sh", "-c", _GATE, "sh", *command],
         stdin=subprocess.PIPE,

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Final, Protocol, cast
+from typing import Final, Protocol, TypeVar, cast
 
 import attrs
 
+from nodealloc._arguments import check, wrong
 from nodealloc.cgroups._convert import MAX_SHARES, MIN_QUOTA_US, MIN_SHARES, PAGE_BYTES, hugepage_name
+from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet, NodeSet
 
 __all__ = ["NO_LIMIT", "Limits"]
+
+S = TypeVar("S", CPUSet, NodeSet)
 
 NO_LIMIT: Final = -1
 """Asks for a limit to be lifted; `None` leaves it as it is."""
@@ -51,6 +55,21 @@ def _hugepages_fault(limits: Mapping[int, int]) -> str:
     return ""
 
 
+_SETS: Final = frozenset({"cpus", "mems", "hugepage_bytes"})
+
+
+def _cpus(cpus: CPUSet | str | None) -> CPUSet | None:
+    return CPUSet.parse(cpus) if isinstance(cpus, str) else _optional("cpus", cpus, CPUSet)
+
+
+def _mems(mems: NodeSet | str | None) -> NodeSet | None:
+    return NodeSet.parse(mems) if isinstance(mems, str) else _optional("mems", mems, NodeSet)
+
+
+def _optional(name: str, value: S | None, kind: type[S]) -> S | None:
+    return None if value is None else check(f"Limits.{name}", value, kind, f"a {kind.__name__} or its text")
+
+
 @attrs.frozen(kw_only=True)
 class Limits:
     """What is asked of one cgroup; everything left at None stays as somebody set it.
@@ -77,17 +96,22 @@ class Limits:
     memory_high_bytes: int | None = None
     swap_bytes: int | None = None
     pids: int | None = None
-    cpus: CPUSet | None = None
-    mems: NodeSet | None = None
+    cpus: CPUSet | None = attrs.field(default=None, converter=_cpus)
+    mems: NodeSet | None = attrs.field(default=None, converter=_mems)
     hugepage_bytes: Mapping[int, int] = attrs.field(factory=dict[int, int])
 
     def __attrs_post_init__(self) -> None:
+        for name, value in self.asked.items():
+            if name not in _SETS and type(value) is not int:
+                raise wrong(f"Limits.{name}", value, "a whole number; Quantity.parse(text).value reads 1Gi")
         for name in ("cpus", "mems"):
             if name in self.asked and not self.asked[name]:
-                raise ValueError(f"{name} is empty; processes need at least one, or pass None to leave it")
+                raise ConfigurationError(
+                    f"{name} is empty; processes need at least one, or pass None to leave it"
+                )
         amounts = {name: value for name, value in self.asked.items() if isinstance(value, int)}
         if fault := _amounts_fault(amounts) or _hugepages_fault(self.hugepage_bytes):
-            raise ValueError(f"limits: {fault}")
+            raise ConfigurationError(f"limits: {fault}")
 
     @property
     def asked(self) -> Mapping[str, object]:

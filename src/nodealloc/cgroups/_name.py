@@ -7,7 +7,8 @@ from typing import Final
 
 import attrs
 
-from nodealloc.errors import DecodeError, Fault
+from nodealloc._arguments import check
+from nodealloc.errors import ConfigurationError, DecodeError, Fault
 
 __all__ = ["CgroupName", "Spelling"]
 
@@ -54,7 +55,12 @@ def _checked(
 ) -> None:
     for index, part in enumerate(parts):
         if fault := _part_fault(part):
-            raise ValueError(f"cgroup name: part {index} {part!r} {fault}")
+            raise ConfigurationError(f"cgroup name: part {index} {part!r} {fault}")
+
+
+def _no_text(_instance: object, _attribute: object, parts: object) -> None:
+    remedy = "a tuple of parts; CgroupName.of('a', 'b') and CgroupName.parse('/a/b') make one"
+    check("CgroupName", parts, tuple, remedy)
 
 
 @attrs.frozen(order=True)
@@ -69,7 +75,7 @@ class CgroupName:
     kernel's own file names is ours.
     """
 
-    parts: tuple[str, ...] = attrs.field(default=(), validator=_checked)
+    parts: tuple[str, ...] = attrs.field(default=(), validator=[_no_text, _checked])
 
     @classmethod
     def of(cls, *parts: str) -> CgroupName:
@@ -126,11 +132,13 @@ class CgroupName:
         prefix = ""
         for part in self.parts:
             if part.endswith(_SLICE):
-                raise ValueError(f"cgroup name: part {part!r} is a slice already; write {part[:-6]!r}")
+                raise ConfigurationError(
+                    f"cgroup name: part {part!r} is a slice already; write {part[:-6]!r}"
+                )
             prefix += ("-" if prefix else "") + part.replace("-", "_")
             slices.append(prefix + _SLICE)
         if slices and len(slices[-1].encode()) > MAX_PART_BYTES:
-            raise ValueError(
+            raise ConfigurationError(
                 f"cgroup name: the slice of {self.path()} has {len(slices[-1].encode())} bytes; "
                 f"{MAX_PART_BYTES} is the most; use shorter or fewer parts"
             )
@@ -146,10 +154,10 @@ def _from_slices(units: list[str]) -> tuple[str, ...]:
     if not units or units == ["-.slice"]:
         return ()
     if not units[-1].endswith(_SLICE):
-        raise ValueError(f"{units[-1]!r} is no slice; systemd's spelling ends in {_SLICE!r}")
+        raise ConfigurationError(f"{units[-1]!r} is no slice; systemd's spelling ends in {_SLICE!r}")
     escaped = units[-1].removesuffix(_SLICE).split("-")
     if len(units) > 1:
         expected = ["-".join(escaped[: depth + 1]) + _SLICE for depth in range(len(escaped))]
         if units != expected:
-            raise ValueError(f"slice {units[-1]!r} belongs at {'/' + '/'.join(expected)!r}")
+            raise ConfigurationError(f"slice {units[-1]!r} belongs at {'/' + '/'.join(expected)!r}")
     return tuple(part.replace("_", "-") for part in escaped)

@@ -14,6 +14,7 @@ from nodealloc.cgroups._convert import (
     milli_cpu_to_shares,
 )
 from nodealloc.cgroups._limits import NO_LIMIT, Limits
+from nodealloc.errors import ConfigurationError
 from nodealloc.podspec import QosClass, effective_limits, effective_requests, page_bytes, qos_class
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def oom_score_adj(
     Source: kubelet ``qos/policy.go``.
     """
     if memory_capacity_bytes <= 0:
-        raise ValueError(f"memory_capacity_bytes {memory_capacity_bytes}: a node has some memory")
+        raise ConfigurationError(f"memory_capacity_bytes {memory_capacity_bytes}: a node has some memory")
     qos = qos_class(pod)
     if node_critical or qos is QosClass.GUARANTEED:
         return _GUARANTEED_SCORE

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from nodealloc._arguments import check, within
 from nodealloc.cgroups._convert import MIN_SHARES, PAGE_BYTES, milli_cpu_to_shares
 from nodealloc.cgroups._limits import NO_LIMIT, Limits
 from nodealloc.cgroups._name import CgroupName
@@ -20,12 +21,18 @@ if TYPE_CHECKING:
 __all__ = ["PodShare", "TreeOptions", "TreePlan", "desired_tree", "plan_tree", "pod_share", "tree_of"]
 
 
+def _name(name: CgroupName | str) -> CgroupName:
+    if isinstance(name, str):
+        return CgroupName.parse(name)
+    return check("TreeOptions.root", name, CgroupName, "a CgroupName, or its path such as /kubepods")
+
+
 @attrs.frozen(kw_only=True)
 class TreeOptions:
     """What the node's administrator decides about the tree.
 
     Attributes:
-        root: Cgroup of all pods; its parent has to exist.
+        root: Cgroup of all pods, or its path; its parent has to exist.
         root_limits: For all pods together: `enforced_limits(…)[Enforce.PODS]`.
         pods: What holds for each pod.
         memory_reserve_percent: Part of what better classes request that worse
@@ -33,12 +40,10 @@ class TreeOptions:
         allocatable_memory_bytes: Memory for pods; needed for the reserve.
     """
 
-    root: CgroupName = CgroupName.of("kubepods")
+    root: CgroupName = attrs.field(default=CgroupName.of("kubepods"), converter=_name)
     root_limits: Limits = Limits()
     pods: PodOptions = PodOptions()
-    memory_reserve_percent: int = attrs.field(
-        default=0, validator=[attrs.validators.ge(0), attrs.validators.le(100)]
-    )
+    memory_reserve_percent: int = attrs.field(default=0, validator=within(0, 100))
     allocatable_memory_bytes: int = 0
 
 

@@ -11,7 +11,7 @@ from nodealloc.checkpoint._errors import CorruptCheckpointError
 from nodealloc.checkpoint._fnv import fnv1a32
 from nodealloc.checkpoint._framing import Framed, check, frame, print_entries, read_entries, unframe
 from nodealloc.checkpoint._json import Json, Shape, go_json, read_json
-from nodealloc.errors import DecodeError
+from nodealloc.errors import ConfigurationError, DecodeError
 from nodealloc.idset import bits, format_list, parse_list
 
 __all__ = ["CPU_STATE", "CpuLayout", "CpuManagerState", "CpuManagerStateV1", "read_cpu_manager_state"]
@@ -70,7 +70,7 @@ class CpuManagerState:
     def __attrs_post_init__(self) -> None:
         """Refuse pod entries that the layout could not carry."""
         if self.pod_entries and self.layout is CpuLayout.V2:
-            raise ValueError("pod_entries do not fit into CpuLayout.V2: choose V3 or V4")
+            raise ConfigurationError("pod_entries do not fit into CpuLayout.V2: choose V3 or V4")
 
     def marshal(self) -> bytes:
         """The file as the kubelet writes it."""

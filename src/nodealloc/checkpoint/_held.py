@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
+from nodealloc._arguments import wrong
 from nodealloc.checkpoint._contents import Contents, Damaged, Identity, Since
 from nodealloc.checkpoint._errors import CorruptCheckpointError, StoreClosedError
 from nodealloc.checkpoint._keys import check_formats, check_key, reader_for
 from nodealloc.checkpoint._ports import Checkpoint, Formats, Reader
 from nodealloc.checkpoint._record import JsonCheckpoint
-from nodealloc.errors import DecodeError
+from nodealloc.errors import ConfigurationError, DecodeError
 
 __all__ = ["HeldStore", "judge", "pack_identity", "unpack_identity"]
 
@@ -86,9 +87,10 @@ class HeldStore:
         Raises:
             StoreFailedError: The medium refused; nothing has changed.
             StoreClosedError: The store was closed.
-            ValueError: A key is no key, or has no format.
+            ConfigurationError: A key is no key, or has no format; a value is no
+                `Checkpoint`.
         """
-        due = {self._check(key): None if value is None else value.marshal() for key, value in changes.items()}
+        due = {self._check(key): _bytes(key, value) for key, value in changes.items()}
         with self._mutex:
             self._check_open()
             fresh = {key: data for key, data in due.items() if data != self._bytes.get(key)}
@@ -158,7 +160,7 @@ class HeldStore:
 
     def _check(self, key: str) -> str:
         if reader_for(check_key(key), self._formats) is None:
-            raise ValueError(
+            raise ConfigurationError(
                 f"{self._name}: key {key!r} has no format, so that nobody could read it back; "
                 "declare one when opening the store"
             )
@@ -167,3 +169,14 @@ class HeldStore:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreClosedError(self._name)
+
+
+def _bytes(key: str, value: Checkpoint | None) -> bytes | None:
+    if value is None:
+        return None
+    if not hasattr(value, "marshal"):
+        expected = (
+            "a Checkpoint, such as JsonCheckpoint(kind=..., version=1, value=...), or None to forget it"
+        )
+        raise wrong(f"commit, {key!r}", value, expected)
+    return value.marshal()

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import NoReturn, cast
 
+from nodealloc._arguments import is_other
 from nodealloc._reading import Json, Reader
 from nodealloc.checkpoint._stack import on_a_stack
 from nodealloc.errors import DecodeError, Fault
@@ -48,6 +49,9 @@ def read_json(source: str, data: bytes, /) -> Json:
     Raises:
         DecodeError: It is no such document.
     """
+    if is_other(data, bytes):
+        found = f"a {type(data).__name__}; a text is to be encoded"
+        raise DecodeError(source, [Fault("$", f"expected the bytes of a file, found {found}")])
     try:
         text = data.decode("utf-8")
         value = on_a_stack(_read, text)

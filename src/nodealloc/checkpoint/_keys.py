@@ -6,6 +6,7 @@ import re
 from urllib.parse import quote
 
 from nodealloc.checkpoint._ports import Formats, Reader
+from nodealloc.errors import ConfigurationError
 
 __all__ = ["KEY_LENGTH", "check_formats", "check_key", "reader_for", "row_key"]
 
@@ -29,9 +30,11 @@ def check_key(key: str, /) -> str:
     Source: ours; the kubelet forbids separators and dots at the start and the end.
     """
     if len(key) > KEY_LENGTH:
-        raise ValueError(f"key {key[:40]!r}… has {len(key)} characters; at most {KEY_LENGTH} are allowed")
+        raise ConfigurationError(
+            f"key {key[:40]!r}… has {len(key)} characters; at most {KEY_LENGTH} are allowed"
+        )
     if ".." in key or key.endswith(".") or _KEY.fullmatch(key) is None:
-        raise ValueError(
+        raise ConfigurationError(
             f"key {key!r} is no file name that is safe everywhere: use letters, digits, _ . , % + = @ ~ -, "
             "without separators or `..`; `row_key` makes one from any text"
         )

@@ -11,6 +11,7 @@ import attrs
 from nodealloc.checkpoint._fnv import fnv1a32
 from nodealloc.checkpoint._framing import Framed, check, frame, print_entries, read_entries, unframe
 from nodealloc.checkpoint._json import Json, Shape, go_json
+from nodealloc.errors import ConfigurationError
 
 __all__ = [
     "MEMORY_STATE",
@@ -116,7 +117,7 @@ class MemoryManagerState:
     def __attrs_post_init__(self) -> None:
         """Refuse pod entries that the layout could not carry."""
         if self.pod_entries and self.layout is MemoryLayout.V1:
-            raise ValueError("pod_entries do not fit into MemoryLayout.V1: choose V2 or V3")
+            raise ConfigurationError("pod_entries do not fit into MemoryLayout.V1: choose V2 or V3")
 
     def marshal(self) -> bytes:
         """The file as the kubelet writes it."""

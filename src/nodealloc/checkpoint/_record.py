@@ -12,7 +12,7 @@ import attrs
 
 from nodealloc.checkpoint._errors import CorruptCheckpointError
 from nodealloc.checkpoint._json import Json, Shape, read_json, written
-from nodealloc.errors import DecodeError, Fault
+from nodealloc.errors import ConfigurationError, DecodeError, Fault
 
 __all__ = ["JsonCheckpoint"]
 
@@ -30,7 +30,7 @@ def _plain(value: Json) -> Json:
     while due:
         one, put, level = due.pop()
         if level >= DEEPEST and not isinstance(one, float):
-            raise ValueError(f"nested more than {DEEPEST} levels deep: store a flatter value")
+            raise ConfigurationError(f"nested more than {DEEPEST} levels deep: store a flatter value")
         if isinstance(one, Mapping):
             fields: dict[str, Json] = {}
             for key, part in one.items():
@@ -52,20 +52,22 @@ def _plain(value: Json) -> Json:
                 if not (part is None or isinstance(part, str | int)):
                     due.append((part, partial(parts.__setitem__, at), level + 1))
         else:
-            raise ValueError(f"{type(one).__name__} is not JSON: store numbers, strings, lists and dicts")
+            raise ConfigurationError(
+                f"{type(one).__name__} is not JSON: store numbers, strings, lists and dicts"
+            )
     return whole[""]
 
 
 def _finite(value: float) -> float:
     if math.isfinite(value):
         return value
-    raise ValueError(f"{value} is not JSON: store a string in its place")
+    raise ConfigurationError(f"{value} is not JSON: store a string in its place")
 
 
 def _text(key: object) -> str:
     if isinstance(key, str):
         return key
-    raise ValueError(f"JSON keys are strings, not {key!r}")
+    raise ConfigurationError(f"JSON keys are strings, not {key!r}")
 
 
 def _is_sequence(value: object) -> bool:

@@ -9,9 +9,10 @@ import attrs
 from nodealloc.checkpoint import CPU_STATE, Checkpoint, CpuManagerState
 from nodealloc.cpuset import _abilities as abilities
 from nodealloc.cpuset._codec import to_kubelet, to_row
+from nodealloc._arguments import check
 from nodealloc.cpuset._demand import CPU, demand_of
 from nodealloc.cpuset._grant import grant, hints_for
-from nodealloc.cpuset._policy import CpuPolicy, StaticPolicy
+from nodealloc.cpuset._policy import CpuPolicy, NonePolicy, StaticPolicy
 from nodealloc.cpuset._resize import resize
 from nodealloc.cpuset._restore import RecordedState, RestorePlan, settled
 from nodealloc.cpuset._state import CpuState
@@ -39,6 +40,14 @@ if TYPE_CHECKING:
 __all__ = ["CpuAllocator", "restore"]
 
 
+_POLICY = "StaticPolicy.of(machine) or NonePolicy.of(machine)"
+_OWNER = "an Owner(workload, member)"
+
+
+def _policy(_instance: object, _attribute: object, policy: CpuPolicy) -> None:
+    check("CpuAllocator.policy", policy, (StaticPolicy, NonePolicy), _POLICY)
+
+
 @attrs.frozen(kw_only=True)
 class CpuAllocator:
     """CPUs of one node: an `Allocator` with every ability.
@@ -52,7 +61,7 @@ class CpuAllocator:
         state: Who holds which.
     """
 
-    policy: CpuPolicy
+    policy: CpuPolicy = attrs.field(validator=_policy)
     state: CpuState = attrs.field(factory=CpuState)
 
     @property
@@ -67,14 +76,14 @@ class CpuAllocator:
 
     def cpus_of(self, owner: Owner, /) -> CPUSet:
         """The CPUs that an owner may run on: its own, and the shared pool where it was promised a part."""
-        assignment = self.state.of(owner)
+        assignment = self.state.of(check("cpus_of", owner, Owner, _OWNER))
         if assignment is None:
             return self.shared
         return assignment.cpus | self.shared if assignment.shared_milli_cpu else assignment.cpus
 
     def exclusive_of(self, owner: Owner, /) -> CPUSet:
         """The CPUs that an owner holds for itself; empty for one that shares."""
-        assignment = self.state.of(owner)
+        assignment = self.state.of(check("exclusive_of", owner, Owner, _OWNER))
         return CPUSet() if assignment is None else assignment.cpus
 
     def hints(self, claims: Sequence[Claim], /) -> Hints:

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
+from nodealloc._arguments import not_a_machine
+from nodealloc.errors import ConfigurationError
+
 if TYPE_CHECKING:
     from nodealloc.machine import Cpu, Machine
 
@@ -64,7 +67,7 @@ class CpuLayout:
 
     @classmethod
     def of(cls, machine: Machine, /) -> CpuLayout:
-        """The layout of a machine; raises `ValueError` for one without online CPUs.
+        """The layout of a machine; raises `ConfigurationError` for one without online CPUs.
 
         A CPU that is local to several NUMA nodes counts for the lowest; one
         that is local to none counts for the machine's lowest node.
@@ -73,8 +76,12 @@ class CpuLayout:
         divided out of totals; here every group is counted by itself, so that
         offline siblings and cores of different sizes come out right.
         """
+        if not hasattr(machine, "numa_nodes"):
+            raise not_a_machine(machine)
         if not machine.cpus:
-            raise ValueError(f"machine {machine.name!r} has no online CPU: nothing could be allocated")
+            raise ConfigurationError(
+                f"machine {machine.name!r} has no online CPU: nothing could be allocated"
+            )
         lowest = machine.numa_nodes[0].id if machine.numa_nodes else 0
         nodes = _groups(machine.cpus, lambda cpu: cpu.numa_nodes[0] if cpu.numa_nodes else lowest)
         sockets = tuple(_groups(machine.cpus, lambda cpu: cpu.socket).values())

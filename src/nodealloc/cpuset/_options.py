@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from nodealloc._reading import go_bool
-from nodealloc.errors import DecodeError, Fault
+from nodealloc.errors import ConfigurationError, DecodeError, Fault
 
 __all__ = ["StaticOptions"]
 
@@ -52,7 +52,7 @@ class StaticOptions:
         on = self._on()
         for one, other in _CONTRADICTIONS:
             if one in on and other in on:
-                raise ValueError(
+                raise ConfigurationError(
                     f"options {_kubelet_name(one)} and {_kubelet_name(other)} contradict each other; "
                     "switch one off"
                 )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias, Union
 
 import attrs
 
+from nodealloc._arguments import check, choice, wrong
 from nodealloc._lazy import lazy
 from nodealloc.cpuset._hints import HintTable
 from nodealloc.cpuset._layout import CpuLayout
@@ -16,14 +17,13 @@ from nodealloc.cpuset._pickers import SortStrategy
 from nodealloc.cpuset._take import KubeletPicker, PickMode, picked
 from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet
+from nodealloc.topology import PolicyName
 
 if TYPE_CHECKING:
     from nodealloc.cpuset._ports import Picker
     from nodealloc.machine import Machine
 
 __all__ = ["CpuPolicy", "NonePolicy", "StaticPolicy"]
-
-_SINGLE_NUMA_NODE = "single-numa-node"
 
 
 @attrs.frozen(kw_only=True)
@@ -91,8 +91,8 @@ class StaticPolicy:
         machine: Machine,
         /,
         *,
-        reserved: CPUSet | int = 0,
-        options: StaticOptions | None = None,
+        reserved: CPUSet | int | str | Iterable[int] = 0,
+        options: StaticOptions | Mapping[str, str] | None = None,
         picker: Picker | None = None,
         per_container: bool = False,
         resizable: bool = False,
@@ -106,7 +106,8 @@ class StaticPolicy:
             reserved: CPUs that nobody gets for itself (a set, or its text such as
                 `0-1`), or how many; a number is taken as the policy's picker takes
                 it, which is low cores first for the kubelet's.
-            options: The kubelet's options; none by default.
+            options: The kubelet's options, or its own words for them
+                (`{"full-pcpus-only": "true"}`); none by default.
             picker: Which CPUs to take; what the options say by default.
             per_container: See the attribute.
             resizable: See the attribute.
@@ -115,11 +116,14 @@ class StaticPolicy:
                 this one, where known: `align_by_socket` contradicts `single-numa-node`.
 
         Raises:
-            ValueError: Reserved CPUs that are not on the machine, more than it
-                has, or options that do not fit it.
+            ConfigurationError: Reserved CPUs that are not on the machine, more
+                than it has, or options that do not fit it.
+            PickerError: The picker reserved something else than it was asked for.
         """
         layout = CpuLayout.of(machine)
-        chosen = StaticOptions() if options is None else options
+        chosen = _options(options)
+        if picker is not None and (isinstance(picker, type) or not hasattr(picker, "pick")):
+            raise wrong("StaticPolicy.of, picker", picker, "an object with a method pick")
         _check_fit(chosen, layout, topology_policy)
         taker = _picker(chosen, layout) if picker is None else picker
         return cls(
@@ -166,16 +170,24 @@ def _table(layout: CpuLayout, align_by_socket: bool) -> HintTable:
     return HintTable(layout, align_by_socket=align_by_socket)
 
 
+def _options(options: StaticOptions | Mapping[str, str] | None) -> StaticOptions:
+    if isinstance(options, Mapping):
+        return StaticOptions.from_kubelet(options)
+    expected = 'a StaticOptions, or the kubelet\'s words as {"full-pcpus-only": "true"}'
+    return check("StaticPolicy.of, options", options or StaticOptions(), StaticOptions, expected)
+
+
 def _check_fit(options: StaticOptions, layout: CpuLayout, topology_policy: str) -> None:
+    beside = choice(PolicyName, topology_policy or PolicyName.NONE, "StaticPolicy.of, topology_policy")
     if not options.align_by_socket:
         return
-    if topology_policy == _SINGLE_NUMA_NODE:
-        raise ValueError(
+    if beside is PolicyName.SINGLE_NUMA_NODE:
+        raise ConfigurationError(
             "option align-by-socket contradicts topology policy single-numa-node: a socket may have "
             "several NUMA nodes; switch the option off or choose policy restricted"
         )
     if len(layout.sockets) > len(layout.nodes):
-        raise ValueError(
+        raise ConfigurationError(
             f"option align-by-socket needs sockets of whole NUMA nodes; this machine has "
             f"{len(layout.sockets)} sockets on {len(layout.nodes)} NUMA nodes"
         )
@@ -192,15 +204,19 @@ def _picker(options: StaticOptions, layout: CpuLayout) -> KubeletPicker:
     )
 
 
-def _reserved(reserved: CPUSet | int, layout: CpuLayout, picker: Picker) -> CPUSet:
+def _reserved(reserved: CPUSet | int | str | Iterable[int], layout: CpuLayout, picker: Picker) -> CPUSet:
     everything = CPUSet.from_mask(layout.cpus)
+    if isinstance(reserved, (str, set, frozenset, list, tuple, range)):
+        reserved = CPUSet.of(reserved)
     if isinstance(reserved, CPUSet):
         if not reserved <= everything:
-            raise ValueError(
+            raise ConfigurationError(
                 f"reserved CPUs {reserved - everything} are not online on this machine, "
                 f"which has {everything}"
             )
         return reserved
+    if type(reserved) is not int:
+        raise wrong("reserved", reserved, "a CPUSet, a text such as 0-1, or a whole number of CPUs")
     taken = picked(picker, layout, layout.cpus, reserved) if reserved >= 0 else None
     if taken is None:
         raise ConfigurationError(

@@ -7,12 +7,19 @@ from types import MappingProxyType
 
 import attrs
 
+from nodealloc._arguments import check, wrong
 from nodealloc._entries import with_entry, without_entry
+from nodealloc._frozen import Frozen, extended, freeze
 from nodealloc._lazy import lazy
 from nodealloc.idset import CPUSet
 from nodealloc.topology import Owner
 
 __all__ = ["Assignment", "CpuState"]
+
+
+def _some(_instance: object, _attribute: object, cpus: CPUSet) -> None:
+    if not check("Assignment.cpus", cpus, CPUSet, "a CPUSet"):
+        raise wrong("Assignment.cpus", cpus, "at least one CPU")
 
 
 @attrs.frozen(kw_only=True)
@@ -27,7 +34,7 @@ class Assignment:
             thousandths of a CPU.
     """
 
-    cpus: CPUSet = attrs.field(validator=attrs.validators.min_len(1))
+    cpus: CPUSet = attrs.field(validator=_some)
     baseline: CPUSet | None = None
     shared_milli_cpu: int = attrs.field(default=0, validator=attrs.validators.ge(0))
 
@@ -41,13 +48,13 @@ class CpuState:
 
     Attributes:
         assignments: Workload to member to what it holds; no workload without
-            members. Treat it as read-only.
+            members.
         generation: Grows with every change; two states are equal when their
             assignments are.
     """
 
     assignments: Mapping[str, Mapping[str, Assignment]] = attrs.field(
-        factory=dict[str, Mapping[str, Assignment]]
+        factory=Frozen[str, Mapping[str, Assignment]], validator=freeze
     )
     generation: int = attrs.field(default=0, eq=False)
 
@@ -103,7 +110,9 @@ class CpuState:
         """This state with the owner holding exactly that."""
         members = self.assignments.get(owner.workload, _NOBODY)
         after = CpuState(
-            assignments=with_entry(self.assignments, owner.workload, {**members, owner.member: assignment}),
+            assignments=with_entry(
+                self.assignments, owner.workload, extended(members, owner.member, assignment)
+            ),
             generation=self.generation + 1,
         )
         if owner.member not in members:
@@ -121,7 +130,9 @@ class CpuState:
         members = self.assignments.get(workload)
         if members is None or (member is not None and member not in members):
             return self
-        left = {} if member is None else {name: held for name, held in members.items() if name != member}
+        left = Frozen(
+            () if member is None else [(name, held) for name, held in members.items() if name != member]
+        )
         assignments = (
             with_entry(self.assignments, workload, left)
             if left

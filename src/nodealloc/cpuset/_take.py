@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from nodealloc._arguments import check, within, wrong
 from nodealloc.cpuset._distributed import take_distributed
 from nodealloc.cpuset._errors import NotEnoughCpusError, PickerError
 from nodealloc.cpuset._pickers import SortStrategy, take_packed
+from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ class KubeletPicker:
 
     mode: PickMode = PickMode.PACKED
     strategy: SortStrategy = SortStrategy.PACKED
-    group_size: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    group_size: int = attrs.field(default=1, validator=within(1))
     align_caches: bool = False
 
     def pick(self, layout: CpuLayout, available: int, count: int, /) -> int | None:
@@ -58,12 +60,14 @@ class KubeletPicker:
         return take_distributed(layout, available, count, strategy=self.strategy, group_size=self.group_size)
 
 
-def take_cpus(layout: CpuLayout, available: CPUSet, count: int, /, *, picker: Picker | None = None) -> CPUSet:
+def take_cpus(
+    layout: CpuLayout, available: CPUSet | str, count: int, /, *, picker: Picker | None = None
+) -> CPUSet:
     """Choose `count` of the available CPUs.
 
     Args:
         layout: The machine, as `CpuLayout.of` made it.
-        available: CPUs that may be taken.
+        available: CPUs that may be taken, or their text such as `0-3`.
         count: Whole logical CPUs, 0 or more.
         picker: How to choose; packed by default.
 
@@ -73,16 +77,22 @@ def take_cpus(layout: CpuLayout, available: CPUSet, count: int, /, *, picker: Pi
     Raises:
         NotEnoughCpusError: Fewer are available.
         PickerError: The picker answered with anything else.
-        ValueError: `count` is negative, or `available` is not on the machine.
+        ConfigurationError: `count` is negative, or `available` is not on the machine.
     """
+    if not hasattr(layout, "threads_per_core"):
+        raise wrong("take_cpus, layout", layout, "a CpuLayout; CpuLayout.of(machine) makes one")
+    available = CPUSet.parse(available) if isinstance(available, str) else available
+    check("take_cpus, available", available, CPUSet, "a CPUSet or its text")
+    if type(count) is not int:
+        raise wrong("take_cpus, count", count, "a whole number of CPUs")
     strangers = available.mask & ~layout.cpus
     if strangers:
-        raise ValueError(
+        raise ConfigurationError(
             f"CPUs {CPUSet.from_mask(strangers)} are not online on this machine, "
             f"which has {CPUSet.from_mask(layout.cpus)}; leave them out of `available`"
         )
     if count < 0:
-        raise ValueError(f"{count} CPUs wanted; ask for 0 or more")
+        raise ConfigurationError(f"{count} CPUs wanted; ask for 0 or more")
     taken = picked(picker or KubeletPicker(), layout, available.mask, count)
     if taken is None:
         raise NotEnoughCpusError(count, len(available))

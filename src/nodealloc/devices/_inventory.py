@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import attrs
 
+from nodealloc._arguments import check, choice, wrong
+from nodealloc._frozen import Frozen, freeze
 from nodealloc._lazy import lazy
 from nodealloc.devices._life import LIFE, Happening, Phase
 from nodealloc.idset import MAX_ID, bits
@@ -33,6 +35,16 @@ class Device(NamedTuple):
     numa_nodes: int | None = None
 
 
+def _phase(phase: Phase | str) -> Phase:
+    return choice(Phase, phase, "Inventory.phase")
+
+
+def _check_device(device: Device) -> None:
+    check("DeviceList.of", device, Device, 'devices, each as Device(id="gpu0", numa_nodes=1 << node)')
+    if device.numa_nodes is not None and type(device.numa_nodes) is not int:
+        raise wrong(f"device {device.id}, numa_nodes", device.numa_nodes, "a mask as an integer, or None")
+
+
 @attrs.frozen(kw_only=True, slots=False)
 class DeviceList:
     """What one message of a plugin said, checked against the machine.
@@ -48,7 +60,7 @@ class DeviceList:
 
     ids: tuple[str, ...] = ()
     healthy: int = 0
-    by_node: Mapping[int, int] = attrs.field(factory=dict[int, int])
+    by_node: Mapping[int, int] = attrs.field(factory=Frozen[int, int], validator=freeze)
     findings: tuple[str, ...] = ()
 
     @classmethod
@@ -62,6 +74,7 @@ class DeviceList:
         latest: dict[str, Device] = {}
         doubled = 0
         for device in devices:
+            _check_device(device)
             doubled += device.id in latest
             latest[device.id] = device
         nameless = latest.pop("", None) is not None
@@ -180,7 +193,7 @@ class Inventory:
     """
 
     resource: str
-    phase: Phase = Phase.AWAITED
+    phase: Phase = attrs.field(default=Phase.AWAITED, converter=_phase)
     generation: int = 0
     devices: DeviceList = DeviceList()
     options: PluginOptions = PluginOptions()

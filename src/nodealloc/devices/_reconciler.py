@@ -15,6 +15,7 @@ import attrs
 
 from nodealloc import _sockets
 from nodealloc._rpc.server import KeptServer
+from nodealloc._arguments import wrong
 from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices._codec import RegisterRequest
 from nodealloc.devices._directory import plugin_socket, prepare_directory, resolved
@@ -80,8 +81,8 @@ class DevicePlugins:
         keeper: AllocatorKeeper,
         /,
         *,
-        directory: Path | None = None,
-        roots: Sequence[Path] | None = None,
+        directory: Path | str | None = None,
+        roots: Sequence[Path | str] | None = None,
         connect: Connect | None = None,
         deadlines: Deadlines | None = None,
         limits: PluginLimits | None = None,
@@ -93,9 +94,11 @@ class DevicePlugins:
             return GrpcConnection(socket, deadlines=deadlines, limits=limits)
 
         bounds = PluginLimits() if limits is None else limits
+        if not hasattr(keeper, "current"):
+            raise wrong("DevicePlugins, keeper", keeper, "a DeviceLedger(allocator), or a NodeDevices")
         self._keeper = keeper
-        self._directory = directory
-        self._roots = None if roots is None else tuple(root.resolve() for root in roots)
+        self._directory = directory = None if directory is None else Path(directory)
+        self._roots = None if roots is None else tuple(Path(root).resolve() for root in roots)
         self._clock = clock
         self._grace_s = grace_s
         self._heartbeat_s = heartbeat_s

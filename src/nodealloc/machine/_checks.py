@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from nodealloc.errors import ConfigurationError
 from nodealloc.idset import MAX_ID, CPUSet, format_list
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def not_negative(_instance: object, attribute: object, value: int) -> None:
     # Not `value < 0`, which what is no number (NaN) passes.
     if not value >= 0:
         name = getattr(attribute, "name", "value")
-        raise ValueError(f"{name} is {value}; expected 0 or more")
+        raise ConfigurationError(f"{name} is {value}; expected 0 or more")
 
 
 def cpus_by_node(cpus: Iterable[Cpu]) -> dict[int, CPUSet]:
@@ -56,7 +57,7 @@ def check_pages(node: int, hugepages: Mapping[int, int]) -> None:
     """Page sizes are above 0, counts 0 or more."""
     for size, count in hugepages.items():
         if size <= 0 or count < 0:
-            raise ValueError(
+            raise ConfigurationError(
                 f"NUMA node {node}: {count} huge pages of {size} bytes; "
                 "expected a size above 0 and a count of 0 or more"
             )
@@ -65,11 +66,11 @@ def check_pages(node: int, hugepages: Mapping[int, int]) -> None:
 def _ascending(noun: str, ids: Sequence[int]) -> None:
     for before, after in pairwise(ids):
         if after == before:
-            raise ValueError(f"{noun} {after} is described twice; every id stands once")
+            raise ConfigurationError(f"{noun} {after} is described twice; every id stands once")
         if after < before:
-            raise ValueError(f"{noun} {after} stands after {before}; order them by ascending id")
+            raise ConfigurationError(f"{noun} {after} stands after {before}; order them by ascending id")
     if ids and not 0 <= ids[0] <= ids[-1] <= MAX_ID:
-        raise ValueError(f"{noun} ids {ids[0]} to {ids[-1]} are outside 0 to {MAX_ID}")
+        raise ConfigurationError(f"{noun} ids {ids[0]} to {ids[-1]} are outside 0 to {MAX_ID}")
 
 
 def check_cpus(cpus: Sequence[Cpu]) -> None:
@@ -79,7 +80,7 @@ def check_cpus(cpus: Sequence[Cpu]) -> None:
     for cpu in cpus:
         first = first_of.setdefault(cpu.core, cpu)
         if (cpu.socket, cpu.die, cpu.l3) != (first.socket, first.die, first.l3):
-            raise ValueError(
+            raise ConfigurationError(
                 f"core {cpu.core} holds {_place(first)} and {_place(cpu)}; "
                 "core ids are unique on the machine, so number the cores apart"
             )
@@ -95,10 +96,12 @@ def check_nodes(cpus: Sequence[Cpu], nodes: Sequence[NumaNode]) -> None:
     described = {node.id for node in nodes}
     for cpu in cpus:
         if len(cpu.numa_nodes) > 1 and [*cpu.numa_nodes] != sorted({*cpu.numa_nodes}):
-            raise ValueError(f"CPU {cpu.id} names its nodes as {cpu.numa_nodes}; order them by ascending id")
+            raise ConfigurationError(
+                f"CPU {cpu.id} names its nodes as {cpu.numa_nodes}; order them by ascending id"
+            )
         for home in cpu.numa_nodes:
             if home not in described:
-                raise ValueError(f"CPU {cpu.id} is local to NUMA node {home}, which is not described")
+                raise ConfigurationError(f"CPU {cpu.id} is local to NUMA node {home}, which is not described")
     local = cpus_by_node(cpus)
     for node in nodes:
         _same(node.id, node.cpus.mask, local.get(node.id, CPUSet()).mask)
@@ -106,11 +109,11 @@ def check_nodes(cpus: Sequence[Cpu], nodes: Sequence[NumaNode]) -> None:
 
 def _same(node: int, named: int, naming: int) -> None:
     if stray := named & ~naming:
-        raise ValueError(
+        raise ConfigurationError(
             f"NUMA node {node} names CPUs {format_list(stray)}, which are not online or not local to it"
         )
     if missing := naming & ~named:
-        raise ValueError(
+        raise ConfigurationError(
             f"CPUs {format_list(missing)} are local to NUMA node {node}, which does not name them"
         )
 
@@ -118,9 +121,9 @@ def _same(node: int, named: int, naming: int) -> None:
 def check_offline(online: CPUSet, offline: CPUSet, isolated: CPUSet) -> None:
     """A CPU is online or offline; only online ones are isolated."""
     if both := online & offline:
-        raise ValueError(f"CPUs {both} are online and offline at once")
+        raise ConfigurationError(f"CPUs {both} are online and offline at once")
     if stray := isolated - online:
-        raise ValueError(f"CPUs {stray} are isolated but not online; isolated CPUs are online ones")
+        raise ConfigurationError(f"CPUs {stray} are isolated but not online; isolated CPUs are online ones")
 
 
 def check_distances(nodes: Iterable[int], distances: Mapping[int, Mapping[int, int]] | None) -> None:
@@ -129,18 +132,18 @@ def check_distances(nodes: Iterable[int], distances: Mapping[int, Mapping[int, i
         return
     ids = set(nodes)
     if set(distances) != ids:
-        raise ValueError(
+        raise ConfigurationError(
             f"distances are given from nodes {_few(distances.keys())}; expected from {_few(ids)}"
         )
     for source, row in distances.items():
         if set(row) != ids:
-            raise ValueError(
+            raise ConfigurationError(
                 f"distances from node {source} go to {_few(row.keys())}; expected to {_few(ids)}"
             )
         for target, distance in row.items():
             # What is no number (NaN) or has no end fails the first comparison, or the second.
             if not 0 <= distance <= _FARTHEST or distance != int(distance):
-                raise ValueError(
+                raise ConfigurationError(
                     f"distance from node {source} to {target} is {distance}; "
                     "expected a whole number, 0 or more"
                 )

@@ -6,6 +6,7 @@ import os
 
 import attrs
 
+from nodealloc._arguments import check
 from nodealloc.idset import CPUSet, bits
 from nodealloc.machine._cpus import CpuFiles, read_presence
 from nodealloc.machine._errors import NotAMachineError
@@ -56,7 +57,7 @@ def discover(root: str | os.PathLike[str] = "/sys", *, name: str = "") -> Discov
     >>> found.machine.online == CPUSet(cpu.id for cpu in found.machine.cpus)
     True
     """
-    path = os.fspath(root)
+    path = os.fspath(check("discover", root, (str, os.PathLike), "the path of a sysfs, such as /sys"))
     notes = Notes()
     with _opened(path) as tree, _opened_cpus(path) as cpu_tree:
         presence = read_presence(cpu_tree, notes)

@@ -68,7 +68,7 @@ class _Drawing:
 
 def draw_svg(
     machine: Machine,
-    holders: Mapping[str, CPUSet] | None = None,
+    holders: Mapping[str, CPUSet | str] | None = None,
     *,
     shared: CPUSet | None = None,
     reserved: CPUSet = CPUSet(),  # noqa: B008 - an immutable value
@@ -91,7 +91,7 @@ def draw_svg(
             cache's cores may be wider.
 
     Raises:
-        ValueError: A holder has CPUs that the machine has not.
+        ConfigurationError: A holder has CPUs that the machine has not.
 
     >>> from nodealloc.machine import machine_from_text
     >>> draw_svg(machine_from_text("4 cores"), {"web": CPUSet.of(1, 2)})[:38]

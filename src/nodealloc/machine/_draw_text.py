@@ -24,7 +24,7 @@ _HOLDER_COLOURS = (33, 208, 35, 170, 220, 45, 160, 99, 112, 203, 31, 136)
 
 def draw_text(
     machine: Machine,
-    holders: Mapping[str, CPUSet] | None = None,
+    holders: Mapping[str, CPUSet | str] | None = None,
     *,
     shared: CPUSet | None = None,
     reserved: CPUSet = CPUSet(),  # noqa: B008 - an immutable value
@@ -51,7 +51,7 @@ def draw_text(
         Lines without a newline at the end.
 
     Raises:
-        ValueError: A holder has CPUs that the machine has not.
+        ConfigurationError: A holder has CPUs that the machine has not.
 
     >>> from nodealloc.machine import machine_from_text
     >>> print(draw_text(machine_from_text("4 cores"), {"web": CPUSet.of(1, 2)}, reserved=CPUSet.of(0)))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from nodealloc.errors import PermanentError
+from nodealloc.errors import ConfigurationError
 
 __all__ = ["NotAMachineError"]
 
 
-class NotAMachineError(PermanentError):
+class NotAMachineError(ConfigurationError):
     """A directory is no sysfs root from which a machine can be known.
 
     Attributes:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import count, product
 from string import ascii_lowercase, ascii_uppercase
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import attrs
 
+from nodealloc._arguments import check, not_a_machine
+from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from nodealloc.machine._model import Machine, NumaNode
 
@@ -61,6 +64,10 @@ class Mark:
         return bool(self.symbol)
 
 
+Holders: TypeAlias = Mapping[str, "CPUSet | str"]
+"""Label to CPUs, or to their text."""
+
+
 @attrs.frozen(kw_only=True)
 class Legend:
     """All marks that a picture uses, and the one of each CPU."""
@@ -69,10 +76,11 @@ class Legend:
     of: Mapping[int, Mark]
 
 
-def legend(
-    machine: Machine, holders: Mapping[str, CPUSet] | None, *, shared: CPUSet | None, reserved: CPUSet
-) -> Legend:
-    """Who holds which CPU, with a symbol for each; raises `ValueError` for CPUs not on the machine."""
+def legend(machine: Machine, given: Holders | None, *, shared: CPUSet | None, reserved: CPUSet) -> Legend:
+    """Who holds which CPU, with a symbol for each; refuses CPUs not on the machine."""
+    if not hasattr(machine, "numa_nodes"):
+        raise not_a_machine(machine)
+    holders = None if given is None else _sets(given)
     known = holders or {}
     _check_known(machine, {**known, "reserved": reserved, "the shared pool": shared or CPUSet()})
     held = several = CPUSet()
@@ -97,12 +105,25 @@ def legend(
     return Legend(marks=used, of={cpu: mark for mark in used for cpu in mark.cpus})
 
 
+def _sets(holders: Holders) -> Mapping[str, CPUSet]:
+    expected = 'a mapping of label to CPUs, as {"web": "0-3"}'
+    check("holders", holders, Mapping, expected)
+    return {
+        label: CPUSet.parse(cpus)
+        if isinstance(cpus, str)
+        else check(f"holders[{label!r}]", cpus, CPUSet, "a CPUSet or its text")
+        for label, cpus in holders.items()
+    }
+
+
 def _check_known(machine: Machine, holders: Mapping[str, CPUSet]) -> None:
     everything = machine.online | machine.offline
     for label, cpus in holders.items():
         if stray := cpus - everything:
             named = f" {machine.name}" if machine.name else ""
-            raise ValueError(f"{label}: CPUs {stray} are not on the machine{named}, which has {everything}")
+            raise ConfigurationError(
+                f"{label}: CPUs {stray} are not on the machine{named}, which has {everything}"
+            )
 
 
 def _symbols() -> Iterator[str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import attrs
 
+from nodealloc._arguments import is_other
 from nodealloc._reading import MAX_DOCUMENT_BYTES, is_larger
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import CPUSet
@@ -62,6 +63,10 @@ def machine_from_text(text: str, /, *, name: str = "", max_bytes: int = MAX_DOCU
     >>> machine.online, machine.offline, machine.cpu[3].kind
     (CPUSet('0-6'), CPUSet('7'), 'atom')
     """
+    if is_other(text, str):
+        raise DecodeError(
+            "machine", [Fault("$", f"expected a text such as 2 sockets x 4 cores, found {text!r:.40}")]
+        )
     if is_larger(text, max_bytes):
         reason = f"longer than {max_bytes} bytes; describe less, or allow more with `max_bytes`"
         raise DecodeError("machine text", [Fault("character 0", reason)])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 import attrs
 
 from nodealloc._reading import short
-from nodealloc.errors import DecodeError, Fault
+from nodealloc.errors import ConfigurationError, DecodeError, Fault
 from nodealloc.idset import CPUSet, parse_list
 
 if TYPE_CHECKING:
@@ -93,27 +93,31 @@ def _read(options: Options, name: str, value: str) -> Options:
         return _with_distances(options, value)
     if name == "numbering":
         if value not in {"kernel", "adjacent", "interleaved"}:
-            raise ValueError(f"{short(value)} is unknown; expected kernel, adjacent or interleaved")
+            raise ConfigurationError(f"{short(value)} is unknown; expected kernel, adjacent or interleaved")
         return attrs.evolve(options, numbering=cast("Numbering", value))
     if name in {"offline", "isolated"}:
         cpus = CPUSet.from_mask(parse_list(value.replace(" ", ""), source=name))
         return (
             attrs.evolve(options, offline=cpus) if name == "offline" else attrs.evolve(options, isolated=cpus)
         )
-    raise ValueError("unknown; options are distances, hugepages, isolated, memory, numbering, offline")
+    raise ConfigurationError(
+        "unknown; options are distances, hugepages, isolated, memory, numbering, offline"
+    )
 
 
 def _size(text: str) -> int:
     found = _SIZE.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"{short(text.strip())} is no size; expected digits with Ki, Mi, Gi or Ti, as 16Gi")
+        raise ConfigurationError(
+            f"{short(text.strip())} is no size; expected digits with Ki, Mi, Gi or Ti, as 16Gi"
+        )
     return int(found[1]) * _UNITS[found[2] or ""]
 
 
 def _pool(text: str) -> tuple[int, int]:
     size, colon, count = text.partition(":")
     if not colon or not count.strip().isdecimal() or not _size(size):
-        raise ValueError(f"{short(text.strip())} is no pool; expected size and count, as 2Mi:512")
+        raise ConfigurationError(f"{short(text.strip())} is no pool; expected size and count, as 2Mi:512")
     return _size(size), int(count)
 
 
@@ -122,11 +126,11 @@ def _with_distances(options: Options, value: str) -> Options:
     if len(rows) == _STEPS and all(len(row) == 1 for row in rows):
         return attrs.evolve(options, steps=(rows[0][0], rows[1][0], rows[2][0]))
     if any(len(row) != len(rows) for row in rows):
-        raise ValueError("expected three steps, as 10/12/32, or a square matrix, as 10 12/12 10")
+        raise ConfigurationError("expected three steps, as 10/12/32, or a square matrix, as 10 12/12 10")
     return attrs.evolve(options, matrix=tuple(map(tuple, rows)))
 
 
 def _distance(word: str) -> int:
     if not word.isdecimal():
-        raise ValueError(f"{short(word)} is no distance; expected a whole number, 0 or more")
+        raise ConfigurationError(f"{short(word)} is no distance; expected a whole number, 0 or more")
     return int(word)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from nodealloc.errors import DecodeError
+from nodealloc.errors import ConfigurationError, DecodeError
 from nodealloc.idset import MAX_ID, bits, format_list, parse_list
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def parse_mask(text: str) -> int:
     """
     mask = int("".join(group.strip().rjust(_HEX_GROUP, "0") for group in text.split(",")), 16)
     if mask < 0 or mask.bit_length() > MAX_ID + 1:
-        raise ValueError(f"{text!r} is no mask of ids from 0 to {MAX_ID}")
+        raise ConfigurationError(f"{text!r} is no mask of ids from 0 to {MAX_ID}")
     return mask
 
 

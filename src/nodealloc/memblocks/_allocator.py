@@ -7,21 +7,24 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from nodealloc.checkpoint import MEMORY_STATE, Checkpoint, MemoryManagerState
+from nodealloc._arguments import choice, not_a_machine
+from nodealloc.errors import ConfigurationError
 from nodealloc.machine import Machine
 from nodealloc.memblocks import _abilities as abilities
 from nodealloc.memblocks._blocks import Block, NodeMemory, mems
 from nodealloc.memblocks._codec import to_kubelet
 from nodealloc.memblocks._demand import demand_at_peak, demand_of
 from nodealloc.memblocks._groups import hint_pair
-from nodealloc.memblocks._layout import Demand, Layout, Reserved
+from nodealloc.memblocks._layout import Demand, Layout
 from nodealloc.memblocks._options import MemoryOptions, MemoryPolicy
 from nodealloc.memblocks._recorded import RecordedState
 from nodealloc.memblocks._refusals import refusal
+from nodealloc.memblocks._reserved import reserved_of
 from nodealloc.memblocks._restore import MAX_DRIFT_BYTES, RestorePlan, settled, unpinned
 from nodealloc.memblocks._state import MemoryState
 from nodealloc.memblocks._static_policy import Question, Why, place
 from nodealloc.memblocks._transitions import grant, release
-from nodealloc.podspec import Json
+from nodealloc.podspec import Json, Quantity
 from nodealloc.topology import (
     Allocator,
     Availability,
@@ -66,7 +69,9 @@ class MemoryAllocator:
 
     def __attrs_post_init__(self) -> None:
         if self.policy is _NO_POLICY:
-            raise ValueError(f"'policy' must be in {_STATIC_POLICIES}; {_NO_POLICY} has UnpinnedMemory")
+            raise ConfigurationError(
+                f"'policy' must be in {_STATIC_POLICIES}; {_NO_POLICY} has UnpinnedMemory"
+            )
 
     @property
     def name(self) -> str:
@@ -310,26 +315,32 @@ def memory_allocator(
     machine: Machine,
     /,
     *,
-    policy: MemoryPolicy = MemoryPolicy.STATIC,
-    reserved: Reserved | None = None,
+    policy: MemoryPolicy | str = MemoryPolicy.STATIC,
+    reserved: Mapping[int, Mapping[str, int | str | Quantity]] | str | None = None,
     options: MemoryOptions | None = None,
 ) -> MemoryAllocator | UnpinnedMemory:
     """An allocator of a policy, with nothing held.
 
     Args:
         machine: What there is.
-        policy: Which policy decides.
-        reserved: Bytes that the system keeps, by NUMA node and resource; see
+        policy: Which policy decides, or the kubelet's word for it.
+        reserved: What the system keeps, by NUMA node and resource: bytes, texts
+            such as `1Gi` or quantities; or the kubelet's notation, see
             `parse_reserved` and `check_reserved`.
         options: Departures from the kubelet.
 
     Raises:
         DecodeError: Reserved memory does not fit the machine; lists every fault.
+        ConfigurationError: No machine, or no such policy.
     """
-    if policy is MemoryPolicy.NONE:
+    if not hasattr(machine, "numa_nodes"):
+        raise not_a_machine(machine)
+    kept = reserved_of(reserved)
+    chosen = choice(MemoryPolicy, policy, "memory_allocator, policy")
+    if chosen is MemoryPolicy.NONE:
         return UnpinnedMemory()
-    state = MemoryState.empty(Layout.of(machine, reserved or {}))
-    return MemoryAllocator(state=state, options=options or MemoryOptions(), policy=policy)
+    state = MemoryState.empty(Layout.of(machine, kept))
+    return MemoryAllocator(state=state, options=options or MemoryOptions(), policy=chosen)
 
 
 def restore(
@@ -355,7 +366,7 @@ def restore(
             being `RestorePlan.beyond`; huge pages do not drift.
 
     Raises:
-        ValueError: `empty` holds something.
+        ConfigurationError: `empty` holds something.
 
     Source: ours; the kubelet (``cm/memorymanager/policy_static.go``) refuses to
     start after any difference, and the operator deletes the file.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import attrs
 
-from nodealloc.errors import PermanentError
+from nodealloc.errors import ConfigurationError
 
 __all__ = ["ReservationMismatchError"]
 
 
 @attrs.frozen(auto_exc=True)
-class ReservationMismatchError(PermanentError, ValueError):
+class ReservationMismatchError(ConfigurationError):
     """Memory reserved per NUMA node is not what the node keeps as a whole.
 
     Attributes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from nodealloc._arguments import check, wrong
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import MAX_ID
 from nodealloc.memblocks._blocks import HUGEPAGES, MEMORY, is_memory
@@ -14,9 +15,36 @@ from nodealloc.podspec import Quantity, Resources
 if TYPE_CHECKING:
     from nodealloc.memblocks._layout import Reserved
 
-__all__ = ["check_reserved", "parse_reserved"]
+__all__ = ["check_reserved", "parse_reserved", "reserved_of"]
 
 _NOTHING: Resources = {}
+
+
+def reserved_of(given: Mapping[int, Mapping[str, int | str | Quantity]] | str | None, /) -> Reserved:
+    """Reserved memory in bytes, from any of the ways in which it is written."""
+    if given is None:
+        return {}
+    if isinstance(given, str):
+        return parse_reserved(given)
+    expected = 'a mapping of node id to a mapping, as {0: {"memory": "1Gi"}}, or a text as 0:memory=1Gi'
+    check("reserved memory", given, Mapping, expected)
+    faults: list[Fault] = []
+    found: dict[int, Mapping[str, int]] = {}
+    for node, amounts in given.items():
+        if type(node) is not int:
+            raise wrong("reserved memory", node, f"a NUMA node id as a number; {expected}")
+        check(f"reserved memory of NUMA node {node}", amounts, Mapping, "a mapping of resource to an amount")
+        found[node] = {
+            name: amount if type(amount) is int else _whole_bytes(amount, f"$[{node}].{name}", faults)
+            for name, amount in amounts.items()
+        }
+    if faults:
+        raise DecodeError("reserved memory", faults)
+    return found
+
+
+def _whole_bytes(amount: object, path: str, faults: list[Fault]) -> int:
+    return _bytes(str(amount) if isinstance(amount, (str, Quantity)) else repr(amount), path, faults)
 
 
 def parse_reserved(text: str, /) -> Reserved:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from nodealloc.errors import ConfigurationError
 from nodealloc.pluginreg._scan import scan
 from nodealloc.pluginreg._sightings import Identity
 
@@ -20,7 +21,7 @@ class PollingWatcher:
 
     def __init__(self, directory: str, /, *, interval_s: float = 1.0) -> None:
         if interval_s <= 0:
-            raise ValueError(f"an interval of {interval_s} s would never rest; give more than 0")
+            raise ConfigurationError(f"an interval of {interval_s} s would never rest; give more than 0")
         self._directory = directory
         self._interval_s = interval_s
         self._closed = threading.Event()

@@ -20,6 +20,7 @@ from nodealloc.dsw_asw import (
     ThreadExecutor,
     World,
 )
+from nodealloc.errors import ConfigurationError
 from nodealloc.pluginreg._domain import Answer, Errand, Known, Registrations
 from nodealloc.pluginreg._grpc import GrpcRegistration
 from nodealloc.pluginreg._polling import PollingWatcher
@@ -108,8 +109,18 @@ class PluginRegistrar:
         )
 
     def start(self) -> None:
-        """Make the directory if need be and begin; a registrar starts once."""
-        Path(self._directory).mkdir(mode=0o750, parents=True, exist_ok=True)
+        """Make the directory if need be and begin; a registrar starts once.
+
+        Raises:
+            ConfigurationError: The directory cannot be made.
+        """
+        try:
+            Path(self._directory).mkdir(mode=0o750, parents=True, exist_ok=True)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise ConfigurationError(
+                f"{self._directory}: no directory can be made ({reason}); give another"
+            ) from error
         self.reconciler.start()
         self._thread = threading.Thread(target=self._watch, name="plugin sockets", daemon=True)
         self._thread.start()

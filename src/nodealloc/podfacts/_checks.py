@@ -7,19 +7,23 @@ import math
 
 import attrs
 
+from nodealloc.errors import ConfigurationError
+
 __all__ = ["address", "addresses", "count", "moment", "word"]
 
 
 def word(_: object, field: attrs.Attribute[str], value: object) -> None:
     """Text that is not empty; None passes where the field may be absent."""
     if value is not None and (not isinstance(value, str) or not value):
-        raise ValueError(f"{field.name} is {value!r}; give text, or leave it out where it may be absent")
+        raise ConfigurationError(
+            f"{field.name} is {value!r}; give text, or leave it out where it may be absent"
+        )
 
 
 def count(_: object, field: attrs.Attribute[int], value: object) -> None:
     """A whole number, 0 or more."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{field.name} is {value!r}; give a whole number, 0 or more")
+        raise ConfigurationError(f"{field.name} is {value!r}; give a whole number, 0 or more")
 
 
 def moment(_: object, field: attrs.Attribute[float | None], value: object) -> None:
@@ -27,7 +31,9 @@ def moment(_: object, field: attrs.Attribute[float | None], value: object) -> No
     if value is None:
         return
     if not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"{field.name} is {value!r}; give finite Unix seconds, or None where nobody knows")
+        raise ConfigurationError(
+            f"{field.name} is {value!r}; give finite Unix seconds, or None where nobody knows"
+        )
 
 
 def address(_: object, field: attrs.Attribute[str | None], value: str | None) -> None:
@@ -37,7 +43,7 @@ def address(_: object, field: attrs.Attribute[str | None], value: str | None) ->
     try:
         ipaddress.ip_address(value)
     except ValueError:
-        raise ValueError(f"{field.name} is {value!r}, which is no IP address") from None
+        raise ConfigurationError(f"{field.name} is {value!r}, which is no IP address") from None
 
 
 def addresses(_: object, field: attrs.Attribute[tuple[str, ...]], value: tuple[str, ...]) -> None:
@@ -46,6 +52,6 @@ def addresses(_: object, field: attrs.Attribute[tuple[str, ...]], value: tuple[s
         try:
             ipaddress.ip_address(one)
         except ValueError:
-            raise ValueError(f"{field.name} has {one!r}, which is no IP address") from None
+            raise ConfigurationError(f"{field.name} has {one!r}, which is no IP address") from None
     if len(set(value)) != len(value):
-        raise ValueError(f"{field.name} has {', '.join(value)}; name each address once")
+        raise ConfigurationError(f"{field.name} has {', '.join(value)}; name each address once")

@@ -6,6 +6,7 @@ from typing import TypeAlias, Union
 
 import attrs
 
+from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts._checks import count, moment, word
 
 __all__ = [
@@ -39,12 +40,12 @@ class Exited:
 
     def __attrs_post_init__(self) -> None:
         if not 0 <= self.code <= _MAX_EXIT_CODE:
-            raise ValueError(
+            raise ConfigurationError(
                 f"exit code {self.code} is outside 0 to {_MAX_EXIT_CODE}; "
                 "a code that stands for not knowing is ExitUnknown()"
             )
         if self.signal is not None and not 1 <= self.signal <= _MAX_SIGNAL:
-            raise ValueError(
+            raise ConfigurationError(
                 f"signal {self.signal} is outside 1 to {_MAX_SIGNAL}; leave out what is not known"
             )
 

@@ -7,6 +7,7 @@ from collections import Counter
 
 import attrs
 
+from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts._checks import addresses, moment, word
 from nodealloc.podfacts._containers import ContainerStatus
 from nodealloc.podspec import QosClass
@@ -102,7 +103,9 @@ class PodStatus:
     def __attrs_post_init__(self) -> None:
         names = Counter(one.name for one in self.all_containers)
         if twice := sorted(name for name, times in names.items() if times > 1):
-            raise ValueError(f"containers {', '.join(twice)} are told of more than once; name each once")
+            raise ConfigurationError(
+                f"containers {', '.join(twice)} are told of more than once; name each once"
+            )
 
     @property
     def all_containers(self) -> tuple[ContainerStatus, ...]:

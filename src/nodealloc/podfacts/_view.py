@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import attrs
 
 from nodealloc._entries import with_entry, without_entry
+from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts._checks import address, word
 from nodealloc.podfacts._life import LifeState
 from nodealloc.podspec import Pod, Quantity, Resources, effective_requests
@@ -53,7 +54,7 @@ class HostPort:
 
     def __attrs_post_init__(self) -> None:
         if not 1 <= self.port <= _MAX_PORT:
-            raise ValueError(
+            raise ConfigurationError(
                 f"host port {self.port} is outside 1 to {_MAX_PORT}; leave out what is not asked for"
             )
 

@@ -13,15 +13,17 @@
     ('Guaranteed', '1Gi')
 """
 
+from nodealloc.podspec._amounts import Amounts, Resources, resources
 from nodealloc.podspec._effective import effective_limits, effective_requests
 from nodealloc.podspec._manifest import pod_from_manifest
-from nodealloc.podspec._model import Container, Json, Pod, Resources, Volume, VolumeUse
+from nodealloc.podspec._model import Container, Json, Pod, Volume, VolumeUse
 from nodealloc.podspec._names import is_extended_resource
 from nodealloc.podspec._qos import QosClass, qos_class
 from nodealloc.podspec._quantity import Quantity, QuantityFormat
 from nodealloc.podspec._resources import page_bytes
 
 __all__ = [
+    "Amounts",
     "Container",
     "Json",
     "Pod",
@@ -37,4 +39,5 @@ __all__ = [
     "page_bytes",
     "pod_from_manifest",
     "qos_class",
+    "resources",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Final, cast
 
 from nodealloc._reading import MAX_DOCUMENT_BYTES, Reader, kind_of, short, under
@@ -23,6 +24,36 @@ _SUBDOMAIN = re.compile(
 _UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 _NAMES: Final = uuid.UUID("6f1d2f6e-7d0c-5b35-9a3e-4f0a1b8f3c55")
 """Name space of the uids that are made for manifests without one; ours."""
+_CONTAINER: Final = frozenset(
+    [
+        "name",
+        "image",
+        "command",
+        "args",
+        "workingDir",
+        "ports",
+        "envFrom",
+        "env",
+        "resources",
+        "resizePolicy",
+        "restartPolicy",
+        "volumeMounts",
+        "volumeDevices",
+        "livenessProbe",
+        "readinessProbe",
+        "startupProbe",
+        "lifecycle",
+        "terminationMessagePath",
+        "terminationMessagePolicy",
+        "imagePullPolicy",
+        "securityContext",
+        "stdin",
+        "stdinOnce",
+        "tty",
+    ]
+)
+"""Fields of a container in the API; another that is nearly one of them is a typing error."""
+_RESOURCES: Final = frozenset({"claims", "limits", "requests"})
 _LEVELS: Final = 32
 """Depth of what a volume says about itself; the API's kinds have three."""
 _VALUES: Final = 10_000
@@ -61,7 +92,7 @@ def pod_from_manifest(manifest: object, /, *, source: str = "", max_bytes: int =
     if not reader.fits(manifest, max_bytes):
         reader.check()
     pod = reader.pod(manifest)
-    reader.check(source or f"pod {pod.full_name[:_SOURCE]}")
+    reader.check(source or (f"pod {pod.full_name[:_SOURCE]}" if pod.name else "pod"))
     return pod
 
 
@@ -71,7 +102,13 @@ class _Reader(Reader):
     _room = _VALUES
 
     def pod(self, manifest: object) -> Pod:
+        if isinstance(manifest, str | bytes):
+            self.fault(
+                "$", "expected a mapping, found a text; read it first, with json.loads or yaml.safe_load"
+            )
+            self.check()
         root = self.mapping(manifest, "$")
+        readable = isinstance(manifest, Mapping)
         if root and root.get("kind", "Pod") != "Pod":
             self.fault(
                 "$.kind",
@@ -79,14 +116,14 @@ class _Reader(Reader):
             )
         if root and root.get("apiVersion", "v1") != "v1":
             self.fault("$.apiVersion", f"expected v1, found {kind_of(root['apiVersion'])}")
-        metadata: Mapping[str, object] = self.mapping(root.get("metadata"), "$.metadata") if root else {}
-        spec: Mapping[str, object] = self.mapping(root.get("spec"), "$.spec") if root else {}
-        name = self.name(metadata, "name", "$.metadata", _SUBDOMAIN, required=bool(metadata))
+        metadata: Mapping[str, object] = self.mapping(root.get("metadata"), "$.metadata") if readable else {}
+        spec: Mapping[str, object] = self.mapping(root.get("spec"), "$.spec") if readable else {}
+        name = self.name(metadata, "name", "$.metadata", _SUBDOMAIN, required="metadata" in root)
         namespace = self.name(metadata, "namespace", "$.metadata", _LABEL) or "default"
         uid = self.name(metadata, "uid", "$.metadata", _UID)
         init = self.containers(spec, "initContainers")
         main = self.containers(spec, "containers")
-        if spec and not main and not self.faults:
+        if readable and not main and not self.faults:
             self.fault("$.spec.containers", "a pod needs at least one container")
         volumes = self.volumes(spec)
         self.unique([(c.name, p) for c, p in init + main], "container name")
@@ -121,7 +158,9 @@ class _Reader(Reader):
         fields = self.entry(item, path)
         if not fields:
             return Container(name="")
+        self.near_misses(fields, path, _CONTAINER)
         resources = self.maybe_mapping(fields.get("resources"), f"{path}.resources")
+        self.near_misses(resources, f"{path}.resources", _RESOURCES)
         requests, limits = read_resources(
             self.maybe_mapping(resources.get("requests"), f"{path}.resources.requests"),
             self.maybe_mapping(resources.get("limits"), f"{path}.resources.limits"),
@@ -144,6 +183,13 @@ class _Reader(Reader):
                 for n, use in enumerate(self.maybe_sequence(fields.get(key), f"{path}.{key}"))
             ),
         )
+
+    def near_misses(self, fields: Mapping[str, object], path: str, known: Collection[str]) -> None:
+        """A field that is nearly one of those that decide would be ignored, and the pod be another."""
+        for key in fields.keys() - known:
+            meant = get_close_matches(key[:_SHOWN], known, n=1, cutoff=0.8)
+            if meant:
+                self.fault(under(path, key), f"unknown field; write {meant[0]}, or leave it out")
 
     def restartable(self, fields: Mapping[str, object], path: str, *, init: bool) -> bool:
         policy = fields.get("restartPolicy")

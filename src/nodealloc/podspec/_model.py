@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
 
 import attrs
 
+from nodealloc._arguments import checked, several
+from nodealloc._frozen import Frozen, freeze
 from nodealloc._reading import MAX_DOCUMENT_BYTES, Json
-from nodealloc.podspec._quantity import Quantity
+from nodealloc.podspec._amounts import Amounts, Resources, resources
 
 __all__ = ["Container", "Json", "Pod", "Resources", "Volume", "VolumeUse"]
-
-Resources: TypeAlias = Mapping[str, Quantity]
-"""Resource name (`cpu`, `memory`, `hugepages-2Mi`, `example.com/gpu`) to amount.
-
-Treat it as read-only: values are shared between pods, claims and snapshots.
-"""
 
 
 @attrs.frozen(kw_only=True)
@@ -67,12 +62,12 @@ class Container:
     """
 
     name: str
-    requests: Resources = attrs.field(factory=dict[str, Quantity])
-    limits: Resources = attrs.field(factory=dict[str, Quantity])
+    requests: Resources = attrs.field(factory=Amounts, converter=resources)
+    limits: Resources = attrs.field(factory=Amounts, converter=resources)
     restartable: bool = False
     image: str = ""
     command: tuple[str, ...] = ()
-    env: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    env: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     volumes: tuple[VolumeUse, ...] = ()
 
 
@@ -91,14 +86,16 @@ class Pod:
         annotations: As the manifest has them.
     """
 
-    uid: str
+    uid: str = attrs.field(validator=checked(str, "a text, unique for all time"))
     name: str = ""
     namespace: str = "default"
-    init_containers: tuple[Container, ...] = ()
-    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = attrs.field(
+        default=(), validator=several(Container, "a Container")
+    )
+    containers: tuple[Container, ...] = attrs.field(default=(), validator=several(Container, "a Container"))
     volumes: tuple[Volume, ...] = ()
-    labels: Mapping[str, str] = attrs.field(factory=dict[str, str])
-    annotations: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    labels: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
+    annotations: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
 
     @classmethod
     def from_manifest(

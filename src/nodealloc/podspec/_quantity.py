@@ -8,6 +8,7 @@ from typing import Final
 
 import attrs
 
+from nodealloc._arguments import is_other
 from nodealloc.errors import DecodeError, Fault
 
 __all__ = ["Quantity", "QuantityFormat"]
@@ -58,6 +59,8 @@ class Quantity:
     @classmethod
     def parse(cls, text: str, /) -> Quantity:
         """Read a quantity; raises `DecodeError` for what Kubernetes refuses."""
+        if is_other(text, str):
+            raise _refused(repr(text), "no text; Quantity.of takes numbers too")
         found = _SHAPE.fullmatch(text) if 0 < len(text) <= MAX_TEXT else None
         if found is None:
             what = f"longer than {MAX_TEXT} characters" if len(text) > MAX_TEXT else "not a quantity"

@@ -7,7 +7,7 @@ from typing import Final
 
 from nodealloc._reading import kind_of, short, under
 from nodealloc.errors import DecodeError
-from nodealloc.podspec._model import Resources
+from nodealloc.podspec._amounts import Resources
 from nodealloc.podspec._names import is_extended_resource, is_prefixed
 from nodealloc.podspec._quantity import Quantity
 

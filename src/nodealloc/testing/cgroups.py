@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from typing import TYPE_CHECKING, Protocol
 
+from nodealloc._arguments import check
 from nodealloc.cgroups import (
     NO_LIMIT,
     CgroupAbsentError,
@@ -52,6 +53,7 @@ class FakeCgroups:
 
     def apply(self, name: CgroupName, limits: Limits, /) -> None:
         """Create `name` if it is absent and remember the limits that are asked for."""
+        check("apply", name, CgroupName, "a CgroupName; CgroupName.parse reads a path")
         self.calls.append(("apply", name))
         if name.parent not in self.tree:
             raise CgroupAbsentError(name.parent, str(name.parent), wanted_by=name)

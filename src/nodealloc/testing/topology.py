@@ -16,6 +16,8 @@ from typing import TypeAlias
 
 import attrs
 
+from nodealloc._arguments import is_other
+from nodealloc._frozen import Frozen, freeze
 from nodealloc.idset import bits, lowest
 from nodealloc.podspec import Quantity
 from nodealloc.testing._allocator_checks import (
@@ -100,8 +102,8 @@ class FakeAllocator:
     """
 
     name: str
-    units: Mapping[int, int]
-    held: Mapping[Owner, int] = attrs.field(factory=dict[Owner, int])
+    units: Mapping[int, int] = attrs.field(validator=freeze)
+    held: Mapping[Owner, int] = attrs.field(factory=Frozen[Owner, int], validator=freeze)
     waiting_for: str = ""
 
     @classmethod
@@ -347,8 +349,7 @@ def _ranked(comparison: Comparison, again: Comparison, hint: TopologyHint, scene
     assert untouched, f"{hint}: the comparison changed the scene that it was shown"
     assert isinstance(rank, tuple), f"{hint}: a rank is a tuple of numbers, found {rank!r}"
     for one in rank:
-        value: object = one
-        number = isinstance(value, (int, float, Fraction))
+        number = not is_other(one, (int, float, Fraction))
         assert number, f"{hint}: rank {rank} has {one!r} in it; a rank is a tuple of numbers"
         assert one == one, f"{hint}: {rank} cannot be ordered"  # noqa: PLR0124
     assert comparison.rank(hint, scene) == rank, f"{hint}: ranked differently the second time"

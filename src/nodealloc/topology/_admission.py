@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from nodealloc._arguments import check, wrong
 from nodealloc._entries import with_entry, without_entry
 from nodealloc.podspec import Pod
 from nodealloc.topology._asking import Stopped, allocated, hints_of, nonsense, released
@@ -39,11 +40,17 @@ def admit(snapshot: Snapshot, asked: Pod | Workload, /) -> Placed | Refusal | No
     Raises:
         ProviderError: An allocator raised, or answered with nonsense.
         HintError: An allocator's hints are none, or name absent nodes.
-        ValueError: A pod made by hand has two containers of one name.
+        ConfigurationError: Something else than a snapshot and a pod or workload
+            came, or a pod made by hand has no container or two of one name.
 
     Source: kubelet v1.32 ``cm/topologymanager/scope_*.go``.
     """
+    if snapshot.__class__ is not Snapshot:
+        raise wrong("admit, first argument", snapshot, "a Snapshot")
     workload = workload_of(asked) if isinstance(asked, Pod) else asked
+    if workload.__class__ is not Workload:
+        expected = "a Pod or a Workload; Pod.from_manifest reads a manifest"
+        raise wrong("admit, second argument", asked, expected)
     known = snapshot.admitted.get(workload.key)
     if known is not None:
         return Placed(workload=workload.key, snapshot=snapshot, affinity=known, repeated=True)
@@ -68,6 +75,9 @@ def release(snapshot: Snapshot, workload: str, member: str | None = None, /) -> 
     Raises:
         ProviderError: An allocator raised, or answered with nonsense.
     """
+    check("release, first argument", snapshot, Snapshot, "a Snapshot")
+    check("release", workload, str, "a workload's key (owner.workload, pod.uid)")
+    check("release", member or "", str, "a member's name (owner.member), or None for all")
     allocators = released(snapshot.allocators, workload, member)
     admitted = snapshot.admitted
     held = admitted.get(workload)

@@ -7,7 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from nodealloc.podspec import Quantity
+from nodealloc._arguments import check, choice, wrong
+from nodealloc._frozen import Frozen, frozen
+from nodealloc.errors import ConfigurationError
+from nodealloc.podspec import Amounts, Resources, resources
 
 __all__ = ["Claim", "ClaimKind", "Owner", "Workload", "peak"]
 
@@ -56,11 +59,21 @@ class Claim:
     """
 
     owner: Owner
-    amounts: Mapping[str, Quantity]
+    amounts: Resources
     kind: ClaimKind = ClaimKind.MAIN
     exclusive: bool = True
     reuse: tuple[str, ...] = ()
-    settings: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    settings: Mapping[str, str] = attrs.field(factory=Frozen[str, str])
+
+    def __attrs_post_init__(self) -> None:
+        # One look at all of them: a claim is made for each container of each admission.
+        given = (self.owner.__class__, self.kind.__class__, self.reuse.__class__)
+        if given != _KINDS or self.settings.__class__ is dict or self.amounts.__class__ is not Amounts:
+            object.__setattr__(self, "amounts", resources(self.amounts))
+            object.__setattr__(self, "settings", frozen(self.settings))
+            check("Claim.owner", self.owner, Owner, "an Owner(workload, member)")
+            object.__setattr__(self, "kind", choice(ClaimKind, self.kind, "Claim.kind"))
+            check("Claim.reuse", self.reuse, tuple, "a tuple of names of members")
 
 
 @attrs.frozen(kw_only=True)
@@ -69,10 +82,11 @@ class Workload:
 
     Attributes:
         key: The `Owner.workload` of every claim.
-        claims: Init members and sidecars first, then main members.
+        claims: Init members and sidecars first, then main members; none asks
+            for nothing.
 
     Raises:
-        ValueError: A claim of another workload, or two claims of one member.
+        ConfigurationError: A claim of another workload, or two claims of one member.
     """
 
     key: str
@@ -80,17 +94,24 @@ class Workload:
 
     def __attrs_post_init__(self) -> None:
         # What is granted is released by the key: a claim of another would hold it for ever.
-        owners = [claim.owner for claim in self.claims]
+        try:
+            owners = [claim.owner for claim in self.claims]
+        except (AttributeError, TypeError):
+            raise wrong("Workload.claims", self.claims, "a tuple, a Claim in each place") from None
         if len({owner.member for owner in owners}) != len(owners):
             listed = ", ".join(owner.member for owner in owners)
-            raise ValueError(f"workload {self.key!r} has the members {listed}; each needs a name of its own")
+            raise ConfigurationError(
+                f"workload {self.key!r} has the members {listed}; each needs a name of its own"
+            )
         for owner in owners:
             if owner.workload != self.key:
-                raise ValueError(
+                raise ConfigurationError(
                     f"workload {self.key!r} has a claim of {owner.workload}/{owner.member}; "
                     "give all claims the workload's key"
                 )
 
+
+_KINDS = (Owner, ClaimKind, tuple)
 
 # Members of an enumeration are slow to look up before Python 3.12.
 _INIT, _SIDECAR = ClaimKind.INIT, ClaimKind.SIDECAR

@@ -7,6 +7,7 @@ from typing import Protocol, TypeAlias
 
 import attrs
 
+from nodealloc._frozen import Frozen, freeze
 from nodealloc.idset import bits
 from nodealloc.topology._hints import NumaMask, NumaTopology, TopologyHint
 
@@ -38,7 +39,7 @@ class Scene:
 
     numa: NumaTopology
     narrowest: int = 0
-    allocated: Mapping[int, float] = attrs.field(factory=dict[int, float])
+    allocated: Mapping[int, float] = attrs.field(factory=Frozen[int, float], validator=freeze)
 
 
 class Comparison(Protocol):

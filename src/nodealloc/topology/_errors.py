@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nodealloc.errors import PermanentError
+from nodealloc.errors import ConfigurationError, PermanentError
 from nodealloc.idset import format_list
 
 __all__ = [
@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 
-class UnknownPolicyError(PermanentError, ValueError):
+class UnknownPolicyError(ConfigurationError):
     """A topology policy or scope that does not exist.
 
     Attributes:
@@ -64,7 +64,7 @@ class UnknownAllocatorError(PermanentError, KeyError):
         return f"no allocator {self.wanted}; there are: {there}"
 
 
-class NoEvidenceError(PermanentError, ValueError):
+class NoEvidenceError(ConfigurationError):
     """A refusal was to be explained that has no evidence any more.
 
     Attributes:
@@ -87,7 +87,7 @@ class NoEvidenceError(PermanentError, ValueError):
         )
 
 
-class UnknownOptionError(PermanentError, ValueError):
+class UnknownOptionError(ConfigurationError):
     """A policy option that does not exist, or a value that it does not take.
 
     Attributes:
@@ -109,7 +109,7 @@ class UnknownOptionError(PermanentError, ValueError):
         return f"topology policy option {self.name}={self.value!r}: expected {self.expected}"
 
 
-class TooManyNodesError(PermanentError, ValueError):
+class TooManyNodesError(ConfigurationError):
     """The machine has more NUMA nodes than `max-allowable-numa-nodes` lets pass.
 
     Attributes:
@@ -132,7 +132,7 @@ class TooManyNodesError(PermanentError, ValueError):
         )
 
 
-class DistanceError(PermanentError, ValueError):
+class DistanceError(ConfigurationError):
     """NUMA distances that are missing, not square, or negative.
 
     Attributes:
@@ -153,7 +153,7 @@ class DistanceError(PermanentError, ValueError):
         return f"{where}: {self.reason}"
 
 
-class HintError(PermanentError, ValueError):
+class HintError(ConfigurationError):
     """A hint provider answered with something that is no hint.
 
     Attributes:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import attrs
 
+from nodealloc._arguments import check, wrong
+from nodealloc._frozen import Frozen, frozen
+from nodealloc.errors import ConfigurationError
 from nodealloc.idset import MAX_ID, bits
 from nodealloc.topology._errors import DistanceError
 
@@ -36,6 +39,25 @@ An empty mapping means that the provider has no preference about anything.
 """
 
 
+def _node_ids(nodes: Iterable[int]) -> tuple[int, ...]:
+    expected = "a tuple of node ids, such as (0, 1)"
+    found = tuple(check("NumaTopology.nodes", nodes, Iterable, expected))
+    for node in found:
+        if type(node) is not int:
+            raise wrong("NumaTopology.nodes", found, expected)
+    return found
+
+
+def _distances(rows: Mapping[int, Mapping[int, int]] | None) -> Mapping[int, Mapping[int, int]]:
+    where, expected = "NumaTopology.distances", "a mapping of node id to a distance"
+    if rows is None:
+        return Frozen()
+    check(where, rows, Mapping, "node id to a mapping, as {0: {0: 10, 1: 21}, 1: {0: 21, 1: 10}}")
+    return Frozen(
+        {node: frozen(check(f"{where}[{node!r}]", row, Mapping, expected)) for node, row in rows.items()}
+    )
+
+
 @attrs.frozen(kw_only=True)
 class NumaTopology:
     """NUMA nodes as the merge needs them; a scheduler builds it from three numbers.
@@ -43,19 +65,21 @@ class NumaTopology:
     Attributes:
         nodes: Node ids, ascending; gaps, memory-only and CPU-less nodes allowed.
         distances: `distances[a][b]` from node a to b for all pairs of `nodes`;
-            empty when unknown. Entries for other nodes are ignored.
+            empty (or None) when unknown. Entries for other nodes are ignored.
         mask: All nodes as a mask; computed.
     """
 
-    nodes: tuple[int, ...] = attrs.field(converter=tuple[int, ...])
-    distances: Mapping[int, Mapping[int, int]] = attrs.field(factory=dict[int, Mapping[int, int]])
+    nodes: tuple[int, ...] = attrs.field(converter=_node_ids)
+    distances: Mapping[int, Mapping[int, int]] = attrs.field(default=None, converter=_distances)
     mask: NumaMask = attrs.field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
         nodes = self.nodes
         rising = all(low < high for low, high in pairwise(nodes))
         if not rising or (nodes and not 0 <= nodes[0] <= nodes[-1] <= MAX_ID):
-            raise ValueError(f"NUMA node ids {nodes}: expected ascending ids from 0 to {MAX_ID}, each once")
+            raise ConfigurationError(
+                f"NUMA node ids {nodes}: expected ascending ids from 0 to {MAX_ID}, each once"
+            )
         for node in nodes if self.distances else ():
             self._check_row(node)
         object.__setattr__(self, "mask", sum(1 << node for node in nodes))

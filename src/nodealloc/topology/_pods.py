@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nodealloc.errors import ConfigurationError
 from nodealloc.podspec import QosClass, qos_class
 from nodealloc.topology._claims import Claim, ClaimKind, Owner, Workload
 
@@ -20,9 +21,14 @@ def workload_of(pod: Pod, /) -> Workload:
     A container may reuse what the plain init containers before it held; a
     sidecar, which never ends, lends nothing.
 
+    Raises:
+        ConfigurationError: The pod has no container.
+
     Source: kubelet ``cm/cpumanager/policy_static.go`` and
     ``cm/memorymanager/policy_static.go``.
     """
+    if not pod.containers:
+        raise ConfigurationError(f"pod {pod.full_name} has no containers; a pod runs at least one")
     exclusive = qos_class(pod) is _GUARANTEED
     claims: list[Claim] = []
     ended: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from nodealloc._arguments import check, choice, within
 from nodealloc._reading import go_bool
 from nodealloc.idset import MAX_ID
 from nodealloc.topology._comparison import Comparison
@@ -68,6 +69,15 @@ class Scope(enum.Enum):
 _NONE = PolicyName.NONE
 
 
+def _name(name: PolicyName | str) -> PolicyName:
+    return choice(PolicyName, name, "Policy.name")
+
+
+def _whole(_instance: object, _attribute: object, limit: int | None) -> None:
+    if limit is not None:
+        check("Policy.max_nodes", limit, int, "a whole number, or None for no limit")
+
+
 @attrs.frozen(kw_only=True)
 class Policy:
     """A topology policy with its options.
@@ -84,12 +94,12 @@ class Policy:
         search_steps: After how many tried claims such a search gives up.
     """
 
-    name: PolicyName = PolicyName.NONE
+    name: PolicyName = attrs.field(default=PolicyName.NONE, converter=_name)
     prefer_closest: bool = False
-    max_nodes: int | None = None
+    max_nodes: int | None = attrs.field(default=None, validator=_whole)
     comparison: Comparison | None = None
     search: bool = False
-    search_steps: int = attrs.field(default=10_000, validator=attrs.validators.ge(1))
+    search_steps: int = attrs.field(default=10_000, validator=within(1))
 
     @classmethod
     def parse(cls, name: str, options: Mapping[str, str] | None = None, /) -> Policy:
@@ -110,7 +120,7 @@ class Policy:
             chosen = PolicyName(name or "none")
         except ValueError:
             raise UnknownPolicyError(name, tuple(one.value for one in PolicyName)) from None
-        given = dict(options or {})
+        given = dict(check("topology policy options", options or {}, Mapping, "a mapping of option to value"))
         closest = _flag(_PREFER_CLOSEST, given.pop(_PREFER_CLOSEST, "false"))
         search = _flag(_SEARCH, given.pop(_SEARCH, "false"))
         limit = given.pop(_MAX_NODES, None)

@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import attrs
 
+from nodealloc._frozen import freeze
 from nodealloc.topology._claims import Claim
 from nodealloc.topology._hints import Hints, TopologyHint
 from nodealloc.verdicts import NotYet
@@ -93,8 +94,8 @@ class Availability:
 
     resource: str
     wanted: int
-    free: Mapping[int, int]
-    allocatable: Mapping[int, int]
+    free: Mapping[int, int] = attrs.field(validator=freeze)
+    allocatable: Mapping[int, int] = attrs.field(validator=freeze)
 
 
 @runtime_checkable

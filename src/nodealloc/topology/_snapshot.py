@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol, TypeVar, overload
+from typing import Protocol, TypeVar, cast, overload
 
 import attrs
 
+from nodealloc._arguments import check, choice, is_other, wrong
+from nodealloc._frozen import Frozen, frozen
+from nodealloc.errors import ConfigurationError
 from nodealloc.topology._errors import UnknownAllocatorError
 from nodealloc.topology._hints import NumaTopology, TopologyHint
 from nodealloc.topology._policy import Policy, Scope
@@ -36,6 +39,21 @@ class NumaMachine(Protocol):
         ...
 
 
+def _policy(policy: object) -> Policy:
+    if isinstance(policy, Policy):
+        return policy
+    if isinstance(policy, str):
+        return Policy.parse(policy)
+    raise wrong("Snapshot.policy", policy, "a Policy, or a kubelet's word such as single-numa-node")
+
+
+def _listed(allocators: object) -> tuple[object, ...]:
+    expected = "a tuple of allocators; one stands as (allocator,)"
+    if is_other(allocators, Iterable):
+        raise wrong("Snapshot.allocators", allocators, expected)
+    return tuple(cast("Iterable[object]", allocators))
+
+
 @attrs.frozen(kw_only=True)
 class Snapshot:
     """A node as admission sees it; a decision is a new snapshot.
@@ -45,7 +63,8 @@ class Snapshot:
 
     Attributes:
         numa: The machine's NUMA nodes.
-        policy: Which merged hints are let in.
+        policy: Which merged hints are let in; a kubelet's word such as
+            `single-numa-node` stands for the policy without options.
         scope: Whether containers are aligned one by one or together.
         allocators: Who gives hints and allocates, in the order in which they
             are asked; their names differ.
@@ -55,22 +74,37 @@ class Snapshot:
     Raises:
         TooManyNodesError: More nodes than the policy's `max_nodes`.
         DistanceError: The policy needs distances that `numa` lacks.
-        ValueError: Two allocators have one name.
+        ConfigurationError: Two allocators have one name, or a field is of another kind.
     """
 
     numa: NumaTopology
     policy: Policy = Policy()
     scope: Scope = Scope.CONTAINER
     allocators: tuple[Allocator, ...] = ()
-    admitted: Mapping[str, Affinities] = attrs.field(factory=dict[str, Affinities])
+    admitted: Mapping[str, Affinities] = attrs.field(factory=Frozen[str, Affinities])
     generation: int = 0
 
     def __attrs_post_init__(self) -> None:
+        # One look at all of them: a snapshot is made for each admission.
+        if self.scope.__class__ is not Scope or self.policy.__class__ is not Policy:
+            object.__setattr__(self, "scope", choice(Scope, self.scope, "Snapshot.scope"))
+            object.__setattr__(self, "policy", _policy(self.policy))
+        if self.allocators.__class__ is not tuple or self.numa.__class__ is not NumaTopology:
+            object.__setattr__(self, "allocators", _listed(self.allocators))
+            check("Snapshot.numa", self.numa, NumaTopology, "a NumaTopology; Snapshot.of takes a machine")
+        if self.admitted.__class__ is dict:
+            object.__setattr__(self, "admitted", frozen(self.admitted))
+        try:
+            self._check_names()
+        except AttributeError:
+            raise wrong("Snapshot.allocators", self.allocators, "an allocator in each place") from None
+        self.policy.check(self.numa)
+
+    def _check_names(self) -> None:
         names = {allocator.name for allocator in self.allocators}
         if len(names) != len(self.allocators):
             listed = ", ".join(allocator.name for allocator in self.allocators)
-            raise ValueError(f"allocators {listed}: each needs a name of its own")
-        self.policy.check(self.numa)
+            raise ConfigurationError(f"allocators {listed}: each needs a name of its own")
 
     @classmethod
     def of(

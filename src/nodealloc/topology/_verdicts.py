@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import attrs
 
+from nodealloc._frozen import freeze
 from nodealloc.idset import format_list
 from nodealloc.podspec import Json
 from nodealloc.topology._claims import Claim
@@ -42,7 +43,7 @@ class Placed(Admitted):
 
     workload: str
     snapshot: Snapshot = attrs.field(repr=_generation, hash=False)
-    affinity: Affinities = attrs.field(hash=False)
+    affinity: Affinities = attrs.field(hash=False, validator=freeze)
     repeated: bool = False
 
     def __str__(self) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
+from nodealloc._arguments import is_other, wrong
+from nodealloc.errors import ConfigurationError
 from nodealloc.volumes._ports import (
     CanAttach,
     CanExpand,
@@ -50,19 +52,21 @@ class Abilities:
 
 
 def by_name(plugins: Iterable[Plugin], /) -> Mapping[str, Abilities]:
-    """Plugins by name; raises `ValueError` for a name or a kind that two have, or that paths cannot hold."""
+    """Plugins by name; refuses a name or a kind that two have, or that paths cannot hold."""
     named: dict[str, Abilities] = {}
     served: dict[str, str] = {}
     for plugin in plugins:
+        if isinstance(plugin, type) or is_other(plugin.name, str):
+            raise wrong("plugins", plugin, "an instance of a plugin each; call the class")
         name = plugin.name
         if name in named:
-            raise ValueError(f"two plugins named {name!r}; register one of them")
+            raise ConfigurationError(f"two plugins named {name!r}; register one of them")
         # `~` stands for `/` in paths: at the next start, the volumes would be another plugin's.
         if name in ("", ".", "..") or "~" in name or "\0" in name:
-            raise ValueError(f"plugin name {name!r} makes no directory; write example.com/disk")
+            raise ConfigurationError(f"plugin name {name!r} makes no directory; write example.com/disk")
         for kind in plugin.kinds:
             other = served.setdefault(kind, name)
             if other != name:
-                raise ValueError(f"{other!r} and {name!r} both serve {kind!r}; register one of them")
+                raise ConfigurationError(f"{other!r} and {name!r} both serve {kind!r}; register one of them")
         named[name] = Abilities.of(plugin)
     return named

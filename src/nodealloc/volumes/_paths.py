@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from nodealloc.volumes._errors import MountedHereError, OutsideRootError
+from nodealloc._arguments import check, wrong
 from nodealloc.volumes._removal import mount_id, remove_at, remove_empty
 
 __all__ = ["DEAD", "SafeRoot", "check_names", "naming"]
@@ -37,11 +38,19 @@ class SafeRoot:
     called from several threads.
 
     Args:
-        path: The root; it exists, and may itself be reached through links.
+        path: The root, absolute; it exists, and may itself be reached through links.
+
+    Raises:
+        ConfigurationError: It is no directory, or not absolute.
     """
 
     def __init__(self, path: str, /) -> None:
+        check("SafeRoot", path, str, "the absolute path of a directory")
+        if not path.startswith("/"):
+            raise wrong("SafeRoot", path, "an absolute path; os.path.abspath makes one")
         self.path: Final = os.path.realpath(path)
+        if not os.path.isdir(self.path):  # noqa: PTH112 - Path raises where it may not look
+            raise wrong("SafeRoot", path, "a directory that exists; make it first")
 
     def join(self, *names: str) -> str:
         """The absolute path of names below the root; each is one component.

@@ -1,0 +1,112 @@
+"""Arguments that cannot be meant, refused in one manner: where, what came, what would be right."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from typing import TypeVar, cast
+
+from nodealloc.errors import ConfigurationError
+
+__all__ = ["check", "checked", "choice", "is_other", "not_a_machine", "several", "within", "wrong"]
+
+E = TypeVar("E", bound=enum.Enum)
+T = TypeVar("T")
+_SHOWN = 60
+"""Characters of a value that are shown; some print a whole machine."""
+
+
+def wrong(where: str, value: object, expected: str) -> ConfigurationError:
+    """The error for an argument of another kind, to be raised.
+
+    Args:
+        where: The argument or field, with the class it belongs to where that helps.
+        value: What came.
+        expected: What would be right, and how to come by it.
+    """
+    return ConfigurationError(f"{where}: expected {expected}, found {_shown(value)}")
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "None"
+    kind = type(value).__name__
+    if isinstance(value, type):
+        return f"the class {getattr(value, '__name__', '')}"
+    if not isinstance(value, (str, bytes, int, float, Mapping, list, tuple, set, frozenset, enum.Enum)):
+        return f"a {kind}"
+    text = repr(cast("object", value))
+    return f"{text if len(text) <= _SHOWN else text[:_SHOWN] + '…'} ({kind})"
+
+
+def check(where: str, value: T, kinds: type | tuple[type, ...], expected: str) -> T:
+    """The value itself where it is of these kinds; raises `ConfigurationError` otherwise."""
+    if not isinstance(value, kinds):
+        raise wrong(where, value, expected)
+    return value
+
+
+def is_other(value: object, kinds: type | tuple[type, ...]) -> bool:
+    """Whether a value is of another kind than annotations promise."""
+    return not isinstance(value, kinds)
+
+
+def checked(kind: type[T], expected: str) -> Callable[[object, object, T], None]:
+    """A validator of attrs: the field's value is of this kind."""
+
+    def validate(instance: object, attribute: object, value: object) -> None:
+        if not isinstance(value, kind):
+            raise wrong(_field(instance, attribute), value, expected)
+
+    return validate
+
+
+def several(kind: type[T], expected: str) -> Callable[[object, object, tuple[T, ...]], None]:
+    """A validator of attrs: the field's value is a tuple of this kind."""
+
+    def validate(instance: object, attribute: object, value: object) -> None:
+        if is_other(value, tuple):
+            raise wrong(_field(instance, attribute), value, f"a tuple of {expected}")
+        for place, one in enumerate(cast("tuple[object, ...]", value)):
+            if is_other(one, kind):
+                raise wrong(f"{_field(instance, attribute)}[{place}]", one, expected)
+
+    return validate
+
+
+def within(
+    low: float, high: float | None = None, *, above: bool = False
+) -> Callable[[object, object, float], None]:
+    """A validator of attrs: a number from `low`, or above it, to `high`."""
+    least = f"above {low:g}" if above else f"{low:g} or more"
+    expected = f"a number {least}" if high is None else f"a number from {low:g} to {high:g}"
+
+    def validate(instance: object, attribute: object, value: object) -> None:
+        number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+        enough = number is not None and (number > low or (number == low and not above))
+        if number is None or not enough or (high is not None and number > high):
+            raise wrong(_field(instance, attribute), value, expected)
+
+    return validate
+
+
+def choice(kind: type[E], value: object, where: str) -> E:
+    """A member of an enumeration from itself or its word; raises `ConfigurationError` with all words."""
+    if isinstance(value, kind):
+        return value
+    if isinstance(value, str):
+        for member in kind:
+            if member.value == value:
+                return member
+    known = ", ".join(repr(member.value) for member in kind)
+    raise wrong(where, value, f"one of {known}, or a member of {kind.__name__}")
+
+
+def not_a_machine(value: object) -> ConfigurationError:
+    """The error for whatever came instead of a machine."""
+    remedy = "a Machine; machine_from_text and machine_from_json make one"
+    return wrong("machine", value, "discovery.machine" if hasattr(value, "machine") else remedy)
+
+
+def _field(instance: object, attribute: object) -> str:
+    return f"{type(instance).__name__}.{getattr(attribute, 'name', '')}"
