@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from nodealloc._arguments import check
 from nodealloc.checkpoint import CPU_STATE, Checkpoint, CpuManagerState
 from nodealloc.cpuset import _abilities as abilities
 from nodealloc.cpuset._codec import to_kubelet, to_row
-from nodealloc._arguments import check
 from nodealloc.cpuset._demand import CPU, demand_of
 from nodealloc.cpuset._grant import grant, hints_for
 from nodealloc.cpuset._policy import CpuPolicy, NonePolicy, StaticPolicy

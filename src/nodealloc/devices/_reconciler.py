@@ -14,8 +14,8 @@ from typing import Self
 import attrs
 
 from nodealloc import _sockets
-from nodealloc._rpc.server import KeptServer
 from nodealloc._arguments import wrong
+from nodealloc._rpc.server import KeptServer
 from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices._codec import RegisterRequest
 from nodealloc.devices._directory import plugin_socket, prepare_directory, resolved

@@ -10,8 +10,8 @@ from collections.abc import Generator, Sequence
 from pathlib import PurePosixPath
 from typing import Final
 
-from nodealloc.volumes._errors import MountedHereError, OutsideRootError
 from nodealloc._arguments import check, wrong
+from nodealloc.volumes._errors import MountedHereError, OutsideRootError
 from nodealloc.volumes._removal import mount_id, remove_at, remove_empty
 
 __all__ = ["DEAD", "SafeRoot", "check_names", "naming"]
