@@ -21,6 +21,7 @@ __all__ = ["Driven", "Passing"]
 
 _log = logging.getLogger("nodealloc.dsw_asw")
 _AFTER_A_FAULT_S: Final = 1.0
+_NOTHING: Final = Summary()
 
 
 class Passing(abc.ABC):
@@ -44,8 +45,8 @@ class Passing(abc.ABC):
         """The pass was interrupted: what was due is due again."""
 
     def glance(self) -> Summary:
-        """What is held off and running, without a pass."""
-        return Summary()
+        """What is held off and running, without a pass; nothing, where nothing is ever started."""
+        return _NOTHING
 
 
 class Driven(abc.ABC):

@@ -38,20 +38,20 @@ class Group(Driven):
         """Make one pass over the members that have work."""
         with self._passing:
             self._work.clear()
-            total = Summary()
+            done: list[Summary] = []
             begun: list[tuple[Passing, Rows | None]] = []
             try:
                 for one in self.reconcilers():
                     if one.has_work:
                         begun.append((one, one.begin_pass()))
                     else:
-                        total = total.beside(one.glance())
+                        done.append(one.glance())
                 failed = commit_all(rows for _, rows in begun if rows is not None)
                 while begun:
                     one, rows = begun[0]
                     error = None if rows is None else failed.get(id(rows.journal))
                     del begun[0]
-                    total = total.beside(one.end_pass(error))
+                    done.append(one.end_pass(error))
             finally:
                 for one, _ in begun:
                     one.abandon_pass()
@@ -59,7 +59,7 @@ class Group(Driven):
         self._work.clear()
         if self.has_work:
             self._wake()
-        return total if total.passes else total.beside(Summary(passes=1))
+        return Summary.of_one_pass(done)
 
     @property
     def has_work(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import attrs
 
 __all__ = ["Summary"]
@@ -46,15 +48,22 @@ class Summary:
             self.planned or self.started or self.done or self.failed or self.uncertain or self.cancelled
         )
 
-    def beside(self, other: Summary, /) -> Summary:
-        """Passes of two reconcilers that were made together, as one pass."""
-        due = [at for at in (self.next_due_s, other.next_due_s) if at is not None]
-        return attrs.evolve(
-            self + other,
-            passes=max(self.passes, other.passes),
-            held_off=self.held_off + other.held_off,
-            blocked=self.blocked + other.blocked,
-            running=self.running + other.running,
+    @classmethod
+    def of_one_pass(cls, parts: Iterable[Summary], /) -> Summary:
+        """What several did that made one pass together."""
+        every = tuple(parts)
+        due = [one.next_due_s for one in every if one.next_due_s is not None]
+        return cls(
+            passes=1,
+            planned=sum([one.planned for one in every]),
+            started=sum([one.started for one in every]),
+            done=sum([one.done for one in every]),
+            failed=sum([one.failed for one in every]),
+            uncertain=sum([one.uncertain for one in every]),
+            cancelled=sum([one.cancelled for one in every]),
+            held_off=sum([one.held_off for one in every]),
+            blocked=sum([one.blocked for one in every]),
+            running=sum([one.running for one in every]),
             next_due_s=min(due, default=None),
         )
 

@@ -83,10 +83,10 @@ class LostMounts(Passing):
             gone = self._watch.lost()
         except Exception:  # noqa: BLE001 - what cannot be looked at must not stop the passes
             _log.exception("looking for lost mounts raised; the next look is when they change again")
-            return Summary()
+            return self.glance()
         for one in gone:
             self._doubt(one)
-        return Summary()
+        return self.glance()
 
     def abandon_pass(self) -> None:
         """Look again."""

@@ -14,7 +14,6 @@ from nodealloc.dsw_asw import (
     Clock,
     Executor,
     Group,
-    InlineExecutor,
     Observer,
     Passing,
     Reconciler,
@@ -113,7 +112,6 @@ class VolumeManager(Group):
             resync_s=None,
             observer=observer,
         )
-        wanting = Wanting(self._wishes, self.desired, self._adoption.release)
         self._mounting: Reconciler[VolumeId, DesiredVolume, ActualVolume, Deed, Gain] = Reconciler(
             self._domain,
             desired=self.desired,
@@ -126,18 +124,11 @@ class VolumeManager(Group):
         )
         super().__init__(
             self._populating,
-            Reconciler(
-                wanting,
-                desired=self._populated,
-                actual=World[str, Populated]("wanted by pods"),
-                near=[wanting.wishes],
-                executor=InlineExecutor(),
-                clock=clock,
-                back_off=back_off,
-                resync_s=None,
-            ),
             self._mounting,
             name="volumes",
+        )
+        self._wanting = Wanting(
+            self._wishes, self._populated, self.desired, self._adoption.release, self._wake
         )
         self._lost = (
             None
@@ -222,7 +213,7 @@ class VolumeManager(Group):
     @property
     def has_work(self) -> bool:
         """Whether a pass now would find something to do."""
-        return super().has_work or (self._lost is not None and self._lost.has_work)
+        return super().has_work or self._wanting.has_work or (self._lost is not None and self._lost.has_work)
 
     def seconds_to_next(self) -> float | None:
         """How long until a pass is due by itself; None when only an event can bring one."""
@@ -231,12 +222,15 @@ class VolumeManager(Group):
 
     def reconcilers(self) -> Iterator[Passing]:
         """Pods, what they want, volumes, and the look for lost mounts."""
-        yield from super().reconcilers()
+        yield self._populating
+        yield self._wanting
+        yield self._mounting
         if self._lost is not None:
             yield self._lost
 
     def close(self, timeout_s: float = 0.0, /) -> tuple[Running[object], ...]:
         """Start nothing more and wait for what runs; mounts stay. Returns what still runs."""
+        self._wanting.close()
         if self._lost is not None:
             self._lost.close()
         return super().close(timeout_s)

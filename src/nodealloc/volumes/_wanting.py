@@ -2,73 +2,92 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 
-import attrs
-
-from nodealloc.dsw_asw import Cancel, Done, Near, Outcome, Plan, Step, View, World
+from nodealloc.dsw_asw import Passing, Summary, World
 from nodealloc.volumes._model import DesiredVolume, Use, VolumeId, VolumeSpec
 from nodealloc.volumes._populator import PodWish, Populated
 
 __all__ = ["Wanting"]
 
 _ME = "populator"
+_log = logging.getLogger("nodealloc.volumes")
 
 
-@attrs.frozen(kw_only=True)
-class _Change:
-    """What is to be wanted for a pod instead of what is wanted now."""
-
-    uid: str
-    before: Populated | None
-    after: Populated | None
-
-
-class Wanting:
-    """Rules for the engine: what was resolved of a pod is desired, what the volumes know of it is actual.
+class Wanting(Passing):
+    """One more part of the volume manager's passes: derives what volumes are wanted; all in memory.
 
     Args:
         wishes: Pods that are to have volumes.
-        desired: The volumes' desired world; this domain alone writes it.
-        on_settled: Is told of a pod whose wishes the desired world knows.
+        populated: What was resolved of each.
+        desired: The volumes' desired world; written here alone.
+        on_known: Is told of a pod whose wishes the desired world knows.
+        wake: Called when there is something to derive.
     """
 
     def __init__(
         self,
         wishes: World[str, PodWish],
+        populated: World[str, Populated],
         desired: World[VolumeId, DesiredVolume],
-        on_settled: Callable[[str], None],
+        on_known: Callable[[str], None],
+        wake: Callable[[], None],
     ) -> None:
-        self.wishes: Near[str, str, PodWish] = Near(wishes, lambda uid: [uid])
+        self._wishes = wishes
+        self._populated = populated
         self._desired = desired
-        self._on_settled = on_settled
+        self._on_known = on_known
+        self._told: dict[str, Populated] = {}
+        self._watches = (wishes.watch(wake), populated.watch(wake))
 
-    def plan(self, view: View[str, Populated, Populated, _Change], /) -> Plan[Populated, _Change]:
-        """Tell the volumes; what a pod that is gone had asked for is not mounted for its successor."""
-        wish, resolved = view.of(self.wishes).get(view.key), view.want
+    @property
+    def has_work(self) -> bool:
+        """Whether a pod's wish, or what was resolved of it, is another."""
+        return any(map(len, self._watches))
+
+    def begin_pass(self) -> None:
+        """Add and take away uses."""
+        uids: dict[str, object] = {}
+        for watch in self._watches:
+            uids.update(watch.take())
+        for uid in uids:
+            try:
+                self._derive(uid)
+            except Exception:  # noqa: BLE001 - one pod's fault must not stop the others
+                _log.exception("what pod %s wants of its volumes could not be told", uid)
+
+    def end_pass(self, _error: Exception | None, /) -> Summary:
+        """Nothing is started here."""
+        return self.glance()
+
+    def abandon_pass(self) -> None:
+        """What was told stays told."""
+
+    def close(self) -> None:
+        """Derive no more."""
+        for watch in self._watches:
+            watch.close()
+
+    def _derive(self, uid: str) -> None:
+        """What a pod that is gone had asked for is not mounted for its successor."""
+        wish, after, before = self._wishes.get(uid), self._populated.get(uid), self._told.get(uid)
         if wish is None:
-            resolved = None
-        elif resolved is None or resolved.wish.generation != wish.generation:
-            return Plan()
-        if resolved == view.have:
-            return Plan()
-        change = _Change(uid=view.key, before=view.have, after=resolved)
-        return Plan(steps=[Step(scope=(view.key,), verb="want", detail=change)])
-
-    def perform(self, step: Step[_Change], _cancel: Cancel, /) -> None:
-        """Add and take away uses; a call or two for each volume, in memory."""
-        uid, before, after = step.detail.uid, _by_id(step.detail.before), _by_id(step.detail.after)
-        for spec, use in after.values():
+            after = None
+        elif after is None or after.wish.generation != wish.generation:
+            return
+        if after is before:
+            return
+        was, now = _by_id(before), _by_id(after)
+        for spec, use in now.values():
             self._desired.alter(spec.id, _with_use(spec, use), by=_ME)
-        for key in before.keys() - after.keys():
+        for key in was.keys() - now.keys():
             self._desired.alter(key, _without_use(uid), by=_ME)
-        self._on_settled(uid)
-
-    def settled(
-        self, have: Populated | None, step: Step[_Change], outcome: Outcome[None], /
-    ) -> Populated | None:
-        """What the volumes were told."""
-        return step.detail.after if isinstance(outcome, Done) else have
+        if after is None:
+            del self._told[uid]
+        else:
+            self._told[uid] = after
+        self._on_known(uid)
 
 
 def _by_id(populated: Populated | None) -> Mapping[VolumeId, tuple[VolumeSpec, Use]]:
