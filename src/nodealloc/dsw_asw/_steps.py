@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Generic, TypeAlias, TypeVar, Union
+from typing import Generic, TypeAlias, TypeVar, Union, cast
 
 import attrs
 
@@ -25,7 +25,7 @@ each other.
 def _is_a_scope(_step: object, _attribute: object, scope: object) -> None:
     if not isinstance(scope, tuple) or not scope:
         raise ValueError(f"scope {scope!r}: give a tuple of one part or more, like ('volume',)")
-    hash(scope)
+    hash(cast("tuple[object, ...]", scope))
 
 
 def _hashable(_step: object, _attribute: object, value: object) -> None:
