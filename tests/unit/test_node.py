@@ -405,6 +405,14 @@ def test_a_kubelets_file_that_nobody_keeps_is_refused(asked: str | list[str]) ->
         NodeAllocator(snapshot, MemoryStore(FORMATS), kubelet_files=asked)
 
 
+def test_two_allocators_with_one_kubelets_file_are_refused() -> None:
+    """The one would write over what the other wrote."""
+    twins = attrs.evolve(empty(), allocators=(DeviceAllocator(name="gpus"), DeviceAllocator(name="nics")))
+    with pytest.raises(NoKubeletFileError, match="'nics' beside 'gpus', which keeps the same file"):
+        NodeAllocator(twins, MemoryStore(FORMATS), kubelet_files=["gpus", "nics"])
+    NodeAllocator(twins, MemoryStore(FORMATS), kubelet_files=["nics"])
+
+
 @attrs.frozen
 class Moody:
     """An allocator that counts how often it was altered."""

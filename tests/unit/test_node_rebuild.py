@@ -380,6 +380,16 @@ def test_a_kubelets_file_that_nobody_reads_is_told(vectors: Path) -> None:
     assert "memory_manager_state is there, and no allocator of this node reads it" in str(report)
 
 
+def test_a_kubelets_file_is_read_once(vectors: Path) -> None:
+    """Of two device allocators the first holds what the file says, the other nothing."""
+    data = {DEVICE_STATE: (vectors / "state_files" / f"four-nodes.{DEVICE_STATE}").read_bytes()}
+    twins = [DeviceAllocator(nodes=(0, 1), name=name) for name in ("gpus", "nics")]
+    node = NodeAllocator(Snapshot.of(MACHINE, allocators=twins), MemoryStore(FORMATS, data=data))
+    assert node.start().taken_over
+    assert set(node.allocator(DeviceAllocator, "gpus").current().grants) == {"g1", "g2"}
+    assert node.allocator(DeviceAllocator, "nics").current().grants == {}
+
+
 def test_records_of_version_1_are_read(vectors: Path) -> None:
     """Byte for byte what an earlier release wrote: everybody holds what they held, and nothing is written."""
     recorded = json.loads((vectors / "state_files" / "node-records-v1.json").read_text())

@@ -38,17 +38,23 @@ class Ledger:
         Raises:
             NotRememberedError: One of them could not be restored.
             NoKubeletFileError: `kubelet_files` is text, or names an allocator
-                that is not there or keeps no file of the kubelet's.
+                that is not there or keeps no file of the kubelet's, or two
+                that keep the same one.
         """
         for one in empty.allocators:
             if not isinstance(one, Remembers):
                 raise NotRememberedError(one.name, type(one).__name__)
-        known = tuple(one.name for one in empty.allocators if isinstance(one, KubeletFile))
+        keys = {one.name: one.kubelet_key() for one in empty.allocators if isinstance(one, KubeletFile)}
+        known = tuple(keys)
         if isinstance(kubelet_files, str):
             raise NoKubeletFileError(f"the text {kubelet_files!r}", known)
+        kept: dict[str, str] = {}
         for name in kubelet_files:
-            if name not in known:
+            if name not in keys:
                 raise NoKubeletFileError(repr(name), known)
+            other = kept.setdefault(keys[name], name)
+            if other != name:
+                raise NoKubeletFileError(f"{name!r} beside {other!r}, which keeps the same file", known)
         return cls(kubelet_files=frozenset(kubelet_files))
 
     def change(

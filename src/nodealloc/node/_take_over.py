@@ -50,18 +50,20 @@ class Kubelet:
 
 
 def read_kubelet(contents: Contents, allocators: Iterable[Allocator], /) -> Kubelet:
-    """Have each allocator read the file that it keeps for a kubelet."""
+    """Have each allocator read the file that it keeps for a kubelet; of two with one file the first."""
     said: dict[str, Mapping[str, Recalled]] = {}
     unreadable: dict[str, str] = {}
-    unread = [key for key in contents.values if key in KUBELET_FORMATS]
+    readers: dict[str, KubeletFile] = {}
+    names: dict[str, str] = {}
     for one in allocators:
-        if not isinstance(one, KubeletFile) or one.kubelet_key() not in contents.values:
-            continue
-        key = one.kubelet_key()
-        if key in unread:
-            unread.remove(key)
+        if isinstance(one, KubeletFile) and one.kubelet_key() in contents.values:
+            # Two that read one file would hold everything in it twice.
+            readers.setdefault(one.kubelet_key(), one)
+            names.setdefault(one.kubelet_key(), one.name)
+    for key, reader in readers.items():
         try:
-            said[one.name] = one.from_kubelet(contents.values[key])
+            said[names[key]] = reader.from_kubelet(contents.values[key])
         except DecodeError as error:
             unreadable[key] = str(error)
-    return Kubelet(said=said, unreadable=unreadable, unread=tuple(unread))
+    unread = tuple(key for key in contents.values if key in KUBELET_FORMATS and key not in readers)
+    return Kubelet(said=said, unreadable=unreadable, unread=unread)
