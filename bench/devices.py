@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from bench.figure import Figure, best_ns, rows
+from nodealloc.checkpoint import KUBELET_FORMATS, FileStore
 from nodealloc.devices import (
     Device,
     DeviceAllocator,
@@ -110,6 +111,32 @@ def _stream_ms(count: int) -> float:
     return best * 1e3
 
 
+def _commit_ms(answer_bytes: int) -> float:
+    """A grant remembered in the kubelet's file beside somebody's large answer, in milliseconds."""
+    place = Path(tempfile.mkdtemp(prefix="na-"))
+    try:
+        with FileStore(place, KUBELET_FORMATS) as store:
+            ledger = DeviceLedger(_allocator(1_000), store=store)
+
+            def grant(workload: str, answer: bytes) -> None:
+                def change(allocator: DeviceAllocator) -> DeviceAllocator:
+                    granted = allocator.allocate(_claim(workload, 1), ANYWHERE)
+                    assert isinstance(granted, DeviceAllocator)
+                    return granted.with_response(Owner(workload, "c"), GPU, answer)
+
+                ledger.alter(change)
+
+            grant("large", bytes(answer_bytes))
+            best = float("inf")
+            for number in range(5):
+                started = time.perf_counter()
+                grant(f"p{number}", b"small")
+                best = min(best, time.perf_counter() - started)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    return best * 1e3
+
+
 def figures() -> Iterator[Figure]:
     """Allocations, lists, hints, and how each grows with the number of devices."""
     admits = [(float(count), best_ns(partial(_admit, _filled(count))) / 1e3) for count in SIZES]
@@ -158,6 +185,16 @@ def figures() -> Iterator[Figure]:
         value=_stream_ms(10_000),
         unit="ms",
         at_most=1000,
+    )
+    commits = [(float(size), _commit_ms(size)) for size in (1 << 10, 1 << 17, 1 << 20, 1 << 22)]
+    yield Figure(
+        package="devices",
+        name="remember a grant beside another plugin's answer of 4 MiB",
+        value=commits[-1][1],
+        unit="ms",
+        at_most=400,
+        growth=commits,
+        growth_of="bytes",
     )
     recorded = rows("device_hints")
     yield Figure(

@@ -41,6 +41,7 @@ from nodealloc.checkpoint._fnv import fnv1a32
 from nodealloc.checkpoint._identity import this_machine
 from nodealloc.checkpoint._inspect import Finding, inspect
 from nodealloc.checkpoint._json import Json
+from nodealloc.checkpoint._kept_bytes import KeptBytes
 from nodealloc.checkpoint._keys import check_key, reader_for, row_key
 from nodealloc.checkpoint._kubelet import KUBELET_FORMATS
 from nodealloc.checkpoint._memory_state import (
@@ -77,6 +78,7 @@ __all__ = [
     "Identity",
     "Json",
     "JsonCheckpoint",
+    "KeptBytes",
     "MemoryBlock",
     "MemoryLayout",
     "MemoryManagerState",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 import attrs
@@ -13,6 +13,7 @@ import attrs
 from nodealloc.checkpoint._fnv import fnv1a32
 from nodealloc.checkpoint._framing import check
 from nodealloc.checkpoint._json import Json, Shape, go_json, read_json
+from nodealloc.checkpoint._kept_bytes import KeptBytes, as_base64, printed
 
 __all__ = ["DEVICE_STATE", "DeviceLayout", "DeviceManagerState", "PodDevices"]
 
@@ -20,6 +21,10 @@ DEVICE_STATE = "kubelet_internal_checkpoint"
 """Name of the file (in the folder `device-plugins`), and its key in a store."""
 
 _Ids = tuple[str, ...] | None
+
+
+def _kept(answer: bytes | None) -> bytes | None:
+    return KeptBytes.of(answer)
 
 
 class DeviceLayout(enum.Enum):
@@ -48,7 +53,7 @@ class PodDevices:
     container_name: str
     resource_name: str
     device_ids: Mapping[int, _Ids] | None = attrs.field(factory=dict[int, _Ids])
-    alloc_resp: bytes | None = b""
+    alloc_resp: bytes | None = attrs.field(default=b"", converter=_kept)
 
 
 @attrs.frozen(kw_only=True)
@@ -83,7 +88,7 @@ class DeviceManagerState:
             registered = dict(sorted(self.registered_devices.items()))
         document: dict[str, Json] = {
             "Data": {"PodDeviceEntries": entries, "RegisteredDevices": registered},
-            "Checksum": fnv1a32(self._printed()),
+            "Checksum": self._hashed(),
         }
         if self.boot_id:
             document["BootID"] = self.boot_id
@@ -126,7 +131,7 @@ class DeviceManagerState:
     def verify(self) -> None:
         """Raise `CorruptCheckpointError` when content and checksum disagree."""
         if self.checksum is not None:
-            check(DEVICE_STATE, self.checksum, None, [self._printed()])
+            check(DEVICE_STATE, self.checksum, None, [b"".join(map(_plain, self._printed()))])
 
     def _entry_json(self, entry: PodDevices) -> Json:
         ids: Json
@@ -136,7 +141,7 @@ class DeviceManagerState:
             ids = None
         else:
             ids = dict(sorted((str(node), held) for node, held in entry.device_ids.items()))
-        response = None if entry.alloc_resp is None else base64.b64encode(entry.alloc_resp).decode()
+        response = None if entry.alloc_resp is None else as_base64(entry.alloc_resp)
         return {
             "PodUID": entry.pod_uid,
             "ContainerName": entry.container_name,
@@ -145,20 +150,41 @@ class DeviceManagerState:
             "AllocResp": response,
         }
 
-    def _printed(self) -> bytes:
-        entries = "<nil>"
-        if self.pod_device_entries is not None:
-            entries = f"[{' '.join([self._print_entry(entry) for entry in self.pod_device_entries])}]"
+    def _hashed(self) -> int:
+        """The checksum; of large answers only what is not known of them yet is worked out."""
+        value: int | None = None
+        text: list[bytes] = []
+        for part in self._printed():
+            if isinstance(part, KeptBytes):
+                value = part.hashed(_hash(value, text))
+                text = []
+            else:
+                text.append(part)
+        return _hash(value, text)
+
+    def _printed(self) -> Iterator[bytes]:
+        """As Go prints it, in parts; a `KeptBytes` stands for its own print."""
+        yield b"(checkpoint.checkpointData){PodDeviceEntries:([]checkpoint.PodDevicesEntry)"
+        if self.pod_device_entries is None:
+            yield b"<nil>"
+        else:
+            yield b"["
+            for number, entry in enumerate(self.pod_device_entries):
+                yield f"{' ' * (number > 0)}{self._print_head(entry)}".encode()
+                answer = entry.alloc_resp
+                if isinstance(answer, KeptBytes):
+                    yield answer
+                else:
+                    yield b"<nil>" if answer is None else printed(answer)
+                yield b"}"
+            yield b"]"
         registered = "<nil>"
         if self.registered_devices is not None:
             listed = [f"{name}:{_print_ids(ids)}" for name, ids in sorted(self.registered_devices.items())]
             registered = f"map[{' '.join(listed)}]"
-        return (
-            f"(checkpoint.checkpointData){{PodDeviceEntries:([]checkpoint.PodDevicesEntry){entries} "
-            f"RegisteredDevices:(map[string][]string){registered}}}"
-        ).encode()
+        yield f" RegisteredDevices:(map[string][]string){registered}}}".encode()
 
-    def _print_entry(self, entry: PodDevices) -> str:
+    def _print_head(self, entry: PodDevices) -> str:
         if self.layout is DeviceLayout.V1:
             ids = f"([]string){_print_ids(_flat(entry))}"
         elif entry.device_ids is None:
@@ -166,11 +192,19 @@ class DeviceManagerState:
         else:
             nodes = [f"{node}:{_print_ids(held)}" for node, held in sorted(entry.device_ids.items())]
             ids = f"(checkpoint.DevicesPerNUMA)map[{' '.join(nodes)}]"
-        response = "<nil>" if entry.alloc_resp is None else f"[{' '.join(map(str, entry.alloc_resp))}]"
         return (
             f"{{PodUID:(string){entry.pod_uid} ContainerName:(string){entry.container_name} "
-            f"ResourceName:(string){entry.resource_name} DeviceIDs:{ids} AllocResp:([]uint8){response}}}"
+            f"ResourceName:(string){entry.resource_name} DeviceIDs:{ids} AllocResp:([]uint8)"
         )
+
+
+def _hash(before: int | None, text: Sequence[bytes]) -> int:
+    data = b"".join(text)
+    return fnv1a32(data) if before is None else fnv1a32(data, start=before)
+
+
+def _plain(part: bytes) -> bytes:
+    return printed(part) if isinstance(part, KeptBytes) else part
 
 
 def _flat(entry: PodDevices) -> _Ids:

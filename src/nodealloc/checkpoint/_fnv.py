@@ -19,7 +19,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-__all__ = ["fnv1a32"]
+__all__ = ["fnv1a32", "joined"]
 
 _OFFSET = 2166136261
 _PRIME = 16777619
@@ -28,22 +28,38 @@ _SHORT = 4096
 """Below this many bytes the plain loop is as fast."""
 
 
-def fnv1a32(data: bytes, /) -> int:
+def fnv1a32(data: bytes, /, *, start: int = _OFFSET) -> int:
     """The FNV-1a hash of some bytes, 32 bits.
+
+    Args:
+        data: To hash.
+        start: The hash of what stands before them.
 
     Source: draft-eastlake-fnv, as in Go's `hash/fnv`; the arrangement in rows is ours.
 
         >>> hex(fnv1a32(b"foobar"))
         '0xbf9cf968'
     """
-    done, value = 0, _OFFSET
+    done, value = 0, start
     if len(data) >= _SHORT:
         rows, length = _shape(len(data))
         done = rows * length
-        value = _hash_rows(data[:done], rows, length)
+        value = _hash_rows(data[:done], rows, length, start)
     for byte in data[done:]:
         value = ((value ^ byte) * _PRIME) & _MASK
     return value
+
+
+def joined(before: int, low: int, end: int, length: int, /) -> int:
+    """The hash after a text, from a hash of it that began elsewhere.
+
+    Args:
+        before: The hash before it.
+        low: Where the other one began; its low byte is that of `before`.
+        end: Where the other one ended.
+        length: Of the text in bytes.
+    """
+    return (end + (before - low) * pow(_PRIME, length, _MASK + 1)) & _MASK
 
 
 def _shape(size: int) -> tuple[int, int]:
@@ -54,9 +70,9 @@ def _shape(size: int) -> tuple[int, int]:
     return rows, size // rows // 8 * 8
 
 
-def _hash_rows(data: bytes, rows: int, length: int) -> int:
+def _hash_rows(data: bytes, rows: int, length: int, start: int) -> int:
     columns = [data[at::length] for at in range(length)]
-    starts = _low_bytes(columns, rows)
+    starts = _low_bytes(columns, rows, start)
     lanes = _spread(starts, 8)
     keep = int.from_bytes(b"\xff\xff\xff\xff\0\0\0\0" * rows, "little")
     low = int.from_bytes(b"\xff\0\0\0\0\0\0\0" * rows, "little")
@@ -66,13 +82,13 @@ def _hash_rows(data: bytes, rows: int, length: int) -> int:
         for shift in range(0, 64, 8):
             lanes = ((lanes ^ (eight >> shift & low)) * _PRIME) & keep
     ends = struct.unpack(f"<{rows}Q", lanes.to_bytes(8 * rows, "little"))
-    value, power = _OFFSET, pow(_PRIME, length, _MASK + 1)
-    for start, end in zip(starts, ends, strict=True):
-        value = (end + (value - start) * power) & _MASK
+    value, power = start, pow(_PRIME, length, _MASK + 1)
+    for low, end in zip(starts, ends, strict=True):
+        value = (end + (value - low) * power) & _MASK
     return value
 
 
-def _low_bytes(columns: Sequence[bytes], rows: int) -> bytes:
+def _low_bytes(columns: Sequence[bytes], rows: int, start: int) -> bytes:
     """The low byte of the hash at the start of each row."""
     starts = bytes(rows)
     # A product of bits 0 to 3 fits into 8 bits, one of bits 0 to 7 into 16.
@@ -87,7 +103,7 @@ def _low_bytes(columns: Sequence[bytes], rows: int) -> bytes:
             for lane in lanes:
                 ends = ((ends ^ lane) & mask) * factor
             flips = (ends >> bit & ones).to_bytes(width * rows, "little")[::width]
-            found: Iterator[int] = accumulate(flips[:-1], int.__xor__, initial=_OFFSET >> bit & 1)
+            found: Iterator[int] = accumulate(flips[:-1], int.__xor__, initial=start >> bit & 1)
             starts = (known | _spread(bytes(found), width) << bit).to_bytes(width * rows, "little")[::width]
     return starts
 

@@ -6,10 +6,16 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
+from nodealloc.checkpoint import KeptBytes
+
 __all__ = ["NO_NODE", "Grant", "Grants", "without"]
 
 NO_NODE = -1
 """Stands for "no NUMA node" where places are remembered, as in the kubelet's file."""
+
+
+def _kept(response: bytes | None) -> bytes | None:
+    return KeptBytes.of(response)
 
 
 @attrs.frozen(kw_only=True)
@@ -24,7 +30,7 @@ class Grant:
     """
 
     places: Mapping[int, tuple[str, ...]]
-    response: bytes | None = None
+    response: bytes | None = attrs.field(default=None, converter=_kept)
 
     @property
     def ids(self) -> frozenset[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import attrs
 
-from nodealloc.checkpoint import DEVICE_STATE, DeviceManagerState, PodDevices
+from nodealloc.checkpoint import DEVICE_STATE, DeviceManagerState, KeptBytes, PodDevices
 from nodealloc.devices._grants import NO_NODE, Grant
 from nodealloc.devices._inventory import Inventory
 from nodealloc.devices._life import Phase
@@ -40,6 +40,8 @@ def remembered(allocator: DeviceAllocator, /) -> DeviceManagerState:
         for workload, held in sorted(allocator.grants.items())
         for (member, resource), grant in sorted(held.items())
     ]
+    # Whatever stands behind an entry that changed is hashed anew: large answers seldom change.
+    entries.sort(key=lambda entry: not isinstance(entry.alloc_resp, KeptBytes))
     registered = {
         resource: allocator.inventories[resource].devices.ids_of(
             allocator.inventories[resource].devices.healthy
