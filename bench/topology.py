@@ -168,7 +168,7 @@ def import_ratio(rounds: int = 9) -> float:
     return best["nodealloc.topology"] / best["attrs"]
 
 
-def all_masks(nodes: int, providers: int, *, narrow: bool = False) -> list[Hints]:
+def all_masks(nodes: int, providers: int, *, narrow: bool = False) -> list[dict[str, list[TopologyHint]]]:
     """Providers that each hint every set of nodes; single nodes preferred if `narrow`."""
     hints = [TopologyHint(mask, narrow and mask.bit_count() == 1) for mask in range(1, 1 << nodes)]
     return [{"resource": hints} for _ in range(providers)]

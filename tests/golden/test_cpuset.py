@@ -71,7 +71,7 @@ def _give_out(machine: Machine, options: StaticOptions) -> None:
     for number in range(len(machine.online)):
         job = Claim(owner=Owner(f"job-{number}", "main"), amounts={"cpu": Quantity.of(size)})
         hints = node.hints([job])["cpu"]
-        answer = node.allocate(job, hints[0] if hints else TopologyHint(None, preferred=False))
+        answer = node.allocate(job, next(iter(hints or ()), TopologyHint(None, preferred=False)))
         if isinstance(answer, Shortfall):
             break
         node = answer

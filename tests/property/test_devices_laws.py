@@ -21,11 +21,10 @@ from nodealloc.devices import (
     restored,
 )
 from nodealloc.devices import _codec as codec
-from nodealloc.devices._hints import MASKS_AT_MOST
 from nodealloc.errors import DecodeError
 from nodealloc.podspec import Quantity
 from nodealloc.testing.strategies.devices import allocators, device_lists, devices, inventories
-from nodealloc.topology import Claim, ClaimKind, Owner, TopologyHint
+from nodealloc.topology import Claim, ClaimKind, CountedHints, Owner, TopologyHint
 
 GPU = "example.com/gpu"
 DECODERS = [
@@ -166,11 +165,16 @@ def test_memory_survives(allocator: DeviceAllocator, count: int) -> None:
     assert after.allocate(ask("p", "c", count), TopologyHint(1, True)) is after
 
 
-@given(st.integers(9, 40), st.integers(1, 8))
-def test_hints_stay_bounded_on_any_machine(nodes: int, wanted: int) -> None:
-    """Thirty-six nodes with a device each are answered within the bound, all nodes included."""
+@given(st.integers(9, 64), st.integers(1, 8))
+def test_hints_of_many_nodes_are_counted(nodes: int, wanted: int) -> None:
+    """With a device on each node every set of that many nodes is preferred, wherever it lies."""
     by_node = {node: 1 << node for node in range(nodes)}
     hints = device_hints(range(nodes), wanted, by_node=by_node, available=(1 << nodes) - 1)
-    assert 0 < len(hints) <= MASKS_AT_MOST + 1
-    assert hints[-1].affinity == (1 << nodes) - 1
-    assert any(hint.preferred for hint in hints)
+    assert isinstance(hints, CountedHints)
+    apart = sum(1 << node for node in range(0, nodes, 8)[:wanted])
+    lowest, highest = (1 << wanted) - 1, (1 << wanted) - 1 << (nodes - wanted)
+    assert TopologyHint(lowest, preferred=True) in hints
+    assert TopologyHint(highest, preferred=True) in hints
+    assert (TopologyHint(apart, preferred=True) in hints) == (apart.bit_count() == wanted)
+    assert TopologyHint(lowest >> 1, preferred=False) not in hints
+    assert hints.some(1) == [TopologyHint(lowest, preferred=True)]

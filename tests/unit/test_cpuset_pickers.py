@@ -17,6 +17,7 @@ from nodealloc.cpuset import (
 from nodealloc.cpuset._balance import Split, splits
 from nodealloc.machine import Cpu, Machine, machine_from_text
 from nodealloc.testing.cpuset import check_picker
+from nodealloc.topology import CountedHints, TopologyHint
 
 DISTRIBUTED = KubeletPicker(mode=PickMode.DISTRIBUTED)
 SPREAD = KubeletPicker(strategy=SortStrategy.SPREAD)
@@ -173,10 +174,23 @@ def test_more_than_anybody_could_have_fits_nowhere() -> None:
     assert table.hints(0b1111, 5) == []
 
 
-def test_machines_of_many_nodes_have_the_narrow_hints_and_the_whole() -> None:
-    """With 18 NUMA nodes the narrowest sizes are listed, and all nodes together."""
+def test_hints_of_many_nodes_are_counted() -> None:
+    """With 18 NUMA nodes every set that has the CPUs is a hint, and the narrowest are preferred."""
     many = layout("18 numa x 2 cores")
-    hints = HintTable(many).hints(many.cpus, 2)
-    assert len(hints) < 65_536
-    assert [hint.affinity for hint in hints[:18] if hint.preferred] == [1 << node for node in range(18)]
-    assert hints[-1].affinity == (1 << 18) - 1
+    hints = HintTable(many).hints(many.cpus, 4)
+    assert isinstance(hints, CountedHints)
+    assert TopologyHint(1 | 1 << 17, preferred=True) in hints
+    assert TopologyHint(1 << 17, preferred=True) not in hints
+    assert TopologyHint((1 << 18) - 1, preferred=False) in hints
+    assert HintTable(many).hints(0b1111, 5) == []
+
+
+def test_counted_hints_contain_the_nodes_of_what_is_reused_and_know_sockets() -> None:
+    """As listed ones do: reused CPUs fix their nodes, and whole sockets are preferred if asked for."""
+    many = layout("2 sockets x 6 numa x 2 cores")
+    hints = HintTable(many, align_by_socket=True).hints(many.cpus & ~0b11, 4, reusable=0b11)
+    assert isinstance(hints, CountedHints)
+    assert TopologyHint(0b11, preferred=True) in hints
+    assert TopologyHint(0b110, preferred=True) not in hints
+    assert TopologyHint(0b111, preferred=True) in hints
+    assert TopologyHint(1 | 0b11 << 6, preferred=False) in hints

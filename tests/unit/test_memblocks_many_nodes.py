@@ -1,16 +1,14 @@
-"""Machines with more NUMA nodes than the kubelet takes: few sets, the same rules."""
+"""Machines with more NUMA nodes than the kubelet takes: counted sets, the same rules."""
 
 from __future__ import annotations
 
 import pytest
 
-from nodealloc.idset import bits
 from nodealloc.machine import Machine, NumaNode
 from nodealloc.memblocks import MemoryAllocator, MemoryOptions, _layout, memory_allocator
-from nodealloc.memblocks._groups import MAX_MASKS, family
 from nodealloc.podspec import Quantity
 from nodealloc.testing.memblocks import check_books
-from nodealloc.topology import Claim, Owner, TopologyHint
+from nodealloc.topology import Claim, CountedHints, Owner, TopologyHint
 
 GIB = 1 << 30
 ANY = TopologyHint(None, preferred=False)
@@ -37,37 +35,60 @@ def granted(allocator: MemoryAllocator, asked: Claim, affinity: TopologyHint = A
     return answer
 
 
-def masks(allocator: MemoryAllocator, asked: Claim) -> list[int]:
-    """The masks of a claim's hints."""
-    return [hint.affinity or 0 for hint in allocator.hints([asked])["memory"] or ()]
+def counted(allocator: MemoryAllocator, asked: Claim) -> CountedHints:
+    """A claim's hints on a machine of many nodes."""
+    found = allocator.hints([asked])["memory"]
+    assert isinstance(found, CountedHints)
+    return found
 
 
-@pytest.mark.parametrize(("nodes", "sets"), [(8, 255), (9, 511), (12, 829), (36, 1261), (64, 2080)])
-def test_sets_are_few(nodes: int, sets: int) -> None:
-    """All of them up to 9 nodes; then small ones, and neighbours of any number."""
-    found = masks(static(*[4] * nodes), claim("a", 1))
-    assert len(found) == len(set(found)) == sets
-    assert found[-1] == (1 << nodes) - 1
-    assert [mask.bit_count() for mask in found] == sorted(mask.bit_count() for mask in found)
+def test_every_set_counts() -> None:
+    """On 64 nodes every set with the bytes is a hint, and those of the least size are preferred."""
+    found = counted(static(*[4] * 64), claim("a", 12))
+    assert TopologyHint(1 | 1 << 31 | 1 << 63, preferred=True) in found
+    assert TopologyHint(0b11, preferred=True) not in found
+    assert TopologyHint(0b1111, preferred=False) in found
+    assert found.some(2) == [TopologyHint(0b111, preferred=True), TopologyHint(0b1011, preferred=True)]
 
 
-def test_nodes_without_memory_are_not_considered() -> None:
-    """36 nodes, 34 of them graphics memory that the system does not count: three sets."""
+def test_all_sets_are_listed_up_to_eight_nodes() -> None:
+    """As the kubelet lists them: small ones first, then by ids."""
+    listed = static(*[4] * 8).hints([claim("a", 1)])["memory"]
+    assert isinstance(listed, tuple)
+    masks = [hint.affinity or 0 for hint in listed]
+    assert len(masks) == len(set(masks)) == 255
+    assert [mask.bit_count() for mask in masks] == sorted(mask.bit_count() for mask in masks)
+
+
+def test_nodes_without_memory_help_nothing() -> None:
+    """36 nodes, 34 of them graphics memory that the system does not count."""
     allocator = static(*[8, 8], *[0] * 34)
-    assert masks(allocator, claim("a", 9)) == [0b11]
-    assert masks(allocator, claim("a", 1)) == [0b01, 0b10, 0b11]
+    assert counted(allocator, claim("a", 9)).some(2) == [TopologyHint(0b11, preferred=True)]
+    assert [hint.affinity for hint in counted(allocator, claim("a", 1)).some(3)] == [0b01, 0b10]
     assert granted(allocator, claim("a", 9)).mems("a", "app") == "0-1"
 
 
+def test_nodes_in_use_stand_for_themselves() -> None:
+    """A node that serves by itself goes into no set, and a group in use is a set of its own."""
+    allocator = granted(static(*[4] * 9), claim("one", 1), TopologyHint(1, preferred=True))
+    allocator = granted(allocator, claim("two", 5), TopologyHint(0b110, preferred=True))
+    found = counted(allocator, claim("a", 3))
+    assert [hint.affinity for hint in found.others] == [0b001, 0b110]
+    assert TopologyHint(0b001, preferred=True) in found
+    assert TopologyHint(0b110, preferred=False) in found
+    assert TopologyHint(0b011, preferred=False) not in found
+    assert TopologyHint(0b110000000, preferred=False) in found
+
+
 def test_a_claim_over_many_nodes_takes_neighbours() -> None:
-    """24 of 64 nodes, and the next one after them."""
+    """24 of 64 nodes, and the next one the lowest after them."""
     allocator = granted(static(*[4] * 64), claim("a", 96))
     assert allocator.mems("a", "app") == "0-23"
     assert granted(allocator, claim("b", 9)).mems("b", "app") == "24-26"
 
 
 def test_gaps_between_used_nodes_are_bridged() -> None:
-    """Neighbours are neighbours among the nodes that are free."""
+    """A claim takes the lowest of the nodes that are free."""
     allocator = static(*[4] * 32)
     for node in range(0, 32, 2):
         allocator = granted(allocator, claim(f"pod-{node}", 1), TopologyHint(1 << node, preferred=True))
@@ -76,10 +97,10 @@ def test_gaps_between_used_nodes_are_bridged() -> None:
     assert after.release("a") == allocator
 
 
-def test_an_affinity_is_widened_to_neighbours() -> None:
-    """The nearest set around the affinity that has the bytes."""
+def test_an_affinity_is_widened_to_the_lowest_set_around_it() -> None:
+    """The narrowest set that has the bytes, of several the lowest, as on machines of few nodes."""
     allocator = granted(static(*[4] * 64), claim("a", 12), TopologyHint(1 << 40, preferred=False))
-    assert allocator.mems("a", "app") == "38-40"
+    assert allocator.mems("a", "app") == "0-1,40"
 
 
 def test_what_never_fits_is_said_on_large_machines_too() -> None:
@@ -87,18 +108,6 @@ def test_what_never_fits_is_said_on_large_machines_too() -> None:
     answer = static(*[4] * 64).allocate(claim("a", 257), ANY)
     assert not isinstance(answer, MemoryAllocator)
     assert "never fits: all nodes together can grant 274877906944 bytes" in answer.detail
-
-
-@pytest.mark.parametrize("count", range(1, 70))
-def test_families_stay_small_and_whole(count: int) -> None:
-    """Every node is in some set with each of its neighbours, and the set of all is there."""
-    every = (1 << count) - 1
-    found = family(every)
-    assert len(found) <= MAX_MASKS + count * count // 2
-    assert count == 1 or found[-1] == every
-    pairs = {mask for mask in found if mask.bit_count() == 2}
-    assert all(0b11 << node in pairs for node in range(count - 1))
-    assert all(set(bits(mask)) <= set(range(count)) for mask in found)
 
 
 def test_what_was_worked_out_is_forgotten_in_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,7 +94,7 @@ def test_best_effort_does_not_refuse_what_has_a_place() -> None:
     claim = pod("b", GIB).claims[0]
     wide = memory(snapshot).hints([claim])["memory"]
     assert wide is not None
-    affinity = wide[0]._replace(affinity=0b11, preferred=False)
+    affinity = next(iter(wide))._replace(affinity=0b11, preferred=False)
     assert isinstance(memory(snapshot).allocate(claim, affinity), MemoryAllocator)
     plain = attrs.evolve(memory(snapshot), options=MemoryOptions())
     assert not isinstance(plain.allocate(claim, affinity), MemoryAllocator)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from itertools import accumulate, combinations, compress
+from itertools import accumulate, compress
 
 from nodealloc.cpuset._layout import CpuLayout
-from nodealloc.topology import TopologyHint
+from nodealloc.topology import LISTED_NODES, CountedHints, Need, NumaMask, TopologyHint, node_masks
 
 __all__ = ["HintTable"]
 
-_MASKS = 65_535
-"""Masks of one table: all of 16 nodes, the narrow ones of more."""
-
 
 class HintTable:
-    """Every mask of a machine's NUMA nodes in the kubelet's order, ready to be filtered.
+    """Where a number of CPUs fits on a machine: hints that are listed, on many nodes counted.
+
+    Lists have every mask of the NUMA nodes in the kubelet's order, to be filtered.
 
     Masks stand by size, then in lexicographic order of their node ids. Which of
     them hold enough free CPUs is decided for all at once: an integer has one
@@ -25,29 +23,34 @@ class HintTable:
     a lane. May be shared between threads.
 
     Source: kubelet ``cm/cpumanager/policy_static.go``. Nodes without CPUs are
-    in no mask. With more than 16 nodes the masks of the narrowest sizes are
-    made, as far as they number 65,535, and that of all nodes.
+    in no mask. With more than `LISTED_NODES` nodes the hints are the same and
+    are counted (`CountedHints`).
     """
 
     def __init__(self, layout: CpuLayout, /, *, align_by_socket: bool = False) -> None:
         self._layout = layout
-        members = _members(len(layout.nodes))
-        self._lanes = len(members)
-        self._lane_bytes = 2 if 2 * layout.cpus.bit_count() < 1 << 14 else 4
-        self._node_lanes = [
-            self._lane_mask([int(node in chosen) for chosen in members]) for node in range(len(layout.nodes))
-        ]
-        self._ones = self._lane_mask([1] * self._lanes)
         largest_first = sorted((node.bit_count() for node in layout.nodes), reverse=True)
         self._capacity = list(accumulate(largest_first))
-        masks = [sum(1 << layout.node_ids[node] for node in chosen) for chosen in members]
-        self._sizes = [len(chosen) for chosen in members]
-        self._sockets = [_sockets(layout, chosen) for chosen in members] if align_by_socket else []
-        self._plain = [TopologyHint(mask, preferred=False) for mask in masks]
+        self._align = align_by_socket
+        self._singles = [1 << node for node in layout.node_ids]
         # By the least number of nodes; filled when first asked for, and the same whoever fills it.
         self._judged: dict[int, list[TopologyHint]] = {}
+        if len(layout.nodes) > LISTED_NODES:
+            self._lanes = 0
+            return
+        masks = node_masks(layout.node_ids)
+        self._lanes = len(masks)
+        self._lane_bytes = 2 if 2 * layout.cpus.bit_count() < 1 << 14 else 4
+        self._node_lanes = [self._lane_mask([mask >> node & 1 for mask in masks]) for node in layout.node_ids]
+        self._ones = self._lane_mask([1] * self._lanes)
+        self._sizes = [mask.bit_count() for mask in masks]
+        parts = _sockets(layout)
+        self._sockets = [_touched(parts, mask) for mask in masks] if align_by_socket else []
+        self._plain = [TopologyHint(mask, preferred=False) for mask in masks]
 
-    def hints(self, available: int, request: int, /, *, reusable: int = 0) -> list[TopologyHint]:
+    def hints(
+        self, available: int, request: int, /, *, reusable: int = 0
+    ) -> list[TopologyHint] | CountedHints:
         """Where `request` CPUs fit.
 
         Args:
@@ -61,6 +64,8 @@ class HintTable:
             number of nodes that could hold the request on an empty machine
             (and, with `align_by_socket`, those on the least number of sockets).
         """
+        if not self._lanes:
+            return self._counted(available, request, reusable)
         if self._lanes == 1:
             fits = (available & self._layout.cpus).bit_count() + reusable.bit_count() >= request
             return self._judgement(1)[:] if fits else []
@@ -85,9 +90,7 @@ class HintTable:
         """All masks as hints, for requests that need so many nodes at least."""
         judged = self._judged.get(narrowest)
         if judged is None:
-            layout = self._layout
-            per_socket = len(layout.nodes) // len(layout.sockets)
-            sockets = -(-narrowest // per_socket) if self._sockets and per_socket else 0
+            sockets = self._least_sockets(narrowest)
             good = [size == narrowest for size in self._sizes]
             if sockets:
                 good = [one or number == sockets for one, number in zip(good, self._sockets, strict=True)]
@@ -96,6 +99,37 @@ class HintTable:
                 for hint, one in zip(self._plain, good, strict=True)
             ]
         return judged
+
+    def _counted(self, available: int, request: int, reusable: int) -> list[TopologyHint] | CountedHints:
+        """The same where there are too many masks to list."""
+        layout, narrowest = self._layout, self._narrowest(request)
+        amounts: list[tuple[NumaMask, int]] = []
+        needs: list[Need] = []
+        room = 0
+        for single, cpus in zip(self._singles, layout.nodes, strict=True):
+            free = (cpus & available).bit_count()
+            held = (cpus & reusable).bit_count() if reusable else 0
+            if held:
+                needs.append(Need.touching(single))
+            if free + held:
+                amounts.append((single, free + held))
+                room += free + held
+        if room < request:
+            return []
+        needs.append(Need(wanted=request, amounts=tuple(amounts)))
+        sockets = self._least_sockets(narrowest)
+        return CountedHints(
+            nodes=sum(self._singles),
+            needs=tuple(needs),
+            preferred_width=narrowest,
+            parts=_sockets(layout) if sockets else (),
+            preferred_parts=sockets,
+        )
+
+    def _least_sockets(self, narrowest: int) -> int:
+        """With `align_by_socket` the least number of sockets that so many nodes stand on; else 0."""
+        per_socket = len(self._layout.nodes) // len(self._layout.sockets)
+        return -(-narrowest // per_socket) if self._align and per_socket else 0
 
     def _narrowest(self, request: int) -> int:
         """Least number of nodes whose CPUs, free or not, could hold the request."""
@@ -109,16 +143,10 @@ class HintTable:
         return int.from_bytes(b"".join(value.to_bytes(width, "little") for value in values), "little")
 
 
-def _members(nodes: int) -> list[tuple[int, ...]]:
-    """Sets of node indexes: by size, then in lexicographic order."""
-    listed: list[tuple[int, ...]] = []
-    for size in range(1, nodes + 1):
-        if len(listed) + math.comb(nodes, size) > _MASKS:
-            listed.append(tuple(range(nodes)))
-            break
-        listed += combinations(range(nodes), size)
-    return listed
+def _sockets(layout: CpuLayout) -> tuple[NumaMask, ...]:
+    """The nodes of each socket, as masks."""
+    return tuple([sum([1 << layout.node_ids[node] for node in nodes]) for nodes in layout.socket_nodes])
 
 
-def _sockets(layout: CpuLayout, chosen: Sequence[int]) -> int:
-    return len({socket for node in chosen for socket in layout.node_sockets[node]})
+def _touched(parts: Sequence[NumaMask], mask: NumaMask) -> int:
+    return sum([1 for part in parts if part & mask])

@@ -22,6 +22,7 @@ from nodealloc.topology import (
     Claim,
     ClaimKind,
     Confinement,
+    CountedHints,
     Hints,
     Holding,
     NotYet,
@@ -124,7 +125,7 @@ class DeviceAllocator:
 
     def hints(self, claims: Sequence[Claim], /) -> Hints | NotYet:
         """Where the claims could go; see `nodealloc.topology.Allocator`."""
-        answer: dict[str, Sequence[TopologyHint] | None] = {}
+        answer: dict[str, Sequence[TopologyHint] | CountedHints | None] = {}
         for resource in _resources(claims):
             wanted = _wanted(claims, resource)
             if not wanted or not self._is_ours(resource):
@@ -341,7 +342,9 @@ class DeviceAllocator:
                 ids |= grant.ids
         return ids
 
-    def _hints_of_held(self, claim: Claim, resource: str, ids: frozenset[str]) -> list[TopologyHint] | None:
+    def _hints_of_held(
+        self, claim: Claim, resource: str, ids: frozenset[str]
+    ) -> list[TopologyHint] | CountedHints | None:
         """From the places as they were remembered: the plugin may be away."""
         held = self.grants.get(claim.owner.workload, {}).items()
         places = {

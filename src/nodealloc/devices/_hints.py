@@ -2,35 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Mapping, Sequence
-from itertools import combinations
-from math import comb
+from collections.abc import Iterator, Mapping, Sequence
 
-from nodealloc.topology import NumaMask, TopologyHint
+import attrs
 
-__all__ = ["device_hints", "held_hints", "node_masks"]
+from nodealloc.topology import LISTED_NODES, CountedHints, Need, NumaMask, TopologyHint, node_masks
 
-KUBELET_NODES = 8
-"""Up to here every mask of the machine is tried, as the kubelet does; it stops there."""
-MASKS_AT_MOST = 4096
-"""Beyond: masks that are tried at most, the mask of all nodes left out of account."""
-
-
-@functools.lru_cache(maxsize=64)
-def node_masks(nodes: tuple[int, ...], /) -> tuple[NumaMask, ...]:
-    """Masks over `nodes`, smaller ones first, then by node ids.
-
-    All of them for up to 12 nodes. For more, whole sizes as long as there are
-    no more than `MASKS_AT_MOST`, and then the mask of all nodes, so that the
-    answer stays bounded on any machine.
-    """
-    masks: list[NumaMask] = []
-    for size in range(1, len(nodes) + 1):
-        if size < len(nodes) and len(masks) + comb(len(nodes), size) > MASKS_AT_MOST:
-            continue
-        masks += [sum(1 << node for node in chosen) for chosen in combinations(nodes, size)]
-    return tuple(masks)
+__all__ = ["device_hints", "held_hints"]
 
 
 def device_hints(
@@ -41,7 +19,7 @@ def device_hints(
     by_node: Mapping[int, int],
     available: int,
     reusable: int = 0,
-) -> list[TopologyHint]:
+) -> list[TopologyHint] | CountedHints:
     """Hints for a number of devices of one resource.
 
     A mask of nodes is possible when every reusable device with a place is at
@@ -56,12 +34,13 @@ def device_hints(
         reusable: Devices that the workload holds already and may use again.
 
     Returns:
-        Possible hints by size of mask, then node ids; empty when there is none.
+        Possible hints by size of mask, then node ids, counted on more than
+        `LISTED_NODES` nodes; empty when there is none.
 
-    Source: kubelet v1.32 ``cm/devicemanager/topology_hints.go``; on more than
-    8 nodes, where the kubelet has no answer, only nodes with devices are tried.
+    Source: kubelet v1.32 ``cm/devicemanager/topology_hints.go``.
     """
-    held = _ordered(nodes, by_node)
+    if len(nodes) > LISTED_NODES:
+        return _counted(nodes, wanted, by_node, available, reusable)
     placed_reusable = 0
     for node in by_node:
         placed_reusable |= by_node[node] & reusable
@@ -69,7 +48,7 @@ def device_hints(
     unions: dict[NumaMask, int] = {0: 0}
     smallest = len(nodes)
     possible: list[NumaMask] = []
-    for mask in node_masks(held):
+    for mask in node_masks(tuple(nodes)):
         inside = _union(mask, unions, by_node)
         if mask.bit_count() < smallest and inside.bit_count() >= wanted:
             smallest = mask.bit_count()
@@ -80,7 +59,7 @@ def device_hints(
     return [TopologyHint(mask, mask.bit_count() == smallest) for mask in possible]
 
 
-def held_hints(nodes: Sequence[int], places: Sequence[Sequence[int]], /) -> list[TopologyHint]:
+def held_hints(nodes: Sequence[int], places: Sequence[Sequence[int]], /) -> list[TopologyHint] | CountedHints:
     """Hints for devices that are held already: wherever they are, the narrowest preferred.
 
     Something that runs must not be refused because a narrower place exists by
@@ -97,6 +76,8 @@ def held_hints(nodes: Sequence[int], places: Sequence[Sequence[int]], /) -> list
         for node in place:
             by_node[node] = by_node.get(node, 0) | 1 << bit
     hints = device_hints(nodes, len(places), by_node=by_node, available=(1 << len(places)) - 1)
+    if isinstance(hints, CountedHints):
+        return hints  # what is preferred is the narrowest place of all devices, and these are all
     narrowest = min((hint.affinity.bit_count() for hint in hints if hint.affinity), default=0)
     return [
         TopologyHint(hint.affinity, hint.affinity is not None and hint.affinity.bit_count() == narrowest)
@@ -104,10 +85,46 @@ def held_hints(nodes: Sequence[int], places: Sequence[Sequence[int]], /) -> list
     ]
 
 
-def _ordered(nodes: Sequence[int], by_node: Mapping[int, int]) -> tuple[int, ...]:
-    if len(nodes) <= KUBELET_NODES:
-        return tuple(nodes)
-    return tuple(node for node in nodes if by_node.get(node))
+def _counted(
+    nodes: Sequence[int], wanted: int, by_node: Mapping[int, int], available: int, reusable: int
+) -> list[TopologyHint] | CountedHints:
+    """The same where there are too many masks to list."""
+    places = [(1 << node, by_node[node]) for node in nodes if by_node.get(node)]
+    every = sum([1 << node for node in nodes])
+    everything = placed = 0
+    for _, devices in places:
+        everything |= devices
+    placed = everything & reusable
+    needs = [Need.touching(place) for place, _ in _amounts(places, placed)]
+    missing = wanted - placed.bit_count()
+    if missing > 0:
+        needs.append(Need(wanted=missing, amounts=tuple(_amounts(places, available))))
+    ever = CountedHints(
+        nodes=every,
+        needs=(Need(wanted=wanted, amounts=tuple(_amounts(places, everything))),),
+        preferred_width=len(nodes),
+    )
+    narrowest = ever.narrowest()
+    if narrowest is not None and narrowest.affinity is not None:
+        ever = attrs.evolve(ever, preferred_width=narrowest.affinity.bit_count())
+    found = attrs.evolve(ever, needs=tuple(needs))
+    return found if found.counts(every) else []
+
+
+def _amounts(places: Sequence[tuple[NumaMask, int]], among: int) -> Iterator[tuple[NumaMask, int]]:
+    """How many of some devices are where; devices that are near the same nodes together."""
+    parts: list[tuple[NumaMask, int]] = []
+    seen = 0
+    for place, here in places:
+        devices = here & among
+        if devices & seen:
+            split = [(nodes | place, both) for nodes, old in parts if (both := old & devices)]
+            parts = [(nodes, rest) for nodes, old in parts if (rest := old & ~devices)] + split
+        if devices & ~seen:
+            parts.append((place, devices & ~seen))
+        seen |= devices
+    for nodes, devices in parts:
+        yield nodes, devices.bit_count()
 
 
 def _union(mask: NumaMask, unions: dict[NumaMask, int], by_node: Mapping[int, int]) -> int:

@@ -16,9 +16,9 @@ from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import bits
 from nodealloc.machine import Machine, NumaNode
 from nodealloc.memblocks._blocks import MEMORY, hugepages, is_memory
-from nodealloc.memblocks._groups import EXACT_NODES, family, hint_pair, wide_hints
+from nodealloc.memblocks._groups import family, hint_pair, wide_hints
 from nodealloc.podspec import page_bytes
-from nodealloc.topology import NumaMask, TopologyHint
+from nodealloc.topology import LISTED_NODES, CountedHints, Need, NumaMask, TopologyHint
 
 __all__ = ["Demand", "Layout", "Reserved", "Row"]
 
@@ -139,6 +139,10 @@ class Layout:
         return {}
 
     @lazy
+    def _known_amounts(self) -> dict[tuple[int, NumaMask], tuple[tuple[NumaMask, int], ...]]:
+        return {}
+
+    @lazy
     def _sums(self) -> tuple[dict[NumaMask, int], ...]:
         return tuple(dict[NumaMask, int]() for _ in self.resources)
 
@@ -167,9 +171,11 @@ class Layout:
         return all(self.sum(row, mask) >= size for row, size in demand)
 
     def wide_hints(self, demand: Demand, among: NumaMask, /) -> Sequence[TopologyHint]:
-        """Sets of two and more of these nodes that could serve a demand were they empty, as hints."""
+        """Sets of two and more of these nodes that could serve a demand were they empty, as hints.
+
+        Only for machines of at most `LISTED_NODES` nodes; see `counted`.
+        """
         tight = [(row, size) for row, size in demand if size > self.least[row]]
-        among &= self.considered(demand)
         if not tight:
             return wide_hints(among, 1)
         found: Sequence[TopologyHint] = wide_hints(among, self.narrowest(demand))
@@ -190,6 +196,35 @@ class Layout:
             found = self._known_totals[key] = tuple([self.sum(row, mask) for mask in family(among)])
         return found
 
+    @property
+    def is_listed(self) -> bool:
+        """Whether the machine has so few nodes that sets of them are listed."""
+        return len(self.nodes) <= LISTED_NODES
+
+    def counted(
+        self, demand: Demand, among: NumaMask, others: tuple[TopologyHint, ...], narrowest: int
+    ) -> CountedHints:
+        """Every set of these nodes that could serve a demand were they empty, and other sets beside them."""
+        return CountedHints(
+            nodes=among,
+            needs=tuple([Need(wanted=size, amounts=self._amounts(row, among)) for row, size in demand]),
+            preferred_width=narrowest,
+            others=others,
+        )
+
+    def _amounts(self, row: int, among: NumaMask) -> tuple[tuple[NumaMask, int], ...]:
+        """Allocatable bytes of a resource, node by node."""
+        key = row, among
+        found = self._known_amounts.get(key)
+        if found is None:
+            if len(self._known_amounts) > _MAX_KNOWN >> 5:
+                self._known_amounts.clear()
+            pairs = zip(self.singles, self.allocatable[row], strict=True)
+            found = self._known_amounts[key] = tuple(
+                [(single, size) for single, size in pairs if size and single & among]
+            )
+        return found
+
     def nodes_with(self, figures: Sequence[Row], demand: Demand, /) -> NumaMask:
         """Nodes that by themselves have what is asked, by these figures (rows and columns as here)."""
         able = self.mask
@@ -197,19 +232,12 @@ class Layout:
             able &= sum([node for node, have in zip(self.singles, figures[row], strict=True) if have >= size])
         return able
 
-    def considered(self, demand: Demand, /) -> NumaMask:
-        """Nodes whose sets are considered: all, on large machines those that hold something."""
-        if len(self.nodes) <= EXACT_NODES:
-            return self.mask
-        rows = [self.allocatable[row] for row, _ in demand]
-        return sum(
-            1 << node
-            for node, figures in zip(self.nodes, zip(*rows, strict=True), strict=True)
-            if any(figures)
-        )
-
     def narrowest(self, demand: Demand, /) -> int:
-        """Fewest nodes that could serve a demand were they empty; more than there are when none could."""
+        """Fewest nodes that could serve a demand were they empty; more than there are when none could.
+
+        Raises:
+            WorkLimitError: Several resources and uneven nodes made too much work.
+        """
         row, size = demand[0]
         if size <= self.most[row] if len(demand) == 1 else self.nodes_with(self.allocatable, demand):
             return 1
@@ -217,11 +245,16 @@ class Layout:
         if found is None:
             if len(self._narrowest) > _MAX_KNOWN:
                 self._narrowest.clear()
-            wide = family(self.considered(demand))
-            fitting = next((mask for mask in wide if self.suffices(mask, demand)), None)
-            found = len(self.nodes) + 1 if fitting is None else fitting.bit_count()
-            self._narrowest[demand] = found
+            found = self._narrowest[demand] = self._fewest(demand)
         return found
+
+    def _fewest(self, demand: Demand) -> int:
+        if self.is_listed:
+            fitting = next((mask for mask in family(self.mask) if self.suffices(mask, demand)), None)
+        else:
+            hint = self.counted(demand, self.mask, (), 0).narrowest()
+            fitting = hint and hint.affinity
+        return len(self.nodes) + 1 if fitting is None else fitting.bit_count()
 
 
 def _rows(rows: Sequence[Sequence[int]]) -> tuple[Row, ...]:

@@ -54,9 +54,9 @@ def _remedy(question: Question, why: Why) -> str:
         most = layout.sum(row, layout.mask)
         return f"it never fits: all nodes together can grant {most} bytes of {layout.resources[row]}"
     # Without an affinity all hints have been looked at already, in vain.
-    found = () if why.nodes is None else question.hints()
+    found = () if why.nodes is None else question.some(4)
     if found:
-        listed = ", ".join(format_list(hint.affinity or 0) for hint in found[:4])
+        listed = ", ".join(format_list(hint.affinity or 0) for hint in found)
         return f"it would fit on NUMA nodes {listed}; let the other resources go there"
     used = layout.mask & ~state.shape.unused
     single = format_list(used & ~state.shape.grouped)

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 import attrs
 
 from nodealloc._lazy import lazy
-from nodealloc.memblocks._groups import hint_pair, in_order
+from nodealloc.memblocks._groups import hint_pair
 from nodealloc.memblocks._layout import Demand, Layout
 from nodealloc.memblocks._options import MemoryOptions
 from nodealloc.memblocks._state import Left, MemoryState
-from nodealloc.topology import NumaMask, TopologyHint
+from nodealloc.topology import CountedHints, NumaMask, TopologyHint, in_order
 
 __all__ = ["Question", "Why", "place"]
 
@@ -55,19 +55,41 @@ class Question:
                 return True
         return False
 
-    def hints(self) -> Sequence[TopologyHint]:
-        """Sets of nodes that can serve now, by size, then by ids.
+    def hints(self) -> Sequence[TopologyHint] | CountedHints:
+        """Sets of nodes that can serve now, by size, then by ids; counted where the machine has many nodes.
 
         Preferred are those with no more nodes than could ever serve.
         """
-        return (*self._singles, *self._wide)
+        if self.layout.is_listed:
+            return (*self._singles, *self._wide)
+        found = self._counted
+        return found if found.others or found.counts(found.nodes) else ()
+
+    def some(self, count: int) -> Sequence[TopologyHint]:
+        """The first of the hints, to be shown."""
+        found = self.hints()
+        return found.some(count) if isinstance(found, CountedHints) else found[:count]
 
     def best(self, *, containing: NumaMask = 0) -> TopologyHint | None:
         """The narrowest of the hints that contain these nodes, of several the numerically smallest."""
+        if not self.layout.is_listed:
+            return self._counted.narrowest(containing=containing)
         found = [hint for hint in self._singles if not containing & ~(hint.affinity or 0)]
         if not found:
             found = [hint for hint in self._wide if not containing & ~(hint.affinity or 0)]
         return min(found, key=_narrow) if found else None
+
+    @lazy
+    def _counted(self) -> CountedHints:
+        """Unused nodes by what they hold, and beside them nodes and groups that are in use."""
+        unused, narrowest = self.state.shape.unused, self.layout.narrowest(self.demand)
+        used = [hint for hint in self._singles if not (hint.affinity or 0) & unused]
+        others = (*used, *[hint_pair(group)[group.bit_count() <= narrowest] for group in self._groups()])
+        return self.layout.counted(self.demand, unused, others, narrowest)
+
+    def _groups(self) -> list[NumaMask]:
+        """Groups in use that serve."""
+        return [group for group in self.state.shape.groups if self.serves(group) and not self.cut_by(group)]
 
     @lazy
     def _singles(self) -> list[TopologyHint]:
@@ -93,7 +115,7 @@ class Question:
         layout, shape = self.layout, self.state.shape
         several = shape.unused & (shape.unused - 1)
         found = layout.wide_hints(self.demand, shape.unused) if several else ()
-        groups = [group for group in shape.groups if self.serves(group) and not self.cut_by(group)]
+        groups = self._groups()
         if not groups:
             return found
         narrowest = layout.narrowest(self.demand)

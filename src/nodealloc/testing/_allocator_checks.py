@@ -15,6 +15,7 @@ from nodealloc.topology import (
     Allocator,
     Availability,
     Claim,
+    CountedHints,
     HintError,
     Hints,
     NotYet,
@@ -58,6 +59,9 @@ T = TypeVar("T")
 
 Offer: TypeAlias = tuple[str, TopologyHint]
 """A hint, and for which resource it was given; "" for none."""
+
+_TRIED = 64
+"""Hints of a counted answer that are tried."""
 
 ANYWHERE = TopologyHint(affinity=None, preferred=False)
 
@@ -167,8 +171,13 @@ def check_hints(allocator: Allocator, claims: Sequence[Claim], promises: Promise
     merge(Policy(name=PolicyName.BEST_EFFORT), [hints], promises.numa, names=[allocator.name])
     if promises.exact_hints:
         for resource, options in hints.items():
-            _check_preferred(f"{where} for {resource}", options or ())
+            _check_preferred(f"{where} for {resource}", _listed(options))
     return hints
+
+
+def _listed(options: Sequence[TopologyHint] | CountedHints | None) -> Sequence[TopologyHint]:
+    """The hints; of those that are counted some of the narrowest."""
+    return options.some(_TRIED) if isinstance(options, CountedHints) else options or ()
 
 
 def _check_preferred(where: str, options: Sequence[TopologyHint]) -> None:
@@ -216,7 +225,7 @@ def check_claim(before: Allocator, claim: Claim, promises: Promises) -> Allocato
     hints = check_hints(before, (claim,), promises)
     tried = [("", ANYWHERE)]
     if not isinstance(hints, NotYet):
-        tried += [(resource, hint) for resource, options in hints.items() for hint in options or ()]
+        tried += [(resource, hint) for resource, options in hints.items() for hint in _listed(options)]
     after = before
     for resource, hint in tried:
         answer = allocate(before, claim, hint, where)

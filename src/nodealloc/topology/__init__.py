@@ -32,6 +32,7 @@ from nodealloc.topology._comparison import (
     Rank,
     Scene,
 )
+from nodealloc.topology._counted import LISTED_NODES, CountedHints, Need, in_order, node_masks
 from nodealloc.topology._errors import (
     DistanceError,
     HintError,
@@ -42,6 +43,7 @@ from nodealloc.topology._errors import (
     UnknownAllocatorError,
     UnknownOptionError,
     UnknownPolicyError,
+    WorkLimitError,
 )
 from nodealloc.topology._explanation import Explanation, Outlook, ResourceView, Veto, WeakerFit, explain
 from nodealloc.topology._hints import Hints, NumaMask, NumaTopology, TopologyHint
@@ -51,12 +53,14 @@ from nodealloc.topology._pods import workload_of
 from nodealloc.topology._policy import KUBELET_MAX_NODES, Policy, PolicyName, Scope
 from nodealloc.topology._ports import Allocator, Availability, Reports, Shortfall
 from nodealloc.topology._snapshot import Affinities, Snapshot
-from nodealloc.topology._verdicts import TOPOLOGY_AFFINITY_ERROR, Placed, Refusal
+from nodealloc.topology._verdicts import TOPOLOGY_AFFINITY_ERROR, TOPOLOGY_WORK_LIMIT, Placed, Refusal
 from nodealloc.verdicts import Admitted, NotYet
 
 __all__ = [
     "KUBELET_MAX_NODES",
+    "LISTED_NODES",
     "TOPOLOGY_AFFINITY_ERROR",
+    "TOPOLOGY_WORK_LIMIT",
     "Accounts",
     "Admitted",
     "Adopts",
@@ -69,6 +73,7 @@ __all__ = [
     "Comparison",
     "Confinement",
     "Confines",
+    "CountedHints",
     "DistanceError",
     "Explanation",
     "HintError",
@@ -79,6 +84,7 @@ __all__ = [
     "Merged",
     "MostAllocated",
     "Narrowest",
+    "Need",
     "NoEvidenceError",
     "NotYet",
     "NumaMask",
@@ -108,10 +114,13 @@ __all__ = [
     "UnknownPolicyError",
     "Veto",
     "WeakerFit",
+    "WorkLimitError",
     "Workload",
     "admit",
     "explain",
+    "in_order",
     "merge",
+    "node_masks",
     "peak",
     "release",
     "workload_of",

@@ -11,15 +11,17 @@ from nodealloc._entries import with_entry, without_entry
 from nodealloc.podspec import Pod
 from nodealloc.topology._asking import Stopped, allocated, hints_of, nonsense, released
 from nodealloc.topology._claims import Claim, Workload
+from nodealloc.topology._errors import WorkLimitError
 from nodealloc.topology._evidence import Evidence
 from nodealloc.topology._hints import TopologyHint
-from nodealloc.topology._merge import merge
+from nodealloc.topology._merge import merged
 from nodealloc.topology._pods import workload_of
 from nodealloc.topology._policy import PolicyName, Scope
 from nodealloc.topology._ports import Allocator
 from nodealloc.topology._shares import allocated_shares
 from nodealloc.topology._snapshot import Affinities, Snapshot
-from nodealloc.topology._verdicts import Placed, Refusal, misfit, short
+from nodealloc.topology._verdicts import Placed, Refusal, misfit, short, undecided
+from nodealloc.topology._work import Work
 from nodealloc.verdicts import NotYet
 
 __all__ = ["admit", "release"]
@@ -54,13 +56,14 @@ def admit(snapshot: Snapshot, asked: Pod | Workload, /) -> Placed | Refusal | No
     known = snapshot.admitted.get(workload.key)
     if known is not None:
         return Placed(workload=workload.key, snapshot=snapshot, affinity=known, repeated=True)
-    verdict = _settle(snapshot, workload)
+    work = Work(snapshot.policy.work_units)
+    verdict = _settle(snapshot, workload, work)
     if not (snapshot.policy.search and isinstance(verdict, Refusal)):
         return verdict
     # Imported late: most nodes never search, and importing this package should stay quick.
     from nodealloc.topology._search import Found, search  # noqa: PLC0415
 
-    found = search(snapshot, workload)
+    found = search(snapshot, workload, work)
     if isinstance(found, Found):
         return _admitted(snapshot, workload, found.allocators, found.affinity)
     return attrs.evolve(verdict, steps=found.steps, exhausted=found.exhausted)
@@ -92,24 +95,28 @@ def release(snapshot: Snapshot, workload: str, member: str | None = None, /) -> 
     return _next(snapshot, allocators, admitted)
 
 
-def _settle(snapshot: Snapshot, workload: Workload) -> Placed | Refusal | NotYet:
+def _settle(snapshot: Snapshot, workload: Workload, work: Work) -> Placed | Refusal | NotYet:
     """Claim by claim as the kubelet does it: what is settled once stays."""
     together = snapshot.scope is _POD and snapshot.policy.name is not _NONE
     allocators = snapshot.allocators
     affinity: dict[str, TopologyHint] = {}
     hint = _ANY_NODE
     if together:
-        placed = _place(snapshot, workload, workload.claims, allocators)
+        placed = _place(snapshot, workload, workload.claims, allocators, work)
         if not isinstance(placed, TopologyHint):
             return placed
         hint = placed
     for claim in workload.claims:
         if not together:
-            placed = _place(snapshot, workload, (claim,), allocators)
+            placed = _place(snapshot, workload, (claim,), allocators, work)
             if not isinstance(placed, TopologyHint):
                 return placed
             hint = placed
-        granted = allocated(allocators, claim, hint)
+        try:
+            granted = allocated(allocators, claim, hint)
+        except WorkLimitError as limit:
+            scene = Evidence(snapshot=snapshot, workload=workload, allocators=allocators)
+            return undecided(scene, (claim,), limit)
         if isinstance(granted, Stopped):
             if isinstance(granted.answer, NotYet):
                 return granted.answer
@@ -124,22 +131,29 @@ def _settle(snapshot: Snapshot, workload: Workload) -> Placed | Refusal | NotYet
 
 
 def _place(
-    snapshot: Snapshot, workload: Workload, claims: tuple[Claim, ...], allocators: tuple[Allocator, ...]
+    snapshot: Snapshot,
+    workload: Workload,
+    claims: tuple[Claim, ...],
+    allocators: tuple[Allocator, ...],
+    work: Work,
 ) -> TopologyHint | Refusal | NotYet:
     """Where claims should go together; under policy `none` nobody is asked."""
     policy = snapshot.policy
     if policy.name is _NONE:
         return _ANY_NODE
-    hints = hints_of(allocators, claims)
-    if isinstance(hints, NotYet):
-        return hints
-    names = [allocator.name for allocator in allocators]
-    shares = allocated_shares(allocators, claims) if policy.comparison is not None else None
-    merged = merge(policy, hints, snapshot.numa, names=names, allocated=shares)
-    if merged.admit:
-        return merged.hint
+    try:
+        hints = hints_of(allocators, claims)
+        if isinstance(hints, NotYet):
+            return hints
+        names = [allocator.name for allocator in allocators]
+        shares = allocated_shares(allocators, claims) if policy.comparison is not None else None
+        found = merged(policy, hints, snapshot.numa, names, shares, work)
+    except WorkLimitError as limit:
+        return undecided(Evidence(snapshot=snapshot, workload=workload, allocators=allocators), claims, limit)
+    if found.admit:
+        return found.hint
     scene = Evidence(snapshot=snapshot, workload=workload, allocators=allocators)
-    return misfit(scene, claims, merged.hint)
+    return misfit(scene, claims, found.hint)
 
 
 def _admitted(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import attrs
 
 from nodealloc.topology._claims import Claim
-from nodealloc.topology._errors import ProviderError
+from nodealloc.topology._errors import ProviderError, WorkLimitError
 from nodealloc.topology._hints import Hints, TopologyHint
 from nodealloc.topology._ports import Allocator, Availability, Reports, Shortfall
 from nodealloc.verdicts import NotYet
@@ -31,11 +31,14 @@ def hints_of(allocators: Sequence[Allocator], claims: Sequence[Claim]) -> list[H
 
     Raises:
         ProviderError: An allocator raised.
+        WorkLimitError: An allocator gave up.
     """
     answers: list[Hints] = []
     for allocator in allocators:
         try:
             answer = allocator.hints(claims)
+        except WorkLimitError:
+            raise
         except Exception as error:
             raise _failed(allocator, "hints", claims, f"raised {error!r}") from error
         if isinstance(answer, NotYet):
@@ -51,11 +54,14 @@ def allocated(
 
     Raises:
         ProviderError: An allocator raised, or answered with no allocator.
+        WorkLimitError: An allocator gave up.
     """
     granted: list[Allocator] = []
     for allocator in allocators:
         try:
             answer = allocator.allocate(claim, affinity)
+        except WorkLimitError:
+            raise
         except Exception as error:
             raise _failed(allocator, "allocate", (claim,), f"raised {error!r}") from error
         if isinstance(answer, _NO_GRANT):

@@ -1,179 +1,143 @@
-"""Every merged hint that can come out, in order of preference: the merge at length.
+"""Every merged hint that can come out, in order of preference.
 
-`merge` has a short way for what kubelets see every day; this module is the long
-way for the rest (mixed "any node" hints, comparisons of your own, explanations,
-the search over a whole workload). Both answer alike.
+`merge` needs the first one only; the search over a whole workload goes on to
+the next, and a comparison of one's own looks at all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeAlias
 
-from nodealloc.topology._comparison import Closest, Comparison, Narrowest, Scene
-from nodealloc.topology._errors import HintError, MaskOutsideError
-from nodealloc.topology._hints import Hints, NumaMask, NumaTopology, TopologyHint
+from nodealloc.topology._comparison import (
+    Closest,
+    Comparison,
+    LeastAllocated,
+    MostAllocated,
+    Narrowest,
+    Scene,
+)
+from nodealloc.topology._compromise import Compromise
+from nodealloc.topology._hints import NumaMask, NumaTopology, TopologyHint
 from nodealloc.topology._policy import Policy, PolicyName
-from nodealloc.topology._reachable import reachable
+from nodealloc.topology._preferred import Preferred
+from nodealloc.topology._reading import Reading
+from nodealloc.topology._work import Work
 
-__all__ = ["Options", "best", "candidates", "options_of"]
+__all__ = ["best", "candidates"]
 
+_Masks: TypeAlias = Iterable[NumaMask]
 
-class Options(NamedTuple):
-    """One resource's hints, sorted out.
-
-    Attributes:
-        provider: Who gave them.
-        resource: For what; "" for a provider without any preference.
-        good: Masks that are preferred.
-        masks: All masks, preferred or not.
-        any_good: Whether "any node" is a preferred hint.
-        any_node: Whether "any node" is a hint at all.
-    """
-
-    provider: str
-    resource: str
-    good: frozenset[NumaMask]
-    masks: frozenset[NumaMask]
-    any_good: bool
-    any_node: bool
-
-    @property
-    def empty(self) -> bool:
-        """Whether no hint is left, so that nothing can be combined."""
-        return not self.masks and not self.any_node
-
-
-_NO_MASKS: frozenset[NumaMask] = frozenset()
-
-
-def options_of(
-    policy: Policy, providers: Sequence[Hints], numa: NumaTopology, names: Sequence[str] = ()
-) -> list[Options]:
-    """Sort out and check all hints, as far as the policy looks at them.
-
-    None becomes a preferred "any node", an empty list a "any node" that is not
-    preferred; single-numa-node drops what is wider than one node or not preferred.
-
-    Raises:
-        HintError: An answer is no mapping of resources to hints.
-        MaskOutsideError: A hint names nodes that the machine does not have.
-
-    Source: kubelet ``cm/topologymanager/policy.go``, ``policy_single_numa_node.go``.
-    """
-    found: list[Options] = []
-    for place, hints in enumerate(providers):
-        name = names[place] if place < len(names) else f"provider {place}"
-        for resource, given in _resources(name, hints):
-            found.append(_options(name, resource, given, numa.mask))
-    return [_narrowed(one) for one in found] if policy.name is PolicyName.SINGLE_NUMA_NODE else found
-
-
-def _resources(provider: str, hints: object) -> list[tuple[str, object]]:
-    if not isinstance(hints, Mapping):
-        kind = type(hints).__name__
-        raise HintError(provider, "", f"a {kind} came as hints; answer with a mapping of resources to hints")
-    answers = cast("Mapping[object, object]", hints)
-    return [(str(resource), given) for resource, given in answers.items()]
-
-
-def _options(provider: str, resource: str, given: object, machine: NumaMask) -> Options:
-    if given is None:
-        return Options(provider, resource, _NO_MASKS, _NO_MASKS, any_good=True, any_node=True)
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise HintError(provider, resource, f"{given!r} is no sequence of hints")
-    good: set[NumaMask] = set()
-    masks: set[NumaMask] = set()
-    any_good = any_node = False
-    for hint in cast("Iterable[object]", given):
-        affinity, preferred = _hint(provider, resource, hint)
-        if affinity is None:
-            any_node = True
-            any_good |= preferred
-            continue
-        if affinity <= 0 or affinity & ~machine:
-            raise MaskOutsideError(provider, resource, affinity, machine)
-        masks.add(affinity)
-        if preferred:
-            good.add(affinity)
-    return Options(
-        provider, resource, frozenset(good), frozenset(masks), any_good, any_node or not (masks or any_node)
-    )
-
-
-def _hint(provider: str, resource: str, hint: object) -> tuple[int | None, bool]:
-    pair = cast("tuple[object, ...]", hint) if isinstance(hint, tuple) else ()
-    if len(pair) == 2:
-        affinity, preferred = pair
-        counted = affinity is None or (isinstance(affinity, int) and not isinstance(affinity, bool))
-        if counted and isinstance(preferred, bool):
-            return cast("int | None", affinity), preferred
-    raise HintError(provider, resource, f"{hint!r} is no hint; give TopologyHint(mask or None, preferred)")
-
-
-def _narrowed(one: Options) -> Options:
-    singles = frozenset(mask for mask in one.good if not mask & (mask - 1))
-    return one._replace(good=singles, masks=singles, any_node=one.any_good)
-
-
-def narrowest(options: Iterable[Options]) -> int:
-    """Of each resource's narrowest mask the number of nodes; the largest of them, else 0."""
-    return max((min(map(int.bit_count, one.masks)) for one in options if one.masks), default=0)
-
-
-def preferred_masks(options: Sequence[Options], full: NumaMask) -> frozenset[NumaMask]:
-    """Masks of combinations in which all masks are the same and every hint is preferred."""
-    bound = [one.good for one in options if not one.any_good]
-    if bound:
-        return bound[0].intersection(*bound[1:])
-    return frozenset({full}).union(*(one.good for one in options))
-
-
-def other_masks(options: Sequence[Options], full: NumaMask) -> set[NumaMask]:
-    """Masks of all combinations that have a node in common, preferred or not."""
-    if any(one.empty for one in options):
-        return set()
-    return reachable(
-        [one.masks | {full} if one.any_node else one.masks for one in options if one.masks], full
-    )
+_WIDTH_FIRST = (Narrowest, Closest, MostAllocated, LeastAllocated)
+"""Comparisons that never put a mask before one of a better width."""
 
 
 def candidates(
-    policy: Policy, options: Sequence[Options], numa: NumaTopology, allocated: Mapping[int, float]
-) -> list[TopologyHint]:
+    policy: Policy, reading: Reading, numa: NumaTopology, allocated: Mapping[int, float], work: Work
+) -> Iterator[TopologyHint]:
     """All merged hints that the policy lets in, best first; preferred ones come first.
 
-    A mask that can be had as preferred is not listed a second time.
+    A mask that can be had as preferred is not listed a second time. Work is
+    done as the answers are taken.
+
+    Raises:
+        WorkLimitError: `work` is used up.
     """
-    good = preferred_masks(options, numa.mask) if numa.mask else frozenset({0})
-    rest = other_masks(options, numa.mask) - good if policy.name is PolicyName.BEST_EFFORT else ()
-    scene = Scene(numa=numa, narrowest=narrowest(options), allocated=allocated)
-    comparison = comparison_of(policy)
-    return [
-        hint
-        for masks, preferred in ((good, True), (rest, False))
-        for hint in _ranked([TopologyHint(mask, preferred) for mask in masks], comparison, scene)
-    ]
+    good = Preferred(reading, numa.mask, work)
+    rest = Compromise(reading, numa.mask, work)
+    ranked = _Ranked(policy, numa, rest, allocated, work)
+    anywhere = numa.mask if policy.name is PolicyName.SINGLE_NUMA_NODE else -1
+    for mask in ranked.ordered(_widths(policy, reading, numa.mask, good), good.ascending, preferred=True):
+        yield TopologyHint(None if mask == anywhere else mask, preferred=True)
+    if policy.name is PolicyName.BEST_EFFORT:
+        for mask in ranked.ordered(rest.widths(), rest.ascending, preferred=False):
+            if mask not in good:
+                yield TopologyHint(mask, preferred=False)
 
 
 def best(
-    policy: Policy, options: Sequence[Options], numa: NumaTopology, allocated: Mapping[int, float]
-) -> TopologyHint | None:
-    """The first of `candidates`, or None; looks at the preferred ones alone where it can."""
-    good = preferred_masks(options, numa.mask)
-    masks = good or other_masks(options, numa.mask)
-    scene = Scene(numa=numa, narrowest=narrowest(options), allocated=allocated)
-    found = _ranked([TopologyHint(mask, bool(good)) for mask in masks], comparison_of(policy), scene)
-    return found[0] if found else None
+    policy: Policy, reading: Reading, numa: NumaTopology, allocated: Mapping[int, float], work: Work
+) -> tuple[NumaMask, bool] | None:
+    """The best mask, let in or not, and whether it is preferred; None without any.
+
+    Raises:
+        WorkLimitError: `work` is used up.
+    """
+    good = Preferred(reading, numa.mask, work)
+    near = policy.comparison is None and policy.prefer_closest
+    single = policy.name is PolicyName.SINGLE_NUMA_NODE
+    if policy.comparison is not None:
+        rest = Compromise(reading, numa.mask, work)
+        ranked = _Ranked(policy, numa, rest, allocated, work)
+        for mask in ranked.ordered(_widths(policy, reading, numa.mask, good), good.ascending, preferred=True):
+            return mask, True
+        for mask in () if single else ranked.ordered(rest.widths(), rest.ascending, preferred=False):
+            return mask, False
+        return None
+    for width in _widths(policy, reading, numa.mask, good):
+        found = good.nearest(width, numa) if near and width > 1 else good.lowest(width)
+        if found is not None:
+            return found, True
+    return None if single else (Compromise(reading, numa.mask, work).best(numa, near=near), False)
 
 
-def comparison_of(policy: Policy) -> Comparison:
+def _widths(policy: Policy, reading: Reading, full: NumaMask, good: Preferred) -> Iterator[int]:
+    """Widths that the policy looks at: single-numa-node one node, or all where nobody cares."""
+    anywhere = reading.common is None and not reading.counted
+    for width in good.widths():
+        if (
+            policy.name is not PolicyName.SINGLE_NUMA_NODE
+            or width == 1
+            or (anywhere and width == full.bit_count())
+        ):
+            yield width
+
+
+class _Ranked:
+    """Masks in the order of the policy's comparison."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        numa: NumaTopology,
+        rest: Compromise,
+        allocated: Mapping[int, float],
+        work: Work,
+    ) -> None:
+        self._comparison = _comparison_of(policy)
+        single = policy.name is PolicyName.SINGLE_NUMA_NODE
+        self._scene = Scene(
+            numa=numa, narrowest=min(rest.target, 1) if single else rest.target, allocated=allocated
+        )
+        self._work = work
+
+    def ordered(
+        self, widths: Iterable[int], ascending: Callable[[int], _Masks], *, preferred: bool
+    ) -> Iterator[NumaMask]:
+        """The masks of all widths, these in order of preference, each width ascending."""
+        comparison = self._comparison
+        if isinstance(comparison, Narrowest):
+            for width in widths:
+                yield from ascending(width)
+        elif isinstance(comparison, _WIDTH_FIRST):
+            for width in widths:
+                yield from self._sorted(ascending(width), preferred=preferred)
+        else:
+            yield from self._sorted(
+                (mask for width in widths for mask in ascending(width)), preferred=preferred
+            )
+
+    def _sorted(self, masks: _Masks, *, preferred: bool) -> list[NumaMask]:
+        ranks: dict[NumaMask, tuple[float, ...]] = {}
+        for mask in masks:
+            self._work.spend(4 + mask.bit_count())
+            ranks[mask] = self._comparison.rank(TopologyHint(mask, preferred), self._scene)
+        return sorted(ranks, key=lambda mask: (ranks[mask], mask))
+
+
+def _comparison_of(policy: Policy) -> Comparison:
     """The policy's own comparison, or the kubelet's."""
     if policy.comparison is not None:
         return policy.comparison
     closest = policy.prefer_closest and policy.name is not PolicyName.SINGLE_NUMA_NODE
     return Closest() if closest else Narrowest()
-
-
-def _ranked(hints: list[TopologyHint], comparison: Comparison, scene: Scene) -> list[TopologyHint]:
-    return sorted(hints, key=lambda hint: (comparison.rank(hint, scene), hint.affinity))

@@ -15,6 +15,7 @@ __all__ = [
     "UnknownAllocatorError",
     "UnknownOptionError",
     "UnknownPolicyError",
+    "WorkLimitError",
 ]
 
 
@@ -227,4 +228,27 @@ class ProviderError(PermanentError):
         return (
             f"{self.provider}.{self.call} for {self.owner} ({self.resources or 'no resource'}): "
             f"{self.reason}; the snapshot is as it was"
+        )
+
+
+class WorkLimitError(PermanentError):
+    """A search took more work than it may; nothing is proved and nothing was changed.
+
+    Work is counted and not timed: the same question ends here on every machine.
+
+    Attributes:
+        units: How many units of work there were (`Policy.work_units`).
+    """
+
+    units: int
+
+    def __init__(self, units: int) -> None:
+        self.units = units
+        super().__init__(units)
+
+    def __str__(self) -> str:
+        """How far it went and what helps."""
+        return (
+            f"given up after {self.units} units of work, with neither a placement nor a proof that there is "
+            "none; raise Policy.work_units, or ask for whole nodes or fewer kinds of resources at a time"
         )

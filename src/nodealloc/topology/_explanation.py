@@ -10,19 +10,22 @@ import attrs
 from nodealloc.podspec import Json
 from nodealloc.topology._admission import admit
 from nodealloc.topology._asking import hints_of, released, reports_of
-from nodealloc.topology._candidates import Options, options_of
 from nodealloc.topology._claims import Claim, Workload
-from nodealloc.topology._errors import NoEvidenceError
+from nodealloc.topology._errors import NoEvidenceError, WorkLimitError
 from nodealloc.topology._evidence import Evidence
 from nodealloc.topology._hints import Hints, NumaMask, TopologyHint
+from nodealloc.topology._options import Options, narrowed, options_of
 from nodealloc.topology._policy import PolicyName
 from nodealloc.topology._ports import Availability, Shortfall
 from nodealloc.topology._snapshot import Affinities, Snapshot
-from nodealloc.topology._verdicts import Placed, Refusal
+from nodealloc.topology._verdicts import TOPOLOGY_WORK_LIMIT, Placed, Refusal
 from nodealloc.topology._wording import as_dict, lines
 from nodealloc.verdicts import NotYet
 
 __all__ = ["Explanation", "Outlook", "ResourceView", "Veto", "WeakerFit", "explain"]
+
+_WORK_UNITS = 100_000
+"""Work that may be spent on each question to a node that is not the one that was asked."""
 
 _SEARCH_STEPS = 1000
 """Claims that are tried to tell whether a search would help; more would make explaining slow."""
@@ -41,6 +44,8 @@ class Outlook(enum.Enum):
     """It fits now, but not as this policy wants it; a weaker one would let it in."""
     UNLUCKY_ORDER = "unlucky-order"
     """It fits now under this very policy; a search over the whole pod finds how."""
+    UNDECIDED = "undecided"
+    """Nobody knows: telling would take more work than may be spent on it."""
 
 
 @attrs.frozen(kw_only=True)
@@ -150,14 +155,16 @@ def explain(refusal: Refusal, /) -> Explanation:
         raise NoEvidenceError(refusal.workload, refusal.reason)
     snapshot = evidence.snapshot
     names = [allocator.name for allocator in evidence.allocators]
-    options = options_of(snapshot.policy, _hints(evidence, refusal.claims), snapshot.numa, names)
+    options = options_of(_hints(evidence, refusal.claims), snapshot.numa.mask, names)
+    if snapshot.policy.name is PolicyName.SINGLE_NUMA_NODE:
+        options = [narrowed(one) for one in options]
     weaker = _weaker(evidence)
     return Explanation(
         workload=refusal.workload,
         members=tuple(claim.owner.member for claim in refusal.claims),
         reason=refusal.reason,
         policy=snapshot.policy.name,
-        outlook=_outlook(evidence, weaker),
+        outlook=_outlook(evidence, refusal.reason, weaker),
         hint=refusal.hint,
         resources=_resources(reports_of(evidence.allocators, refusal.claims), options),
         vetoes=_vetoes(options, snapshot.numa.mask),
@@ -177,26 +184,50 @@ def _hints(evidence: Evidence, claims: Sequence[Claim]) -> Sequence[Hints]:
 def _weaker(evidence: Evidence) -> WeakerFit | None:
     snapshot = evidence.snapshot
     for name in snapshot.policy.name.weaker:
-        affinity = _fits(_under(snapshot, name), evidence.workload)
+        affinity = _known_to_fit(_under(snapshot, name), evidence.workload)
         if affinity is not None:
             return WeakerFit(policy=name, affinity=affinity)
     return None
 
 
 def _fits(snapshot: Snapshot, workload: Workload) -> Affinities | None:
+    """Where a node would place it, or None; raises `WorkLimitError` where that is not known."""
     verdict = admit(snapshot, workload)
+    if isinstance(verdict, Refusal) and verdict.exhausted:
+        raise WorkLimitError(snapshot.policy.work_units)
     return verdict.affinity if isinstance(verdict, Placed) else None
 
 
+def _known_to_fit(snapshot: Snapshot, workload: Workload) -> Affinities | None:
+    """Where a node would place it; None when nowhere, or when nobody knows."""
+    try:
+        return _fits(snapshot, workload)
+    except WorkLimitError:
+        return None
+
+
 def _under(snapshot: Snapshot, name: PolicyName) -> Snapshot:
-    return attrs.evolve(snapshot, policy=attrs.evolve(snapshot.policy, name=name))
+    units = min(_WORK_UNITS, snapshot.policy.work_units)
+    return attrs.evolve(snapshot, policy=attrs.evolve(snapshot.policy, name=name, work_units=units))
 
 
-def _outlook(evidence: Evidence, weaker: WeakerFit | None) -> Outlook:
+def _outlook(evidence: Evidence, reason: str, weaker: WeakerFit | None) -> Outlook:
+    if reason == TOPOLOGY_WORK_LIMIT:
+        return Outlook.UNDECIDED
+    try:
+        return _decided(evidence, weaker)
+    except WorkLimitError:
+        return Outlook.UNDECIDED
+
+
+def _decided(evidence: Evidence, weaker: WeakerFit | None) -> Outlook:
     snapshot, workload = evidence.snapshot, evidence.workload
     steps = min(_SEARCH_STEPS, snapshot.policy.search_steps)
-    searching = attrs.evolve(snapshot, policy=attrs.evolve(snapshot.policy, search=True, search_steps=steps))
-    if not snapshot.policy.search and _fits(searching, workload) is not None:
+    units = min(_WORK_UNITS, snapshot.policy.work_units)
+    searching = attrs.evolve(
+        snapshot, policy=attrs.evolve(snapshot.policy, search=True, search_steps=steps, work_units=units)
+    )
+    if not snapshot.policy.search and _known_to_fit(searching, workload) is not None:
         return Outlook.UNLUCKY_ORDER
     emptied = _emptied(snapshot)
     if _fits(emptied, workload) is not None:
@@ -254,9 +285,9 @@ def _vetoes(options: Sequence[Options], machine: NumaMask) -> tuple[Veto, ...]:
             mask=mask,
             provider=one.provider,
             resource=one.resource,
-            possible=mask in one.masks or (one.any_node and mask & machine != 0 and bool(one.masks)),
+            possible=one.allows(mask) or (one.any_node and mask & machine != 0 and bool(one.masks)),
         )
         for mask in by_width(wished)
         for one in options
-        if mask not in one.good and not one.any_good
+        if not one.prefers(mask) and not one.any_good
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import attrs
 
@@ -13,6 +13,9 @@ from nodealloc._frozen import Frozen, frozen
 from nodealloc.errors import ConfigurationError
 from nodealloc.idset import MAX_ID, bits
 from nodealloc.topology._errors import DistanceError
+
+if TYPE_CHECKING:
+    from nodealloc.topology._counted import CountedHints
 
 __all__ = ["Hints", "NumaMask", "NumaTopology", "TopologyHint"]
 
@@ -32,10 +35,11 @@ class TopologyHint(NamedTuple):
     preferred: bool
 
 
-Hints: TypeAlias = Mapping[str, Sequence[TopologyHint] | None]
+Hints: TypeAlias = "Mapping[str, Sequence[TopologyHint] | CountedHints | None]"
 """Per resource its possible hints: None = no preference, empty = impossible.
 
-An empty mapping means that the provider has no preference about anything.
+They are listed, or counted (`CountedHints`) where there are too many for a list;
+both mix freely. An empty mapping means that the provider has no preference about anything.
 """
 
 

@@ -92,6 +92,8 @@ class Policy:
         search: Whether `admit` searches over the whole workload instead of
             settling each claim for good (`search-whole-pod`, ours).
         search_steps: After how many tried claims such a search gives up.
+        work_units: After how much counted work one admission, or one merge,
+            gives up (`WorkLimitError`, ours); a unit is about a microsecond.
     """
 
     name: PolicyName = attrs.field(default=PolicyName.NONE, converter=_name)
@@ -100,6 +102,7 @@ class Policy:
     comparison: Comparison | None = None
     search: bool = False
     search_steps: int = attrs.field(default=10_000, validator=within(1))
+    work_units: int = attrs.field(default=1_000_000, validator=within(1))
 
     @classmethod
     def parse(cls, name: str, options: Mapping[str, str] | None = None, /) -> Policy:

@@ -20,33 +20,38 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import add, mul, sub
 
 from nodealloc.idset import bits
+from nodealloc.topology._work import Work
 
-__all__ = ["reachable"]
+__all__ = ["best_reachable", "reachable"]
 
 _FOLD_FREELY = 2000
 """Pairs that are always folded: below this, counting has not even set up its tables."""
 
-_COUNT_AT_MOST = 20
-"""Nodes beyond which tables of 2ⁿ numbers would not fit into memory; folding goes on there."""
+_COUNT_AT_MOST = 16
+"""Nodes beyond which tables of 2ⁿ numbers take too much memory; folding goes on there."""
+
+_LOOKED_AHEAD = 64
+"""So many intersections are worth a look at the lists to come, before they are folded with them."""
 
 
-def reachable(lists: Sequence[Iterable[int]], full: int, /) -> set[int]:
+def reachable(lists: Sequence[Iterable[int]], full: int, work: Work, /) -> set[int]:
     """Every non-empty intersection of one mask from each list.
 
     Args:
         lists: Masks inside `full`; none of the lists is empty.
         full: All nodes.
+        work: What is spent.
 
     Returns:
         The set of masks; `{full}` without lists, empty when no combination
         has a node in common.
+
+    Raises:
+        WorkLimitError: `work` is used up.
     """
-    common = full
-    for masks in lists:
-        common &= union(masks)
+    common, sets = _inside(lists, full)
     if not common:
         return set()
-    sets = sorted(({mask & common for mask in masks} - {0} for masks in lists), key=len)
     nodes = common.bit_count()
     found = {common}
     for done, masks in enumerate(sets):
@@ -56,10 +61,77 @@ def reachable(lists: Sequence[Iterable[int]], full: int, /) -> set[int]:
             and nodes <= _COUNT_AT_MOST
             and pairs > _counting_cost(nodes, len(sets) - done)
         ):
+            work.spend(_counting_cost(nodes, len(sets) - done) >> 5)
             return _count([found, *sets[done:]], common)
-        found = {one & other for one in found for other in masks}
-        found.discard(0)
+        found = _folded(found, masks, 1, work)
     return found
+
+
+def best_reachable(lists: Sequence[Iterable[int]], full: int, target: int, work: Work, /) -> set[int]:
+    """The best non-empty intersections of one mask from each list, and perhaps some others.
+
+    Best are those of `target` nodes, else those of a little fewer, else those
+    of as few more as there are; of the best width all are found.
+
+    Where one of `target` nodes or fewer is known, an intersection with fewer
+    nodes comes to nothing better: it is forgotten as soon as it comes up, and
+    so is one that a list to come would leave with fewer.
+
+    Raises:
+        WorkLimitError: `work` is used up.
+    """
+    common, sets = _inside(lists, full)
+    if not common:
+        return set()
+    least = _within_reach(sets, common, target, work)
+    found = {common}
+    for done, masks in enumerate(sets):
+        if least > 1 and len(found) > _LOOKED_AHEAD:
+            for later in sets[done + 1 :]:
+                found = _hopeful(found, later, least, work)
+        found = _folded(found, masks, least, work)
+    return found
+
+
+def _inside(lists: Sequence[Iterable[int]], full: int) -> tuple[int, list[set[int]]]:
+    """The nodes that every list has in some mask, and the lists inside them, short ones first."""
+    common = full
+    for masks in lists:
+        common &= union(masks)
+    return common, sorted(({mask & common for mask in masks} - {0} for masks in lists), key=len)
+
+
+def _within_reach(sets: Sequence[set[int]], common: int, target: int, work: Work) -> int:
+    """The largest width up to `target` of a few intersections that are easy to find; 1 without any."""
+    best = 1
+    for first in sorted(sets[0], key=int.bit_count)[-_LOOKED_AHEAD:]:
+        mask = first & common
+        for masks in sets[1:]:
+            work.spend(1 + len(masks) // 8)
+            mask = max([mask & other for other in masks], key=lambda one: _fitness(one.bit_count(), target))
+        if best < mask.bit_count() <= target:
+            best = mask.bit_count()
+    return best
+
+
+def _fitness(width: int, target: int) -> int:
+    return width if width <= target else -width
+
+
+def _hopeful(found: set[int], masks: set[int], least: int, work: Work) -> set[int]:
+    """Those that a list leaves with so many nodes by one of its masks."""
+    work.spend(len(found) * len(masks) // 16)
+    return {one for one in found if any((one & other).bit_count() >= least for other in masks)}
+
+
+def _folded(found: set[int], masks: set[int], least: int, work: Work) -> set[int]:
+    """Every intersection with one more list that has so many nodes."""
+    folded: set[int] = set()
+    for other in masks:
+        before = len(folded)
+        folded.update([both for one in found if (both := one & other).bit_count() >= least])
+        work.spend(len(found) // 8 + 3 * (len(folded) - before))
+    return folded
 
 
 def union(masks: Iterable[int], /) -> int:

@@ -8,24 +8,27 @@ is found is the kubelet's own wherever the kubelet finds one.
 The bound: with c candidates for each of m members at most c + c² + … + cᵐ
 claims are tried. Under single-numa-node c is the number of nodes. Members that
 ask for the same are not tried in every order on separate nodes, so that m equal
-ones cost at most 2ᶜ instead. `Policy.search_steps` ends a search that meets a
-worse case.
+ones cost at most 2ᶜ instead. `Policy.search_steps` and `Policy.work_units` end a
+search that meets a worse case.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import attrs
 
 from nodealloc.topology._asking import Stopped, allocated, hints_of
-from nodealloc.topology._candidates import candidates, options_of
+from nodealloc.topology._candidates import candidates
 from nodealloc.topology._claims import Claim, Workload
-from nodealloc.topology._hints import TopologyHint
+from nodealloc.topology._errors import WorkLimitError
+from nodealloc.topology._hints import NumaTopology, TopologyHint
 from nodealloc.topology._policy import PolicyName, Scope
 from nodealloc.topology._ports import Allocator
+from nodealloc.topology._reading import read
 from nodealloc.topology._shares import allocated_shares
 from nodealloc.topology._snapshot import Affinities, Snapshot
+from nodealloc.topology._work import Work
 from nodealloc.verdicts import NotYet
 
 __all__ = ["Found", "NotFound", "search"]
@@ -59,56 +62,133 @@ class NotFound:
     exhausted: bool
 
 
+_STEP_UNITS = 60
+"""What a tried claim counts at least: each allocator answers once, and then is asked for hints."""
+
+_HELD_UNITS = 12
+"""What it counts more for each member that is placed already, since allocators carry those along."""
+
+
 @attrs.define
 class _Level:
     """One member's choices that are left to try, best first, on the allocators before it."""
 
     allocators: tuple[Allocator, ...]
-    choices: list[TopologyHint]
+    choices: Iterator[TopologyHint]
 
 
-def search(snapshot: Snapshot, workload: Workload, /) -> Found | NotFound:
+def search(snapshot: Snapshot, workload: Workload, work: Work, /) -> Found | NotFound:
     """The first assignment in which every claim is granted, if there is one.
 
     An allocator that is not ready counts as one that does not grant: admission
     has asked all of them before it searches.
+
+    Args:
+        snapshot: The node.
+        workload: Who asks.
+        work: What is spent; a search ends, exhausted, with the last unit.
     """
-    if snapshot.scope is Scope.POD:
-        return _together(snapshot, workload)
-    claims = workload.claims
-    levels = (
-        [_Level(snapshot.allocators, _choices(snapshot, claims[:1], snapshot.allocators))] if claims else []
-    )
-    chosen: list[TopologyHint] = []
-    steps = 0
-    while levels:
-        level = levels[-1]
-        if not level.choices:
-            levels.pop()
-            if chosen:
-                chosen.pop()
-            continue
-        if steps == snapshot.policy.search_steps:
-            return NotFound(steps=steps, exhausted=True)
-        steps += 1
-        place = len(levels) - 1
-        hint = level.choices.pop(0)
-        granted = allocated(level.allocators, claims[place], hint)
-        if isinstance(granted, Stopped):
-            continue
-        chosen.append(hint)
-        if len(levels) == len(claims):
-            affinity = {claim.owner.member: given for claim, given in zip(claims, chosen, strict=True)}
-            return Found(allocators=granted, affinity=affinity, steps=steps)
-        choices = _choices(snapshot, claims[place + 1 : place + 2], granted)
-        if _same_wish(claims[place], claims[place + 1]):
-            choices = [choice for choice in choices if not _mirrored(hint, choice)]
-        levels.append(_Level(granted, choices))
-    return NotFound(steps=steps, exhausted=False)
+    steps = _Steps(snapshot, workload, work)
+    try:
+        return steps.together() if snapshot.scope is Scope.POD else steps.one_by_one()
+    except WorkLimitError:
+        return NotFound(steps=steps.taken, exhausted=True)
+
+
+class _Steps:
+    """A search under way."""
+
+    def __init__(self, snapshot: Snapshot, workload: Workload, work: Work) -> None:
+        self._snapshot = snapshot
+        self._claims = workload.claims
+        self._work = work
+        self.taken: int = 0
+
+    def one_by_one(self) -> Found | NotFound:
+        """Scope `container`: each member's candidates, on what the members before it left."""
+        claims = self._claims
+        levels = [self._level(self._snapshot.allocators, claims[:1])] if claims else []
+        chosen: list[TopologyHint] = []
+        while levels:
+            level = levels[-1]
+            hint = next(level.choices, None)
+            if hint is None:
+                levels.pop()
+                if chosen:
+                    chosen.pop()
+                continue
+            place = len(levels) - 1
+            granted = self._try(level.allocators, claims[place], hint, place)
+            if granted is None:
+                continue
+            chosen.append(hint)
+            if len(levels) == len(claims):
+                affinity = {claim.owner.member: given for claim, given in zip(claims, chosen, strict=True)}
+                return Found(allocators=granted, affinity=affinity, steps=self.taken)
+            after = self._level(granted, claims[place + 1 : place + 2])
+            if _same_wish(claims[place], claims[place + 1]):
+                after.choices = _not_mirrored(hint, after.choices)
+            levels.append(after)
+        return NotFound(steps=self.taken, exhausted=False)
+
+    def together(self) -> Found | NotFound:
+        """Scope `pod`: every candidate for all members at once."""
+        for hint in self._level(self._snapshot.allocators, self._claims).choices:
+            allocators = self._snapshot.allocators
+            for place, claim in enumerate(self._claims):
+                granted = self._try(allocators, claim, hint, place)
+                if granted is None:
+                    break
+                allocators = granted
+            else:
+                affinity = {claim.owner.member: hint for claim in self._claims}
+                return Found(allocators=allocators, affinity=affinity, steps=self.taken)
+        return NotFound(steps=self.taken, exhausted=False)
+
+    def _try(
+        self, allocators: tuple[Allocator, ...], claim: Claim, hint: TopologyHint, place: int
+    ) -> tuple[Allocator, ...] | None:
+        if self.taken == self._snapshot.policy.search_steps:
+            raise WorkLimitError(self._work.limit)
+        self.taken += 1
+        self._work.spend((_STEP_UNITS + _HELD_UNITS * place) * len(allocators))
+        granted = allocated(allocators, claim, hint)
+        return None if isinstance(granted, Stopped) else granted
+
+    def _level(self, allocators: tuple[Allocator, ...], claims: Sequence[Claim]) -> _Level:
+        """A member, with every hint that the policy lets in, best first."""
+        return _Level(allocators, self._choices(allocators, claims))
+
+    def _choices(self, allocators: tuple[Allocator, ...], claims: Sequence[Claim]) -> Iterator[TopologyHint]:
+        policy, numa = self._snapshot.policy, self._snapshot.numa
+        if policy.name is PolicyName.NONE:
+            yield TopologyHint(affinity=None, preferred=False)
+            return
+        hints = hints_of(allocators, claims)
+        if isinstance(hints, NotYet):
+            return
+        reading = read(hints, numa.mask, [allocator.name for allocator in allocators])
+        shares = allocated_shares(allocators, claims) if policy.comparison is not None else {}
+        found = candidates(policy, reading, numa, shares, self._work)
+        yield from _with_everywhere(found, numa) if policy.name is PolicyName.BEST_EFFORT else found
+
+
+def _with_everywhere(found: Iterator[TopologyHint], numa: NumaTopology) -> Iterator[TopologyHint]:
+    """Where the intersection is too narrow for one of them, all nodes leave each its own."""
+    missing = True
+    for hint in found:
+        missing = missing and hint.affinity != numa.mask
+        yield hint
+    if missing:
+        yield TopologyHint(numa.mask, preferred=False)
 
 
 def _same_wish(one: Claim, other: Claim) -> bool:
     return attrs.evolve(one, owner=other.owner) == other
+
+
+def _not_mirrored(before: TopologyHint, choices: Iterator[TopologyHint]) -> Iterator[TopologyHint]:
+    return (choice for choice in choices if not _mirrored(before, choice))
 
 
 def _mirrored(before: TopologyHint, hint: TopologyHint) -> bool:
@@ -116,42 +196,3 @@ def _mirrored(before: TopologyHint, hint: TopologyHint) -> bool:
     if before.affinity is None or hint.affinity is None:
         return False
     return not before.affinity & hint.affinity and hint.affinity < before.affinity
-
-
-def _together(snapshot: Snapshot, workload: Workload) -> Found | NotFound:
-    """Scope `pod`: every candidate for all members at once."""
-    steps = 0
-    for hint in _choices(snapshot, workload.claims, snapshot.allocators):
-        allocators = snapshot.allocators
-        for claim in workload.claims:
-            steps += 1
-            granted = allocated(allocators, claim, hint)
-            if isinstance(granted, Stopped):
-                break
-            allocators = granted
-        else:
-            affinity = {claim.owner.member: hint for claim in workload.claims}
-            return Found(allocators=allocators, affinity=affinity, steps=steps)
-    return NotFound(steps=steps, exhausted=False)
-
-
-def _choices(
-    snapshot: Snapshot, claims: Sequence[Claim], allocators: tuple[Allocator, ...]
-) -> list[TopologyHint]:
-    """Every hint that the policy lets in, best first."""
-    policy, numa = snapshot.policy, snapshot.numa
-    if policy.name is PolicyName.NONE:
-        return [TopologyHint(affinity=None, preferred=False)]
-    hints = hints_of(allocators, claims)
-    if isinstance(hints, NotYet):
-        return []
-    options = options_of(policy, hints, numa, [allocator.name for allocator in allocators])
-    shares = allocated_shares(allocators, claims) if policy.comparison is not None else {}
-    found = candidates(policy, options, numa, shares)
-    if policy.name is PolicyName.SINGLE_NUMA_NODE:
-        return [TopologyHint(None, preferred=True) if hint.affinity == numa.mask else hint for hint in found]
-    if policy.name is PolicyName.RESTRICTED:
-        return found
-    # Where the intersection is too narrow for one of them, all nodes leave each its own.
-    everywhere = TopologyHint(numa.mask, preferred=False)
-    return found if any(hint.affinity == numa.mask for hint in found) else [*found, everywhere]

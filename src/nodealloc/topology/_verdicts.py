@@ -11,6 +11,7 @@ from nodealloc._frozen import freeze
 from nodealloc.idset import format_list
 from nodealloc.podspec import Json
 from nodealloc.topology._claims import Claim
+from nodealloc.topology._errors import WorkLimitError
 from nodealloc.topology._evidence import Evidence
 from nodealloc.topology._hints import NumaMask, TopologyHint
 from nodealloc.topology._policy import PolicyName
@@ -19,10 +20,21 @@ from nodealloc.topology._snapshot import Affinities, Snapshot
 from nodealloc.topology._wording import hint_dict, shortfall_dict, shortfall_line, where
 from nodealloc.verdicts import Admitted, Refused
 
-__all__ = ["TOPOLOGY_AFFINITY_ERROR", "Placed", "Refusal", "misfit", "short"]
+__all__ = [
+    "TOPOLOGY_AFFINITY_ERROR",
+    "TOPOLOGY_WORK_LIMIT",
+    "Placed",
+    "Refusal",
+    "misfit",
+    "short",
+    "undecided",
+]
 
 TOPOLOGY_AFFINITY_ERROR = "TopologyAffinityError"
 """The kubelet's reason when the merged hint is not one that the policy lets in."""
+
+TOPOLOGY_WORK_LIMIT = "TopologyWorkLimit"
+"""Our reason for a refusal that proves nothing: the counted work was used up before there was an answer."""
 
 
 def _generation(snapshot: Snapshot) -> str:
@@ -64,7 +76,8 @@ class Refusal(Refused):
 
     Attributes:
         reason: The kubelet's name: `TopologyAffinityError`,
-            `UnexpectedAdmissionError`, `SMTAlignmentError`.
+            `UnexpectedAdmissionError`, `SMTAlignmentError`; ours is
+            `TopologyWorkLimit`, which claims no proof.
         message: What is lacking where, in a sentence for people.
         figures: `policy` and `nodes` (that the hints merged to, as a list of ids
             or `any`); of a shortfall also `provider`, `resource`, `wanted` and
@@ -77,8 +90,8 @@ class Refusal(Refused):
         hint: What the providers' hints had merged to.
         shortfall: What that allocator said, or None.
         steps: How many claims a whole-pod search tried; 0 without a search.
-        exhausted: Whether that search stopped at its bound, so that an
-            assignment may exist which it did not reach.
+        exhausted: Whether the merge or that search stopped at its bound, so
+            that an assignment may exist which was not reached.
         evidence: The scene as it was; None once the refusal has been pickled.
     """
 
@@ -154,6 +167,23 @@ def misfit(evidence: Evidence, claims: tuple[Claim, ...], hint: TopologyHint) ->
         claims=claims,
         policy=policy,
         hint=hint,
+        evidence=evidence,
+    )
+
+
+def undecided(evidence: Evidence, claims: tuple[Claim, ...], limit: WorkLimitError) -> Refusal:
+    """The refusal of claims that took more work than may be spent; it proves nothing."""
+    policy = evidence.snapshot.policy.name
+    return Refusal(
+        reason=TOPOLOGY_WORK_LIMIT,
+        message=str(limit),
+        figures={"policy": policy.value, "nodes": "any", "work_units": limit.units},
+        workload=evidence.workload.key,
+        member=claims[0].owner.member if len(claims) == 1 else "",
+        claims=claims,
+        policy=policy,
+        hint=TopologyHint(affinity=None, preferred=False),
+        exhausted=True,
         evidence=evidence,
     )
 

@@ -24,6 +24,7 @@ _OUTLOOK_WORDS: Mapping[str, str] = {
     "never-preferred": "never fits here under this policy, not even on the emptied node",
     "no-room": "fits the emptied node; too little is free now",
     "not-preferred": "fits now, but not as preferred",
+    "undecided": "not decided: given up after the counted work, with no proof that it does not fit",
     "unlucky-order": "fits now if earlier members leave the right nodes (option search-whole-pod)",
 }
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import attrs
 from hypothesis import strategies as st
 
 from nodealloc.idset import bits
 from nodealloc.testing.topology import FakeAllocator, workload
 from nodealloc.topology import (
+    CountedHints,
     Hints,
+    Need,
     NumaTopology,
     Policy,
     PolicyName,
@@ -17,7 +20,15 @@ from nodealloc.topology import (
     Workload,
 )
 
-__all__ = ["hints", "numa_topologies", "policies", "provider_hints", "snapshots", "workloads"]
+__all__ = [
+    "counted_hints",
+    "hints",
+    "numa_topologies",
+    "policies",
+    "provider_hints",
+    "snapshots",
+    "workloads",
+]
 
 _RESOURCES: tuple[str, ...] = ("cpu", "memory", "example.com/gpu")
 
@@ -42,6 +53,49 @@ def hints(numa: NumaTopology, *, most: int = 6) -> st.SearchStrategy[list[Topolo
     """One resource's hints: no preference, none possible, or some, "any node" among them."""
     hint = st.builds(TopologyHint, st.none() | _masks(numa) | _masks(numa), st.booleans())
     return st.none() | st.lists(hint, max_size=most)
+
+
+@st.composite
+def counted_hints(draw: st.DrawFn, numa: NumaTopology) -> CountedHints:
+    """One resource's hints by figures: amounts on one node or near several, one or two needs.
+
+    Some have nodes that have to be in each set, parts that belong together, and
+    sets that stand for themselves.
+    """
+    nodes = draw(st.just(numa.mask) | _masks(numa))
+    needs = [draw(_needs(nodes))]
+    needs += draw(
+        st.just(()) | st.tuples(_needs(nodes)) | st.tuples(st.builds(Need.touching, _one_of(nodes)))
+    )
+    split = 1 << numa.nodes[len(numa.nodes) // 2]
+    halves = (nodes & (split - 1), nodes & -split)
+    by_part = draw(st.integers(0, 7)) == 0
+    found = CountedHints(
+        nodes=nodes,
+        needs=tuple(needs),
+        preferred_width=draw(st.integers(1, len(numa.nodes))),
+        parts=halves if by_part else (),
+        preferred_parts=draw(st.integers(1, 2)) if by_part else 0,
+    )
+    others = draw(st.just({}) | st.dictionaries(_masks(numa), st.booleans(), max_size=4))
+    alone = [TopologyHint(mask, good) for mask, good in others.items() if not found.counts(mask)]
+    return attrs.evolve(found, others=tuple(alone))
+
+
+def _one_of(nodes: int) -> st.SearchStrategy[int]:
+    return st.sampled_from([1 << node for node in bits(nodes)])
+
+
+@st.composite
+def _needs(draw: st.DrawFn, nodes: int) -> Need:
+    """An amount that some sets of the nodes hold: all nodes alike, or each its own."""
+    each = [1 << node for node in bits(nodes)]
+    alike = draw(st.integers(0, 4))
+    amounts = [(node, alike or draw(st.integers(0, 9))) for node in each]
+    if len(each) > 1 and draw(st.integers(0, 3)) == 0:
+        near = draw(st.lists(st.sets(st.sampled_from(each), min_size=2, max_size=3), max_size=2))
+        amounts += [(sum(place), draw(st.integers(1, 3))) for place in near]
+    return Need(wanted=draw(st.integers(1, max(1, sum(size for _, size in amounts)))), amounts=tuple(amounts))
 
 
 def provider_hints(

@@ -1,0 +1,175 @@
+"""What the providers' hints come to: one pass over all of them, for every policy and question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+from nodealloc.topology._counted import CountedHints
+from nodealloc.topology._hints import Hints, NumaMask, TopologyHint
+
+__all__ = ["Bare", "Reading", "Sorted", "masks_of", "read", "read_bare"]
+
+_KEPT_LISTS = 512
+"""Lists that are remembered, sorted out; a machine's allocators answer with few different ones."""
+
+_KEPT_HINTS = 64
+"""Longer lists are not."""
+
+
+class Sorted(NamedTuple):
+    """A list of hints, sorted out. A number is taken for the mask that it equals.
+
+    Attributes:
+        named: All nodes that it names; negative when a mask is none.
+        good: Masks that are preferred.
+        anywhere: Whether "any node" is a preferred hint.
+        masks: All masks, 0 standing for "any node"; empty when no node is named.
+        least: Number of nodes of the narrowest; 0 when no node is named.
+    """
+
+    named: NumaMask
+    good: frozenset[NumaMask]
+    anywhere: bool
+    masks: tuple[NumaMask, ...]
+    least: int
+
+
+class Reading(NamedTuple):
+    """All hints, sorted by what they do to the merge.
+
+    Attributes:
+        common: Masks that all lists prefer which are bound to nodes; None without any.
+        offered: Masks preferred by lists that would go anywhere as well; None without any.
+        lists: The lists that name nodes.
+        counted: Answers that are counted; equal ones are one object and stand together.
+    """
+
+    common: frozenset[NumaMask] | None
+    offered: frozenset[NumaMask] | None
+    lists: Sequence[Sorted]
+    counted: Sequence[CountedHints]
+
+    def choice(self, full: NumaMask) -> frozenset[NumaMask]:
+        """Masks that every list prefers, `counted` left out of account."""
+        if self.common is not None:
+            return self.common
+        return frozenset((full,)) if self.offered is None else self.offered | {full}
+
+    def masks(self, full: NumaMask) -> list[Sequence[NumaMask]]:
+        """The masks of each list; "any node" is all of them."""
+        return [masks_of(one, full) for one in self.lists]
+
+
+Bare: TypeAlias = tuple[
+    frozenset[NumaMask] | None, frozenset[NumaMask] | None, list[Sorted], list[CountedHints]
+]
+"""The fields of a `Reading`: most merges need no more, and it costs a third to make."""
+
+_NOTHING: frozenset[NumaMask] = frozenset()
+
+_known: dict[tuple[TopologyHint, ...], Sorted] = {}
+
+
+def read(providers: Sequence[Hints], full: NumaMask, names: Sequence[str] = ()) -> Reading:
+    """Sort out all hints.
+
+    None is a preferred "any node", an empty list an "any node" that is not preferred.
+
+    Raises:
+        HintError: An answer is no mapping of resources to hints.
+        MaskOutsideError: A hint names nodes that the machine does not have.
+
+    Source: kubelet ``cm/topologymanager/policy.go``.
+    """
+    return Reading(*read_bare(providers, full, names))
+
+
+def read_bare(providers: Sequence[Hints], full: NumaMask, names: Sequence[str]) -> Bare:
+    """`read`, as a plain tuple."""
+    named = 0
+    common: frozenset[NumaMask] | None = None
+    offered: frozenset[NumaMask] | None = None
+    lists: list[Sorted] = []
+    counted: list[CountedHints] = []
+    try:
+        for hints in providers:
+            if not hints:
+                continue
+            for options in hints.values():
+                if options is None:
+                    continue
+                if isinstance(options, CountedHints):
+                    named |= options.named
+                    if not _count(counted, options):
+                        common = _NOTHING
+                    continue
+                one = _known.get(tuple(options)) or _sorted(options)
+                nodes, good, anywhere, _, _ = one
+                if nodes:
+                    named |= nodes
+                    lists.append(one)
+                if not anywhere:
+                    common = good if common is None else common & good
+                elif good:
+                    offered = good if offered is None else offered | good
+    except (TypeError, ValueError, AttributeError):
+        _check(providers, full, names)
+        raise
+    if named & ~full:
+        _check(providers, full, names)
+        raise ValueError("the hints changed while they were read: a mask was outside the machine")
+    return common, offered, lists, counted
+
+
+def masks_of(one: Sorted, full: NumaMask) -> Sequence[NumaMask]:
+    """The masks of a list; "any node" is all of them."""
+    return [mask or full for mask in one.masks] if 0 in one.masks else one.masks
+
+
+def _sorted(options: Sequence[TopologyHint]) -> Sorted:
+    """A list of hints, sorted out, and remembered."""
+    key = tuple(options)
+    named = least = 0
+    good: set[NumaMask] = set()
+    masks: set[NumaMask] = set()
+    anywhere = False
+    for affinity, preferred in key:
+        if affinity is None:
+            anywhere = anywhere or bool(preferred)
+            masks.add(0)
+            continue
+        mask = int(affinity)
+        if mask != affinity:
+            raise ValueError(affinity)
+        named |= mask if mask > 0 else -1
+        least = min(least or mask.bit_count(), mask.bit_count())
+        masks.add(mask)
+        if preferred:
+            good.add(mask)
+    found = Sorted(named, frozenset(good), anywhere, tuple(sorted(masks)) if named else (), least)
+    if len(key) <= _KEPT_HINTS:
+        if len(_known) >= _KEPT_LISTS:
+            _known.clear()
+        _known[key] = found
+    return found
+
+
+def _count(counted: list[CountedHints], hints: CountedHints) -> bool:
+    """Add an answer that is counted, beside its equals; False when nothing meets its figures."""
+    for place, known in enumerate(counted):
+        if known is hints or known == hints:
+            counted.insert(place, known)
+            return True
+    if not hints.others and not hints.counts(hints.nodes):
+        return False
+    counted.append(hints)
+    return True
+
+
+def _check(providers: Sequence[Hints], full: NumaMask, names: Sequence[str]) -> None:
+    """Name the culprit, if there is one."""
+    # Imported late: what is wrong is looked for when something is.
+    from nodealloc.topology._options import options_of  # noqa: PLC0415
+
+    options_of(providers, full, names)
