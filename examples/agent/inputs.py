@@ -71,6 +71,8 @@ def read_pods(folder: Path) -> dict[str, Pod]:
 def _json(path: Path) -> dict[str, object]:
     try:
         found: object = json.loads(path.read_bytes())
+    except RecursionError as error:
+        raise DecodeError(str(path), [Fault("$", "not JSON of a machine: nested too deeply")]) from error
     except ValueError as error:
         raise DecodeError(str(path), [Fault("$", f"not JSON: {error}")]) from error
     if not isinstance(found, dict):

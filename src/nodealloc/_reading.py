@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeAlias, Union, cast
 
 from nodealloc.errors import DecodeError, Fault
@@ -180,8 +180,9 @@ def is_larger(value: object, max_bytes: int, /) -> bool:
             if room >= 0:
                 due += fields.keys()
                 due += fields.values()
-        elif isinstance(one, Sequence):
-            items = cast("Sequence[object]", one)
+        elif isinstance(one, Collection):
+            # A set is a document's too: YAML has them.
+            items = cast("Collection[object]", one)
             room -= 1 + len(items)
             if room >= 0:
                 due += items

@@ -113,3 +113,35 @@ def test_a_key_that_stands_twice_is_found_in_one_pass() -> None:
     with pytest.raises(ValueError, match="'last' stands twice"):
         _refuse_twins([*pairs, (Key("last"), 0), (Key("last"), 1)])
     assert compared < 50_000
+
+
+@pytest.mark.parametrize("kind", [FileStore, SqliteStore])
+def test_at_the_end_of_the_stack_nothing_is_damaged_or_half_done(
+    tmp_path: Path, kind: type[FileStore | SqliteStore]
+) -> None:
+    """Where Python has no room left even for a thread it says so, and store and disk agree all the same."""
+    path = tmp_path / "store"
+    kind(path, FORMATS).close()
+    store = kind(path, FORMATS)
+    done = 0
+    for frames in range(900, 1000):
+        value = record(150 + frames % 100)
+        try:
+            from_frame(frames, lambda value=value: store.commit({"a": value}))  # type: ignore[misc]
+        except RecursionError:
+            continue
+        assert store.read().values == {"a": value}
+        done += 1
+    kept = dict(store.read().values)
+    store.close()
+    for frames in range(900, 1000):
+        try:
+            again = from_frame(frames, lambda: kind(path, FORMATS))
+        except RecursionError:
+            continue
+        with again:
+            assert again.read().damaged == ()
+            assert again.read().values == kept
+    with kind(path, FORMATS) as last:
+        assert last.read().values == kept
+    assert done > 60

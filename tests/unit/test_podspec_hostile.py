@@ -90,6 +90,13 @@ def test_a_volume_in_itself_is_too_large() -> None:
     refused(pod({"name": "c"}, volumes=[{"name": "v", "emptyDir": endless}]), max_bytes=1 << 20)
 
 
+def test_a_set_of_yaml_counts_with_what_is_in_it() -> None:
+    """A set that is referred to again and again is as large as so many sets."""
+    many = {f"value-{number}" for number in range(2000)}
+    error = refused(pod({"name": "c"}, volumes=[{"name": "v", "csi": {"a": [many] * 100}}]))
+    assert "larger than" in str(error)
+
+
 def test_a_larger_manifest_is_refused_unread_unless_the_caller_allows_it() -> None:
     """What is too large is not looked into; `max_bytes` lets it in."""
     large = pod({"name": "c", "command": ["sh", "x" * LIMIT]})

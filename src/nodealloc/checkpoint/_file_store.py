@@ -16,6 +16,7 @@ from nodealloc.checkpoint._held import HeldStore, judge, pack_identity, unpack_i
 from nodealloc.checkpoint._keys import KEY_LENGTH, check_key, reader_for
 from nodealloc.checkpoint._lock import PidLock
 from nodealloc.checkpoint._ports import Formats
+from nodealloc.checkpoint._stack import with_room
 
 __all__ = ["FileStore"]
 
@@ -72,14 +73,16 @@ class FileStore(HeldStore):
             call("mkdir", self._path, Path(self._path).mkdir, mode=0o700, exist_ok=True)
             # A link that is turned, or a process that goes elsewhere, takes no commit along.
             self._path = call("realpath", self._path, os.path.realpath, self._path)
-        note = json.dumps(sorted(self._formats))
+        with_room(self._open, wait=wait)
+
+    def _open(self, *, wait: bool) -> None:
         self._directory = Directory(self._path, self._files)
         try:
             self._lock = PidLock(
                 f"{self._path}/{_LOCK}",
                 self._files,
                 wait=wait,
-                note=note,
+                note=json.dumps(sorted(self._formats)),
                 dir_fd=self._directory.descriptor,
             )
             try:

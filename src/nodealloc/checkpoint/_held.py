@@ -13,6 +13,7 @@ from nodealloc.checkpoint._errors import CorruptCheckpointError, StoreClosedErro
 from nodealloc.checkpoint._keys import check_formats, check_key, reader_for
 from nodealloc.checkpoint._ports import Checkpoint, Formats, Reader
 from nodealloc.checkpoint._record import JsonCheckpoint
+from nodealloc.checkpoint._stack import with_room
 from nodealloc.errors import ConfigurationError, DecodeError
 
 __all__ = ["HeldStore", "judge", "pack_identity", "unpack_identity"]
@@ -90,6 +91,9 @@ class HeldStore:
             ConfigurationError: A key is no key, or has no format; a value is no
                 `Checkpoint`.
         """
+        with_room(self._commit, changes)
+
+    def _commit(self, changes: Mapping[str, Checkpoint | None]) -> None:
         due = {self._check(key): _bytes(key, value) for key, value in changes.items()}
         with self._mutex:
             self._check_open()

@@ -10,7 +10,7 @@ from typing import NoReturn, cast
 
 from nodealloc._arguments import is_other
 from nodealloc._reading import Json, Reader
-from nodealloc.checkpoint._stack import on_a_stack
+from nodealloc.checkpoint._stack import TooDeepError, on_a_stack
 from nodealloc.errors import DecodeError, Fault
 
 __all__ = ["Json", "Shape", "go_json", "read_json", "written"]
@@ -64,7 +64,7 @@ def read_json(source: str, data: bytes, /) -> Json:
     except json.JSONDecodeError as error:
         reason = "nothing is stored" if not data else error.msg
         raise DecodeError(source, [Fault(f"character {error.pos}", reason)]) from None
-    except RecursionError:
+    except TooDeepError:
         raise DecodeError(source, [Fault("$", "nested too deeply")]) from None
     except ValueError as error:
         raise DecodeError(source, [Fault("$", str(error)[:200])]) from None

@@ -89,7 +89,7 @@ class JsonCheckpoint:
         kind: What it is, so that one record is never taken for another.
         version: Of the value's layout, 0 or more; the owner migrates older ones.
         value: Numbers, strings, lists and dicts with string keys. Copied; a tuple
-            becomes a list. At most 256 levels deep; `ValueError` for what is no
+            becomes a list. At most 256 levels deep; `ConfigurationError` for what is no
             JSON or deeper.
         checksum: As it was read; None for a record made here.
 

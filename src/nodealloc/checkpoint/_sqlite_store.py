@@ -18,6 +18,7 @@ from nodealloc.checkpoint._guard import check_owner
 from nodealloc.checkpoint._held import HeldStore, pack_identity, unpack_identity
 from nodealloc.checkpoint._lock import PidLock
 from nodealloc.checkpoint._ports import Formats
+from nodealloc.checkpoint._stack import with_room
 
 __all__ = ["SqliteStore"]
 
@@ -89,7 +90,7 @@ class SqliteStore(HeldStore):
             _check_folder(self._path.parent)
         self._lock = PidLock(f"{self._path}.lock", Files(), wait=wait)
         try:
-            self._open()
+            with_room(self._open)
         except BaseException:
             with contextlib.suppress(AttributeError, sqlite3.Error):
                 self._connection.close()

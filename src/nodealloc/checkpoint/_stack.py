@@ -1,15 +1,22 @@
-"""A call that finds room on the stack, however much of it the caller has used."""
+"""Calls that find room on the stack, however much of it the caller has used."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
-__all__ = ["on_a_stack"]
+__all__ = ["TooDeepError", "on_a_stack", "with_room"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_ROOM: Final = 64
+"""Calls in each other that an operation of a store may need, twice over; making a thread needs fewer."""
+
+
+class TooDeepError(Exception):
+    """A whole stack is too short for a call: what it works on is nested too deeply."""
 
 
 def on_a_stack(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -24,18 +31,43 @@ def on_a_stack(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -
         kwargs: For it.
 
     Raises:
-        RecursionError: A thread of its own is too short as well.
+        TooDeepError: A thread of its own is too short as well.
+        RecursionError: The caller's stack has no room to make a thread.
     """
     try:
         return function(*args, **kwargs)
     except RecursionError:
         pass
+    return _alone(function, *args, **kwargs)
+
+
+def with_room(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """The same for a function with effects, which must not be cut off in the middle: it is called once.
+
+    Raises:
+        RecursionError: The caller's stack has no room to make a thread; the function was not called.
+    """
+    try:
+        _descend(_ROOM)
+    except RecursionError:
+        return _alone(function, *args, **kwargs)
+    return function(*args, **kwargs)
+
+
+def _descend(calls: int) -> None:
+    if calls:
+        _descend(calls - 1)
+
+
+def _alone(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     answers: list[T] = []
     errors: list[BaseException] = []
 
     def run() -> None:
         try:
             answers.append(function(*args, **kwargs))
+        except RecursionError:
+            errors.append(TooDeepError())
         except BaseException as error:  # noqa: BLE001  # raised again below, in the caller's thread
             errors.append(error)
 
