@@ -312,6 +312,20 @@ class Liar(Units):
         return [attrs.evolve(one, free=one.allocatable) for one in super().availability(claims)]
 
 
+class ServesNothing(Units):
+    """Does not know its own resource."""
+
+    def serves(self, resource: str, /) -> bool:
+        return not resource
+
+
+class ServesAll(Units):
+    """Takes every resource for its own."""
+
+    def serves(self, resource: str, /) -> bool:
+        return bool(resource)
+
+
 class Unpicklable(Units):
     """Cannot travel."""
 
@@ -346,6 +360,8 @@ ALLOCATORS: Mapping[type[Units], str] = {
     HintsForAll: "for a claim that asks for nothing",
     HintsRaise: "raised KeyError",
     Liar: "3 were granted and 0 fewer are free|1 were granted and 0 fewer are free",
+    ServesNothing: "hints for example.com/gpu, which it does not serve",
+    ServesAll: "says that it serves check-nobody-has-it",
     Unpicklable: r"cannot be pickled: TypeError\('no'\)",
 }
 

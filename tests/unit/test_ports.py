@@ -408,6 +408,7 @@ EXEMPT = {
     "devices.PluginWatch": "half of PluginConnection, checked as one",
     "dsw_asw.Observer": "it only listens: nothing that it does is relied on; RecordingObserver keeps all",
     "runtime.ContainerKeeper": "half of Containers, checked with it",
+    "topology.Serves": "an ability of Allocator, checked with it",
     "volumes.CanAttach": "an ability of Plugin, checked with it",
     "volumes.CanExpand": "an ability of Plugin, checked with it",
     "volumes.CanMount": "an ability of Plugin, checked with it",

@@ -86,6 +86,10 @@ class CpuAllocator:
         assignment = self.state.of(check("exclusive_of", owner, Owner, _OWNER))
         return CPUSet() if assignment is None else assignment.cpus
 
+    def serves(self, resource: str, /) -> bool:
+        """CPUs."""
+        return resource == CPU
+
     def hints(self, claims: Sequence[Claim], /) -> Hints:
         """See `Allocator.hints`."""
         return hints_for(self.policy, self.state, claims) if isinstance(self.policy, StaticPolicy) else {}

@@ -123,6 +123,10 @@ class DeviceAllocator:
 
     # What admission asks.
 
+    def serves(self, resource: str, /) -> bool:
+        """What a plugin has told of, and what one may still tell of (`awaited`)."""
+        return self._is_ours(resource)
+
     def hints(self, claims: Sequence[Claim], /) -> Hints | NotYet:
         """Where the claims could go; see `nodealloc.topology.Allocator`."""
         answer: dict[str, Sequence[TopologyHint] | CountedHints | None] = {}

@@ -73,6 +73,10 @@ class DevicePlugins:
         clock: Monotonic seconds.
         grace_s: How long after the end of a stream the capacity stands, and a
             plugin that did not answer is tried again.
+        await_s: How long after the start plugins that nobody knows yet may come.
+            Until then a claim for a resource without a plugin is put off, from
+            then on it is refused, until that plugin does come. None puts off
+            for ever.
         heartbeat_s: Between two looks at the own socket and the grace periods.
     """
 
@@ -88,6 +92,7 @@ class DevicePlugins:
         limits: PluginLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
         grace_s: float = GRACE_S,
+        await_s: float | None = GRACE_S,
         heartbeat_s: float = 1.0,
     ) -> None:
         def dial(socket: str) -> PluginConnection:
@@ -101,6 +106,8 @@ class DevicePlugins:
         self._roots = None if roots is None else tuple(Path(root).resolve() for root in roots)
         self._clock = clock
         self._grace_s = grace_s
+        self._await_s = await_s
+        self._started_s = 0.0
         self._heartbeat_s = heartbeat_s
         self._lock = threading.Lock()
         self._readers = weakref.WeakSet[DeviceEvents]()
@@ -124,7 +131,7 @@ class DevicePlugins:
         """
         if self._started or self._streams.stopping.is_set():
             raise PermanentError("device plugins are served once by each DevicePlugins; make another one")
-        now_s = self._clock()
+        now_s = self._started_s = self._clock()
         for resource in self._keeper.current().inventories:
             self._streams.change(resource, lambda known: _as_found(known, now_s))
         if self._own_socket is not None:
@@ -149,7 +156,7 @@ class DevicePlugins:
         self.stop()
 
     def tick(self) -> None:
-        """What time brings: ends of grace periods, further tries, the own socket served anew."""
+        """What time brings: ends of grace periods and waiting, further tries, the own socket served anew."""
         now_s = self._clock()
         for resource, inventory in self._keeper.current().inventories.items():
             if inventory.aged(now_s=now_s, grace_s=self._grace_s) is not inventory:
@@ -160,6 +167,8 @@ class DevicePlugins:
                 if found.is_served() and self._latecomers.begun(introduction):
                     self._try_again(introduction)
                 found.release()
+        if self._await_s is not None and self._started and now_s - self._started_s >= self._await_s:
+            self._await_no_more()
         if self._own_socket is not None:
             self._own_socket.keep()
 
@@ -333,6 +342,10 @@ class DevicePlugins:
         if connection is None:
             raise PluginUnavailableError(resource, call, "NOT REGISTERED")
         return connection
+
+    def _await_no_more(self) -> None:
+        if self._keeper.current().awaited != frozenset():
+            self._keeper.alter(lambda allocator: attrs.evolve(allocator, awaited=frozenset()))
 
     def _beat(self) -> None:
         while not self._streams.stopping.wait(self._heartbeat_s):

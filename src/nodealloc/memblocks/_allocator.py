@@ -11,7 +11,7 @@ from nodealloc.checkpoint import MEMORY_STATE, Checkpoint, MemoryManagerState
 from nodealloc.errors import ConfigurationError
 from nodealloc.machine import Machine
 from nodealloc.memblocks import _abilities as abilities
-from nodealloc.memblocks._blocks import Block, NodeMemory, mems
+from nodealloc.memblocks._blocks import Block, NodeMemory, is_memory, mems
 from nodealloc.memblocks._codec import to_kubelet
 from nodealloc.memblocks._demand import demand_at_peak, demand_of
 from nodealloc.memblocks._groups import hint_pair
@@ -77,6 +77,10 @@ class MemoryAllocator:
     def name(self) -> str:
         """`memory`."""
         return NAME
+
+    def serves(self, resource: str, /) -> bool:
+        """Memory and huge pages, of whatever size."""
+        return is_memory(resource)
 
     def hints(self, claims: Sequence[Claim], /) -> Hints:
         """Groups of nodes that could serve the claims; none when nothing could.
@@ -246,6 +250,10 @@ class UnpinnedMemory:
     def policy(self) -> MemoryPolicy:
         """`NONE`."""
         return MemoryPolicy.NONE
+
+    def serves(self, resource: str, /) -> bool:
+        """Memory and huge pages, of whatever size."""
+        return is_memory(resource)
 
     def hints(self, claims: Sequence[Claim], /) -> Hints:
         """No preference about anything."""

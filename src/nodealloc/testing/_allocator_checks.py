@@ -24,6 +24,7 @@ from nodealloc.topology import (
     Policy,
     PolicyName,
     Reports,
+    Serves,
     Shortfall,
     TopologyHint,
     Workload,
@@ -62,6 +63,8 @@ Offer: TypeAlias = tuple[str, TopologyHint]
 
 _TRIED = 64
 """Hints of a counted answer that are tried."""
+_NOBODYS = "check-nobody-has-it"
+"""A resource that no allocator manages."""
 
 ANYWHERE = TopologyHint(affinity=None, preferred=False)
 
@@ -201,7 +204,13 @@ def _check_preferred(where: str, options: Sequence[TopologyHint]) -> None:
 def check_asks_nothing(allocator: Allocator, claim: Claim, promises: Promises) -> None:
     """Neither hints nor grants for a claim that asks for nothing that is served here."""
     none = dict.fromkeys(claim.amounts, Quantity(0))
-    for amounts in ({}, none, {"check-nobody-has-it": Quantity.of(1)}):
+    if isinstance(allocator, Serves):
+        for resource in check_hinted(allocator, claim, promises):
+            assert allocator.serves(resource), (
+                f"{allocator.name}: hints for {resource}, which it does not serve"
+            )
+        assert not allocator.serves(_NOBODYS), f"{allocator.name}: says that it serves {_NOBODYS}"
+    for amounts in ({}, none, {_NOBODYS: Quantity.of(1)}):
         asked = attrs.evolve(stranger(claim), amounts=amounts)
         hints = check_hints(allocator, (asked,), promises)
         about = ", ".join(f"{name}={amount}" for name, amount in amounts.items()) or "nothing"
@@ -211,6 +220,12 @@ def check_asks_nothing(allocator: Allocator, claim: Claim, promises: Promises) -
         assert answer == allocator, (
             f"{allocator.name}: a claim that asks for {about} was not answered with the value itself"
         )
+
+
+def check_hinted(allocator: Allocator, claim: Claim, promises: Promises) -> Sequence[str]:
+    """The resources of a claim for which there are hints."""
+    hints = check_hints(allocator, (stranger(claim),), promises)
+    return () if isinstance(hints, NotYet) else tuple(hints)
 
 
 def check_unknown_release(allocator: Allocator) -> None:

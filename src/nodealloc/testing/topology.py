@@ -120,6 +120,10 @@ class FakeAllocator:
         """How many units of a node nobody holds."""
         return (self.units.get(node, 0) & self._free).bit_count()
 
+    def serves(self, resource: str, /) -> bool:
+        """See `Serves.serves`."""
+        return resource == self.name
+
     def hints(self, claims: Sequence[Claim], /) -> Hints | NotYet:
         """See `Allocator.hints`."""
         wanted = peak(claims, self._wanted)

@@ -51,7 +51,7 @@ from nodealloc.topology._holdings import Confinement, Holding, ResourceUse
 from nodealloc.topology._merge import Merged, merge
 from nodealloc.topology._pods import workload_of
 from nodealloc.topology._policy import KUBELET_MAX_NODES, Policy, PolicyName, Scope
-from nodealloc.topology._ports import Allocator, Availability, Reports, Shortfall
+from nodealloc.topology._ports import Allocator, Availability, Reports, Serves, Shortfall
 from nodealloc.topology._snapshot import Affinities, Snapshot
 from nodealloc.topology._verdicts import TOPOLOGY_AFFINITY_ERROR, TOPOLOGY_WORK_LIMIT, Placed, Refusal
 from nodealloc.verdicts import Admitted, NotYet
@@ -105,6 +105,7 @@ __all__ = [
     "Restored",
     "Scene",
     "Scope",
+    "Serves",
     "Shortfall",
     "Snapshot",
     "TooManyNodesError",

@@ -18,6 +18,7 @@ from nodealloc.topology._merge import merged
 from nodealloc.topology._pods import workload_of
 from nodealloc.topology._policy import PolicyName, Scope
 from nodealloc.topology._ports import Allocator
+from nodealloc.topology._serving import unserved
 from nodealloc.topology._shares import allocated_shares
 from nodealloc.topology._snapshot import Affinities, Snapshot
 from nodealloc.topology._verdicts import Placed, Refusal, misfit, short, undecided
@@ -37,7 +38,9 @@ def admit(snapshot: Snapshot, asked: Pod | Workload, /) -> Placed | Refusal | No
 
     A pure function: the snapshot stays as it is, and the same arguments have
     the same answer in any process. A workload that has been admitted is let in
-    again with the affinities that it has, and the snapshot stays the same.
+    again with the affinities that it has, and the snapshot stays the same. A
+    resource that nobody on the node serves is refused by its name, see
+    `Snapshot.elsewhere`.
 
     Raises:
         ProviderError: An allocator raised, or answered with nonsense.
@@ -56,6 +59,10 @@ def admit(snapshot: Snapshot, asked: Pod | Workload, /) -> Placed | Refusal | No
     known = snapshot.admitted.get(workload.key)
     if known is not None:
         return Placed(workload=workload.key, snapshot=snapshot, affinity=known, repeated=True)
+    lacking = unserved(snapshot.allocators, snapshot.elsewhere, workload.claims)
+    if lacking is not None:
+        scene = Evidence(snapshot=snapshot, workload=workload, allocators=snapshot.allocators)
+        return short(scene, lacking[0], _ANY_NODE, "", lacking[1])
     work = Work(snapshot.policy.work_units)
     verdict = _settle(snapshot, workload, work)
     if not (snapshot.policy.search and isinstance(verdict, Refusal)):
@@ -173,4 +180,5 @@ def _next(
         allocators=allocators,
         admitted=admitted,
         generation=snapshot.generation + 1,
+        elsewhere=snapshot.elsewhere,
     )

@@ -12,7 +12,7 @@ from nodealloc.topology._claims import Claim
 from nodealloc.topology._hints import Hints, TopologyHint
 from nodealloc.verdicts import NotYet
 
-__all__ = ["Allocator", "Availability", "Reports", "Shortfall"]
+__all__ = ["Allocator", "Availability", "Reports", "Serves", "Shortfall"]
 
 
 @attrs.frozen(kw_only=True)
@@ -96,6 +96,18 @@ class Availability:
     wanted: int
     free: Mapping[int, int] = attrs.field(validator=freeze)
     allocatable: Mapping[int, int] = attrs.field(validator=freeze)
+
+
+@runtime_checkable
+class Serves(Protocol):
+    """Optional ability of an `Allocator`: to say which resources are its business.
+
+    Whoever does not say is asked to allocate some, which costs more.
+    """
+
+    def serves(self, resource: str, /) -> bool:
+        """Whether a claim for this resource is answered here: granted, refused, or put off."""
+        ...
 
 
 @runtime_checkable

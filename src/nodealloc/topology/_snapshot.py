@@ -14,6 +14,7 @@ from nodealloc.topology._errors import UnknownAllocatorError
 from nodealloc.topology._hints import NumaTopology, TopologyHint
 from nodealloc.topology._policy import Policy, Scope
 from nodealloc.topology._ports import Allocator
+from nodealloc.topology._serving import NATIVE
 
 __all__ = ["Affinities", "Snapshot"]
 
@@ -70,6 +71,9 @@ class Snapshot:
             are asked; their names differ.
         admitted: Workload key to the affinities of its members.
         generation: Grows by 1 with each change.
+        elsewhere: Resources that another check answers for: a claim for one of
+            them is let in also where no allocator serves it. Huge pages are
+            always among them. Anything else that nobody serves is refused.
 
     Raises:
         TooManyNodesError: More nodes than the policy's `max_nodes`.
@@ -83,6 +87,7 @@ class Snapshot:
     allocators: tuple[Allocator, ...] = ()
     admitted: Mapping[str, Affinities] = attrs.field(factory=Frozen[str, Affinities])
     generation: int = 0
+    elsewhere: frozenset[str] = NATIVE
 
     def __attrs_post_init__(self) -> None:
         # One look at all of them: a snapshot is made for each admission.
