@@ -122,11 +122,11 @@ def test_machines_may_lie_elsewhere(tmp_path: Path, vectors: Path) -> None:
 def test_kinds_without_a_package_are_skipped_by_name(vectors: Path) -> None:
     """One line says so, and what was skipped counts neither as passed nor as failed."""
     done = run(
-        vectors / "eviction_trace_2.jsonl.gz", vectors / "pleg.jsonl.gz", vectors / "quantity.jsonl.gz"
+        vectors / "eviction_trace_2.jsonl.gz", vectors / "shutdown.jsonl.gz", vectors / "quantity.jsonl.gz"
     )
     assert done.stdout.splitlines() == [
         "eviction_trace_2: skipped, no package answers rows of the kind eviction_trace yet",
-        "pleg: skipped, no package answers rows of the kind pleg yet",
+        "shutdown: skipped, no package answers rows of the kind shutdown yet",
         "quantity: 440 passed, 0 failed",
         "440 passed, 0 failed",
     ]

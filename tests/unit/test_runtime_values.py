@@ -64,9 +64,9 @@ def test_addresses_are_those_of_the_newest_ready_sandbox() -> None:
     """A sandbox that is not ready lends its addresses to nobody; no report is no address."""
     gone = SandboxReport(record=SandboxRecord(id="s2", pod=WEB, attempt=2, is_ready=False), ips=("10.0.0.2",))
     ready = SandboxReport(record=SandboxRecord(id="s1", pod=WEB, attempt=1), ips=("10.0.0.1",))
-    report = PodReport(uid="web", sandboxes=(gone, ready))
+    report = PodReport.of("web", [ready, gone], [])
     assert (report.ips, report.sandbox) == (("10.0.0.1",), gone)
-    assert PodReport(uid="web", sandboxes=(attrs.evolve(ready, ips=None),)).ips == ()
+    assert PodReport.of("web", [attrs.evolve(ready, ips=None)], []).ips == ()
 
 
 def test_a_listing_is_sorted_by_pod() -> None:
@@ -125,7 +125,7 @@ def test_what_a_reader_could_make_nothing_of_is_told() -> None:
 def test_records_that_cannot_be_are_refused(field: str, wrong: object) -> None:
     """No id, no name, a negative count, a time that is none."""
     with pytest.raises(ValueError, match=field):
-        attrs.evolve(container("c"), **{field: wrong})
+        attrs.evolve(container("c"), **{field: wrong})  # type: ignore[arg-type]
 
 
 def test_what_cannot_be_asked_for_is_refused() -> None:

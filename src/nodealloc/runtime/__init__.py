@@ -1,5 +1,13 @@
 """What runs: sandboxes, containers, images and exits, as any container runtime reports them."""
 
+from nodealloc.runtime._container_gc import (
+    ContainerGcPlan,
+    ContainerGcPolicy,
+    containers_to_drop,
+    plan_container_gc,
+    plan_log_gc,
+    plan_sandbox_gc,
+)
 from nodealloc.runtime._errors import (
     AnswerLostError,
     CommandTimedOutError,
@@ -9,7 +17,29 @@ from nodealloc.runtime._errors import (
     RuntimeUnavailableError,
 )
 from nodealloc.runtime._health import CgroupDriverKind, Heard, RuntimeCondition, RuntimeHealth, may_start
-from nodealloc.runtime._listing import Listing, Oddity, PodListing
+from nodealloc.runtime._image_gc import (
+    Disk,
+    GcWarning,
+    ImageGcPlan,
+    ImageGcPolicy,
+    ImageUse,
+    Swept,
+    plan_image_gc,
+    plan_unused_images,
+    seen_images,
+    sweep,
+)
+from nodealloc.runtime._listing import Listing, Marks, Oddity, PodListing
+from nodealloc.runtime._pleg import (
+    Awaited,
+    ChangeKind,
+    Pleg,
+    PodChange,
+    Relisted,
+    changes_of,
+    pleg_health,
+    relist,
+)
 from nodealloc.runtime._ports import (
     CommandResult,
     CommandRunner,
@@ -22,6 +52,7 @@ from nodealloc.runtime._ports import (
 )
 from nodealloc.runtime._records import ContainerRecord, ImageRecord, RunState, SandboxRecord
 from nodealloc.runtime._reports import ContainerReport, Exit, PodReport, SandboxReport
+from nodealloc.runtime._rules import KUBELET, Rules
 from nodealloc.runtime._wanted import (
     ContainerConfig,
     DeviceNode,
@@ -34,33 +65,48 @@ from nodealloc.runtime._wanted import (
 )
 
 __all__ = [
+    "KUBELET",
     "AnswerLostError",
+    "Awaited",
     "CgroupDriverKind",
+    "ChangeKind",
     "CommandResult",
     "CommandRunner",
     "CommandTimedOutError",
     "ContainerConfig",
+    "ContainerGcPlan",
+    "ContainerGcPolicy",
     "ContainerKeeper",
     "ContainerRecord",
     "ContainerReport",
     "Containers",
     "DeviceNode",
+    "Disk",
     "DnsConfig",
     "EventFeed",
     "Exit",
+    "GcWarning",
     "Heard",
     "HostMount",
+    "ImageGcPlan",
+    "ImageGcPolicy",
     "ImageRecord",
+    "ImageUse",
     "Images",
     "LinuxResources",
     "Listing",
     "Looks",
+    "Marks",
     "NameReservedError",
     "NoSuchRecordError",
     "Oddity",
+    "Pleg",
+    "PodChange",
     "PodListing",
     "PodReport",
     "Propagation",
+    "Relisted",
+    "Rules",
     "RunState",
     "RuntimeCondition",
     "RuntimeHealth",
@@ -71,5 +117,17 @@ __all__ = [
     "SandboxReport",
     "Sandboxes",
     "Security",
+    "Swept",
+    "changes_of",
+    "containers_to_drop",
     "may_start",
+    "plan_container_gc",
+    "plan_image_gc",
+    "plan_log_gc",
+    "plan_sandbox_gc",
+    "plan_unused_images",
+    "pleg_health",
+    "relist",
+    "seen_images",
+    "sweep",
 ]

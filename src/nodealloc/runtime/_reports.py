@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeAlias, Union
 
 import attrs
@@ -72,22 +73,28 @@ class PodReport:
         uid: The pod's.
         sandboxes: Its sandboxes, the newest first.
         containers: Its containers, the newest first.
+        ips: Its addresses, the first is the pod's; none where no sandbox has any.
     """
 
     uid: str
     sandboxes: tuple[SandboxReport, ...] = ()
     containers: tuple[ContainerReport, ...] = ()
+    ips: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, uid: str, sandboxes: Iterable[SandboxReport], containers: Iterable[ContainerReport], /
+    ) -> PodReport:
+        """Put in order, with the addresses of the newest sandbox that is ready."""
+        boxes = sorted(sandboxes, key=lambda one: (one.record.attempt, one.record.id), reverse=True)
+        runs = sorted(containers, key=lambda one: one.record.newest_last, reverse=True)
+        ips = next((one.ips for one in boxes if one.record.is_ready), None)
+        return cls(uid=uid, sandboxes=tuple(boxes), containers=tuple(runs), ips=ips or ())
 
     @property
     def sandbox(self) -> SandboxReport | None:
         """The newest sandbox."""
         return self.sandboxes[0] if self.sandboxes else None
-
-    @property
-    def ips(self) -> tuple[str, ...]:
-        """Addresses of the newest sandbox that is ready; none where there is no such one."""
-        ready = next((one for one in self.sandboxes if one.record.is_ready), None)
-        return () if ready is None or ready.ips is None else ready.ips
 
     def newest(self, name: str, /) -> ContainerReport | None:
         """The newest instance of a container; by attempt, then creation, then id."""

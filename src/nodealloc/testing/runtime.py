@@ -237,11 +237,7 @@ class FakeContainerRuntime:
         def work() -> PodReport:
             boxes = [one for one in self._sandboxes.values() if one.record.pod.uid == uid]
             runs = [one for one in self._containers.values() if one.record.pod.uid == uid]
-            return PodReport(
-                uid=uid,
-                sandboxes=tuple(sorted(boxes, key=lambda one: one.record.attempt, reverse=True)),
-                containers=tuple(sorted(runs, key=lambda one: one.record.newest_last, reverse=True)),
-            )
+            return PodReport.of(uid, boxes, runs)
 
         return self._call("inspect", uid, work)
 
