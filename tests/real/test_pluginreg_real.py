@@ -316,9 +316,15 @@ def test_a_crowd_of_sockets_that_hang_is_bounded_and_delays_no_other(place: Path
         server.start()
         wait_until(lambda: bool(handler.held), within_s=40.0, what="the good one")
         wait_until(lambda: descriptors() - before < 40, what="few descriptors")
+        assert most_threads() <= 64
     server.stop()
     for one in silent:
         one.close()
+
+
+def most_threads() -> int:
+    """How many registrations are under way."""
+    return sum(one.name == "plugin registration" for one in threading.enumerate())
 
 
 def descriptors() -> int:

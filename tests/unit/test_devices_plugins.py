@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from nodealloc.checkpoint import (
+    DEVICE_STATE,
+    KUBELET_FORMATS,
+    Checkpoint,
+    DeviceManagerState,
+    MemoryStore,
+)
 from nodealloc.devices import (
     Capacity,
     Device,
@@ -15,6 +22,7 @@ from nodealloc.devices import (
     DevicePlugins,
     Inventory,
     Phase,
+    PluginLimits,
     PluginOptions,
     PluginRefusedError,
     PluginUnavailableError,
@@ -284,3 +292,44 @@ def test_a_look_before_the_start_serves_nothing(tmp_path: Path) -> None:
     plugins.tick()
     assert not (tmp_path / "dp").exists()
     plugins.stop()
+
+
+class Counting(MemoryStore):
+    """A store that counts its commits."""
+
+    commits = 0
+
+    def commit(self, changes: Mapping[str, Checkpoint | None], /) -> None:
+        """See `Store`."""
+        self.commits += 1
+        super().commit(changes)
+
+
+def test_names_with_nobody_behind_them_are_told_bounded_and_not_remembered() -> None:
+    """A flood of them writes nothing; the newest are known, until a plugin needs their room."""
+    dead = FakePlugin()
+    dead.close()
+    good = FakePlugin([Device("a")])
+    store = Counting(KUBELET_FORMATS)
+    ledger = DeviceLedger(DeviceAllocator(), store=store)
+    plugins = DevicePlugins(
+        ledger, connect=lambda socket: good if socket == "/good" else dead, limits=PluginLimits(resources=5)
+    )
+    with plugins:
+        for number in range(50):
+            with pytest.raises(PluginUnavailableError, match="ENDED"):
+                plugins.register(f"example.com/n{number}", "/nobody", ["v1beta1"])
+        assert [one.phase for one in plugins.status()] == [Phase.LOST] * 5
+        assert "example.com/n49" in plugins.capacity()
+        assert store.commits == 0
+        plugins.register(GPU, "/good", ["v1beta1"])
+        listed(plugins, 1)
+        assert len(plugins.status()) == 5
+        for number in range(50):
+            with pytest.raises(PluginUnavailableError):
+                plugins.register(f"example.com/m{number}", "/nobody", ["v1beta1"])
+        assert plugins.capacity()[GPU] == Capacity(1, 1)
+        assert store.commits == 1
+    state = store.read().get(DEVICE_STATE, DeviceManagerState)
+    assert state is not None
+    assert set(state.registered_devices or {}) == {GPU}

@@ -22,6 +22,7 @@ from nodealloc.podspec import Pod, Volume
 from nodealloc.testing.cgroups import FakeCgroups
 from nodealloc.testing.checkpoint import SimulatedDisk
 from nodealloc.testing.cpuset import FakeCpusetWriter
+from nodealloc.testing.devices import wait_until
 from nodealloc.testing.dsw_asw import ManualExecutor, RecordingObserver, VirtualClock
 from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.volumes import FakeClaims, FakeHost, FakeMounter, claiming_pod
@@ -102,6 +103,27 @@ def test_a_reconciler_gives_up_on_what_hangs_when_it_is_told() -> None:
     assert time.monotonic() - began_s < 5.0
     assert names == ["counting"]
     go_on.set()
+
+
+def test_an_executor_runs_as_many_calls_at_once_as_it_is_told() -> None:
+    """`ThreadExecutor(most=)`: the others wait, in their order, and none is lost."""
+    with pytest.raises(ValueError, match="give 1 or more"):
+        ThreadExecutor(most=0)
+    executor, go_on = ThreadExecutor("few", most=2), threading.Event()
+    began: list[int] = []
+
+    def call(number: int) -> int:
+        began.append(number)
+        go_on.wait(30)
+        return number
+
+    futures = [executor.submit(call, number) for number in range(20)]
+    wait_until(lambda: len(began) == 2)
+    assert sum(one.name == "few" for one in threading.enumerate()) == 2
+    assert sorted(began) == [0, 1]
+    go_on.set()
+    assert [future.result(30) for future in futures] == list(range(20))
+    assert executor.submit(call, 20).result(30) == 20
 
 
 def test_a_volume_manager_waits_as_it_is_told() -> None:

@@ -64,7 +64,12 @@ def read_alike(before: DeviceAllocator, after: DeviceAllocator, /) -> bool:
 
 
 def _known(allocator: DeviceAllocator) -> set[str]:
-    return {name for name, one in allocator.inventories.items() if one.phase is not Phase.GONE}
+    """Resources whose plugins are awaited after a restart; names with nobody behind them are none."""
+    return {
+        name
+        for name, one in allocator.inventories.items()
+        if one.phase is not Phase.GONE and (one.phase is not Phase.LOST or one.settled or one.devices.ids)
+    }
 
 
 def restored(allocator: DeviceAllocator, state: DeviceManagerState, /, *, now_s: float) -> DeviceAllocator:

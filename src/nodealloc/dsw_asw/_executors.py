@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import ParamSpec, TypeVar
@@ -29,18 +30,54 @@ class ThreadExecutor:
     No pool to run dry: a hundred calls that hang delay no other one. Threads
     are daemons, so one that hangs in the kernel does not keep the program from
     ending. May be used from any thread.
+
+    Args:
+        name: Of the threads.
+        most: Calls at once; more wait for one that ends. None for any number.
+            A bound is for calls that end by themselves: as many that hang as it
+            allows would keep out all others.
+
+    Raises:
+        ValueError: `most` is below 1.
     """
 
-    def __init__(self, name: str = "operation") -> None:
+    def __init__(self, name: str = "operation", *, most: int | None = None) -> None:
+        if most is not None and most < 1:
+            raise ValueError(f"{most} calls at once would be none: give 1 or more, or None")
         self._name = name
+        self._most = most
+        self._lock = threading.Lock()
+        self._running = 0
+        self._waiting: deque[Callable[[], None]] = deque()
 
     def submit(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Start a thread for it."""
+        """Start a thread for it, or leave it to the first that is free."""
         future = Future[T]()
-        threading.Thread(
-            target=_fill, args=(future, lambda: call(*args, **kwargs)), name=self._name, daemon=True
-        ).start()
+
+        def work() -> None:
+            _fill(future, lambda: call(*args, **kwargs))
+
+        with self._lock:
+            if self._most is not None and self._running >= self._most:
+                self._waiting.append(work)
+                return future
+            self._running += 1
+        try:
+            threading.Thread(target=self._work, args=(work,), name=self._name, daemon=True).start()
+        except RuntimeError:  # the system gives no more threads
+            with self._lock:
+                self._running -= 1
+            raise
         return future
+
+    def _work(self, work: Callable[[], None]) -> None:
+        while True:
+            work()
+            with self._lock:
+                if not self._waiting:
+                    self._running -= 1
+                    return
+                work = self._waiting.popleft()
 
 
 def _fill(future: Future[T], call: Callable[[], T]) -> None:

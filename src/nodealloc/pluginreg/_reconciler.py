@@ -34,6 +34,9 @@ __all__ = ["PluginRegistrar"]
 MOST_SOCKETS = 1024
 """Each socket that hangs is a call under way; no node has a tenth as many plugins."""
 
+MOST_CALLS = 64
+"""Plugins that keep silent give way to each other, so that half of these are for handlers."""
+
 _log = logging.getLogger("nodealloc.pluginreg")
 
 
@@ -46,7 +49,7 @@ class PluginRegistrar:
         watcher: Says when to look; by default a `PollingWatcher`. The registrar
             closes it.
         registration: Talks to registration sockets.
-        executor: Runs calls; by default a thread for each.
+        executor: Runs calls; by default a thread for each, 64 at most.
         clock: Time for back-off, deadlines and the view.
         back_off: How long a plugin that failed waits.
         rescan_s: Seconds after which it looks without a reason.
@@ -100,7 +103,7 @@ class PluginRegistrar:
             domain,
             desired=self._desired,
             actual=self._actual,
-            executor=ThreadExecutor("plugin registration") if executor is None else executor,
+            executor=ThreadExecutor("plugin registration", most=MOST_CALLS) if executor is None else executor,
             clock=self._clock,
             back_off=back_off,
             observer=observer,
