@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from bench.figure import Figure, best_ns
 from nodealloc.dsw_asw import World
@@ -64,12 +64,15 @@ def _taking_over(changed: Listing) -> float:
     return best_ns(visit) / 2e6
 
 
-def _prepared(
-    row: Row,
-) -> Sequence[
-    tuple[Mapping[str, Marks] | None, Mapping[str, PodReport | None], float, Mapping[str, Awaited]]
-]:
-    steps = []
+class _Step(NamedTuple):
+    marks: Mapping[str, Marks] | None
+    reports: Mapping[str, PodReport | None]
+    at_s: float
+    awaited: Mapping[str, Awaited]
+
+
+def _prepared(row: Row) -> Sequence[_Step]:
+    steps: list[_Step] = []
     for step in cast("Sequence[Row]", row["steps"]):
         pods = {str(pod["uid"]): pod for pod in cast("Sequence[Row]", step["pods"])}
         marks = {uid: recorded_marks(pod) for uid, pod in pods.items()}

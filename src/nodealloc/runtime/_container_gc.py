@@ -89,7 +89,7 @@ def plan_container_gc(
             units.setdefault((one.pod.uid, one.name), []).append(one)
     for unit in units.values():
         unit.sort(key=_age, reverse=True)
-    left = {}
+    left: dict[tuple[str, str], list[ContainerRecord]] = {}
     for key, unit in units.items():
         left[key] = turn.without_oldest(unit, len(unit)) if key[0] in ended else unit
         if not left[key]:
