@@ -140,7 +140,7 @@ def parse_list(text: str, /, *, source: str = "id list") -> int:
         low = _number(low_text, position, source)
         high = _number(high_text, position + len(low_text) + 1, source) if dash else low
         if high < low:
-            reason = f"range {part!r} runs backwards; write {high}-{low}"
+            reason = f"range {part[:_SHOWN]!r} runs backwards; write {high}-{low}"
             raise DecodeError(source, [Fault(f"character {position}", reason)])
         mask |= ((1 << (high - low + 1)) - 1) << low
         position += len(part) + 1

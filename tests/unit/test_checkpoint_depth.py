@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,14 @@ from typing import Any, TypeVar
 
 import pytest
 
-from nodealloc.checkpoint import FileStore, JsonCheckpoint, MemoryStore, SqliteStore, inspect
+from nodealloc.checkpoint import (
+    FileStore,
+    JsonCheckpoint,
+    MemoryStore,
+    SqliteStore,
+    inspect,
+    read_cpu_manager_state,
+)
 from nodealloc.checkpoint._json import _refuse_twins
 from nodealloc.errors import DecodeError
 
@@ -145,3 +153,14 @@ def test_at_the_end_of_the_stack_nothing_is_damaged_or_half_done(
     with kind(path, FORMATS) as last:
         assert last.read().values == kept
     assert done > 60
+
+
+def test_a_long_name_is_not_repeated_for_each_container() -> None:
+    """Faults in a state file name the start of a long pod; thousands of containers below it cost little."""
+    entries = {"p" * 100_000: {f"c{number}": 7 for number in range(5000)}}
+    data = json.dumps(
+        {"policyName": "static", "defaultCpuSet": "", "entries": entries, "checksum": 1}
+    ).encode()
+    with pytest.raises(DecodeError) as caught:
+        read_cpu_manager_state(data)
+    assert len(str(caught.value)) < 1 << 16

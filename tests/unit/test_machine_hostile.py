@@ -132,6 +132,20 @@ def test_a_fault_quotes_the_start_of_a_long_word(word: str) -> None:
     assert len(str(caught.value)) < 1000
 
 
+def test_a_long_key_is_not_repeated_for_what_stands_below_it() -> None:
+    """A key of 100 kB above thousands of ids takes little memory, and its fault is short."""
+    data = {"cpus": {"x" * 100_000: {"numa_nodes": list(range(20_000))}}, "numa_nodes": {"y" * 40_000: {}}}
+    tracemalloc.start()
+    try:
+        with pytest.raises(DecodeError) as caught:
+            machine_from_json(data, max_bytes=1 << 20)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(str(caught.value)) < 2000
+    assert peak < 10 << 20
+
+
 @pytest.mark.parametrize("far", [math.nan, math.inf, -math.inf, -1, 10.5, 1 << 64])
 def test_a_distance_is_a_whole_number(far: float) -> None:
     """What is no number, has no end, no whole value or no sense is refused when the machine is made."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from nodealloc._reading import short
 from nodealloc.checkpoint._errors import CorruptCheckpointError
 from nodealloc.checkpoint._fnv import fnv1a32
 from nodealloc.checkpoint._framing import Framed, check, frame, print_entries, read_entries, unframe
@@ -103,7 +104,7 @@ class CpuManagerState:
         entries = read_entries(shape, body, shape.text)
         pods: dict[str, str] = {}
         for pod, entry in shape.mapping(body.get("podEntries", {}), "$.podEntries").items():
-            path = f"$.podEntries[{pod!r}]"
+            path = f"$.podEntries[{short(pod)}]"
             pods[pod] = shape.text(shape.fields(entry, path, ("cpuSet",)).get("cpuSet"), path)
             try:
                 parse_list(pods[pod])
@@ -214,7 +215,7 @@ class CpuManagerStateV1:
         required = ("policyName", "defaultCpuSet", "checksum")
         found = shape.fields(read_json(CPU_STATE, data), "$", required, ("entries",))
         entries = {
-            container: shape.text(cpus, f"$.entries[{container!r}]")
+            container: shape.text(cpus, f"$.entries[{short(container)}]")
             for container, cpus in shape.mapping(found.get("entries", {}), "$.entries").items()
         }
         policy = shape.text(found.get("policyName"), "$.policyName")

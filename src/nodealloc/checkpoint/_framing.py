@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import attrs
 
+from nodealloc._reading import short
 from nodealloc.checkpoint._errors import CorruptCheckpointError
 from nodealloc.checkpoint._fnv import fnv1a32
 from nodealloc.checkpoint._json import Json, Shape, go_json, read_json
@@ -74,9 +75,10 @@ def read_entries(
     """Pod uid to container name to what it holds."""
     entries: dict[str, dict[str, T]] = {}
     for pod, containers in shape.mapping(body.get("entries", {}), "$.entries").items():
-        path = f"$.entries[{pod!r}]"
+        path = f"$.entries[{short(pod)}]"
         entries[pod] = {
-            name: read(value, f"{path}[{name!r}]") for name, value in shape.mapping(containers, path).items()
+            name: read(value, f"{path}[{short(name)}]")
+            for name, value in shape.mapping(containers, path).items()
         }
     return entries
 

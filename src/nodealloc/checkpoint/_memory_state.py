@@ -8,6 +8,7 @@ from functools import partial
 
 import attrs
 
+from nodealloc._reading import short
 from nodealloc.checkpoint._fnv import fnv1a32
 from nodealloc.checkpoint._framing import Framed, check, frame, print_entries, read_entries, unframe
 from nodealloc.checkpoint._json import Json, Shape, go_json
@@ -148,13 +149,15 @@ class MemoryManagerState:
         if body.get("machineState") is not None:
             nodes = shape.mapping(body["machineState"], "$.machineState")
             machine = {
-                shape.number_key(key, "$.machineState"): _read_node(shape, node, f"$.machineState[{key}]")
+                shape.number_key(key, "$.machineState"): _read_node(
+                    shape, node, f"$.machineState[{key[:20]}]"
+                )
                 for key, node in nodes.items()
             }
         entries = read_entries(shape, body, partial(_read_blocks, shape))
         pods: dict[str, _Blocks] = {}
         for pod, entry in shape.mapping(body.get("podEntries", {}), "$.podEntries").items():
-            path = f"$.podEntries[{pod!r}]"
+            path = f"$.podEntries[{short(pod)}]"
             blocks = shape.fields(entry, path, (), ("memoryBlocks",)).get("memoryBlocks")
             pods[pod] = _read_blocks(shape, blocks, path)
         policy = shape.text(body.get("policyName"), "$.policyName")
@@ -217,7 +220,7 @@ def _read_node(shape: Shape, value: object, path: str) -> MemoryNode:
     tables: dict[str, MemoryTable] | None = None
     if found.get("memoryMap") is not None:
         tables = {
-            kind: _read_table(shape, table, f"{path}.memoryMap[{kind!r}]")
+            kind: _read_table(shape, table, f"{path}.memoryMap[{short(kind)}]")
             for kind, table in shape.mapping(found["memoryMap"], f"{path}.memoryMap").items()
         }
     count = found.get("numberOfAssignments")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from nodealloc._reading import Reader
+from nodealloc._reading import Reader, short
 from nodealloc.checkpoint import CpuManagerState, JsonCheckpoint
 from nodealloc.cpuset._restore import RecordedState
 from nodealloc.cpuset._state import Assignment, CpuState
@@ -58,11 +58,11 @@ def from_kubelet(stored: CpuManagerState, /) -> RecordedState:
     assignments: dict[str, dict[str, Assignment]] = {}
     for workload, members in stored.entries.items():
         for member, text in members.items():
-            cpus = reading.cpus(text, f"$.entries[{workload!r}][{member!r}]", may_be_empty=False)
+            cpus = reading.cpus(text, f"$.entries[{short(workload)}][{short(member)}]", may_be_empty=False)
             if cpus:
                 assignments.setdefault(workload, {})[member] = Assignment(cpus=cpus)
     for workload, text in stored.pod_entries.items():
-        cpus = reading.cpus(text, f"$.podEntries[{workload!r}]", may_be_empty=False)
+        cpus = reading.cpus(text, f"$.podEntries[{short(workload)}]", may_be_empty=False)
         if cpus:
             assignments.setdefault(workload, {})[""] = Assignment(cpus=cpus)
     reading.check()
@@ -154,9 +154,9 @@ class _Reading(Reader):
     def assignments(self, value: object, path: str) -> dict[str, dict[str, Assignment]]:
         found: dict[str, dict[str, Assignment]] = {}
         for workload, members in self.mapping(value, path).items():
-            at = f"{path}[{workload!r}]"
+            at = f"{path}[{short(workload)}]"
             for member, written in self.mapping(members, at).items():
-                held = self.assignment(written, f"{at}[{member!r}]")
+                held = self.assignment(written, f"{at}[{short(member)}]")
                 if held is not None:
                     found.setdefault(workload, {})[member] = held
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nodealloc._reading import MAX_DOCUMENT_BYTES, Json
+from nodealloc._reading import MAX_DOCUMENT_BYTES, Json, under
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import CPUSet
 from nodealloc.machine._checks import cpus_by_node
@@ -122,7 +122,7 @@ def _nodes_from_json(reader: MachineReader, value: object) -> tuple[dict[int, li
     homes: dict[int, list[int]] = {}
     nodes: list[NumaNode] = []
     for key, entry in reader.maybe_mapping(value, "$.numa_nodes").items():
-        path = f"$.numa_nodes.{key}"
+        path = under("$.numa_nodes", key)
         number = reader.key(key, path)
         fields = reader.mapping(entry, path)
         cpus = reader.cpus(fields.get("cpus"), f"{path}.cpus")
@@ -140,10 +140,11 @@ def _nodes_from_json(reader: MachineReader, value: object) -> tuple[dict[int, li
 def _pools_from_json(reader: MachineReader, value: object, path: str) -> dict[int, int]:
     pools: dict[int, int] = {}
     for key, count in reader.maybe_mapping(value, path).items():
-        size = reader.key(key, f"{path}.{key}", at_most=1 << 62)
-        number = reader.size(count, f"{path}.{key}")
+        here = under(path, key)
+        size = reader.key(key, here, at_most=1 << 62)
+        number = reader.size(count, here)
         if size == 0:
-            reader.fault(f"{path}.{key}", "a page of 0 bytes")
+            reader.fault(here, "a page of 0 bytes")
         elif size:
             pools[size] = number
     return dict(sorted(pools.items()))
@@ -155,11 +156,11 @@ def _cpus_from_json(
     cpus: list[Cpu] = []
     # Sockets that are null are one: the group of the smallest such CPU.
     no_socket: int | None = None
-    numbered = ((reader.key(key, f"$.cpus.{key}"), key, entry) for key, entry in entries.items())
+    numbered = ((reader.key(key, under("$.cpus", key)), key, entry) for key, entry in entries.items())
     for cpu, key, entry in sorted(
         ((cpu, key, entry) for cpu, key, entry in numbered if cpu is not None), key=lambda row: row[0]
     ):
-        path = f"$.cpus.{key}"
+        path = under("$.cpus", key)
         fields = reader.mapping(entry, path)
         ids = {level: reader.optional(fields.get(level), f"{path}.{level}") for level in LEVELS}
         named = fields.get("numa_nodes")

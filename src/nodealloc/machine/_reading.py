@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nodealloc._reading import Reader
+from nodealloc._reading import Reader, short
 from nodealloc.errors import DecodeError
 from nodealloc.idset import MAX_ID, CPUSet, bits, parse_list
 
@@ -35,7 +35,7 @@ class MachineReader(Reader):
         """A number that stands as an object's key; None after a fault."""
         if text.isascii() and text.isdecimal() and len(text) <= len(str(at_most)) and int(text) <= at_most:
             return int(text)
-        self.fault(path, f"expected a key that is a whole number from 0 to {at_most}, found {text!r}")
+        self.fault(path, f"expected a key that is a whole number from 0 to {at_most}, found {short(text)}")
         return None
 
     def ids(self, value: object, path: str) -> tuple[int, ...]:
