@@ -58,6 +58,9 @@ def read_pods(folder: Path) -> dict[str, Pod]:
         try:
             for document in _documents(path):
                 pod = Pod.from_manifest(document, source=path.name)
+                faults += [
+                    Fault(f"{path.name} {where}", "this agent does not do that") for where in _beyond(pod)
+                ]
                 if pod.uid in pods:
                     faults.append(Fault(f"{path.name} $.metadata.uid", f"{pod.uid} is another pod's as well"))
                 pods[pod.uid] = pod
@@ -66,6 +69,17 @@ def read_pods(folder: Path) -> dict[str, Pod]:
     if faults:
         raise DecodeError(str(folder), faults)
     return pods
+
+
+def _beyond(pod: Pod) -> list[str]:
+    """What a pod asks of whoever makes its containers, and this agent leaves out."""
+    found: list[str] = []
+    for one in pod.all_containers:
+        if any(use.sub_path or use.sub_path_expr for use in one.volumes):
+            found.append(f"volumeMounts[].subPath of {one.name}")
+        if one.liveness_probe or one.readiness_probe or one.startup_probe or one.lifecycle:
+            found.append(f"probes and hooks of {one.name}")
+    return found
 
 
 def _json(path: Path) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeAlias, Union, cast
 
 from nodealloc.errors import DecodeError, Fault
@@ -38,12 +38,27 @@ class Reader:
 
     Args:
         source: What to call the document in an error.
+        unread: Told of each field that is unknown or not supported, instead of
+            a fault; None makes a fault of each.
     """
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, *, unread: Callable[[Fault], None] | None = None) -> None:
         self._source = source
+        self._unread = unread
         self._untold = 0
         self.faults: list[Fault] = []
+
+    @property
+    def count(self) -> int:
+        """How many faults there are, told and untold."""
+        return len(self.faults) + self._untold
+
+    def not_read(self, path: str, reason: str) -> None:
+        """Remember a field that means nothing here: a fault, unless somebody wants to be told instead."""
+        if self._unread is None:
+            self.fault(path, reason)
+        else:
+            self._unread(Fault(path, reason))
 
     def fault(self, path: str, reason: str) -> None:
         """Remember that something is wrong; raises as `check` does when nothing seems to be right."""

@@ -153,7 +153,7 @@ def test_a_number_that_python_does_not_write_is_a_fault(amount: int) -> None:
     assert [fault.path.rpartition(".limits.")[2] for fault in error.faults] == [*limits]
     refused({"metadata": {"name": "p", "labels": {amount: "a"}}, "spec": {"containers": [{"name": "c"}]}})
     refused(pod({"name": "c"}, volumes=[{"name": "v", "emptyDir": {"sizeLimit": amount}}]))
-    assert Pod.from_manifest(pod({"name": "c"}, volumes=[{"name": "v", "csi": {"a": {amount: 1}}}])).volumes
+    assert Pod.from_manifest(pod({"name": "c"}, volumes=[{"name": "v", "own": {"a": {amount: 1}}}])).volumes
     with pytest.raises(DecodeError, match="512 digits"):
         Quantity.of(amount)
 

@@ -21,7 +21,10 @@ GOOD: dict[str, Any] = {
         "containers": [
             {
                 "name": "app",
-                "env": [{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"fieldRef": {}}}],
+                "env": [
+                    {"name": "A", "value": "1"},
+                    {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+                ],
                 "resources": {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}},
                 "volumeMounts": [{"name": "data", "mountPath": "/data", "readOnly": True}],
             }
@@ -116,7 +119,7 @@ def test_all_faults_come_in_one_message() -> None:
             "initContainers": "none",
             "containers": [
                 {"name": "a", "command": "sh", "restartPolicy": "Always", "env": [{}]},
-                {"name": "a", "volumeMounts": [{"name": "v", "subPath": "x"}]},
+                {"name": "a", "volumeMounts": [{"name": "v", "subPath": "../x"}]},
                 7,
             ],
             "volumes": [{"name": "d"}, {"name": "d", "emptyDir": {}, "hostPath": {}}],
@@ -167,8 +170,8 @@ def doubled(times: int) -> list[Any]:
 @pytest.mark.parametrize("value", [nested(40), {"sizes": doubled(20)}], ids=["nested", "doubled"])
 def test_an_endless_volume_is_refused(value: dict[str, Any]) -> None:
     """The fault says where and how much is too much; it is told once."""
-    manifest = {**GOOD, "spec": {**GOOD["spec"], "volumes": [{"name": "data", "emptyDir": value}]}}
+    manifest = {**GOOD, "spec": {**GOOD["spec"], "volumes": [{"name": "data", "example.com/own": value}]}}
     with pytest.raises(DecodeError, match="32 levels deep or in itself, or more than 10000 values") as caught:
         Pod.from_manifest(manifest, max_bytes=1 << 24)
     (fault,) = caught.value.faults
-    assert fault.path.startswith("$.spec.volumes[0].emptyDir.")
+    assert fault.path.startswith("$.spec.volumes[0].example.com/own.")

@@ -18,16 +18,23 @@ def effective_requests(pod: Pod, /) -> Resources:
     """What a scheduler reserves for the pod, resource by resource.
 
     The larger of what each init container needs beside the sidecars started
-    before it, and what all containers need beside all sidecars.
+    before it, and what all containers need beside all sidecars; the pod's
+    overhead on top.
 
     Source: KEP-753, "Resources calculation for scheduling and pod admission".
     """
-    return _peak(pod, lambda container: container.requests)
+    peak = _peak(pod, lambda container: container.requests)
+    return _sum(peak, pod.overhead) if pod.overhead else peak
 
 
 def effective_limits(pod: Pod, /) -> Resources:
     """The same for limits; a resource without any limit is absent."""
-    return _peak(pod, lambda container: container.limits)
+    peak = _peak(pod, lambda container: container.limits)
+    return (
+        _sum(peak, {name: one for name, one in pod.overhead.items() if name in peak})
+        if pod.overhead
+        else peak
+    )
 
 
 def _peak(pod: Pod, amounts: Callable[[Container], Resources]) -> dict[str, Quantity]:

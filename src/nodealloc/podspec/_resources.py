@@ -11,7 +11,7 @@ from nodealloc.podspec._amounts import Resources
 from nodealloc.podspec._names import is_extended_resource, is_prefixed
 from nodealloc.podspec._quantity import Quantity
 
-__all__ = ["page_bytes", "read_resources"]
+__all__ = ["amounts_of", "page_bytes", "read_resources"]
 
 HUGEPAGES: Final = "hugepages-"
 _NATIVE: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
@@ -38,8 +38,8 @@ def read_resources(
 
     Source: Kubernetes ``pkg/apis/core/validation`` and ``pkg/apis/core/v1/defaults``.
     """
-    most = _amounts(limits, f"{path}.limits", fail)
-    asked = {**most, **_amounts(requests, f"{path}.requests", fail)}
+    most = amounts_of(limits, f"{path}.limits", fail)
+    asked = {**most, **amounts_of(requests, f"{path}.requests", fail)}
     for name, amount in asked.items():
         limit = most.get(name)
         if limit is not None and amount > limit:
@@ -58,7 +58,7 @@ def read_resources(
     return asked, most
 
 
-def _amounts(items: Mapping[str, object], path: str, fail: Fail) -> dict[str, Quantity]:
+def amounts_of(items: Mapping[str, object], path: str, fail: Fail) -> dict[str, Quantity]:
     amounts: dict[str, Quantity] = {}
     for name, item in items.items():
         here = under(path, name)

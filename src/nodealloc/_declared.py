@@ -1,0 +1,295 @@
+"""Documents read by what attrs classes declare: every fault with its path, and none hides the next.
+
+cattrs finds the reader of a type; the readers here hand a path and a `Reader`
+along with the value, so that a fault leaves a default behind and reading goes
+on. A field that no class declares is named, with one that is spelled alike.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Final, TypeAlias, TypeVar, Union, cast
+
+import attrs
+import cattrs
+
+from nodealloc._reading import Reader, kind_of, short, under
+from nodealloc._wire import Wire, camel, wire_of
+
+__all__ = ["FAULTY", "At", "Documents"]
+
+At: TypeAlias = tuple[object, str, Reader]
+"""A value, where it stands, and who remembers what is wrong with it."""
+Hook: TypeAlias = Callable[[At, object], object]
+Check: TypeAlias = Callable[[object, str, Reader], None]
+Build: TypeAlias = Callable[[dict[str, object], str, Reader], object]
+
+T = TypeVar("T")
+
+_WORDS: Final = 6
+_TOLD: Final = 100
+"""Faults for which a field that is spelled alike is looked for; more are not told."""
+
+
+class _Faulty(enum.Enum):
+    FAULTY = 0
+
+
+FAULTY: Final = _Faulty.FAULTY
+"""What a reader answers with after a fault; the field keeps its default."""
+
+
+@attrs.frozen
+class _Field:
+    name: str
+    hook: Hook
+    type: object
+    wire: Wire
+
+
+class Documents:
+    """Reads documents of some attrs classes. Readers are made once for each class.
+
+    Args:
+        unsupported: By class, fields that are known and not read, and why.
+        checks: By class, what has to hold between its fields.
+        builders: By class, what is made of its fields in place of the class itself.
+        hooks: Readers of types that are no classes, or are spelled otherwise.
+        raw: Reads fields that are taken as they come.
+    """
+
+    def __init__(
+        self,
+        *,
+        unsupported: Mapping[type, Mapping[str, str]],
+        checks: Mapping[type, Check],
+        builders: Mapping[type, Build],
+        hooks: Mapping[object, Hook],
+        raw: Hook,
+    ) -> None:
+        self._unsupported = unsupported
+        self._checks = checks
+        self._builders = builders
+        self._raw = raw
+        self._converter = converter = cattrs.Converter()
+        converter.register_structure_hook_factory(lambda _: True, _refuse)
+        converter.register_structure_hook_factory(attrs.has, self._class_hook)
+        converter.register_structure_hook_factory(_is_optional, self._optional_hook)
+        converter.register_structure_hook_factory(_is_list, self._list_hook)
+        converter.register_structure_hook_factory(_is_mapping, self._mapping_hook)
+        for plain, reads in ((enum.Enum, _member), *_SIMPLE.items()):
+            converter.register_structure_hook(plain, reads)
+        self.register(Union[int, str], _number_or_text)
+        for kind, hook in hooks.items():
+            self.register(kind, hook)
+
+    def register(self, kind: object, hook: Hook) -> None:
+        """Read a type with a function of one's own."""
+        self._converter.register_structure_hook_func(lambda one: one is kind or one == kind, hook)
+
+    def read(self, kind: type[T], value: object, path: str, reader: Reader) -> T | None:
+        """A value of a declared class; after a fault, what could be read of it, or None."""
+        hook = cast("Hook", self._converter.get_structure_hook(kind))
+        found = hook((value, path, reader), kind)
+        return None if found is FAULTY else cast("T", found)
+
+    def hook(self, kind: object) -> Hook:
+        """The reader of a type, found when it is first needed, since classes may hold one another."""
+        if kind in _SIMPLE:
+            return _SIMPLE[cast("type", kind)]
+        found: list[Hook] = []
+
+        def read(at: At, wanted: object) -> object:
+            if not found:
+                found.append(cast("Hook", self._converter.get_structure_hook(cast("type", kind))))
+            return found[0](at, wanted)
+
+        return read
+
+    def _class_hook(self, kind: type) -> Hook:
+        hints = typing.get_type_hints(kind)
+        fields: dict[str, _Field] = {}
+        needed: list[tuple[str, str]] = []
+        for one in attrs.fields(kind):
+            wire = wire_of(one.metadata)
+            if wire.skip:
+                continue
+            key = wire.key or camel(one.name)
+            hint = hints[one.name]
+            hook = self._raw if wire.raw else self.hook(hint)
+            fields[key] = _Field(one.alias or one.name, hook, hint, wire)
+            if wire.required:
+                needed.append((key, one.name))
+        unsupported = self._unsupported.get(kind, {})
+        check = self._checks.get(kind)
+        build = self._builders.get(kind)
+
+        def read(at: At, _: object) -> object:
+            value, path, reader = at
+            if type(value) is not dict and not isinstance(value, Mapping):
+                reader.expected("a mapping", value, path)
+                return FAULTY
+            found = cast("Mapping[object, object]", value)
+            if not found and needed:
+                reader.fault(path, f"nothing stands here; a {needed[0][0]} is needed")
+                return FAULTY
+            made: dict[str, object] = {}
+            for key, item in found.items():
+                field = fields.get(cast("str", key))
+                if field is None:
+                    _unread(reader, path, key, fields, unsupported)
+                    continue
+                if item is None:
+                    continue
+                here = f"{path}.{key}"
+                one = field.hook((item, here, reader), field.type)
+                if one is FAULTY:
+                    made[field.name] = FAULTY
+                    continue
+                if field.wire.check is not None and (reason := field.wire.check(one)):
+                    reader.fault(here, reason)
+                    made[field.name] = FAULTY
+                    continue
+                made[field.name] = one
+            for key, name in needed:
+                if made.get(name, "") == "":
+                    reader.fault(f"{path}.{key}", f"a {key} is needed")
+            if FAULTY in made.values():
+                made = {name: one for name, one in made.items() if one is not FAULTY}
+            result = kind(**made) if build is None else build(made, path, reader)
+            if check is not None:
+                check(result, path, reader)
+            return result
+
+        return read
+
+    def _optional_hook(self, kind: object) -> Hook:
+        (inner,) = [one for one in typing.get_args(kind) if one is not type(None)]
+        hook = self.hook(inner)
+        return lambda at, _: None if at[0] is None else hook(at, inner)
+
+    def _list_hook(self, kind: object) -> Hook:
+        inner = typing.get_args(kind)[0]
+        hook = self.hook(inner)
+
+        def read(at: At, _: object) -> object:
+            value, path, reader = at
+            if type(value) is not list and not (
+                isinstance(value, Sequence) and not isinstance(value, str | bytes)
+            ):
+                reader.expected("a list", value, path)
+                return FAULTY
+            items = cast("Sequence[object]", value)
+            found = [hook((item, f"{path}[{n}]", reader), inner) for n, item in enumerate(items)]
+            return tuple(one for one in found if one is not FAULTY)
+
+        return read
+
+    def _mapping_hook(self, kind: object) -> Hook:
+        inner = typing.get_args(kind)[1]
+        hook = self.hook(inner)
+
+        def read(at: At, _: object) -> object:
+            value, path, reader = at
+            found = {
+                key: "" if item is None and inner is str else hook((item, under(path, key), reader), inner)
+                for key, item in reader.mapping(value, path).items()
+            }
+            return {key: one for key, one in found.items() if one is not FAULTY}
+
+        return read
+
+
+def _unread(
+    reader: Reader,
+    path: str,
+    key: object,
+    fields: Mapping[str, _Field],
+    unsupported: Mapping[str, str],
+) -> None:
+    if not isinstance(key, str):
+        reader.fault(path, f"the key {kind_of(key)} is no text; put it in quotes")
+        return
+    if key in unsupported:
+        reader.not_read(under(path, key), f"is not supported: {unsupported[key]}")
+        return
+    # Looking for what is spelled alike is slow, and only the first are told.
+    alike = get_close_matches(key[:_TOLD], fields, n=1) if len(reader.faults) < _TOLD else []
+    hint = f"did you mean {alike[0]}?" if alike else f"known are {_some(fields)}"
+    reader.not_read(under(path, key), f"unknown field {short(key)}; {hint}")
+
+
+def _some(fields: Mapping[str, _Field]) -> str:
+    names = sorted(fields)
+    more = f" and {len(names) - _WORDS} more" if len(names) > _WORDS else ""
+    return ", ".join(names[:_WORDS]) + more
+
+
+def _refuse(kind: object) -> Hook:
+    raise TypeError(f"{kind!r}: no reader is declared for this type; register one")
+
+
+def _is_optional(kind: object) -> bool:
+    args = typing.get_args(kind)
+    return typing.get_origin(kind) in (Union, types.UnionType) and type(None) in args and len(args) == 2
+
+
+def _is_list(kind: object) -> bool:
+    return typing.get_origin(kind) is tuple
+
+
+def _is_mapping(kind: object) -> bool:
+    return typing.get_origin(kind) is Mapping
+
+
+@functools.cache
+def _members(kind: type[enum.Enum]) -> Mapping[object, enum.Enum]:
+    return {one.value: one for one in kind}
+
+
+def _member(at: At, kind: object) -> object:
+    value, path, reader = at
+    members = _members(cast("type[enum.Enum]", kind))
+    found = members.get(value) if isinstance(value, str) else None
+    if found is None:
+        reader.fault(path, f"expected one of {', '.join(map(str, members))}, found {kind_of(value)}")
+        return FAULTY
+    return found
+
+
+def _text(at: At, _: object) -> object:
+    value, path, reader = at
+    if type(value) is str:
+        return value
+    before = reader.count
+    found = reader.text(value, path)
+    return FAULTY if reader.count != before else found
+
+
+def _flag(at: At, _: object) -> object:
+    value, path, reader = at
+    if isinstance(value, bool):
+        return value
+    reader.expected("true or false", value, path)
+    return FAULTY
+
+
+def _whole(at: At, _: object) -> object:
+    value, path, reader = at
+    if isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63:
+        return value
+    reader.expected("a whole number", value, path)
+    return FAULTY
+
+
+def _number_or_text(at: At, kind: object) -> object:
+    return _text(at, kind) if isinstance(at[0], str) else _whole(at, kind)
+
+
+_SIMPLE: Final[Mapping[type, Hook]] = {str: _text, bool: _flag, int: _whole}
+"""Found without asking, since nearly all values are of these."""

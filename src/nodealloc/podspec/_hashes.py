@@ -1,0 +1,97 @@
+"""Whether a container that runs is still the one that is wanted.
+
+Two hashes of a container. The kubelet's covers name and image; an agent that
+takes over a kubelet's containers compares it. Ours covers every field whose
+change needs a new container, and says which version of it that is, so that a
+record of another version is decided by comparing fields and restarts nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Final
+
+from nodealloc._reading import Json
+from nodealloc._wire import written
+from nodealloc.podspec._model import Container
+
+__all__ = [
+    "HASH_ANNOTATION",
+    "KUBELET_HASH_ANNOTATION",
+    "container_hash",
+    "is_same_container",
+    "kubelet_hash",
+]
+
+HASH_ANNOTATION: Final = "nodealloc.io/container.hash"
+"""Where `container_hash` is kept beside a container."""
+KUBELET_HASH_ANNOTATION: Final = "io.kubernetes.container.hash"
+"""Where a kubelet keeps `kubelet_hash`."""
+_VERSION: Final = "v1"
+_FIELDS: Final = (
+    "args",
+    "command",
+    "env",
+    "envFrom",
+    "image",
+    "name",
+    "securityContext",
+    "stdin",
+    "stdinOnce",
+    "terminationMessagePath",
+    "tty",
+    "workingDir",
+)
+"""Of version 1, by their names outside; a later version has another number and leaves this one alone."""
+
+
+def kubelet_hash(container: Container, /) -> str:
+    """The kubelet's hash of a container, as its annotation carries it: hexadecimal, no leading zeros.
+
+    Source: kubelet v1.31 and later, ``container/helpers.go``: FNV-1a 32 over
+    the printed bytes of the JSON of image and name.
+    """
+    text = json.dumps(
+        {"image": container.image, "name": container.name}, ensure_ascii=False, separators=(",", ":")
+    )
+    # Go writes these five as escapes, so that JSON can stand in HTML.
+    for one in "<>&\u2028\u2029":
+        text = text.replace(one, f"\\u{ord(one):04x}")
+    printed = f"([]uint8)[{' '.join(map(str, text.encode()))}]"
+    value = 0x811C9DC5
+    for byte in printed.encode():
+        value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return f"{value:x}"
+
+
+def container_hash(container: Container, /) -> str:
+    """Our hash of a container, `VERSION:DIGEST`; it stays the same for ever for a version.
+
+    Covers what only a new container can change: image, command, environment,
+    security, working directory, terminal. Source: ours.
+    """
+    digest = hashlib.sha256(json.dumps(_hashed(container), sort_keys=True, separators=(",", ":")).encode())
+    return f"{_VERSION}:{digest.hexdigest()[:32]}"
+
+
+def is_same_container(wanted: Container, /, *, recorded: str | None, had: Container | None) -> bool:
+    """Whether a container that runs is what is wanted, so that it need not be started anew.
+
+    Args:
+        wanted: As the pod has it now.
+        recorded: The `container_hash` kept beside the one that runs; None for none.
+        had: What it was made of, where that is known: decides when `recorded` is
+            missing or of a version that this library does not write.
+
+    Returns:
+        True also where nothing can be compared: what runs is not ended for not being known.
+    """
+    if recorded is not None and recorded.partition(":")[0] == _VERSION:
+        return recorded == container_hash(wanted)
+    return had is None or _hashed(had) == _hashed(wanted)
+
+
+def _hashed(container: Container) -> dict[str, Json]:
+    fields = written(container)
+    return {key: fields[key] for key in _FIELDS if isinstance(fields, dict) and key in fields}
