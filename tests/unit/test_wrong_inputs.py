@@ -19,7 +19,7 @@ from nodealloc.errors import ConfigurationError, DecodeError, NodeallocError
 from nodealloc.idset import NodeSet
 from nodealloc.machine import machine_from_text
 from nodealloc.memblocks import memory_allocator
-from nodealloc.podspec import Container, Pod, Quantity
+from nodealloc.podspec import Container, Pod, Quantity, Variable
 from nodealloc.testing.cgroups import FakeCgroups
 from nodealloc.testing.topology import FakeAllocator, workload
 from nodealloc.volumes import SafeRoot, VolumeManager
@@ -349,7 +349,7 @@ def mappings() -> Mapping[str, object]:
     cpus = granted.snapshot.allocators[0]
     assert isinstance(cpus, CpuAllocator)
     claim = JOB.claims[0]
-    box = Container(name="a", requests={"cpu": Quantity.of(1)}, env={"a": "b"})
+    box = Container(name="a", requests={"cpu": Quantity.of(1)}, variables=(Variable(name="a", value="b"),))
     pod = Pod(uid="u", containers=(box,), labels={"a": "b"}, annotations={"a": "b"})
     return {
         "claim.amounts": claim.amounts,

@@ -266,9 +266,9 @@ class Container:
         return self.entrypoint + self.args
 
     @property
-    def env(self) -> dict[str, str]:
+    def env(self) -> Mapping[str, str]:
         """The variables with literal values."""
-        return {one.name: one.value for one in self.variables if one.value_from is None}
+        return Frozen({one.name: one.value for one in self.variables if one.value_from is None})
 
 
 _CONTAINERS = several(Container, "a Container")
