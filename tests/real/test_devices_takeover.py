@@ -241,6 +241,7 @@ def test_a_newcomer_that_never_lists_leaves_the_older_one_in_its_place(agent: Ag
             assert ("called", "Allocate") in old.told
         wait_until(lambda: agent.status()[0].phase is Phase.CONNECTING)
         assert agent.status()[0].socket.endswith("new.sock")
+        assert agent.capacity()[GPU] == Capacity(2, 0), "nobody has said since that they are well"
 
 
 def test_of_two_newcomers_the_later_one_takes_over(agent: Agent, place: Path) -> None:
@@ -281,8 +282,11 @@ def test_a_plugin_that_registers_again_keeps_its_stream(agent: Agent, place: Pat
         wait_until((place / "kubelet.sock").exists)
         for _ in range(5):
             assert plugin.register()
+        plugin.server.options = PluginOptions(pre_start_required=True)
+        assert plugin.register()
         plugin.server.set_devices(numbered(4))
         wait(agent, 4)
+        assert agent.ledger.current().inventories[GPU].options.pre_start_required
         assert plugin.streams() == 1
         assert {one.phase for one in events.take()} == {Phase.SERVING}
 

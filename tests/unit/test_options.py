@@ -179,7 +179,8 @@ def test_another_process_table_of_mounts_can_be_read() -> None:
 
 def test_a_simulated_disk_is_where_it_is_told() -> None:
     """`SimulatedDisk(path=)`: its files are below there."""
-    assert tuple(SimulatedDisk({"a": b"1"}, path="/elsewhere").names("/elsewhere")) == ("a",)
+    disk = SimulatedDisk({"a": b"1"}, path="/elsewhere")
+    assert tuple(disk.names(disk.open("/elsewhere", os.O_RDONLY))) == ("a",)
 
 
 def test_a_faulty_text_is_called_what_it_is() -> None:

@@ -107,7 +107,7 @@ class Endpoints:
             known = [one for one in (self._serving.get(resource), self._coming.get(resource)) if one]
             for one in known:
                 if newcomer.identity is not None and one.identity == newcomer.identity:
-                    one.is_owed = True
+                    one.is_owed, one.options = True, newcomer.options
                     return Joined.SAME, None
             if any(one.generation > newcomer.generation for one in known):
                 return Joined.LATE, None

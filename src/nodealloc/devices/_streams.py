@@ -283,13 +283,14 @@ class Streams:
             _log.warning("%s: %s left before its first list: %s", resource, endpoint.socket, trouble)
         if not left.served:
             return
-        heir = left.heir
-        if heir is not None:
-            self.change(resource, lambda known: known.registered(heir.generation, now_s=now_s))
+        if left.heir is None and endpoint.is_owed and self._opened_again(endpoint):
             return
-        if endpoint.is_owed and self._opened_again(endpoint):
-            return
-        self.change(resource, lambda known: known.ended(endpoint.generation, trouble, now_s=now_s))
+
+        def changed(known: Inventory) -> Inventory:
+            ended = known.ended(endpoint.generation, trouble, now_s=now_s)
+            return ended if left.heir is None else ended.registered(left.heir.generation, now_s=now_s)
+
+        self.change(resource, changed)
 
     def _opened_again(self, endpoint: Endpoint) -> bool:
         """Whether a plugin that registered a second time serves on, by the stream that this opens for it."""
