@@ -24,7 +24,7 @@ actual  ──┘   pure      value   only I/O         │
 | `cpuset`      | exclusive and shared CPUs  | cpusets of containers       | `CpusetWriter`, `Picker`   |
 | `memblocks`   | memory and huge pages      | free bytes per NUMA node    | –                          |
 | `devices`     | devices by resource        | what plugins report         | –                          |
-| `node`        | pods or claims             | everything that is held     | `Runtime`, `Keeper`        |
+| `node`        | pods or claims             | everything that is held     | `Runtime`, `Store`         |
 | `testing`     | –                          | –                           | fakes, `check_*`, replay   |
 
 Lowest layer first: a package imports from lower layers only. Import the package

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from nodealloc.errors import PermanentError, RetryableError
 
 __all__ = ["CallRefusedError", "CallUnavailableError"]
@@ -20,14 +22,14 @@ class CallUnavailableError(RetryableError):
         detail: What the other side, or whoever looked, says; cut where it is long.
     """
 
-    wait_s = 1.0
+    wait_s: ClassVar[float] = 1.0
     """After how long to try again, by kind of error."""
 
     def __init__(self, peer: str, call: str, status: str, detail: str = "", /) -> None:
         self.peer = peer
         self.call = call
         self.status = status
-        self.detail = detail[:_SHOWN]
+        self.detail: str = detail[:_SHOWN]
         said = f": {self.detail}" if detail else ""
         super().__init__(
             f"{peer}: {call} got no answer ({status}){said}; is the plugin running?", after_s=self.wait_s
@@ -48,6 +50,6 @@ class CallRefusedError(PermanentError):
         self.peer = peer
         self.call = call
         self.status = status
-        self.detail = detail[:_SHOWN]
+        self.detail: str = detail[:_SHOWN]
         said = f": {self.detail}" if detail else ""
         super().__init__(f"{peer}: {call} was refused ({status}){said}; see the plugin's own log")

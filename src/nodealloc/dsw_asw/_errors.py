@@ -120,7 +120,7 @@ class BadPlanError(PermanentError):
     """
 
     def __init__(self, answer: object) -> None:
-        self.answer = repr(answer)[:200]
+        self.answer: str = repr(answer)[:200]
         super().__init__(
             f"plan() answered {self.answer}; answer a Plan whose steps are Steps, Plan() for nothing to do"
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from nodealloc._rpc.errors import CallRefusedError, CallUnavailableError
 
 __all__ = ["RegistrationBrokenError", "RegistrationUnavailableError"]
@@ -10,7 +12,7 @@ __all__ = ["RegistrationBrokenError", "RegistrationUnavailableError"]
 class RegistrationUnavailableError(CallUnavailableError):
     """Nobody answered on a registration socket in time."""
 
-    wait_s = 0.0
+    wait_s: ClassVar[float] = 0.0
 
     @property
     def socket(self) -> str:

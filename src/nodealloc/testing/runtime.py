@@ -139,7 +139,7 @@ class FakeContainerRuntime:
         self.image_store: dict[str, ImageRecord] = {}
         for name in images:
             self.image_store[f"sha256:{name}"] = ImageRecord(id=f"sha256:{name}", names=(name,), size_bytes=1)
-        self.health_told = RuntimeHealth(
+        self.health_told: RuntimeHealth = RuntimeHealth(
             conditions={
                 "RuntimeReady": RuntimeCondition(holds=True),
                 "NetworkReady": RuntimeCondition(holds=True),
