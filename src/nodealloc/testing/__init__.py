@@ -8,6 +8,7 @@
 | `testing.memblocks`    | `check_books`: no byte granted twice, lost, or counted wrongly       |
 | `testing.checkpoint`   | `check_store`, faults at every system call, a disk that loses power  |
 | `testing.dsw_asw`      | a clock that stands still, an executor that waits, `check_transitions` |
+| `testing.simulation`   | a program in virtual time: a seed is a life with faults and restarts |
 | `testing.podfacts`     | a fake source of pods; its check                                     |
 | `testing.cgroups`      | a fake driver; checks of limits, processes and trees                 |
 | `testing.volumes`      | a fake host, mounter and claims; `check_mounter`                     |

@@ -171,10 +171,19 @@ class SimulatedDisk(Files):
     Args:
         files: Name to content, flushed.
         path: The directory.
+        capacity_bytes: How much all files hold together before writes fail with
+            ENOSPC; None for no end. May be changed at any time.
     """
 
-    def __init__(self, files: Mapping[str, bytes] | None = None, *, path: str = "/simulated") -> None:
+    def __init__(
+        self,
+        files: Mapping[str, bytes] | None = None,
+        *,
+        path: str = "/simulated",
+        capacity_bytes: int | None = None,
+    ) -> None:
         self.path = path
+        self.capacity_bytes = capacity_bytes
         self._visible = {
             f"{path}/{name}": _Inode(data=bytearray(data), flushed=data)
             for name, data in (files or {}).items()
@@ -192,7 +201,12 @@ class SimulatedDisk(Files):
 
     def after_kill(self) -> SimulatedDisk:
         """The disk that the next process sees after SIGKILL: everything, flushed or not."""
-        return SimulatedDisk(self.files(), path=self.path)
+        return SimulatedDisk(self.files(), path=self.path, capacity_bytes=self.capacity_bytes)
+
+    def after_power_cut(self, rng: random.Random) -> SimulatedDisk:
+        """One of the disks that a power cut now may leave."""
+        kept = [entry for entry in self._waiting if rng.random() < 0.5]
+        return self._after(rng.sample(kept, len(kept)) if rng.random() < 0.5 else kept, rng)
 
     def outcomes(self, rng: random.Random, *, limit: int = 64) -> Iterator[SimulatedDisk]:
         """Disks that a power cut now may leave.
@@ -221,7 +235,7 @@ class SimulatedDisk(Files):
                 names[entry.target] = entry.inode
         prefix = len(self.path) + 1
         content = {path[prefix:]: _survives(inode, rng) for path, inode in names.items()}
-        return SimulatedDisk(content, path=self.path)
+        return SimulatedDisk(content, path=self.path, capacity_bytes=self.capacity_bytes)
 
     def open(self, path: str, flags: int, mode: int = 0o600, *, dir_fd: int | None = None) -> int:
         """Open a file, or the directory itself."""
@@ -264,6 +278,12 @@ class SimulatedDisk(Files):
         """Write on; not safe before `fsync`."""
         held = self._open[descriptor]
         assert held.inode is not None
+        if self.capacity_bytes is not None:
+            used = sum(len(inode.data) for inode in set(self._visible.values()) - {held.inode})
+            room = self.capacity_bytes - used - held.offset
+            if room <= 0 < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            data = data[:room]
         held.inode.data[held.offset : held.offset + len(data)] = data
         held.inode.is_flushed = False
         held.offset += len(data)

@@ -1,0 +1,200 @@
+"""An executor that a seed drives: order, latency, and everything that executors do wrong."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from nodealloc.dsw_asw import Cancel
+from nodealloc.testing.simulation._chance import Chance
+from nodealloc.testing.simulation._clock import SimulatedClock
+from nodealloc.testing.simulation._strands import Strand, Strands
+
+__all__ = ["Killed", "SeededExecutor"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Killed(BaseException):  # no error: nothing is left that could handle it
+    """The process ended at this call."""
+
+
+class SeededExecutor:
+    """An `Executor` in virtual time: calls begin late, in any order, and may take their time.
+
+    Faults, by name: `executor refuses`, `executor refuses late` (it raised,
+    and runs the call all the same), `executor is interrupted` (Ctrl-C in
+    `submit`), `executor drops`, `executor cancels`, `executor doubles`,
+    `executor is late`. With `executor runs at once` it runs the call in
+    `submit`, and with `call takes time` on a strand of its own, where `pause`
+    lets virtual time pass.
+
+    Args:
+        clock: Virtual time.
+        chance: Which faults strike, and what order calls begin in.
+        strands: Where calls that take time run.
+        latency_s: Mean seconds from `submit` to the beginning.
+    """
+
+    def __init__(
+        self, clock: SimulatedClock, chance: Chance, strands: Strands, *, latency_s: float = 0.05
+    ) -> None:
+        self._clock = clock
+        self._chance = chance
+        self._strands = strands
+        self._latency_s = latency_s
+        self._due: list[tuple[float, float, int, Callable[[], None]]] = []
+        self._number = 0
+        self._current: Strand | None = None
+        self._paused: dict[Strand, int] = {}
+        self._is_over = False
+
+    @property
+    def next_due_s(self) -> float | None:
+        """When the next call begins or goes on; None when nothing is queued."""
+        return self._due[0][0] if self._due else None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a call is due now."""
+        return bool(self._due) and self._due[0][0] <= self._clock.monotonic_s()
+
+    @property
+    def paused(self) -> int:
+        """Calls that began and have not ended."""
+        return len(self._paused)
+
+    def submit(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Queue it, or do something else that executors do."""
+        strikes = self._chance.strikes
+        if self._is_over:
+            raise Killed
+        if strikes("executor refuses"):
+            raise RuntimeError("can't start new thread")
+        future = Future[T]()
+        job = partial(_fill, future, partial(call, *args, **kwargs))
+        if strikes("executor refuses late"):
+            self._queue(job)
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        if strikes("executor is interrupted"):
+            self._queue(job)
+            raise KeyboardInterrupt
+        if strikes("executor drops"):
+            return future
+        if strikes("executor cancels"):
+            self._at(self._after(), partial(_cancel, future))
+            return future
+        if strikes("executor runs at once"):
+            job()
+            return future
+        if strikes("executor doubles"):
+            self._queue(partial(_twice, call, *args, **kwargs))
+        self._queue(job)
+        return future
+
+    def run_next(self) -> bool:
+        """Begin or continue the call that is due; False when none is."""
+        if not self.is_ready:
+            return False
+        heapq.heappop(self._due)[3]()
+        return True
+
+    def pause(self, seconds: float, cancel: Cancel | None = None, /) -> None:
+        """Let the call that runs take its time; an infinite one hangs.
+
+        Returns early when `cancel` is set. A call that is not on a strand takes no time.
+        """
+        strand = self._current
+        if self._is_over:
+            raise Killed
+        if strand is None:
+            return
+        turn = self._paused[strand] = self._paused[strand] + 1
+        go_on = partial(self._go_on, strand, turn)
+        if math.isfinite(seconds):
+            self._at(self._clock.monotonic_s() + seconds, go_on)
+        leave = None if cancel is None else cancel.on_cancel(partial(self._at_once, go_on))
+        self._current = None
+        strand.pause()
+        if leave is not None:
+            leave()
+
+    def release(self) -> None:
+        """Let every call that hangs go on soon."""
+        for strand, turn in tuple(self._paused.items()):
+            self._at_once(partial(self._go_on, strand, turn))
+
+    def kill(self) -> None:
+        """The process ended: what is queued never runs, what runs ends where it is."""
+        self._is_over = True
+        self._due.clear()
+        while self._paused:
+            strand, _ = self._paused.popitem()
+            if strand is not self._current:
+                strand.resume(Killed())
+
+    def _queue(self, job: Callable[[], None]) -> None:
+        due_s = self._after()
+        if self._chance.strikes("executor is late"):
+            due_s += self._chance.rng.uniform(10.0, 400.0)
+        self._at(due_s, partial(self._begin, job))
+
+    def _after(self) -> float:
+        rng = self._chance.rng
+        return self._clock.monotonic_s() + (
+            rng.expovariate(1.0) * self._latency_s if self._latency_s else 0.0
+        )
+
+    def _at(self, due_s: float, call: Callable[[], None]) -> None:
+        self._number += 1
+        heapq.heappush(self._due, (due_s, self._chance.rng.random(), self._number, call))
+
+    def _at_once(self, call: Callable[[], None]) -> None:
+        if not self._is_over:
+            self._at(self._clock.monotonic_s(), call)
+
+    def _begin(self, job: Callable[[], None]) -> None:
+        if not self._chance.strikes("call takes time"):
+            job()
+            return
+        strand = self._strands.take()
+        self._paused[strand] = 0
+
+        def run() -> None:
+            job()
+            self._paused.pop(strand, None)
+
+        self._current = strand
+        strand.begin(run)
+        self._current = None
+
+    def _go_on(self, strand: Strand, turn: int) -> None:
+        # It may have gone on before, because somebody asked it to stop.
+        if self._paused.get(strand) == turn:
+            self._paused[strand] += 1
+            self._current = strand
+            strand.resume()
+            self._current = None
+
+
+def _fill(future: Future[T], call: Callable[[], T]) -> None:
+    if future.set_running_or_notify_cancel():
+        try:
+            result = call()
+        except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the future's reader
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+
+def _twice(call: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+    _fill(Future[object](), partial(call, *args, **kwargs))
+
+
+def _cancel(future: Future[T]) -> None:
+    future.cancel()

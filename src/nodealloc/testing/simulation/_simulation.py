@@ -1,0 +1,340 @@
+"""The run of one seed: a program on a machine in virtual time, with faults, restarts and checkers."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+from collections import deque
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from typing import Self
+
+import attrs
+
+from nodealloc.dsw_asw import Driven, Summary
+from nodealloc.testing.simulation._chance import Chance
+from nodealloc.testing.simulation._clock import SimulatedClock
+from nodealloc.testing.simulation._executor import Killed, SeededExecutor
+from nodealloc.testing.simulation._life import Life
+from nodealloc.testing.simulation._strands import Strands
+
+__all__ = ["Report", "Simulation", "ViolationError"]
+
+_TOLD = 30
+"""Happenings before a violation that its message tells."""
+_IDLE = 1_000
+"""Passes in a row without a call after which it counts as over."""
+_PASSES = 100_000
+"""Passes and calls in one moment after which it counts as a livelock."""
+
+
+class ViolationError(AssertionError):
+    """A checker, or the simulation itself, found something that must not be.
+
+    Attributes:
+        seed: Of the run.
+        at_s: Virtual seconds since its beginning.
+        story: What happened last, one line each.
+    """
+
+    def __init__(self, what: str, seed: int, at_s: float, story: tuple[str, ...]) -> None:
+        lines = "".join(f"\n  {line}" for line in story)
+        # Worlds iterate in the order of hashes, which Python draws anew for each process.
+        hashes = os.environ.get("PYTHONHASHSEED", "random")
+        super().__init__(f"seed {seed} (PYTHONHASHSEED={hashes}), at {at_s:.3f} s: {what}{lines}")
+        self.seed = seed
+        self.at_s = at_s
+        self.story = story
+
+
+@attrs.frozen(kw_only=True)
+class Report:
+    """What a run came to.
+
+    Attributes:
+        operations: Port calls and calls of the executor.
+        faults: How many struck.
+        lives: Processes, the first one included.
+        passed_s: Virtual seconds.
+        summary: Of the last pass.
+    """
+
+    operations: int
+    faults: int
+    lives: int
+    passed_s: float
+    summary: Summary
+
+    def __str__(self) -> str:
+        """`1200 operations, 31 faults, 5 lives, 1.5 node-hours`."""
+        hours = self.passed_s / 3600.0
+        return (
+            f"{self.operations} operations, {self.faults} faults, {self.lives} lives, {hours:.1f} node-hours"
+        )
+
+
+class Simulation:
+    """One seed: a node's life, the same each time.
+
+    Faults, by name, besides those of the executor and of ports: `killed`
+    (between two calls), `power lost`, `machine sleeps`, `clock jumps` (a stall
+    of an hour at most), `pass without reason`. While it runs, what
+    `nodealloc` logs below CRITICAL is not written: faults are meant here.
+
+    Args:
+        seed: What all randomness is drawn from.
+        build: From a life to what is driven; called again after each kill. It
+            reads what outlived the last life through ports.
+        odds: Fault to its probability each time it may strike.
+        latency_s: Mean virtual seconds until a call begins.
+
+    Attributes:
+        clock: The machine's clocks.
+        chance: Which faults strike.
+        life: The present one.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        build: Callable[[Life], Driven],
+        *,
+        odds: Mapping[str, float] | None = None,
+        latency_s: float = 0.05,
+    ) -> None:
+        self.seed = seed
+        self.clock = SimulatedClock()
+        self.chance = Chance(random.Random(seed), odds)
+        self._build = build
+        self._latency_s = latency_s
+        self._strands = Strands()
+        self._checks: list[Callable[[], object]] = []
+        self._final: list[Callable[[], object]] = []
+        self._ended: list[Callable[[bool], object]] = []
+        self._acts: list[tuple[float, Callable[[random.Random], object]]] = []
+        self._next_act_s: float | None = None
+        self._story: deque[tuple[float, str]] = deque(maxlen=_TOLD)
+        self._operations = 0
+        self._summary = Summary()
+        self._driver: Driven | None = None
+        self._lives = 0
+        self._in_this_moment = 0
+        self.chance.on_strike = self.tell
+        self.life = self._born()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process and the threads of calls that took time."""
+        self.life.end()
+        self._strands.close()
+
+    def check(self, checker: Callable[[], object], /) -> None:
+        """Call this after everything that happens; it raises `AssertionError` for a violation."""
+        self._checks.append(checker)
+
+    def check_settled(self, checker: Callable[[], object], /) -> None:
+        """Call this when all is quiet and nothing strikes any more."""
+        self._final.append(checker)
+
+    def on_end(self, call: Callable[[bool], object], /) -> None:
+        """Call this when a process has ended, with whether power was lost with it."""
+        self._ended.append(call)
+
+    def act(self, every_s: float, call: Callable[[random.Random], object], /) -> None:
+        """Let the world outside do something, every so many virtual seconds on average, until `settle`."""
+        self._acts.append((every_s, call))
+        self._set_next_act()
+
+    def tell(self, what: str, /) -> None:
+        """Add a line to the story of a violation."""
+        self._story.append((self.clock.passed_s, what))
+
+    def kill(self, *, power_lost: bool = False, down_s: float = 30.0) -> None:
+        """End the process now; the next step starts another one. Without power the machine boots again."""
+        self.life.end()
+        self._restart(power_lost=power_lost, down_s=down_s)
+
+    def run(self, operations: int, /) -> Report:
+        """Live until so many more operations have been made, with faults."""
+        before, idle = self._count(), 0
+        until = before + operations
+        with _silence():
+            while before < until:
+                happened = self.step()
+                count = self._count()
+                idle = idle + 1 if count == before else 0
+                before = count
+                if self._next_act_s is None and (idle > _IDLE or not happened):
+                    raise self._violation("nothing is left to do, and nobody acts from outside")
+        return self.report()
+
+    def settle(self, *, within_s: float = 7200.0, until: Callable[[], bool] = lambda: True) -> Report:
+        """Stop faults and acts, let what hangs go on, live until all is quiet, and call the final checkers.
+
+        Args:
+            within_s: Virtual seconds that it may take.
+            until: What has to be true besides: nothing runs, and nothing is held off.
+
+        Raises:
+            ViolationError: It took longer, or a checker found something.
+        """
+        self.chance.stop()
+        self._next_act_s = None
+        self.life.executor.release()
+        until_s = self.clock.passed_s + within_s
+        with _silence():
+            while not self._is_quiet(until):
+                if self.clock.passed_s > until_s:
+                    raise self._violation(f"not quiet {within_s:g} s after the last fault: {self._summary}")
+                if not self.step():
+                    raise self._violation("nothing is left to do, and it is not what it should be")
+            self._run_checks(self._final)
+        return self.report()
+
+    def step(self) -> bool:
+        """Let one thing happen; False when nothing can happen by itself."""
+        self._in_this_moment += 1
+        if self._in_this_moment > _PASSES:
+            raise self._violation(f"{_PASSES:,} things happened in one moment, and there is no end")
+        strikes = self.chance.strikes
+        if strikes("killed"):
+            self.kill()
+        if strikes("power lost"):
+            self.kill(power_lost=True)
+        if strikes("machine sleeps"):
+            self.clock.sleep(self.chance.rng.uniform(1.0, 1e5))
+        if strikes("clock jumps"):
+            self.clock.advance(self.chance.rng.choice((1.0, 60.0, 3600.0)))
+        driver = self._driven()
+        if driver is None:
+            return True
+        happened = self._happen(driver)
+        if self.life.is_over:
+            self._restart()
+        if happened:
+            self._run_checks(self._checks)
+        return happened
+
+    def report(self) -> Report:
+        """What happened so far."""
+        return Report(
+            operations=self._count(),
+            faults=self.chance.struck.total(),
+            lives=self._lives,
+            passed_s=self.clock.passed_s,
+            summary=self._summary,
+        )
+
+    def _count(self) -> int:
+        return self._operations + self.life.calls
+
+    def _born(self) -> Life:
+        self._lives += 1
+        executor = SeededExecutor(self.clock, self.chance, self._strands, latency_s=self._latency_s)
+        return Life(self._lives, self.clock, executor, self.chance)
+
+    def _restart(self, *, power_lost: bool = False, down_s: float = 0.0) -> None:
+        self._driver = None
+        self._operations += self.life.calls
+        if power_lost:
+            self.clock.reboot(down_s=down_s)
+            self._set_next_act()
+        for call in self._ended:
+            call(power_lost)
+        self.life = self._born()
+        self.tell(f"life {self._lives} begins")
+
+    def _driven(self) -> Driven | None:
+        """The program; None where it was killed while it started."""
+        if self._driver is None:
+            try:
+                self._driver = self._build(self.life)
+            except Killed:
+                self._restart()
+        return self._driver
+
+    def _happen(self, driver: Driven) -> bool:
+        executor, rng = self.life.executor, self.chance.rng
+        for _ in range(2):
+            now_s = self.clock.monotonic_s()
+            if self._next_act_s is not None and self._next_act_s <= now_s:
+                self._act()
+                return True
+            ready, work = executor.is_ready, driver.has_work
+            if ready and (not work or rng.random() < 0.5):
+                self._operations += 1
+                executor.run_next()
+                return True
+            if work or self.chance.strikes("pass without reason"):
+                self._pass(driver)
+                return True
+            wait_s = driver.seconds_to_next()
+            due = [executor.next_due_s, self._next_act_s, None if wait_s is None else now_s + wait_s]
+            next_s = min((one for one in due if one is not None), default=None)
+            if next_s is None:
+                return False
+            # A float's last bit must not keep time from passing.
+            self.clock.advance(max(next_s - now_s, 1e-6))
+            self._in_this_moment = 0
+        return True
+
+    def _pass(self, driver: Driven) -> int:
+        """Make a pass; how many steps are held off."""
+        held_off = 0
+        try:
+            self._summary = driver.reconcile()
+            held_off = self._summary.held_off
+        except KeyboardInterrupt:
+            self.tell("a pass was interrupted")
+        except Killed:
+            self.tell("killed in a pass")
+        except Exception as error:
+            raise self._violation(f"a pass raised {error!r}") from error
+        return held_off
+
+    def _act(self) -> None:
+        weights = [1.0 / every_s for every_s, _ in self._acts]
+        ((_, call),) = self.chance.rng.choices(self._acts, weights)
+        call(self.chance.rng)
+        self._set_next_act()
+
+    def _set_next_act(self) -> None:
+        if self._acts and self.chance.is_on:
+            rate = sum(1.0 / every_s for every_s, _ in self._acts)
+            self._next_act_s = self.clock.monotonic_s() + self.chance.rng.expovariate(rate)
+
+    def _is_quiet(self, until: Callable[[], bool]) -> bool:
+        driver, executor = self._driven(), self.life.executor
+        if driver is None or executor.paused or executor.next_due_s is not None or driver.running():
+            return False
+        held_off = self._pass(driver)
+        # What that pass started, or woke, is still to come.
+        return not (held_off or driver.has_work or driver.running()) and until()
+
+    def _run_checks(self, checks: list[Callable[[], object]]) -> None:
+        for check in checks:
+            try:
+                check()
+            except AssertionError as error:
+                raise self._violation(str(error) or "a checker refused it") from error
+
+    def _violation(self, what: str) -> ViolationError:
+        story = tuple(f"{at_s:.3f} s: {line}" for at_s, line in self._story)
+        return ViolationError(what, self.seed, self.clock.passed_s, story)
+
+
+@contextmanager
+def _silence() -> Generator[None, None, None]:
+    logger = logging.getLogger("nodealloc")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
