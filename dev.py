@@ -41,6 +41,8 @@ def surroundings():
     inside["PYRIGHT_PYTHON_CACHE_DIR"] = os.path.join(CACHE, "pyright")
     inside["MPLCONFIGDIR"] = os.path.join(CACHE, "matplotlib")
     inside["XDG_CACHE_HOME"] = CACHE
+    if os.path.expanduser("~") == "~":  # a user without a passwd entry and without HOME
+        inside["HOME"] = CACHE
     return inside
 
 

@@ -30,18 +30,29 @@ for variable, folder in (("PIP_CACHE_DIR", "pip"), ("PYRIGHT_PYTHON_CACHE_DIR", 
 def _works(python: str) -> bool:
     """Whether an interpreter starts and can make environments; a version manager's stub does not."""
     probe = [python, "-c", "import ensurepip, venv"]
-    return subprocess.run(probe, capture_output=True, check=False).returncode == 0
+    try:
+        return subprocess.run(probe, capture_output=True, check=False).returncode == 0
+    except OSError:  # it may be seen and not be run
+        return False
+
+
+def _managed(version: str) -> list[Path]:
+    """Where a version manager keeps interpreters of a version; nothing where nobody may look."""
+    try:
+        root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+        return sorted((root / "versions").glob(f"{version}.*/bin"))
+    except (OSError, RuntimeError):  # somebody else's, inherited with the environment; no home at all
+        return []
 
 
 def _installed() -> list[str]:
     """Supported Pythons of this machine, those of a version manager's folder included."""
-    manager = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     found: list[str] = []
     for version in SUPPORTED:
         if _works(f"python{version}") if shutil.which(f"python{version}") else False:
             found.append(version)
             continue
-        for folder in sorted(manager.glob(f"{version}.*/bin")):
+        for folder in _managed(version):
             if _works(str(folder / f"python{version}")):
                 os.environ["PATH"] = f"{folder}{os.pathsep}{os.environ['PATH']}"
                 found.append(version)

@@ -20,7 +20,7 @@ def picture() -> str:
         "ml/train-1": CPUSet.parse("16-31,144-159"),
         "web/api": CPUSet.parse("2,130"),
     }
-    return draw_svg(machine, holders, reserved=CPUSet.parse("0-1,128-129")) + "\n"
+    return draw_svg(machine, holders, reserved=CPUSet.parse("0-1,128-129"), width=760) + "\n"
 
 
 def test_the_drawn_node_is_up_to_date() -> None:

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Protocol, cast
 
 from nodealloc.errors import NodeallocError
@@ -46,11 +47,19 @@ def _command(name: str) -> Command:
     return cast("Command", import_module(f"nodealloc._cli.{name}"))
 
 
+def _version() -> str:
+    try:
+        return version("nodealloc")
+    except PackageNotFoundError:
+        return "that was not installed (a source tree)"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m nodealloc", description="Look at a machine and at what was remembered."
     )
+    parser.add_argument("--version", action="version", version=f"nodealloc {_version()}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     arguments = sys.argv[1:] if argv is None else list(argv)
     for name, purpose in COMMANDS.items():

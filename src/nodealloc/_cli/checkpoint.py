@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from nodealloc._cli._record_rows import record_rows
 from nodealloc.checkpoint import (
     DEVICE_STATE,
     KUBELET_FORMATS,
@@ -28,7 +29,7 @@ __all__ = ["add_arguments", "run"]
 
 _FORMATS = {**KUBELET_FORMATS, "*": JsonCheckpoint.unmarshal}
 _WIDTH = 100
-"""Longest value in a table, in characters."""
+"""Longest value in a table on a terminal of up to so many columns, in characters."""
 
 
 def add_arguments(parser: argparse.ArgumentParser, /) -> None:
@@ -38,6 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser, /) -> None:
     verify = actions.add_parser("verify", help="the verdict on each key, with both checksums")
     for action in (show, verify):
         action.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a store, or a state file")
+        action.add_argument(
+            "--full", action="store_true", help="nothing cut short; as it is where this is no terminal"
+        )
     convert = actions.add_parser("convert", help="copy a store into another, new one")
     convert.add_argument("source", type=Path, metavar="SOURCE", help="a store, or a kubelet's root directory")
     convert.add_argument("target", type=Path, metavar="TARGET", help="must hold nothing yet")
@@ -60,11 +64,13 @@ def run(arguments: argparse.Namespace, /) -> int:
     if arguments.action == "convert":
         return _convert(arguments.source, arguments.target, arguments.to, skip=arguments.skip_damaged)
     findings = [finding for path in arguments.paths for finding in inspect(path)]
+    width = None if arguments.full or not sys.stdout.isatty() else _terminal_width()
     if arguments.action == "show":
         rows = [row for finding in findings for row in _contents(finding)]
-        _table(("KEY", "OWNER", "RESOURCE", "VALUE"), rows)
+        _table(("KEY", "OWNER", "RESOURCE", "VALUE"), rows, width)
     else:
-        _table(("KEY", "VERDICT", "STORED", "COMPUTED", "PLACE", "REASON"), [_verdict(f) for f in findings])
+        head = ("KEY", "VERDICT", "STORED", "COMPUTED", "PLACE", "REASON")
+        _table(head, [_verdict(f) for f in findings], width)
     if not findings:
         print("nothing is stored here", file=sys.stderr)
         return 1
@@ -108,8 +114,7 @@ def _rows(value: Checkpoint) -> Iterator[tuple[str, str, str]]:
     elif isinstance(value, DeviceManagerState):
         yield from _device_rows(value)
     elif isinstance(value, JsonCheckpoint):
-        text = json.dumps(value.value, ensure_ascii=False, sort_keys=True)
-        yield f"({value.kind}, version {value.version})", "", text
+        yield from record_rows(value)
 
 
 def _memory_rows(value: MemoryManagerState) -> Iterator[tuple[str, str, str]]:
@@ -178,14 +183,18 @@ def _fill(store: Store, values: Mapping[str, Checkpoint]) -> None:
         store.close()
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    lines = [[_printable(cell) for cell in row] for row in (head, *rows)]
+def _terminal_width() -> int:
+    return max(_WIDTH, shutil.get_terminal_size((_WIDTH, 24)).columns)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], longest: int | None) -> None:
+    lines = [[_printable(cell, longest) for cell in row] for row in (head, *rows)]
     widths = [max(len(line[at]) for line in lines) for at in range(len(head))]
     for line in lines:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
-def _printable(text: str) -> str:
+def _printable(text: str, longest: int | None) -> str:
     """Text that cannot disturb a terminal; names in a damaged file may hold anything."""
     plain = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
-    return plain if len(plain) <= _WIDTH else f"{plain[: _WIDTH - 1]}…"
+    return plain if longest is None or len(plain) <= longest else f"{plain[: longest - 1]}…"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from typing import TYPE_CHECKING
@@ -36,11 +37,16 @@ def run(arguments: argparse.Namespace, /) -> int:
     else:
         width = max(80, shutil.get_terminal_size((100, 24)).columns)
         marked = _labels(found.machine) or None
-        picture = draw_text(found.machine, marked, shared=CPUSet(), width=width, colour=sys.stdout.isatty())
+        picture = draw_text(found.machine, marked, shared=CPUSet(), width=width, colour=_wants_colour())
         print(f"{picture}\n\n{_distances_text(found)}")
     for note in found.notes:
         print(f"note: {note}", file=sys.stderr)
     return 0
+
+
+def _wants_colour() -> bool:
+    """Whether colours are shown and wanted; `NO_COLOR` (no-color.org) set to anything says no."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _topology_json(found: Discovery) -> dict[str, object]:

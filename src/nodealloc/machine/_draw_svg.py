@@ -44,7 +44,7 @@ _LEGEND_ROW = 20
 _STYLE = (
     "text{font-family:ui-sans-serif,system-ui,'DejaVu Sans',sans-serif;font-size:11px;fill:#222}"
     ".n{font-size:10px;text-anchor:middle;font-variant-numeric:tabular-nums}"
-    ".h{font-size:14px;font-weight:600}.d{fill:#666}"
+    ".h{font-size:14px;font-weight:600}.d{fill:#666}.s{font-weight:700}"
 )
 _DEFS = (
     '<defs><pattern id="several" width="6" height="6" patternUnits="userSpaceOnUse" '
@@ -77,13 +77,15 @@ def draw_svg(
     """Draw who holds which CPU as one SVG element that needs nothing else.
 
     Sockets, NUMA nodes and caches are boxes in boxes; a core is a frame around
-    its threads; a thread is its CPU number on the colour of its holder, whose
-    label shows when the pointer rests on it.
+    its threads; a thread is its CPU number on the colour of its holder, with the
+    letters that stand for that holder in the legend; its label shows when the
+    pointer rests on it. `width=760` is read on a page without scaling.
 
     Args:
         machine: The machine.
         holders: Label to CPUs, in the order in which they get their colours
-            (twelve, then again from the first); None draws the bare machine.
+            (twelve, then again from the first) and letters (each its own); None
+            draws the bare machine.
         shared: The shared pool; None means every online CPU that nobody holds
             and that is not reserved.
         reserved: CPUs for the system.
@@ -165,7 +167,9 @@ class _Pen:
         self._marks = marks
         self._machine = machine
         largest = max(machine.online.mask, machine.offline.mask).bit_length() - 1
-        self._cell = 8 + 7 * len(str(largest))
+        holders = [len(mark.symbol) for mark in marks.marks if mark.role == "holder"]
+        # Colours come again after twelve holders, and some see none: letters tell all apart.
+        self._cell = 8 + 7 * len(str(largest)) + 8 * max(holders, default=0)
 
     def box(self, box: Box, width: int, depth: int) -> _Drawing:
         """A box with everything inside it, no wider than `width` where that can be."""
@@ -190,7 +194,8 @@ class _Pen:
                 f'<rect x="{x}.5" y="{y}.5" width="{wide - 1}" height="{high - 1}" rx="5" '
                 f'fill="{ground}" stroke="#b8b8b8"/>'
             )
-            more = f'<tspan class="d"> · {_escaped(detail)}</tspan>' if detail else ""
+            # A distance and no blank, which some renderers drop at the beginning of a span.
+            more = f'<tspan class="d" dx="4">· {_escaped(detail)}</tspan>' if detail else ""
             yield f'<text x="{x + _PAD}" y="{y + 14}">{_escaped(title)}{more}</text>'
             yield from content.at(x + _PAD, y + _TITLE + 2)
 
@@ -224,11 +229,12 @@ class _Pen:
         mark = self._marks.of[cpu]
         fill, ink = _colours(mark)
         middle = x + self._cell / 2
+        letters = f'<tspan class="s" dx="3">{mark.symbol}</tspan>' if mark.role == "holder" else ""
         return (
             f"<g><title>{_escaped(self._words(cpu, mark))}</title>"
             f'<rect x="{x + 1}" y="{y + 1}" width="{self._cell - 2}" height="{_CELL_HEIGHT - 2}" rx="2" '
             f'fill="{fill}" stroke="#000000" stroke-opacity="0.25"/>'
-            f'<text class="n" x="{middle:g}" y="{y + 12.5}" style="fill:{ink}">{cpu}</text></g>'
+            f'<text class="n" x="{middle:g}" y="{y + 12.5}" style="fill:{ink}">{cpu}{letters}</text></g>'
         )
 
     def _words(self, cpu: int, mark: Mark) -> str:
@@ -244,7 +250,8 @@ class _Pen:
     def _key(self, mark: Mark, width: int) -> _Drawing:
         fill, _ = _colours(mark)
         room = max(24, width // 7 - 10)
-        words = f"{mark.label}: {len(mark.cpus)} ({mark.cpus})"
+        letters = f"{mark.symbol}  " if mark.role == "holder" else ""
+        words = f"{letters}{mark.label}: {len(mark.cpus)} ({mark.cpus})"
         words = words if len(words) <= room else f"{words[: room - 1]}…"
 
         def at(x: int, y: int) -> Iterator[str]:

@@ -123,7 +123,7 @@ class _Pen:
             return text
         plain = {"shared": "2", "reserved": "7", "free": "0", "offline": "9;2", "several": "1;4"}
         style = plain.get(mark.role) or f"1;38;5;{_HOLDER_COLOURS[mark.rank % len(_HOLDER_COLOURS)]}"
-        return f"\x1b[{style}m{text}\x1b[0m"
+        return text if style == "0" else f"\x1b[{style}m{text}\x1b[0m"
 
     def legend(self) -> Iterator[str]:
         """A line for each mark: symbol, label, how many CPUs and which."""
