@@ -164,7 +164,7 @@ REFUSED: Mapping[str, tuple[Call, str]] = {
     "requests as a list": (lambda: Container(name="a", requests=wrong(["cpu"])), "a mapping"),
     "containers as dicts": (lambda: Pod(uid="u", containers=wrong(({"name": "a"},))), "a Container"),
     "a pod of no uid": (lambda: Pod(uid=wrong(None)), "a text"),
-    "manifest empty": (lambda: Pod.from_manifest({}), "spec"),
+    "manifest empty": (lambda: Pod.from_manifest({}), "needed"),
     "manifest as text": (lambda: Pod.from_manifest("kind: Pod"), r"^pod: .*json.loads|yaml"),
     "metadata empty": (lambda: Pod.from_manifest({"metadata": {}, "spec": MANIFEST["spec"]}), "a name is"),
     "spec empty": (lambda: Pod.from_manifest({"metadata": {"name": "a"}, "spec": {}}), "container"),

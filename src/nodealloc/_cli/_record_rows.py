@@ -46,9 +46,9 @@ def _grants(key: str, allocator: str, held: object) -> Iterator[Row]:
             yield f"{key}/{member}", allocator, _words(one)
         return
     for entry in _sequence(held):
-        fields = cast("Mapping[str, object]", entry) if isinstance(entry, Mapping) else {}
+        fields = _fields(entry)
         if "member" in fields and "places" in fields:
-            place = cast("Mapping[str, object]", fields["places"])
+            place = _fields(fields["places"])
             text = ", ".join(
                 f"{' '.join(map(str, _sequence(ids)))} on {'no node' if node == '-1' else f'node {node}'}"
                 for node, ids in place.items()
@@ -60,9 +60,8 @@ def _grants(key: str, allocator: str, held: object) -> Iterator[Row]:
 
 def _asked(key: str, claims: object) -> Iterator[Row]:
     for claim in _sequence(claims):
-        fields = cast("Mapping[str, object]", claim) if isinstance(claim, Mapping) else {}
-        owner = fields.get("owner")
-        member = cast("Mapping[str, object]", owner).get("member", "") if isinstance(owner, Mapping) else ""
+        fields = _fields(claim)
+        member = _fields(fields.get("owner")).get("member", "")
         yield f"{key}/{member}", "(asked)", _words(fields.get("amounts"))
 
 
@@ -78,8 +77,9 @@ def _words(value: object) -> str:
         return value
     if isinstance(value, Mapping):
         fields = cast("Mapping[str, object]", value)
-        if fields.keys() == {"nodes", "resource", "size_bytes"} and isinstance(fields["nodes"], int):
-            nodes = NodeSet.from_mask(fields["nodes"])
+        mask = fields.get("nodes")
+        if set(fields) == {"nodes", "resource", "size_bytes"} and isinstance(mask, int):
+            nodes = NodeSet.from_mask(mask)
             return f"{fields['resource']}: {fields['size_bytes']} bytes on nodes {nodes}"
         return " ".join(f"{name}={_words(one)}" for name, one in fields.items())
     listed = _sequence(value)
@@ -90,3 +90,7 @@ def _words(value: object) -> str:
 
 def _sequence(value: object) -> Sequence[object]:
     return cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
+
+
+def _fields(value: object) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}
