@@ -1,5 +1,6 @@
 """What runs: sandboxes, containers, images and exits, as any container runtime reports them."""
 
+from nodealloc.runtime._codec import pod_from_checkpoint, pod_to_checkpoint
 from nodealloc.runtime._container_gc import (
     ContainerGcPlan,
     ContainerGcPolicy,
@@ -29,6 +30,7 @@ from nodealloc.runtime._image_gc import (
     seen_images,
     sweep,
 )
+from nodealloc.runtime._known import ContainerEnd, PodKnown
 from nodealloc.runtime._listing import Listing, Marks, Oddity, PodListing
 from nodealloc.runtime._pleg import (
     Awaited,
@@ -51,6 +53,7 @@ from nodealloc.runtime._ports import (
     Sandboxes,
 )
 from nodealloc.runtime._records import ContainerRecord, ImageRecord, RunState, SandboxRecord
+from nodealloc.runtime._relist import Answered, Pace
 from nodealloc.runtime._reports import ContainerReport, Exit, PodReport, SandboxReport
 from nodealloc.runtime._rules import KUBELET, Rules
 from nodealloc.runtime._wanted import (
@@ -63,10 +66,12 @@ from nodealloc.runtime._wanted import (
     SandboxConfig,
     Security,
 )
+from nodealloc.runtime._watch import RuntimeWatch
 
 __all__ = [
     "KUBELET",
     "AnswerLostError",
+    "Answered",
     "Awaited",
     "CgroupDriverKind",
     "ChangeKind",
@@ -74,6 +79,7 @@ __all__ = [
     "CommandRunner",
     "CommandTimedOutError",
     "ContainerConfig",
+    "ContainerEnd",
     "ContainerGcPlan",
     "ContainerGcPolicy",
     "ContainerKeeper",
@@ -100,8 +106,10 @@ __all__ = [
     "NameReservedError",
     "NoSuchRecordError",
     "Oddity",
+    "Pace",
     "Pleg",
     "PodChange",
+    "PodKnown",
     "PodListing",
     "PodReport",
     "Propagation",
@@ -112,6 +120,7 @@ __all__ = [
     "RuntimeHealth",
     "RuntimeRefusedError",
     "RuntimeUnavailableError",
+    "RuntimeWatch",
     "SandboxConfig",
     "SandboxRecord",
     "SandboxReport",
@@ -127,6 +136,8 @@ __all__ = [
     "plan_sandbox_gc",
     "plan_unused_images",
     "pleg_health",
+    "pod_from_checkpoint",
+    "pod_to_checkpoint",
     "relist",
     "seen_images",
     "sweep",

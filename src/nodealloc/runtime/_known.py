@@ -1,0 +1,117 @@
+"""Values only: what is known of one pod, with the ends of its containers kept for good."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from nodealloc.podfacts import ExitUnknown
+from nodealloc.runtime._listing import Marks, PodListing
+from nodealloc.runtime._records import RunState
+from nodealloc.runtime._reports import ContainerReport, Exit, PodReport
+
+__all__ = ["ContainerEnd", "PodKnown"]
+
+
+@attrs.frozen(kw_only=True)
+class ContainerEnd:
+    """How one instance of a container ended; kept when the runtime has forgotten it.
+
+    Attributes:
+        name: As the pod names the container.
+        attempt: Of the instance.
+        exit: How; `ExitUnknown` where its record went before anybody read it.
+        reason: The runtime's word, or "".
+        message: For people, or "".
+        started_unix_s: When it began, in Unix seconds; None where nobody knows.
+        finished_unix_s: When it ended, likewise.
+    """
+
+    name: str
+    attempt: int = 0
+    exit: Exit
+    reason: str = ""
+    message: str = ""
+    started_unix_s: float | None = None
+    finished_unix_s: float | None = None
+
+
+@attrs.frozen(kw_only=True)
+class PodKnown:
+    """What is known of one pod.
+
+    Attributes:
+        uid: The pod's.
+        report: Its last inspection; None before the first, and when nothing of it is left.
+        marks: Ids and states that the report answers to: equal to those of the
+            newest listing, it is up to date.
+        fault: Why it is not known how the pod is, in words; "" for known.
+        ends: Every instance that has ended, by id; the first word on each stays.
+        live: Instances that had not ended when last looked at, by id: name and attempt.
+    """
+
+    uid: str
+    report: PodReport | None = None
+    marks: Marks = attrs.field(factory=dict[str, RunState])
+    fault: str = ""
+    ends: Mapping[str, ContainerEnd] = attrs.field(factory=dict[str, ContainerEnd])
+    live: Mapping[str, tuple[str, int]] = attrs.field(factory=dict[str, tuple[str, int]])
+
+    def is_current(self, listing: PodListing | None, /) -> bool:
+        """Whether it speaks of what that listing shows, and nothing is in doubt."""
+        return not self.fault and self.marks == ({} if listing is None else listing.marks)
+
+    def inspected(self, report: PodReport, marks: Marks, /) -> PodKnown:
+        """After an inspection that was made because of these marks."""
+        ends = dict(self.ends)
+        live: dict[str, tuple[str, int]] = {}
+        for one in report.containers:
+            record = one.record
+            if one.exit is not None:
+                ends.setdefault(record.id, _end(one, one.exit))
+            elif record.state is not RunState.CREATED:
+                live[record.id] = (record.name, record.attempt)
+        there = {one.record.id for one in report.containers}
+        return attrs.evolve(
+            self,
+            report=report,
+            marks=marks,
+            fault="",
+            ends={**ends, **_vanished(self.live, there, ends)},
+            live=live,
+        )
+
+    def gone(self) -> PodKnown:
+        """After a listing in which nothing of the pod is left."""
+        ends = {**self.ends, **_vanished(self.live, set(), self.ends)}
+        return PodKnown(uid=self.uid, ends=ends)
+
+
+def _end(one: ContainerReport, exit: Exit) -> ContainerEnd:  # noqa: A002 - the field's word
+    return ContainerEnd(
+        name=one.record.name,
+        attempt=one.record.attempt,
+        exit=exit,
+        reason=one.reason,
+        message=one.message,
+        started_unix_s=one.started_unix_s,
+        finished_unix_s=one.finished_unix_s,
+    )
+
+
+def _vanished(
+    live: Mapping[str, tuple[str, int]], there: set[str], ends: Mapping[str, ContainerEnd]
+) -> Mapping[str, ContainerEnd]:
+    """Who ran, and is neither there nor known to have ended."""
+    return {
+        one: ContainerEnd(
+            name=name,
+            attempt=attempt,
+            exit=ExitUnknown(),
+            reason="ContainerStatusUnknown",
+            message="its record was gone before anybody read how it ended",
+        )
+        for one, (name, attempt) in live.items()
+        if one not in there and one not in ends
+    }

@@ -1,0 +1,247 @@
+"""The rules of looking: when to list, whom to inspect, what is kept; plans are pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias, Union
+
+import attrs
+
+from nodealloc.dsw_asw import Cancel, Done, Failed, Near, Outcome, Plan, Step, Uncertain, View, World
+from nodealloc.runtime._errors import RuntimeRefusedError
+from nodealloc.runtime._health import RuntimeHealth
+from nodealloc.runtime._known import PodKnown
+from nodealloc.runtime._listing import Marks, PodListing
+from nodealloc.runtime._ports import EventFeed, Looks
+from nodealloc.runtime._reports import PodReport
+
+__all__ = ["EVENTS", "HEALTH", "LISTING", "Answered", "Inspection", "Inspections", "Pace", "Questions"]
+
+LISTING, HEALTH, EVENTS = "listing", "health", "events"
+_NO_EVENTS_AGAIN_S: Final = 300.0
+
+Brought: TypeAlias = Union[RuntimeHealth, tuple[str, ...], None]
+"""What a question brings: the runtime's own words, or a listing's oddities."""
+
+
+@attrs.frozen(kw_only=True)
+class Pace:
+    """How often the runtime is asked, and how long it may take, in seconds.
+
+    Attributes:
+        period_s: From one listing to the next when nothing hurries.
+        gap_s: The same at least, however many events there are.
+        health_s: From one question for its health to the next.
+        list_s: Past this a listing, or the answer about health, counts as lost.
+        inspect_s: The same for the inspection of a pod.
+        again_s: From an inspection that failed to the next try.
+
+    Source: kubelet ``pleg/generic.go`` (1 s), ``kubelet.go`` (5 s), ``cri-client`` (2 min).
+    """
+
+    period_s: float = attrs.field(default=1.0, validator=attrs.validators.gt(0))
+    gap_s: float = attrs.field(default=0.1, validator=attrs.validators.ge(0))
+    health_s: float = attrs.field(default=5.0, validator=attrs.validators.gt(0))
+    list_s: float = attrs.field(default=120.0, validator=attrs.validators.gt(0))
+    inspect_s: float = attrs.field(default=120.0, validator=attrs.validators.gt(0))
+    again_s: float = attrs.field(default=1.0, validator=attrs.validators.ge(0))
+
+
+@attrs.frozen(kw_only=True)
+class Answered:
+    """What came of asking one question.
+
+    Attributes:
+        number: Of the hurry that was answered; a higher one is still to be.
+        count: Answers so far.
+        tried_s: When the last try ended, on the engine's clock.
+        answered_s: When the last answer began to be given; None before the first.
+        failed_s: When the first of the newest failures in a row ended; None for none.
+        error: The newest failure, in words; "" for none.
+        value: The last answer.
+    """
+
+    number: int = 0
+    count: int = 0
+    tried_s: float = 0.0
+    answered_s: float | None = None
+    failed_s: float | None = None
+    error: str = ""
+    value: Brought = None
+
+
+class Questions:
+    """A `Domain`: the listing, the runtime's health, and its events, each asked by itself.
+
+    Keys are the three constants above; a desired record is the number of the
+    newest hurry.
+
+    Args:
+        looks: Whom to ask.
+        seen: Takes over each listing.
+        hurry: Asks for a listing soon.
+        events: Follows events; None where there are none.
+        pace: How often.
+    """
+
+    def __init__(
+        self,
+        looks: Looks,
+        seen: World[str, PodListing],
+        hurry: Callable[[], None],
+        *,
+        events: EventFeed | None,
+        pace: Pace,
+    ) -> None:
+        self._looks = looks
+        self._seen = seen
+        self._hurry = hurry
+        self._events = events
+        self._pace = pace
+
+    def plan(self, view: View[str, int, Answered, int], /) -> Plan[Answered, int]:
+        """Ask again after a period, or sooner where somebody hurries; never twice at a time."""
+        number = view.want
+        if number is None or view.running:
+            return Plan()
+        if view.key == EVENTS:
+            if self._events is None:
+                return Plan()
+            return Plan(steps=[Step(scope=(EVENTS,), verb="follow", detail=0)])
+        pace, have = self._pace, view.have
+        if have is not None:
+            period_s = pace.health_s if view.key == HEALTH else pace.period_s
+            due_s = have.tried_s + (pace.gap_s if number > have.number else period_s)
+            if view.now_s < due_s:
+                return Plan(again_at_s=due_s)
+        verb = "list" if view.key == LISTING else "ask"
+        return Plan(
+            steps=[Step(scope=(view.key,), verb=verb, detail=number, deadline_s=pace.list_s, subject=number)]
+        )
+
+    def perform(self, step: Step[int], cancel: Cancel, /) -> Brought | Failed[Brought]:
+        """Ask; a listing is taken over at once, from the moment at which it began."""
+        period_s = self._pace.health_s if step.verb == "ask" else self._pace.period_s
+        try:
+            if step.verb == "follow":
+                if self._events is not None:
+                    self._events.follow(self._hurry, cancel)
+                return None
+            if step.verb == "ask":
+                return self._looks.health()
+            since = self._seen.generation
+            listing = self._looks.listing()
+        except RuntimeRefusedError as error:
+            return Failed(error, again_after_s=_NO_EVENTS_AGAIN_S if step.verb == "follow" else period_s)
+        except Exception as error:  # noqa: BLE001 - asked again, whatever went wrong
+            return Failed(error, again_after_s=period_s)
+        self._seen.replace(listing.pods, since=since, by="listing")
+        return tuple(one.what for one in listing.oddities)
+
+    def settled(
+        self, have: Answered | None, step: Step[int], outcome: Outcome[Brought], /
+    ) -> Answered | None:
+        """Answers are counted; a failure keeps the answer before."""
+        before = Answered() if have is None else have
+        match outcome:
+            case Done(result=value):
+                return Answered(
+                    number=max(before.number, step.detail),
+                    count=before.count + 1,
+                    tried_s=outcome.ended_s,
+                    answered_s=outcome.began_s,
+                    value=value,
+                )
+            case Failed() | Uncertain():
+                since_s = outcome.ended_s if before.failed_s is None else before.failed_s
+                return attrs.evolve(
+                    before,
+                    number=max(before.number, step.detail),
+                    tried_s=outcome.ended_s,
+                    failed_s=since_s,
+                    error=str(outcome.error) or type(outcome.error).__name__,
+                )
+            case _:
+                return have
+
+
+@attrs.frozen(kw_only=True)
+class Inspection:
+    """What an inspection is made for.
+
+    Attributes:
+        uid: Which pod.
+        marks: What the listing shows of it.
+    """
+
+    uid: str
+    marks: Marks
+
+
+class Inspections:
+    """A `Domain`: what is listed of each pod, and what is known of it.
+
+    Args:
+        looks: Whom to ask.
+        told: Pods whose ends were told to whoever needs them; they may be forgotten.
+        pace: How long one may take.
+    """
+
+    def __init__(self, looks: Looks, told: Near[str, str, int], *, pace: Pace) -> None:
+        self._looks = looks
+        self._told = told
+        self._pace = pace
+
+    def plan(self, view: View[str, PodListing, PodKnown, Inspection], /) -> Plan[PodKnown, Inspection]:
+        """Inspect a pod whose listing changed; one that makes no sense is left alone, and told."""
+        want, have = view.want, view.have
+        if want is None:
+            return self._plan_gone(view, have)
+        if want.is_spoilt:
+            fault = "; ".join(one.what for one in want.oddities if one.spoils)
+            doubted = attrs.evolve(PodKnown(uid=view.key) if have is None else have, fault=fault)
+            return Plan() if doubted == have else Plan(have=doubted)
+        if have is not None and have.is_current(want):
+            return Plan()
+        inspection = Inspection(uid=view.key, marks=want.marks)
+        return Plan(
+            steps=[
+                Step(
+                    scope=("pod", view.key),
+                    verb="inspect",
+                    detail=inspection,
+                    deadline_s=self._pace.inspect_s,
+                    subject=tuple(want.marks.items()),
+                )
+            ]
+        )
+
+    def perform(self, step: Step[Inspection], _cancel: Cancel, /) -> PodReport | Failed[PodReport]:
+        """Ask about one pod."""
+        try:
+            return self._looks.inspect(step.detail.uid)
+        except Exception as error:  # noqa: BLE001 - asked again, whatever went wrong
+            return Failed(error, again_after_s=self._pace.again_s)
+
+    def settled(
+        self, have: PodKnown | None, step: Step[Inspection], outcome: Outcome[PodReport], /
+    ) -> PodKnown | None:
+        """The report with every end that was ever seen; in doubt where there is none."""
+        known = PodKnown(uid=step.detail.uid) if have is None else have
+        match outcome:
+            case Done(result=report):
+                return known.inspected(report, step.detail.marks)
+            case Failed() | Uncertain():
+                return attrs.evolve(known, fault=str(outcome.error) or type(outcome.error).__name__)
+            case _:
+                return have
+
+    def _plan_gone(
+        self, view: View[str, PodListing, PodKnown, Inspection], have: PodKnown | None
+    ) -> Plan[PodKnown, Inspection]:
+        if have is None:
+            return Plan()
+        left = have.gone()
+        if not left.ends or view.of(self._told).get(view.key):
+            return Plan(have=None, cancel=True)
+        return Plan(cancel=True) if left == have else Plan(have=left, cancel=True)
