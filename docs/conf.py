@@ -39,7 +39,7 @@ suppress_warnings = [
 nitpick_ignore_regex = [
     ("py:.*", r"(?!nodealloc\.).*"),
     ("py:.*", r"nodealloc\..*\._.*|nodealloc\._.*"),
-    ("py:.*", r"nodealloc\.(.*\.)?([A-Z]|State|Event)(_co|_contra)?"),
+    ("py:.*", r"nodealloc\.(.*\.)?([A-Z]|Row|State|Event)(_co|_contra)?"),
 ]
 
 

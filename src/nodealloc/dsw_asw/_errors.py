@@ -113,7 +113,7 @@ class CancelledOperationError(RetryableError):
 
 
 class BadPlanError(PermanentError):
-    """`plan` answered something that is no `Plan` of `Step`s.
+    """`plan` answered something that is no `Plan`, or has a step that is no `Step`.
 
     Attributes:
         answer: What it answered, as text.
