@@ -5,7 +5,8 @@ and compares each with what this library answers; of a directory it reads all fi
 The kind of a file is its name up to the first dot, without a number at its end.
 Where a package has rules, its `KUBELET` rules answer: recorded is what a kubelet
 decided. A kind that no package answers yet is skipped by name. To check a policy
-or a port of your own, hand `replay` your function in place of the library's:
+or a port of your own, hand `replay` your function in place of the library's, or name it on the
+command line with `--against MODULE:FUNCTION`:
 
     >>> rows = [{"in": "1Ki", "error": False, "value": 1024}]
     >>> def mine(row, machines):
@@ -14,6 +15,7 @@ or a port of your own, hand `replay` your function in place of the library's:
     1
 """
 
+from nodealloc.testing.conformance._against import answer_named, from_fields
 from nodealloc.testing.conformance._kinds import (
     KINDS,
     Answer,
@@ -43,7 +45,9 @@ __all__ = [
     "Row",
     "UnknownKindError",
     "answer_for",
+    "answer_named",
     "files_of",
+    "from_fields",
     "is_machines",
     "kind_of",
     "read_machines",

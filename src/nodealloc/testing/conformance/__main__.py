@@ -7,12 +7,20 @@ import json
 import sys
 from pathlib import Path
 
-from nodealloc.errors import DecodeError, NodeallocError
-from nodealloc.testing.conformance import NoRoomError, Outcome, files_of, is_machines, replay_file
+from nodealloc.errors import ConfigurationError, DecodeError, NodeallocError
+from nodealloc.testing.conformance import (
+    Answer,
+    NoRoomError,
+    Outcome,
+    answer_named,
+    files_of,
+    is_machines,
+    replay_file,
+)
 
 
 def main() -> int:
-    """Replay the files that are named; 0 when every row passed, else 1."""
+    """Replay the files that are named; 0 when every row passed, 2 for a wrong `--against`, else 1."""
     parser = argparse.ArgumentParser(
         prog="python -m nodealloc.testing.conformance",
         description="Replay recorded decisions. The kind of a file is its name up to the first dot, "
@@ -31,7 +39,18 @@ def main() -> int:
     parser.add_argument(
         "--show", type=int, default=0, metavar="K", help="show the first K differences of a file"
     )
+    parser.add_argument(
+        "--against",
+        metavar="MODULE:FUNCTION",
+        help="check this function of yours in place of the library: from (row, machines) to a mapping of "
+        "the row's fields as it would have them",
+    )
     arguments = parser.parse_args()
+    try:
+        answer = answer_named(arguments.against) if arguments.against else None
+    except ConfigurationError as error:
+        print(error, file=sys.stderr)
+        return 2
     passed = failed = unread = 0
     for named in arguments.paths:
         try:
@@ -41,7 +60,7 @@ def main() -> int:
             unread += 1
             continue
         for path in files:
-            outcome = _replayed(path, arguments.machines, arguments.show)
+            outcome = _replayed(path, arguments.machines, arguments.show, answer)
             passed += outcome.passed if outcome else 0
             failed += len(outcome.differences) if outcome else 0
             unread += outcome is None
@@ -51,14 +70,14 @@ def main() -> int:
     return 1 if failed or unread else 0
 
 
-def _replayed(path: Path, machines: Path | None, show: int) -> Outcome | None:
+def _replayed(path: Path, machines: Path | None, show: int, answer: Answer | None) -> Outcome | None:
     """What a file came to, told; nothing passed and nothing failed of one that is skipped; None for junk."""
     name = path.name.partition(".")[0]
     if is_machines(path):
         print(f"{path}: machines, looked up by the other kinds; nothing to replay", file=sys.stderr)
         return Outcome(kind=name, passed=0, differences=())
     try:
-        outcome = replay_file(path, machines)
+        outcome = replay_file(path, machines, answer=answer)
     except NoRoomError as error:
         print(f"{name}: skipped, no package answers rows of the kind {error.kind} yet")
         return Outcome(kind=error.kind, passed=0, differences=())

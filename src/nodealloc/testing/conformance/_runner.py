@@ -169,21 +169,22 @@ def _ask(answer: Answer, row: Row, machines: Mapping[str, Row]) -> tuple[Json, J
         return "an answer", f"{type(error).__name__}: {error}"
 
 
-def replay_file(path: Path, machines: Path | None = None, /) -> Outcome:
-    """Replay a file against this library.
+def replay_file(path: Path, machines: Path | None = None, /, *, answer: Answer | None = None) -> Outcome:
+    """Replay a file against this library, or against somebody else's answers.
 
     Args:
         path: `KIND.jsonl` or `KIND.jsonl.gz`.
         machines: Recorded machines; by default looked for beside the file.
+        answer: What answers in place of the library; it need not know the kind.
 
     Raises:
         DecodeError: The name says no kind, or the file cannot be read.
         NoRoomError: Nothing in this library answers rows of that kind yet.
     """
     kind = kind_of(path)
-    answer = answer_for(kind)
+    answering = answer_for(kind) if answer is None else answer
     beside = machines or next(
         filter(Path.is_file, (path.with_name(f"{_MACHINES}{s}") for s in _SUFFIXES)), None
     )
     known = read_machines(beside) if beside else {}
-    return replay(kind, read_rows(path), answer, known)
+    return replay(kind, read_rows(path), answering, known)
