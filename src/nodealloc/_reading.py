@@ -187,26 +187,36 @@ def is_larger(value: object, max_bytes: int, /) -> bool:
     due: list[object] = [value]
     while due and room >= 0:
         one = due.pop()
-        if isinstance(one, str | bytes):
-            room -= 1 + (len(one) if isinstance(one, bytes) or one.isascii() else _utf8_bytes(one))
-        elif isinstance(one, Mapping):
+        kind = type(one)
+        if one is None:
+            continue
+        if kind is str or isinstance(one, str | bytes):
+            room -= 1 + _text_bytes(cast("str | bytes", one))
+        elif kind is dict or isinstance(one, Mapping):
             fields = cast("Mapping[object, object]", one)
             room -= 1 + len(fields)
-            if room >= 0:
+            if room < 0:
+                break
+            try:
+                # All keys in one go, as nearly always.
+                room -= len(fields) + _text_bytes("".join(cast("Mapping[str, object]", fields)))
+            except TypeError:
                 due += fields.keys()
-                due += fields.values()
-        elif isinstance(one, Collection):
+            due += fields.values()
+        elif kind is int or isinstance(one, int):
+            room -= 1 + cast("int", one).bit_length() // 4
+        elif kind is list or isinstance(one, Collection):
             # A set is a document's too: YAML has them.
             items = cast("Collection[object]", one)
             room -= 1 + len(items)
             if room >= 0:
                 due += items
-        elif isinstance(one, int):
-            room -= 1 + one.bit_length() // 4
-        elif one is not None:
+        else:
             room -= _OTHER_BYTES
     return room < 0
 
 
-def _utf8_bytes(text: str) -> int:
+def _text_bytes(text: str | bytes) -> int:
+    if isinstance(text, bytes) or text.isascii():
+        return len(text)
     return len(text.encode("utf-8", "surrogatepass"))
