@@ -125,8 +125,7 @@ def test_a_steady_probe_does_not_back_off() -> None:
         summary = desk.turn()
         assert (summary.started, summary.done, summary.held_off) == (1, 1, 0)
     assert desk.reconciler.failures("pod") == ()
-    # The very first result is a change, so it was asked for once more.
-    assert len(desk.observer.ends) == 1002
+    assert len(desk.observer.ends) == 1001
     desk.clock.advance(9.0)
     assert desk.turn().started == 0
 
@@ -148,6 +147,30 @@ def test_a_probe_that_counts_its_successes_is_no_livelock() -> None:
         desk.clock.advance(10.0)
         assert desk.turn().started == 1
     assert (desk.actual.get("pod") or "").startswith("1001 ")
+
+
+@pytest.mark.parametrize("is_remembered", [False, True])
+def test_a_period_is_a_period_whatever_its_step_found(is_remembered: bool) -> None:
+    """A result that changes the record each time does not shorten it; what others change does."""
+    journal: MemoryJournal[str] = MemoryJournal()
+    options = {"remember": remembering(journal)} if is_remembered else {}
+    desk, counts = Desk(probing, **options), iter(range(10_000))
+    desk.domain.act = lambda _step, _cancel: f"{next(counts)} well"
+    desk.desired.put("pod", "probed")
+    for count in range(50):
+        assert desk.turn().started == 1
+        assert desk.actual.get("pod") == f"{count} well"
+        desk.clock.advance(9.0)
+        assert desk.turn().started == 0
+        desk.clock.advance(1.0)
+    assert desk.turn().started == 1
+    desk.desired.put("pod", "probed anew")
+    assert desk.turn().started == 1
+    if not is_remembered:
+        desk.actual.put("pod", "somebody else's", by="somebody else")
+        assert desk.turn().started == 1
+        desk.actual.drop("pod", by="somebody else")
+        assert desk.turn().started == 1
 
 
 def test_what_rests_is_done_again_when_a_record_changes_or_somebody_asks() -> None:

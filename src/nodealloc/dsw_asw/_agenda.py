@@ -22,20 +22,24 @@ class Agenda(Generic[K]):
     """Keys in the order in which they became due; not thread-safe, its owner holds a lock.
 
     Args:
-        watches: What changed in each world.
+        wanted: What changed in the desired world.
+        had: What changed in the actual world.
         near: What keys depend on in other worlds.
         everything: Every key of both worlds, for a resync.
-        on_change: Is told of each key of which a record changed, its own or a near one.
+        on_change: Is told of each key of which a record changed, its own or a near one,
+            and, for the actual record, who changed it.
     """
 
     def __init__(
         self,
-        watches: Iterable[Watch[K]],
+        wanted: Watch[K],
+        had: Watch[K],
         near: Dependencies[K],
         everything: Callable[[], Iterator[K]],
-        on_change: Callable[[K], None],
+        on_change: Callable[[K, tuple[str, ...]], None],
     ) -> None:
-        self._watches = tuple(watches)
+        self._wanted = wanted
+        self._had = had
         self._near = near
         self._everything = everything
         self._on_change = on_change
@@ -45,7 +49,7 @@ class Agenda(Generic[K]):
     @property
     def has_changes(self) -> bool:
         """Whether a watch holds any key."""
-        return any(map(len, self._watches)) or self._near.has_changes
+        return bool(self._wanted or self._had) or self._near.has_changes
 
     def add(self, keys: Iterable[K], /) -> None:
         """Look at these again."""
@@ -58,9 +62,12 @@ class Agenda(Generic[K]):
 
     def take(self) -> tuple[dict[K, None], bool]:
         """A batch of keys, and whether more may be due."""
-        for watch in self._watches:
-            if watch:
-                self._changed(watch.take())
+        if self._wanted:
+            self._changed(self._wanted.take())
+        if self._had:
+            for key, change in self._had.take().items():
+                self._on_change(key, change.by)
+                self._due[key] = None
         if self._near.has_changes:
             self._changed(tuple(self._near.woken()))
         more = False
@@ -79,11 +86,11 @@ class Agenda(Generic[K]):
 
     def close(self) -> None:
         """Collect no more changes."""
-        for watch in self._watches:
-            watch.close()
+        self._wanted.close()
+        self._had.close()
         self._near.close()
 
     def _changed(self, keys: Iterable[K]) -> None:
         for key in keys:
-            self._on_change(key)
+            self._on_change(key, ())
             self._due[key] = None

@@ -96,24 +96,40 @@ class Failures(Generic[K]):
 
 
 class Rests(Generic[K]):
-    """Steps that changed nothing, and were right to: they rest until their plan wants to look again."""
+    """Steps that did what they could for now: they rest until their plan wants to look again."""
 
     def __init__(self) -> None:
         self._by_key: dict[K, dict[tuple[Scope, str], tuple[object, float]]] = {}
+        self._spared: dict[K, str] = {}
 
     def __len__(self) -> int:
         return len(self._by_key)
 
-    def add(self, key: K, step: Step[object], until_s: float | None, /) -> None:
-        """Let a step rest; None until a record changes."""
+    def add(self, key: K, step: Step[object], until_s: float | None, /, *, spared: bool = False) -> None:
+        """Let a step rest.
+
+        Args:
+            key: Whose.
+            step: Which.
+            until_s: Until when; None until a record changes.
+            spared: Its own result is a change that is still to come, and does not end the rest.
+        """
         rests = self._by_key.setdefault(key, {})
         rests[step.scope, step.verb] = (step.detail, math.inf if until_s is None else until_s)
+        if spared:
+            self._spared[key] = step.verb
 
     def until_s(self, key: K, step: Step[object], /) -> float | None:
         """Until when this very step rests; infinite until a record changes, None where it does not."""
         rest = self._by_key.get(key, {}).get((step.scope, step.verb)) if self._by_key else None
         return rest[1] if rest is not None and rest[0] == step.detail else None
 
+    def changed(self, key: K, by: tuple[str, ...], /) -> None:
+        """A record changed: nothing of the key rests any more, unless the step wrote it itself."""
+        if self._by_key and (not self._spared or (self._spared.pop(key, None),) != by):
+            self._by_key.pop(key, None)
+
     def end(self, key: K, /) -> None:
-        """A record of the key changed, or somebody asked: nothing of it rests any more."""
+        """Somebody asked, or the key is gone: nothing of it rests any more."""
         self._by_key.pop(key, None)
+        self._spared.pop(key, None)

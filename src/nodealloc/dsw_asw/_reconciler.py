@@ -104,10 +104,11 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         self._dependencies = Dependencies[K](cast("Sequence[Near[K, Hashable, object]]", near), self._wake)
         self._book = Book[K](BackOff() if back_off is None else back_off, resync_s)
         agenda = Agenda(
-            (desired.watch(self._wake), actual.watch(self._wake)),
+            desired.watch(self._wake),
+            actual.watch(self._wake),
             self._dependencies,
             lambda: itertools.chain(desired.snapshot(), actual.snapshot()),
-            self._book.rests.end,
+            self._book.rests.changed,
         )
         if agenda.has_changes:
             self._work.set()

@@ -51,7 +51,9 @@ class Step(Generic[S_co]):
             and added again starts afresh.
         may_change_nothing: `Done` may leave the record as it is: a probe that
             succeeds for the thousandth time. The step then rests until the
-            `again_at_s` of its plan, or until a record changes.
+            `again_at_s` of its plan, or until somebody else changes a record; what
+            its own result changes does not shorten the period. Without
+            `again_at_s` it rests until any record changes.
     """
 
     scope: Scope = attrs.field(validator=_is_a_scope)

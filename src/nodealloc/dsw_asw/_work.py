@@ -172,8 +172,11 @@ class Work(Generic[K, W, H, S, R]):
             _log.exception("settling %s of %r raised; it is planned again after a back-off", step.verb, key)
             error = raised
         if isinstance(outcome, Done) and error is None:
-            if not self._records.has_moved(key, operation.generation):
-                error = self._unchanged(operation)
+            moved = self._records.has_moved(key, operation.generation)
+            if step.may_change_nothing:
+                self._rest(operation, moved=moved)
+            elif not moved:
+                error = NoProgressError(step.verb)
             if error is None:
                 self._book.forget_step(key, step)
         if error is not None:
@@ -183,13 +186,11 @@ class Work(Generic[K, W, H, S, R]):
         took_s = 0.0 if outcome.began_s is None else max(0.0, outcome.ended_s - outcome.began_s)
         tell(self._observer, lambda observer: observer.ended(step, outcome, took_s))
 
-    def _unchanged(self, operation: Operation[K, S, R]) -> Exception | None:
-        step = operation.step
-        if not step.may_change_nothing:
-            return NoProgressError(step.verb)
-        with self._book.lock:
-            self._book.rests.add(operation.key, step, operation.rest_until_s)
-        return None
+    def _rest(self, operation: Operation[K, S, R], *, moved: bool) -> None:
+        """A period is a period, whatever its step found; without one, a change is what to go on with."""
+        if not moved or operation.rest_until_s is not None:
+            with self._book.lock:
+                self._book.rests.add(operation.key, operation.step, operation.rest_until_s, spared=moved)
 
 
 _KINDS: dict[type, str] = {Done: "done", Failed: "failed", Uncertain: "uncertain", Cancelled: "cancelled"}

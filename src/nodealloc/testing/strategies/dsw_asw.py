@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hypothesis import strategies as st
 
-from nodealloc.dsw_asw import BackOff, Done, Failed, Outcome, Scope, Uncertain, UncertainError
+from nodealloc.dsw_asw import BackOff, Cancelled, Done, Failed, Outcome, Scope, Uncertain, UncertainError
 from nodealloc.errors import RetryableError
 
 if TYPE_CHECKING:
@@ -22,13 +22,16 @@ def scopes(*, max_depth: int = 3, names: str = "ab") -> SearchStrategy[Scope]:
     return st.lists(st.sampled_from(names), min_size=1, max_size=max_depth).map(tuple)
 
 
-def back_offs() -> SearchStrategy[BackOff]:
+@st.composite
+def back_offs(draw: st.DrawFn) -> BackOff:
     """Any back-off, those that never wait included."""
-    return st.builds(BackOff, initial_s=st.floats(0, 10), factor=st.floats(1, 4), max_s=st.floats(0, 1000))
+    initial_s = draw(st.floats(0, 10))
+    return BackOff(initial_s=initial_s, factor=draw(st.floats(1, 4)), max_s=draw(st.floats(initial_s, 1000)))
 
 
 def outcomes(results: SearchStrategy[R]) -> SearchStrategy[Outcome[R]]:
     """What may come of a step."""
     failed = st.sampled_from([OSError("no"), RetryableError("later")]).map(Failed[R])
     unknown = st.booleans().map(lambda running: Uncertain[R](UncertainError("timed out"), running))
-    return st.one_of(results.map(Done[R]), failed, unknown)
+    cancelled = st.builds(Cancelled, asked=st.booleans(), began_s=st.none() | st.floats(0, 10))
+    return st.one_of(results.map(Done[R]), failed, unknown, cancelled)
