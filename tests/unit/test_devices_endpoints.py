@@ -1,0 +1,226 @@
+"""Who serves a resource, who comes next, who is tried again: without a socket."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from nodealloc.devices import (
+    Capacity,
+    Device,
+    DeviceAllocator,
+    DeviceLedger,
+    DevicePlugins,
+    Phase,
+    PluginConnection,
+    PluginLimits,
+    PluginOptions,
+    PluginUnavailableError,
+    RegistrationRefusedError,
+)
+from nodealloc.devices._latecomers import Latecomers
+from nodealloc.devices._streams import Introduction
+from nodealloc.errors import RetryableError
+from nodealloc.testing.devices import FakePlugin, wait_until
+
+GPU = "example.com/gpu"
+V1 = ["v1beta1"]
+
+
+def serving(connect: Callable[[str], PluginConnection]) -> DevicePlugins:
+    """A shell whose plugins are these, by socket."""
+    return DevicePlugins(DeviceLedger(DeviceAllocator()), connect=connect, heartbeat_s=0.01)
+
+
+def healthy(plugins: DevicePlugins, count: int) -> None:
+    """Wait for so many devices."""
+    wait_until(lambda: plugins.capacity().get(GPU, Capacity(0, 0)).allocatable == count)
+
+
+class Slow(FakePlugin):
+    """A plugin whose first answer has to be let go."""
+
+    def __init__(self, devices: list[Device]) -> None:
+        super().__init__(devices)
+        self.asked = threading.Event()
+        self.go_on = threading.Event()
+
+    def options(self) -> PluginOptions:
+        """See `PluginWatch`."""
+        self.asked.set()
+        self.go_on.wait(30)
+        return super().options()
+
+    def close(self) -> None:
+        """See `PluginWatch`."""
+        super().close()
+        self.go_on.set()
+
+
+def test_who_registered_earlier_and_answers_later_is_told_so() -> None:
+    """The newest registration counts, in whatever order they answer."""
+    slow, quick = Slow([Device("a")]), FakePlugin([Device("b"), Device("c")])
+    said: list[str] = []
+    with serving(lambda socket: slow if socket == "/slow" else quick) as plugins:
+
+        def come() -> None:
+            try:
+                plugins.register(GPU, "/slow", V1)
+            except RegistrationRefusedError as error:
+                said.append(str(error))
+
+        thread = threading.Thread(target=come)
+        thread.start()
+        assert slow.asked.wait(10)
+        plugins.register(GPU, "/quick", V1)
+        healthy(plugins, 2)
+        slow.go_on.set()
+        thread.join(10)
+        healthy(plugins, 2)
+    assert said == [f"{GPU}: another plugin registered later and has answered first"]
+
+
+def test_who_waits_for_an_answer_while_the_agent_stops_is_told_so() -> None:
+    """As one that may register again elsewhere."""
+    slow = Slow([Device("a")])
+    plugins, said = serving(lambda _socket: slow), list[str]()
+    plugins.start()
+
+    def come() -> None:
+        try:
+            plugins.register(GPU, "/slow", V1)
+        except RetryableError as error:
+            said.append(str(error))
+
+    thread = threading.Thread(target=come)
+    thread.start()
+    assert slow.asked.wait(10)
+    plugins.stop()
+    thread.join(10)
+    assert len(said) == 1
+    assert "the agent is stopping" in said[0]
+
+
+class Buggy(FakePlugin):
+    """A connection that breaks its promise about errors at once."""
+
+    def options(self) -> PluginOptions:
+        """See `PluginWatch`."""
+        raise RuntimeError("a bug")
+
+
+def test_a_bug_in_the_first_answer_is_that_plugins_trouble(caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged with its trace; the plugin hears that nobody answered, and the resource is away."""
+    with serving(lambda _socket: Buggy()) as plugins:
+        with pytest.raises(PluginUnavailableError, match="a bug"):
+            plugins.register(GPU, "/s", V1)
+        assert plugins.status()[0].phase is Phase.LOST
+    assert "asking for its options failed" in caplog.text
+
+
+def test_a_plugin_that_is_refused_leaves_a_resource_that_is_away_as_it_is() -> None:
+    """Its grace period goes on; only the trouble is another."""
+    first, dead = FakePlugin([Device("a")]), FakePlugin()
+    dead.close()
+    with serving(lambda socket: first if socket == "/first" else dead) as plugins:
+        plugins.register(GPU, "/first", V1)
+        healthy(plugins, 1)
+        plugins.deregister(GPU, "/first")
+        healthy(plugins, 0)
+        before = plugins.status()[0]
+        with pytest.raises(PluginUnavailableError):
+            plugins.register(GPU, "/dead", V1)
+        after = plugins.status()[0]
+    assert (after.phase, after.generation, after.capacity) == (Phase.LOST, before.generation, Capacity(1, 0))
+    assert "ENDED" in after.trouble
+
+
+def test_a_newcomer_may_be_let_go_before_it_serves() -> None:
+    """The one before goes on."""
+    old, new = FakePlugin([Device("a")]), FakePlugin()
+    new.set_devices(())
+    held = threading.Event()
+    lists = new.lists
+
+    def late() -> object:
+        held.wait(10)
+        return lists()
+
+    new.lists = late  # type: ignore[method-assign, assignment]
+    with serving(lambda socket: old if socket == "/old" else new) as plugins:
+        plugins.register(GPU, "/old", V1)
+        healthy(plugins, 1)
+        plugins.register(GPU, "/new", V1)
+        plugins.deregister(GPU, "/new")
+        held.set()
+        assert [(one.phase, one.socket) for one in plugins.status()] == [(Phase.SERVING, "/old")]
+        old.set_devices([Device("a"), Device("b")])
+        healthy(plugins, 2)
+
+
+def test_a_resource_for_which_there_is_no_room_leaves_nothing_behind() -> None:
+    """Neither a row nor a stream, whether the plugin answers or not."""
+    good, dead = FakePlugin([Device("a")]), FakePlugin()
+    dead.close()
+    plugins = DevicePlugins(
+        DeviceLedger(DeviceAllocator()),
+        connect=lambda socket: dead if socket == "/dead" else good,
+        limits=PluginLimits(resources=1),
+    )
+    with plugins:
+        plugins.register(GPU, "/good", V1)
+        healthy(plugins, 1)
+        for socket in ("/dead", "/other"):
+            with pytest.raises(RegistrationRefusedError, match="1 resources are known"):
+                plugins.register("example.com/nic", socket, V1)
+        assert [one.resource for one in plugins.status()] == [GPU]
+
+
+def introduction(resource: str, path: str = "/s") -> Introduction:
+    """How a plugin registered."""
+    return Introduction(resource=resource, socket=path, path=path)
+
+
+def test_latecomers_wait_twice_as_long_after_each_failure() -> None:
+    """1 s, 2 s, 4 s, up to a minute; one try at a time."""
+    late, one = Latecomers(most=5, keep_s=300.0), introduction("a")
+    late.add(one, now_s=0.0)
+    now_s, tries = 0.0, list[float]()
+    while now_s < 300.0:
+        if late.due(now_s=now_s) == (one,):
+            assert late.begun(one)
+            assert not late.begun(one)
+            assert late.due(now_s=now_s) == ()
+            late.failed(one, now_s=now_s)
+            tries.append(now_s)
+        now_s += 1.0
+    assert tries == [0, 1, 3, 7, 15, 31, 63, 123, 183, 243]
+    assert late.due(now_s=300.0) == ()
+    assert not late.begun(one)
+
+
+def test_of_latecomers_the_newest_of_each_resource_counts() -> None:
+    """And where there are too many, the oldest are forgotten."""
+    late = Latecomers(most=2, keep_s=300.0)
+    old, new = introduction("a", "/old"), introduction("a", "/new")
+    late.add(old, now_s=0.0)
+    assert late.begun(old)
+    late.add(new, now_s=1.0)
+    late.failed(old, now_s=2.0)
+    assert late.due(now_s=2.0) == (new,)
+    assert not late.begun(old)
+    late.add(introduction("b"), now_s=2.0)
+    late.add(introduction("c"), now_s=2.0)
+    assert [one.resource for one in late.due(now_s=2.0)] == ["b", "c"]
+    late.forget("b")
+    late.forget("b")
+    assert [one.resource for one in late.due(now_s=2.0)] == ["c"]
+
+
+@pytest.mark.parametrize("name", ["resources", "introductions", "list_bytes", "answer_bytes"])
+def test_limits_of_nothing_are_refused(name: str) -> None:
+    """Nobody could ever register."""
+    with pytest.raises(ValueError, match=name):
+        PluginLimits(**{name: 0})
