@@ -52,6 +52,10 @@ def from_fields(function: _Fields, /) -> Answer:
             return {name: row.get(name) for name in fields}, fields
         if isinstance(got, tuple) and len(cast("tuple[object, ...]", got)) == 2:
             return cast("tuple[Json, Json]", got)
-        return "a mapping of fields, or a pair (expected, got)", repr(cast("object", got))
+        return "a mapping of fields, or a pair (expected, got)", _told(got)
 
     return answer
+
+
+def _told(answer: object) -> str:
+    return repr(answer)
