@@ -132,7 +132,7 @@ def test_what_fits_nowhere_has_no_hints_and_is_refused_with_the_figures() -> Non
     why = refused(allocator, claim("a", gib=3), ANY)
     assert (why.resource, why.wanted, why.free, why.nodes) == ("memory", 3 * GIB, 2 * GIB, None)
     assert why.reason == "UnexpectedAdmissionError"
-    assert "never fits: all nodes together can grant 2147483648 bytes" in why.detail
+    assert "never fits: all nodes together can grant 2 GiB" in why.detail
 
 
 def test_without_affinity_the_narrowest_group_serves() -> None:

@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from nodealloc._cli import main
+from nodealloc._units import bytes_text
 from nodealloc.checkpoint import FileStore, JsonCheckpoint
 from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
 from nodealloc.machine import draw_svg, draw_text, machine_from_text
@@ -20,7 +21,7 @@ from nodealloc.memblocks import memory_allocator
 from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.testing.machine import write_sysfs
 from nodealloc.testing.topology import workload
-from nodealloc.topology import Owner, Snapshot
+from nodealloc.topology import Outlook, Owner, Placed, Policy, Refusal, Snapshot, admit, explain
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -191,3 +192,48 @@ def test_a_user_without_a_home_gets_one_inside_the_clone(monkeypatch: pytest.Mon
     monkeypatch.setattr(os.path, "expanduser", lambda _: "/home/me")
     monkeypatch.setenv("HOME", "/home/me")
     assert started["surroundings"]()["HOME"] == "/home/me"
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"),
+    [
+        (0, "0 bytes"),
+        (1023, "1023 bytes"),
+        (1 << 10, "1 KiB"),
+        (1536 << 20, "1.5 GiB"),
+        (64 << 30, "64 GiB"),
+        ((64 << 30) + 1, "68719476737 bytes"),
+        ((64 << 30) - (1 << 20), "65535 MiB"),
+        (3 << 40, "3 TiB"),
+    ],
+)
+def test_bytes_are_told_exactly_in_one_manner(size_bytes: int, text: str) -> None:
+    """Two amounts that differ never look alike."""
+    assert bytes_text(size_bytes) == text
+
+
+def test_a_refusal_says_one_thing_in_one_unit() -> None:
+    """What fits nowhere is possible nowhere, and both lines count in GiB."""
+    machine = machine_from_text("2 sockets x 4 cores, memory=16Gi")
+    node = Snapshot.of(machine, policy=Policy.parse("best-effort"), allocators=(memory_allocator(machine),))
+    refusal = admit(node, workload("job", {"memory": "64Gi"}))
+    assert isinstance(refusal, Refusal)
+    text = f"{refusal}\n{explain(refusal).text}"
+    assert "68719476736" not in text
+    assert "64 GiB asked" in text
+    assert "64 GiB wanted" in text
+    assert "all nodes together can grant 32 GiB of memory" in text
+    assert "possible nodes: none" in text
+    assert "possible nodes: any" not in text
+
+
+def test_waiting_and_a_weaker_policy_are_named_where_they_help() -> None:
+    """A node that is full now, for a pod that no single node could ever hold: not "ask for less"."""
+    machine = machine_from_text("2 sockets x 4 cores, memory=16Gi")
+    policy = Policy.parse("single-numa-node")
+    empty = Snapshot.of(machine, policy=policy, allocators=(memory_allocator(machine),))
+    held = admit(empty, workload("held", {"memory": "10Gi"}))
+    assert isinstance(held, Placed)
+    refusal = admit(held.snapshot, workload("job", {"memory": "20Gi"}))
+    assert isinstance(refusal, Refusal)
+    assert explain(refusal).outlook is Outlook.NEVER_PREFERRED

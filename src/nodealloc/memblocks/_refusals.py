@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nodealloc._units import bytes_text
 from nodealloc.idset import format_list
 from nodealloc.topology import Shortfall
 
@@ -26,7 +27,7 @@ def refusal(question: Question, why: Why, /) -> Shortfall:
         wanted=wanted,
         free=free,
         nodes=why.nodes,
-        detail=f"{resource}: {wanted} bytes asked on {where}, {free} free there; "
+        detail=f"{resource}: {bytes_text(wanted)} asked on {where}, {bytes_text(free)} free there; "
         f"{why.text}; {_remedy(question, why)}",
     )
 
@@ -52,7 +53,7 @@ def _remedy(question: Question, why: Why) -> str:
             (one for one in question.demand if layout.sum(one[0], layout.mask) < one[1]), question.demand[-1]
         )
         most = layout.sum(row, layout.mask)
-        return f"it never fits: all nodes together can grant {most} bytes of {layout.resources[row]}"
+        return f"it never fits: all nodes together can grant {bytes_text(most)} of {layout.resources[row]}"
     # Without an affinity all hints have been looked at already, in vain.
     found = () if why.nodes is None else question.some(4)
     if found:

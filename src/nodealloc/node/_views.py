@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nodealloc._units import amount_text
 from nodealloc.topology import Accounts, Holding, ResourceUse, Snapshot
 
 __all__ = ["describe", "holdings", "resource_use"]
@@ -25,12 +26,13 @@ def describe(snapshot: Snapshot, /) -> str:
     there = {one.resource for one in use if one.allocatable}
     lines = [
         f"{one.resource} on {'no node' if one.node is None else f'node {one.node}'}: "
-        f"{one.available} of {one.allocatable} left"
+        f"{amount_text(one.resource, one.available)} of {amount_text(one.resource, one.allocatable)} left"
         for one in use
         if one.resource in there
     ]
     lines += [
-        f"{one.owner.workload}/{one.owner.member} holds {one.amount} {one.resource}"
+        f"{one.owner.workload}/{one.owner.member} "
+        f"holds {amount_text(one.resource, one.amount)} {one.resource}"
         + (f" on nodes {one.nodes}" if one.nodes else "")
         + (f": {one.what}" if one.what else "")
         for one in holdings(snapshot)

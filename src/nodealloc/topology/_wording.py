@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from nodealloc._units import amount_text
 from nodealloc.idset import bits, format_list
 from nodealloc.podspec import Json
 
@@ -49,18 +50,25 @@ def lines(story: Explanation) -> list[str]:
 
 def shortfall_line(short: Shortfall) -> str:
     """Wanted, free and where, in the resource's own words."""
-    wanted, free = _amount(short.resource, short.wanted), _amount(short.resource, short.free)
+    wanted, free = amount_text(short.resource, short.wanted), amount_text(short.resource, short.free)
     return f"{short.resource}: {wanted} wanted, {free} free on {where(short.nodes)}"
 
 
 def _resource_line(view: ResourceView) -> str:
     asked = ""
     if view.wanted is not None:
-        asked = f" {_amount(view.resource, view.wanted)} wanted; free: {_free(view)};"
+        asked = f" {amount_text(view.resource, view.wanted)} wanted; free: {_free(view)};"
     masks = [format_list(mask) for mask in view.possible if mask is not None]
     more = f" and {len(masks) - _SHOWN} wider" if len(masks) > _SHOWN else ""
-    possible = " or ".join(masks[:_SHOWN]) + more if masks else ("any" if None in view.preferred else "none")
+    possible = " or ".join(masks[:_SHOWN]) + more if masks else _anywhere(view)
     return f"{view.resource} ({view.provider}):{asked} possible nodes: {possible}"
+
+
+def _anywhere(view: ResourceView) -> str:
+    """Without any set of nodes: whether the provider has no preference, or nothing that would do."""
+    most = sum(view.allocatable.values())
+    lacking = view.wanted is not None and view.allocatable and view.wanted > most
+    return "any" if None in view.preferred and not lacking else "none"
 
 
 def _free(view: ResourceView) -> str:
@@ -69,15 +77,9 @@ def _free(view: ResourceView) -> str:
     for node, amount in sorted(view.free.items()):
         if amount:
             nodes[amount] = nodes.get(amount, 0) | (1 << node if node >= 0 else 0)
-    parts = [f"{_amount(view.resource, amount)} on {_place(mask)}" for amount, mask in nodes.items()]
+    parts = [f"{amount_text(view.resource, amount)} on {_place(mask)}" for amount, mask in nodes.items()]
     more = [f"more on {len(parts) - _SHOWN} other sets of nodes"] if len(parts) > _SHOWN else []
     return ", ".join(parts[:_SHOWN] + more) or "nothing"
-
-
-def _amount(resource: str, amount: int) -> str:
-    if resource != "memory" and not resource.startswith("hugepages-"):
-        return str(amount)
-    return f"{amount / 2**30:.4g} GiB" if amount >= 1 << 30 else f"{amount / 2**20:.4g} MiB"
 
 
 def _place(mask: int) -> str:
