@@ -67,6 +67,13 @@ def wait(plugins: DevicePlugins, allocatable: int) -> None:
     )
 
 
+def granted(allocator: DeviceAllocator, claim: Claim, hint: TopologyHint) -> DeviceAllocator:
+    """The allocator after a claim that has to fit."""
+    after = allocator.allocate(claim, hint)
+    assert isinstance(after, DeviceAllocator)
+    return after
+
+
 def test_its_life(language: str, place: Path) -> None:
     """Register, list with places, advise, allocate, prepare; fall ill, be killed, come back."""
     ledger, plugins = agent(place)
@@ -75,12 +82,8 @@ def test_its_life(language: str, place: Path) -> None:
     with plugins:
         with Foreign(language, place) as process:
             wait(plugins, 4)
-            outcome = ledger.current().allocate(claim, hint)
-            assert isinstance(outcome, DeviceAllocator)
-            assert plugins.ask(outcome)
-            outcome = ledger.current().allocate(claim, hint)
-            assert isinstance(outcome, DeviceAllocator)
-            ledger.alter(lambda _: outcome.without_answers())
+            assert plugins.ask(granted(ledger.current(), claim, hint))
+            _, outcome = ledger.alter(lambda one: granted(one, claim, hint).without_answers())
             assert outcome.grants["p"]["c", GPU].places == {1: (f"{language}-3",)}
             plugins.prepare("p")
             plugins.pre_start(OWNER)

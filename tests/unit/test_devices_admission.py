@@ -119,12 +119,8 @@ def test_a_kubelet_can_take_over(tmp_path: Path) -> None:
         with DevicePlugins(ledger, directory=directory, connect=lambda _socket: plugin) as plugins:
             plugins.register(GPU, "/s", ["v1beta1"])
             wait_until(lambda: plugins.capacity()[GPU].allocatable == 4)
-            verdict = admit(
-                Snapshot(numa=NumaTopology(nodes=(0, 1)), allocators=(ledger.current(),)), pod("p", gpu=1)
-            )
+            verdict = ledger.admit(Snapshot(numa=NumaTopology(nodes=(0, 1))), pod("p", gpu=1))
             assert isinstance(verdict, Admitted)
-            outcome = devices_of(verdict.snapshot)
-            ledger.alter(lambda _: outcome)
             plugins.prepare("p")
     state = DeviceManagerState.unmarshal((directory / DEVICE_STATE).read_bytes())
     state.verify()
