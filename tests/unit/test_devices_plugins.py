@@ -225,6 +225,22 @@ def test_preparing_needs_the_plugin_only_once() -> None:
             plugins.pre_start(ONE.owner)
 
 
+def test_devices_are_not_prepared_for_a_start_before_they_were_allocated() -> None:
+    """The plugin would be asked about devices that it never gave anybody."""
+    ledger = DeviceLedger(DeviceAllocator())
+    plugin = FakePlugin([Device("a")], options=PluginOptions(pre_start_required=True))
+    with serving(plugin, ledger) as plugins:
+        plugins.register(GPU, "/s", ["v1beta1"])
+        listed(plugins, 1)
+        ledger.alter(lambda allocator: granted(allocator, ONE))
+        with pytest.raises(PluginUnavailableError, match="NOT PREPARED"):
+            plugins.pre_start(ONE.owner)
+        assert plugin.prepared == []
+        plugins.prepare("p")
+        plugins.pre_start(ONE.owner)
+        assert plugin.prepared == [("a",)]
+
+
 def test_a_ledger_answers_for_grants_that_are_gone() -> None:
     """A response for a workload that was released meanwhile changes nothing."""
     allocator = DeviceAllocator()
