@@ -19,11 +19,14 @@ from nodealloc.errors import ConfigurationError, DecodeError, NodeallocError
 from nodealloc.idset import NodeSet
 from nodealloc.machine import machine_from_text
 from nodealloc.memblocks import memory_allocator
+from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.podspec import Container, Pod, Quantity, Variable
 from nodealloc.testing.cgroups import FakeCgroups
+from nodealloc.testing.dsw_asw import ManualExecutor
 from nodealloc.testing.topology import FakeAllocator, workload
 from nodealloc.volumes import SafeRoot, VolumeManager
 from nodealloc.volumes.plugins import HostPath
+from tests.unit.test_ports import Counting
 
 MACHINE = machine_from_text("2 sockets x 4 cores, memory=8Gi")
 FOUND = machine.Discovery(machine=MACHINE)
@@ -52,6 +55,21 @@ def manifest(**spec: object) -> Mapping[str, object]:
 def container(**fields: object) -> Mapping[str, object]:
     """A manifest of one container with these fields."""
     return manifest(containers=[{"name": "app", "image": "i", **fields}])
+
+
+STORE = checkpoint.MemoryStore(FORMATS)
+LOOP: dict[str, Any] = {
+    "desired": dsw_asw.World("desired"),
+    "actual": dsw_asw.World("actual"),
+    "executor": ManualExecutor(),
+}
+
+
+def started(store: checkpoint.Store | None = None) -> NodeAllocator:
+    """A node that has read its store."""
+    node = NodeAllocator(SNAPSHOT, store or checkpoint.MemoryStore(FORMATS))
+    node.start()
+    return node
 
 
 REFUSED: Mapping[str, tuple[Call, str]] = {
@@ -87,6 +105,13 @@ REFUSED: Mapping[str, tuple[Call, str]] = {
     "distances as rows in a mapping": (
         lambda: t.NumaTopology(nodes=(0, 1), distances=wrong({0: [10, 21], 1: [21, 10]})),
         "a mapping of node id",
+    ),
+    "merge by a word": (lambda: t.merge(wrong("restricted"), [], NUMA), "a Policy"),
+    "merge on a tuple": (
+        lambda: t.merge(
+            t.Policy.parse("restricted"), [{"cpu": [t.TopologyHint(1, preferred=True)]}], wrong((0, 1))
+        ),
+        "NumaTopology",
     ),
     "a hint of text": (
         lambda: t.merge(
@@ -192,6 +217,24 @@ REFUSED: Mapping[str, tuple[Call, str]] = {
     ),
     "CPU state of text": (lambda: checkpoint.CpuManagerState.unmarshal(wrong("{}")), "bytes"),
     "CPU state of a dict": (lambda: checkpoint.CpuManagerState.unmarshal(wrong({})), "bytes"),
+    "a record that is torn": (lambda: checkpoint.JsonCheckpoint.unmarshal(b"torn"), "no JSON"),
+    # Nodes and loops.
+    "a node of a machine": (lambda: NodeAllocator(wrong(MACHINE), STORE), "Snapshot.of"),
+    "a node without a store": (lambda: NodeAllocator(SNAPSHOT, wrong(None)), "FileStore"),
+    "files as a text": (lambda: NodeAllocator(SNAPSHOT, STORE, kubelet_files="cpu"), "a list of names"),
+    "files of nobody": (lambda: NodeAllocator(SNAPSHOT, STORE, kubelet_files=["cpus"]), "which are: cpu"),
+    "a store without formats": (
+        lambda: started(checkpoint.MemoryStore({})).admit(JOB),
+        "declare one when opening the store",
+    ),
+    "node: admit a manifest": (lambda: started().admit(wrong(MANIFEST)), "Pod.from_manifest"),
+    "node: release an owner": (lambda: started().release(wrong(OWNER)), "owner.workload"),
+    "node: start a text": (lambda: started().before_start(wrong("job"), "id"), "Owner"),
+    "a loop without a domain": (lambda: dsw_asw.Reconciler(wrong(None), **LOOP), "perform"),
+    "a loop without an executor": (
+        lambda: dsw_asw.Reconciler(Counting(), **{**LOOP, "executor": None}),
+        "submit",
+    ),
     # Cgroups.
     "name of text": (lambda: CgroupName(wrong("kubepods")), r"CgroupName.of|CgroupName.parse"),
     "bytes of text": (lambda: Limits(memory_bytes=wrong("1Gi")), "Quantity"),
@@ -321,6 +364,13 @@ def test_directories_are_made_or_named(tmp_path: Path) -> None:
     with pytest.raises(NodeallocError, match="below"):
         registrar.start()
     registrar.stop()
+
+
+def test_what_is_not_there_to_be_read_has_a_readers_remedy() -> None:
+    """Nobody wanted to write there."""
+    with pytest.raises(NodeallocError, match=r"read failed .*name a store") as caught:
+        checkpoint.inspect("/nonexistent/store")
+    assert "nothing was changed" not in str(caught.value)
 
 
 def test_every_error_of_configuration_is_of_one_family() -> None:

@@ -91,7 +91,8 @@ class StoreFailedError(RetryableError):
         self.code = code
         known = _SQLITE_REMEDIES.get(code & 0xFF) if step == "sqlite" else _REMEDIES.get(code)
         remedy = remedy or known or "make room or mend the disk"
-        super().__init__(f"{path}: {step} failed ({reason}); nothing was changed: {remedy}, then retry")
+        untouched = "" if step == "read" else "nothing was changed: "
+        super().__init__(f"{path}: {step} failed ({reason}); {untouched}{remedy}, then retry")
 
 
 class StoreClosedError(PermanentError):

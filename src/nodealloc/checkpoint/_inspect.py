@@ -69,7 +69,9 @@ def inspect(path: str | Path) -> Iterator[Finding]:
             return iter(list(_database(at)))
         return iter([_file(at, _key_of(at.name))])
     except OSError as error:
-        raise StoreFailedError(str(at), "open", error.errno or 0, error.strerror or str(error)) from error
+        reason = error.strerror or str(error)
+        remedy = "name a store, a state file or a kubelet's root directory that may be read"
+        raise StoreFailedError(str(at), "read", error.errno or 0, reason, remedy=remedy) from error
     except sqlite3.Error as error:
         raise StoreFailedError(str(at), "sqlite", 0, str(error)) from error
 

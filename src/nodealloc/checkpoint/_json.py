@@ -62,7 +62,13 @@ def read_json(source: str, data: bytes, /) -> Json:
     except UnicodeEncodeError:
         raise DecodeError(source, [Fault("$", "half of a surrogate pair")]) from None
     except json.JSONDecodeError as error:
-        reason = "nothing is stored" if not data else error.msg
+        expecting = error.msg == "Expecting value"  # the words of Python's own reader
+        told = (
+            "no JSON; expected an object, a list, a text, a number, true, false or null"
+            if expecting
+            else error.msg
+        )
+        reason = "nothing is stored" if not data else told
         raise DecodeError(source, [Fault(f"character {error.pos}", reason)]) from None
     except TooDeepError:
         raise DecodeError(source, [Fault("$", "nested too deeply")]) from None

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Generic, TypeVar, cast
 
+from nodealloc._arguments import wrong
 from nodealloc._back_off import BackOff
 from nodealloc.dsw_asw._agenda import Agenda
 from nodealloc.dsw_asw._book import Book
@@ -88,6 +89,9 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         name: str = "reconcile",
         stop_timeout_s: float = 10.0,
     ) -> None:
+        for what, part, method in (("domain", domain, "perform"), ("executor", executor, "submit")):
+            if not hasattr(part, method):
+                raise wrong(f"Reconciler, {what}", part, f"an object with a method {method}")
         super().__init__(name, stop_timeout_s)
         self._desired = desired
         self._actual = actual

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from nodealloc.errors import PermanentError
+from nodealloc.errors import ConfigurationError, PermanentError
 from nodealloc.topology import Owner
 
 __all__ = ["AdoptionError", "NoKubeletFileError", "NotAdmittedError", "NotRememberedError"]
@@ -65,7 +65,7 @@ class NotRememberedError(PermanentError):
 
 
 @attrs.define
-class NoKubeletFileError(PermanentError, ValueError):
+class NoKubeletFileError(ConfigurationError):
     """The kubelet's file of an allocator was asked for that has none, or that is not there.
 
     Attributes:

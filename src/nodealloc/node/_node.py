@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 
 import attrs
 
+from nodealloc._arguments import check, wrong
 from nodealloc.checkpoint import KUBELET_FORMATS, Formats, JsonCheckpoint, Store
 from nodealloc.errors import RetryableError
 from nodealloc.node._books import Books, Change, Held
@@ -102,6 +103,9 @@ class NodeAllocator:
         kubelet_files: Collection[str] = (),
         patience_s: float = 1.0,
     ) -> None:
+        check("NodeAllocator, empty", empty, Snapshot, "a Snapshot; Snapshot.of(machine, ...) makes one")
+        if not hasattr(store, "commit"):
+            raise wrong("NodeAllocator, store", store, "a Store, such as FileStore(directory, FORMATS)")
         self._decisions = Decisions(Ledger.of(empty, kubelet_files))
         self._store = store
         self._books = Books(empty, store)
@@ -231,6 +235,7 @@ class NodeAllocator:
             NotAdmittedError: The owner holds nothing here.
             RetryableError: The store could not be written; nothing is bound.
         """
+        check("before_start", owner, Owner, "an Owner(workload, member)")
         return self._books.settle(lambda held: self._decisions.bound(held, owner, container_id))
 
     def after_stop(self, owner: Owner, container_id: str, /) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from nodealloc._arguments import check
 from nodealloc.topology._hints import Hints, NumaMask, NumaTopology, TopologyHint
 from nodealloc.topology._lists import compromise, narrowest
 from nodealloc.topology._policy import Policy, PolicyName
@@ -86,11 +87,18 @@ def merge(
         HintError: A provider's answer is no mapping of resources to hints.
         MaskOutsideError: A hint names nodes that the machine does not have.
         DistanceError: `prefer_closest` without distances.
+        ConfigurationError: Something else than a policy or a NUMA topology came.
         WorkLimitError: It took more work than `Policy.work_units`.
 
     Source: kubelet v1.32 ``cm/topologymanager/policy*.go``.
     """
-    return merged(policy, providers, numa, names, allocated, None)
+    # `merge` is asked thousands of times a second, and mistaken for another function seldom.
+    try:
+        return merged(policy, providers, numa, names, allocated, None)
+    except AttributeError:
+        check("merge, policy", policy, Policy, "a Policy; Policy.parse reads a kubelet's words")
+        check("merge, numa", numa, NumaTopology, "a NumaTopology(nodes=(0, 1))")
+        raise
 
 
 def merged(  # noqa: PLR0917 - called by position for speed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from nodealloc.errors import DecodeError
 from nodealloc.podspec import Pod, Quantity, Volume
 from nodealloc.volumes._errors import InvalidVolumeError
 from nodealloc.volumes._model import Use, VolumeSpec
@@ -47,7 +48,11 @@ class EmptyDir:
             raise InvalidVolumeError(volume.name, f'medium is {medium!r}; use "" or "Memory"')
         try:
             size_bytes = None if limit is None else Quantity.parse(str(limit)).value
-        except ValueError as error:  # of Python's too, for numbers that it does not write
+        except DecodeError as error:
+            raise InvalidVolumeError(
+                volume.name, f"sizeLimit is {limit}: {error.faults[0].reason}"
+            ) from error
+        except ValueError as error:  # Python's, for numbers that it does not write
             raise InvalidVolumeError(volume.name, f"sizeLimit: {error}") from error
         if size_bytes is not None and size_bytes < 0:
             raise InvalidVolumeError(volume.name, f"sizeLimit is {limit}; use 0 or more, 0 for no limit")
