@@ -10,7 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from nodealloc.dsw_asw import Group, Running, ShutDownError, Summary, ThreadExecutor, WaitTimeoutError
+from nodealloc.dsw_asw import (
+    BackOff,
+    Group,
+    Running,
+    ShutDownError,
+    Summary,
+    ThreadExecutor,
+    WaitTimeoutError,
+)
 from tests.unit.dsw_asw_sizes import Bench, busy, lacks
 
 
@@ -159,3 +167,66 @@ def test_a_driver_gives_running_operations_the_time_that_it_was_told(
         other.start()
     other.stop(0.5)
     assert one.timeouts + other.timeouts == [0.25, 0.5]
+
+
+def test_an_event_loop_drives_passes_until_it_is_stopped(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`run()` sleeps until something changes or is due, and lives through a pass that raises."""
+    monkeypatch.setattr("nodealloc.dsw_asw._driven._AFTER_A_FAULT_S", 0.01)
+    bench = Bench(ThreadExecutor(), resync_s=None, back_off=BackOff(initial_s=0.01))
+    bench.domain.fault = busy(1)
+    reconcile, faults = bench.reconciler.reconcile, [1]
+
+    def faulty() -> Summary:
+        if faults:
+            faults.pop()
+            raise ArithmeticError("a pass")
+        return reconcile()
+
+    bench.reconciler.reconcile = faulty  # type: ignore[method-assign]
+
+    async def host() -> int:
+        driver = asyncio.create_task(bench.reconciler.run())
+        bench.desired.put("a", 1)
+        await bench.reconciler.wait(["a"], lacks).result_async(10.0)
+        await asyncio.sleep(0.05)
+        passes = len(bench.observer.summaries)
+        await asyncio.sleep(0.05)
+        idle = len(bench.observer.summaries) - passes
+        await asyncio.to_thread(bench.reconciler.stop)
+        await asyncio.wait_for(driver, 10.0)
+        return idle
+
+    with caplog.at_level(logging.ERROR, "nodealloc.dsw_asw"):
+        assert asyncio.run(host()) == 0
+    assert bench.domain.machine == {"a": 1}
+    assert bench.domain.calls == 2
+    assert "a pass raised" in caplog.text
+
+
+def test_a_driver_whose_task_is_cancelled_leaves_nothing_behind() -> None:
+    """The loop may be closed: later changes wake nobody, and the engine goes on elsewhere."""
+    bench = Bench(resync_s=None)
+
+    async def host() -> None:
+        driver = asyncio.create_task(bench.reconciler.run())
+        await asyncio.sleep(0.01)
+        driver.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await driver
+
+    asyncio.run(host())
+    bench.desired.put("a", 1)
+    bench.rest()
+    assert bench.domain.machine == {"a": 1}
+
+
+def test_a_key_that_came_and_went_is_named_as_such() -> None:
+    """The wait ran out while nothing is missing any more."""
+    bench = Bench()
+    bench.desired.put("a", 1)
+    answers = iter(["not yet", ""])
+    wait = bench.reconciler.wait(["a"], lambda *_: next(answers))
+    with pytest.raises(WaitTimeoutError, match="came and went while it was waited for"):
+        wait.result(0.0)

@@ -219,6 +219,83 @@ def test_a_plan_that_never_rests_is_held_off() -> None:
     assert error.times > 10
 
 
+def test_a_restless_plan_is_asked_again_after_its_back_off() -> None:
+    """A change in between does not shorten it."""
+    plans: list[int] = []
+
+    class Restless(Sizes):
+        def plan(self, view: SizeView, /) -> Plan[int, Detail]:
+            plans.append(1)
+            return Plan(have=(view.have or 0) + 1)
+
+    bench = Bench(domain=Restless(), resync_s=None)
+    bench.desired.put("a", 1)
+    bench.reconciler.run_until_quiet(passes=500)
+    count = len(plans)
+    bench.desired.put("a", 2)
+    bench.reconciler.run_until_quiet()
+    assert len(plans) == count
+    bench.clock.advance(1.0)
+    bench.reconciler.run_until_quiet(passes=500)
+    assert len(plans) > count
+
+
+def test_a_failure_of_what_nobody_wants_any_more_is_forgotten() -> None:
+    """Two longest waits after it was due, nothing is left of it."""
+    bench = Bench(resync_s=None, back_off=BackOff(max_s=10.0))
+    bench.domain.fault = lambda _: busy_once()
+    bench.desired.put("a", 1)
+    bench.reconciler.run_until_quiet()
+    bench.executor.run_all()
+    bench.reconciler.run_until_quiet()
+    bench.actual.put("a", 1)
+    bench.reconciler.run_until_quiet()
+    assert bench.reconciler.failures("a")
+    bench.clock.advance(20.5)
+    bench.reconciler.run_until_quiet()
+    assert bench.reconciler.failures("a") == ()
+    assert bench.reconciler.seconds_to_next() is None
+
+
+def busy_once() -> None:
+    """Fail."""
+    raise OSError("busy")
+
+
+def test_a_call_that_never_began_and_whose_future_failed_is_a_failure() -> None:
+    """An executor that ends a future with an error of its own has not performed the step."""
+    futures: list[Future[object]] = []
+
+    class Broken:
+        def submit(self, *_: object, **__: object) -> Future[object]:
+            futures.append(Future())
+            return futures[0]
+
+    bench = Bench(Broken(), resync_s=None)  # type: ignore[arg-type]
+    bench.desired.put("a", 1)
+    bench.reconciler.run_until_quiet()
+    futures[0].set_exception(RuntimeError("the pool is broken"))
+    assert bench.reconciler.run_until_quiet().failed == 1
+    assert "the pool is broken" in str(bench.reconciler.failures("a")[0])
+
+
+def test_a_pass_from_within_a_pass_does_nothing() -> None:
+    """A call on the thread of the pass may say that there is work; the next pass does it."""
+    bench = Bench(InlineExecutor(), resync_s=None)
+    seen: list[int] = []
+
+    def fault(_key: str) -> None:
+        bench.desired.put("b", 2)
+        seen.append(bench.reconciler.reconcile().planned)
+
+    bench.domain.fault = fault
+    bench.desired.put("a", 1)
+    bench.reconciler.run_until_quiet()
+    assert seen == [0, 0]
+    assert bench.domain.machine == {"a": 1, "b": 2}
+    assert "a" in bench.actual
+
+
 def test_a_listener_that_raises_keeps_no_other_from_hearing(caplog: pytest.LogCaptureFixture) -> None:
     """The value is stored, the put returns, later listeners and other engines hear of it."""
     world: World[str, int] = World("w")
