@@ -53,6 +53,7 @@ from nodealloc.topology._pods import workload_of
 from nodealloc.topology._policy import KUBELET_MAX_NODES, Policy, PolicyName, Scope
 from nodealloc.topology._ports import Allocator, Availability, Reports, Serves, Shortfall
 from nodealloc.topology._snapshot import Affinities, Snapshot
+from nodealloc.topology._work import Work
 from nodealloc.topology._verdicts import TOPOLOGY_AFFINITY_ERROR, TOPOLOGY_WORK_LIMIT, Placed, Refusal
 from nodealloc.verdicts import Admitted, NotYet
 
@@ -115,6 +116,7 @@ __all__ = [
     "UnknownPolicyError",
     "Veto",
     "WeakerFit",
+    "Work",
     "WorkLimitError",
     "Workload",
     "admit",

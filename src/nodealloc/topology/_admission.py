@@ -14,7 +14,7 @@ from nodealloc.topology._claims import Claim, Workload
 from nodealloc.topology._errors import WorkLimitError
 from nodealloc.topology._evidence import Evidence
 from nodealloc.topology._hints import TopologyHint
-from nodealloc.topology._merge import merged
+from nodealloc.topology._merge import merge
 from nodealloc.topology._pods import workload_of
 from nodealloc.topology._policy import PolicyName, Scope
 from nodealloc.topology._ports import Allocator
@@ -154,7 +154,7 @@ def _place(
             return hints
         names = [allocator.name for allocator in allocators]
         shares = allocated_shares(allocators, claims) if policy.comparison is not None else None
-        found = merged(policy, hints, snapshot.numa, names, shares, work)
+        found = merge(policy, hints, snapshot.numa, names=names, allocated=shares, work=work)
     except WorkLimitError as limit:
         return undecided(Evidence(snapshot=snapshot, workload=workload, allocators=allocators), claims, limit)
     if found.admit:

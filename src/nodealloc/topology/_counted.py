@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from heapq import merge as merged
 from itertools import combinations, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 import attrs
 
@@ -51,6 +51,7 @@ class Need:
         return sum([amount for place, amount in self.amounts if place & nodes])
 
 
+@final
 @attrs.frozen(kw_only=True)
 class CountedHints:
     """Hints of one resource by what the nodes could give, for any number of nodes.

@@ -113,5 +113,9 @@ class NumaTopology:
         if not rows:
             needed = "unknown, but prefer-closest-numa-nodes compares them; give them or drop the option"
             raise DistanceError(None, needed)
-        nodes = tuple(bits(mask))
-        return sum(rows[one][other] for one in nodes for other in nodes)
+        nodes = [*bits(mask)]
+        total = 0
+        for one in nodes:
+            row = rows[one]
+            total += sum([row[other] for other in nodes])
+        return total

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 
 from nodealloc.topology._hints import NumaMask, NumaTopology
 from nodealloc.topology._policy import Policy
-from nodealloc.topology._reachable import best_reachable
-from nodealloc.topology._reading import Sorted, masks_of
+from nodealloc.topology._reachable import best_reachable, reachable
+from nodealloc.topology._reading import Sorted
 from nodealloc.topology._work import Work
 
 __all__ = ["compromise", "narrowest"]
@@ -15,12 +15,17 @@ __all__ = ["compromise", "narrowest"]
 _FOLD_HERE = 512
 """Combinations that are tried as they come; above, looking for something better pays."""
 
+_LOOK_AHEAD = 100_000
+"""Combinations above which it pays to leave out what comes to nothing."""
+
 _TRIED_FIRST = 32
 """Masks that are tried before all intersections are; where none of them is right, few are."""
 
 
 def narrowest(masks: Collection[NumaMask], numa: NumaTopology, *, near: bool) -> NumaMask:
     """The narrowest of some masks; of equals the closest if asked for, then the lowest."""
+    if len(masks) == 1:
+        return next(iter(masks))
     best = 0
     least = 1 << 62
     for mask in masks:
@@ -42,18 +47,23 @@ def compromise(
     lists: list[Sequence[NumaMask]] = []
     target = 0
     pairs = 1
-    for one in sorted_lists:
-        masks = one.masks
-        target = max(target, one.least)
+    for _, _, _, masks, least in sorted_lists:
+        if least > target:  # noqa: PLR1730 - a call of max costs more than the rest
+            target = least
         if len(masks) == 1:
             fixed &= masks[0]
         else:
-            lists.append(masks_of(one, full))
+            lists.append(masks if masks[0] else [full, *masks[1:]])
             pairs *= len(masks)
     if not lists or not fixed:
         return fixed
+    if len(sorted_lists) == 1:
+        return narrowest(lists[0], numa, near=near)
     if pairs > _FOLD_HERE:
-        return _of_many([*lists, [fixed]], target, numa, near=near, work=work or Work(policy.work_units))
+        lists = [[inside for mask in masks if (inside := mask & fixed)] for masks in lists]
+        if not all(lists):
+            return 0
+        return _of_many(lists, pairs, target, numa, near=near, work=work or Work(policy.work_units))
     found = {fixed}
     for some in lists:
         found = {mask & other for mask in found for other in some}
@@ -65,7 +75,7 @@ def _closest(ties: Collection[NumaMask], numa: NumaTopology) -> NumaMask:
 
 
 def _of_many(
-    lists: Sequence[Sequence[NumaMask]], target: int, numa: NumaTopology, *, near: bool, work: Work
+    lists: Sequence[Sequence[NumaMask]], pairs: int, target: int, numa: NumaTopology, *, near: bool, work: Work
 ) -> NumaMask:
     """`compromise` where combinations abound: find a good mask first, then look for better ones only.
 
@@ -81,7 +91,10 @@ def _of_many(
         lists = [[mask for mask in masks if (mask & below).bit_count() >= target] for masks in lists]
         if below.bit_count() == target or not all(lists):
             return sure
-    found = best_reachable(lists, numa.mask, target, work)
+    if pairs > _LOOK_AHEAD:
+        found = best_reachable(lists, numa.mask, target, work)
+    else:
+        found = reachable(lists, numa.mask, work)
     found.add(sure)
     if near:
         work.spend(len(found) * target)

@@ -8,7 +8,7 @@ that all of them prefer: these are compared here, as bare integers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from nodealloc.topology._policy import Policy, PolicyName
 from nodealloc.topology._reading import Reading, read_bare
 from nodealloc.topology._work import Work
 
-__all__ = ["Merged", "merge", "merged"]
+__all__ = ["Merged", "merge"]
 
 
 class Merged(NamedTuple):
@@ -42,6 +42,7 @@ _SINGLE = PolicyName.SINGLE_NUMA_NODE
 
 
 _NO_POLICY = Merged(TopologyHint(affinity=None, preferred=False), admit=True)
+_ANYWHERE = Merged(TopologyHint(affinity=None, preferred=True), admit=True)
 _NOWHERE = Merged(TopologyHint(affinity=None, preferred=False), admit=False)
 
 
@@ -69,6 +70,7 @@ def merge(
     *,
     names: Sequence[str] = (),
     allocated: Mapping[int, float] | None = None,
+    work: Work | None = None,
 ) -> Merged:
     """The best combination of one hint per resource, exactly as trying all would find it.
 
@@ -78,6 +80,8 @@ def merge(
         numa: The machine.
         names: Names of the providers for messages, in the same order.
         allocated: Node id to taken share, for a `Policy.comparison` that asks.
+        work: Where several merges share what they may spend; of its own,
+            `Policy.work_units`, by default.
 
     Returns:
         The hint and the verdict. Without any usable combination the hint is
@@ -88,47 +92,37 @@ def merge(
         MaskOutsideError: A hint names nodes that the machine does not have.
         DistanceError: `prefer_closest` without distances.
         ConfigurationError: Something else than a policy or a NUMA topology came.
-        WorkLimitError: It took more work than `Policy.work_units`.
+        WorkLimitError: It took more work than that.
 
     Source: kubelet v1.32 ``cm/topologymanager/policy*.go``.
     """
-    # `merge` is asked thousands of times a second, and mistaken for another function seldom.
     try:
-        return merged(policy, providers, numa, names, allocated, None)
+        name, full = policy.name, numa.mask
     except AttributeError:
         check("merge, policy", policy, Policy, "a Policy; Policy.parse reads a kubelet's words")
         check("merge, numa", numa, NumaTopology, "a NumaTopology(nodes=(0, 1))")
         raise
-
-
-def merged(  # noqa: PLR0917 - called by position for speed
-    policy: Policy,
-    providers: Sequence[Hints],
-    numa: NumaTopology,
-    names: Sequence[str],
-    allocated: Mapping[int, float] | None,
-    work: Work | None,
-) -> Merged:
-    """`merge`, out of work that several merges share."""
-    name = policy.name
     if name is _NONE:
         return _NO_POLICY
-    full = numa.mask
     reading = read_bare(providers, full, names)
     common, offered, lists, counted = reading
     if counted or policy.comparison is not None:
         affinity, preferred = _of_all(policy, Reading(*reading), numa, allocated, work)
-    elif name is _SINGLE:
-        return _one_node(common, offered, full)
     elif common is None:
+        if name is _SINGLE:
+            return _ANYWHERE if offered is None else _anywhere(offered, full)
         preferred = True
         affinity = full if offered is None else narrowest({*offered, full}, numa, near=policy.prefer_closest)
-    elif common:
+    elif not common:
+        if name is _SINGLE:
+            return _NOWHERE
+        preferred = False
+        affinity = compromise(lists, numa, policy, work) if lists else full
+    else:
         preferred = True
         affinity = narrowest(common, numa, near=policy.prefer_closest)
-    else:
-        preferred = False
-        affinity = compromise(lists, numa, policy, work)
+        if name is _SINGLE and affinity & (affinity - 1):
+            return _NOWHERE
     if preferred:
         return _preferred(None if name is _SINGLE and affinity == full else affinity)
     if name is _SINGLE:
@@ -136,14 +130,9 @@ def merged(  # noqa: PLR0917 - called by position for speed
     return _tolerated(affinity or full) if name is _BEST_EFFORT else _rejected(affinity or full)
 
 
-def _one_node(
-    common: frozenset[NumaMask] | None, offered: frozenset[NumaMask] | None, full: NumaMask
-) -> Merged:
-    """The lowest node that every list prefers alone, or any where nobody is bound to nodes."""
-    choice = (offered or ()) if common is None else common
-    node = min([mask for mask in choice if not mask & (mask - 1)], default=0)
-    if not node:
-        return _NOWHERE if common is not None else _preferred(None)
+def _anywhere(offered: Collection[NumaMask], full: NumaMask) -> Merged:
+    """Under single-numa-node, where nobody is bound to nodes: the lowest node that is offered, or any."""
+    node = min([mask for mask in offered if not mask & (mask - 1)], default=full)
     return _preferred(None if node == full else node)
 
 

@@ -126,7 +126,13 @@ def _hopeful(found: set[int], masks: set[int], least: int, work: Work) -> set[in
 
 def _folded(found: set[int], masks: set[int], least: int, work: Work) -> set[int]:
     """Every intersection with one more list that has so many nodes."""
-    folded: set[int] = set()
+    pairs = len(found) * len(masks)
+    if pairs <= _FOLD_FREELY and least == 1:
+        folded = {one & other for one in found for other in masks}
+        folded.discard(0)
+        work.spend(pairs // 4)
+        return folded
+    folded = set()
     for other in masks:
         before = len(folded)
         folded.update([both for one in found if (both := one & other).bit_count() >= least])

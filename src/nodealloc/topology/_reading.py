@@ -10,10 +10,10 @@ from nodealloc.topology._hints import Hints, NumaMask, TopologyHint
 
 __all__ = ["Bare", "Reading", "Sorted", "masks_of", "read", "read_bare"]
 
-_KEPT_LISTS = 512
+_KEPT_LISTS = 128
 """Lists that are remembered, sorted out; a machine's allocators answer with few different ones."""
 
-_KEPT_HINTS = 64
+_KEPT_HINTS = 255
 """Longer lists are not."""
 
 
@@ -24,7 +24,7 @@ class Sorted(NamedTuple):
         named: All nodes that it names; negative when a mask is none.
         good: Masks that are preferred.
         anywhere: Whether "any node" is a preferred hint.
-        masks: All masks, 0 standing for "any node"; empty when no node is named.
+        masks: All masks, ascending; 0 stands for "any node". Empty when no node is named.
         least: Number of nodes of the narrowest; 0 when no node is named.
     """
 
@@ -97,20 +97,28 @@ def read_bare(providers: Sequence[Hints], full: NumaMask, names: Sequence[str]) 
             if not hints:
                 continue
             for options in hints.values():
-                if options is None:
+                if not options:
+                    if options is not None:
+                        common = _NOTHING
                     continue
-                if isinstance(options, CountedHints):
+                if type(options) is CountedHints:
                     named |= options.named
                     if not _count(counted, options):
                         common = _NOTHING
                     continue
-                one = _known.get(tuple(options)) or _sorted(options)
+                try:
+                    one = _known[tuple(options)]
+                except KeyError:
+                    one = _sorted(options)
                 nodes, good, anywhere, _, _ = one
                 if nodes:
                     named |= nodes
                     lists.append(one)
                 if not anywhere:
-                    common = good if common is None else common & good
+                    if common is None:
+                        common = good
+                    elif common:
+                        common &= good
                 elif good:
                     offered = good if offered is None else offered | good
     except (TypeError, ValueError, AttributeError):
@@ -124,7 +132,7 @@ def read_bare(providers: Sequence[Hints], full: NumaMask, names: Sequence[str]) 
 
 def masks_of(one: Sorted, full: NumaMask) -> Sequence[NumaMask]:
     """The masks of a list; "any node" is all of them."""
-    return [mask or full for mask in one.masks] if 0 in one.masks else one.masks
+    return [mask or full for mask in one.masks]
 
 
 def _sorted(options: Sequence[TopologyHint]) -> Sorted:

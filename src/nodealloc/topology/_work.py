@@ -10,6 +10,11 @@ __all__ = ["Work"]
 class Work:
     """Units that are left; one is about a microsecond of an ordinary machine.
 
+    Whoever searches takes from it, and stops when it is used up.
+
+    Args:
+        limit: How many there are.
+
     Attributes:
         limit: How many there were.
         left: How many there are.
