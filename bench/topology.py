@@ -2,38 +2,51 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import pickle
+import random
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+import tracemalloc
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import product
+from itertools import combinations, product
 
 from bench.figure import Figure, best_ns, kubelet_ns, ratios, rows
 from examples.scheduler.fleet import fleet, guaranteed
 from examples.scheduler.score import Candidate, Scores, score_all
-from nodealloc.podspec import Pod
+from nodealloc.cpuset import CpuAllocator, StaticPolicy
+from nodealloc.devices import Device, DeviceAllocator, DeviceList, Inventory, PluginOptions
+from nodealloc.machine import machine_from_text
+from nodealloc.memblocks import memory_allocator
+from nodealloc.podspec import Pod, Quantity
 from nodealloc.testing.conformance._topology import merge_arguments
 from nodealloc.testing.topology import FakeAllocator, workload
 from nodealloc.topology import (
+    Claim,
     Hints,
     NumaTopology,
+    Owner,
+    Placed,
     Policy,
     PolicyName,
     Refusal,
     Snapshot,
     TopologyHint,
+    WorkLimitError,
+    Workload,
     admit,
     explain,
     merge,
 )
 
 PACKAGE = "topology"
+GPU, NIC = "example.com/gpu", "example.com/nic"
 BEST_EFFORT = Policy(name=PolicyName.BEST_EFFORT)
 RESTRICTED = Policy(name=PolicyName.RESTRICTED)
 
@@ -42,6 +55,8 @@ def figures() -> Iterator[Figure]:
     """All of them, in about 20 s."""
     yield from against_the_kubelet()
     yield from wide_machines()
+    yield from full_machines()
+    yield from hard_questions()
     yield from growth()
     yield from fleets()
     yield from refusals()
@@ -58,7 +73,7 @@ def against_the_kubelet() -> Iterator[Figure]:
     middle = statistics.median(ours) / statistics.median(kubelet)
     mean = math.exp(statistics.mean(map(math.log, each)))
     yield Figure(package=PACKAGE, name="merge, 400 rows together", value=sum(ours) / sum(kubelet),
-                 unit="× kubelet", at_most=0.01)  # fmt: skip
+                 unit="× kubelet", at_most=0.005)  # fmt: skip
     yield Figure(package=PACKAGE, name="merge, geometric mean of the rows' ratios", value=mean,
                  unit="× kubelet", at_most=1)  # fmt: skip
     yield Figure(package=PACKAGE, name="merge, median of the rows' ratios", value=statistics.median(each),
@@ -78,6 +93,135 @@ def wide_machines() -> Iterator[Figure]:
         ("64 nodes, 8 hold the resource", all_masks(8, 4), 64, 10),
     ):
         yield Figure(package=PACKAGE, name=name, value=milliseconds(lists, nodes), unit="ms", at_most=bound)
+
+
+def full_machines() -> Iterator[Figure]:
+    """Whole admissions where every node holds everything: CPUs, memory, two huge page sizes, two devices."""
+    for nodes, bound in ((32, 2), (64, 10)):
+        first, later = admission_ms(nodes)
+        name = f"admission on {nodes} nodes that hold all of six resources"
+        yield Figure(package=PACKAGE, name=name, value=later, unit="ms", at_most=bound)
+        yield Figure(package=PACKAGE, name=f"{name}, the first one", value=first, unit="ms", at_most=100)
+    yield series("admission, every node holds six resources", "NUMA nodes",
+                 [(n, admission_ms(n)[1]) for n in (2, 4, 8, 16, 24, 32, 48, 64)])  # fmt: skip
+
+
+def hard_questions() -> Iterator[Figure]:
+    """What took seconds to minutes and gigabytes: time, and memory at its peak."""
+    for name, bound, call in (
+        ("12 lists of 24 random masks, 24 nodes", 200, of_lists(24, random_lists(24, 12, 24))),
+        ("8 lists of 24 random masks, 32 nodes", 200, of_lists(32, random_lists(32, 8, 24))),
+        ("10 lists of 8 random masks, 64 nodes", 1_000, of_lists(64, random_lists(64, 10, 8))),
+        ("30 lists of 20 random masks, 20 nodes", 1_000, of_lists(20, random_lists(20, 30, 20))),
+        ("4 lists of 2,000 random masks, 32 nodes", 1_000, of_lists(32, random_lists(32, 4, 2_000))),
+        ("3 lists of all but two of 62 nodes, shifted", 1_000, of_lists(64, all_but_two(64, 3))),
+        ("whole-pod search, 32 members on 8 nodes", 1_000, searched(8, 32)),
+        ("whole-pod search, 64 members on 16 nodes", 1_000, searched(16, 64)),
+        ("best-effort, 12 members on 64 nodes", 1_000, spread_out(64, 12)),
+    ):
+        took = best_ns(partial(decided, call), seconds=0.01, rounds=1) / 1e6
+        yield Figure(package=PACKAGE, name=name, value=took, unit="ms", at_most=bound)
+        tracemalloc.start()
+        decided(call)
+        peak = tracemalloc.get_traced_memory()[1] / 1e6
+        tracemalloc.stop()
+        yield Figure(package=PACKAGE, name=f"{name}, memory", value=peak, unit="MB", at_most=100)
+
+
+def decided(call: Callable[[], object]) -> None:
+    """A question, answered or given up."""
+    with contextlib.suppress(WorkLimitError):
+        call()
+
+
+def of_lists(nodes: int, providers: Sequence[Hints]) -> Callable[[], object]:
+    """A merge of lists under best-effort."""
+    return partial(merge, BEST_EFFORT, providers, NumaTopology(nodes=tuple(range(nodes))))
+
+
+def random_lists(nodes: int, providers: int, hints: int) -> list[Hints]:
+    """Lists of masks with half of the nodes each, none preferred."""
+    rng = random.Random(nodes)
+    return [
+        {"resource": [TopologyHint(rng.getrandbits(nodes) or 1, preferred=False) for _ in range(hints)]}
+        for _ in range(providers)
+    ]
+
+
+def all_but_two(nodes: int, providers: int) -> list[Hints]:
+    """Of a window of nodes, one further on for each provider, every set that lacks two."""
+    width = nodes - providers + 1
+    windows = [((1 << width) - 1 << first, range(first, first + width)) for first in range(providers)]
+    return [
+        {
+            "resource": [
+                TopologyHint(full & ~(1 << a | 1 << b), preferred=False) for a, b in combinations(held, 2)
+            ]
+        }
+        for full, held in windows
+    ]
+
+
+def searched(nodes: int, members: int) -> Callable[[], object]:
+    """A search over members that ask for one to five of two devices, eight of each a node."""
+    policy = Policy.parse("single-numa-node", {"search-whole-pod": "true"})
+    rng = random.Random(nodes)
+    asked = asked_for(*[{GPU: rng.randint(1, 5), NIC: rng.randint(1, 5)} for _ in range(members)])
+    return partial(admit, full_node(nodes, policy, devices=8), asked)
+
+
+def spread_out(nodes: int, members: int) -> Callable[[], object]:
+    """Members of a few CPUs each and more memory than one node has."""
+    rng = random.Random(nodes)
+    asked = asked_for(
+        *[{"cpu": rng.randint(3, 6), "memory": rng.randint(17, 20) << 30} for _ in range(members)]
+    )
+    return partial(admit, full_node(nodes, BEST_EFFORT), asked)
+
+
+def full_node(nodes: int, policy: Policy, devices: int = 1) -> Snapshot:
+    """Nodes of 8 CPUs, 16 GiB, two sizes of huge pages and two kinds of devices each."""
+    machine = machine_from_text(f"{nodes} numa x 8 cores, memory=16Gi, hugepages=2Mi:512/1Gi:2")
+    allocator = DeviceAllocator(nodes=tuple(machine.nodes))
+    for resource in (GPU, NIC):
+        ids = [
+            Device(f"{node:02}-{k}", numa_nodes=1 << node) for node in machine.nodes for k in range(devices)
+        ]
+        blank = Inventory(resource=resource).registered(1, now_s=0.0)
+        listed = DeviceList.of(ids, nodes=machine.nodes)
+        allocator = allocator.with_inventory(blank.listed(1, listed, PluginOptions(), now_s=0.0))
+    return Snapshot(
+        numa=NumaTopology(nodes=tuple(machine.nodes), distances=machine.distances or {}),
+        policy=policy,
+        allocators=(CpuAllocator(policy=StaticPolicy.of(machine)), memory_allocator(machine), allocator),
+    )
+
+
+def asked_for(*members: Mapping[str, int]) -> Workload:
+    """A workload of main members."""
+    return Workload(
+        key="asked",
+        claims=tuple(
+            Claim(
+                owner=Owner("asked", f"m{place}"),
+                amounts={resource: Quantity.of(size) for resource, size in amounts.items()},
+            )
+            for place, amounts in enumerate(members)
+        ),
+    )
+
+
+def admission_ms(nodes: int) -> tuple[float, float]:
+    """The first admission on a new node, and a later one, of two nodes' worth of six resources."""
+    node = full_node(nodes, RESTRICTED)
+    width = min(2, nodes)
+    each = {"cpu": 8, "memory": 12 << 30, "hugepages-2Mi": 1 << 30, "hugepages-1Gi": 2 << 30, GPU: 1, NIC: 1}
+    asked = asked_for({resource: size * width for resource, size in each.items()})
+    started = time.perf_counter()
+    verdict = admit(node, asked)
+    first = (time.perf_counter() - started) * 1e3
+    assert isinstance(verdict, Placed)
+    return first, best_ns(partial(admit, node, asked), seconds=0.05) / 1e6
 
 
 def growth() -> Iterator[Figure]:

@@ -41,21 +41,21 @@ def device_hints(
     """
     if len(nodes) > LISTED_NODES:
         return _counted(nodes, wanted, by_node, available, reusable)
-    placed_reusable = 0
-    for node in by_node:
-        placed_reusable |= by_node[node] & reusable
-    first = placed_reusable.bit_count()
-    unions: dict[NumaMask, int] = {0: 0}
-    smallest = len(nodes)
-    possible: list[NumaMask] = []
-    for mask in node_masks(tuple(nodes)):
-        inside = _union(mask, unions, by_node)
-        if mask.bit_count() < smallest and inside.bit_count() >= wanted:
-            smallest = mask.bit_count()
-        if placed_reusable & ~inside:
-            continue
-        if first + (inside & available).bit_count() >= wanted:
-            possible.append(mask)
+    masks = node_masks(tuple(nodes))
+    everything = 0
+    for node in nodes:
+        everything |= by_node.get(node, 0)
+    ever = _held_by(masks, by_node, everything)
+    free = _held_by(masks, by_node, available)
+    reused = everything & reusable
+    missing = wanted - reused.bit_count()
+    possible = [mask for mask, held in zip(masks, free, strict=True) if held >= missing]
+    if reused:
+        needed = _held_by(masks, by_node, reused)
+        whole = {mask for mask, held in zip(masks, needed, strict=True) if held == reused.bit_count()}
+        possible = [mask for mask in possible if mask in whole]
+    enough = (mask.bit_count() for mask, held in zip(masks, ever, strict=True) if held >= wanted)
+    smallest = min(next(enough, len(nodes)), len(nodes))
     return [TopologyHint(mask, mask.bit_count() == smallest) for mask in possible]
 
 
@@ -127,11 +127,24 @@ def _amounts(places: Sequence[tuple[NumaMask, int]], among: int) -> Iterator[tup
         yield nodes, devices.bit_count()
 
 
-def _union(mask: NumaMask, unions: dict[NumaMask, int], by_node: Mapping[int, int]) -> int:
-    """Devices at any node of a mask, from the union without its lowest node."""
-    rest = mask & (mask - 1)
-    known = unions.get(rest)
-    union = _union(rest, unions, by_node) if known is None else known
-    union |= by_node.get((mask ^ rest).bit_length() - 1, 0)
-    unions[mask] = union
-    return union
+def _held_by(masks: Sequence[NumaMask], by_node: Mapping[int, int], among: int) -> list[int]:
+    """How many of some devices each mask holds, from the mask without its lowest node."""
+    here = {1 << node: devices & among for node, devices in by_node.items()}
+    sizes = {place: devices.bit_count() for place, devices in here.items()}
+    together = 0
+    for devices in here.values():
+        together |= devices
+    found: list[int] = []
+    if sum(sizes.values()) == together.bit_count():  # no device is near several nodes
+        held = {0: 0}
+        for mask in masks:
+            low = mask & -mask
+            count = held[mask] = held[mask ^ low] + sizes.get(low, 0)
+            found.append(count)
+        return found
+    unions = {0: 0}
+    for mask in masks:
+        low = mask & -mask
+        union = unions[mask] = unions[mask ^ low] | here.get(low, 0)
+        found.append(union.bit_count())
+    return found

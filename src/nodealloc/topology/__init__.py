@@ -53,8 +53,8 @@ from nodealloc.topology._pods import workload_of
 from nodealloc.topology._policy import KUBELET_MAX_NODES, Policy, PolicyName, Scope
 from nodealloc.topology._ports import Allocator, Availability, Reports, Serves, Shortfall
 from nodealloc.topology._snapshot import Affinities, Snapshot
-from nodealloc.topology._work import Work
 from nodealloc.topology._verdicts import TOPOLOGY_AFFINITY_ERROR, TOPOLOGY_WORK_LIMIT, Placed, Refusal
+from nodealloc.topology._work import Work
 from nodealloc.verdicts import Admitted, NotYet
 
 __all__ = [

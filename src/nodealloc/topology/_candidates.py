@@ -44,12 +44,13 @@ def candidates(
         WorkLimitError: `work` is used up.
     """
     good = Preferred(reading, numa.mask, work)
-    rest = Compromise(reading, numa.mask, work)
+    tolerant = policy.name is PolicyName.BEST_EFFORT
+    rest = Compromise(reading, numa.mask, work) if tolerant or policy.comparison is not None else None
     ranked = _Ranked(policy, numa, rest, allocated, work)
     anywhere = numa.mask if policy.name is PolicyName.SINGLE_NUMA_NODE else -1
     for mask in ranked.ordered(_widths(policy, reading, numa.mask, good), good.ascending, preferred=True):
         yield TopologyHint(None if mask == anywhere else mask, preferred=True)
-    if policy.name is PolicyName.BEST_EFFORT:
+    if tolerant and rest is not None:
         for mask in ranked.ordered(rest.widths(), rest.ascending, preferred=False):
             if mask not in good:
                 yield TopologyHint(mask, preferred=False)
@@ -100,15 +101,14 @@ class _Ranked:
         self,
         policy: Policy,
         numa: NumaTopology,
-        rest: Compromise,
+        rest: Compromise | None,
         allocated: Mapping[int, float],
         work: Work,
     ) -> None:
         self._comparison = _comparison_of(policy)
         single = policy.name is PolicyName.SINGLE_NUMA_NODE
-        self._scene = Scene(
-            numa=numa, narrowest=min(rest.target, 1) if single else rest.target, allocated=allocated
-        )
+        target = 0 if rest is None else rest.target
+        self._scene = Scene(numa=numa, narrowest=min(target, 1) if single else target, allocated=allocated)
         self._work = work
 
     def ordered(

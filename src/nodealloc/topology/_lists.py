@@ -75,7 +75,13 @@ def _closest(ties: Collection[NumaMask], numa: NumaTopology) -> NumaMask:
 
 
 def _of_many(
-    lists: Sequence[Sequence[NumaMask]], pairs: int, target: int, numa: NumaTopology, *, near: bool, work: Work
+    lists: Sequence[Sequence[NumaMask]],
+    pairs: int,
+    target: int,
+    numa: NumaTopology,
+    *,
+    near: bool,
+    work: Work,
 ) -> NumaMask:
     """`compromise` where combinations abound: find a good mask first, then look for better ones only.
 
@@ -92,7 +98,7 @@ def _of_many(
         if below.bit_count() == target or not all(lists):
             return sure
     if pairs > _LOOK_AHEAD:
-        found = best_reachable(lists, numa.mask, target, work)
+        found = best_reachable(lists, numa.mask, target, work, ties=near)
     else:
         found = reachable(lists, numa.mask, work)
     found.add(sure)

@@ -30,6 +30,9 @@ _FOLD_FREELY = 2000
 _COUNT_AT_MOST = 16
 """Nodes beyond which tables of 2ⁿ numbers take too much memory; folding goes on there."""
 
+_FOLLOWED = 48
+"""So many intersections are followed to find one that is good."""
+
 _LOOKED_AHEAD = 64
 """So many intersections are worth a look at the lists to come, before they are folded with them."""
 
@@ -63,19 +66,23 @@ def reachable(lists: Sequence[Iterable[int]], full: int, work: Work, /) -> set[i
         ):
             work.spend(_counting_cost(nodes, len(sets) - done) >> 5)
             return _count([found, *sets[done:]], common)
-        found = _folded(found, masks, 1, work)
+        found = _folded(found, masks, 1, full, work)
     return found
 
 
-def best_reachable(lists: Sequence[Iterable[int]], full: int, target: int, work: Work, /) -> set[int]:
+def best_reachable(
+    lists: Sequence[Iterable[int]], full: int, target: int, work: Work, /, *, ties: bool
+) -> set[int]:
     """The best non-empty intersections of one mask from each list, and perhaps some others.
 
     Best are those of `target` nodes, else those of a little fewer, else those
-    of as few more as there are; of the best width all are found.
+    of as few more as there are. Of the best width the lowest is found, or all
+    of them if `ties` count.
 
-    Where one of `target` nodes or fewer is known, an intersection with fewer
+    Once one of `target` nodes or fewer is known, an intersection with fewer
     nodes comes to nothing better: it is forgotten as soon as it comes up, and
-    so is one that a list to come would leave with fewer.
+    so is one that a list to come would leave with fewer, or that has as many
+    and is higher.
 
     Raises:
         WorkLimitError: `work` is used up.
@@ -83,13 +90,16 @@ def best_reachable(lists: Sequence[Iterable[int]], full: int, target: int, work:
     common, sets = _inside(lists, full)
     if not common:
         return set()
-    least = _within_reach(sets, common, target, work)
+    least, lowest = _within_reach(sets, common, target, work)
+    highest = 1 << common.bit_length() if ties or not lowest else lowest
     found = {common}
     for done, masks in enumerate(sets):
         if least > 1 and len(found) > _LOOKED_AHEAD:
             for later in sets[done + 1 :]:
                 found = _hopeful(found, later, least, work)
-        found = _folded(found, masks, least, work)
+        found = _folded(found, masks, least, highest, work)
+    if lowest:
+        found.add(lowest)
     return found
 
 
@@ -101,17 +111,20 @@ def _inside(lists: Sequence[Iterable[int]], full: int) -> tuple[int, list[set[in
     return common, sorted(({mask & common for mask in masks} - {0} for masks in lists), key=len)
 
 
-def _within_reach(sets: Sequence[set[int]], common: int, target: int, work: Work) -> int:
-    """The largest width up to `target` of a few intersections that are easy to find; 1 without any."""
-    best = 1
-    for first in sorted(sets[0], key=int.bit_count)[-_LOOKED_AHEAD:]:
-        mask = first & common
-        for masks in sets[1:]:
-            work.spend(1 + len(masks) // 8)
-            mask = max([mask & other for other in masks], key=lambda one: _fitness(one.bit_count(), target))
-        if best < mask.bit_count() <= target:
-            best = mask.bit_count()
-    return best
+def _within_reach(sets: Sequence[set[int]], common: int, target: int, work: Work) -> tuple[int, int]:
+    """Width and mask of the best intersection up to `target` among some that are easy to find; else 1, 0.
+
+    The widest of each step are followed.
+    """
+    best = [common]
+    for masks in sets:
+        work.spend(len(best) * len(masks) // 4)
+        step = {one & other for one in best for other in masks}
+        best = sorted(step, key=lambda one: (-_fitness(one.bit_count(), target), one))[:_FOLLOWED]
+    least, mask = max(
+        [(one.bit_count(), -one) for one in best if 0 < one.bit_count() <= target], default=(1, 0)
+    )
+    return least, -mask
 
 
 def _fitness(width: int, target: int) -> int:
@@ -124,8 +137,8 @@ def _hopeful(found: set[int], masks: set[int], least: int, work: Work) -> set[in
     return {one for one in found if any((one & other).bit_count() >= least for other in masks)}
 
 
-def _folded(found: set[int], masks: set[int], least: int, work: Work) -> set[int]:
-    """Every intersection with one more list that has so many nodes."""
+def _folded(found: set[int], masks: set[int], least: int, highest: int, work: Work) -> set[int]:
+    """Every intersection with one more list that has more nodes, or so many and is not higher."""
     pairs = len(found) * len(masks)
     if pairs <= _FOLD_FREELY and least == 1:
         folded = {one & other for one in found for other in masks}
@@ -135,7 +148,14 @@ def _folded(found: set[int], masks: set[int], least: int, work: Work) -> set[int
     folded = set()
     for other in masks:
         before = len(folded)
-        folded.update([both for one in found if (both := one & other).bit_count() >= least])
+        folded.update(
+            [
+                both
+                for one in found
+                if (width := (both := one & other).bit_count()) > least
+                or (width == least and both <= highest)
+            ]
+        )
         work.spend(len(found) // 8 + 3 * (len(folded) - before))
     return folded
 

@@ -62,10 +62,10 @@ class NotFound:
     exhausted: bool
 
 
-_STEP_UNITS = 60
+_STEP_UNITS = 100
 """What a tried claim counts at least: each allocator answers once, and then is asked for hints."""
 
-_HELD_UNITS = 12
+_HELD_UNITS = 15
 """What it counts more for each member that is placed already, since allocators carry those along."""
 
 
@@ -168,6 +168,7 @@ class _Steps:
         if isinstance(hints, NotYet):
             return
         reading = read(hints, numa.mask, [allocator.name for allocator in allocators])
+        self._work.spend(sum([len(one.masks) for one in reading.lists]))
         shares = allocated_shares(allocators, claims) if policy.comparison is not None else {}
         found = candidates(policy, reading, numa, shares, self._work)
         yield from _with_everywhere(found, numa) if policy.name is PolicyName.BEST_EFFORT else found
