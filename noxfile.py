@@ -82,8 +82,8 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def properties(session: nox.Session) -> None:
-    """The laws, with many more examples than `tests` takes."""
-    session.install("-e", ".[test]")
+    """The laws, with many more examples than `tests` takes, and proofs by an independent solver."""
+    session.install("-e", ".[test,proof]")
     _pytest(session, "-n", "auto", "tests/property", env={"NODEALLOC_HYPOTHESIS": "ci"})
 
 
