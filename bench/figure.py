@@ -59,16 +59,16 @@ def best_ns(call: Callable[[], object], *, seconds: float = 0.02, rounds: int = 
     return best
 
 
-def calibration() -> float:
+def calibration(recording: str = "kubelet_ns") -> float:
     """This machine's time for the recorded calibration loop, as a ratio to the recording's."""
-    recorded = json.loads((VECTORS / "kubelet_ns.json").read_text())["calibration_loop_ns"]
+    recorded = json.loads((VECTORS / f"{recording}.json").read_text())["calibration_loop_ns"]
     return best_ns(lambda: sum(i * i for i in range(10000)), seconds=0.1, rounds=9) / float(recorded)
 
 
-def kubelet_ns(kind: str) -> list[float]:
+def kubelet_ns(kind: str, recording: str = "kubelet_ns") -> list[float]:
     """Recorded nanoseconds of the kubelet for the first rows of a kind, scaled to this machine."""
-    recorded = json.loads((VECTORS / "kubelet_ns.json").read_text())
-    scale = calibration()
+    recorded = json.loads((VECTORS / f"{recording}.json").read_text())
+    scale = calibration(recording)
     return [figure * scale for figure in recorded[kind]]
 
 

@@ -21,6 +21,7 @@ actual  ──┘   pure      value   only I/O         │
 | `pluginreg`   | sockets below a directory  | registered plugins          | `PluginHandler`            |
 | `cgroups`     | the pods' cgroups, limits  | the cgroup file system      | `CgroupDriver`             |
 | `runtime`     | –                          | sandboxes, containers       | `Looks`, `Containers`      |
+| `admission`   | pods that want to come in  | a view of the node          | handlers                   |
 | `cpuset`      | exclusive and shared CPUs  | cpusets of containers       | `CpusetWriter`, `Picker`   |
 | `memblocks`   | memory and huge pages      | free bytes per NUMA node    | –                          |
 | `devices`     | devices by resource        | what plugins report         | –                          |

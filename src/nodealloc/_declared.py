@@ -125,6 +125,7 @@ class Documents:
             fields[key] = _Field(one.alias or one.name, hook, hint, wire)
             if wire.required:
                 needed.append((key, one.name))
+        needed_keys = [key for key, _ in needed]
         unsupported = self._unsupported.get(kind, {})
         check = self._checks.get(kind)
         build = self._builders.get(kind)
@@ -136,7 +137,7 @@ class Documents:
                 return FAULTY
             found = cast("Mapping[object, object]", value)
             if not found and needed:
-                reader.fault(path, f"nothing stands here; a {needed[0][0]} is needed")
+                reader.fault(path, f"nothing stands here; a {' and a '.join(needed_keys)} is needed")
                 return FAULTY
             made: dict[str, object] = {}
             for key, item in found.items():
@@ -153,8 +154,6 @@ class Documents:
                     continue
                 if field.wire.check is not None and (reason := field.wire.check(one)):
                     reader.fault(here, reason)
-                    made[field.name] = FAULTY
-                    continue
                 made[field.name] = one
             for key, name in needed:
                 if made.get(name, "") == "":

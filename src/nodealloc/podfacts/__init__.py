@@ -50,6 +50,7 @@ from nodealloc.podfacts._view import (
     Taint,
     TaintEffect,
     Transport,
+    host_ports_of,
 )
 
 __all__ = [
@@ -79,4 +80,5 @@ __all__ = [
     "Taint",
     "TaintEffect",
     "Transport",
+    "host_ports_of",
 ]

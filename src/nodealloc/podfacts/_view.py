@@ -22,9 +22,11 @@ __all__ = [
     "Taint",
     "TaintEffect",
     "Transport",
+    "host_ports_of",
 ]
 
 _MAX_PORT = 65535
+_ALL = "0.0.0.0"  # noqa: S104 - how a manifest says every address; nothing is bound
 
 
 class Transport(enum.Enum):
@@ -57,6 +59,31 @@ class HostPort:
             raise ConfigurationError(
                 f"host port {self.port} is outside 1 to {_MAX_PORT}; leave out what is not asked for"
             )
+
+
+def host_ports_of(pod: Pod, /, *, sidecars: bool = True) -> frozenset[HostPort]:
+    """Ports of the node that a pod takes for as long as it runs.
+
+    Args:
+        pod: One on the host network takes what its containers listen on.
+        sidecars: Whether those of sidecars count; what other init containers
+            listen on is free again before the pod is up, and never counts.
+    """
+    holders = [one for one in pod.all_containers if one.ports]
+    if not holders:
+        return frozenset()
+    init = {one.name for one in pod.init_containers if not (one.restartable and sidecars)}
+    return frozenset(
+        HostPort(
+            port=port.host_port,
+            transport=Transport(port.protocol),
+            address=None if port.host_ip in {"", _ALL} else port.host_ip,
+        )
+        for one in holders
+        if one.name not in init
+        for port in one.ports
+        if port.host_port
+    )
 
 
 class TaintEffect(enum.Enum):
@@ -118,18 +145,18 @@ class PodOnNode:
         pod: Pod,
         /,
         *,
-        host_ports: Iterable[HostPort] = (),
-        priority: int = 0,
+        host_ports: Iterable[HostPort] | None = None,
+        priority: int | None = None,
         state: LifeState = LifeState.SYNCING,
         static: bool = False,
         orphan: bool = False,
     ) -> PodOnNode:
-        """A pod with what it requests at its peak (`podspec.effective_requests`)."""
+        """A pod with what it requests at its peak, and with its own host ports and priority unless given."""
         return cls(
             pod=pod,
             requests=effective_requests(pod),
-            host_ports=frozenset(host_ports),
-            priority=priority,
+            host_ports=host_ports_of(pod) if host_ports is None else frozenset(host_ports),
+            priority=(pod.priority or 0) if priority is None else priority,
             state=state,
             static=static,
             orphan=orphan,

@@ -58,6 +58,8 @@ def _terms(value: object, path: str, reader: Reader) -> None:
 def _requirement(value: object, path: str, reader: Reader) -> None:
     found = cast("NodeSelectorRequirement", value)
     operator, many = found.operator, len(found.values)
+    if operator is None:
+        return
     if operator in {NodeSelectorOperator.IN, NodeSelectorOperator.NOT_IN} and not many:
         reader.fault(f"{path}.values", f"{operator.value} needs at least one value")
     elif operator in {NodeSelectorOperator.EXISTS, NodeSelectorOperator.DOES_NOT_EXIST} and many:

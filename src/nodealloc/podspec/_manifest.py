@@ -16,7 +16,7 @@ from nodealloc.errors import Fault
 from nodealloc.podspec._model import Container, DnsPolicy, Pod
 from nodealloc.podspec._pod_reader import PodReader, some
 
-__all__ = ["pod_from_manifest"]
+__all__ = ["pod_as_it_stands", "pod_from_manifest"]
 
 _NAMES: Final = uuid.UUID("6f1d2f6e-7d0c-5b35-9a3e-4f0a1b8f3c55")
 """Name space of the uids that are made for manifests without one; ours."""
@@ -64,6 +64,14 @@ def pod_from_manifest(
     pod = _pod(manifest, reader)
     reader.check(source or (f"pod {pod.full_name[:_SOURCE]}" if pod.name else "pod"))
     return pod
+
+
+def pod_as_it_stands(manifest: object, /) -> Pod:
+    """A pod of a manifest that an API server might have refused; what cannot be read has its default.
+
+    For replaying recorded decisions alone: what was decided about such a pod is recorded all the same.
+    """
+    return _pod(manifest, PodReader("recorded pod").start())
 
 
 def _pod(manifest: object, reader: PodReader) -> Pod:

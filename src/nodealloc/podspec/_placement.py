@@ -40,14 +40,12 @@ class NodeSelectorRequirement:
 
     Attributes:
         key: Of the label or field.
-        operator: How.
+        operator: How; without one nothing matches.
         values: With what; for GT and LT one whole number.
     """
 
     key: str = attrs.field(default="", metadata=wire(required=True))
-    operator: NodeSelectorOperator = attrs.field(
-        default=NodeSelectorOperator.IN, metadata=wire(required=True)
-    )
+    operator: NodeSelectorOperator | None = attrs.field(default=None, metadata=wire(required=True))
     values: tuple[str, ...] = ()
 
 

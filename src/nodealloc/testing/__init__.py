@@ -10,6 +10,7 @@
 | `testing.dsw_asw`      | a clock that stands still, an executor that waits, `check_transitions` |
 | `testing.simulation`   | a program in virtual time: a seed is a life with faults and restarts |
 | `testing.podfacts`     | a fake source of pods; its check                                     |
+| `testing.admission`    | `check_handler`, with pods and nodes to judge                        |
 | `testing.cgroups`      | a fake driver; checks of limits, processes and trees                 |
 | `testing.volumes`      | a fake host, mounter and claims; `check_mounter`                     |
 | `testing.volume_plugins`| fakes of block tools; `check_plugin`                                |

@@ -18,15 +18,15 @@ Answer: TypeAlias = Callable[[Row, Mapping[str, Row]], tuple[Json, Json]]
 
 KINDS: Mapping[str, str | None] = {
     "admission": "_admission",
-    "admit_predicates": None,
-    "apparmor_admit": None,
+    "admit_predicates": "_chain",
+    "apparmor_admit": "_chain",
     "cgroup": "_cgroups",
     "checkpoint_files": "_checkpoint",
     "container_gc": "_runtime",
     "container_kill_grace": None,
     "cpu_hints": "_cpuset",
     "cpuset": "_idset",
-    "critical_preemption": None,
+    "critical_preemption": "_chain",
     "device_hints": "_devices",
     "eviction_rank": None,
     "eviction_thresholds": None,
@@ -50,7 +50,7 @@ KINDS: Mapping[str, str | None] = {
     "sandbox_changed": None,
     "shutdown": None,
     "status_merge": None,
-    "sysctl_allowlist": None,
+    "sysctl_allowlist": "_chain",
     "take_cpus": "_cpuset",
     "termination_order": None,
 }

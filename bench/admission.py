@@ -1,0 +1,73 @@
+"""May a pod come in: against the kubelet's recorded time, and on a fleet."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import TYPE_CHECKING, cast
+
+from bench.figure import Figure, best_ns, kubelet_ns, rows
+from examples.scheduler.fleet import fleet, guaranteed
+from nodealloc.admission import Chain, chain_of
+from nodealloc.podfacts import NodeView
+from nodealloc.podspec import Pod, resources
+from nodealloc.podspec._manifest import pod_as_it_stands
+from nodealloc.testing.conformance._chain import recorded_chain, recorded_view
+from nodealloc.topology import Policy
+from nodealloc.verdicts import Admitted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nodealloc.testing.conformance import Row
+
+__all__ = ["figures"]
+
+_NODES = 10_000
+_VIEW = NodeView(name="n", allocatable=resources({"cpu": 64, "memory": "256Gi", "pods": 110}))
+
+
+def figures() -> Iterator[Figure]:
+    """The recorded rows, then a fleet."""
+    ratios = list(_against_the_kubelet())
+    yield Figure(
+        package="admission",
+        name="admit_predicates, median; view and pod read beforehand",
+        value=statistics.median(ratios),
+        unit="× kubelet",
+        at_most=0.5,
+    )
+    yield Figure(
+        package="admission",
+        name="10,000 nodes, the whole chain, one core",
+        value=_fleet_s(),
+        unit="s",
+        at_most=1.5,
+    )
+
+
+def _against_the_kubelet() -> Iterator[float]:
+    theirs = kubelet_ns("admit_predicates", "kubelet_ns2")
+    for plain, ns in zip(rows("admit_predicates"), theirs, strict=False):
+        row = cast("Row", plain)
+        if row.get("node_unknown"):
+            continue
+        chain, view, pod = recorded_chain(row), recorded_view(row), pod_as_it_stands(row["pod"])
+
+        def ask(chain: Chain = chain, view: NodeView = view, pod: Pod = pod) -> object:
+            return chain(pod, view)
+
+        yield best_ns(ask, seconds=0.002) / ns
+
+
+def _fleet_s() -> float:
+    nodes = list(fleet(_NODES, Policy.parse("restricted"), seed=1))
+    chains = [chain_of(snapshot=one.snapshot) for one in nodes]
+    pod: Pod = guaranteed("new", (6, 8), (6, 8))
+    best = float("inf")
+    for _ in range(3):
+        started = time.perf_counter()
+        fitting = sum(isinstance(chain(pod, _VIEW), Admitted) for chain in chains)
+        best = min(best, time.perf_counter() - started)
+    assert fitting
+    return best

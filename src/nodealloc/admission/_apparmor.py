@@ -1,0 +1,99 @@
+"""Can the node enforce the AppArmor profiles of a pod."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from nodealloc.admission._rules import Rules
+from nodealloc.admission._verdicts import ADMITTED
+from nodealloc.podfacts import NodeView
+from nodealloc.podspec import AppArmorProfile, Container, Pod, ProfileType
+from nodealloc.verdicts import Admitted, Refused
+
+__all__ = ["AppArmor"]
+
+_PREFIX: Final = "container.apparmor.security.beta.kubernetes.io/"
+
+
+@attrs.frozen(kw_only=True)
+class AppArmor:
+    """A handler: whether AppArmor is on where a pod needs it, and each profile has a name.
+
+    A pod that runs, or has ended, is not asked again.
+
+    Attributes:
+        enabled: Whether it is on, on this node.
+        rules: What is right, or as recorded.
+
+    Source: kubelet ``lifecycle/handlers.go``, ``security/apparmor``.
+    """
+
+    enabled: bool
+    rules: Rules = attrs.field(factory=Rules)
+
+    def __call__(self, pod: Pod, view: NodeView, /) -> Admitted | Refused:
+        """Asks the pod's profiles alone."""
+        del view
+        if pod.status.get("phase", "Pending") != "Pending" or not self._is_needed(pod):
+            return ADMITTED
+        if not self.enabled:
+            return _refused("AppArmor is not enabled on the host")
+        for one in (*pod.init_containers, *pod.containers, *pod.ephemeral_containers):
+            profile = _profile(pod, one)
+            if profile is None or profile.type is not ProfileType.LOCALHOST:
+                continue
+            name = profile.localhost_profile
+            if name is None or not name.strip():
+                shown = "nil" if name is None else f"*{name}"
+                return _refused(
+                    "invalid empty AppArmor profile name: "
+                    f'"&AppArmorProfile{{Type:Localhost,LocalhostProfile:{shown},}}"'
+                )
+        return ADMITTED
+
+    def _is_needed(self, pod: Pod) -> bool:
+        context = pod.security_context
+        if _confines(context.app_armor_profile if context is not None else None):
+            return True
+        if any(_confines(_own(one)) for one in pod.all_containers):
+            return True
+        if self.rules.asks_every_annotation:
+            # An annotation of no container, or of one that says it itself, confines nobody.
+            return any(_own(one) is None and _confines(_annotated(pod, one)) for one in pod.all_containers)
+        said = sorted(key for key in pod.annotations if key.startswith(_PREFIX))
+        return bool(said) and pod.annotations[said[0]] != "unconfined"
+
+
+def _refused(why: str) -> Refused:
+    return Refused(reason="AppArmor", message=f"Cannot enforce AppArmor: {why}")
+
+
+def _confines(profile: AppArmorProfile | None) -> bool:
+    return profile is not None and profile.type is not ProfileType.UNCONFINED
+
+
+def _own(container: Container) -> AppArmorProfile | None:
+    return container.security_context.app_armor_profile if container.security_context is not None else None
+
+
+def _annotated(pod: Pod, container: Container) -> AppArmorProfile | None:
+    word = pod.annotations.get(_PREFIX + container.name)
+    if word is None:
+        return None
+    if word.startswith("localhost/"):
+        return AppArmorProfile(type=ProfileType.LOCALHOST, localhost_profile=word.removeprefix("localhost/"))
+    if word == "runtime/default":
+        return AppArmorProfile(type=ProfileType.RUNTIME_DEFAULT)
+    return AppArmorProfile(type=ProfileType.UNCONFINED) if word == "unconfined" else None
+
+
+def _profile(pod: Pod, container: Container) -> AppArmorProfile | None:
+    own = _own(container)
+    if own is not None:
+        return own
+    annotated = _annotated(pod, container)
+    if annotated is not None:
+        return annotated
+    return pod.security_context.app_armor_profile if pod.security_context is not None else None

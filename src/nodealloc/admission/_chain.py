@@ -1,0 +1,151 @@
+"""One chain of handlers: a pod comes in when each of them lets it in."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+import attrs
+
+from nodealloc.admission._fit import node_fit
+from nodealloc.admission._host_ports import host_ports
+from nodealloc.admission._importance import is_critical
+from nodealloc.admission._node_state import pressure, shutdown
+from nodealloc.admission._placement import node_affinity, node_name, operating_system, taints
+from nodealloc.admission._preemption import victims
+from nodealloc.admission._rules import Rules
+from nodealloc.admission._verdicts import ADMITTED, MakingRoom, RoomMade
+from nodealloc.errors import NodeallocError, RetryableError
+from nodealloc.podfacts import NodeView
+from nodealloc.podspec import Pod
+from nodealloc.topology import Snapshot, admit
+from nodealloc.verdicts import Admitted, NotYet, Refused, Verdict
+
+__all__ = ["Chain", "Handler", "allocation", "chain_of"]
+
+Handler: TypeAlias = Callable[[Pod, NodeView], Verdict]
+"""Judges a pod before a view of a node: a pure function, or a value that is called like one."""
+
+
+def allocation(snapshot: Snapshot, /) -> Handler:
+    """A handler: whether CPUs, memory and devices can be given out as the topology policy wants.
+
+    Answers with `topology.Placed`, which has the snapshot to commit.
+    """
+    return lambda pod, _: admit(snapshot, pod)
+
+
+@attrs.frozen
+class Chain:
+    """Handlers one after the other; the first who does not admit has the last word.
+
+    It is a handler itself. What the last handler with something to say admitted
+    with is the answer (`topology.Placed`, `RoomMade`). A handler that fails is
+    answered for: retryable errors are *not yet*, others refuse.
+
+    Attributes:
+        before: Asked first: whether the node takes anybody in, and what the pod is.
+        fit: Whether there is enough; a critical pod that has all else may have room made.
+        after_fit: What is also looked at when room is to be made: affinity, name, ports, taints.
+        after: Asked last, with the pod as good as in.
+        rules: What is right, or as recorded.
+    """
+
+    before: tuple[Handler, ...]
+    fit: Handler
+    after_fit: tuple[Handler, ...]
+    after: tuple[Handler, ...]
+    rules: Rules
+
+    def __call__(self, pod: Pod, view: NodeView | None, /) -> Verdict:
+        """Whether a pod may come in. None is a node of which nothing is known yet."""
+        if view is None:
+            if self.rules.waits_for_node:
+                return NotYet(blocker="node", message="nothing is known of the node yet")
+            return Refused(reason="InvalidNodeInfo", message="Kubelet cannot get node info.")
+        early = _ask(self.before, pod, view)
+        if not isinstance(early, Admitted):
+            return early
+        fit = _ask((self.fit,), pod, view)
+        if not isinstance(fit, Refused) or not is_critical(pod):
+            verdict = fit if not isinstance(fit, Admitted) else _ask(self.after_fit, pod, view)
+            return verdict if not isinstance(verdict, Admitted) else _ask(self.after, pod, view)
+        others = _ask(self.after_fit, pod, view)
+        return self._made_room(pod, view) if isinstance(others, Admitted) else others
+
+    def _made_room(self, pod: Pod, view: NodeView) -> Verdict:
+        found = victims(pod, view, rules=self.rules)
+        if isinstance(found, Refused):
+            return found
+        uids = tuple(one.pod.uid for one in found)
+        if self.rules.waits_for_victims:
+            names = ", ".join(one.pod.full_name for one in found)
+            return MakingRoom(
+                blocker="preemption", message=f"{names} have to end to make room for it", victims=uids
+            )
+        after = _ask(self.after, pod, view)
+        return RoomMade(victims=uids) if isinstance(after, Admitted) else after
+
+    def without(self, *handlers: Handler) -> Chain:
+        """The chain without some of its handlers."""
+        return attrs.evolve(
+            self,
+            before=tuple(one for one in self.before if one not in handlers),
+            after_fit=tuple(one for one in self.after_fit if one not in handlers),
+            after=tuple(one for one in self.after if one not in handlers),
+        )
+
+
+def chain_of(
+    *handlers: Handler,
+    rules: Rules | None = None,
+    snapshot: Snapshot | None = None,
+) -> Chain:
+    """The chain of a node, in the order in which a kubelet asks.
+
+    Args:
+        handlers: More handlers, asked behind the ones that ship: `SysctlAllowList`, `AppArmor`, your own.
+        rules: What is right where nothing is given; `KUBELET` for what a kubelet does.
+        snapshot: Whose CPUs, memory and devices are given out, asked last; None to leave that out.
+    """
+    chosen = rules or Rules()
+    return Chain(
+        before=(shutdown, pressure, functools.partial(operating_system, rules=chosen)),
+        fit=functools.partial(node_fit, rules=chosen),
+        after_fit=(
+            functools.partial(node_affinity, rules=chosen),
+            node_name,
+            functools.partial(host_ports, rules=chosen),
+            taints,
+        ),
+        after=(*handlers, *([allocation(snapshot)] if snapshot is not None else [])),
+        rules=chosen,
+    )
+
+
+def _ask(handlers: Iterable[Handler], pod: Pod, view: NodeView) -> Verdict:
+    told: Admitted = ADMITTED
+    for handler in handlers:
+        try:
+            verdict = handler(pod, view)
+        except RetryableError as error:
+            return NotYet(blocker=_name(handler), message=str(error), after_s=error.after_s or 1.0)
+        except NodeallocError as error:
+            return Refused(
+                reason="UnexpectedAdmissionError",
+                message=f"Update plugin resources failed due to {error}, which is unexpected.",
+                figures={"handler": _name(handler)},
+            )
+        if verdict is ADMITTED:
+            continue
+        if not isinstance(verdict, Admitted):
+            return verdict
+        if type(verdict) is not Admitted:
+            told = verdict
+    return told
+
+
+def _name(handler: Handler) -> str:
+    inner = handler.func if isinstance(handler, functools.partial) else handler
+    return str(getattr(inner, "__name__", type(inner).__name__))

@@ -1,0 +1,141 @@
+"""Is the pod for this node: operating system, name, selector and affinity, taints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from nodealloc.admission._importance import is_static
+from nodealloc.admission._rules import Rules
+from nodealloc.admission._verdicts import ADMITTED
+from nodealloc.podfacts import NodeView, Taint, TaintEffect
+from nodealloc.podspec import NodeSelectorOperator, NodeSelectorRequirement, NodeSelectorTerm, Pod, Toleration
+from nodealloc.verdicts import Admitted, Refused
+
+__all__ = ["node_affinity", "node_name", "operating_system", "taints"]
+
+_OS_LABEL: Final = "kubernetes.io/os"
+_OS: Final = "linux"
+_NO_EXECUTE: Final = TaintEffect.NO_EXECUTE
+_LABEL_VALUE: Final = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?", re.ASCII)
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+_IN, _NOT_IN, _EXISTS, _ABSENT, _GT, _ = NodeSelectorOperator
+
+
+def operating_system(pod: Pod, view: NodeView, /, *, rules: Rules) -> Admitted | Refused:
+    """Whether the pod is for Linux. Source: kubelet ``lifecycle/predicate.go``."""
+    if not rules.os_by_field:
+        said = pod.labels.get(_OS_LABEL)
+        if said is not None and said != _labels(view, rules).get(_OS_LABEL, _OS):
+            return Refused(
+                reason="PodOSSelectorNodeLabelDoesNotMatch",
+                message="Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
+                figures={"wanted": said or "none", "node": _OS},
+            )
+    if pod.os is not None and pod.os.name != _OS:
+        return Refused(
+            reason="PodOSNotSupported",
+            message="Failed to admit pod as the OS field doesn't match node OS",
+            figures={"wanted": pod.os.name, "node": _OS},
+        )
+    return ADMITTED
+
+
+def node_name(pod: Pod, view: NodeView, /) -> Admitted | Refused:
+    """Whether it is for a node of this name, or for any."""
+    if not pod.node_name or pod.node_name == view.name:
+        return ADMITTED
+    return _failed(
+        "NodeName", "node(s) didn't match the requested node name", wanted=pod.node_name, node=view.name
+    )
+
+
+def node_affinity(pod: Pod, view: NodeView, /, *, rules: Rules) -> Admitted | Refused:
+    """Whether the node's labels and name are what the pod's selector and required affinity ask for.
+
+    Source: Kubernetes ``component-helpers/scheduling/corev1/nodeaffinity``.
+    """
+    affinity = pod.affinity.node_affinity if pod.affinity is not None else None
+    required = affinity.required if affinity is not None else None
+    if not pod.node_selector and required is None:
+        return ADMITTED
+    labels = _labels(view, rules)
+    if all(labels.get(key) == value for key, value in pod.node_selector.items()) and (
+        required is None or any(_term(one, labels, view.name, rules) for one in required.node_selector_terms)
+    ):
+        return ADMITTED
+    return _failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector", node=view.name)
+
+
+def taints(pod: Pod, view: NodeView, /) -> Admitted | Refused:
+    """Whether it tolerates every taint that ends pods; a static pod is not asked.
+
+    Taints that only keep a scheduler off are a scheduler's matter.
+    """
+    if not view.taints or is_static(pod):
+        return ADMITTED
+    for taint in view.taints:
+        if taint.effect is _NO_EXECUTE and not any(_tolerates(one, taint) for one in pod.tolerations):
+            return _failed(
+                "TaintToleration", "node(s) had taints that the pod didn't tolerate", taint=taint.key
+            )
+    return ADMITTED
+
+
+def _failed(predicate: str, why: str, **figures: str) -> Refused:
+    return Refused(reason=predicate, message=f"Predicate {predicate} failed: {why}", figures=figures)
+
+
+def _labels(view: NodeView, rules: Rules) -> Mapping[str, str]:
+    """With that of the operating system, which a node sets itself."""
+    if view.labels.get(_OS_LABEL) == _OS or not (view.labels or rules.knows_own_os):
+        return view.labels
+    return {**view.labels, _OS_LABEL: _OS}
+
+
+def _term(term: NodeSelectorTerm, labels: Mapping[str, str], name: str, rules: Rules) -> bool:
+    if not term.match_expressions and not term.match_fields:
+        return False
+    return all(_holds(one, labels, rules) for one in term.match_expressions) and all(
+        _field_holds(one, name) for one in term.match_fields
+    )
+
+
+def _holds(one: NodeSelectorRequirement, labels: Mapping[str, str], rules: Rules) -> bool:
+    operator, values = one.operator, one.values
+    if not rules.compares_any_number and not all(map(_LABEL_VALUE.fullmatch, values)):
+        return False
+    have = labels.get(one.key)
+    if operator is _IN:
+        return have is not None and have in values
+    if operator is _NOT_IN:
+        return bool(values) and (have is None or have not in values)
+    if operator is _EXISTS or operator is _ABSENT:
+        return not values and (have is not None) == (operator is _EXISTS)
+    if (
+        operator is None
+        or len(values) != 1
+        or have is None
+        or not (_NUMBER.fullmatch(have) and _NUMBER.fullmatch(values[0]))
+    ):
+        return False
+    return int(have) > int(values[0]) if operator is _GT else int(have) < int(values[0])
+
+
+def _field_holds(one: NodeSelectorRequirement, name: str) -> bool:
+    """The node's name is the only field; an operator takes one value of it."""
+    if len(one.values) != 1 or one.operator not in {_IN, _NOT_IN}:
+        return False
+    have = name if one.key == "metadata.name" else ""
+    return (have == one.values[0]) == (one.operator is _IN)
+
+
+def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect.value:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    return toleration.operator == "Exists" or (
+        toleration.operator in {"", "Equal"} and toleration.value == taint.value
+    )
