@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import enum
 import importlib
 import inspect
 import re
@@ -21,6 +22,8 @@ copyright = "2026, nodealloc developers"  # noqa: A001  # the name that Sphinx r
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme = "furo"
 html_title = "nodealloc"
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]
 exclude_patterns = ["_build"]
 default_role = "code"
 myst_enable_extensions = ["colon_fence", "deflist"]
@@ -43,6 +46,10 @@ nitpick_ignore_regex = [
 ]
 
 
+_COLON = "\ue000"
+"""Stands for a colon while Napoleon looks."""
+
+
 def _as_rst(lines: Sequence[str]) -> Iterator[str]:
     """Docstrings are written to be read as they stand: fences and tables become literal blocks."""
     fenced = table = False
@@ -59,10 +66,32 @@ def _as_rst(lines: Sequence[str]) -> Iterator[str]:
         yield f"    {line}" if fenced or table else re.sub(r"^Source: ", "*Source:* ", line)
 
 
+def _members(kind: type[enum.Enum]) -> Iterator[str]:
+    """All members of an enumeration with their values, those without words of their own too."""
+    listed = [f"``{member.name}``" + _value(member) for member in kind]
+    yield from ("", f"Members: {', '.join(listed)}.", "")
+
+
+def _value(member: enum.Enum) -> str:
+    told = isinstance(member.value, str | int) and str(member.value).lower() != member.name.lower()
+    return f" (``{member.value}``)" if told else ""
+
+
 def _rewrite(
-    _app: object, _what: str, _name: str, _object: object, _options: object, lines: list[str]
+    _app: object, what: str, _name: str, documented: object, _options: object, lines: list[str]
 ) -> None:
     lines[:] = list(_as_rst(lines))
+    if what == "class" and isinstance(documented, type) and issubclass(documented, enum.Enum):
+        lines += _members(documented)
+    if what == "attribute" and lines:
+        # Napoleon would take what stands before a colon for a type.
+        lines[0] = lines[0].replace(": ", f"{_COLON} ")
+
+
+def _put_back(
+    _app: object, _what: str, _name: str, _object: object, _options: object, lines: list[str]
+) -> None:
+    lines[:] = [line.replace(_COLON, ":") for line in lines]
 
 
 @cache
@@ -124,3 +153,4 @@ def setup(app: Sphinx) -> None:
     """Hook into autodoc, ahead of what reads the sections of a docstring."""
     app.connect("source-read", _add_constants)
     app.connect("autodoc-process-docstring", _rewrite, priority=100)
+    app.connect("autodoc-process-docstring", _put_back, priority=900)

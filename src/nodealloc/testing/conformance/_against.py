@@ -50,12 +50,9 @@ def from_fields(function: _Fields, /) -> Answer:
         if isinstance(got, Mapping):
             fields = cast("Mapping[str, Json]", got)
             return {name: row.get(name) for name in fields}, fields
-        if isinstance(got, tuple) and len(cast("tuple[object, ...]", got)) == 2:
-            return cast("tuple[Json, Json]", got)
-        return "a mapping of fields, or a pair (expected, got)", _told(got)
+        pair = cast("tuple[Json, ...]", got) if isinstance(got, tuple) else ()
+        if len(pair) == 2:
+            return pair[0], pair[1]
+        return "a mapping of fields, or a pair (expected, got)", f"{got!r}"
 
     return answer
-
-
-def _told(answer: object) -> str:
-    return repr(answer)
