@@ -42,7 +42,7 @@ KINDS: Mapping[str, str | None] = {
     "pod_phase_status": None,
     "pod_qos": "_cgroups",
     "pod_resources": None,
-    "pod_source_updates": None,
+    "pod_source_updates": "_podsources",
     "pod_workers": None,
     "probe_worker": None,
     "quantity": "_podspec",

@@ -1,0 +1,57 @@
+"""Which pods should be here: what sources say, merged; static pods, mirror pods, twins.
+
+```text
+   files, HTTP, a watch ──▶ Saying ──▶ merge(Merged, Saying) ──▶ changes, events, Merged
+                                              pure                      │
+   Editions: which edition of a name is which pod                       ▼
+   successor(wanted, left): who has a name, one at a time        by_uid(), has_heard()
+```
+
+- A *source* is where pods come from: the API, a folder, an address.
+- A *static pod* comes from a source of the node's own. A *mirror pod* stands for it
+  in the API, and is never run.
+- *Twins* are two pods of one source with one full name.
+
+A source was *heard* once it has said what all its pods are. Until all have been,
+nothing may be destroyed:
+
+    >>> from nodealloc.podspec import Container, Pod
+    >>> web = Pod(uid="u", name="web", containers=(Container(name="app", image="web:1"),))
+    >>> first = merge(Merged(), Saying(source="file", pods=(web,)))
+    >>> [(one.op.value, [pod.name for pod in one.pods]) for one in first.changes]
+    [('add', ['web'])]
+    >>> first.merged.has_heard(["file", "api"])
+    False
+    >>> gone = merge(first.merged, Saying(source="file"))
+    >>> [(one.op.value, [pod.name for pod in one.pods]) for one in gone.changes]
+    [('remove', ['web'])]
+
+`Rules()` is what is right, `KUBELET` is as recorded.
+"""
+
+from nodealloc.podsources._changes import Merged, Merging, PodChange, Saying, SourceOp
+from nodealloc.podsources._editions import Edition, Editions, Successor, Unfinished, successor
+from nodealloc.podsources._merge import merge
+from nodealloc.podsources._rules import KUBELET, Rules
+from nodealloc.podsources._static import is_mirror, is_mirror_of, is_static, mirror_of, source_of
+
+__all__ = [
+    "KUBELET",
+    "Edition",
+    "Editions",
+    "Merged",
+    "Merging",
+    "PodChange",
+    "Rules",
+    "Saying",
+    "SourceOp",
+    "Successor",
+    "Unfinished",
+    "is_mirror",
+    "is_mirror_of",
+    "is_static",
+    "merge",
+    "mirror_of",
+    "source_of",
+    "successor",
+]

@@ -1,0 +1,156 @@
+"""Static pods as their names go through time: which edition is which pod; pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from nodealloc.podsources._rules import RIGHT, Rules
+from nodealloc.podsources._static import HASH
+from nodealloc.podspec import Pod
+
+__all__ = ["Edition", "Editions", "Successor", "Unfinished", "successor"]
+
+_NAMES: Final = uuid.UUID("0f6b7e7c-8d55-5c0a-9a51-6a2f0a4de1b7")
+"""Name space of the uids of later pods of one name; ours."""
+
+
+@attrs.frozen(kw_only=True)
+class Edition:
+    """What became of one full name.
+
+    Attributes:
+        number: How many pods had this name before.
+        content: Of what its manifest said last, as a hash.
+        is_there: Whether its source still has it.
+        has_ended: Whether this pod has to end, or has ended, for another reason
+            than an edit: no container of it is ever started again.
+    """
+
+    number: int = 0
+    content: str = ""
+    is_there: bool = True
+    has_ended: bool = False
+
+    def read(self, content: str, rules: Rules, /) -> Edition:
+        """The same name as its source has it now."""
+        is_edited = content != self.content
+        is_new = rules.renews_uid and (not self.is_there or (self.has_ended and is_edited))
+        return Edition(
+            number=self.number + is_new,
+            content=content,
+            has_ended=self.has_ended and not is_new,
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Editions:
+    """The static pods of one source by full name, with those that were there once.
+
+    An immutable value. Kept over a restart, it keeps every uid as it is; without
+    it, a pod that had predecessors begins as the first of its name again.
+
+    Attributes:
+        by_name: Full name to what became of it.
+    """
+
+    by_name: Mapping[str, Edition] = attrs.field(factory=dict[str, Edition])
+
+    def read(self, pods: Iterable[Pod], /, *, rules: Rules = RIGHT) -> tuple[Editions, tuple[Pod, ...]]:
+        """Take over a whole listing.
+
+        Args:
+            pods: All pods of the source, with the uid that the manifest gives or
+                that its name and source give.
+            rules: Where the kubelet is wrong.
+
+        Returns:
+            What is known from now on, and the pods with the uids they run under.
+            Twins, pods with one full name, are taken as they come, by the first.
+        """
+        names: dict[str, Edition] = {}
+        told: list[Pod] = []
+        for pod in pods:
+            content = _content(pod)
+            edition = names.get(pod.full_name) or self.by_name.get(
+                pod.full_name, Edition(content=content)
+            ).read(content, rules)
+            names.setdefault(pod.full_name, edition)
+            told.append(_as_told(pod, edition.number, content, rules))
+        gone = {
+            name: attrs.evolve(was, is_there=False) if was.is_there else was
+            for name, was in self.by_name.items()
+            if name not in names
+        }
+        return Editions(by_name={**gone, **names}), tuple(told)
+
+    def ended(self, full_name: str, /) -> Editions:
+        """The pod of that name has ended, and not by an edit: put back or edited, it is a new one."""
+        was = self.by_name.get(full_name)
+        if was is None or was.has_ended:
+            return self
+        return Editions(by_name={**self.by_name, full_name: attrs.evolve(was, has_ended=True)})
+
+
+@attrs.frozen(kw_only=True)
+class Unfinished:
+    """A pod of a name of which something is left on the node.
+
+    Attributes:
+        uid: Which.
+        is_ending: Whether it was told to end, or ended by itself.
+    """
+
+    uid: str
+    is_ending: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Successor:
+    """What is next for one full name.
+
+    Attributes:
+        runs: The pod that has the name and is to run, in its newest form; None for none.
+        end: Uids that have to be told to end.
+        waits_for: Uids that have to be gone before the wanted pod may start.
+    """
+
+    runs: Pod | None = None
+    end: tuple[str, ...] = ()
+    waits_for: tuple[str, ...] = ()
+
+
+def successor(wanted: Pod | None, left: Iterable[Unfinished], /) -> Successor:
+    """Who has a full name: of all pods that had it, one at a time.
+
+    Args:
+        wanted: The pod as its source has it now; None where it has none. An
+            edition that was replaced before it started is forgotten by that.
+        left: Every pod of that name that has not finished.
+    """
+    left = tuple(left)
+    others = [one for one in left if wanted is None or one.uid != wanted.uid]
+    mine = [one for one in left if wanted is not None and one.uid == wanted.uid]
+    end = tuple(sorted(one.uid for one in others if not one.is_ending))
+    waits = tuple(sorted(one.uid for one in others))
+    may_run = wanted is not None and not waits and not any(one.is_ending for one in mine)
+    return Successor(runs=wanted if may_run else None, end=end, waits_for=waits if wanted else ())
+
+
+def _content(pod: Pod) -> str:
+    text = json.dumps(pod.to_manifest(), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _as_told(pod: Pod, number: int, content: str, rules: Rules) -> Pod:
+    uid = pod.uid
+    if not rules.keeps_uid and HASH not in pod.annotations:
+        uid = str(uuid.uuid5(_NAMES, f"{pod.uid}/{content}"))
+    if number:
+        uid = str(uuid.uuid5(_NAMES, f"{uid}/{number}"))
+    return attrs.evolve(pod, uid=uid, annotations={**pod.annotations, HASH: content})
