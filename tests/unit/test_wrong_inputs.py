@@ -20,7 +20,7 @@ from nodealloc.idset import NodeSet
 from nodealloc.machine import machine_from_text
 from nodealloc.memblocks import memory_allocator
 from nodealloc.node import FORMATS, NodeAllocator
-from nodealloc.podspec import Container, Pod, Quantity, Variable
+from nodealloc.podspec import Container, Pod, Quantity, Variable, Volume
 from nodealloc.testing.cgroups import FakeCgroups
 from nodealloc.testing.dsw_asw import ManualExecutor
 from nodealloc.testing.topology import FakeAllocator, workload
@@ -399,6 +399,9 @@ def mappings() -> Mapping[str, object]:
     cpus = granted.snapshot.allocators[0]
     assert isinstance(cpus, CpuAllocator)
     claim = JOB.claims[0]
+    node = started()
+    node.admit(JOB)
+    recorded = node.records["job"]
     box = Container(name="a", requests={"cpu": Quantity.of(1)}, variables=(Variable(name="a", value="b"),))
     pod = Pod(uid="u", containers=(box,), labels={"a": "b"}, annotations={"a": "b"})
     return {
@@ -418,6 +421,14 @@ def mappings() -> Mapping[str, object]:
         "availability.free": FakeAllocator.of("cpu", {0: 1}).availability(JOB.claims)[0].free,
         "fake.held": FakeAllocator(name="cpu", units={0: 1}, held={OWNER: 1}).held,
         "inventory": devices.DeviceList.of([devices.Device("a", numa_nodes=1)], nodes=(0,)).by_node,
+        "limits": Limits(hugepage_bytes={2 << 20: 2 << 20}).hugepage_bytes,
+        "machine": MACHINE.numa_nodes[0].hugepages,
+        "volume": Volume(name="a", kind="emptyDir", spec={"medium": "Memory"}).spec,
+        "record.affinity": recorded.affinity,
+        "record.grants": recorded.grants,
+        "devices.inventories": devices.DeviceAllocator(inventories={}).inventories,
+        "devices.grants": devices.DeviceAllocator(grants={}).grants,
+        "confinement": t.Confinement(devices={"a/b": ("0",)}).devices,
         "state": CpuState(assignments={"a": {}}).assignments,
     }
 

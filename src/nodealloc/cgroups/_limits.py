@@ -8,6 +8,7 @@ from typing import Final, Protocol, TypeVar, cast
 import attrs
 
 from nodealloc._arguments import check, wrong
+from nodealloc._frozen import Frozen, freeze
 from nodealloc.cgroups._convert import MAX_SHARES, MIN_QUOTA_US, MIN_SHARES, PAGE_BYTES, hugepage_name
 from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet, NodeSet
@@ -98,7 +99,7 @@ class Limits:
     pids: int | None = None
     cpus: CPUSet | None = attrs.field(default=None, converter=_cpus)
     mems: NodeSet | None = attrs.field(default=None, converter=_mems)
-    hugepage_bytes: Mapping[int, int] = attrs.field(factory=dict[int, int])
+    hugepage_bytes: Mapping[int, int] = attrs.field(factory=Frozen[int, int], validator=freeze)
 
     def __attrs_post_init__(self) -> None:
         for name, value in self.asked.items():

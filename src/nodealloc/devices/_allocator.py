@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import attrs
 
+from nodealloc._frozen import Frozen, freeze
 from nodealloc.checkpoint import DEVICE_STATE, Checkpoint, DeviceManagerState
 from nodealloc.devices import _abilities as abilities
 from nodealloc.devices._grants import NO_NODE, Grant, Grants, without
@@ -65,9 +66,11 @@ class DeviceAllocator:
     """
 
     nodes: tuple[int, ...] = (0,)
-    inventories: Mapping[str, Inventory] = attrs.field(factory=dict[str, Inventory])
-    grants: Grants = attrs.field(factory=dict[str, Mapping[tuple[str, str], Grant]])
-    answers: Answers = attrs.field(factory=dict[PreferenceQuestion, tuple[str, ...]], eq=False)
+    inventories: Mapping[str, Inventory] = attrs.field(factory=Frozen[str, Inventory], validator=freeze)
+    grants: Grants = attrs.field(factory=Frozen[str, Mapping[tuple[str, str], Grant]], validator=freeze)
+    answers: Answers = attrs.field(
+        factory=Frozen[PreferenceQuestion, tuple[str, ...]], validator=freeze, eq=False
+    )
     awaited: frozenset[str] | None = None
     retry_s: float = 1.0
     unanswered: tuple[PreferenceQuestion, ...] = attrs.field(default=(), eq=False)

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 import attrs
 
+from nodealloc._frozen import Frozen, freeze
 from nodealloc._lazy import lazy
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.machine import _checks as checks
@@ -67,7 +68,7 @@ class NumaNode:
     id: int = attrs.field(validator=checks.not_negative)
     cpus: CPUSet = CPUSet()
     memory_bytes: int = attrs.field(default=0, validator=checks.not_negative)
-    hugepages: Mapping[int, int] = attrs.field(factory=dict[int, int], hash=False)
+    hugepages: Mapping[int, int] = attrs.field(factory=Frozen[int, int], validator=freeze, hash=False)
 
     def __attrs_post_init__(self) -> None:
         checks.check_pages(self.id, self.hugepages)

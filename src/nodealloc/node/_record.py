@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from nodealloc._frozen import Frozen, freeze
 from nodealloc.podspec import Json
 from nodealloc.topology import TopologyHint, Workload
 
@@ -27,6 +28,6 @@ class WorkloadRecord:
 
     workload: Workload
     order: int = 0
-    affinity: Mapping[str, TopologyHint] = attrs.field(factory=dict[str, TopologyHint])
-    grants: Mapping[str, Json] = attrs.field(factory=dict[str, Json])
-    bound: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    affinity: Mapping[str, TopologyHint] = attrs.field(factory=Frozen[str, TopologyHint], validator=freeze)
+    grants: Mapping[str, Json] = attrs.field(factory=Frozen[str, Json], validator=freeze)
+    bound: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)

@@ -112,7 +112,7 @@ class Volume:
 
     name: str
     kind: str
-    spec: Mapping[str, Json] = attrs.field(factory=dict[str, Json])
+    spec: Mapping[str, Json] = attrs.field(factory=Frozen[str, Json], validator=freeze)
 
 
 @attrs.frozen(kw_only=True)

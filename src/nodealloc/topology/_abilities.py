@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import attrs
 
+from nodealloc._frozen import Frozen, freeze
 from nodealloc.podspec import Json
 from nodealloc.topology._claims import Claim, Owner
 from nodealloc.topology._holdings import Confinement, Holding, ResourceUse
@@ -29,7 +30,7 @@ class Restored:
 
     allocator: Allocator
     moved: tuple[str, ...] = ()
-    evicted: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    evicted: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     notes: tuple[str, ...] = ()
 
 

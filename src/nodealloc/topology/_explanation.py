@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
+from nodealloc._frozen import Frozen, freeze
 from nodealloc.podspec import Json
 from nodealloc.topology._admission import admit
 from nodealloc.topology._asking import hints_of, released, reports_of
@@ -65,8 +66,8 @@ class ResourceView:
     provider: str
     resource: str
     wanted: int | None = None
-    free: Mapping[int, int] = attrs.field(factory=dict[int, int])
-    allocatable: Mapping[int, int] = attrs.field(factory=dict[int, int])
+    free: Mapping[int, int] = attrs.field(factory=Frozen[int, int], validator=freeze)
+    allocatable: Mapping[int, int] = attrs.field(factory=Frozen[int, int], validator=freeze)
     possible: tuple[NumaMask | None, ...] = ()
     preferred: tuple[NumaMask | None, ...] = ()
 

@@ -7,6 +7,7 @@ from functools import reduce
 
 import attrs
 
+from nodealloc._frozen import Frozen, freeze
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.topology._claims import Owner
 
@@ -79,7 +80,9 @@ class Confinement:
     cpus: CPUSet | None = None
     exclusive: CPUSet = CPUSet()
     mems: NodeSet | None = None
-    devices: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
+    devices: Mapping[str, tuple[str, ...]] = attrs.field(
+        factory=Frozen[str, tuple[str, ...]], validator=freeze
+    )
 
     @classmethod
     def of(cls, *parts: Confinement) -> Confinement:
