@@ -146,7 +146,7 @@ def figures() -> Iterator[Figure]:
     median, together = admission()
     for name, value, bound in (
         ("admission, median trace (CPU, memory, topology)", median, 1.0),
-        ("admission, all traces together", together, 0.05),
+        ("admission, all traces together", together, 0.1),
     ):
         yield Figure(package=PACKAGE, name=name, value=value, unit="× kubelet", at_most=bound)
     for pages in (1, 4):

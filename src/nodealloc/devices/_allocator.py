@@ -363,6 +363,8 @@ class DeviceAllocator:
 
     def _reusable(self, claim: Claim, resource: str, devices: DeviceList) -> int:
         """What ended members held and no other member of the workload holds."""
+        if not claim.reuse:
+            return 0
         lent: set[str] = set()
         kept: set[str] = set()
         for (member, name), grant in self.grants.get(claim.owner.workload, {}).items():

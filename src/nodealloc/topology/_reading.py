@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import or_
 from typing import NamedTuple, TypeAlias
 
 from nodealloc.topology._counted import CountedHints
@@ -10,7 +12,7 @@ from nodealloc.topology._hints import Hints, NumaMask, TopologyHint
 
 __all__ = ["Bare", "Reading", "Sorted", "masks_of", "read", "read_bare"]
 
-_KEPT_LISTS = 128
+_KEPT_LISTS = 512
 """Lists that are remembered, sorted out; a machine's allocators answer with few different ones."""
 
 _KEPT_HINTS = 255
@@ -138,29 +140,31 @@ def masks_of(one: Sorted, full: NumaMask) -> Sequence[NumaMask]:
 def _sorted(options: Sequence[TopologyHint]) -> Sorted:
     """A list of hints, sorted out, and remembered."""
     key = tuple(options)
+    masks = {mask for mask, _ in key if mask is not None}
+    good = {mask for mask, preferred in key if preferred and mask is not None}
+    nowhere = [preferred for mask, preferred in key if mask is None]
+    if set(map(type, masks)) - {int}:
+        masks, good = _whole(masks), _whole(good)
     named = least = 0
-    good: set[NumaMask] = set()
-    masks: set[NumaMask] = set()
-    anywhere = False
-    for affinity, preferred in key:
-        if affinity is None:
-            anywhere = anywhere or bool(preferred)
-            masks.add(0)
-            continue
-        mask = int(affinity)
-        if mask != affinity:
-            raise ValueError(affinity)
-        named |= mask if mask > 0 else -1
-        least = min(least or mask.bit_count(), mask.bit_count())
-        masks.add(mask)
-        if preferred:
-            good.add(mask)
-    found = Sorted(named, frozenset(good), anywhere, tuple(sorted(masks)) if named else (), least)
+    if masks:
+        named = reduce(or_, masks) if min(masks) > 0 else -1
+        least = min(map(int.bit_count, masks))
+    ordered = (0, *sorted(masks)) if nowhere and masks else tuple(sorted(masks))
+    found = Sorted(named, frozenset(good), any(nowhere), ordered, least)
     if len(key) <= _KEPT_HINTS:
         if len(_known) >= _KEPT_LISTS:
             _known.clear()
         _known[key] = found
     return found
+
+
+def _whole(numbers: Iterable[int]) -> set[int]:
+    """The integers that some numbers equal; raises `ValueError` for what equals none."""
+    found = {number: int(number) for number in numbers}
+    for number, whole in found.items():
+        if number != whole:
+            raise ValueError(number)
+    return set(found.values())
 
 
 def _count(counted: list[CountedHints], hints: CountedHints) -> bool:
