@@ -7,6 +7,8 @@ from typing import Generic, TypeAlias, TypeVar, Union, cast
 
 import attrs
 
+from nodealloc._arguments import wrong
+
 __all__ = ["Cancelled", "Done", "Failed", "Failure", "Outcome", "Running", "Scope", "Step", "Uncertain"]
 
 S_co = TypeVar("S_co", covariant=True)
@@ -22,14 +24,16 @@ each other.
 """
 
 
-def _is_a_scope(_step: object, _attribute: object, scope: object) -> None:
+def _makes_sense(step: Step[object], _attribute: object, _scope: object) -> None:
+    """All of a step at once, since each one that is planned is made."""
+    scope = cast("object", step.scope)
     if not isinstance(scope, tuple) or not scope:
-        raise ValueError(f"scope {scope!r}: give a tuple of one part or more, like ('volume',)")
-    hash(cast("tuple[object, ...]", scope))
-
-
-def _hashable(_step: object, _attribute: object, value: object) -> None:
-    hash(value)
+        raise wrong("Step.scope", scope, "a tuple of one part or more, like ('volume',)")
+    hash((step.scope, step.verb, step.subject))
+    if step.deadline_s is not None and not step.deadline_s > 0:
+        raise wrong("Step.deadline_s", step.deadline_s, "seconds beyond 0, or None to wait for ever")
+    if not isinstance(cast("object", step.phase), int):
+        raise wrong("Step.phase", step.phase, "a whole number; lower ones start first")
 
 
 @attrs.frozen(kw_only=True)
@@ -56,14 +60,12 @@ class Step(Generic[S_co]):
             `again_at_s` it rests until any record changes.
     """
 
-    scope: Scope = attrs.field(validator=_is_a_scope)
-    verb: str = attrs.field(validator=attrs.validators.instance_of(str))
+    scope: Scope = attrs.field(validator=_makes_sense)
+    verb: str
     detail: S_co
-    phase: int = attrs.field(default=0, validator=attrs.validators.instance_of(int))
-    deadline_s: float | None = attrs.field(
-        default=None, validator=attrs.validators.optional(attrs.validators.gt(0))
-    )
-    subject: Hashable = attrs.field(default=None, validator=_hashable)
+    phase: int = 0
+    deadline_s: float | None = None
+    subject: Hashable = None
     may_change_nothing: bool = False
 
 

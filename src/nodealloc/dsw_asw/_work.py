@@ -85,8 +85,9 @@ class Work(Generic[K, W, H, S, R]):
     def start(self, key: K, step: Step[S], again_at_s: float | None, turn: Turn[K, H, S], /) -> None:
         """Start a step, unless it runs, is held off, or its scope is closed."""
         try:
-            if any(running.is_of(step) for running in self._operations.of_key(key)):
-                return
+            for running in self._operations.of_key(key):
+                if running.is_of(step):
+                    return
         except Exception as error:  # noqa: BLE001 - details compare as their domain likes
             turn.count("failed")
             self._book.hold_off(key, step, error, turn.now_s)
