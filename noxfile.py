@@ -15,6 +15,7 @@ HERE = Path(__file__).parent
 CACHE = HERE / ".cache"
 PROJECT = nox.project.load_toml(HERE / "pyproject.toml")
 VM_NOT_HERE = 75  # the virtual machine cannot be had; the reason was printed
+CRI_NOT_HERE = 75  # no container runtime can be had; the reasons were printed
 FOREIGN_NOT_HERE = 75  # no other language can be had; the reasons were printed
 SUPPORTED = nox.project.python_versions(PROJECT)
 
@@ -78,6 +79,7 @@ def tests(session: nox.Session) -> None:
     _pytest(session, "-n", "auto", "--dist", "worksteal", mark=mark)
     if session.python == PYTHONS[-1] and os.environ.get("CI"):
         session.notify("vm")
+        session.notify("cri", posargs=["--version", "1.7", "--seconds", "120"])
 
 
 @nox.session
@@ -203,6 +205,13 @@ def foreign(session: nox.Session) -> None:
     session.run(*building, success_codes=[0, FOREIGN_NOT_HERE])
     with tempfile.TemporaryDirectory(prefix="na-") as folder:
         session.run("pytest", "-m", "foreign", "-rs", "tests/real", env={"TMPDIR": folder})
+
+
+@nox.session(python=PYTHONS[0])
+def cri(session: nox.Session) -> None:
+    """Real containers on Debian's containerd, in namespaces of their own; `-- --version 2.1` for another."""
+    session.install("-e", ".[test]")
+    session.run("python", "-m", "tests.cri", *session.posargs, success_codes=[0, CRI_NOT_HERE])
 
 
 @nox.session

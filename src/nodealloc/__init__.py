@@ -27,6 +27,7 @@ actual  ──┘   pure      value   only I/O         │
 | `memblocks`   | memory and huge pages      | free bytes per NUMA node    | –                          |
 | `devices`     | devices by resource        | what plugins report         | –                          |
 | `node`        | pods or claims             | everything that is held     | `Runtime`, `Store`         |
+| `cri`         | –                          | containerd, CRI-O           | a runtime's socket         |
 | `testing`     | –                          | –                           | fakes, `check_*`, replay   |
 
 Lowest layer first: a package imports from lower layers only. Import the package

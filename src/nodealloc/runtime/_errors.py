@@ -68,12 +68,15 @@ class NoSuchRecordError(PermanentError):
     Attributes:
         call: What was asked.
         id: What it was asked about.
+        reason: The runtime's own words, or "".
     """
 
-    def __init__(self, call: str, id: str, /) -> None:  # noqa: A002 - the field's word
-        super().__init__(f"{call}: the runtime knows no {id}; it was removed, or never was")
+    def __init__(self, call: str, id: str, reason: str = "", /) -> None:  # noqa: A002 - the field's word
+        said = f": {reason}" if reason else ""
+        super().__init__(f"{call} of {id}: something is not there; it was removed, or never was{said}")
         self.call = call
         self.id = id
+        self.reason = reason
 
 
 class RuntimeRefusedError(PermanentError):

@@ -12,8 +12,8 @@ from nodealloc.podfacts import PodIdentity
 
 __all__ = [
     "ContainerConfig",
-    "DeviceNode",
     "DnsConfig",
+    "HostDevice",
     "HostMount",
     "LinuxResources",
     "Propagation",
@@ -48,7 +48,7 @@ class HostMount:
 
 
 @attrs.frozen(kw_only=True)
-class DeviceNode:
+class HostDevice:
     """A device of the host in a container.
 
     Attributes:
@@ -157,7 +157,7 @@ class SandboxConfig:
     Attributes:
         pod: Whose it is.
         attempt: One more than that of any sandbox that the pod had.
-        hostname: Needed where the pod has a network of its own.
+        hostname: Needed where the pod has a network of its own; unused where it has the node's.
         log_directory: Where its containers' logs go.
         cgroup_parent: The pod's cgroup as its driver names it, or "" for the runtime's own choice.
         host_network: Whether the pod has the node's network.
@@ -222,7 +222,7 @@ class ContainerConfig:
     working_dir: str = ""
     env: Mapping[str, str] = attrs.field(factory=dict[str, str])
     mounts: tuple[HostMount, ...] = ()
-    devices: tuple[DeviceNode, ...] = ()
+    devices: tuple[HostDevice, ...] = ()
     cdi_devices: tuple[str, ...] = ()
     resources: LinuxResources = LinuxResources()
     security: Security = Security()

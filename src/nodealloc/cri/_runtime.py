@@ -1,0 +1,258 @@
+"""A container runtime over CRI: every port of `nodealloc.runtime`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import attrs
+
+from nodealloc.cri import _codec as codec
+from nodealloc.cri._grpc import Line
+from nodealloc.dsw_asw import Cancel
+from nodealloc.errors import DecodeError
+from nodealloc.podfacts import Exited, ExitUnknown
+from nodealloc.runtime import (
+    AnswerLostError,
+    CommandResult,
+    CommandTimedOutError,
+    ContainerConfig,
+    ContainerReport,
+    ImageRecord,
+    LinuxResources,
+    Listing,
+    NoSuchRecordError,
+    PodReport,
+    RuntimeHealth,
+    RuntimeRefusedError,
+    SandboxConfig,
+    SandboxReport,
+)
+
+__all__ = ["CriDeadlines", "CriRuntime"]
+
+_KILLED = 137
+
+
+@attrs.frozen(kw_only=True)
+class CriDeadlines:
+    """How long a runtime may take, in seconds.
+
+    Attributes:
+        look_s: To list, inspect, and say how it is.
+        change_s: To make, start or remove something; stopping has the grace on top.
+        pull_s: To get an image.
+
+    Source: kubelet ``runtime-request-timeout`` (2 min; 4 min for a sandbox).
+    """
+
+    look_s: float = attrs.field(default=120.0, validator=attrs.validators.gt(0))
+    change_s: float = attrs.field(default=240.0, validator=attrs.validators.gt(0))
+    pull_s: float = attrs.field(default=1800.0, validator=attrs.validators.gt(0))
+
+
+class CriRuntime:
+    """A runtime that speaks CRI v1 on a Unix socket: containerd, CRI-O. Thread-safe.
+
+    `Looks`, `Sandboxes`, `Containers`, `Images`, `CommandRunner` and `EventFeed`.
+    Nothing is dialled before the first call, and a runtime that was restarted is
+    dialled anew. Of calls of one kind about one target a single one is under
+    way: another one is refused at once, so that nothing piles up behind a
+    container that hangs.
+
+    Args:
+        path: The runtime's socket.
+        deadlines: How long it may take.
+        unix_s: The time, in Unix seconds: a record from the future is told, and gets no time.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        /,
+        *,
+        deadlines: CriDeadlines = CriDeadlines(),
+        unix_s: Callable[[], float] = time.time,
+    ) -> None:
+        self._deadlines = deadlines
+        self._unix_s = unix_s
+        self._line = Line(path, unix_s=unix_s)
+
+    def close(self) -> None:
+        """End all calls but followed events, which their `Cancel` ends. May be repeated."""
+        self._line.close()
+
+    def listing(self) -> Listing:
+        """See `Looks.listing`."""
+        boxes, odd_boxes = codec.decode_sandboxes(self._look("ListPodSandbox", b""))
+        runs, odd_runs = codec.decode_containers(self._look("ListContainers", b""))
+        return Listing.of(boxes, runs, oddities=(*odd_boxes, *odd_runs), now_unix_s=self._unix_s())
+
+    def inspect(self, uid: str, /) -> PodReport:
+        """See `Looks.inspect`; what vanishes meanwhile is left out."""
+        of_boxes, of_runs = codec.encode_of_pod(uid)
+        boxes, odd = codec.decode_sandboxes(self._look("ListPodSandbox", of_boxes, uid))
+        runs, odd_runs = codec.decode_containers(self._look("ListContainers", of_runs, uid))
+        for oddity in (*odd, *odd_runs):
+            raise RuntimeRefusedError("inspect", "BAD ANSWER", oddity.what)
+        reports = (self._sandbox(one.id) for one in boxes)
+        ended = (self._container(one.id, one.sandbox_id) for one in runs)
+        return PodReport.of(
+            uid, [one for one in reports if one is not None], [one for one in ended if one is not None]
+        )
+
+    def health(self) -> RuntimeHealth:
+        """See `Looks.health`; an old runtime does not say who makes its cgroups."""
+        told = codec.decode_health(self._look("Status", b""), self._look("Version", b""))
+        try:
+            driver = codec.decode_cgroup_driver(self._look("RuntimeConfig", b""))
+        except RuntimeRefusedError:
+            return told
+        return attrs.evolve(told, cgroup_driver=driver)
+
+    def run_sandbox(self, config: SandboxConfig, /) -> str:
+        """See `Sandboxes.run_sandbox`."""
+        data = self._change(
+            "RunPodSandbox", codec.encode_run(config), (config.pod.uid, config.attempt), config.pod.full_name
+        )
+        return codec.decode_id(data)
+
+    def stop_sandbox(self, sandbox_id: str, /) -> None:
+        """See `Sandboxes.stop_sandbox`."""
+        self._end("StopPodSandbox", sandbox_id)
+
+    def remove_sandbox(self, sandbox_id: str, /) -> None:
+        """See `Sandboxes.remove_sandbox`."""
+        self._end("RemovePodSandbox", sandbox_id)
+
+    def create_container(self, sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig, /) -> str:
+        """See `Containers.create_container`."""
+        request = codec.encode_create(sandbox_id, config, sandbox)
+        about = (sandbox_id, config.name, config.attempt)
+        shown = f"{sandbox.pod.full_name}/{config.name}"
+        return codec.decode_id(self._change("CreateContainer", request, about, shown))
+
+    def start_container(self, container_id: str, /) -> None:
+        """See `Containers.start_container`."""
+        self._change("StartContainer", codec.encode_about("StartContainer", container_id), container_id)
+
+    def stop_container(self, container_id: str, grace_s: float, /) -> None:
+        """See `Containers.stop_container`."""
+        request = codec.encode_stop(container_id, grace_s)
+        limit_s = self._deadlines.change_s + grace_s
+        try:
+            self._line.call("StopContainer", request, limit_s, about=container_id, changes=True)
+        except NoSuchRecordError:
+            return
+
+    def update_container(self, container_id: str, resources: LinuxResources, /) -> None:
+        """See `ContainerKeeper.update_container`."""
+        request = codec.encode_update(container_id, resources)
+        self._change("UpdateContainerResources", request, container_id)
+
+    def remove_container(self, container_id: str, /) -> None:
+        """See `ContainerKeeper.remove_container`."""
+        self._end("RemoveContainer", container_id)
+
+    def images(self) -> Sequence[ImageRecord]:
+        """See `Images.images`."""
+        data = self._line.call("ListImages", b"", self._deadlines.look_s, service="ImageService")
+        return codec.decode_images(data)
+
+    def pull_image(self, name: str, /) -> str:
+        """See `Images.pull_image`."""
+        request, limit_s = codec.encode_image(name), self._deadlines.pull_s
+        return codec.decode_id(
+            self._line.call("PullImage", request, limit_s, about=name, changes=True, service="ImageService")
+        )
+
+    def remove_image(self, id: str, /) -> None:  # noqa: A002 - the port's name
+        """See `Images.remove_image`."""
+        request, limit_s = codec.encode_image(id), self._deadlines.change_s
+        try:
+            self._line.call("RemoveImage", request, limit_s, about=id, changes=True, service="ImageService")
+        except NoSuchRecordError:
+            return
+
+    def run_command(self, container_id: str, command: Sequence[str], timeout_s: float, /) -> CommandResult:
+        """See `CommandRunner.run_command`; seconds are rounded up to whole ones."""
+        request = codec.encode_command(container_id, command, timeout_s)
+        about = (container_id, tuple(command))
+        try:
+            # The runtime ends it after its time; the call itself has a little longer to say so.
+            data = self._line.call(
+                "ExecSync", request, timeout_s + 5.0, about=about, shown=container_id, changes=True
+            )
+        except AnswerLostError as error:
+            if "deadline" not in error.reason.lower() and "timeout" not in error.reason.lower():
+                raise
+            raise CommandTimedOutError(container_id, timeout_s) from error
+        return codec.decode_command(data)
+
+    def follow(self, on_event: Callable[[], None], cancel: Cancel, /) -> None:
+        """See `EventFeed.follow`."""
+        self._line.follow("GetContainerEvents", on_event, cancel)
+
+    def confined(self, container_id: str, /) -> codec.Confined:
+        """What a container is confined to, as the runtime wrote it down."""
+        data = self._line.call(
+            "ContainerStatus",
+            codec.encode_confined(container_id),
+            self._deadlines.look_s,
+            about=(container_id, "notes"),
+            shown=container_id,
+        )
+        return codec.decode_confined(data)
+
+    def _look(self, name: str, request: bytes, about: str = "") -> bytes:
+        return self._line.call(name, request, self._deadlines.look_s, about=about)
+
+    def _change(self, name: str, request: bytes, about: object, shown: str = "") -> bytes:
+        limit_s = self._deadlines.change_s
+        return self._line.call(name, request, limit_s, about=about, shown=shown, changes=True)
+
+    def _end(self, name: str, about: str) -> None:
+        try:
+            self._change(name, codec.encode_about(name, about), about)
+        except NoSuchRecordError:  # older runtimes say so, newer ones say nothing
+            return
+
+    def _sandbox(self, sandbox_id: str) -> SandboxReport | None:
+        request = codec.encode_about("PodSandboxStatus", sandbox_id)
+        try:
+            return codec.decode_sandbox(self._look("PodSandboxStatus", request, sandbox_id))
+        except NoSuchRecordError:
+            return None
+        except ValueError as error:
+            raise _nonsense("PodSandboxStatus", sandbox_id, error) from error
+
+    def _container(self, container_id: str, sandbox_id: str) -> ContainerReport | None:
+        request = codec.encode_about("ContainerStatus", container_id)
+        try:
+            report = codec.decode_container(self._look("ContainerStatus", request, container_id))
+        except NoSuchRecordError:
+            return None
+        except ValueError as error:
+            raise _nonsense("ContainerStatus", container_id, error) from error
+        if report is None:
+            return None
+        record = attrs.evolve(report.record, sandbox_id=sandbox_id)
+        return self._doubted(attrs.evolve(report, record=record))
+
+    def _doubted(self, report: ContainerReport) -> ContainerReport:
+        """A kill that nobody can have seen: the runtime was away when it is said to have happened."""
+        ended_s = report.finished_unix_s
+        if not isinstance(report.exit, Exited) or report.exit.code != _KILLED or ended_s is None:
+            return report
+        if report.reason == "OOMKilled":
+            return report
+        if any(away_s <= ended_s <= back_s for away_s, back_s in self._line.outages):
+            return attrs.evolve(report, exit=ExitUnknown())
+        return report
+
+
+def _nonsense(name: str, about: str, error: ValueError) -> RuntimeRefusedError | DecodeError:
+    if isinstance(error, DecodeError):
+        return error
+    return RuntimeRefusedError(name, "BAD ANSWER", f"{about}: {error}")
