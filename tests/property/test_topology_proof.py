@@ -102,11 +102,8 @@ def packings(draw: st.DrawFn) -> tuple[list[list[int]], list[list[int]]]:
     return free, draw(st.lists(member, min_size=2, max_size=6))
 
 
-@given(packings())
-def test_the_search_refuses_what_no_solver_places(packing: tuple[list[list[int]], list[list[int]]]) -> None:
-    """Under single-numa-node: what is placed fits, what is refused for good fits nowhere."""
-    free, wanted = packing
-    possible = solvable(free, wanted)
+def asked_of(free: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]]) -> Placed | Refusal:
+    """What the search answers for members `m0`, `m1`… on a machine with so much free on each node."""
     allocator = DeviceAllocator(nodes=tuple(range(len(free))))
     for row, resource in enumerate((GPU, NIC)):
         allocator = allocator.with_inventory(inventory(resource, [each[row] for each in free]))
@@ -120,14 +117,37 @@ def test_the_search_refuses_what_no_solver_places(packing: tuple[list[list[int]]
         for place, (gpus, nics) in enumerate(wanted)
     ]
     verdict = admit(snapshot, Workload(key="job", claims=tuple(claims)))
+    assert isinstance(verdict, (Placed, Refusal))
+    return verdict
+
+
+@given(packings())
+def test_the_search_refuses_what_no_solver_places(packing: tuple[list[list[int]], list[list[int]]]) -> None:
+    """Under single-numa-node: what is placed fits, what is refused for good fits nowhere."""
+    free, wanted = packing
+    possible = solvable(free, wanted)
+    verdict = asked_of(free, wanted)
     event(f"{type(verdict).__name__}, solvable: {possible}")
     if isinstance(verdict, Placed):
         left = [list(each) for each in free]
-        for claim, (gpus, nics) in zip(claims, wanted, strict=True):
-            node = (verdict.affinity[claim.owner.member].affinity or 0).bit_length() - 1
+        for place, (gpus, nics) in enumerate(wanted):
+            node = (verdict.affinity[f"m{place}"].affinity or 0).bit_length() - 1
             left[node] = [left[node][0] - gpus, left[node][1] - nics]
         assert min(map(min, left)) >= 0
         assert possible
     else:
-        assert isinstance(verdict, Refusal)
         assert verdict.exhausted or not possible
+
+
+@given(packings(), st.data())
+def test_more_free_never_refuses_what_the_search_placed(
+    packing: tuple[list[list[int]], list[list[int]]], data: st.DataObject
+) -> None:
+    """A node that has more of something takes nothing away."""
+    free, wanted = packing
+    if isinstance(asked_of(free, wanted), Refusal):
+        return
+    node = data.draw(st.integers(0, len(free) - 1))
+    free[node] = [free[node][0] + data.draw(st.integers(0, 2)), free[node][1] + data.draw(st.integers(0, 2))]
+    verdict = asked_of(free, wanted)
+    assert isinstance(verdict, Placed) or verdict.exhausted
