@@ -145,7 +145,7 @@ def _folded(found: set[int], masks: set[int], least: int, highest: int, work: Wo
         folded.discard(0)
         work.spend(pairs // 4)
         return folded
-    folded = set()
+    folded = set[int]()
     for other in masks:
         before = len(folded)
         folded.update(

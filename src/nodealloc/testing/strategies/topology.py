@@ -77,7 +77,7 @@ def counted_hints(draw: st.DrawFn, numa: NumaTopology) -> CountedHints:
         parts=halves if by_part else (),
         preferred_parts=draw(st.integers(1, 2)) if by_part else 0,
     )
-    others = draw(st.just({}) | st.dictionaries(_masks(numa), st.booleans(), max_size=4))
+    others = draw(st.just(dict[int, bool]()) | st.dictionaries(_masks(numa), st.booleans(), max_size=4))
     alone = [TopologyHint(mask, good) for mask, good in others.items() if not found.counts(mask)]
     return attrs.evolve(found, others=tuple(alone))
 
