@@ -26,9 +26,8 @@ each other.
 
 def _makes_sense(step: Step[object], _attribute: object, _scope: object) -> None:
     """All of a step at once, since each one that is planned is made."""
-    scope = cast("object", step.scope)
-    if not isinstance(scope, tuple) or not scope:
-        raise wrong("Step.scope", scope, "a tuple of one part or more, like ('volume',)")
+    if not isinstance(cast("object", step.scope), tuple) or not step.scope:
+        raise wrong("Step.scope", step.scope, "a tuple of one part or more, like ('volume',)")
     hash((step.scope, step.verb, step.subject))
     if step.deadline_s is not None and not step.deadline_s > 0:
         raise wrong("Step.deadline_s", step.deadline_s, "seconds beyond 0, or None to wait for ever")
