@@ -66,8 +66,9 @@ def _fleet_s() -> float:
     pod: Pod = guaranteed("new", (6, 8), (6, 8))
     best = float("inf")
     for _ in range(3):
-        started = time.perf_counter()
+        # Seconds of this core: what else runs on a busy machine is not in them.
+        started = time.process_time()
         fitting = sum(isinstance(chain(pod, _VIEW), Admitted) for chain in chains)
-        best = min(best, time.perf_counter() - started)
+        best = min(best, time.process_time() - started)
     assert fitting
     return best

@@ -23,6 +23,7 @@ __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
     "topology": "what the CPUs, caches and NUMA nodes of a machine are",
+    "admit": "what a node would say to pods",
     "checkpoint": "look at, verify and convert remembered state",
 }
 """Command to what it does; the module of the same name stands in this package."""

@@ -9,21 +9,28 @@ import sys
 from typing import TYPE_CHECKING
 
 from nodealloc.idset import CPUSet
-from nodealloc.machine import by_first_cpu, discover, draw_text, machine_to_json
+from nodealloc.machine import Discovery, by_first_cpu, discover, draw_text, machine_to_json
 
 if TYPE_CHECKING:
     import argparse
 
-    from nodealloc.machine import Discovery, Machine
+    from nodealloc.machine import Machine
 
 __all__ = ["add_arguments", "run"]
 
 
 def add_arguments(parser: argparse.ArgumentParser, /) -> None:
-    """Declare `--sysfs` and `--format`."""
-    parser.add_argument(
+    """Declare which machine, who holds what, and `--format`."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
         "--sysfs", default="/sys", metavar="DIR", help="mounted or captured sysfs to read (default: /sys)"
     )
+    which.add_argument(
+        "--machine",
+        metavar="TEXT|FILE|DIR",
+        help="a line such as '2 sockets x 8 cores x 2 threads', a JSON file, or such a sysfs",
+    )
+    parser.add_argument("--store", metavar="PATH", help="a store, or a kubelet's root: draw who holds what")
     parser.add_argument(
         "--format", choices=("text", "json"), default="text", help="a picture, or JSON (default: text)"
     )
@@ -31,17 +38,48 @@ def add_arguments(parser: argparse.ArgumentParser, /) -> None:
 
 def run(arguments: argparse.Namespace, /) -> int:
     """Print the machine; what could not be known goes to standard error."""
-    found = discover(str(arguments.sysfs))
+    found, notes = _found(arguments)
+    holders: dict[str, CPUSet | str] = {**_labels(found.machine)}
+    if arguments.store is not None:
+        held, more = _held(found.machine, str(arguments.store))
+        holders, notes = {**held, **holders}, [*notes, *more]
     if arguments.format == "json":
         print(json.dumps(_topology_json(found), indent=1))
     else:
         width = max(80, shutil.get_terminal_size((100, 24)).columns)
-        marked = _labels(found.machine) or None
-        picture = draw_text(found.machine, marked, shared=CPUSet(), width=width, colour=_wants_colour())
+        picture = draw_text(
+            found.machine, holders or None, shared=CPUSet(), width=width, colour=_wants_colour()
+        )
         print(f"{picture}\n\n{_distances_text(found)}")
-    for note in found.notes:
+    for note in notes:
         print(f"note: {note}", file=sys.stderr)
     return 0
+
+
+def _found(arguments: argparse.Namespace) -> tuple[Discovery, list[str]]:
+    """The machine, with what is not known of it; of one that was written everything is."""
+    if arguments.machine is None:
+        found = discover(str(arguments.sysfs))
+        return found, [str(note) for note in found.notes]
+    # Imported late: looking at this machine needs neither stores nor cattrs.
+    from nodealloc._cli._machines import machine_of  # noqa: PLC0415
+
+    machine, notes = machine_of(str(arguments.machine))
+    return Discovery(machine=machine), notes
+
+
+def _held(machine: Machine, store: str) -> tuple[dict[str, CPUSet | str], list[str]]:
+    """Who holds which CPUs by what a store says, and what was wrong there."""
+    from nodealloc._cli._machines import held_by, restored  # noqa: PLC0415 - the same
+    from nodealloc.cpuset import CpuAllocator, StaticPolicy  # noqa: PLC0415
+    from nodealloc.topology import Snapshot  # noqa: PLC0415
+
+    empty = Snapshot.of(machine, allocators=[CpuAllocator(policy=StaticPolicy.of(machine))])
+    snapshot, notes = restored(empty, store)
+    held: dict[str, CPUSet | str] = {}
+    for one in held_by(snapshot):
+        held[f"{one.owner.workload}/{one.owner.member}"] = one.cpus
+    return held, notes
 
 
 def _wants_colour() -> bool:

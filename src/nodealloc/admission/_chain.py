@@ -19,7 +19,7 @@ from nodealloc.admission._verdicts import ADMITTED, MakingRoom, RoomMade
 from nodealloc.errors import NodeallocError, RetryableError
 from nodealloc.podfacts import NodeView
 from nodealloc.podspec import Pod
-from nodealloc.topology import Snapshot, admit
+from nodealloc.topology import Snapshot, Workload, admit, workload_of
 from nodealloc.verdicts import Admitted, NotYet, Refused, Verdict
 
 __all__ = ["Chain", "Handler", "allocation", "chain_of"]
@@ -33,7 +33,20 @@ def allocation(snapshot: Snapshot, /) -> Handler:
 
     Answers with `topology.Placed`, which has the snapshot to commit.
     """
-    return lambda pod, _: admit(snapshot, pod)
+    return lambda pod, _: admit(snapshot, _workload(pod))
+
+
+_LAST: list[tuple[Pod, Workload]] = []
+"""The pod that was asked about last: one pod is asked about on thousands of nodes."""
+
+
+def _workload(pod: Pod) -> Workload:
+    last = _LAST[-1] if _LAST else None
+    if last is not None and last[0] is pod:
+        return last[1]
+    made = workload_of(pod)
+    _LAST[:] = [(pod, made)]
+    return made
 
 
 @attrs.frozen

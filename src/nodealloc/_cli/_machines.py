@@ -1,0 +1,81 @@
+"""A machine, and what stands in a store, as an argument of a command names them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import cast
+
+from nodealloc.checkpoint import MemoryStore, inspect
+from nodealloc.errors import ConfigurationError, DecodeError, Fault
+from nodealloc.machine import Machine, discover, machine_from_cadvisor, machine_from_json, machine_from_text
+from nodealloc.node import FORMATS, NodeAllocator
+from nodealloc.topology import Accounts, Holding, Snapshot
+
+__all__ = ["HELP", "held_by", "machine_of", "pairs", "restored"]
+
+HELP = "a line such as '2 sockets x 8 cores x 2 threads', a JSON file, or a mounted or captured sysfs"
+
+
+def machine_of(words: str, /) -> tuple[Machine, list[str]]:
+    """The machine that is described, written or captured there; and what could not be known of it.
+
+    Raises:
+        NodeallocError: It is none.
+    """
+    path = Path(words)
+    try:
+        if path.is_dir():
+            found = discover(path / "sys" if (path / "sys").is_dir() else path)
+            return found.machine, [str(note) for note in found.notes]
+        if path.is_file():
+            document: object = json.loads(path.read_bytes())
+            if not isinstance(document, dict):
+                raise DecodeError(words, [Fault("$", "expected an object, as machine_to_json writes it")])
+            fields = cast("Mapping[str, object]", document)
+            # What cAdvisor and a kubelet's `/spec` tell has its topology in one field.
+            if "topology" in fields:
+                return machine_from_cadvisor(fields), []
+            return machine_from_json(fields, source=words), []
+    except OSError:  # a line may be longer than any name of a file
+        pass
+    except ValueError as error:
+        if isinstance(error, DecodeError):
+            raise
+        raise DecodeError(words, [Fault("$", f"not JSON: {error}")]) from error
+    return machine_from_text(words), []
+
+
+def restored(empty: Snapshot, folder: str, /) -> tuple[Snapshot, list[str]]:
+    """The node with what a store, or a kubelet's root directory, says is held; and what was wrong there.
+
+    Nothing there is locked, changed or repaired.
+    """
+    found = list(inspect(folder))
+    good = {
+        one.key: one.value for one in found if one.is_good and one.value is not None and not one.is_set_aside
+    }
+    notes = [f"{one.place}: {one.reason}" for one in found if not one.is_good]
+    node = NodeAllocator(empty, MemoryStore(FORMATS, data={key: one.marshal() for key, one in good.items()}))
+    report = node.start()
+    notes += [] if report.is_clean else [str(report)]
+    return node.snapshot, notes
+
+
+def held_by(snapshot: Snapshot, /) -> Iterable[Holding]:
+    """What everybody holds of everything that is counted."""
+    for allocator in snapshot.allocators:
+        if isinstance(allocator, Accounts):
+            yield from allocator.holdings()
+
+
+def pairs(words: str, option: str, /) -> dict[str, str]:
+    """`K=V,K=V` as a mapping."""
+    found: dict[str, str] = {}
+    for one in filter(None, words.split(",")):
+        key, equals, value = one.partition("=")
+        if not (key and equals and value):
+            raise ConfigurationError(f"{option}: {one!r} is no pair; write NAME=VALUE")
+        found[key] = value
+    return found

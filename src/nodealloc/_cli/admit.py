@@ -1,0 +1,307 @@
+"""`python -m nodealloc admit`: what a node would say to pods, one after the other."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from nodealloc._cli._machines import HELP, held_by, machine_of, pairs, restored
+from nodealloc.admission import chain_of
+from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
+from nodealloc.devices import Device, DeviceAllocator, DeviceList, Inventory, Phase
+from nodealloc.errors import ConfigurationError, DecodeError, Fault
+from nodealloc.idset import NodeSet
+from nodealloc.machine import Machine, draw_text
+from nodealloc.memblocks import memory_allocator
+from nodealloc.podfacts import NodeView, PodOnNode
+from nodealloc.podspec import Json, Pod, Quantity, Resources, resources
+from nodealloc.topology import (
+    Holding,
+    NumaMask,
+    Placed,
+    Policy,
+    PolicyName,
+    Refusal,
+    Scope,
+    Snapshot,
+    explain,
+)
+from nodealloc.verdicts import Admitted, Refused, Verdict
+
+__all__ = ["add_arguments", "run"]
+
+_PODS = "110"
+"""As a kubelet takes unless it is told otherwise."""
+
+
+@attrs.frozen
+class _Answer:
+    pod: Pod
+    verdict: Verdict
+    holdings: tuple[Holding, ...] = ()
+
+
+def add_arguments(parser: argparse.ArgumentParser, /) -> None:
+    """Declare the node and the pods."""
+    parser.add_argument("--machine", required=True, metavar="TEXT|FILE|DIR", help=HELP)
+    policies = ", ".join(one.value for one in PolicyName)
+    parser.add_argument("--policy", default="none", metavar="NAME", help=f"{policies} (default: none)")
+    parser.add_argument("--policy-options", default="", metavar="K=V,…", help="of the topology manager")
+    parser.add_argument("--scope", default="container", metavar="S", help="container or pod")
+    parser.add_argument("--cpu-options", default="", metavar="K=V,…", help="of the static CPU policy")
+    parser.add_argument("--reserved-cpus", default="", metavar="LIST", help="for the system, such as 0-1")
+    parser.add_argument(
+        "--devices",
+        action="append",
+        default=[],
+        metavar="RESOURCE=COUNT",
+        help="so many devices on each NUMA node",
+    )
+    parser.add_argument(
+        "--allocatable",
+        action="append",
+        default=[],
+        metavar="RESOURCE=AMOUNT",
+        help=f"what the machine does not say (pods: {_PODS}; no ephemeral storage)",
+    )
+    parser.add_argument("--kubelet", metavar="DIR", help="start from the state files of a kubelet")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    parser.add_argument(
+        "manifests", nargs="+", metavar="MANIFEST", help="YAML or JSON; several documents a file"
+    )
+
+
+def run(arguments: argparse.Namespace, /) -> int:
+    """Ask the node about each pod; 0 when all came in, 1 when one did not."""
+    machine, notes = machine_of(str(arguments.machine))
+    snapshot = _node(machine, arguments)
+    view = NodeView(
+        name=machine.name or "node", allocatable=_allocatable(machine, snapshot, list(arguments.allocatable))
+    )
+    if arguments.kubelet is not None:
+        snapshot, found = restored(snapshot, str(arguments.kubelet))
+        notes += found
+        for one in _recalled(snapshot):
+            view = view.with_pod(one)
+    answers, snapshot = _answers(_pods([str(one) for one in arguments.manifests]), view, snapshot)
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
+    if arguments.format == "json":
+        print(json.dumps([_json(one) for one in answers], indent=1))
+    else:
+        print("\n".join(line for one in answers for line in _lines(one)))
+        print(f"\n{_picture(machine, snapshot, answers)}")
+    return 0 if all(isinstance(one.verdict, Admitted) for one in answers) else 1
+
+
+def _answers(pods: Iterator[Pod], view: NodeView, snapshot: Snapshot) -> tuple[list[_Answer], Snapshot]:
+    answers: list[_Answer] = []
+    for pod in pods:
+        if pod.uid in view.pods:
+            raise ConfigurationError(f"pod {pod.full_name}: its uid {pod.uid} is another pod's as well")
+        verdict = chain_of(snapshot=snapshot)(pod, view)
+        if isinstance(verdict, Placed):
+            snapshot = verdict.snapshot
+        holdings = tuple(one for one in held_by(snapshot) if one.owner.workload == pod.uid)
+        answers.append(_Answer(pod, verdict, holdings))
+        if isinstance(verdict, Admitted):
+            view = view.with_pod(PodOnNode.of(pod))
+    return answers, snapshot
+
+
+def _node(machine: Machine, arguments: argparse.Namespace) -> Snapshot:
+    policy = Policy.parse(str(arguments.policy), pairs(str(arguments.policy_options), "--policy-options"))
+    cpus = StaticPolicy.of(
+        machine,
+        reserved=str(arguments.reserved_cpus) or 0,
+        options=pairs(str(arguments.cpu_options), "--cpu-options"),
+        topology_policy=policy.name.value,
+    )
+    nodes = tuple(machine.nodes) or (0,)
+    inventories = {
+        resource: Inventory(
+            resource=resource, phase=Phase.SERVING, devices=_devices(resource, count, nodes), settled=True
+        )
+        for resource, count in (_counted(str(one)) for one in arguments.devices)
+    }
+    devices = DeviceAllocator(nodes=nodes, inventories=inventories, awaited=frozenset(inventories))
+    return Snapshot.of(
+        machine,
+        policy=policy,
+        scope=Scope.parse(str(arguments.scope)),
+        allocators=(CpuAllocator(policy=cpus), memory_allocator(machine), devices),
+    )
+
+
+def _counted(words: str) -> tuple[str, int]:
+    ((resource, count),) = pairs(words, "--devices").items() or [("", "")]
+    if not count.isascii() or not count.isdigit():
+        raise ConfigurationError(f"--devices {words}: write RESOURCE=COUNT, with a whole number")
+    return resource, int(count)
+
+
+def _devices(resource: str, count: int, nodes: Sequence[int]) -> DeviceList:
+    name = resource.rpartition("/")[2]
+    made = [
+        Device(f"{name}-{node}-{number}", numa_nodes=1 << node) for node in nodes for number in range(count)
+    ]
+    return DeviceList.of(made, nodes=nodes)
+
+
+def _allocatable(machine: Machine, snapshot: Snapshot, said: Sequence[str]) -> Resources:
+    cpus = snapshot[CpuAllocator].policy
+    reserved = len(cpus.reserved) if isinstance(cpus, StaticPolicy) else 0
+    found: dict[str, Quantity | str | float] = {"cpu": len(machine.online) - reserved, "pods": _PODS}
+    memory, pages = 0, dict[int, int]()
+    for node in machine.numa_nodes:
+        memory += node.memory_bytes - sum(size * count for size, count in node.hugepages.items())
+        for size, count in node.hugepages.items():
+            pages[size] = pages.get(size, 0) + size * count
+    found["memory"] = memory
+    found |= {f"hugepages-{_binary(size)}": amount for size, amount in pages.items()}
+    found |= {
+        resource: len(one.devices.ids) for resource, one in snapshot[DeviceAllocator].inventories.items()
+    }
+    for words in said:
+        found |= pairs(words, "--allocatable")
+    return resources(found)
+
+
+def _binary(size: int) -> str:
+    return str(Quantity.parse(f"{size >> 10}Ki"))
+
+
+def _recalled(snapshot: Snapshot) -> Iterator[PodOnNode]:
+    """Pods of a kubelet's files: of what they ask, only what they hold is known."""
+    amounts: dict[str, dict[str, Quantity]] = {workload: {} for workload in snapshot.admitted}
+    for one in held_by(snapshot):
+        held = amounts.setdefault(one.owner.workload, {})
+        held[one.resource] = held.get(one.resource, Quantity(0)) + Quantity.of(one.amount)
+    for uid, requests in amounts.items():
+        yield PodOnNode(pod=Pod(uid=uid), requests=requests)
+
+
+def _pods(paths: Sequence[str]) -> Iterator[Pod]:
+    for path in paths:
+        for number, document in enumerate(_documents(path)):
+            source = path if number == 0 else f"{path}, document {number + 1}"
+            if document is not None:
+                yield Pod.from_manifest(document, source=source)
+
+
+def _documents(path: str) -> Iterator[object]:
+    try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DecodeError(path, [Fault("$", str(error))]) from error
+    fault = ""
+    try:
+        document: object = json.loads(text)
+    except ValueError as not_json:
+        fault = f"not JSON: {not_json}"
+    if not fault:
+        yield document
+        return
+    try:
+        import yaml  # noqa: PLC0415 - whoever has JSON needs none
+    except ImportError:
+        raise DecodeError(path, [Fault("$", f"{fault}; for YAML install nodealloc[agent]")]) from None
+    try:
+        yield from yaml.safe_load_all(text)
+    except yaml.YAMLError as error:
+        raise DecodeError(path, [Fault("$", f"neither JSON nor YAML: {error}")]) from error
+
+
+def _json(answer: _Answer) -> dict[str, Json]:
+    kind, reason, message = _said(answer.verdict)
+    containers: dict[str, Json] = {}
+    if isinstance(answer.verdict, Admitted):
+        containers = {one.name: _container(answer, one.name) for one in answer.pod.all_containers}
+    return {
+        "pod": answer.pod.full_name,
+        "verdict": kind,
+        "reason": reason,
+        "message": message,
+        "containers": containers,
+    }
+
+
+def _said(verdict: Verdict) -> tuple[str, str, str]:
+    """What kind of verdict, its reason or who is waited for, and the message."""
+    if isinstance(verdict, Admitted):
+        return "admitted", "", ""
+    if isinstance(verdict, Refused):
+        return "refused", verdict.reason, verdict.message
+    return "not yet", verdict.blocker, verdict.message
+
+
+def _container(answer: _Answer, name: str) -> dict[str, Json]:
+    cpus = CPUSet()
+    memory: list[Json] = []
+    devices: dict[str, Json] = {}
+    for one in answer.holdings:
+        if one.owner.member != name:
+            continue
+        if one.resource == "cpu":
+            cpus |= one.cpus
+        elif one.ids:
+            devices[one.resource] = list(one.ids)
+        else:
+            memory.append(f"[{' '.join(map(str, one.nodes))}] {one.resource} {one.amount}")
+    return {
+        "affinity": _affinity(answer.verdict, name),
+        "cpus": str(cpus),
+        "memory": memory,
+        "devices": devices,
+    }
+
+
+def _affinity(verdict: Verdict, name: str) -> list[Json] | None:
+    hint = verdict.affinity.get(name) if isinstance(verdict, Placed) else None
+    mask: NumaMask | None = hint.affinity if hint is not None else None
+    return None if mask is None else [*NodeSet.from_mask(mask)]
+
+
+def _lines(answer: _Answer) -> Iterator[str]:
+    verdict = answer.verdict
+    if not isinstance(verdict, Admitted):
+        kind, reason, message = _said(verdict)
+        told = str(explain(verdict)) if isinstance(verdict, Refusal) else f"{reason}: {message}"
+        yield f"{answer.pod.full_name}: {kind}, {told}"
+        return
+    yield f"{answer.pod.full_name}: admitted"
+    for container in answer.pod.all_containers:
+        fields = _container(answer, container.name)
+        nodes = fields["affinity"]
+        parts = [f"NUMA nodes {', '.join(map(str, nodes))}" if isinstance(nodes, list) else "any NUMA node"]
+        parts += [f"CPUs {fields['cpus']}" if fields["cpus"] else "shared CPUs"]
+        for key in ("memory", "devices"):
+            found = fields[key]
+            if isinstance(found, list):
+                parts += [str(one) for one in found]
+            elif isinstance(found, Mapping):
+                parts += [f"{resource} {', '.join(map(str, _items(ids)))}" for resource, ids in found.items()]
+        yield f"  {container.name}: {'; '.join(parts)}"
+
+
+def _items(value: Json) -> Sequence[Json]:
+    return value if isinstance(value, list) else ()
+
+
+def _picture(machine: Machine, snapshot: Snapshot, answers: Sequence[_Answer]) -> str:
+    names = {one.pod.uid: one.pod.full_name for one in answers}
+    holders: dict[str, CPUSet | str] = {}
+    for one in held_by(snapshot):
+        if one.cpus:
+            name = names.get(one.owner.workload, one.owner.workload)
+            holders[f"{name}/{one.owner.member}"] = one.cpus
+    policy = snapshot[CpuAllocator].policy
+    reserved = policy.reserved if isinstance(policy, StaticPolicy) else CPUSet()
+    width = max(80, shutil.get_terminal_size((100, 24)).columns)
+    return draw_text(machine, holders or None, reserved=reserved, width=width)

@@ -1,0 +1,194 @@
+"""`python -m nodealloc admit`, as a person or a script calls it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodealloc._cli import main
+
+MACHINE = "2 sockets x 4 cores, memory=8Gi, hugepages=2Mi:8"
+FILES = Path(__file__).parent.parent / "vectors" / "state_files"
+
+
+def pod(name: str, **limits: object) -> dict[str, Any]:
+    """A manifest of one container with these limits."""
+    box = {"name": "app", "resources": {"limits": limits}}
+    return {"metadata": {"name": name}, "spec": {"containers": [box]}}
+
+
+def requesting(name: str, **requests: object) -> dict[str, Any]:
+    """The same with requests alone."""
+    return {
+        "metadata": {"name": name},
+        "spec": {"containers": [{"name": "app", "resources": {"requests": requests}}]},
+    }
+
+
+class Node:
+    """The command with manifests in a folder."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder, self.capsys = folder, capsys
+
+    def ask(self, *arguments: str, pods: object, machine: str = MACHINE) -> tuple[int, list[dict[str, Any]]]:
+        """Status and JSON."""
+        file = self.folder / "pods.json"
+        file.write_text(json.dumps(pods))
+        status = main(["admit", "--machine", machine, "--format", "json", *arguments, str(file)])
+        return status, json.loads(self.capsys.readouterr().out)
+
+
+@pytest.fixture
+def node(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Node:
+    """The command."""
+    return Node(tmp_path, capsys)
+
+
+def test_an_admitted_pod_is_told_with_what_it_gets(node: Node) -> None:
+    """Affinity, CPUs, memory and devices by container; status 0."""
+    status, (told,) = node.ask(
+        *("--policy", "single-numa-node", "--reserved-cpus", "0", "--devices", "example.com/gpu=2"),
+        pods=pod("web", **{"cpu": 3, "memory": "1Gi", "example.com/gpu": 1}),
+    )
+    assert status == 0
+    assert told == {
+        "pod": "default/web",
+        "verdict": "admitted",
+        "reason": "",
+        "message": "",
+        "containers": {
+            "app": {
+                "affinity": [0],
+                "cpus": "1-3",
+                "memory": ["[0] memory 1073741824"],
+                "devices": {"example.com/gpu": ["gpu-0-0"]},
+            }
+        },
+    }
+
+
+def test_a_pod_that_holds_nothing_of_its_own_has_no_affinity(node: Node) -> None:
+    """Null, an empty text, nothing."""
+    _, (told,) = node.ask(pods=requesting("web", cpu="100m"))
+    assert told["containers"] == {"app": {"affinity": None, "cpus": "", "memory": [], "devices": {}}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "options", "reason"),
+    [
+        (requesting("p", cpu=1000, memory="10Ti"), [], "OutOfcpu"),
+        (requesting("p", memory="17Gi"), [], "OutOfmemory"),
+        (requesting("p", **{"ephemeral-storage": "1Gi"}), [], "OutOfephemeral-storage"),
+        (requesting("p", **{"ephemeral-storage": "1Gi"}), ["--allocatable", "ephemeral-storage=2Gi"], ""),
+        (pod("p", **{"example.com/gpu": 1}), [], "OutOfexample.com/gpu"),
+        (pod("p", **{"cpu": 1, "hugepages-2Mi": "64Mi"}), [], "OutOfhugepages-2Mi"),
+        (pod("p", **{"cpu": 1, "hugepages-2Mi": "16Mi"}), [], ""),
+        (pod("p", cpu=6, memory="1Gi"), ["--policy", "single-numa-node"], "TopologyAffinityError"),
+        (pod("p", cpu=6, memory="1Gi"), ["--policy", "best-effort"], ""),
+        (requesting("p", cpu=1), ["--allocatable", "pods=0"], "OutOfpods"),
+        (requesting("p", cpu=8), ["--reserved-cpus", "0-1"], "OutOfcpu"),
+    ],
+)
+def test_a_refusal_has_its_reason_and_status_one(
+    node: Node, asked: dict[str, Any], options: list[str], reason: str
+) -> None:
+    """Node fit and alignment are asked; what the machine does not offer is said by options."""
+    status, (told,) = node.ask(*options, pods=asked)
+    assert (told["reason"], told["verdict"]) == (reason, "refused" if reason else "admitted")
+    assert bool(told["message"]) is bool(reason)
+    assert status == (1 if reason else 0)
+
+
+def test_pods_are_asked_in_order_and_several_stand_in_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second pod finds what the first has left; text shows both, and the machine."""
+    pytest.importorskip("yaml")
+    file = tmp_path / "pods.yaml"
+    file.write_text(
+        f"{json.dumps(pod('a', cpu=5, memory='1Gi'))}\n---\n{json.dumps(pod('b', cpu=5, memory='1Gi'))}\n"
+    )
+    assert main(["admit", "--machine", MACHINE, str(file)]) == 1
+    told = capsys.readouterr().out
+    assert "default/a: admitted\n" in told
+    assert "default/b: refused, OutOfcpu: " in told
+    assert "default/a/app  5 CPUs" in told
+
+
+def test_a_kubelets_state_files_are_what_is_there(tmp_path: Path, node: Node) -> None:
+    """What they say is held is held, and nothing in the folder changes."""
+    root = tmp_path / "kubelet"
+    (root / "device-plugins").mkdir(parents=True)
+    for name in ("cpu_manager_state", "memory_manager_state"):
+        shutil.copy(FILES / f"four-nodes.{name}", root / name)
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    machine = str(FILES / "four-nodes.machineinfo.json")
+    _, (alone,) = node.ask("--reserved-cpus", "0", pods=pod("new", cpu=2, memory="64Mi"), machine=machine)
+    _, (beside,) = node.ask(
+        "--reserved-cpus", "0", "--kubelet", str(root), pods=pod("new", cpu=2, memory="64Mi"), machine=machine
+    )
+    assert alone["containers"]["app"]["cpus"] != beside["containers"]["app"]["cpus"]
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--policy", "best"],
+        ["--policy-options", "x"],
+        ["--scope", "node"],
+        ["--cpu-options", "full-pcpus-only=perhaps"],
+        ["--reserved-cpus", "99"],
+        ["--devices", "example.com/gpu"],
+        ["--devices", "example.com/gpu=many"],
+        ["--allocatable", "pods"],
+        ["--kubelet", "/nonexistent/kubelet"],
+    ],
+)
+def test_bad_input_is_status_two(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    """One line on standard error says what is wrong."""
+    file = tmp_path / "pod.json"
+    file.write_text(json.dumps(pod("web", cpu=1)))
+    assert main(["admit", "--machine", MACHINE, *arguments, str(file)]) == 2
+    assert capsys.readouterr().err.startswith("nodealloc admit: ")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"metadata": {"name": "a"}, "spec": {}}', "a: [b", None])
+def test_a_bad_manifest_is_status_two(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None
+) -> None:
+    """Missing files, text that is neither JSON nor YAML, and pods with faults."""
+    file = tmp_path / "pod.json"
+    if text is not None:
+        file.write_text(text)
+    assert main(["admit", "--machine", MACHINE, str(file)]) == 2
+    assert str(file) in capsys.readouterr().err
+
+
+def test_a_machine_that_is_none_is_status_two(tmp_path: Path) -> None:
+    """Neither a line, nor a file, nor a folder."""
+    file = tmp_path / "pod.json"
+    file.write_text(json.dumps(pod("web", cpu=1)))
+    for machine in ("twelve cores of joy", str(file)):
+        assert main(["admit", "--machine", machine, str(file)]) == 2
+
+
+def test_topology_draws_a_line_of_text_and_who_holds_what(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No sysfs is needed for a machine that is one line, and a store says whose CPUs are whose."""
+    assert main(["topology", "--machine", "2 sockets x 4 cores"]) == 0
+    assert "8 CPUs" in capsys.readouterr().out
+    shutil.copy(FILES / "four-nodes.cpu_manager_state", tmp_path / "cpu_manager_state")
+    entries = json.loads((tmp_path / "cpu_manager_state").read_bytes())["entries"]
+    machine = str(FILES / "four-nodes.machineinfo.json")
+    assert main(["topology", "--machine", machine, "--store", str(tmp_path)]) == 0
+    picture = capsys.readouterr().out
+    assert all(workload[:8] in picture for workload in entries)
