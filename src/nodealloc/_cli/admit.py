@@ -201,8 +201,9 @@ def _documents(path: str) -> Iterator[object]:
     except (OSError, UnicodeDecodeError) as error:
         raise DecodeError(path, [Fault("$", str(error))]) from error
     fault = ""
+    document: object = None
     try:
-        document: object = json.loads(text)
+        document = json.loads(text)
     except ValueError as not_json:
         fault = f"not JSON: {not_json}"
     if not fault:
