@@ -9,7 +9,8 @@ from examples.scheduler.score import Candidate
 from nodealloc.cpuset import CpuAllocator, StaticPolicy
 from nodealloc.machine import machine_from_text
 from nodealloc.memblocks import memory_allocator
-from nodealloc.podspec import Pod, pod_from_manifest
+from nodealloc.podfacts import NodeView, PodOnNode
+from nodealloc.podspec import Pod, Resources, pod_from_manifest, resources
 from nodealloc.topology import Admitted, Policy, Snapshot, admit
 
 __all__ = ["KINDS", "fleet", "guaranteed"]
@@ -40,19 +41,24 @@ def fleet(count: int, policy: Policy, *, seed: int = 0) -> Iterator[Candidate]:
     chance = random.Random(seed)  # noqa: S311 - a fleet, not a secret
     empty = [_empty(kind, policy) for kind in KINDS]
     pods = [guaranteed(f"old-{n}", (chance.randint(1, 12), chance.randint(1, 24))) for n in range(40)]
+    there = {pod.uid: PodOnNode.of(pod) for pod in pods}
     for number in range(count):
-        snapshot = chance.choice(empty)
+        snapshot, allocatable = chance.choice(empty)
+        view = NodeView(name=f"node-{number:05}", allocatable=allocatable)
         for pod in chance.sample(pods, chance.randint(0, 6)):
             verdict = admit(snapshot, pod)
             if isinstance(verdict, Admitted):
-                snapshot = verdict.snapshot
-        yield Candidate(f"node-{number:05}", snapshot)
+                snapshot, view = verdict.snapshot, view.with_pod(there[pod.uid])
+        yield Candidate(view, snapshot)
 
 
-def _empty(kind: str, policy: Policy) -> Snapshot:
+def _empty(kind: str, policy: Policy) -> tuple[Snapshot, Resources]:
+    """A node with nothing on it, and what it gives out."""
     machine = machine_from_text(kind)
     cpus = StaticPolicy.of(machine, reserved=1, topology_policy=policy.name.value)
-    return Snapshot.of(
+    memory = sum(node.memory_bytes - (1 << 30) for node in machine.numa_nodes)
+    allocatable = resources({"cpu": len(machine.online) - 1, "memory": memory, "pods": 110})
+    snapshot = Snapshot.of(
         machine,
         policy=policy,
         allocators=(
@@ -60,3 +66,4 @@ def _empty(kind: str, policy: Policy) -> Snapshot:
             memory_allocator(machine, reserved={node.id: {"memory": 1 << 30} for node in machine.numa_nodes}),
         ),
     )
+    return snapshot, allocatable

@@ -1,4 +1,4 @@
-"""What a node is worth to a pod: the verdict of admission, as a number with a reason."""
+"""What a node is worth to a pod: the verdict of the whole chain, as a number with a reason."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
+from nodealloc.admission import chain_of
 from nodealloc.idset import format_list
+from nodealloc.podfacts import NodeView
 from nodealloc.podspec import Pod
-from nodealloc.topology import Admitted, NotYet, Placed, Reports, Snapshot, Workload, admit, workload_of
+from nodealloc.topology import Placed, Reports, Snapshot, Workload, workload_of
+from nodealloc.verdicts import NotYet, Refused
 
 __all__ = ["Candidate", "Score", "Scores", "score", "score_all"]
 
@@ -23,11 +26,11 @@ class Candidate:
     """A node of the fleet.
 
     Attributes:
-        name: Its name.
-        snapshot: What is known of it.
+        view: Its name, what it gives out, and who is there.
+        snapshot: Who holds which CPUs and memory.
     """
 
-    name: str
+    view: NodeView
     snapshot: Snapshot
 
 
@@ -73,12 +76,11 @@ class Scores:
 
 def score_all(candidates: Sequence[Candidate], pod: Pod, top: int) -> Scores:
     """Score a part of the fleet; this is what travels to other processes."""
-    asked = workload_of(pod)
     refused: Counter[str] = Counter()
     best: list[Score] = []
     fitting = 0
     for candidate in candidates:
-        result = score(candidate, asked)
+        result = score(candidate, pod)
         if not isinstance(result, Score):
             refused[result] += 1
             continue
@@ -90,23 +92,25 @@ def score_all(candidates: Sequence[Candidate], pod: Pod, top: int) -> Scores:
     return Scores(tuple(sorted(best, reverse=True)), fitting, refused)
 
 
-def score(candidate: Candidate, asked: Workload) -> Score | str:
+def score(candidate: Candidate, pod: Pod) -> Score | str:
     """The score of one node, or why it refuses.
 
     Aligned members count most, then few NUMA nodes, then full nodes, so that
     whole nodes stay free for pods that need them.
     """
-    verdict = admit(candidate.snapshot, asked)
+    verdict = chain_of(snapshot=candidate.snapshot)(pod, candidate.view)
     if isinstance(verdict, NotYet):
         return f"not yet: {verdict.message}"
-    if not isinstance(verdict, Admitted):
+    if isinstance(verdict, Refused):
         return verdict.reason
+    if not isinstance(verdict, Placed):  # the chain ends with the snapshot's own answer
+        raise TypeError(f"{candidate.view.name} answered {verdict}")
     hints = list(verdict.affinity.values())
     aligned = sum(hint.preferred for hint in hints) / max(1, len(hints))
     widths = [hint.affinity.bit_count() for hint in hints if hint.affinity is not None]
-    free = _free_share(verdict.snapshot, asked)
+    free = _free_share(verdict.snapshot, workload_of(pod))
     points = _ALIGNED * aligned - _ONE_NODE_LESS * sum(widths) + 10 * (1 - free)
-    return Score(round(points, 3), candidate.name, _reason(verdict, free))
+    return Score(round(points, 3), candidate.view.name, _reason(verdict, free))
 
 
 def _free_share(after: Snapshot, asked: Workload) -> float:
