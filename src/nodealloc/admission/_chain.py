@@ -95,7 +95,7 @@ class Chain:
         if self.rules.waits_for_victims:
             names = ", ".join(one.pod.full_name for one in found)
             return MakingRoom(
-                blocker="preemption", message=f"{names} have to end to make room for it", victims=uids
+                blocker="preemption", message=f"room is made when these have ended: {names}", victims=uids
             )
         after = _ask(self.after, pod, view)
         return RoomMade(victims=uids) if isinstance(after, Admitted) else after
