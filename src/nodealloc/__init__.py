@@ -20,7 +20,7 @@ actual  ──┘   pure      value   only I/O         │
 | `volumes`     | the pods' volumes          | mounts, attached devices    | `Mounter`, volume plugins  |
 | `pluginreg`   | sockets below a directory  | registered plugins          | `PluginHandler`            |
 | `cgroups`     | the pods' cgroups, limits  | the cgroup file system      | `CgroupDriver`             |
-| `podsources`  | pods, by source            | what is told of them        | a source                   |
+| `podsources`  | pods, by source            | what is told of them        | `Source`                   |
 | `runtime`     | –                          | sandboxes, containers       | `Looks`, `Containers`      |
 | `admission`   | pods that want to come in  | a view of the node          | handlers                   |
 | `cpuset`      | exclusive and shared CPUs  | cpusets of containers       | `CpusetWriter`, `Picker`   |

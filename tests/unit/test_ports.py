@@ -69,6 +69,7 @@ from nodealloc.testing.pluginreg import (
     check_watcher,
 )
 from nodealloc.testing.podfacts import FakePods, check_pod_source
+from nodealloc.testing.podsources import FakeSource, FakeWaker, check_source, check_waker
 from nodealloc.testing.runtime import (
     FakeContainerRuntime,
     check_command_runner,
@@ -395,6 +396,8 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "volumes.Mounter": mounts,
     "volumes.Plugin": lambda _: plugin_of_everything(),
     "podfacts.PodSource": lambda _: pod_source(),
+    "podsources.Source": lambda _: check_source(FakeSource()),
+    "podsources.Waker": lambda _: check_waker(FakeWaker()),
     "volumes.plugins.BlockTools": block_tools,
     "volumes.plugins.ConfigSource": lambda _: check_config_source(config_source(), ("n", "o"), ("n", "p")),
     "volumes.plugins.Filesystems": filesystems,

@@ -13,8 +13,8 @@ from nodealloc.pluginreg._scan import subdirectories
 
 __all__ = ["InotifyWatcher"]
 
-_EVENTS = 0x100 | 0x200 | 0x40 | 0x80 | 0x400 | 0x800 | 0x1000000
-"""CREATE, DELETE, MOVED_FROM, MOVED_TO, DELETE_SELF, MOVE_SELF; ONLYDIR."""
+_EVENTS = 0x8 | 0x100 | 0x200 | 0x40 | 0x80 | 0x400 | 0x800 | 0x1000000
+"""CLOSE_WRITE, CREATE, DELETE, MOVED_FROM, MOVED_TO, DELETE_SELF, MOVE_SELF; ONLYDIR."""
 _MOVED_SELF = 0x800
 _ABSENT_S = 0.2
 """How often to look for a directory that is not there: nothing tells of its coming."""

@@ -26,27 +26,41 @@ nothing may be destroyed:
     >>> [(one.op.value, [pod.name for pod in one.pods]) for one in gone.changes]
     [('remove', ['web'])]
 
-`Rules()` is what is right, `KUBELET` is as recorded.
+`FolderSource`, `HttpSource` and a `Source` of your own are read by `PodSources`, a group
+of the engine. `Rules()` is what is right, `KUBELET` is as recorded.
 """
 
 from nodealloc.podsources._changes import Merged, Merging, PodChange, Saying, SourceOp
 from nodealloc.podsources._editions import Edition, Editions, Successor, Unfinished, successor
+from nodealloc.podsources._folder import FolderSource
+from nodealloc.podsources._http import HttpSource
 from nodealloc.podsources._merge import merge
+from nodealloc.podsources._ports import Reading, Source, SourceFault, Waker
 from nodealloc.podsources._rules import KUBELET, Rules
+from nodealloc.podsources._sources import PodSources, Polling, SourceAnswer
 from nodealloc.podsources._static import is_mirror, is_mirror_of, is_static, mirror_of, source_of
 
 __all__ = [
     "KUBELET",
     "Edition",
     "Editions",
+    "FolderSource",
+    "HttpSource",
     "Merged",
     "Merging",
     "PodChange",
+    "PodSources",
+    "Polling",
+    "Reading",
     "Rules",
     "Saying",
+    "Source",
+    "SourceAnswer",
+    "SourceFault",
     "SourceOp",
     "Successor",
     "Unfinished",
+    "Waker",
     "is_mirror",
     "is_mirror_of",
     "is_static",

@@ -25,6 +25,10 @@ class Rules:
             edited. For the kubelet each edition is another pod.
         renews_uid: A pod that was taken away and put back, or that is edited after
             it ended, is a new one and runs. For the kubelet it has ended for good.
+        keeps_unreadable: A manifest that cannot be read leaves its pod as it is. The
+            kubelet ends the pod.
+        waits_for_absent: A manifest that is away counts as gone after a time. For the
+            kubelet it is gone at once.
     """
 
     keeps_known: bool = attrs.field(
@@ -46,6 +50,10 @@ class Rules:
     )
     renews_uid: bool = attrs.field(
         default=True, metadata=recorded(False, "kubelet_stories 41", "kubelet_stories 42")
+    )
+    keeps_unreadable: bool = attrs.field(default=True, metadata=recorded(False, "kubelet_stories 46"))
+    waits_for_absent: bool = attrs.field(
+        default=True, metadata=recorded(False, "kubelet_stories 94", "kubelet_stories 95")
     )
 
 

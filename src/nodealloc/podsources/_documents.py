@@ -1,0 +1,112 @@
+"""Bytes of a file or an answer as static pods; bytes and dicts stop here."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+from typing import Final, cast
+
+import attrs
+
+from nodealloc.errors import DecodeError, Fault
+from nodealloc.podspec import Pod, pod_from_manifest
+
+__all__ = ["MAX_BYTES", "pod_in", "pods_in"]
+
+MAX_BYTES: Final = 10 << 20
+"""What a file or an answer may hold unless somebody says otherwise, in bytes."""
+_NAMES: Final = uuid.UUID("b3a3c1de-6c2f-5d41-8f0e-5a7cf1be3f0d")
+"""Name space of the uids of static pods without one; ours."""
+
+
+def pod_in(data: bytes, /, *, where: str, source: str, node_name: str) -> Pod:
+    """The only pod of a document.
+
+    Raises:
+        DecodeError: There is none, there are several, or it is no pod.
+    """
+    documents = _documents(data, where)
+    if len(documents) != 1:
+        reason = (
+            "nothing is in it yet; write a Pod manifest"
+            if not documents
+            else f"{len(documents)} documents; one file is one pod, put each into a file of its own"
+        )
+        raise DecodeError(where, [Fault("$", reason)])
+    return _pod(documents[0], where, source, node_name)
+
+
+def pods_in(data: bytes, /, *, where: str, source: str, node_name: str) -> Iterator[Pod]:
+    """The pods of an answer: a Pod, a PodList, or several documents of them.
+
+    Raises:
+        DecodeError: It holds nothing, or something that is no pod.
+    """
+    documents = _documents(data, where)
+    if not documents:
+        raise DecodeError(where, [Fault("$", "nothing is in it; answer with an empty PodList for no pods")])
+    for document in documents:
+        items = cast("Mapping[str, object]", document).get("items") if isinstance(document, dict) else None
+        if not isinstance(items, list):
+            yield _pod(document, where, source, node_name)
+            continue
+        for index, item in enumerate(cast("list[object]", items)):
+            yield _pod(_whole(item), f"{where} items[{index}]", source, node_name)
+
+
+def _whole(item: object) -> object:
+    """Items of a list need not repeat what the list says they are."""
+    if not isinstance(item, dict):
+        return item
+    return {"apiVersion": "v1", "kind": "Pod", **cast("dict[str, object]", item)}
+
+
+def _pod(document: object, where: str, source: str, node_name: str) -> Pod:
+    pod = pod_from_manifest(document, source=where)
+    metadata = cast("Mapping[str, Mapping[str, object]]", document)["metadata"]
+    name = f"{pod.name}-{node_name}" if node_name else pod.name
+    if not pod.name:
+        raise DecodeError(where, [Fault("$.metadata.name", "a static pod needs a name; give it one")])
+    if len(name) > 253:
+        reason = f"{name[:40]}… has {len(name)} characters with the node's name, 253 is the limit; shorten it"
+        raise DecodeError(where, [Fault("$.metadata.name", reason)])
+    uid = pod.uid
+    if not metadata.get("uid"):
+        uid = str(uuid.uuid5(_NAMES, f"{source}/{node_name}/{pod.namespace}/{name}"))
+    return attrs.evolve(pod, uid=uid, name=name, node_name=node_name or pod.node_name)
+
+
+def _documents(data: bytes, where: str) -> list[object]:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        reason = f"byte {error.start} is no UTF-8; write text"
+        raise DecodeError(where, [Fault("$", reason)]) from None
+    try:
+        return [json.loads(text)]
+    except (ValueError, RecursionError):
+        return [] if not text.strip() else _yaml_documents(text, where)
+
+
+def _yaml_documents(text: str, where: str) -> list[object]:
+    yaml = _yaml(where)
+    try:
+        return [one for one in yaml.safe_load_all(text) if one is not None]
+    except RecursionError:
+        raise DecodeError(where, [Fault("$", "nested too deeply")]) from None
+    except (yaml.YAMLError, ValueError) as error:
+        reason = (
+            "neither JSON nor YAML: " + " ".join(str(error).split())[:200] + "; mend it, or write it whole"
+        )
+        raise DecodeError(where, [Fault("$", reason)]) from None
+
+
+def _yaml(where: str) -> ModuleType:
+    try:
+        import yaml  # noqa: PLC0415 - an extra; JSON works without it
+    except ImportError:
+        reason = "no JSON, and YAML needs PyYAML: pip install 'nodealloc[agent]'"
+        raise DecodeError(where, [Fault("$", reason)]) from None
+    return yaml

@@ -1,0 +1,225 @@
+"""A folder of manifests as a source."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import attrs
+
+from nodealloc.dsw_asw import Cancel, Clock, SystemClock
+from nodealloc.errors import ConfigurationError, DecodeError
+from nodealloc.podsources._documents import MAX_BYTES, pod_in
+from nodealloc.podsources._ports import Reading, SourceFault
+from nodealloc.podsources._rules import RIGHT, Rules
+from nodealloc.podspec import Pod
+
+__all__ = ["FolderSource"]
+
+_MOST_FILES: Final = 10_000
+Stamp: TypeAlias = tuple[int, int, int, int]
+"""Device, inode, size, time of the last change: what tells a file from another edition of it."""
+
+
+@attrs.define
+class _File:
+    """What is known of one path."""
+
+    number: int
+    stamp: Stamp | None = None
+    read: Stamp | None = None
+    pod: Pod | None = None
+    fault: str = ""
+    away_since_s: float | None = None
+
+
+class FolderSource:
+    """A `Source`: each file of a folder is one pod, in YAML or JSON.
+
+    Names that begin with a dot, and folders below it, do not count. A file is
+    read once two looks in a row find it the same, so that nobody acts on half
+    of one. One that cannot be read leaves its pod as it is and is a fault of
+    the reading; one that is away does so for `away_s`.
+
+    Args:
+        folder: Where manifests stand; need not exist.
+        node_name: Is appended to the pods' names, as a kubelet does; "" for nothing.
+        source: Name of this source, which uids depend on.
+        away_s: For how long a file that is away still counts, in seconds.
+        settle_s: From one look at a new edition to the one that takes it, in seconds.
+        max_bytes: Longer files are not read.
+        clock: Time for the two above.
+        rules: Where the kubelet is wrong.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        /,
+        *,
+        node_name: str = "",
+        source: str = "file",
+        away_s: float = 5.0,
+        settle_s: float = 0.1,
+        max_bytes: int = MAX_BYTES,
+        clock: Clock | None = None,
+        rules: Rules = RIGHT,
+    ) -> None:
+        if away_s < 0 or settle_s < 0 or max_bytes < 1:
+            raise ConfigurationError(
+                f"away_s={away_s}, settle_s={settle_s}, max_bytes={max_bytes}: "
+                "give times from 0 on and a size from 1 on"
+            )
+        self._folder = Path(folder)
+        self._node_name, self._source = node_name, source
+        self._away_s = away_s if rules.waits_for_absent else 0.0
+        self._settle_s, self._max_bytes, self._rules = settle_s, max_bytes, rules
+        self._clock: Clock = SystemClock() if clock is None else clock
+        self._files: dict[str, _File] = {}
+        self._count = 0
+        self._began_s: float | None = None
+
+    def read(self, _cancel: Cancel, /) -> Reading:
+        """See `Source`.
+
+        Raises:
+            OSError: The folder is there and cannot be listed; its pods stay as they are.
+        """
+        now_s = self._clock.monotonic_s()
+        if self._began_s is None:
+            self._began_s = now_s
+        faults: list[SourceFault] = []
+        is_there = True
+        try:
+            names = sorted(one for one in os.listdir(self._folder) if one[0] != ".")  # noqa: PTH208 - names
+        except FileNotFoundError:
+            names, is_there = [], False
+            faults.append(SourceFault(where=str(self._folder), what="there is no such folder; make it"))
+        if len(names) > _MOST_FILES:
+            what = f"{len(names)} files, {_MOST_FILES} are read; take some away"
+            faults.append(SourceFault(where=str(self._folder), what=what))
+            names = [one for one in names if one in self._files][:_MOST_FILES] or names[:_MOST_FILES]
+        if not self._files:  # which of two twins was first, only their files know
+            names.sort(key=self._changed_s)
+        waits = [self._look(name) for name in names]
+        self._miss(set(names), now_s)
+        pods = self._pods(faults)
+        is_new = not is_there and now_s - self._began_s < self._away_s
+        soon = [self._settle_s] if any(waits) else []
+        away = [one.away_since_s for one in self._files.values() if one.away_since_s is not None]
+        soon += [max(0.0, since + self._away_s - now_s) for since in away]
+        if is_new:
+            soon.append(self._began_s + self._away_s - now_s)
+        is_first = any(one.read is None and one.stamp is not None for one in self._files.values())
+        return Reading(
+            pods=tuple(pods),
+            faults=tuple(faults),
+            is_synced=not is_new and not is_first,
+            again_after_s=min(soon, default=None),
+        )
+
+    def _changed_s(self, name: str) -> float:
+        try:
+            return (self._folder / name).stat().st_mtime
+        except OSError:
+            return float("inf")
+
+    def _look(self, name: str) -> bool:
+        """Look at a file; True when it has to be looked at again soon."""
+        known = self._files.get(name)
+        if known is None:
+            self._count += 1
+            known = self._files[name] = _File(number=self._count)
+        known.away_since_s = None
+        try:
+            descriptor = os.open(self._folder / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError as error:
+            self._spoil(known, _remedy(error))
+            return False
+        try:
+            before = os.fstat(descriptor)
+            stamp = _stamp(before)
+            if not stat.S_ISREG(before.st_mode):
+                self._spoil(known, "no file; only files of this folder count, take it away")
+                return False
+            if stamp == known.read:
+                return False
+            if self._settle_s and stamp != known.stamp:
+                known.stamp = stamp
+                return True
+            return self._take(known, name, descriptor, before)
+        except OSError as error:
+            self._spoil(known, _remedy(error))
+            return False
+        finally:
+            os.close(descriptor)
+
+    def _take(self, known: _File, name: str, descriptor: int, before: os.stat_result) -> bool:
+        if before.st_size > self._max_bytes:
+            known.read = known.stamp = _stamp(before)
+            self._spoil(
+                known, f"{before.st_size} bytes, {self._max_bytes} is the limit; shorten it", kept=True
+            )
+            return False
+        data = b""
+        while len(data) <= self._max_bytes and (more := os.read(descriptor, 1 << 16)):
+            data += more
+        after = _stamp(os.fstat(descriptor))
+        if after != _stamp(before) or len(data) != before.st_size:
+            known.stamp = after
+            return True
+        known.read = known.stamp = after
+        try:
+            known.pod = pod_in(data, where=name, source=self._source, node_name=self._node_name)
+            known.fault = ""
+        except DecodeError as error:
+            self._spoil(known, "; ".join(f"{one.reason} @ {one.path}" for one in error.faults), kept=True)
+        return False
+
+    def _spoil(self, known: _File, fault: str, *, kept: bool = False) -> None:
+        known.fault = fault
+        if not kept:
+            known.read = known.stamp = None
+        if not self._rules.keeps_unreadable:
+            known.pod = None
+
+    def _miss(self, names: set[str], now_s: float) -> None:
+        for name in [one for one in self._files if one not in names]:
+            known = self._files[name]
+            if known.away_since_s is None:
+                known.away_since_s = now_s
+            if now_s - known.away_since_s >= self._away_s:
+                del self._files[name]
+
+    def _pods(self, faults: list[SourceFault]) -> list[Pod]:
+        """The pods of all files; of two with one full name that of the file that came first."""
+        found: dict[str, tuple[str, Pod]] = {}
+        # A file that moved: the path that is there speaks for the one that is away.
+        ordered = sorted(
+            self._files.items(), key=lambda one: (one[1].away_since_s is not None, one[1].number)
+        )
+        for name, known in ordered:
+            is_away = known.away_since_s is not None
+            if known.fault or is_away:
+                stays = ", and its pod stays as it is" if known.pod is not None else ""
+                faults.append(SourceFault(where=name, what=(known.fault or "it is away") + stays))
+            if known.pod is None:
+                continue
+            first, _ = found.setdefault(known.pod.full_name, (name, known.pod))
+            if first != name and not is_away:
+                what = (
+                    f"pod {known.pod.full_name} is that of {first}, which counts; rename one, or take it away"
+                )
+                faults.append(SourceFault(where=name, what=what))
+        return [pod for _, pod in found.values()]
+
+
+def _stamp(status: os.stat_result) -> Stamp:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _remedy(error: OSError) -> str:
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return f"cannot be read ({reason}); mend the link, its rights, or take it away"

@@ -1,0 +1,92 @@
+"""An address that is polled as a source; the standard library alone."""
+
+from __future__ import annotations
+
+import http.client
+import time
+import urllib.error
+import urllib.request
+from typing import Final, cast
+from urllib.parse import urlsplit
+
+from nodealloc.dsw_asw import Cancel
+from nodealloc.errors import ConfigurationError, RetryableError
+from nodealloc.podsources._documents import MAX_BYTES, pods_in
+from nodealloc.podsources._ports import Reading
+
+__all__ = ["HttpSource"]
+
+_CHUNK_BYTES: Final = 1 << 16
+
+
+class HttpSource:
+    """A `Source`: an address answers with a Pod, a PodList, or several documents.
+
+    An answer that is late, too long, half there or no list of pods is none: what
+    was said last stays.
+
+    Args:
+        url: `http://` or `https://`; asked without a proxy.
+        node_name: Is appended to the pods' names, as a kubelet does; "" for nothing.
+        source: Name of this source, which uids depend on.
+        deadline_s: For the whole answer, in real seconds.
+        max_bytes: Longer answers are refused.
+
+    Raises:
+        ConfigurationError: Another kind of address, or nonsense as a bound.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        /,
+        *,
+        node_name: str = "",
+        source: str = "http",
+        deadline_s: float = 10.0,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        if urlsplit(url).scheme not in {"http", "https"}:
+            raise ConfigurationError(f"{url}: expected an address that begins with http:// or https://")
+        if deadline_s <= 0 or max_bytes < 1:
+            raise ConfigurationError(f"deadline_s={deadline_s}, max_bytes={max_bytes}: give more than 0")
+        self._url, self._node_name, self._source = url, node_name, source
+        self._deadline_s, self._max_bytes = deadline_s, max_bytes
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+    def read(self, cancel: Cancel, /) -> Reading:
+        """See `Source`.
+
+        Raises:
+            RetryableError: No whole answer in time.
+            DecodeError: The answer is no list of pods; lists each fault.
+        """
+        data = self._get(cancel)
+        pods = pods_in(data, where=self._url, source=self._source, node_name=self._node_name)
+        return Reading(pods=tuple(pods))
+
+    def _get(self, cancel: Cancel) -> bytes:
+        until_s = time.monotonic() + self._deadline_s
+        try:
+            with self._opener.open(self._url, timeout=self._deadline_s) as opened:
+                return self._body(cast("http.client.HTTPResponse", opened), until_s, cancel)
+        except urllib.error.HTTPError as error:
+            error.close()
+            raise RetryableError(f"{self._url}: status {error.code}; the last answer stays") from error
+        except (OSError, http.client.HTTPException) as error:
+            raise RetryableError(f"{self._url}: no whole answer ({error}); the last one stays") from error
+
+    def _body(self, answer: http.client.HTTPResponse, until_s: float, cancel: Cancel) -> bytes:
+        expected = answer.length
+        data = bytearray()
+        while more := answer.read1(_CHUNK_BYTES):
+            data += more
+            if len(data) > self._max_bytes:
+                raise RetryableError(f"{self._url}: more than {self._max_bytes} bytes; the last answer stays")
+            if time.monotonic() >= until_s or cancel.is_set():
+                raise RetryableError(
+                    f"{self._url}: {len(data)} bytes in {self._deadline_s} s, not all; the last answer stays"
+                )
+        if expected is not None and len(data) < expected:
+            raise RetryableError(f"{self._url}: {len(data)} of {expected} bytes; the last answer stays")
+        return bytes(data)

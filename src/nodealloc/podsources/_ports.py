@@ -1,0 +1,72 @@
+"""Protocols that are called here: a source of pods, and somebody who says when to read it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import attrs
+
+from nodealloc.dsw_asw import Cancel
+from nodealloc.podspec import Pod
+
+__all__ = ["Reading", "Source", "SourceFault", "Waker"]
+
+
+@attrs.frozen(kw_only=True)
+class SourceFault:
+    """Something of a source that is not as it should be; for people.
+
+    Attributes:
+        where: A file, or an address.
+        what: What is wrong, and what to do about it.
+    """
+
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+@attrs.frozen(kw_only=True)
+class Reading:
+    """One answer of a source.
+
+    Attributes:
+        pods: All that it has.
+        faults: What could not be read, or counts for less than it looks.
+        is_synced: Whether it knows all of its pods by now. Until it does, its
+            answer changes nothing.
+        again_after_s: When to read again, if sooner than usual; None for no hurry.
+    """
+
+    pods: tuple[Pod, ...] = attrs.field(default=(), converter=tuple[Pod, ...])
+    faults: tuple[SourceFault, ...] = ()
+    is_synced: bool = True
+    again_after_s: float | None = None
+
+
+class Source(Protocol):
+    """Knows which pods should be here: a folder, an address, a watch of your own."""
+
+    def read(self, cancel: Cancel, /) -> Reading:
+        """All its pods as they are now; may be slow, and is never called twice at a time.
+
+        Raises any exception when it cannot tell; what it said last then stays.
+        """
+        ...
+
+
+class Waker(Protocol):
+    """Says when to read a source again; `nodealloc.pluginreg` has one on inotify.
+
+    It may say so without need, once for many changes, and late.
+    """
+
+    def wait(self, timeout_s: float, /) -> bool:
+        """Block until there is a reason to read, or for `timeout_s`; True for a reason."""
+        ...
+
+    def close(self) -> None:
+        """End a `wait` under way, in another thread too. May be repeated."""
+        ...

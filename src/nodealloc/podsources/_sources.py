@@ -1,0 +1,305 @@
+"""The shell: reads every source by itself, and keeps what all of them say."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import attrs
+
+from nodealloc.dsw_asw import (
+    Cancel,
+    Clock,
+    Done,
+    Executor,
+    Failed,
+    Group,
+    Observer,
+    Outcome,
+    Plan,
+    Reconciler,
+    Running,
+    Step,
+    SystemClock,
+    ThreadExecutor,
+    Uncertain,
+    View,
+    World,
+)
+from nodealloc.errors import ConfigurationError
+from nodealloc.podfacts import PodEvent
+from nodealloc.podsources._changes import Merged, Saying
+from nodealloc.podsources._editions import Editions
+from nodealloc.podsources._merge import merge
+from nodealloc.podsources._ports import Reading, Source, SourceFault, Waker
+from nodealloc.podsources._rules import RIGHT, Rules
+from nodealloc.podsources._static import API
+from nodealloc.podspec import Pod
+
+__all__ = ["PodSources", "Polling", "SourceAnswer"]
+
+_log = logging.getLogger("nodealloc.podsources")
+_REST_S: Final = 60.0
+
+
+@attrs.frozen(kw_only=True)
+class Polling:
+    """How often sources are read, and how long that may take, in seconds.
+
+    Attributes:
+        period_s: From one reading to the next when nothing hurries.
+        gap_s: The same at least, however many hurries there are.
+        again_s: From a reading that failed to the next.
+        deadline_s: Past this a reading counts as lost; the next begins when it has ended.
+    """
+
+    period_s: float = attrs.field(default=20.0, validator=attrs.validators.gt(0))
+    gap_s: float = attrs.field(default=0.05, validator=attrs.validators.ge(0))
+    again_s: float = attrs.field(default=2.0, validator=attrs.validators.ge(0))
+    deadline_s: float = attrs.field(default=30.0, validator=attrs.validators.gt(0))
+
+
+@attrs.frozen(kw_only=True)
+class SourceAnswer:
+    """What came of reading one source.
+
+    Attributes:
+        number: Of the hurry that was answered; a higher one is still to be.
+        count: Answers so far.
+        tried_s: When the last try ended, on the engine's clock.
+        due_s: When it is read again.
+        faults: What could not be read in the last answer.
+        events: Pods of the last answer that were refused.
+        error: Why there was no answer at the last try; "" where there was one.
+    """
+
+    number: int = 0
+    count: int = 0
+    tried_s: float = 0.0
+    due_s: float = 0.0
+    faults: tuple[SourceFault, ...] = ()
+    events: tuple[PodEvent, ...] = ()
+    error: str = ""
+
+
+@attrs.frozen
+class _Taken:
+    faults: tuple[SourceFault, ...]
+    events: tuple[PodEvent, ...]
+    again_after_s: float | None
+
+
+class _Readings:
+    """A `Domain`: each source is read by itself; a desired record is the number of the newest hurry."""
+
+    def __init__(
+        self,
+        sources: Mapping[str, Source],
+        take: Callable[[str, Reading], tuple[PodEvent, ...]],
+        polling: Polling,
+        clock: Clock,
+    ) -> None:
+        self._sources, self._take, self._polling, self._clock = dict(sources), take, polling, clock
+
+    def plan(self, view: View[str, int, SourceAnswer, int], /) -> Plan[SourceAnswer, int]:
+        if view.want is None or view.running:
+            return Plan()
+        have, polling = view.have, self._polling
+        if have is not None:
+            hurried = view.want > have.number
+            due_s = min(have.due_s, have.tried_s + polling.gap_s) if hurried else have.due_s
+            if view.now_s < due_s:
+                return Plan(again_at_s=due_s)
+        step = Step(
+            scope=(view.key,),
+            verb="read",
+            detail=view.want,
+            deadline_s=polling.deadline_s,
+            subject=view.want,
+        )
+        return Plan(steps=[step])
+
+    def perform(self, step: Step[int], cancel: Cancel, /) -> _Taken | Failed[_Taken]:
+        name = str(step.scope[0])
+        try:
+            reading = self._sources[name].read(cancel)
+            events = self._take(name, reading)
+        except Exception as error:  # noqa: BLE001 - read again, whatever went wrong
+            return Failed(error, again_after_s=self._polling.again_s)
+        return _Taken(reading.faults, events, reading.again_after_s)
+
+    def settled(
+        self, have: SourceAnswer | None, step: Step[int], outcome: Outcome[_Taken], /
+    ) -> SourceAnswer | None:
+        before = SourceAnswer() if have is None else have
+        polling = self._polling
+        match outcome:
+            case Done(result=taken):
+                soon = polling.period_s if taken.again_after_s is None else taken.again_after_s
+                return SourceAnswer(
+                    number=max(before.number, step.detail),
+                    count=before.count + 1,
+                    tried_s=outcome.ended_s,
+                    due_s=outcome.ended_s + max(polling.gap_s, min(soon, polling.period_s)),
+                    faults=taken.faults,
+                    events=taken.events,
+                )
+            case Failed(error=error) | Uncertain(error=error):
+                ended_s = outcome.ended_s
+                words = str(error) or type(error).__name__
+                return attrs.evolve(before, tried_s=ended_s, due_s=ended_s + polling.again_s, error=words)
+            case _:
+                return before
+
+
+class PodSources(Group):
+    """Reads sources, each by itself, and keeps which pods should be here. Thread-safe.
+
+    A `Group` of `nodealloc.dsw_asw`: start it, or put it into a group of your
+    own. A source that hangs or fails delays itself alone, and what it said last
+    stays. Make `pods` or `answers` a `Near` to be woken by changes.
+
+    Args:
+        sources: Name to source. The pods of the one called `api` are taken as
+            they are, those of all others are static pods.
+        wakers: Name of a source to who says when to read it; one thread each. They
+            are closed by `stop`.
+        editions: What `editions` held when the agent ran before.
+        remember: Called with a source's editions before anybody hears of the pods
+            they belong to; what it raises keeps the reading back.
+        polling: How often, and how long.
+        seen: Gives the time that new pods carry as an annotation.
+        rules: Where the kubelet is wrong.
+        executor: Runs readings; by default a thread for each.
+        clock: Time for periods and deadlines.
+        observer: Is told of progress.
+
+    Attributes:
+        pods: Every pod that should be here, by uid.
+        answers: What came of reading each source.
+        editions: Which edition of a static pod's name is which pod, by source.
+
+    Raises:
+        ConfigurationError: No source at all, or a waker of none.
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[str, Source],
+        /,
+        *,
+        wakers: Mapping[str, Waker] | None = None,
+        editions: Mapping[str, Editions] | None = None,
+        remember: Callable[[str, Editions], object] | None = None,
+        polling: Polling = Polling(),
+        seen: Callable[[], str] = str,
+        rules: Rules = RIGHT,
+        executor: Executor | None = None,
+        clock: Clock | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        stray = sorted(set(wakers or {}) - set(sources))
+        if not sources or stray:
+            raise ConfigurationError(
+                f"sources {sorted(sources)}, wakers of none: {stray}; give each its source"
+            )
+        self.pods: World[str, Pod] = World("pods of sources")
+        self.answers: World[str, SourceAnswer] = World("answers of sources")
+        self.editions: World[str, Editions] = World("editions of static pods")
+        self._asked: World[str, int] = World("questions to sources")
+        self._merged = Merged()
+        self._taking = threading.Lock()
+        self._names = tuple(sources)
+        self._wakers = dict(wakers or {})
+        self._threads: list[threading.Thread] = []
+        self._ending = threading.Event()
+        self._remember, self._seen, self._rules = remember, seen, rules
+        for name, known in (editions or {}).items():
+            self.editions.put(name, known, by="remembered")
+        for name in sources:
+            self._asked.put(name, 0, by="start")
+        time: Clock = SystemClock() if clock is None else clock
+        super().__init__(
+            Reconciler(
+                _Readings(sources, self._take, polling, time),
+                desired=self._asked,
+                actual=self.answers,
+                executor=ThreadExecutor("pod sources") if executor is None else executor,
+                clock=time,
+                observer=observer,
+                name="pod sources",
+            ),
+            name="pod sources",
+        )
+
+    def start(self) -> None:
+        """Read all sources, and again; the wakers' threads begin."""
+        super().start()
+        for name, waker in self._wakers.items():
+            thread = threading.Thread(
+                target=self._follow, args=(name, waker), name=f"{name} waker", daemon=True
+            )
+            self._threads.append(thread)
+            thread.start()
+
+    def stop(self, timeout_s: float | None = None, /) -> tuple[Running[object], ...]:
+        """End, wakers too; pods stay in `pods` as they are. See `Group`."""
+        self._ending.set()
+        for waker in self._wakers.values():
+            waker.close()
+        for thread in self._threads:
+            thread.join(5.0)
+        return super().stop(timeout_s)
+
+    def hurry(self, source: str, /) -> None:
+        """Read a source soon; from any thread, as often as anybody likes."""
+        if source not in self._names:
+            raise ConfigurationError(f"{source!r} is none of the sources {', '.join(self._names)}")
+        self._asked.alter(source, lambda number: (number or 0) + 1, by="hurry")
+
+    def is_ready(self) -> bool:
+        """Whether every source was heard once; until then nothing may be destroyed."""
+        return self._merged.has_heard(self._names)
+
+    def merged(self) -> Merged:
+        """All that the sources have said so far."""
+        return self._merged
+
+    def ended(self, pod: Pod, source: str, /) -> None:
+        """A static pod has ended by itself: edited or put back, it is a new one."""
+        with self._taking:
+            known = self.editions.get(source)
+            if known is not None and pod.uid in self._merged.pods.get(source, {}):
+                self._keep(source, known.ended(pod.full_name))
+
+    def _keep(self, source: str, editions: Editions) -> None:
+        if editions != self.editions.get(source):
+            if self._remember is not None:
+                self._remember(source, editions)
+            self.editions.put(source, editions, by="reading")
+
+    def _take(self, source: str, reading: Reading) -> tuple[PodEvent, ...]:
+        if not reading.is_synced:
+            return ()
+        # Held while the pods are told, so that an older state never follows a newer one.
+        with self._taking:
+            pods = reading.pods
+            if source != API:
+                editions, pods = (self.editions.get(source) or Editions()).read(pods, rules=self._rules)
+                self._keep(source, editions)
+            done = merge(self._merged, Saying(source=source, pods=pods), seen=self._seen(), rules=self._rules)
+            self._merged = done.merged
+            if any(one.pods for one in done.changes):
+                self.pods.replace(done.merged.by_uid(), by=source)
+        return done.events
+
+    def _follow(self, name: str, waker: Waker) -> None:
+        while not self._ending.is_set():
+            try:
+                if waker.wait(_REST_S):
+                    self.hurry(name)
+            except Exception:  # noqa: BLE001 - the rescan goes on without it
+                _log.exception("%s: waiting for changes failed; again in a second", name)
+                self._ending.wait(1.0)

@@ -1,0 +1,81 @@
+"""A fake and checks for sources of pods.
+
+>>> source = FakeSource()
+>>> check_source(source)
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from nodealloc.podsources import Merged, Reading, Saying, Source, Waker, merge
+from nodealloc.podspec import Pod
+from nodealloc.testing.dsw_asw import ManualCancel
+
+__all__ = ["FakeSource", "FakeWaker", "check_source", "check_waker"]
+
+
+@attrs.define
+class FakeSource:
+    """A `Source` that a test fills."""
+
+    pods: list[Pod] = attrs.field(factory=list[Pod])
+    synced: bool = True
+    error: Exception | None = None
+    reads: int = 0
+
+    def read(self, _cancel: object, /) -> Reading:
+        """What was put; or raises what the test wants raised."""
+        self.reads += 1
+        if self.error is not None:
+            raise self.error
+        return Reading(pods=tuple(self.pods), is_synced=self.synced)
+
+
+@attrs.define
+class FakeWaker:
+    """A `Waker` that says yes once, and whenever a test pokes it."""
+
+    reasons: int = 1
+    is_closed: bool = False
+
+    def wait(self, _timeout_s: float, /) -> bool:
+        """Whether there was a reason; never blocks."""
+        if self.is_closed or not self.reasons:
+            return False
+        self.reasons -= 1
+        return True
+
+    def close(self) -> None:
+        """From now on there are no reasons."""
+        self.is_closed = True
+
+
+def check_source(source: Source, /) -> None:
+    """Hold a `Source` that can be read now, and does not change meanwhile, to its promises."""
+    first = source.read(ManualCancel())
+    for _ in range(50):
+        if first.is_synced and first.again_after_s is None:
+            break
+        first = source.read(ManualCancel())
+    assert first.is_synced, "it never knows all its pods; nobody would ever hear of them"
+    again = source.read(ManualCancel())
+    assert again.is_synced, "it knew all its pods and no longer does"
+    assert again.pods == first.pods, "read again without a change it says something else"
+    names = [pod.full_name for pod in first.pods]
+    assert all(pod.name for pod in first.pods), "a pod has no name"
+    assert len(set(names)) == len(names), "two pods have one full name; name one of them as a fault"
+    done = merge(Merged(), Saying(source="checked", pods=first.pods))
+    assert not done.events, f"merged, a pod is refused: {done.events[0].message}"
+
+
+def check_waker(waker: Waker, /) -> None:
+    """Hold a new `Waker` of something that does not change to its promises; closes it."""
+    for _ in range(5):
+        if not waker.wait(0.01):
+            break
+    else:
+        raise AssertionError("it gives a reason each time, though nothing changes")
+    waker.close()
+    assert not waker.wait(0.01), "closed, it goes on giving reasons"
+    waker.close()

@@ -1,0 +1,430 @@
+"""Sources as they are: real files, a real server that misbehaves, and the engine that reads them."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import attrs
+import pytest
+
+from nodealloc.dsw_asw import Cancel
+from nodealloc.errors import ConfigurationError, DecodeError, RetryableError
+from nodealloc.pluginreg import InotifyWatcher
+from nodealloc.podsources import KUBELET, FolderSource, HttpSource, PodSources, Polling, Reading
+from nodealloc.podspec import Container, Pod
+from nodealloc.testing.dsw_asw import ManualCancel, VirtualClock
+from nodealloc.testing.podsources import FakeSource, FakeWaker, check_source, check_waker
+
+YAML = """
+apiVersion: v1
+kind: Pod
+metadata: {name: %s}
+spec: {containers: [{name: app, image: "%s"}]}
+"""
+
+
+def manifest(name: str = "web", image: str = "web:1") -> str:
+    """One pod in YAML."""
+    return YAML % (name, image)
+
+
+def as_json(name: str) -> dict[str, object]:
+    """One pod as JSON has it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [{"name": "app", "image": "web:1"}]},
+    }
+
+
+@attrs.define
+class Folder:
+    """A folder, a source on it, and a clock that stands still."""
+
+    path: Path
+    clock: VirtualClock
+    source: FolderSource
+
+    def look(self) -> Reading:
+        """Two looks, so that what stands still counts."""
+        self.source.read(ManualCancel())
+        return self.source.read(ManualCancel())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    """An empty one."""
+    path = tmp_path / "manifests"
+    path.mkdir()
+    clock = VirtualClock()
+    return Folder(path, clock, FolderSource(path, clock=clock))
+
+
+def names(reading: Reading) -> list[str]:
+    """Of the pods, in order."""
+    return sorted(pod.name for pod in reading.pods)
+
+
+def faults(reading: Reading) -> str:
+    """All of them in one text."""
+    return "\n".join(map(str, reading.faults))
+
+
+def test_yaml_and_json_are_read_with_links_and_without_dots(folder: Folder) -> None:
+    """A file is a pod, whatever it is called and wherever it leads; dot files are none."""
+    (folder.path / "a.yaml").write_text("---\n" + manifest("a") + "---\n")
+    (folder.path / "b.json").write_text(json.dumps(as_json("b")))
+    target = folder.path.parent / "elsewhere"
+    target.write_text(manifest("c"))
+    (folder.path / "c").symlink_to(target)
+    (folder.path / ".d.yaml.swp").write_text(manifest("d"))
+    reading = folder.look()
+    assert (names(reading), reading.faults, reading.is_synced) == (["a", "b", "c"], (), True)
+    check_source(folder.source)
+
+
+def test_a_file_that_is_being_written_is_not_taken(folder: Folder) -> None:
+    """What changed since the last look is looked at again first; until then the source knows not all."""
+    path = folder.path / "a.yaml"
+    path.write_text(manifest("a")[:40])
+    first = folder.source.read(ManualCancel())
+    assert (first.pods, first.is_synced) == ((), False)
+    assert first.again_after_s == pytest.approx(0.1)
+    path.write_text(manifest("a") + "# whole")
+    assert folder.source.read(ManualCancel()).pods == ()
+    whole = folder.source.read(ManualCancel())
+    assert (names(whole), whole.is_synced) == (["a"], True)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "nothing is in it yet"),
+        (manifest("a")[:70], "neither JSON nor YAML"),
+        ("\x00\x01", "neither JSON nor YAML"),
+        (manifest("a") + "---" + manifest("b"), "2 documents; one file is one pod"),
+        (manifest("A_b"), "is no valid name"),
+        (manifest("a").replace("image", "imgae"), "imgae"),
+        ("[" * 5000, "a.yaml"),
+    ],
+)
+def test_what_cannot_be_read_leaves_its_pod_and_says_so(folder: Folder, content: str, words: str) -> None:
+    """The pod runs on; the file is named, with what to do; the kubelet would end the pod."""
+    path = folder.path / "a.yaml"
+    path.write_text(manifest("a"))
+    (folder.path / "good.yaml").write_text(manifest("good"))
+    folder.look()
+    path.write_text(content)
+    spoiled = folder.look()
+    assert names(spoiled) == ["a", "good"]
+    assert words in faults(spoiled)
+    assert "a.yaml: " in faults(spoiled)
+    assert "its pod stays as it is" in faults(spoiled)
+    theirs = FolderSource(folder.path, settle_s=0, rules=KUBELET)
+    path.write_text(manifest("a"))
+    theirs.read(ManualCancel())
+    path.write_text(content)
+    assert names(theirs.read(ManualCancel())) == ["good"]
+
+
+def test_junk_is_named_and_nothing_hangs(folder: Folder) -> None:
+    """A dangling link, a link to itself, a FIFO, a folder and a huge file each get their line."""
+    (folder.path / "good.yaml").write_text(manifest("good"))
+    (folder.path / "dangling").symlink_to("nowhere")
+    (folder.path / "loop").symlink_to("loop")
+    os.mkfifo(folder.path / "fifo")
+    (folder.path / "below").mkdir()
+    with (folder.path / "huge").open("wb") as huge:
+        huge.truncate(11 << 20)
+    (folder.path / "bytes").write_bytes(b"\xff\xfe")
+    reading = folder.look()
+    assert names(reading) == ["good"]
+    assert {one.where for one in reading.faults} == {"dangling", "loop", "fifo", "below", "huge", "bytes"}
+    assert "10485760 is the limit" in faults(reading)
+
+
+def test_away_counts_after_a_time_only(folder: Folder) -> None:
+    """A file, or the whole folder, that is away for less leaves its pods as they are."""
+    path = folder.path / "a.yaml"
+    path.write_text(manifest("a"))
+    folder.look()
+    path.unlink()
+    away = folder.look()
+    assert names(away) == ["a"]
+    assert away.again_after_s == pytest.approx(5.0)
+    assert "a.yaml: it is away, and its pod stays as it is" in faults(away)
+    folder.clock.advance(4.9)
+    path.write_text(manifest("a"))
+    assert names(folder.look()) == ["a"]
+    folder.path.rename(folder.path.parent / "moved")
+    assert names(folder.look()) == ["a"]
+    folder.clock.advance(5.0)
+    assert folder.look().pods == ()
+
+
+def test_a_folder_that_is_not_there_yet_knows_nothing(tmp_path: Path) -> None:
+    """It may be mounted late: for the same time it is not heard, then it has no pods."""
+    clock = VirtualClock()
+    source = FolderSource(tmp_path / "late", clock=clock)
+    assert not source.read(ManualCancel()).is_synced
+    clock.advance(5.0)
+    reading = source.read(ManualCancel())
+    assert reading.is_synced
+    assert "there is no such folder; make it" in faults(reading)
+
+
+def test_a_moved_file_is_the_same_pod_and_the_older_twin_stays(folder: Folder) -> None:
+    """Renamed, nothing changes; copied, the copy is named and does not count."""
+    (folder.path / "b.yaml").write_text(manifest("web", "web:1"))
+    before = folder.look().pods
+    (folder.path / "b.yaml").rename(folder.path / "c.yaml")
+    assert folder.look().pods == before
+    (folder.path / "a.yaml").write_text(manifest("web", "web:2"))
+    twins = folder.look()
+    assert [pod.containers[0].image for pod in twins.pods] == ["web:1"]
+    assert "a.yaml: pod default/web is that of c.yaml, which counts" in faults(twins)
+
+
+def test_names_and_uids_belong_to_the_node(folder: Folder) -> None:
+    """Two nodes that read one manifest run two pods; a uid that the manifest gives stays."""
+    (folder.path / "a.yaml").write_text(manifest("web"))
+    (one,), (two,) = (
+        FolderSource(folder.path, node_name=node, settle_s=0).read(ManualCancel()).pods
+        for node in ("n1", "n2")
+    )
+    assert (one.name, one.node_name, two.name) == ("web-n1", "n1", "web-n2")
+    assert one.uid != two.uid
+    given = manifest("web").replace("{name: web}", "{name: web, uid: mine}")
+    (folder.path / "a.yaml").write_text(given)
+    (pod,) = FolderSource(folder.path, settle_s=0).read(ManualCancel()).pods
+    assert pod.uid == "mine"
+    with pytest.raises(ConfigurationError, match="away_s=-1"):
+        FolderSource(folder.path, away_s=-1)
+
+
+class Answers(BaseHTTPRequestHandler):
+    """What the path asks for."""
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+    def do_GET(self) -> None:
+        """An answer of each kind."""
+        body = json.dumps(
+            {"kind": "PodList", "apiVersion": "v1", "items": [as_json("a"), as_json("b")]}
+        ).encode()
+        if self.path == "/silent":
+            time.sleep(1.0)
+            return
+        self.send_response(500 if self.path == "/broken" else 200)
+        size = len(body) + (10 if self.path == "/half" else 0)
+        if self.path not in {"/huge", "/slow"}:
+            self.send_header("Content-Length", str(size))
+        self.end_headers()
+        if self.path == "/huge":
+            body = b" " * 200_000
+        if self.path == "/slow":
+            for byte in body[:20]:
+                self.wfile.write(bytes([byte]))
+                time.sleep(0.05)
+            return
+        self.wfile.write(b"" if self.path == "/broken" else body)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """Its address."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as served:
+        thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{served.server_port}"
+        served.shutdown()
+        thread.join()
+
+
+def test_an_address_is_read(server: str) -> None:
+    """A list of pods, read twice alike."""
+    source = HttpSource(server + "/")
+    assert names(source.read(ManualCancel())) == ["a", "b"]
+    check_source(source)
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/silent", "no whole answer"),
+        ("/slow", "not all; the last answer stays"),
+        ("/huge", "more than 100000 bytes"),
+        ("/half", "of [0-9]+ bytes|no whole answer"),
+        ("/broken", "status 500"),
+    ],
+)
+def test_an_answer_that_is_none_is_refused_in_time(server: str, path: str, words: str) -> None:
+    """Silent, slow, huge, half an answer, an error: each within its bounds."""
+    began_s = time.monotonic()
+    with pytest.raises(RetryableError, match=words):
+        HttpSource(server + path, deadline_s=0.3, max_bytes=100_000).read(ManualCancel())
+    assert time.monotonic() - began_s < 5.0
+
+
+def test_nonsense_for_an_address_is_refused() -> None:
+    """Only HTTP, and bounds that let something through."""
+    with pytest.raises(ConfigurationError, match="begins with http"):
+        HttpSource("file:///etc/passwd")
+    with pytest.raises(ConfigurationError, match="give more than 0"):
+        HttpSource("http://x", deadline_s=0)
+
+
+def until(what: Callable[[], bool]) -> None:
+    """Wait for something that happens on other threads."""
+    for _ in range(1000):
+        if what():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it did not happen within ten seconds")
+
+
+def test_a_hung_source_delays_no_other_and_nothing_is_ready_before_all(tmp_path: Path) -> None:
+    """The pods of one are there while another hangs; ready only when that one was heard as well."""
+    release = threading.Event()
+
+    class Hung:
+        def read(self, _cancel: Cancel, /) -> Reading:
+            release.wait(20.0)
+            return Reading()
+
+    (tmp_path / "a.yaml").write_text(manifest("a"))
+    sources = PodSources({"file": FolderSource(tmp_path), "http": Hung()})
+    sources.start()
+    try:
+        until(lambda: len(sources.pods) == 1)
+        assert not sources.is_ready()
+        release.set()
+        until(sources.is_ready)
+        assert sorted(sources.merged().heard) == ["file", "http"]
+    finally:
+        release.set()
+        sources.stop()
+
+
+def test_a_failing_source_keeps_what_it_said_last() -> None:
+    """Its error is in `answers`, its pods stay; unsynced answers change nothing."""
+    pod = Pod(uid="u", name="web", containers=(Container(name="app"),))
+    source = FakeSource(pods=[pod], synced=False)
+    sources = PodSources({"api": source}, polling=Polling(period_s=0.01, gap_s=0, again_s=0.01))
+    sources.start()
+    try:
+        until(lambda: source.reads > 2)
+        assert (len(sources.pods), sources.is_ready()) == (0, False)
+        source.synced = True
+        until(sources.is_ready)
+        source.error = RetryableError("away")
+        until(lambda: any(one.value.error == "away" for one in sources.answers.snapshot().values()))
+        assert sources.pods.get("u") is not None
+        source.pods, source.error = [], None
+        until(lambda: len(sources.pods) == 0)
+    finally:
+        sources.stop()
+
+
+def test_inotify_wakes_and_an_edit_keeps_the_uid_over_a_restart(tmp_path: Path) -> None:
+    """A new file is there at once; put back it is a new pod, and stays so after a restart."""
+    path = tmp_path / "a.yaml"
+    remembered: dict[str, object] = {}
+
+    def begin(**more: object) -> PodSources:
+        folder = FolderSource(tmp_path, away_s=0.0)
+        watcher = InotifyWatcher(str(tmp_path))
+        made = PodSources(
+            {"file": folder},
+            wakers={"file": watcher},
+            polling=Polling(period_s=3600),
+            **more,  # type: ignore[arg-type]
+        )
+        made.start()
+        return made
+
+    sources = begin(remember=remembered.__setitem__)
+    try:
+        until(sources.is_ready)
+        path.write_text(manifest("a"))
+        until(lambda: len(sources.pods) == 1)
+        (first,) = sources.pods.snapshot()
+        path.unlink()
+        until(lambda: len(sources.pods) == 0)
+        path.write_text(manifest("a"))
+        until(lambda: len(sources.pods) == 1)
+        (second,) = sources.pods.snapshot()
+        assert second != first
+    finally:
+        sources.stop()
+    again = begin(editions=remembered)
+    try:
+        until(lambda: len(again.pods) == 1)
+        (pod,) = again.pods.snapshot().values()
+        assert pod.value.uid == second
+        again.ended(pod.value, "file")
+        temporary = tmp_path / ".new"
+        temporary.write_text(manifest("a", "web:2"))
+        temporary.rename(path)
+        until(lambda: set(again.pods.snapshot()) not in (set(), {second}))
+    finally:
+        again.stop()
+
+
+def test_wrong_wiring_is_refused() -> None:
+    """No sources, wakers of none, hurries for nobody."""
+    with pytest.raises(ConfigurationError, match="wakers of none"):
+        PodSources({"api": FakeSource()}, wakers={"file": FakeWaker()})
+    with pytest.raises(ConfigurationError, match="none of the sources api"):
+        PodSources({"api": FakeSource()}).hurry("file")
+
+
+def test_checks_refuse_broken_doubles() -> None:
+    """A source that never syncs, that wavers, that has twins; a waker that never rests or never ends."""
+    web = Pod(uid="u", name="web", containers=(Container(name="app"),))
+
+    class Wavering(FakeSource):
+        def read(self, cancel: object, /) -> Reading:
+            self.pods = [] if self.pods else [web]
+            return super().read(cancel)
+
+    class Restless(FakeWaker):
+        def wait(self, _timeout_s: float, /) -> bool:
+            return True
+
+    class Endless(FakeWaker):
+        def close(self) -> None:
+            self.reasons = 2
+
+    with pytest.raises(AssertionError, match="never knows"):
+        check_source(FakeSource(synced=False))
+    with pytest.raises(AssertionError, match="something else"):
+        check_source(Wavering())
+    with pytest.raises(AssertionError, match="two pods have one full name"):
+        check_source(FakeSource(pods=[web, attrs.evolve(web, uid="v")]))
+    with pytest.raises(AssertionError, match="a pod is refused"):
+        check_source(FakeSource(pods=[web, attrs.evolve(web, name="db")]))
+    with pytest.raises(AssertionError, match="each time"):
+        check_waker(Restless())
+    with pytest.raises(AssertionError, match="goes on"):
+        check_waker(Endless())
+    check_source(FakeSource(pods=[web]))
+    check_waker(FakeWaker())
+
+
+def test_an_answer_without_pods_is_no_answer() -> None:
+    """Nothing at all is not "no pods"."""
+    from nodealloc.podsources._documents import pods_in
+
+    with pytest.raises(DecodeError, match="empty PodList"):
+        list(pods_in(b"", where="x", source="http", node_name=""))
+    with pytest.raises(DecodeError, match="253 is the limit"):
+        list(pods_in(json.dumps(as_json("a")).encode(), where="x", source="http", node_name="n" * 253))
