@@ -169,6 +169,45 @@ def test_away_counts_after_a_time_only(folder: Folder) -> None:
     assert folder.look().pods == ()
 
 
+def test_for_the_kubelet_away_is_gone(folder: Folder) -> None:
+    """With its rules a file counts as gone at the first look without it."""
+    path = folder.path / "a.yaml"
+    path.write_text(manifest("a"))
+    theirs = FolderSource(folder.path, settle_s=0, clock=folder.clock, rules=KUBELET)
+    assert names(theirs.read(ManualCancel())) == ["a"]
+    path.unlink()
+    assert theirs.read(ManualCancel()).pods == ()
+
+
+def test_a_file_that_never_stands_still_holds_up_no_other(folder: Folder) -> None:
+    """Once the folder was heard, others come and go; at the start it is waited for ten seconds at most."""
+    (folder.path / "a.yaml").write_text(manifest("a"))
+    restless = folder.path / "restless"
+    for count in range(3):
+        restless.write_text("#" * count)
+        assert not folder.source.read(ManualCancel()).is_synced
+    folder.clock.advance(10.0)
+    restless.write_text("#" * 10)
+    assert folder.source.read(ManualCancel()).is_synced
+    (folder.path / "b.yaml").write_text(manifest("b"))
+    folder.source.read(ManualCancel())
+    restless.write_text("#" * 11)
+    reading = folder.source.read(ManualCancel())
+    assert (names(reading), reading.is_synced) == (["a", "b"], True)
+
+
+def test_a_watcher_wakes_for_a_file_that_is_written_in_place(tmp_path: Path) -> None:
+    """No file comes or goes; its content alone is another one."""
+    path = tmp_path / "a.yaml"
+    path.write_text(manifest("a"))
+    watcher = InotifyWatcher(str(tmp_path))
+    while watcher.wait(0.05):
+        pass
+    path.write_text(manifest("b"))
+    assert watcher.wait(5.0)
+    watcher.close()
+
+
 def test_a_folder_that_is_not_there_yet_knows_nothing(tmp_path: Path) -> None:
     """It may be mounted late: for the same time it is not heard, then it has no pods."""
     clock = VirtualClock()

@@ -48,12 +48,18 @@ def pods_in(data: bytes, /, *, where: str, source: str, node_name: str) -> Itera
     if not documents:
         raise DecodeError(where, [Fault("$", "nothing is in it; answer with an empty PodList for no pods")])
     for document in documents:
-        items = cast("Mapping[str, object]", document).get("items") if isinstance(document, dict) else None
-        if not isinstance(items, list):
+        items = _items(document)
+        if items is None:
             yield _pod(document, where, source, node_name)
             continue
-        for index, item in enumerate(cast("list[object]", items)):
+        for index, item in enumerate(items):
             yield _pod(_whole(item), f"{where} items[{index}]", source, node_name)
+
+
+def _items(document: object) -> list[object] | None:
+    """Those of a list; None for what is none."""
+    items = cast("dict[str, object]", document).get("items") if isinstance(document, dict) else None
+    return cast("list[object]", items) if isinstance(items, list) else None
 
 
 def _whole(item: object) -> object:

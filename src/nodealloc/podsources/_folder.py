@@ -19,6 +19,8 @@ from nodealloc.podspec import Pod
 __all__ = ["FolderSource"]
 
 _MOST_FILES: Final = 10_000
+_FIRST_S: Final = 10.0
+"""How long the first reading waits for files that are being written; some never stand still."""
 Stamp: TypeAlias = tuple[int, int, int, int]
 """Device, inode, size, time of the last change: what tells a file from another edition of it."""
 
@@ -80,6 +82,7 @@ class FolderSource:
         self._files: dict[str, _File] = {}
         self._count = 0
         self._began_s: float | None = None
+        self._is_synced = False
 
     def read(self, _cancel: Cancel, /) -> Reading:
         """See `Source`.
@@ -112,7 +115,9 @@ class FolderSource:
         soon += [max(0.0, since + self._away_s - now_s) for since in away]
         if is_new:
             soon.append(self._began_s + self._away_s - now_s)
-        is_first = any(one.read is None and one.stamp is not None for one in self._files.values())
+        is_written = any(one.read is None and one.stamp is not None for one in self._files.values())
+        is_first = is_written and not self._is_synced and now_s - self._began_s < _FIRST_S
+        self._is_synced = self._is_synced or not (is_new or is_first)
         return Reading(
             pods=tuple(pods),
             faults=tuple(faults),
