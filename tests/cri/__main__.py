@@ -37,12 +37,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.cri", description=__doc__)
     parser.add_argument("--version", action="append", choices=sorted(VERSIONS), help="default: 1.6 and 1.7")
     parser.add_argument("--seconds", type=int, default=280, help="time for a version (default: 280)")
+    parser.add_argument("--pace", action="store_true", help="measure twenty pods instead (see pace.py)")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     parser.add_argument("pytest", nargs="*", help="options for pytest; write -- before them")
     chosen = parser.parse_args()
     if chosen.inside:
-        return inside(chosen.inside, chosen.pytest)
-    codes = [outside(version, chosen.pytest, chosen.seconds) for version in chosen.version or ["1.6", "1.7"]]
+        return inside(chosen.inside, chosen.pytest, pace=chosen.pace)
+    words = [*(["--pace"] if chosen.pace else []), "--", *chosen.pytest]
+    codes = [outside(version, words, chosen.seconds) for version in chosen.version or ["1.6", "1.7"]]
     if all(code == NOT_HERE for code in codes):
         return NOT_HERE
     return next((code for code in codes if code not in (0, NOT_HERE)), 0)
@@ -57,7 +59,7 @@ def outside(version: str, words: list[str], seconds: int) -> int:
     except Unavailable as reason:
         print(f"cri: containerd {version} not run: {reason}")
         return NOT_HERE
-    command = [*_UNSHARE, sys.executable, "-m", "tests.cri", "--inside", version, "--", *words]
+    command = [*_UNSHARE, sys.executable, "-m", "tests.cri", "--inside", version, *words]
     try:
         left_s = max(20.0, seconds - (time.monotonic() - started))
         code = subprocess.run(command, cwd=ROOT, check=False, timeout=left_s).returncode
@@ -79,7 +81,7 @@ def _check_namespaces() -> None:
         raise Unavailable(f"no namespaces of its own: {done.stderr.strip()}")
 
 
-def inside(version: str, words: list[str]) -> int:
+def inside(version: str, words: list[str], *, pace: bool) -> int:
     """In the namespaces: a loopback, a place for shims, then the tests."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     for folder in ("/run/containerd", "/run/runc"):
@@ -95,8 +97,9 @@ def inside(version: str, words: list[str]) -> int:
             "NODEALLOC_CRI_CGROUPS": CGROUPS,
             "TMPDIR": folder,
         }
-        command = [sys.executable, "-m", "pytest", "-q", "-m", "cri", "-p", "no:cacheprovider", *words]
-        code = subprocess.run([*command, "tests/real/test_cri.py"], env=environment, check=False).returncode
+        tests = ["pytest", "-q", "-m", "cri", "-p", "no:cacheprovider", *words, "tests/real/test_cri.py"]
+        command = [sys.executable, "-m", *(["tests.cri.pace"] if pace else tests)]
+        code = subprocess.run(command, env=environment, check=False).returncode
         with contextlib.suppress(OSError):
             shutil.copy(f"{folder}/containerd/log", CACHE / f"log-{version}")
         subprocess.run(["umount", "-l", folder], check=False)
