@@ -84,6 +84,8 @@ def run(arguments: argparse.Namespace, /) -> int:
     view = NodeView(
         name=machine.name or "node", allocatable=_allocatable(machine, snapshot, list(arguments.allocatable))
     )
+    # What was said to be there is counted by node fit; who of it gets which, nobody here knows.
+    snapshot = attrs.evolve(snapshot, elsewhere=snapshot.elsewhere | view.allocatable.keys())
     if arguments.kubelet is not None:
         snapshot, found = restored(snapshot, str(arguments.kubelet))
         notes += found

@@ -34,6 +34,7 @@ from nodealloc.admission._importance import is_critical, is_static
 from nodealloc.admission._node_state import pressure, shutdown
 from nodealloc.admission._placement import node_affinity, node_name, operating_system, taints
 from nodealloc.admission._preemption import victims
+from nodealloc.admission._resize import Resizes, resized
 from nodealloc.admission._rules import KUBELET, Rules
 from nodealloc.admission._sysctls import SysctlAllowList, safe_sysctls
 from nodealloc.admission._verdicts import MakingRoom, RoomMade
@@ -44,6 +45,7 @@ __all__ = [
     "Chain",
     "Handler",
     "MakingRoom",
+    "Resizes",
     "RoomMade",
     "Rules",
     "Shortage",
@@ -58,6 +60,7 @@ __all__ = [
     "node_name",
     "operating_system",
     "pressure",
+    "resized",
     "safe_sysctls",
     "shortages",
     "shutdown",

@@ -20,6 +20,7 @@ from nodealloc.memblocks._options import MemoryOptions, MemoryPolicy
 from nodealloc.memblocks._recorded import RecordedState
 from nodealloc.memblocks._refusals import refusal
 from nodealloc.memblocks._reserved import reserved_of
+from nodealloc.memblocks._resize import resize
 from nodealloc.memblocks._restore import MAX_DRIFT_BYTES, RestorePlan, settled, unpinned
 from nodealloc.memblocks._state import MemoryState
 from nodealloc.memblocks._static_policy import Question, Why, place
@@ -131,6 +132,14 @@ class MemoryAllocator:
         if state is self.state:
             return self
         return MemoryAllocator(state=state, options=self.options, policy=self.policy)
+
+    def resize(self, claim: Claim, /) -> MemoryAllocator | Shortfall:
+        """This allocator with the claim's owner holding what it asks for now, on the nodes that it has.
+
+        Memory does not move: growing beyond these nodes is a shortfall, and so is
+        a resource that it did not hold. A shortfall leaves all as it was.
+        """
+        return resize(self, claim)
 
     def availability(self, claims: Sequence[Claim], /) -> Sequence[Availability]:
         """What the claims ask for at their peak, beside what is free and allocatable where."""

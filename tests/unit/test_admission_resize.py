@@ -1,0 +1,96 @@
+"""In-place resize: the chain first, then CPUs and memory; a refusal changes nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from nodealloc.admission import resized
+from nodealloc.cpuset import CpuAllocator, StaticPolicy
+from nodealloc.errors import ConfigurationError
+from nodealloc.machine import machine_from_text
+from nodealloc.memblocks import MemoryAllocator, memory_allocator
+from nodealloc.podfacts import NodeView, PodOnNode
+from nodealloc.podspec import Container, Pod, resources
+from nodealloc.topology import Owner, Placed, Policy, Snapshot, admit
+from nodealloc.verdicts import Refused
+
+MACHINE = machine_from_text("2 sockets x 4 cores, memory=8Gi")
+GIB = 1 << 30
+DB = Owner("db", "app")
+
+
+def pod(cpu: str, memory: str, *, limited: bool = True, gpus: int = 0) -> Pod:
+    """A pod of one container."""
+    amounts = resources({"cpu": cpu, "memory": memory, **({"example.com/gpu": gpus} if gpus else {})})
+    box = Container(name="app", requests=amounts, limits=amounts if limited else {})
+    return Pod(uid="db", name="db", containers=(box,))
+
+
+def node(first: Pod) -> tuple[NodeView, Snapshot]:
+    """A node where the pod runs."""
+    empty = Snapshot.of(
+        MACHINE,
+        policy=Policy.parse("single-numa-node"),
+        allocators=[
+            CpuAllocator(policy=StaticPolicy.of(MACHINE, reserved=1, resizable=True)),
+            memory_allocator(MACHINE),
+        ],
+    )
+    placed = admit(empty, first)
+    assert isinstance(placed, Placed)
+    view = NodeView(name="n1", allocatable=resources({"cpu": 7, "memory": "16Gi", "pods": 9}))
+    return view.with_pod(PodOnNode.of(first)), placed.snapshot
+
+
+def test_a_pod_grows_and_shrinks_in_place() -> None:
+    """CPUs and memory stay where they are and become more, then what they were at first."""
+    view, before = node(pod("2", "1Gi"))
+    cpus = before[CpuAllocator].cpus_of(DB)
+    grown = resized(pod("3", "5Gi"), view, before)
+    assert isinstance(grown, Placed)
+    assert cpus < grown.snapshot[CpuAllocator].cpus_of(DB)
+    (had,), (has,) = (one[MemoryAllocator].state.blocks(DB) for one in (before, grown.snapshot))
+    assert (has.nodes, has.size_bytes) == (had.nodes, 5 * GIB)
+    larger = view.with_pod(PodOnNode.of(pod("3", "5Gi")))
+    back = resized(pod("2", "1Gi"), larger, grown.snapshot)
+    assert isinstance(back, Placed)
+    assert back.snapshot[CpuAllocator].cpus_of(DB) == cpus
+    assert back.snapshot[MemoryAllocator].tables() == before[MemoryAllocator].tables()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        (pod("8", "1Gi"), "OutOfcpu"),
+        (pod("2", "17Gi"), "OutOfmemory"),
+        (pod("2", "9Gi"), "UnexpectedAdmissionError"),
+        (pod("2", "1Gi", limited=False), "Infeasible"),
+        (pod("2", "1Gi", gpus=1), "Infeasible"),
+        (Pod(uid="db", containers=(Container(name="other"),)), "Infeasible"),
+        (pod("2500m", "1Gi"), "Infeasible"),
+    ],
+)
+def test_a_refusal_changes_nothing(wanted: Pod, reason: str) -> None:
+    """Too much for the node or for its own NUMA nodes, another QoS class, other resources or containers."""
+    view, before = node(pod("2", "1Gi"))
+    held = before[CpuAllocator].state, before[MemoryAllocator].state
+    verdict = resized(wanted, view, before)
+    assert isinstance(verdict, Refused)
+    assert verdict.reason == reason
+    assert (before[CpuAllocator].state, before[MemoryAllocator].state) == held
+
+
+def test_a_pod_of_the_shared_pool_resizes_without_holding_anything() -> None:
+    """It is counted by node fit alone."""
+    view, before = node(pod("1", "1Gi", limited=False))
+    grown = resized(pod("3", "2Gi", limited=False), view, before)
+    assert isinstance(grown, Placed)
+    assert grown.snapshot.allocators == before.allocators
+    assert isinstance(resized(pod("8", "2Gi", limited=False), view, before), Refused)
+
+
+def test_a_pod_that_is_not_there_is_not_resized() -> None:
+    """It has to be admitted."""
+    view, before = node(pod("1", "1Gi"))
+    with pytest.raises(ConfigurationError, match="does not have it"):
+        resized(pod("1", "1Gi"), view.without("db"), before)
