@@ -219,3 +219,15 @@ def test_the_fake_hangs_and_is_slow() -> None:
     fake.slow("inspect", 3.0)
     assert fake.inspect("web") == PodReport(uid="web")
     assert waited == [3.0]
+
+
+def test_values_do_not_change_with_what_they_were_made_from() -> None:
+    """Labels and marks are copies, and refuse to be changed."""
+    labels = {"app": "web"}
+    record = container("c", labels=labels)
+    labels["app"] = "other"
+    assert record.labels == {"app": "web"}
+    pod = Listing.of([], [record]).pods["web"]
+    for mapping in (record.labels, pod.marks):
+        with pytest.raises(TypeError, match="does not change"):
+            mapping["x"] = "y"  # type: ignore[index]

@@ -8,6 +8,7 @@ from typing import Final
 
 import attrs
 
+from nodealloc._frozen import Frozen, freeze
 from nodealloc.verdicts import NotYet
 
 __all__ = ["CgroupDriverKind", "Heard", "RuntimeCondition", "RuntimeHealth", "may_start"]
@@ -51,7 +52,9 @@ class RuntimeHealth:
         handlers: Names of its handlers, "" for the default one; empty where it cannot be asked.
     """
 
-    conditions: Mapping[str, RuntimeCondition] = attrs.field(factory=dict[str, RuntimeCondition])
+    conditions: Mapping[str, RuntimeCondition] = attrs.field(
+        factory=Frozen[str, RuntimeCondition], validator=freeze
+    )
     name: str = ""
     version: str = ""
     cgroup_driver: CgroupDriverKind | None = None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 import attrs
 
+from nodealloc._frozen import Frozen, freeze
 from nodealloc.errors import NodeallocError
 from nodealloc.runtime._records import ImageRecord
 from nodealloc.runtime._rules import RIGHT, Rules
@@ -133,7 +134,7 @@ class Swept:
 
     removed: tuple[str, ...] = ()
     freed_bytes: int = 0
-    failed: Mapping[str, NodeallocError] = attrs.field(factory=dict[str, NodeallocError])
+    failed: Mapping[str, NodeallocError] = attrs.field(factory=Frozen[str, NodeallocError], validator=freeze)
     lacking_bytes: int = 0
     warning: GcWarning | None = None
 

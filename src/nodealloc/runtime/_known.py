@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from nodealloc._frozen import Frozen, freeze
 from nodealloc.podfacts import ExitUnknown
 from nodealloc.runtime._listing import Marks, PodListing
 from nodealloc.runtime._records import RunState
@@ -53,10 +54,10 @@ class PodKnown:
 
     uid: str
     report: PodReport | None = None
-    marks: Marks = attrs.field(factory=dict[str, RunState])
+    marks: Marks = attrs.field(factory=Frozen[str, RunState], validator=freeze)
     fault: str = ""
-    ends: Mapping[str, ContainerEnd] = attrs.field(factory=dict[str, ContainerEnd])
-    live: Mapping[str, tuple[str, int]] = attrs.field(factory=dict[str, tuple[str, int]])
+    ends: Mapping[str, ContainerEnd] = attrs.field(factory=Frozen[str, ContainerEnd], validator=freeze)
+    live: Mapping[str, tuple[str, int]] = attrs.field(factory=Frozen[str, tuple[str, int]], validator=freeze)
 
     def is_current(self, listing: PodListing | None, /) -> bool:
         """Whether it speaks of what that listing shows, and nothing is in doubt."""

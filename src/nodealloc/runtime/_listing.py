@@ -7,6 +7,7 @@ from typing import Final, TypeAlias, TypeVar
 
 import attrs
 
+from nodealloc._frozen import Frozen, freeze
 from nodealloc.runtime._records import ContainerRecord, RunState, SandboxRecord
 
 __all__ = ["Listing", "Marks", "Oddity", "PodListing"]
@@ -69,7 +70,7 @@ class PodListing:
         marks = {one.id: one.state for one in self.containers}
         for sandbox in self.sandboxes:
             marks[sandbox.id] = sandbox.state
-        object.__setattr__(self, "marks", marks)
+        object.__setattr__(self, "marks", Frozen(marks))
 
     @property
     def is_spoilt(self) -> bool:
@@ -86,7 +87,7 @@ class Listing:
         oddities: What made no sense, of no pod that can be told.
     """
 
-    pods: Mapping[str, PodListing] = attrs.field(factory=dict[str, PodListing])
+    pods: Mapping[str, PodListing] = attrs.field(factory=Frozen[str, PodListing], validator=freeze)
     oddities: tuple[Oddity, ...] = ()
 
     @classmethod

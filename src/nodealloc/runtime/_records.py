@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from nodealloc._frozen import Frozen, freeze
 from nodealloc.podfacts import PodIdentity
 
 __all__ = ["ContainerRecord", "ImageRecord", "RunState", "SandboxRecord"]
@@ -65,8 +66,8 @@ class SandboxRecord:
     is_ready: bool = True
     created_unix_s: float | None = attrs.field(default=None, validator=_moment)
     handler: str = ""
-    labels: Mapping[str, str] = attrs.field(factory=dict[str, str])
-    annotations: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    labels: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
+    annotations: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
 
     @property
     def state(self) -> RunState:
@@ -107,8 +108,8 @@ class ContainerRecord:
     image: str = ""
     image_id: str = ""
     definition: str = ""
-    labels: Mapping[str, str] = attrs.field(factory=dict[str, str])
-    annotations: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    labels: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
+    annotations: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
 
     @property
     def newest_last(self) -> tuple[int, float, str]:

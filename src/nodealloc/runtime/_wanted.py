@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from nodealloc._frozen import Frozen, freeze
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.podfacts import PodIdentity
 
@@ -90,8 +91,8 @@ class LinuxResources:
     oom_score_adj: int | None = None
     cpus: CPUSet | None = None
     mems: NodeSet | None = None
-    hugepages_bytes: Mapping[str, int] = attrs.field(factory=dict[str, int])
-    unified: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    hugepages_bytes: Mapping[str, int] = attrs.field(factory=Frozen[str, int], validator=freeze)
+    unified: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
 
     def __attrs_post_init__(self) -> None:
         for name, value in (("cpus", self.cpus), ("mems", self.mems)):
@@ -183,10 +184,10 @@ class SandboxConfig:
     shares_pid: bool = False
     handler: str = ""
     dns: DnsConfig | None = None
-    sysctls: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    sysctls: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     privileged: bool = False
-    labels: Mapping[str, str] = attrs.field(factory=dict[str, str])
-    annotations: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    labels: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
+    annotations: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
 
 
 @attrs.frozen(kw_only=True)
@@ -220,7 +221,7 @@ class ContainerConfig:
     command: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
     working_dir: str = ""
-    env: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    env: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     mounts: tuple[HostMount, ...] = ()
     devices: tuple[HostDevice, ...] = ()
     cdi_devices: tuple[str, ...] = ()
@@ -229,6 +230,6 @@ class ContainerConfig:
     log_path: str = ""
     definition: str = ""
     grace_s: int | None = None
-    labels: Mapping[str, str] = attrs.field(factory=dict[str, str])
-    annotations: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    labels: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
+    annotations: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     tty: bool = False
