@@ -29,6 +29,8 @@ CACHE = ROOT / ".cache" / "cri"
 NOT_HERE = 75
 TIME_OUT = 124
 CGROUPS = "nodealloc-cri"
+_HARD_CODED = ("/run/containerd", "/run/runc")
+"""Where shims and runc keep their state, whatever they are told; a tmpfs is mounted there inside."""
 _UNSHARE = ("unshare", "-n", "-m", "-p", "-f", "--mount-proc", "--propagation", "private", "--kill-child")
 
 
@@ -59,6 +61,7 @@ def outside(version: str, words: list[str], seconds: int) -> int:
     except Unavailable as reason:
         print(f"cri: containerd {version} not run: {reason}")
         return NOT_HERE
+    mine = [folder for folder in _HARD_CODED if not Path(folder).exists()]
     command = [*_UNSHARE, sys.executable, "-m", "tests.cri", "--inside", version, *words]
     try:
         left_s = max(20.0, seconds - (time.monotonic() - started))
@@ -67,6 +70,9 @@ def outside(version: str, words: list[str], seconds: int) -> int:
         code = TIME_OUT
     finally:
         _remove_cgroups()
+        for folder in mine:
+            with contextlib.suppress(OSError):
+                Path(folder).rmdir()
     print(f"cri: containerd {version}: exit status {code} after {time.monotonic() - started:.0f} s")
     return code
 
@@ -84,7 +90,7 @@ def _check_namespaces() -> None:
 def inside(version: str, words: list[str], *, pace: bool) -> int:
     """In the namespaces: a loopback, a place for shims, then the tests."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-    for folder in ("/run/containerd", "/run/runc"):
+    for folder in _HARD_CODED:
         Path(folder).mkdir(parents=True, exist_ok=True)
         _mount_tmpfs(folder)
     with tempfile.TemporaryDirectory(prefix="nacri-") as folder:

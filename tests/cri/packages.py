@@ -59,6 +59,8 @@ def _lists(cache: Path, suite: str) -> list[str]:
     options = [
         *("-o", f"Dir::State::lists={state}/lists", "-o", f"Dir::Cache={state}/cache"),
         *("-o", f"Dir::Etc::sourcelist={sources}", "-o", "Dir::Etc::sourceparts=-"),
+        # Where nothing answers, that is the reason to skip, and it has to be found soon.
+        *("-o", "Acquire::Retries=0", "-o", "Acquire::http::Timeout=15", "-o", "Acquire::https::Timeout=15"),
     ]
     if not sources.exists():
         for folder in ("lists/partial", "cache/archives/partial"):
@@ -91,7 +93,7 @@ def _run(command: Sequence[str], *, cwd: Path | None = None) -> str:
             cwd=cwd,
             capture_output=True,
             text=True,
-            timeout=180,
+            timeout=60,
             check=False,
             env={**os.environ, "LC_ALL": "C"},
         )

@@ -180,6 +180,8 @@ def test_a_pod_of_the_hosts_network_does_not_wait_for_the_network() -> None:
     assert may_start(heard, now_s=11.0, host_network=True) is None
     assert may_start(heard, now_s=11.0) is not None
     assert may_start(attrs.evolve(heard, health=READY), now_s=11.0) is None
+    listed = attrs.evolve(READY, handlers=("runc",))
+    assert may_start(attrs.evolve(heard, health=listed), now_s=11.0) is None
 
 
 def test_the_fake_does_what_it_is_told() -> None:

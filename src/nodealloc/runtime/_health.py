@@ -139,7 +139,8 @@ def _lacks(
         return "runtime", f"the runtime is not ready{_words(health, _READY)}"
     if not host_network and not health.is_network_ready:
         return "network", f"the runtime's network is not ready{_words(health, _NETWORK)}"
-    if health.handlers and handler not in health.handlers:
+    # The default one is there in any case, whether it is listed or not.
+    if handler and health.handlers and handler not in health.handlers:
         known = ", ".join(sorted(filter(None, health.handlers))) or "none but the default"
         return "runtime", f"the runtime has no handler {handler!r}; there are: {known}"
     return None
