@@ -20,11 +20,12 @@ from nodealloc.idset import NodeSet
 from nodealloc.machine import machine_from_text
 from nodealloc.memblocks import memory_allocator
 from nodealloc.node import FORMATS, NodeAllocator
+from nodealloc.podfacts import NodeView
 from nodealloc.podspec import Container, Pod, Quantity, Variable, Volume
 from nodealloc.testing.cgroups import FakeCgroups
 from nodealloc.testing.dsw_asw import ManualExecutor
 from nodealloc.testing.topology import FakeAllocator, workload
-from nodealloc.volumes import SafeRoot, VolumeManager
+from nodealloc.volumes import SafeRoot, VolumeManager, VolumeSpec
 from nodealloc.volumes.plugins import HostPath
 from tests.unit.test_ports import Counting
 
@@ -421,6 +422,11 @@ def mappings() -> Mapping[str, object]:
         "availability.free": FakeAllocator.of("cpu", {0: 1}).availability(JOB.claims)[0].free,
         "fake.held": FakeAllocator(name="cpu", units={0: 1}, held={OWNER: 1}).held,
         "inventory": devices.DeviceList.of([devices.Device("a", numa_nodes=1)], nodes=(0,)).by_node,
+        "volume.config": VolumeSpec(plugin="a/b", name="v", config={"a": "b"}).config,
+        "view.labels": NodeView(name="n", labels={"a": "b"}).labels,
+        "file.entries": checkpoint.CpuManagerState(
+            policy_name="static", default_cpuset="0", entries={"u": {"c": "1"}}
+        ).entries,
         "limits": Limits(hugepage_bytes={2 << 20: 2 << 20}).hugepage_bytes,
         "machine": MACHINE.numa_nodes[0].hugepages,
         "volume": Volume(name="a", kind="emptyDir", spec={"medium": "Memory"}).spec,

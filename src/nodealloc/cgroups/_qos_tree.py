@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from nodealloc._arguments import check, within
+from nodealloc._frozen import freeze
 from nodealloc.cgroups._convert import MIN_SHARES, PAGE_BYTES, milli_cpu_to_shares
 from nodealloc.cgroups._limits import NO_LIMIT, Limits
 from nodealloc.cgroups._name import CgroupName
@@ -56,7 +57,7 @@ class TreePlan:
         remove: Pod cgroups that nobody wants any more, sorted.
     """
 
-    apply: Mapping[CgroupName, Limits]
+    apply: Mapping[CgroupName, Limits] = attrs.field(validator=freeze)
     remove: tuple[CgroupName, ...]
 
     @property

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
+from nodealloc._frozen import freeze
 from nodealloc.cgroups._convert import shares_to_weight, weight_to_shares
 from nodealloc.cgroups._errors import CgroupAbsentError, MemoryInUseError
 from nodealloc.cgroups._limits import Limits
@@ -64,10 +65,10 @@ class TreeReport:
             or a limit that no kernel takes. What it had before stays as it was.
     """
 
-    applied: Mapping[CgroupName, Limits]
+    applied: Mapping[CgroupName, Limits] = attrs.field(validator=freeze)
     removals: tuple[Removal, ...]
-    failed: Mapping[CgroupName, NodeallocError]
-    refused: Mapping[str, ValueError] = attrs.field(factory=dict[str, ValueError])
+    failed: Mapping[CgroupName, NodeallocError] = attrs.field(validator=freeze)
+    refused: Mapping[str, ValueError] = attrs.field(factory=dict[str, ValueError], validator=freeze)
 
     @property
     def is_settled(self) -> bool:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
+from nodealloc._frozen import freeze
+
 if TYPE_CHECKING:
     from nodealloc.checkpoint._ports import Checkpoint
 
@@ -79,7 +81,7 @@ class Contents:
         writer: Who made the last commit; None when that is not known.
     """
 
-    values: Mapping[str, Checkpoint] = attrs.field(factory=dict["str", "Checkpoint"])
+    values: Mapping[str, Checkpoint] = attrs.field(factory=dict["str", "Checkpoint"], validator=freeze)
     damaged: tuple[Damaged, ...] = ()
     since: Since = Since.NEW
     writer: Identity | None = None

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from nodealloc._frozen import freeze
 from nodealloc._reading import short
 from nodealloc.checkpoint._errors import CorruptCheckpointError
 from nodealloc.checkpoint._fnv import fnv1a32
@@ -62,8 +63,8 @@ class CpuManagerState:
 
     policy_name: str
     default_cpuset: str
-    entries: _Entries = attrs.field(factory=dict[str, Mapping[str, str]])
-    pod_entries: Mapping[str, str] = attrs.field(factory=dict[str, str], converter=_normal)
+    entries: _Entries = attrs.field(factory=dict[str, Mapping[str, str]], validator=freeze)
+    pod_entries: Mapping[str, str] = attrs.field(factory=dict[str, str], converter=_normal, validator=freeze)
     layout: CpuLayout = CpuLayout.V2
     checksum: int | None = attrs.field(default=None, eq=False)
     _data: str | None = attrs.field(default=None, eq=False, repr=False, alias="data")
@@ -171,7 +172,7 @@ class CpuManagerStateV1:
 
     policy_name: str
     default_cpuset: str
-    entries: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    entries: Mapping[str, str] = attrs.field(factory=dict[str, str], validator=freeze)
     checksum: int | None = attrs.field(default=None, eq=False)
 
     def migrate(

@@ -10,6 +10,7 @@ from typing import cast
 
 import attrs
 
+from nodealloc._frozen import freeze
 from nodealloc.checkpoint._fnv import fnv1a32
 from nodealloc.checkpoint._framing import check
 from nodealloc.checkpoint._json import Json, Shape, go_json, read_json
@@ -52,7 +53,7 @@ class PodDevices:
     pod_uid: str
     container_name: str
     resource_name: str
-    device_ids: Mapping[int, _Ids] | None = attrs.field(factory=dict[int, _Ids])
+    device_ids: Mapping[int, _Ids] | None = attrs.field(factory=dict[int, _Ids], validator=freeze)
     alloc_resp: bytes | None = attrs.field(default=b"", converter=_kept)
 
 
@@ -73,7 +74,7 @@ class DeviceManagerState:
     """
 
     pod_device_entries: tuple[PodDevices, ...] | None = None
-    registered_devices: Mapping[str, _Ids] | None = attrs.field(factory=dict[str, _Ids])
+    registered_devices: Mapping[str, _Ids] | None = attrs.field(factory=dict[str, _Ids], validator=freeze)
     boot_id: str = ""
     layout: DeviceLayout = DeviceLayout.V2
     checksum: int | None = attrs.field(default=None, eq=False)

@@ -8,6 +8,7 @@ from functools import partial
 
 import attrs
 
+from nodealloc._frozen import freeze
 from nodealloc._reading import short
 from nodealloc.checkpoint._fnv import fnv1a32
 from nodealloc.checkpoint._framing import Framed, check, frame, print_entries, read_entries, unframe
@@ -68,7 +69,9 @@ class MemoryNode:
     """
 
     number_of_assignments: int
-    memory_map: Mapping[str, MemoryTable] | None = attrs.field(factory=dict[str, MemoryTable])
+    memory_map: Mapping[str, MemoryTable] | None = attrs.field(
+        factory=dict[str, MemoryTable], validator=freeze
+    )
     cells: tuple[int, ...] | None = ()
 
 
@@ -108,9 +111,11 @@ class MemoryManagerState:
     """
 
     policy_name: str
-    machine_state: Mapping[int, MemoryNode] | None = attrs.field(factory=dict[int, MemoryNode])
-    entries: _Entries = attrs.field(factory=dict[str, Mapping[str, _Blocks]])
-    pod_entries: Mapping[str, _Blocks] = attrs.field(factory=dict[str, _Blocks])
+    machine_state: Mapping[int, MemoryNode] | None = attrs.field(
+        factory=dict[int, MemoryNode], validator=freeze
+    )
+    entries: _Entries = attrs.field(factory=dict[str, Mapping[str, _Blocks]], validator=freeze)
+    pod_entries: Mapping[str, _Blocks] = attrs.field(factory=dict[str, _Blocks], validator=freeze)
     layout: MemoryLayout = MemoryLayout.V1
     checksum: int | None = attrs.field(default=None, eq=False)
     _data: str | None = attrs.field(default=None, eq=False, repr=False, alias="data")

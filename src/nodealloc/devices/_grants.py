@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
+from nodealloc._frozen import freeze
 from nodealloc.checkpoint import KeptBytes
 
 __all__ = ["NO_NODE", "Grant", "Grants", "without"]
@@ -29,7 +30,7 @@ class Grant:
             it came; None as long as it has not answered.
     """
 
-    places: Mapping[int, tuple[str, ...]]
+    places: Mapping[int, tuple[str, ...]] = attrs.field(validator=freeze)
     response: bytes | None = attrs.field(default=None, converter=_kept)
 
     @property

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import attrs
 
+from nodealloc._frozen import freeze
+
 __all__ = ["Conflict", "DeviceMount", "DeviceNode", "Launch", "Response", "merge"]
 
 
@@ -50,10 +52,10 @@ class Response:
         cdi_devices: Names of the Container Device Interface, `vendor/class=name`.
     """
 
-    env: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    env: Mapping[str, str] = attrs.field(factory=dict[str, str], validator=freeze)
     mounts: tuple[DeviceMount, ...] = ()
     device_nodes: tuple[DeviceNode, ...] = ()
-    annotations: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    annotations: Mapping[str, str] = attrs.field(factory=dict[str, str], validator=freeze)
     cdi_devices: tuple[str, ...] = ()
 
 

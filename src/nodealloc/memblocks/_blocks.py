@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
+from nodealloc._frozen import freeze
 from nodealloc.idset import NodeSet, bits, format_list
 from nodealloc.podspec import Quantity, QuantityFormat, page_bytes
 from nodealloc.topology import NumaMask
@@ -106,4 +107,4 @@ class NodeMemory:
     node: int
     assignments: int
     group: NumaMask
-    tables: Mapping[str, MemoryTable]
+    tables: Mapping[str, MemoryTable] = attrs.field(validator=freeze)

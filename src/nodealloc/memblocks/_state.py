@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 import attrs
 
+from nodealloc._frozen import freeze
 from nodealloc._lazy import lazy
 from nodealloc.memblocks._blocks import Block, MemoryTable, NodeMemory
 from nodealloc.memblocks._layout import Layout, Row
@@ -57,7 +58,7 @@ class MemoryState:
     free: tuple[Row, ...]
     assignments: Row
     groups: tuple[NumaMask, ...]
-    grants: Grants = attrs.field(factory=dict[str, Mapping[str, tuple[Block, ...]]])
+    grants: Grants = attrs.field(factory=dict[str, Mapping[str, tuple[Block, ...]]], validator=freeze)
     generation: int = attrs.field(default=0, eq=False)
 
     @classmethod

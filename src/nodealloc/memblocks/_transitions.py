@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import attrs
 
 from nodealloc._entries import with_entry, without_entry
+from nodealloc._frozen import frozen
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import format_list
 from nodealloc.memblocks._blocks import Block
@@ -71,7 +72,7 @@ def grant(
         free=tuple(free),
         assignments=tuple(assignments),
         groups=tuple(groups),
-        grants=with_entry(state.grants, owner.workload, members),
+        grants=with_entry(state.grants, owner.workload, frozen(members)),
         generation=state.generation + 1,
     )
 

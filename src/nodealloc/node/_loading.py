@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from nodealloc._frozen import freeze
 from nodealloc.checkpoint import Checkpoint, Contents, Damaged, JsonCheckpoint, Since, row_key
 from nodealloc.errors import DecodeError
 from nodealloc.node._codec import from_checkpoint
@@ -44,7 +45,7 @@ class StartReport:
     since: Since = Since.NEW
     kept: tuple[str, ...] = ()
     moved: tuple[str, ...] = ()
-    evicted: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    evicted: Mapping[str, str] = attrs.field(factory=dict[str, str], validator=freeze)
     damaged: tuple[Damaged, ...] = ()
     taken_over: bool = False
     notes: tuple[str, ...] = ()

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import attrs
 
+from nodealloc._frozen import freeze
+
 __all__ = ["Identity", "Sighting", "Sightings"]
 
 
@@ -51,7 +53,7 @@ class Sightings:
         left_out: Paths of sockets beyond the most that are looked after, ascending.
     """
 
-    by_path: Mapping[str, Sighting] = attrs.field(factory=dict[str, Sighting])
+    by_path: Mapping[str, Sighting] = attrs.field(factory=dict[str, Sighting], validator=freeze)
     generation: int = 0
     left_out: tuple[str, ...] = ()
 

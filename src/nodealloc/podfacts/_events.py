@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from nodealloc._frozen import freeze
 from nodealloc.podfacts._checks import word
 from nodealloc.podfacts._identity import PodIdentity
 
@@ -44,4 +45,4 @@ class PodEvent:
     reason: str = attrs.field(validator=word)
     message: str = ""
     container: str | None = attrs.field(default=None, validator=word)
-    annotations: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    annotations: Mapping[str, str] = attrs.field(factory=dict[str, str], validator=freeze)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import attrs
 
 from nodealloc._entries import with_entry, without_entry
+from nodealloc._frozen import freeze
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts._checks import address, word
 from nodealloc.podfacts._life import LifeState
@@ -132,7 +133,7 @@ class PodOnNode:
     """
 
     pod: Pod
-    requests: Resources
+    requests: Resources = attrs.field(validator=freeze)
     host_ports: frozenset[HostPort] = frozenset()
     priority: int = 0
     state: LifeState = LifeState.SYNCING
@@ -256,7 +257,7 @@ class NodeView:
     """
 
     name: str = attrs.field(validator=word)
-    labels: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    labels: Mapping[str, str] = attrs.field(factory=dict[str, str], validator=freeze)
     taints: tuple[Taint, ...] = ()
     allocatable: Resources = attrs.field(factory=dict[str, Quantity])
     pods: PodsOnNode = attrs.field(factory=PodsOnNode)

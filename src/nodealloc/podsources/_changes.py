@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
+from nodealloc._frozen import freeze
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import PodEvent
 from nodealloc.podspec import Pod
@@ -85,9 +86,11 @@ class Merged:
         twins: Source to pods that wait for another one to give up its name or uid.
     """
 
-    pods: Mapping[str, Mapping[str, Pod]] = attrs.field(factory=dict[str, Mapping[str, Pod]])
+    pods: Mapping[str, Mapping[str, Pod]] = attrs.field(
+        factory=dict[str, Mapping[str, Pod]], validator=freeze
+    )
     heard: frozenset[str] = frozenset()
-    twins: Mapping[str, tuple[Pod, ...]] = attrs.field(factory=dict[str, tuple[Pod, ...]])
+    twins: Mapping[str, tuple[Pod, ...]] = attrs.field(factory=dict[str, tuple[Pod, ...]], validator=freeze)
 
     def has_heard(self, sources: Iterable[str], /) -> bool:
         """Whether each of them was heard once; nothing may be destroyed before."""

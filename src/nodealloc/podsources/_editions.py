@@ -10,6 +10,7 @@ from typing import Final
 
 import attrs
 
+from nodealloc._frozen import freeze
 from nodealloc.podsources._rules import RIGHT, Rules
 from nodealloc.podsources._static import HASH
 from nodealloc.podspec import Pod
@@ -59,7 +60,7 @@ class Editions:
         by_name: Full name to what became of it.
     """
 
-    by_name: Mapping[str, Edition] = attrs.field(factory=dict[str, Edition])
+    by_name: Mapping[str, Edition] = attrs.field(factory=dict[str, Edition], validator=freeze)
 
     def read(self, pods: Iterable[Pod], /, *, rules: Rules = RIGHT) -> tuple[Editions, tuple[Pod, ...]]:
         """Take over a whole listing.

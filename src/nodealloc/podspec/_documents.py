@@ -9,6 +9,7 @@ from typing import Final, TypeAlias, cast
 import attrs
 
 from nodealloc._declared import At, Documents
+from nodealloc._frozen import freeze
 from nodealloc._reading import Json, Reader, kind_of
 from nodealloc._wire import wire
 from nodealloc.podspec._between import CHECKS
@@ -91,8 +92,8 @@ class Metadata:
     name: str = attrs.field(default="", metadata=wire(required=True, check=subdomain))
     namespace: str = attrs.field(default="default", metadata=wire(check=maybe(label)))
     uid: str = attrs.field(default="", metadata=wire(check=maybe(_uid)))
-    labels: Mapping[str, str] = attrs.field(factory=dict[str, str])
-    annotations: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    labels: Mapping[str, str] = attrs.field(factory=dict[str, str], validator=freeze)
+    annotations: Mapping[str, str] = attrs.field(factory=dict[str, str], validator=freeze)
     creation_timestamp: str = ""
     deletion_timestamp: str = ""
     deletion_grace_period_seconds: int | None = attrs.field(default=None, metadata=wire(check=at_least(0)))

@@ -8,6 +8,7 @@ from typing import Final, cast
 import attrs
 import cattrs
 
+from nodealloc._frozen import freeze
 from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.podfacts import Exited, ExitUnknown
@@ -26,8 +27,8 @@ KEY_PREFIX: Final = "runtime/"
 @attrs.frozen(kw_only=True)
 class _Row:
     uid: str
-    ends: Mapping[str, ContainerEnd]
-    live: Mapping[str, tuple[str, int]]
+    ends: Mapping[str, ContainerEnd] = attrs.field(validator=freeze)
+    live: Mapping[str, tuple[str, int]] = attrs.field(validator=freeze)
 
 
 def pod_to_checkpoint(known: PodKnown, /) -> JsonCheckpoint:

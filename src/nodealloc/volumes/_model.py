@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import attrs
 
+from nodealloc._frozen import freeze
 from nodealloc.podspec import Json
 from nodealloc.volumes._states import MountState, VolumeState
 
@@ -53,7 +54,7 @@ class VolumeSpec:
     plugin: str
     name: str
     pod_uid: str = ""
-    config: Mapping[str, Json] = attrs.field(factory=dict[str, Json])
+    config: Mapping[str, Json] = attrs.field(factory=dict[str, Json], validator=freeze)
     mode: VolumeMode = VolumeMode.FILESYSTEM
     read_only: bool = False
     size_bytes: int | None = None
@@ -141,5 +142,5 @@ class ActualVolume:
     device_path: str = ""
     size_bytes: int | None = None
     growth_due: int | None = None
-    mounts: Mapping[str, PodMount] = attrs.field(factory=dict[str, PodMount])
+    mounts: Mapping[str, PodMount] = attrs.field(factory=dict[str, PodMount], validator=freeze)
     held: bool = False
