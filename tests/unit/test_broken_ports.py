@@ -12,10 +12,11 @@ import pytest
 
 from nodealloc.cgroups import CgroupName, Limits
 from nodealloc.checkpoint import Checkpoint, JsonCheckpoint, MemoryStore
-from nodealloc.cpuset import CpuAllocator, CPUSet, KubeletPicker
+from nodealloc.cpuset import Assignment, CpuAllocator, CPUSet, KubeletPicker
 from nodealloc.devices import DeviceAllocator, DeviceLedger
 from nodealloc.dsw_asw import Plan, View
 from nodealloc.idset import NodeSet
+from nodealloc.podsources import Reading
 from nodealloc.podspec import Json
 from nodealloc.runtime import CommandResult, ContainerConfig, Listing, PodReport, SandboxConfig
 from nodealloc.testing.abilities import FakeCpuAllocator
@@ -26,6 +27,7 @@ from nodealloc.testing.dsw_asw import ManualCancel, ManualExecutor, MemoryJourna
 from nodealloc.testing.node import FakeAdvisor, FakeRuntime
 from nodealloc.testing.pluginreg import FakeRegistration, FakeWatcher, RecordingHandler
 from nodealloc.testing.podfacts import FakePods
+from nodealloc.testing.podsources import FakeSource, FakeWaker
 from nodealloc.testing.runtime import FakeContainerRuntime
 from nodealloc.testing.topology import FakeAllocator
 from nodealloc.testing.volume_plugins import FakeBlockTools, FakeFilesystems
@@ -45,6 +47,7 @@ from nodealloc.topology import (
     Owner,
     ResourceUse,
     Restored,
+    Shortfall,
     TopologyHint,
 )
 from tests.unit.test_ports import KEPT, Counting
@@ -180,6 +183,30 @@ def what_others_hold(self: FakeCpuAllocator, claim: Claim, where: Confinement, /
     return attrs.evolve(self, units=attrs.evolve(self.units, held=held), shared_milli_cpu=shares)
 
 
+RESIZE = CpuAllocator.resize
+NO_CPU = Shortfall(resource="cpu", wanted=4, free=0)
+
+
+def elsewhere_anew(self: CpuAllocator, claim: Claim, /) -> object:
+    """Lets go of what is held, and grants as many of the highest CPUs."""
+    if self.cpus_of(claim.owner).mask.bit_count() == claim.amounts["cpu"].value:
+        return self
+    state = self.state.with_assignment(claim.owner, Assignment(cpus=CPUSet.of(3, 5, 6, 7)))
+    return attrs.evolve(self, state=state)
+
+
+def up_alone(self: CpuAllocator, claim: Claim, /) -> object:
+    """Grows, and never gives back."""
+    held = len(self.cpus_of(claim.owner))
+    return self if claim.amounts["cpu"].value < held else RESIZE(self, claim)
+
+
+def as_much_as_there_is(self: CpuAllocator, claim: Claim, /) -> object:
+    """Gives what there is to whoever asks for more."""
+    answer = RESIZE(self, claim)
+    return self if isinstance(answer, Shortfall) else answer
+
+
 def elsewhere(self: FakeCpuAllocator, claim: Claim, _where: Confinement, /) -> object:
     """Grants what is free on the other node."""
     return self.allocate(claim, TopologyHint(0b10, preferred=False))
@@ -246,6 +273,17 @@ backwards = iter(range(1 << 30, 0, -1))
 SUCCESS = CommandResult(code=0)
 SUCCESS = CommandResult(code=0)
 FAULTS = [
+    Fault("admission.Resizes", CpuAllocator, "resize", lambda self, *_: self, "holds what it held"),
+    Fault(
+        "admission.Resizes",
+        CpuAllocator,
+        "resize",
+        always(Shortfall(resource="cpu", wanted=4, free=0)),
+        "could be resized",
+    ),
+    Fault("admission.Resizes", CpuAllocator, "resize", elsewhere_anew, "took .* away"),
+    Fault("admission.Resizes", CpuAllocator, "resize", up_alone, "holds .* where it held"),
+    Fault("admission.Resizes", CpuAllocator, "resize", as_much_as_there_is, "more than there is"),
     Fault("cgroups.CgroupDriver", FakeCgroups, "remove", only_itself, "all below"),
     Fault("cgroups.CgroupDriver", FakeCgroups, "remove", once(FakeCgroups, "remove"), "second time"),
     Fault("cgroups.CgroupDriver", FakeCgroups, "apply", overwriting, "reads back as None|parent"),
@@ -304,6 +342,10 @@ FAULTS = [
     Fault("topology.Accounts", FakeCpuAllocator, "holdings", one_cpu_twice, "accounted to .* and to"),
     Fault("topology.Accounts", FakeCpuAllocator, "holdings", all_but_one, "1 less are left|3 less are left"),
     Fault("topology.Accounts", FakeCpuAllocator, "holdings", always(()), "less are left"),
+    Fault(
+        "podsources.Source", FakeSource, "read", always(Reading(is_synced=False)), "never knows all its pods"
+    ),
+    Fault("podsources.Waker", FakeWaker, "wait", always(True), "a reason each time"),
     Fault("topology.Accounts", FakeCpuAllocator, "capacity", beside_the_machine, "has no NUMA node 7"),
     Fault("topology.Accounts", FakeCpuAllocator, "capacity", of_the_empty, "are held, 0 less are left"),
     Fault("topology.Adopts", FakeCpuAllocator, "adopted", what_others_hold, "holds what .* holds"),

@@ -32,6 +32,7 @@ from nodealloc.testing.abilities import (
     check_remembers,
     filled,
 )
+from nodealloc.testing.admission import check_resizes
 from nodealloc.testing.cgroups import (
     FakeCgroups,
     check_cgroup_driver,
@@ -116,12 +117,24 @@ from nodealloc.topology import (
     Owner,
     Policy,
     Snapshot,
+    TopologyHint,
     Workload,
 )
 from nodealloc.volumes import Found, Use, VolumeSpec
 
 ROOT = CgroupName.of("check")
 MACHINE = machine_from_text("2 sockets x 4 cores")
+SIZES = [Claim(owner=Owner("db", "app"), amounts={"cpu": Quantity.of(cpus)}) for cpus in (2, 4, 99)]
+
+
+def resizable() -> CpuAllocator:
+    """CPUs of which the first of `SIZES` is granted."""
+    policy = StaticPolicy.of(machine_from_text("2 sockets x 4 cores"), reserved=1, resizable=True)
+    granted = CpuAllocator(policy=policy).allocate(SIZES[0], TopologyHint(None, preferred=True))
+    assert isinstance(granted, CpuAllocator)
+    return granted
+
+
 NUMA = NumaTopology(nodes=(0, 1), distances={0: {0: 10, 1: 21}, 1: {0: 21, 1: 10}})
 GPUS = FakeAllocator.of("example.com/gpu", {0: 2, 1: 2})
 ASKED = workload("job", {"example.com/gpu": 2, "cpu": 2})
@@ -350,6 +363,7 @@ def poke(watcher: object) -> None:
 
 LEFT = Found(plugin="example.com/gone", name="v", pod_uid="u")
 KEPT: dict[str, Callable[[Path], object]] = {
+    "admission.Resizes": lambda _: check_resizes(resizable(), *SIZES),
     "cgroups.CgroupDriver": lambda _: check_cgroup_driver(cgroups(), ROOT),
     "cgroups.ProcessDriver": lambda _: check_process_driver(cgroups(), ROOT),
     "cgroups.TreeReader": lambda _: check_tree_reader(cgroups(), ROOT),

@@ -1,4 +1,4 @@
-"""A check for whoever judges pods: handlers of your own.
+"""Checks for whoever judges pods, and for allocators that let what runs grow and shrink.
 
 >>> from nodealloc.admission import node_name
 >>> check_handler(node_name)
@@ -10,12 +10,13 @@ import copy
 import pickle
 from collections.abc import Iterable
 
-from nodealloc.admission import Handler
+from nodealloc.admission import Handler, Resizes
 from nodealloc.podfacts import LifeState, NodeView, PodOnNode, Pressure, Taint, TaintEffect
 from nodealloc.podspec import Container, ContainerPort, Pod, resources
+from nodealloc.topology import Accounts, Claim, Shortfall
 from nodealloc.verdicts import Admitted, NotYet, Refused, Verdict
 
-__all__ = ["check_handler", "judged_pods", "judged_views"]
+__all__ = ["check_handler", "check_resizes", "judged_pods", "judged_views"]
 
 
 def check_handler(
@@ -46,6 +47,59 @@ def check_handler(
         )
         assert pickle.loads(pickle.dumps(answer)) == answer, f"{answer!r} does not travel"  # noqa: S301 - our own
     return [(pod, view, answer) for (pod, view), answer in zip(questions, answers, strict=True)]
+
+
+def check_resizes(allocator: Resizes, claim: Claim, more: Claim, too_much: Claim) -> None:
+    """Hold an allocator to what it promises of resizing in place.
+
+    Growing keeps what is held and adds the rest, shrinking back frees it again;
+    what cannot be had is a shortfall and changes nothing; the allocator that is
+    asked stays as it was.
+
+    Args:
+        allocator: An `Accounts` in which the claim's owner holds what it asks for.
+        claim: What the owner asks for now.
+        more: The same owner asking for more than that, which is free.
+        too_much: The same owner asking for more than there is.
+    """
+    held = _held(allocator, claim)
+    assert held, f"{claim.owner} holds nothing to begin with; admit the claim first"
+    assert _held(_resized(allocator, claim), claim) == held, "asking for what is held changed what is held"
+    grown = _resized(allocator, more)
+    assert _held(allocator, claim) == held, "resizing changed the allocator that was asked"
+    bigger = _held(grown, claim)
+    for resource, (amount, ids) in held.items():
+        now, now_ids = bigger.get(resource, (0, frozenset()))
+        assert ids <= now_ids, (
+            f"{resource}: growing took {sorted(map(str, ids - now_ids))} away from {claim.owner}"
+        )
+        assert now >= amount, f"{resource}: {claim.owner} grew from {amount} to {now}"
+    assert bigger != held, f"{claim.owner} asked for more, and holds what it held"
+    back = _held(_resized(grown, claim), claim)
+    assert {one: back[one][0] for one in back} == {one: held[one][0] for one in held}, (
+        f"{claim.owner} asked for what it had first, and holds {back} where it held {held}"
+    )
+    answer = allocator.resize(too_much)
+    assert isinstance(answer, Shortfall), f"{claim.owner} was given more than there is: {answer!r}"
+
+
+def _resized(allocator: Resizes, claim: Claim) -> Resizes:
+    answer = allocator.resize(claim)
+    assert not isinstance(answer, Shortfall), f"{claim.owner} could be resized, and was not: {answer}"
+    assert isinstance(answer, Resizes), f"{answer!r} cannot be resized again"
+    return answer
+
+
+def _held(allocator: Resizes, claim: Claim) -> dict[str, tuple[int, frozenset[object]]]:
+    """By resource how much the claim's owner holds, and which ids."""
+    assert isinstance(allocator, Accounts), "give the allocator `holdings`, so that the check can count"
+    found: dict[str, tuple[int, frozenset[object]]] = {}
+    for one in allocator.holdings():
+        if one.owner == claim.owner:
+            amount, ids = found.get(one.resource, (0, frozenset[object]()))
+            mine = frozenset[object]((*one.ids, *(one.cpus or ())))
+            found[one.resource] = (amount + one.amount, ids | mine)
+    return found
 
 
 def _asked(handler: Handler, pod: Pod, view: NodeView) -> Verdict:
