@@ -1,7 +1,7 @@
 """Checks for whoever judges pods, and for allocators that let what runs grow and shrink.
 
 >>> from nodealloc.admission import node_name
->>> check_handler(node_name)
+>>> asked = check_handler(node_name)
 """
 
 from __future__ import annotations
