@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
-from operator import or_
 from typing import NamedTuple, TypeAlias
 
 from nodealloc.topology._counted import CountedHints
@@ -147,7 +146,7 @@ def _sorted(options: Sequence[TopologyHint]) -> Sorted:
         masks, good = _whole(masks), _whole(good)
     named = least = 0
     if masks:
-        named = reduce(or_, masks) if min(masks) > 0 else -1
+        named = reduce(int.__or__, masks) if min(masks) > 0 else -1
         least = min(map(int.bit_count, masks))
     ordered = (0, *sorted(masks)) if nowhere and masks else tuple(sorted(masks))
     found = Sorted(named, frozenset(good), any(nowhere), ordered, least)
