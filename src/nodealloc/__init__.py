@@ -26,6 +26,7 @@ actual  ──┘   pure      value   only I/O         │
 | `cpuset`      | exclusive and shared CPUs  | cpusets of containers       | `CpusetWriter`, `Picker`   |
 | `memblocks`   | memory and huge pages      | free bytes per NUMA node    | –                          |
 | `devices`     | devices by resource        | what plugins report         | –                          |
+| `podlife`     | pods that are to live here | what runs of them           | `Preparer`                 |
 | `node`        | pods or claims             | everything that is held     | `Runtime`, `Store`         |
 | `cri`         | –                          | containerd, CRI-O           | a runtime's socket         |
 | `testing`     | –                          | –                           | fakes, `check_*`, replay   |
