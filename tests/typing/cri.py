@@ -6,11 +6,11 @@ from typing import assert_type
 
 from nodealloc.cpuset import CpusetWriter
 from nodealloc.cri import CriCpusetWriter, CriDeadlines, CriRuntime, LogLine
-from nodealloc.runtime import CommandRunner, EventFeed, Images, RuntimeUnavailableError, RuntimeWatch
+from nodealloc.runtime import CommandRunner, Images, RuntimeUnavailableError, RuntimeWatch
 from nodealloc.testing.runtime import ContainerRuntime
 
 runtime = CriRuntime("/nowhere/containerd.sock", deadlines=CriDeadlines(look_s=5.0))
-ports: tuple[ContainerRuntime, Images, CommandRunner, EventFeed] = (runtime, runtime, runtime, runtime)
+ports: tuple[ContainerRuntime, Images, CommandRunner] = (runtime, runtime, runtime)
 writer: CpusetWriter = CriCpusetWriter(runtime)
 watch = RuntimeWatch(runtime, events=runtime)
 assert_type(LogLine.of(b"").unix_s, float | None)

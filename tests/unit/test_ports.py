@@ -219,8 +219,9 @@ def commands() -> None:
     check_command_runner(fake, app, left)
 
 
-def events() -> None:
+def looks() -> None:
     """Pulling an image is no change, a sandbox is one."""
+    check_looks(FakeContainerRuntime(), [box("u"), box("v")])
     fake, cancel = FakeContainerRuntime(), ManualCancel()
     check_event_feed(fake, lambda: fake.run_sandbox(box("u")), cancel, cancel.set)
 
@@ -389,9 +390,8 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "pluginreg.Watcher": lambda folder: check_watcher(lambda _: FakeWatcher(), folder / "reg", nudge=poke),
     "runtime.CommandRunner": lambda _: commands(),
     "runtime.Containers": lambda _: check_containers(FakeContainerRuntime(), box("u"), APP),
-    "runtime.EventFeed": lambda _: events(),
     "runtime.Images": lambda _: check_images(FakeContainerRuntime(), "another"),
-    "runtime.Looks": lambda _: check_looks(FakeContainerRuntime(), [box("u"), box("v")]),
+    "runtime.Looks": lambda _: looks(),
     "runtime.Sandboxes": lambda _: check_sandboxes(FakeContainerRuntime(), box("u")),
     "topology.Accounts": lambda _: check_accounts(CPUS, JOBS, NUMA),
     "topology.Adopts": lambda _: check_adopts(CPUS, JOBS),
@@ -424,7 +424,7 @@ EXEMPT = {
     "devices.PluginCalls": "half of PluginConnection, checked as one",
     "devices.PluginWatch": "half of PluginConnection, checked as one",
     "dsw_asw.Observer": "it only listens: nothing that it does is relied on; RecordingObserver keeps all",
-    "runtime.ContainerKeeper": "half of Containers, checked with it",
+    "runtime.EventFeed": "another name of Looks",
     "topology.Serves": "an ability of Allocator, checked with it",
     "volumes.CanAttach": "an ability of Plugin, checked with it",
     "volumes.CanExpand": "an ability of Plugin, checked with it",
@@ -462,8 +462,23 @@ def test_the_kit_keeps_its_own_promises(name: str, tmp_path: Path) -> None:
     KEPT[name](tmp_path)
 
 
+WIDE = {
+    "runtime.Containers": (5, "the whole life of one container, which whoever does a part of it does all of"),
+    "runtime.EventFeed": (4, "another name of Looks"),
+    "runtime.Looks": (4, "a runtime that has no events says so, and is looked at all the same"),
+}
+"""Protocol to how many methods it has, and why it is no narrower."""
+
+
 def test_protocols_stay_narrow() -> None:
-    """Three methods at most, those of a Protocol's parts apart."""
+    """Three methods at most, those of a Protocol's parts apart; five where a reason is given."""
     for name, one in protocols():
         own = [key for key, value in vars(one).items() if key[0] != "_" and inspect.isfunction(value)]
-        assert len(own) <= 3, f"{name} has {own}"
+        allowed, _reason = WIDE.get(name, (3, ""))
+        assert len(own) <= allowed <= 5, f"{name} has {own}"
+
+
+def test_a_runtime_is_asked_through_five_protocols() -> None:
+    """Look, sandboxes, containers, images, commands: nobody has to know more of a runtime."""
+    of_runtime = {one.__name__ for name, one in protocols() if name.startswith("runtime.")}
+    assert of_runtime == {"CommandRunner", "Containers", "Images", "Looks", "Sandboxes"}

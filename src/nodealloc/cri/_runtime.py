@@ -55,7 +55,7 @@ class CriDeadlines:
 class CriRuntime:
     """A runtime that speaks CRI v1 on a Unix socket: containerd, CRI-O. Thread-safe.
 
-    `Looks`, `Sandboxes`, `Containers`, `Images`, `CommandRunner` and `EventFeed`.
+    `Looks`, `Sandboxes`, `Containers`, `Images` and `CommandRunner`.
     Nothing is dialled before the first call, and a runtime that was restarted is
     dialled anew. Of calls of one kind about one target a single one is under
     way: another one is refused at once, so that nothing piles up behind a
@@ -147,12 +147,12 @@ class CriRuntime:
             return
 
     def update_container(self, container_id: str, resources: LinuxResources, /) -> None:
-        """See `ContainerKeeper.update_container`."""
+        """See `Containers.update_container`."""
         request = codec.encode_update(container_id, resources)
         self._change("UpdateContainerResources", request, container_id)
 
     def remove_container(self, container_id: str, /) -> None:
-        """See `ContainerKeeper.remove_container`."""
+        """See `Containers.remove_container`."""
         self._end("RemoveContainer", container_id)
 
     def images(self) -> Sequence[ImageRecord]:
@@ -191,7 +191,7 @@ class CriRuntime:
         return codec.decode_command(data)
 
     def follow(self, on_event: Callable[[], None], cancel: Cancel, /) -> None:
-        """See `EventFeed.follow`."""
+        """See `Looks.follow`."""
         self._line.follow("GetContainerEvents", on_event, cancel)
 
     def confined(self, container_id: str, /) -> codec.Confined:

@@ -45,7 +45,6 @@ from nodealloc.runtime._pleg import (
 from nodealloc.runtime._ports import (
     CommandResult,
     CommandRunner,
-    ContainerKeeper,
     Containers,
     EventFeed,
     Images,
@@ -82,7 +81,6 @@ __all__ = [
     "ContainerEnd",
     "ContainerGcPlan",
     "ContainerGcPolicy",
-    "ContainerKeeper",
     "ContainerRecord",
     "ContainerReport",
     "Containers",

@@ -22,7 +22,6 @@ from nodealloc.runtime._wanted import ContainerConfig, LinuxResources, SandboxCo
 __all__ = [
     "CommandResult",
     "CommandRunner",
-    "ContainerKeeper",
     "Containers",
     "EventFeed",
     "Images",
@@ -32,7 +31,7 @@ __all__ = [
 
 
 class Looks(Protocol):
-    """What is there, and how the runtime is."""
+    """What is there, how the runtime is, and word that something changed."""
 
     def listing(self) -> Listing:
         """Everything: each sandbox and container of a pod, whatever its state.
@@ -48,6 +47,22 @@ class Looks(Protocol):
     def health(self) -> RuntimeHealth:
         """What the runtime says of itself."""
         ...
+
+    def follow(self, on_event: Callable[[], None], cancel: Cancel, /) -> None:
+        """Call `on_event` once when the events are up, then at each change, until asked to stop.
+
+        An event is a hint to look, and never more than that: it may be lost,
+        doubled and out of order. Returns when `cancel` is set, raises when the
+        events break off.
+
+        Raises:
+            RuntimeRefusedError: The runtime has no events.
+        """
+        ...
+
+
+EventFeed = Looks
+"""Whoever is asked for events alone."""
 
 
 class Sandboxes(Protocol):
@@ -70,24 +85,8 @@ class Sandboxes(Protocol):
         ...
 
 
-class ContainerKeeper(Protocol):
-    """Containers that are there: changed, forgotten."""
-
-    def update_container(self, container_id: str, resources: LinuxResources, /) -> None:
-        """Change limits; what is None stays as it is.
-
-        Raises:
-            NoSuchRecordError: There is no such container.
-        """
-        ...
-
-    def remove_container(self, container_id: str, /) -> None:
-        """Forget a container and how it ended; it is ended first. An unknown id is no error."""
-        ...
-
-
-class Containers(ContainerKeeper, Protocol):
-    """Containers: made, started, stopped; and what a `ContainerKeeper` does."""
+class Containers(Protocol):
+    """Containers: made, started, changed, stopped, forgotten."""
 
     def create_container(self, sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig, /) -> str:
         """Make a container that does not run yet; its id.
@@ -116,6 +115,18 @@ class Containers(ContainerKeeper, Protocol):
 
         One that has ended, or that nobody knows, is no error.
         """
+        ...
+
+    def update_container(self, container_id: str, resources: LinuxResources, /) -> None:
+        """Change limits; what is None stays as it is.
+
+        Raises:
+            NoSuchRecordError: There is no such container.
+        """
+        ...
+
+    def remove_container(self, container_id: str, /) -> None:
+        """Forget a container and how it ended; it is ended first. An unknown id is no error."""
         ...
 
 
@@ -160,20 +171,5 @@ class CommandRunner(Protocol):
             NoSuchRecordError: There is no such container.
             CommandTimedOutError: It took longer; it may still run.
             RuntimeRefusedError: There is no such program, or the container does not run.
-        """
-        ...
-
-
-class EventFeed(Protocol):
-    """Word that something changed; a hint to look, and never more than that."""
-
-    def follow(self, on_event: Callable[[], None], cancel: Cancel, /) -> None:
-        """Call `on_event` once when the feed is up, then at each change, until asked to stop.
-
-        Events may be lost, doubled and out of order. Returns when `cancel` is
-        set, raises when the feed breaks.
-
-        Raises:
-            RuntimeRefusedError: The runtime has no events.
         """
         ...

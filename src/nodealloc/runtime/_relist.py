@@ -12,7 +12,7 @@ from nodealloc.runtime._errors import RuntimeRefusedError
 from nodealloc.runtime._health import RuntimeHealth
 from nodealloc.runtime._known import PodKnown
 from nodealloc.runtime._listing import Marks, PodListing
-from nodealloc.runtime._ports import EventFeed, Looks
+from nodealloc.runtime._ports import Looks
 from nodealloc.runtime._reports import PodReport
 
 __all__ = ["EVENTS", "HEALTH", "LISTING", "Answered", "Inspection", "Inspections", "Pace", "Questions"]
@@ -90,7 +90,7 @@ class Questions:
         seen: World[str, PodListing],
         hurry: Callable[[], None],
         *,
-        events: EventFeed | None,
+        events: Looks | None,
         pace: Pace,
     ) -> None:
         self._looks = looks

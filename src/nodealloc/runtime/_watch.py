@@ -23,7 +23,7 @@ from nodealloc.runtime._codec import KEY_PREFIX, pod_to_checkpoint
 from nodealloc.runtime._health import Heard, RuntimeHealth
 from nodealloc.runtime._known import PodKnown
 from nodealloc.runtime._listing import Oddity, PodListing
-from nodealloc.runtime._ports import EventFeed, Looks
+from nodealloc.runtime._ports import Looks
 from nodealloc.runtime._relist import EVENTS, HEALTH, LISTING, Answered, Inspections, Pace, Questions
 
 __all__ = ["RuntimeWatch"]
@@ -60,7 +60,7 @@ class RuntimeWatch(Group):
         self,
         looks: Looks,
         *,
-        events: EventFeed | None = None,
+        events: Looks | None = None,
         journal: Journal[JsonCheckpoint] | None = None,
         known: Mapping[str, PodKnown] | None = None,
         pace: Pace = Pace(),  # noqa: B008 - immutable

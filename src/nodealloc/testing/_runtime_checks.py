@@ -16,7 +16,6 @@ from nodealloc.runtime import (
     ContainerConfig,
     ContainerReport,
     Containers,
-    EventFeed,
     Images,
     LinuxResources,
     Looks,
@@ -223,7 +222,7 @@ def check_command_runner(
 
 
 def check_event_feed(
-    feed: EventFeed, change: Callable[[], object], cancel: Cancel, stop: Callable[[], object], /
+    feed: Looks, change: Callable[[], object], cancel: Cancel, stop: Callable[[], object], /
 ) -> None:
     """Hold a feed of events to its promises.
 

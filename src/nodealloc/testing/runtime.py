@@ -92,7 +92,7 @@ class _Fault:
 
 
 class FakeContainerRuntime:
-    """A runtime in memory: `Looks`, `Sandboxes`, `Containers`, `Images`, `CommandRunner`, `EventFeed`.
+    """A runtime in memory: `Looks`, `Sandboxes`, `Containers`, `Images`, `CommandRunner`.
 
     Thread-safe. A container runs from its start until `exit` ends it or it is
     stopped. Calls are named by their methods: `inspect`, `create_container`.
@@ -348,7 +348,7 @@ class FakeContainerRuntime:
         )
 
     def update_container(self, container_id: str, resources: LinuxResources, /) -> None:
-        """See `ContainerKeeper.update_container`."""
+        """See `Containers.update_container`."""
 
         def work() -> None:
             self._there("update_container", container_id)
@@ -363,7 +363,7 @@ class FakeContainerRuntime:
         self._changed("update_container", container_id, work)
 
     def remove_container(self, container_id: str, /) -> None:
-        """See `ContainerKeeper.remove_container`."""
+        """See `Containers.remove_container`."""
 
         def work() -> None:
             self._containers.pop(container_id, None)
@@ -407,7 +407,7 @@ class FakeContainerRuntime:
         return self._call("run_command", container_id, work)
 
     def follow(self, on_event: Callable[[], None], cancel: Cancel, /) -> None:
-        """See `EventFeed.follow`."""
+        """See `Looks.follow`."""
         self._call("follow", "", lambda: None)
         number = next(self._numbers)
         with self._lock:
