@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 if TYPE_CHECKING:
     import attrs
 
-__all__ = ["Frozen", "extended", "freeze", "frozen", "reduced"]
+__all__ = ["Frozen", "FrozenList", "extended", "freeze", "freeze_deeply", "frozen", "reduced", "thawed"]
 
 K = TypeVar("K")
 V = TypeVar("V")
 M = TypeVar("M")
+T = TypeVar("T")
 
 
 class Frozen(dict[K, V]):
@@ -38,6 +39,25 @@ class Frozen(dict[K, V]):
         return self
 
 
+class FrozenList(list[V]):
+    """A list that says no to whoever would change it, for the lists inside a JSON value."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_: object, **_named: object) -> NoReturn:
+        raise TypeError("this list is part of an immutable value and does not change; build a list of it")
+
+    if not TYPE_CHECKING:  # as with `Frozen`
+        __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+        append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+
+    def __reduce__(self) -> tuple[type[FrozenList[V]], tuple[list[V]]]:
+        return FrozenList, (list(self),)
+
+    def __copy__(self) -> FrozenList[V]:
+        return self
+
+
 def frozen(entries: Mapping[K, V], /) -> Mapping[K, V]:
     """The entries, such that nobody can change them; themselves where that is so already."""
     if entries.__class__ is Frozen or not isinstance(entries, dict):
@@ -49,6 +69,31 @@ def freeze(instance: object, attribute: attrs.Attribute[M], value: M) -> None:
     """A validator of attrs: the field holds a frozen copy of what came."""
     if value.__class__ is not Frozen and isinstance(value, dict):
         object.__setattr__(instance, attribute.name, Frozen(cast("dict[object, object]", value)))
+
+
+def freeze_deeply(instance: object, attribute: attrs.Attribute[M], value: M) -> None:
+    """A validator of attrs: the field holds a copy of a JSON mapping that is frozen all the way down."""
+    if value.__class__ is not Frozen and isinstance(value, dict):
+        object.__setattr__(instance, attribute.name, _deeply(cast("dict[str, object]", value)))
+
+
+def _deeply(value: object) -> object:
+    if isinstance(value, dict):
+        entries = cast("dict[str, object]", value)
+        return Frozen({key: _deeply(item) for key, item in entries.items()})
+    if isinstance(value, list):
+        return FrozenList([_deeply(item) for item in cast("list[object]", value)])
+    return value
+
+
+def thawed(value: T) -> T:
+    """A JSON value in plain dicts and lists, which are the caller's own."""
+    if isinstance(value, dict):
+        entries = cast("dict[str, object]", value)
+        return cast("T", {key: thawed(item) for key, item in entries.items()})
+    if isinstance(value, list):
+        return cast("T", [thawed(item) for item in cast("list[object]", value)])
+    return value
 
 
 def extended(entries: Mapping[K, V], key: K, value: V, /) -> Mapping[K, V]:

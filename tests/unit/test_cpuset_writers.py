@@ -24,6 +24,14 @@ def test_a_target_that_is_no_cgroup_is_refused(tmp_path: Path, target: str) -> N
         CgroupV2Writer(tmp_path).read(target)
 
 
+def test_a_root_that_is_no_directory_is_not_taken_for_a_container_that_went(tmp_path: Path) -> None:
+    """A wrong root is told as such; below a right one, a target that is not there is gone."""
+    with pytest.raises(CpusetWriteError, match="name the folder where the cpuset hierarchy is mounted"):
+        CgroupV2Writer(tmp_path / "none").read("pod")
+    with pytest.raises(TargetGoneError):
+        CgroupV2Writer(tmp_path).read("pod")
+
+
 @pytest.mark.parametrize("content", [b"junk", b"\xff\xfe", b"0" * 5000 + b"x"])
 def test_a_file_that_is_no_list_is_named(tmp_path: Path, content: bytes) -> None:
     """The error says which file it was, and where in it."""

@@ -463,3 +463,32 @@ def test_the_callers_mapping_is_not_the_values() -> None:
     claim = t.Claim(owner=OWNER, amounts=amounts)
     amounts["cpu"] = Quantity.of(9)
     assert claim.amounts == {"cpu": Quantity.of(1)}
+
+
+def test_json_inside_a_value_is_frozen_all_the_way_down() -> None:
+    """Lists and mappings below a volume's settings refuse changes, and are written out as the caller's own."""
+    mine: Any = {"sources": [{"configMap": {"name": "a"}}]}
+    volume = Volume(name="a", kind="projected", spec=mine)
+    pod = Pod(uid="u", name="p", containers=(Container(name="a", image="b"),), volumes=(volume,))
+    as_it_came = copy.deepcopy(mine)
+    inside: Any = volume.spec
+    for same in (inside, copy.deepcopy(inside), pickle.loads(pickle.dumps(inside))):  # noqa: S301
+        with pytest.raises(TypeError, match="immutable"):
+            same["sources"].append({})
+        with pytest.raises(TypeError, match="immutable"):
+            same["sources"][0] = {}
+        with pytest.raises(TypeError, match="immutable"):
+            same["sources"][0]["configMap"].update(name="b")
+    mine["sources"].clear()
+    written: Any = pod.to_manifest()
+    (found,) = written["spec"]["volumes"]
+    assert found["projected"] == as_it_came
+    found["projected"]["sources"].append({})
+    assert inside == as_it_came
+
+
+@pytest.mark.parametrize("given", [(1, "a"), ("u", None), (b"u", "a"), ("u", 0)])
+def test_an_owner_is_two_texts(given: tuple[Any, Any]) -> None:
+    """An owner of other types would never be found again under its text; it is refused where it is made."""
+    with pytest.raises(ConfigurationError, match="Owner"):
+        t.Owner(*given)

@@ -63,7 +63,7 @@ class _CgroupWriter:
         try:
             text = path.read_text(encoding="ascii", errors="replace")
         except OSError as error:
-            raise _mapped(error, target, path, "anything") from error
+            raise _mapped(error, target, path, "anything", self.root) from error
         return kind.from_mask(parse_list(text.strip(), source=str(path)))
 
     def _write(self, target: str, name: str, value: str) -> None:
@@ -77,7 +77,7 @@ class _CgroupWriter:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise _mapped(error, target, path, value) from error
+            raise _mapped(error, target, path, value, self.root) from error
 
 
 @attrs.frozen
@@ -108,7 +108,7 @@ class CgroupV2Writer(_CgroupWriter):
     root: Path = attrs.field(converter=Path, default=Path("/sys/fs/cgroup"))
 
 
-def _mapped(error: OSError, target: str, path: Path, wanted: str) -> NodeallocError:
+def _mapped(error: OSError, target: str, path: Path, wanted: str, root: Path) -> NodeallocError:
     if error.errno == errno.EBUSY:
         return CpusetBusyError(target, f"{path.name} {wanted}: a cgroup below it is wider; narrow that first")
     if error.errno in _GONE:
@@ -117,6 +117,13 @@ def _mapped(error: OSError, target: str, path: Path, wanted: str) -> NodeallocEr
                 target,
                 wanted,
                 f"{path.parent} has no {path.name}; enable the cpuset controller in its parent",
+                errno=error.errno,
+            )
+        if not root.is_dir():
+            return CpusetWriteError(
+                target,
+                wanted,
+                f"{root} is no directory; name the folder where the cpuset hierarchy is mounted",
                 errno=error.errno,
             )
         return TargetGoneError(target)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from nodealloc._arguments import checked, several
-from nodealloc._frozen import Frozen, freeze
+from nodealloc._frozen import Frozen, freeze, freeze_deeply
 from nodealloc._reading import MAX_DOCUMENT_BYTES, Json
 from nodealloc._wire import wire
 from nodealloc.errors import Fault
@@ -112,7 +112,7 @@ class Volume:
 
     name: str
     kind: str
-    spec: Mapping[str, Json] = attrs.field(factory=Frozen[str, Json], validator=freeze)
+    spec: Mapping[str, Json] = attrs.field(factory=Frozen[str, Json], validator=freeze_deeply)
 
 
 @attrs.frozen(kw_only=True)
@@ -374,8 +374,12 @@ class Pod:
     creation_timestamp: str = attrs.field(default="", metadata=_SKIP)
     deletion_timestamp: str = attrs.field(default="", metadata=_SKIP)
     deletion_grace_period_seconds: int | None = attrs.field(default=None, metadata=_SKIP)
-    carried: Mapping[str, Json] = attrs.field(factory=Frozen[str, Json], validator=freeze, metadata=_SKIP)
-    status: Mapping[str, Json] = attrs.field(factory=Frozen[str, Json], validator=freeze, metadata=_SKIP)
+    carried: Mapping[str, Json] = attrs.field(
+        factory=Frozen[str, Json], validator=freeze_deeply, metadata=_SKIP
+    )
+    status: Mapping[str, Json] = attrs.field(
+        factory=Frozen[str, Json], validator=freeze_deeply, metadata=_SKIP
+    )
 
     @classmethod
     def from_manifest(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from nodealloc._frozen import thawed
 from nodealloc._reading import Json
 from nodealloc._wire import written
 from nodealloc.podspec._model import Container, Pod, Resources, Volume, VolumeUse
@@ -40,8 +41,8 @@ def manifest_of(pod: Pod, /) -> dict[str, Json]:
         spec["overhead"] = _amounts(pod.overhead)
     for path, one in pod.carried.items():
         section, _, key = path.partition(".")
-        (metadata if section == "metadata" else spec)[key] = one
-    status: dict[str, Json] = {"status": dict(pod.status)} if pod.status else {}
+        (metadata if section == "metadata" else spec)[key] = thawed(one)
+    status: dict[str, Json] = {"status": thawed(dict(pod.status))} if pod.status else {}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, **status}
 
 
@@ -81,7 +82,7 @@ def _use(use: VolumeUse) -> dict[str, Json]:
 
 
 def _volume(volume: Volume) -> dict[str, Json]:
-    return {"name": volume.name, volume.kind: dict(volume.spec)}
+    return {"name": volume.name, volume.kind: thawed(dict(volume.spec))}
 
 
 def _amounts(amounts: Resources) -> dict[str, Json]:

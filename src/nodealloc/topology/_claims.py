@@ -38,6 +38,11 @@ class Owner:
     workload: str
     member: str
 
+    def __attrs_post_init__(self) -> None:
+        if self.workload.__class__ is not str or self.member.__class__ is not str:
+            check("Owner.workload", self.workload, str, "a text, such as a pod's uid")
+            check("Owner.member", self.member, str, "a text, such as a container's name")
+
 
 @attrs.frozen(kw_only=True)
 class Claim:

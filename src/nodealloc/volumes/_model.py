@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import attrs
 
-from nodealloc._frozen import freeze
+from nodealloc._frozen import freeze, freeze_deeply
 from nodealloc.podspec import Json
 from nodealloc.volumes._states import MountState, VolumeState
 
@@ -54,7 +54,7 @@ class VolumeSpec:
     plugin: str
     name: str
     pod_uid: str = ""
-    config: Mapping[str, Json] = attrs.field(factory=dict[str, Json], validator=freeze)
+    config: Mapping[str, Json] = attrs.field(factory=dict[str, Json], validator=freeze_deeply)
     mode: VolumeMode = VolumeMode.FILESYSTEM
     read_only: bool = False
     size_bytes: int | None = None
