@@ -1,0 +1,126 @@
+"""Commands in containers: within their cgroup, and with a time after which nothing of them is left."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import selectors
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from typing import IO
+
+from examples.processes._fence import Fence, end_all
+from examples.processes._kept import Made
+from nodealloc.errors import NodeallocError
+from nodealloc.runtime import CommandResult, CommandTimedOutError, RuntimeRefusedError
+
+__all__ = ["run"]
+
+_GATE = 'read -r _ || exit 125; exec "$@" </dev/null'
+"""Waits for one line, so that the command's first instruction is in the cgroup already."""
+_MOST_BYTES = 16 << 20
+_NUMBERS = itertools.count()
+
+
+def run(fence: Fence, made: Made, command: Sequence[str], timeout_s: float, /) -> CommandResult:
+    """Run a command with a container's environment, rights and limits, to its end.
+
+    Raises:
+        CommandTimedOutError: It took longer; it was ended, with all that it started.
+        RuntimeRefusedError: There is no such program, or it cannot be run in there.
+    """
+    if not command or shutil.which(command[0], path=made.env.get("PATH")) is None:
+        raise RuntimeRefusedError("run_command", "NOT_FOUND", f"no program {''.join(command[:1])!r}")
+    until = time.monotonic() + timeout_s
+    try:
+        # The number of the process tells the commands of two agents apart.
+        with fence.part(made.cgroup, f"command-{os.getpid()}-{next(_NUMBERS)}") as join:
+            process = _begin(made, command)
+            try:
+                join(process.pid)
+                return _finish(process, made, until, timeout_s)
+            except BaseException:
+                process.kill()
+                raise
+            finally:
+                _let_go(process, until)
+    except (OSError, NodeallocError) as error:
+        if isinstance(error, CommandTimedOutError):
+            raise
+        raise RuntimeRefusedError("run_command", "FAILED", str(error)) from error
+
+
+def _begin(made: Made, command: Sequence[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        ["/bin/sh", "-c", _GATE, "sh", *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=made.env,
+        cwd=made.folder or "/",
+        user=made.user,
+        group=made.group,
+        extra_groups=made.groups if made.group is not None else None,
+        start_new_session=True,
+    )
+
+
+def _finish(process: subprocess.Popen[bytes], made: Made, until: float, timeout_s: float) -> CommandResult:
+    """Open the gate and read until the command has ended; what it left behind may go on writing unheard."""
+    gate, out, errors = process.stdin, process.stdout, process.stderr
+    if gate is None or out is None or errors is None:
+        raise RuntimeRefusedError("run_command", "FAILED", "no pipes")
+    os.write(gate.fileno(), b"\n")
+    kept: dict[IO[bytes], bytearray] = {out: bytearray(), errors: bytearray()}
+    with contextlib.ExitStack() as stack:
+        ended = os.pidfd_open(process.pid)
+        stack.callback(os.close, ended)
+        events = stack.enter_context(selectors.DefaultSelector())
+        events.register(ended, selectors.EVENT_READ, None)
+        for pipe in kept:
+            os.set_blocking(pipe.fileno(), False)
+            events.register(pipe, selectors.EVENT_READ, pipe)
+        running = True
+        while running:
+            left = until - time.monotonic()
+            ready = events.select(max(0.0, left))
+            if not ready and left <= 0:
+                raise CommandTimedOutError(made.id, timeout_s)
+            # Its last words are in the pipes when it has ended.
+            for key, _ in sorted(ready, key=lambda one: one[0].data is None):
+                if key.data is None:
+                    running = False
+                elif not _take(key.data, kept[key.data]):
+                    events.unregister(key.fileobj)
+        for pipe, text in kept.items():
+            while _take(pipe, text):
+                pass
+    return CommandResult(code=_code(process.wait()), output=bytes(kept[out]), errors=bytes(kept[errors]))
+
+
+def _take(pipe: IO[bytes], text: bytearray) -> bool:
+    """Read what is there; whether there was anything."""
+    try:
+        data = os.read(pipe.fileno(), 65536)
+    except BlockingIOError:
+        return False
+    text += data[: _MOST_BYTES - len(text)]
+    return bool(data)
+
+
+def _code(status: int) -> int:
+    return status if status >= 0 else 128 - status
+
+
+def _let_go(process: subprocess.Popen[bytes], until: float) -> None:
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
+    if process.returncode is None:
+        end_all(lambda: frozenset({process.pid}) if process.poll() is None else frozenset())
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(max(1.0, until - time.monotonic()))

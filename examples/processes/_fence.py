@@ -1,0 +1,215 @@
+"""What belongs to a container: its cgroup's processes, or those of its session where cgroups are refused."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import attrs
+
+from examples.processes._kept import stat_fields
+from nodealloc.cgroups import CgroupFs, CgroupName, Limits, detect, hugepage_name
+from nodealloc.errors import NodeallocError
+from nodealloc.runtime import LinuxResources
+
+__all__ = ["Fence"]
+
+_PASSES = 5
+"""Whoever forks while it is being killed is met again in the next pass."""
+_PATIENCE_S = 2.0
+_SESSION, _START = 3, 19
+"""Places in `/proc/PID/stat`, counted from the state."""
+
+
+@attrs.frozen(kw_only=True)
+class Fence:
+    """Holds containers' processes together, limits them, and ends them.
+
+    Attributes:
+        driver: Of the cgroups; None where they are refused.
+        why: The reason then, else "".
+    """
+
+    driver: CgroupFs | None
+    why: str = ""
+
+    @classmethod
+    def find(cls, tree: str, root: CgroupName, /) -> Fence:
+        """Cgroups below `tree` where a cgroup `root` can be made there, sessions where not."""
+        try:
+            driver = detect(tree)
+            driver.apply(root, Limits())
+        except (NodeallocError, OSError) as error:
+            return cls(driver=None, why=str(error))
+        return cls(driver=driver)
+
+    @property
+    def confines(self) -> bool:
+        """Whether the kernel keeps processes in, and to their limits."""
+        return self.driver is not None and not self.driver.layout.stand_in
+
+    def make(self, name: str, resources: LinuxResources, /) -> None:
+        """Make a cgroup with its limits, and those above it that are missing."""
+        if self.driver is None:
+            return
+        place = CgroupName.parse(name)
+        above = [CgroupName(place.parts[:depth]) for depth in range(1, len(place.parts))]
+        for one in above:
+            if not self.driver.exists(one):
+                self.driver.apply(one, Limits())
+        self.driver.apply(place, _limits(resources))
+
+    def limit(self, name: str, pid: int, resources: LinuxResources, /) -> None:
+        """Change limits; without cgroups, CPUs alone, as the affinity of each process."""
+        if self.driver is not None:
+            self.driver.apply(CgroupName.parse(name), _limits(resources))
+        if not self.confines and resources.cpus is not None:
+            for member in self.members(name, pid, -1):
+                for task in Path(f"/proc/{member}/task").glob("*"):
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.sched_setaffinity(int(task.name), resources.cpus)
+
+    def join(self, name: str, pid: int, /) -> None:
+        """Move a process in."""
+        if self.driver is not None:
+            self.driver.attach(CgroupName.parse(name), pid)
+
+    def members(self, name: str, pid: int, ticks: int, /) -> frozenset[int]:
+        """Who is in it.
+
+        Args:
+            name: Its cgroup.
+            pid: Its first process, which leads a session; 0 before there is one.
+            ticks: That one's start time; -1 for whoever has the number now.
+        """
+        inside = self.driver.pids(CgroupName.parse(name)) if self.driver is not None else frozenset[int]()
+        return inside if self.confines or not pid else inside | _session(pid, ticks)
+
+    def end(self, name: str, pid: int, ticks: int, /) -> frozenset[int]:
+        """SIGKILL to all in it; who is still there shortly after."""
+        if self.driver is not None and self.confines:
+            return frozenset(one.pid for one in self.driver.kill(CgroupName.parse(name)))
+        return end_all(lambda: self.members(name, pid, ticks))
+
+    def remove(self, name: str, /) -> None:
+        """Remove a cgroup that nobody is in."""
+        if self.driver is not None:
+            self.driver.remove(CgroupName.parse(name))
+
+    def was_oom(self, name: str, /) -> bool:
+        """Whether the kernel ended anything in it for memory."""
+        try:
+            return self.driver is not None and bool(self.driver.stats(CgroupName.parse(name)).oom_kills)
+        except NodeallocError:
+            return False
+
+    @contextlib.contextmanager
+    def part(self, name: str, mark: str, /) -> Generator[Callable[[int], None]]:
+        """Somewhere below a cgroup, to know by what one command started; all in it is ended if it raises.
+
+        In one hierarchy only, without limits of its own. What is left in it when the
+        block ends well goes on in the cgroup itself.
+
+        Yields:
+            What moves a process into both.
+        """
+        if self.driver is None or not self.confines:
+            held: list[int] = []
+            try:
+                yield held.append
+            except BaseException:
+                for pid in held:
+                    end_all(lambda pid=pid: _session(pid, -1) | {pid} & _alive(pid))  # type: ignore[misc]
+                raise
+            return
+        whole = CgroupName.parse(name)
+        layout = self.driver.layout
+        mount = layout.unified or layout.mounts[0]
+        alone = CgroupFs(attrs.evolve(layout, mounts=(attrs.evolve(mount, controllers=()),)))
+        place = whole.child(mark)
+        alone.apply(place, Limits())
+
+        def join(pid: int) -> None:
+            self.join(name, pid)
+            alone.attach(place, pid)
+
+        try:
+            yield join
+        except BaseException:
+            alone.kill(place)
+            raise
+        finally:
+            for pid in alone.pids(place):
+                with contextlib.suppress(NodeallocError):
+                    alone.attach(whole, pid)
+            with contextlib.suppress(NodeallocError):
+                alone.remove(place)
+
+
+def end_all(read: Callable[[], frozenset[int]], /) -> frozenset[int]:
+    """SIGKILL, by descriptor, to all that `read` names; who is still there shortly after."""
+    until = time.monotonic() + _PATIENCE_S
+    for _ in range(_PASSES):
+        with contextlib.ExitStack() as stack:
+            held: dict[int, int] = {}
+            for pid in read():
+                with contextlib.suppress(OSError):
+                    held[pid] = os.pidfd_open(pid)
+                    stack.callback(os.close, held[pid])
+            if not held:
+                return frozenset()
+            present = read()  # whoever is named again is who is held
+            for pid in held.keys() & present - {os.getpid()}:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    signal.pidfd_send_signal(held[pid], signal.SIGKILL)
+            _wait(set(held.values()), until)
+    return read()
+
+
+def _wait(descriptors: set[int], until: float) -> None:
+    poller = select.poll()
+    for one in descriptors:
+        poller.register(one, select.POLLIN)
+    while descriptors and (left := until - time.monotonic()) > 0:
+        for one, _ in poller.poll(left * 1000):
+            poller.unregister(one)
+            descriptors.discard(one)
+
+
+def _session(pid: int, ticks: int) -> frozenset[int]:
+    """Live processes of a session; none where its number is another's by now."""
+    leader = stat_fields(pid)
+    if leader and ticks >= 0 and int(leader[_START]) != ticks:
+        return frozenset()
+    found: set[int] = set()
+    for entry in os.listdir("/proc"):  # noqa: PTH208 - Path objects for each process cost more than all else
+        if entry.isdigit():
+            fields = stat_fields(int(entry))
+            if fields and fields[0] not in "ZX" and int(fields[_SESSION]) == pid:
+                found.add(int(entry))
+    return frozenset(found)
+
+
+def _alive(pid: int) -> frozenset[int]:
+    fields = stat_fields(pid)
+    return frozenset({pid}) if fields and fields[0] not in "ZX" else frozenset()
+
+
+def _limits(asked: LinuxResources) -> Limits:
+    sizes = {hugepage_name(size): size for size in (1 << 16, 1 << 21, 1 << 25, 1 << 30)}
+    return Limits(
+        cpu_shares=asked.cpu_shares,
+        cpu_quota_us=asked.cpu_quota_us,
+        cpu_period_us=asked.cpu_period_us if asked.cpu_quota_us is not None else None,
+        memory_bytes=asked.memory_bytes,
+        cpus=asked.cpus,
+        mems=asked.mems,
+        hugepage_bytes={
+            sizes[name]: amount for name, amount in asked.hugepages_bytes.items() if name in sizes
+        },
+    )

@@ -1,0 +1,242 @@
+"""What stands on disk of each sandbox and container; every file is whole, or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import attrs
+import cattrs
+from cattrs.errors import BaseValidationError
+
+from nodealloc.errors import DecodeError, Fault
+from nodealloc.podfacts import Exited, ExitUnknown
+from nodealloc.runtime import Exit
+
+__all__ = [
+    "SOCKET",
+    "Box",
+    "Ended",
+    "Files",
+    "Made",
+    "Started",
+    "boot_id",
+    "start_ticks",
+    "stat_fields",
+    "variables",
+]
+
+SOCKET = "keeper.sock"
+"""Where the keeper answers, below the folder."""
+
+T = TypeVar("T")
+
+
+@attrs.frozen(kw_only=True)
+class Box:
+    """A sandbox.
+
+    Attributes:
+        id: Its id.
+        uid: Its pod's, as `namespace` and `name` are.
+        namespace: See `uid`.
+        name: See `uid`.
+        attempt: Counts the sandboxes of the pod.
+        created_unix_s: When it was made.
+        boot: Boot that it belongs to; with another one it is ready no more.
+        parent: Cgroup of its containers.
+        is_owner: Whether that cgroup goes with it.
+        stopped: Whether it was stopped.
+        handler: As it was asked for.
+        labels: As it was made with.
+        annotations: As it was made with.
+    """
+
+    id: str
+    uid: str
+    namespace: str
+    name: str
+    attempt: int
+    created_unix_s: float
+    boot: str
+    parent: str
+    is_owner: bool
+    stopped: bool = False
+    handler: str = ""
+    labels: dict[str, str]
+    annotations: dict[str, str]
+
+
+@attrs.frozen(kw_only=True)
+class Made:
+    """A container: who it is, and all that is needed to start it.
+
+    Attributes:
+        id: Its id.
+        sandbox: That of its sandbox.
+        name: As the pod names it.
+        attempt: Counts its instances.
+        created_unix_s: When it was made.
+        image: As it was asked for.
+        definition: Fingerprint of what it was made from.
+        labels: As it was made with.
+        annotations: As it was made with.
+        cgroup: Where its processes live.
+        argv: Program and arguments.
+        env: The whole environment.
+        folder: Working directory.
+        user: User id, None for the keeper's own.
+        group: Group id, likewise.
+        groups: Further group ids.
+        cpus: CPUs to run on where no cgroup confines, in order.
+        oom_score_adj: None to leave it.
+        log: File of its output, "" for none.
+    """
+
+    id: str
+    sandbox: str
+    name: str
+    attempt: int
+    created_unix_s: float
+    image: str
+    definition: str
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    cgroup: str
+    argv: list[str]
+    env: dict[str, str]
+    folder: str
+    user: int | None
+    group: int | None
+    groups: list[int]
+    cpus: list[int]
+    oom_score_adj: int | None
+    log: str
+
+
+@attrs.frozen(kw_only=True)
+class Started:
+    """The process of a container that was started.
+
+    Attributes:
+        pid: Of its first process, which leads a session.
+        ticks: Start time of that process, against reuse of the number.
+        boot: Boot that both belong to.
+        unix_s: When it was started.
+    """
+
+    pid: int
+    ticks: int
+    boot: str
+    unix_s: float
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether that very process still runs."""
+        return self.boot == boot_id() and start_ticks(self.pid) == self.ticks
+
+
+@attrs.frozen(kw_only=True)
+class Ended:
+    """How a container ended.
+
+    Attributes:
+        code: Exit status, 128 and the signal for a signal; None where nobody saw it.
+        signal: The signal that ended it, if one did.
+        reason: One word.
+        message: For people.
+        unix_s: When it ended; None where nobody knows.
+    """
+
+    code: int | None
+    signal: int | None = None
+    reason: str
+    message: str = ""
+    unix_s: float | None = None
+
+    @property
+    def exit(self) -> Exit:
+        """The same as the runtime's value."""
+        return ExitUnknown() if self.code is None else Exited(code=self.code, signal=self.signal)
+
+
+class Files:
+    """The folder of all that is kept: `sandboxes/ID`, `containers/ID/{made,started,ended}`, `images/NAME`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._converter = cattrs.Converter(forbid_extra_keys=True)
+        for name in ("sandboxes", "containers", "images"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+
+    def read(self, kind: type[T], *path: str) -> T | None:
+        """A value that was kept; None where there is none.
+
+        Raises:
+            DecodeError: It is there and cannot be read.
+        """
+        file = self.folder.joinpath(*path)
+        try:
+            return self._converter.structure(json.loads(file.read_text()), kind)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError, BaseValidationError) as error:
+            raise DecodeError(str(file), [Fault("$", f"cannot be read: {error!r}")]) from error
+
+    def write(self, value: Box | Made | Started | Ended, *path: str) -> None:
+        """Keep a value: whole, or what was there before."""
+        file = self.folder.joinpath(*path)
+        file.parent.mkdir(exist_ok=True)
+        aside = file.with_name(f".{file.name}.{os.getpid()}")
+        aside.write_text(json.dumps(attrs.asdict(value)))
+        aside.replace(file)
+
+    def names(self, kind: str) -> Iterator[str]:
+        """Ids of what is kept below a folder."""
+        for entry in os.scandir(self.folder / kind):
+            if not entry.name.startswith("."):
+                yield entry.name
+
+    def drop(self, *path: str) -> None:
+        """Forget a sandbox, an image, or a container with all its files, at once, if it is there."""
+        file = self.folder.joinpath(*path)
+        gone = file.with_name(f".gone-{file.name}")
+        with contextlib.suppress(FileNotFoundError):
+            file.replace(gone)
+        if gone.is_dir():
+            shutil.rmtree(gone, ignore_errors=True)
+        else:
+            gone.unlink(missing_ok=True)
+
+
+def boot_id() -> str:
+    """This boot of the machine."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def start_ticks(pid: int, /) -> int:
+    """Start time of a live process; -1 for one that is gone or waits to be reaped."""
+    fields = stat_fields(pid)
+    return -1 if not fields or fields[0] in "ZX" else int(fields[19])
+
+
+def stat_fields(pid: int, /) -> list[str]:
+    """`/proc/PID/stat` from the state on; empty for a process that is gone."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return []
+    return text.rpartition(")")[2].split()
+
+
+def variables(mounts: Mapping[str, str], /) -> dict[str, str]:
+    """Variables that say where on the host the paths of a container are: `/var/data` is `MOUNT_VAR_DATA`."""
+    return {
+        "MOUNT_" + "".join(one if one.isalnum() else "_" for one in inside.strip("/").upper()): outside
+        for inside, outside in mounts.items()
+    }

@@ -1,0 +1,359 @@
+"""Every port of `nodealloc.runtime` over processes of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from examples.processes import _commands as commands
+from examples.processes._fence import Fence
+from examples.processes._kept import Box, Files, Made, Started, boot_id, start_ticks, variables
+from examples.processes._line import KeeperLine
+from examples.processes._table import Run, Table
+from nodealloc.cgroups import CgroupName
+from nodealloc.dsw_asw import Cancel
+from nodealloc.errors import DecodeError, NodeallocError
+from nodealloc.runtime import (
+    AnswerLostError,
+    CgroupDriverKind,
+    CommandResult,
+    ContainerConfig,
+    ImageRecord,
+    LinuxResources,
+    Listing,
+    NameReservedError,
+    NoSuchRecordError,
+    PodReport,
+    RunState,
+    RuntimeCondition,
+    RuntimeHealth,
+    RuntimeRefusedError,
+    SandboxConfig,
+)
+
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = ["ProcessRuntime"]
+
+_LEAVES_S = 10.0
+"""How long a process may take to go after SIGKILL before that is an error."""
+
+
+class ProcessRuntime:
+    """Containers that are processes, behind every port of `nodealloc.runtime`.
+
+    Thread-safe. Reads the disk once, when it is made, and asks nobody for a listing.
+
+    Args:
+        folder: Where everything is kept; one runtime at a time.
+        cgroup: Cgroup of containers whose sandbox names no parent.
+        tree: Where cgroups are mounted, or a directory that stands in for them.
+
+    Raises:
+        RuntimeUnavailableError: No keeper can be started there.
+    """
+
+    def __init__(
+        self, folder: Path, *, cgroup: str = "nodealloc-processes", tree: str = "/sys/fs/cgroup"
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._files = Files(folder.resolve())
+        self._root = CgroupName.parse(cgroup)
+        self._fence = Fence.find(tree, self._root)
+        self._boot = boot_id()
+        self._table = table = Table(self._files)
+        self._changed = table.changed
+        # Listened to first and read afterwards, so that no end falls in between.
+        self._line = KeeperLine(self._files.folder, tree, cgroup, table.note, table.read)
+        table.read()
+
+    def __enter__(self) -> Self:
+        """The runtime, until the end of the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """See `close`."""
+        self.close()
+
+    def close(self) -> None:
+        """Let go; containers run on."""
+        self._line.close()
+        if not self._table.boxes:
+            with contextlib.suppress(NodeallocError):  # somebody else's pods may be in there
+                self._fence.remove(self._root.path())
+
+    # Looks
+
+    def listing(self) -> Listing:
+        """See `Looks.listing`."""
+        return self._table.listing()
+
+    def inspect(self, uid: str, /) -> PodReport:
+        """See `Looks.inspect`."""
+        return self._table.inspect(uid)
+
+    def health(self) -> RuntimeHealth:
+        """See `Looks.health`; `Confined` says whether cgroups hold the processes, and why not."""
+        confined = RuntimeCondition(
+            holds=self._fence.confines,
+            reason="" if self._fence.confines else "NoCgroups",
+            message=self._fence.why,
+        )
+        return RuntimeHealth(
+            conditions={
+                "RuntimeReady": RuntimeCondition(holds=True),
+                "NetworkReady": RuntimeCondition(holds=True),
+                "Confined": confined,
+            },
+            name="processes",
+            version=f"python {sys.version_info.major}.{sys.version_info.minor}",
+            cgroup_driver=CgroupDriverKind.CGROUPFS,
+            handlers=("",),
+        )
+
+    # Sandboxes
+
+    def run_sandbox(self, config: SandboxConfig, /) -> str:
+        """See `Sandboxes.run_sandbox`."""
+        made = os.urandom(16).hex()
+        box = Box(
+            id=made,
+            uid=config.pod.uid,
+            namespace=config.pod.namespace,
+            name=config.pod.name,
+            attempt=config.attempt,
+            created_unix_s=time.time(),
+            boot=self._boot,
+            parent=config.cgroup_parent or self._root.child(made).path(),
+            is_owner=not config.cgroup_parent,
+            handler=config.handler,
+            labels=dict(config.labels),
+            annotations=dict(config.annotations),
+        )
+        with self._changed:
+            for one in self._table.boxes.values():
+                if (one.uid, one.attempt) == (box.uid, box.attempt):
+                    raise NameReservedError(
+                        "run_sandbox", one.id, f"sandbox {one.id} has that pod and attempt"
+                    )
+            self._kept(lambda: self._files.write(box, "sandboxes", made))
+            self._table.boxes[made] = box
+        if config.log_directory:
+            Path(config.log_directory).mkdir(parents=True, exist_ok=True)
+        self._table.tell()
+        return made
+
+    def stop_sandbox(self, sandbox_id: str, /) -> None:
+        """See `Sandboxes.stop_sandbox`."""
+        with self._changed:
+            box = self._table.boxes.get(sandbox_id)
+            if box is None:
+                return
+            stopped = attrs.evolve(box, stopped=True)
+            self._kept(lambda: self._files.write(stopped, "sandboxes", sandbox_id))
+            self._table.boxes[sandbox_id] = stopped
+        self._end(self._table.inside(sandbox_id))
+        self._table.tell()
+
+    def remove_sandbox(self, sandbox_id: str, /) -> None:
+        """See `Sandboxes.remove_sandbox`."""
+        self.stop_sandbox(sandbox_id)
+        with self._changed:
+            box = self._table.boxes.get(sandbox_id)
+        if box is None:
+            return
+        for run in self._table.inside(sandbox_id):
+            self.remove_container(run.made.id)
+        if box.is_owner:
+            self._kept(lambda: self._fence.remove(box.parent))
+        with self._changed:
+            self._kept(lambda: self._files.drop("sandboxes", sandbox_id))
+            self._table.boxes.pop(sandbox_id, None)
+        self._table.tell()
+
+    # Containers
+
+    def create_container(self, sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig, /) -> str:
+        """See `Containers.create_container`."""
+        with self._changed:
+            box = self._table.boxes.get(sandbox_id)
+            if box is None:
+                raise NoSuchRecordError("create_container", sandbox_id)
+            if not self._table.is_ready(box):
+                raise RuntimeRefusedError("create_container", "STOPPED", f"sandbox {sandbox_id} is not ready")
+            for one in self._table.runs.values():
+                if (one.made.sandbox, one.made.name, one.made.attempt) == (
+                    *(sandbox_id, config.name),
+                    config.attempt,
+                ):
+                    words = f"container {one.made.id} has that name and attempt"
+                    raise NameReservedError("create_container", one.made.id, words)
+            made = self._make(box, config, sandbox)
+            self._kept(lambda: self._fence.make(made.cgroup, config.resources))
+            self._kept(lambda: self._files.write(made, "containers", made.id, "made"))
+            self._table.runs[made.id] = Run(made)
+        self._table.tell()
+        return made.id
+
+    def start_container(self, container_id: str, /) -> None:
+        """See `Containers.start_container`."""
+        self._table.run("start_container", container_id)
+        begun = self._line.start(container_id)
+        self._table.note(container_id)
+        if not begun:
+            ended = self._table.run("start_container", container_id).ended
+            raise RuntimeRefusedError("start_container", "FAILED", ended.message if ended else "removed")
+
+    def stop_container(self, container_id: str, grace_s: float, /) -> None:
+        """See `Containers.stop_container`."""
+        with self._changed:
+            run = self._table.runs.get(container_id)
+            if run is None or run.started is None or run.ended is not None:
+                return
+        if grace_s > 0:
+            _send(run.started, signal.SIGTERM)
+            with self._changed:
+                self._changed.wait_for(lambda: run.ended is not None, grace_s)
+        self._end([run])
+
+    def update_container(self, container_id: str, resources: LinuxResources, /) -> None:
+        """See `ContainerKeeper.update_container`."""
+        run = self._table.run("update_container", container_id)
+        pid = run.started.pid if run.started is not None and run.ended is None else 0
+        self._kept(lambda: self._fence.limit(run.made.cgroup, pid, resources))
+
+    def remove_container(self, container_id: str, /) -> None:
+        """See `ContainerKeeper.remove_container`."""
+        with self._changed:
+            run = self._table.runs.get(container_id)
+        if run is None:
+            return
+        self._end([run])
+        self._kept(lambda: self._fence.remove(run.made.cgroup))
+        with self._changed:
+            self._kept(lambda: self._files.drop("containers", container_id))
+            self._table.runs.pop(container_id, None)
+        self._table.tell()
+
+    # Images, which are names; commands; events
+
+    def images(self) -> Sequence[ImageRecord]:
+        """See `Images.images`."""
+        found: list[ImageRecord] = []
+        for name in self._files.names("images"):
+            path = self._files.folder / "images" / name
+            found.append(
+                ImageRecord(id=name, names=(json.loads(path.read_text()),), size_bytes=path.stat().st_size)
+            )
+        return found
+
+    def pull_image(self, name: str, /) -> str:
+        """See `Images.pull_image`: whatever it is called, it is this machine's file system."""
+        made = hashlib.sha256(name.encode()).hexdigest()
+        path = self._files.folder / "images" / made
+        aside = path.with_name(f".{made}.{threading.get_ident()}")
+        aside.write_text(json.dumps(name))
+        aside.replace(path)
+        return made
+
+    def remove_image(self, id: str, /) -> None:  # noqa: A002 - the field's word
+        """See `Images.remove_image`."""
+        self._files.drop("images", id)
+
+    def run_command(self, container_id: str, command: Sequence[str], timeout_s: float, /) -> CommandResult:
+        """See `CommandRunner.run_command`; nothing of a command that took too long is left."""
+        run = self._table.run("run_command", container_id)
+        if run.state is not RunState.RUNNING:
+            words = f"container {container_id} is {run.state.value}"
+            raise RuntimeRefusedError("run_command", "NOT_RUNNING", words)
+        return commands.run(self._fence, run.made, command, timeout_s)
+
+    def follow(self, on_event: Callable[[], None], cancel: Cancel, /) -> None:
+        """See `EventFeed.follow`."""
+        me = object()
+        with self._changed:
+            self._table.feeds[me] = on_event
+        try:
+            on_event()
+            cancel.wait()
+        finally:
+            with self._changed:
+                del self._table.feeds[me]
+
+    # How it is done.
+
+    def _make(self, box: Box, config: ContainerConfig, sandbox: SandboxConfig) -> Made:
+        mounts = variables({one.container_path: one.host_path for one in config.mounts})
+        path = {"PATH": os.environ.get("PATH", os.defpath)}
+        cpus = config.resources.cpus if not self._fence.confines else None
+        made = os.urandom(16).hex()
+        return Made(
+            id=made,
+            sandbox=box.id,
+            name=config.name,
+            attempt=config.attempt,
+            created_unix_s=time.time(),
+            image=config.image,
+            definition=config.definition,
+            labels=dict(config.labels),
+            annotations=dict(config.annotations),
+            cgroup=CgroupName.parse(box.parent).child(made).path(),
+            argv=[*config.command, *config.args],
+            env={**path, **mounts, **config.env},
+            folder=config.working_dir,
+            user=config.security.user,
+            group=config.security.group,
+            groups=list(config.security.groups),
+            cpus=list(cpus or ()),
+            oom_score_adj=config.resources.oom_score_adj,
+            log=str(Path(sandbox.log_directory, config.log_path)) if config.log_path else "",
+        )
+
+    def _end(self, runs: Sequence[Run]) -> None:
+        """SIGKILL to all of them at once; returns when the end of each is known."""
+        live = [one for one in runs if one.started is not None and one.ended is None]
+        for one in live:
+            started = one.started
+            if started is not None:
+                self._kept(lambda made=one.made, at=started: self._fence.end(made.cgroup, at.pid, at.ticks))  # type: ignore[misc]
+        with self._changed:
+            gone = self._changed.wait_for(lambda: all(one.ended is not None for one in live), _LEAVES_S)
+        if not gone:
+            left = ", ".join(one.made.id for one in live if one.ended is None)
+            raise AnswerLostError("stop", f"no end of {left} is known {_LEAVES_S:g} s after SIGKILL")
+
+    def _kept(self, work: Callable[[], object]) -> None:
+        """Do what the kernel or the disk may refuse."""
+        try:
+            work()
+        except (OSError, NodeallocError) as error:
+            if isinstance(error, NodeallocError) and not isinstance(error, DecodeError):
+                raise
+            raise RuntimeRefusedError("processes", "FAILED", str(error)) from error
+
+
+def _send(started: Started, number: signal.Signals) -> None:
+    """A signal to that very process, and to nobody who has its number by now."""
+    try:
+        held = os.pidfd_open(started.pid)
+    except ProcessLookupError:
+        return
+    try:
+        if start_ticks(started.pid) == started.ticks and started.boot == boot_id():
+            signal.pidfd_send_signal(held, number)
+    except ProcessLookupError:
+        pass
+    finally:
+        os.close(held)

@@ -1,0 +1,182 @@
+"""What there is: all sandboxes and containers, as they stand on disk, and who wants to hear of changes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import attrs
+
+from examples.processes._kept import Box, Ended, Files, Made, Started, boot_id
+from nodealloc.errors import DecodeError
+from nodealloc.podfacts import PodIdentity
+from nodealloc.runtime import (
+    ContainerRecord,
+    ContainerReport,
+    Listing,
+    NoSuchRecordError,
+    Oddity,
+    PodReport,
+    RunState,
+    SandboxRecord,
+    SandboxReport,
+)
+
+__all__ = ["Run", "Table"]
+
+
+@attrs.define
+class Run:
+    """A container, as it is now."""
+
+    made: Made
+    started: Started | None = None
+    ended: Ended | None = None
+
+    @property
+    def state(self) -> RunState:
+        """How far it has come."""
+        if self.ended is not None:
+            return RunState.EXITED
+        return RunState.CREATED if self.started is None else RunState.RUNNING
+
+
+class Table:
+    """Sandboxes and containers by id; is changed by holding `changed`, which is notified of ends.
+
+    Attributes:
+        files: Where everything stands.
+        changed: Held for every look and change.
+        boxes: Sandboxes.
+        runs: Containers.
+        feeds: Who is told of changes.
+    """
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        self.changed = threading.Condition()
+        self.boxes: dict[str, Box] = {}
+        self.runs: dict[str, Run] = {}
+        self.feeds: dict[object, Callable[[], None]] = {}
+        self._odd: tuple[Oddity, ...] = ()
+        self._boot = boot_id()
+
+    def read(self) -> None:
+        """Take over all that is on disk."""
+        odd: list[Oddity] = []
+        with self.changed:
+            for name in list(self.files.names("sandboxes")):
+                try:
+                    if (box := self.files.read(Box, "sandboxes", name)) is not None:
+                        self.boxes[name] = box
+                except DecodeError as error:
+                    odd.append(Oddity.of("", str(error)))
+            for name in list(self.files.names("containers")):
+                try:
+                    made = None if name in self.runs else self.files.read(Made, "containers", name, "made")
+                    if made is not None:
+                        self.runs[name] = Run(made)
+                except DecodeError as error:
+                    odd.append(Oddity.of("", str(error)))
+            self._odd = tuple(odd)
+            names = [name for name, one in self.runs.items() if one.ended is None]
+        for name in names:
+            self.note(name)
+
+    def note(self, name: str) -> None:
+        """Read again how far a container is."""
+        with self.changed:
+            run = self.runs.get(name)
+            if run is None:
+                return
+            try:
+                run.started = self.files.read(Started, "containers", name, "started")
+                run.ended = self.files.read(Ended, "containers", name, "ended")
+            except DecodeError as error:  # torn when the machine lost its power, with all that ran
+                run.ended = Ended(code=None, reason="Unknown", message=str(error))
+            self.changed.notify_all()
+        self.tell()
+
+    def tell(self) -> None:
+        """Something changed."""
+        with self.changed:
+            feeds = list(self.feeds.values())
+        for feed in feeds:
+            feed()
+
+    def run(self, call: str, name: str) -> Run:
+        """A container.
+
+        Raises:
+            NoSuchRecordError: There is none of that id.
+        """
+        with self.changed:
+            if (found := self.runs.get(name)) is None:
+                raise NoSuchRecordError(call, name)
+            return found
+
+    def inside(self, sandbox_id: str) -> list[Run]:
+        """Containers of a sandbox."""
+        with self.changed:
+            return [one for one in self.runs.values() if one.made.sandbox == sandbox_id]
+
+    def is_ready(self, box: Box) -> bool:
+        """Whether a sandbox takes containers."""
+        return not box.stopped and box.boot == self._boot
+
+    def listing(self) -> Listing:
+        """See `Looks.listing`."""
+        with self.changed:
+            runs = [self._record(one) for one in self.runs.values() if one.made.sandbox in self.boxes]
+            boxes = [self._box_record(one) for one in self.boxes.values()]
+        return Listing.of(boxes, runs, oddities=self._odd)
+
+    def inspect(self, uid: str, /) -> PodReport:
+        """See `Looks.inspect`."""
+        with self.changed:
+            boxes = [one for one in self.boxes.values() if one.uid == uid]
+            within = {one.id for one in boxes}
+            runs = [self._report(one) for one in self.runs.values() if one.made.sandbox in within]
+        reports = [SandboxReport(record=self._box_record(one), uses_host_network=True) for one in boxes]
+        return PodReport.of(uid, reports, runs)
+
+    def _box_record(self, box: Box) -> SandboxRecord:
+        return SandboxRecord(
+            id=box.id,
+            pod=PodIdentity(uid=box.uid, namespace=box.namespace, name=box.name),
+            attempt=box.attempt,
+            is_ready=self.is_ready(box),
+            created_unix_s=box.created_unix_s,
+            handler=box.handler,
+            labels=box.labels,
+            annotations=box.annotations,
+        )
+
+    def _record(self, run: Run) -> ContainerRecord:
+        made, box = run.made, self.boxes[run.made.sandbox]
+        return ContainerRecord(
+            id=made.id,
+            pod=PodIdentity(uid=box.uid, namespace=box.namespace, name=box.name),
+            name=made.name,
+            sandbox_id=made.sandbox,
+            attempt=made.attempt,
+            state=run.state,
+            created_unix_s=made.created_unix_s,
+            image=made.image,
+            image_id=made.image,
+            definition=made.definition,
+            labels=made.labels,
+            annotations=made.annotations,
+        )
+
+    def _report(self, run: Run) -> ContainerReport:
+        ended = run.ended
+        return ContainerReport(
+            record=self._record(run),
+            exit=ended.exit if ended else None,
+            reason=ended.reason if ended else "",
+            message=ended.message if ended else "",
+            started_unix_s=run.started.unix_s if run.started else None,
+            finished_unix_s=ended.unix_s if ended else None,
+            log_path=run.made.log,
+        )

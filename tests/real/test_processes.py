@@ -1,0 +1,443 @@
+"""The example's process runtime: the checks of every runtime, and what only processes can do to it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+
+from examples.processes import ProcessRuntime
+from nodealloc.cgroups import CgroupName, Limits, detect
+from nodealloc.errors import NodeallocError
+from nodealloc.idset import CPUSet
+from nodealloc.podfacts import Exited, ExitUnknown, PodIdentity
+from nodealloc.runtime import (
+    CommandResult,
+    CommandTimedOutError,
+    ContainerConfig,
+    ContainerReport,
+    HostMount,
+    LinuxResources,
+    RunState,
+    RuntimeRefusedError,
+    SandboxConfig,
+    Security,
+)
+from nodealloc.testing.dsw_asw import ManualCancel
+from nodealloc.testing.runtime import (
+    check_command_runner,
+    check_containers,
+    check_event_feed,
+    check_images,
+    check_looks,
+    check_sandboxes,
+)
+
+NUMBERS = itertools.count()
+SLEEP = ("sleep", "1000")
+PATIENCE_S = 20.0
+
+
+def _cgroups() -> str:
+    """Why cgroups cannot be had here, or ""."""
+    try:
+        driver = detect()
+        probe = CgroupName.of(f"nodealloc-probe-{os.getpid()}")
+        driver.apply(probe, Limits())
+        driver.remove(probe)
+    except (NodeallocError, OSError) as error:
+        return str(error)
+    return ""
+
+
+REFUSED = _cgroups()
+needs_cgroups = pytest.mark.skipif(bool(REFUSED), reason=f"no cgroups: {REFUSED}")
+
+
+@attrs.define
+class Node:
+    """A folder and a cgroup in which runtimes come and go."""
+
+    folder: Path
+    tree: str
+    cgroup: str
+    open: list[ProcessRuntime] = attrs.field(factory=list[ProcessRuntime])
+
+    def runtime(self) -> ProcessRuntime:
+        """A runtime that finds what earlier ones left."""
+        self.open.append(ProcessRuntime(self.folder, cgroup=self.cgroup, tree=self.tree))
+        return self.open[-1]
+
+
+@pytest.fixture(params=["cgroups", "sessions"])
+def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Node]:
+    """On cgroups, and where they are refused; nothing runs afterwards."""
+    if request.param == "cgroups" and REFUSED:
+        pytest.skip(f"no cgroups: {REFUSED}")
+    tree = "/sys/fs/cgroup" if request.param == "cgroups" else str(tmp_path / "nothing")
+    one = Node(tmp_path / "state", tree, f"nodealloc-test-{os.getpid()}-{next(NUMBERS)}")
+    yield one
+    last = one.open[-1] if one.open else one.runtime()
+    for pod in last.listing().pods.values():
+        for sandbox in pod.sandboxes:
+            last.remove_sandbox(sandbox.id)
+    for runtime in one.open:
+        runtime.close()
+
+
+def box(**more: object) -> SandboxConfig:
+    """A sandbox of a pod of its own."""
+    name = f"pod-{next(NUMBERS)}"
+    made = SandboxConfig(
+        pod=PodIdentity(uid=f"{name}-uid", namespace="default", name=name), labels={"app": "web"}
+    )
+    return attrs.evolve(made, **more)  # type: ignore[arg-type]
+
+
+def app(*command: str, **more: object) -> ContainerConfig:
+    """A container that sleeps unless told otherwise."""
+    made = ContainerConfig(
+        name="app", image="busybox", command=command or SLEEP, definition="d1", annotations={"a": "b"}
+    )
+    return attrs.evolve(made, **more)  # type: ignore[arg-type]
+
+
+def started(runtime: ProcessRuntime, config: ContainerConfig, sandbox: SandboxConfig | None = None) -> str:
+    """A container in a sandbox of its own; its id."""
+    where = sandbox or box()
+    made = runtime.create_container(runtime.run_sandbox(where), config, where)
+    runtime.start_container(made)
+    return made
+
+
+def report(runtime: ProcessRuntime, container_id: str) -> ContainerReport:
+    """The newest word on a container."""
+    reports = [one for uid in runtime.listing().pods for one in runtime.inspect(uid).containers]
+    return next(one for one in reports if one.record.id == container_id)
+
+
+def until(what: Callable[[], object]) -> None:
+    """Wait for something that has to come."""
+    ends_s = time.monotonic() + PATIENCE_S
+    while not what():
+        assert time.monotonic() < ends_s, "it did not come"
+        time.sleep(0.01)
+
+
+def ended(runtime: ProcessRuntime, container_id: str) -> ContainerReport:
+    """A container's report once it has ended."""
+    until(lambda: report(runtime, container_id).record.state is RunState.EXITED)
+    return report(runtime, container_id)
+
+
+def process(node: Node, container_id: str) -> int:
+    """Pid of a container, as it stands on disk."""
+    return int(json.loads((node.folder / "containers" / container_id / "started").read_text())["pid"])
+
+
+def runs(words: str) -> bool:
+    """Whether any process was called with these words."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            said = path.read_bytes()
+        except OSError:
+            continue
+        if words.encode() in said.replace(b"\0", b" "):
+            return True
+    return False
+
+
+def test_it_keeps_the_promises_of_every_runtime(node: Node) -> None:
+    """What the fake and containerd are held to, processes are held to as well."""
+    runtime = node.runtime()
+    check_sandboxes(runtime, box(annotations={"x": "y"}))
+    check_containers(runtime, box(), app(labels={"c": "d"}))
+    check_looks(runtime, [box(), box()])
+    check_images(runtime, "registry.example/busybox:1")
+    check_command_runner(
+        runtime,
+        started(runtime, app()),
+        {
+            ("true",): CommandResult(code=0),
+            ("sh", "-c", "echo a; echo b >&2; exit 3"): CommandResult(code=3, output=b"a\n", errors=b"b\n"),
+        },
+    )
+    cancel = ManualCancel()
+    check_event_feed(runtime, lambda: runtime.run_sandbox(box()), cancel, cancel.set)
+
+
+def test_it_says_what_holds_processes(node: Node) -> None:
+    """`Confined` holds with cgroups, and has the reason where they are refused."""
+    told = node.runtime().health().conditions["Confined"]
+    assert told.holds == (node.tree == "/sys/fs/cgroup")
+    assert told.holds or "no such directory" in told.message
+
+
+def test_an_exit_is_seen_at_once_and_as_it_was(node: Node) -> None:
+    """Exit codes and signals come back, with the word that other runtimes use."""
+    runtime = node.runtime()
+    good = ended(runtime, started(runtime, app("true")))
+    assert (good.exit, good.reason) == (Exited(code=0), "Completed")
+    bad = ended(runtime, started(runtime, app("sh", "-c", "exit 7")))
+    assert (bad.exit, bad.reason) == (Exited(code=7), "Error")
+    killed = ended(runtime, started(runtime, app("sh", "-c", "kill -9 $$")))
+    assert killed.exit == Exited(code=137, signal=9)
+    assert killed.started_unix_s is not None
+    assert killed.finished_unix_s is not None
+    assert killed.finished_unix_s >= killed.started_unix_s
+
+
+def test_what_cannot_be_started_has_ended(node: Node) -> None:
+    """A missing program is refused by name, and its container has exited with 128, StartError."""
+    runtime = node.runtime()
+    where = box()
+    made = runtime.create_container(runtime.run_sandbox(where), app("/no/such/program"), where)
+    with pytest.raises(RuntimeRefusedError, match="/no/such/program"):
+        runtime.start_container(made)
+    told = report(runtime, made)
+    assert (told.exit, told.reason) == (Exited(code=128), "StartError")
+
+
+def test_the_grace_is_kept_and_then_ended(node: Node) -> None:
+    """TERM is enough for one that obeys; one that does not is killed after its grace."""
+    runtime = node.runtime()
+    obeys = started(runtime, app("sh", "-c", "trap 'exit 5' TERM; while :; do sleep 0.01; done"))
+    time.sleep(0.2)  # until the shell has set its trap
+    runtime.stop_container(obeys, 10.0)
+    assert report(runtime, obeys).exit == Exited(code=5)
+    deaf = started(runtime, app("sh", "-c", "trap '' TERM; while :; do sleep 0.01; done"))
+    time.sleep(0.2)
+    began_s = time.monotonic()
+    runtime.stop_container(deaf, 0.5)
+    assert time.monotonic() - began_s >= 0.5
+    assert report(runtime, deaf).exit == Exited(code=137, signal=9)
+
+
+def test_children_end_with_their_container(node: Node) -> None:
+    """When the first process has ended, by itself or by force, nothing of its session runs on."""
+    runtime = node.runtime()
+    ended(runtime, started(runtime, app("sh", "-c", "sleep 1077 & exit 0")))
+    assert not runs("sleep 1077")
+    made = started(runtime, app("sh", "-c", "sleep 1078 & sleep 1079"))
+    until(lambda: runs("sleep 1078"))
+    runtime.stop_container(made, 0.0)
+    assert not runs("sleep 1078")
+    assert not runs("sleep 1079")
+
+
+@needs_cgroups
+def test_who_leaves_the_session_ends_too(node: Node) -> None:
+    """A process that made a session of its own and lost its parent ends with its container."""
+    if node.tree != "/sys/fs/cgroup":
+        pytest.skip("only a cgroup holds those that leave their session")
+    runtime = node.runtime()
+    made = started(runtime, app("sh", "-c", "(setsid sleep 1080 &) ; sleep 1081"))
+    until(lambda: runs("sleep 1080") and runs("sleep 1081"))
+    runtime.stop_container(made, 0.0)
+    assert not runs("sleep 1080")
+
+
+def test_a_command_that_takes_too_long_leaves_nothing(node: Node) -> None:
+    """After a time-out neither the command runs nor what it started; the container does."""
+    runtime = node.runtime()
+    made = started(runtime, app())
+    with pytest.raises(CommandTimedOutError):
+        runtime.run_command(made, ("sh", "-c", "sleep 1082 & sleep 1083"), 0.3)
+    assert not runs("sleep 1082")
+    assert not runs("sleep 1083")
+    assert report(runtime, made).record.state is RunState.RUNNING
+
+
+def test_a_command_sees_what_its_container_sees(node: Node) -> None:
+    """Environment, folder and mounts, which are variables, are those of the container."""
+    runtime = node.runtime()
+    config = app(
+        env={"COLOUR": "blue"},
+        working_dir="/usr",
+        mounts=(HostMount(host_path="/srv/data", container_path="/var/my-data"),),
+    )
+    made = started(runtime, config)
+    said = runtime.run_command(made, ("sh", "-c", 'echo "$COLOUR $PWD $MOUNT_VAR_MY_DATA"'), 10.0)
+    assert said == CommandResult(code=0, output=b"blue /usr /srv/data\n")
+    with pytest.raises(RuntimeRefusedError, match="no program"):
+        runtime.run_command(made, ("no-such-program",), 1.0)
+
+
+def test_commands_run_only_where_something_runs(node: Node) -> None:
+    """A container that was only made, or has ended, takes no command."""
+    runtime = node.runtime()
+    where = box()
+    made = runtime.create_container(runtime.run_sandbox(where), app(), where)
+    with pytest.raises(RuntimeRefusedError, match="is created"):
+        runtime.run_command(made, ("true",), 1.0)
+
+
+def test_logs_hold_what_was_written(node: Node, tmp_path: Path) -> None:
+    """Both streams stand in the log file, which the report names."""
+    runtime = node.runtime()
+    where = box(log_directory=str(tmp_path / "logs"))
+    made = started(runtime, app("sh", "-c", "echo one; echo two >&2", log_path="app/0.log"), where)
+    told = ended(runtime, made)
+    assert told.log_path == str(tmp_path / "logs" / "app" / "0.log")
+    assert Path(told.log_path).read_text() == "one\ntwo\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_container_runs_as_its_user(node: Node) -> None:
+    """User and group are taken before the first instruction, for commands as well."""
+    runtime = node.runtime()
+    made = started(runtime, app(security=Security(user=65534, group=65534)))
+    said = runtime.run_command(made, ("sh", "-c", "id -u; id -g"), 10.0)
+    assert said.output == b"65534\n65534\n"
+    status = Path(f"/proc/{process(node, made)}/status").read_text()
+    assert "Uid:\t65534" in status
+
+
+def test_cpus_are_kept_to(node: Node) -> None:
+    """CPUs given when it is made hold from the first instruction, and those given later hold then."""
+    mine = CPUSet(os.sched_getaffinity(0))
+    if len(mine) < 2:
+        pytest.skip("one CPU")
+    first, second = CPUSet([min(mine)]), CPUSet([max(mine)])
+    runtime = node.runtime()
+    made = started(runtime, app(resources=LinuxResources(cpus=first)))
+    pid = process(node, made)
+    assert os.sched_getaffinity(pid) == set(first)
+    runtime.update_container(made, LinuxResources(cpus=second))
+    assert os.sched_getaffinity(pid) == set(second)
+
+
+AGENT = """
+import sys, time
+from pathlib import Path
+from examples.processes import ProcessRuntime
+from nodealloc.podfacts import PodIdentity
+from nodealloc.runtime import ContainerConfig, SandboxConfig
+runtime = ProcessRuntime(Path(sys.argv[1]), cgroup=sys.argv[2], tree=sys.argv[3])
+where = SandboxConfig(pod=PodIdentity(uid="u", namespace="default", name="p"))
+box = runtime.run_sandbox(where)
+for name, command in (("runs", "sleep 1084"), ("ends", "while [ ! -e $0/end ]; do sleep 0.01; done; exit 6")):
+    config = ContainerConfig(name=name, image="i", command=("sh", "-c", command, sys.argv[1]))
+    made = runtime.create_container(box, config, where)
+    runtime.start_container(made)
+    print(made, flush=True)
+time.sleep(1000)
+"""
+
+
+def _killed_agent(node: Node) -> tuple[str, str]:
+    """An agent in a process of its own that started two containers and was killed; their ids."""
+    agent = subprocess.Popen(
+        [sys.executable, "-c", AGENT, str(node.folder), node.cgroup, node.tree],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(one or os.curdir for one in sys.path)},
+    )
+    assert agent.stdout is not None
+    with agent:
+        ids = agent.stdout.readline().strip(), agent.stdout.readline().strip()
+        agent.kill()
+    assert all(ids)
+    return ids
+
+
+def test_containers_outlive_an_agent_that_is_killed(node: Node) -> None:
+    """After SIGKILL the same processes run; what ended meanwhile has its exit code; both can be stopped."""
+    runs_on, ends = _killed_agent(node)
+    pid = process(node, runs_on)
+    (node.folder / "end").touch()
+    until((node.folder / "containers" / ends / "ended").exists)
+    runtime = node.runtime()
+    assert report(runtime, ends).exit == Exited(code=6)
+    assert report(runtime, runs_on).record.state is RunState.RUNNING
+    assert process(node, runs_on) == pid
+    runtime.stop_container(runs_on, 5.0)
+    assert report(runtime, runs_on).exit == Exited(code=143, signal=15)
+
+
+def test_containers_outlive_their_keeper(node: Node) -> None:
+    """A keeper that is killed takes no container with it; how these end nobody can say, as is said."""
+    runtime = node.runtime()
+    made = started(runtime, app("sh", "-c", "sleep 1085"))
+    pid = process(node, made)
+    keeper = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(keeper, signal.SIGKILL)
+    other = ""
+    ends_s = time.monotonic() + PATIENCE_S
+    while not other:  # the next keeper is started by the line that broke
+        try:
+            other = started(runtime, app("true"))
+        except NodeallocError:
+            assert time.monotonic() < ends_s
+            time.sleep(0.05)
+    assert report(runtime, made).record.state is RunState.RUNNING
+    assert ended(runtime, other).exit == Exited(code=0)
+    runtime.stop_container(made, 5.0)
+    assert report(runtime, made).exit == ExitUnknown()
+    assert not runs("sleep 1085")
+
+
+def test_nothing_of_another_boot_runs(node: Node) -> None:
+    """After a reboot sandboxes are not ready and containers have ended, nobody knows how."""
+    first = node.runtime()
+    made = started(first, app())
+    pid = process(node, made)
+    first.stop_container(made, 0.0)
+    first.close()
+    node.open.remove(first)
+    folder = node.folder / "containers" / made
+    (folder / "ended").unlink()
+    at = json.loads((folder / "started").read_text())
+    (folder / "started").write_text(json.dumps({**at, "boot": "another", "pid": os.getpid()}))
+    for path in (node.folder / "sandboxes").iterdir():
+        path.write_text(json.dumps({**json.loads(path.read_text()), "boot": "another"}))
+    until(lambda: not (node.folder / "keeper.sock").exists())  # it leaves when nobody needs it
+    runtime = node.runtime()
+    assert report(runtime, made).exit == ExitUnknown()
+    runtime.stop_container(made, 0.0)  # and does not end us, who have its number
+    (pod,) = runtime.listing().pods.values()
+    assert not pod.sandboxes[0].is_ready
+    assert pid != os.getpid()
+
+
+def test_what_cannot_be_read_harms_itself_alone(node: Node) -> None:
+    """A torn file is an oddity of the listing, or an unknown end; all else is there."""
+    first = node.runtime()
+    good, torn, lost = started(first, app()), started(first, app()), started(first, app())
+    first.stop_container(torn, 0.0)
+    first.stop_container(lost, 0.0)
+    first.close()
+    node.open.remove(first)
+    (node.folder / "containers" / torn / "ended").write_text('{"code": ')
+    (node.folder / "containers" / lost / "made").write_text("")
+    runtime = node.runtime()
+    assert report(runtime, good).record.state is RunState.RUNNING
+    assert report(runtime, torn).exit == ExitUnknown()
+    assert [lost in one.what for one in runtime.listing().oddities] == [True]
+
+
+def test_a_keeper_leaves_when_nobody_needs_it(node: Node) -> None:
+    """With nothing running and nobody connected there is no process left behind."""
+    runtime = node.runtime()
+    made = started(runtime, app())
+    keeper = int(Path(f"/proc/{process(node, made)}/stat").read_text().rpartition(")")[2].split()[1])
+    for pod in runtime.listing().pods.values():
+        runtime.remove_sandbox(pod.sandboxes[0].id)
+    runtime.close()
+    until(lambda: not Path(f"/proc/{keeper}").exists() or _is_zombie(keeper))
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
