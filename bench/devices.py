@@ -18,12 +18,10 @@ from nodealloc.devices import (
     DeviceAllocator,
     DeviceLedger,
     DeviceList,
-    DevicePlugins,
     Inventory,
     PluginOptions,
-    decode_list,
-    encode_list,
 )
+from nodealloc.devices.plugins import DevicePlugins, decode_list, encode_list
 from nodealloc.podspec import Json, Quantity
 from nodealloc.testing.conformance._devices import device_hints
 from nodealloc.testing.device_plugin import DevicePluginServer, numbered

@@ -9,7 +9,8 @@ import attrs
 
 from nodealloc.checkpoint import Store
 from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
-from nodealloc.devices import DeviceAdvisor, DeviceAllocator, DevicePlugins
+from nodealloc.devices import DeviceAllocator
+from nodealloc.devices.plugins import DeviceAdvisor, DevicePlugins
 from nodealloc.machine import Machine
 from nodealloc.memblocks import memory_allocator
 from nodealloc.node import NodeAllocator, Runtime, confinement_of

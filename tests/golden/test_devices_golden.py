@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from nodealloc.checkpoint import DeviceManagerState
-from nodealloc.devices import DeviceAllocator, decode_response, remembered, restored
+from nodealloc.devices import DeviceAllocator, remembered, restored
+from nodealloc.devices.plugins import decode_response
 from nodealloc.testing.conformance import read_rows
 
 

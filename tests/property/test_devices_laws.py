@@ -14,13 +14,12 @@ from nodealloc.devices import (
     Inventory,
     Phase,
     PluginOptions,
-    decode_list,
     device_hints,
-    encode_list,
     remembered,
     restored,
 )
-from nodealloc.devices import _codec as codec
+from nodealloc.devices.plugins import _codec as codec
+from nodealloc.devices.plugins import decode_list, encode_list
 from nodealloc.errors import DecodeError
 from nodealloc.podspec import Quantity
 from nodealloc.testing.strategies.devices import allocators, device_lists, devices, inventories

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from nodealloc.devices import DeviceAllocator, DeviceLedger, DevicePlugins, Launch, Phase
+from nodealloc.devices import DeviceAllocator, DeviceLedger, Launch, Phase
+from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.pluginreg import PluginRegistrar
 from nodealloc.podspec import Quantity
 from nodealloc.testing.devices import PluginProcess, wait_until
@@ -54,7 +55,7 @@ def place() -> Iterator[Path]:
 def agent(place: Path | None) -> tuple[DeviceLedger, DevicePlugins]:
     """A program that serves device plugins, as small as it can be."""
     ledger = DeviceLedger(DeviceAllocator(nodes=(0, 1)))
-    return ledger, DevicePlugins(ledger, directory=place, heartbeat_s=0.05)
+    return ledger, DevicePlugins(ledger, directory=place, look_s=0.05)
 
 
 def wait(plugins: DevicePlugins, allocatable: int) -> None:

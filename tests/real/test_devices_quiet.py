@@ -19,6 +19,7 @@ from pathlib import Path
 
 assert "grpc" not in sys.modules, "too late: gRPC reads its environment when it is loaded"
 from nodealloc.devices import *
+from nodealloc.devices.plugins import *
 from nodealloc.testing.devices import PluginProcess, wait_until
 
 GPU = "example.com/gpu"

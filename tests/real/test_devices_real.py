@@ -24,17 +24,14 @@ from nodealloc.devices import (
     Device,
     DeviceAllocator,
     DeviceLedger,
-    DevicePlugins,
-    GrpcConnection,
     Launch,
     Phase,
     PluginConnection,
     PluginRefusedError,
     PluginUnavailableError,
-    RegisterRequest,
     RegistrationRefusedError,
-    introduce,
 )
+from nodealloc.devices.plugins import DevicePlugins, GrpcConnection, RegisterRequest, introduce
 from nodealloc.errors import PermanentError
 from nodealloc.pluginreg import GrpcRegistration, PluginRegistrar
 from nodealloc.podspec import Quantity
@@ -67,7 +64,7 @@ class Agent:
             directory=directory,
             connect=lambda socket: GrpcConnection(socket, deadlines=QUICK),
             grace_s=grace_s,
-            heartbeat_s=0.05,
+            look_s=0.05,
         )
 
     def __enter__(self) -> Self:
@@ -283,7 +280,7 @@ def test_an_agent_that_was_ousted_says_so_and_leaves_the_other_alone(
         other.listen()
         mark = path.stat().st_ino
         wait_until(lambda: "somebody else listens" in caplog.text)
-        agent.plugins.tick()
+        agent.plugins.reconcile()
         assert path.stat().st_ino == mark
         assert caplog.text.count("somebody else listens") == 1
     wait_until(lambda: "serving it anew" in caplog.text)
@@ -292,7 +289,7 @@ def test_an_agent_that_was_ousted_says_so_and_leaves_the_other_alone(
 
 def test_an_agent_that_ends_leaves_anothers_socket(place: Path) -> None:
     """A server of gRPC by itself would remove whatever stands where they once listened."""
-    plugins = DevicePlugins(DeviceLedger(DeviceAllocator()), directory=place, heartbeat_s=60.0)
+    plugins = DevicePlugins(DeviceLedger(DeviceAllocator()), directory=place, look_s=60.0)
     plugins.start()
     path = place / "kubelet.sock"
     path.unlink()
@@ -474,7 +471,7 @@ def test_a_flood_of_lists_ends_in_the_newest(place: Path) -> None:
     """
     ledger = Busy(DeviceAllocator(nodes=(0, 1)))
     with (
-        DevicePlugins(ledger, directory=place, heartbeat_s=60.0) as plugins,
+        DevicePlugins(ledger, directory=place, look_s=60.0) as plugins,
         plugin(place, "--flood", "5000") as process,
     ):
         process.wait_for("listed")

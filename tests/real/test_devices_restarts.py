@@ -16,7 +16,8 @@ from typing import cast
 import pytest
 
 from nodealloc.checkpoint import KUBELET_FORMATS, FileStore
-from nodealloc.devices import DeviceAllocator, DeviceLedger, DevicePlugins
+from nodealloc.devices import DeviceAllocator, DeviceLedger
+from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.podspec import Quantity
 from nodealloc.testing.device_plugin import DevicePluginServer, numbered
 from nodealloc.testing.devices import wait_until

@@ -20,17 +20,14 @@ from nodealloc.devices import (
     Deadlines,
     DeviceAllocator,
     DeviceLedger,
-    DevicePlugins,
-    GrpcConnection,
     Phase,
     PluginLimits,
     PluginOptions,
     PluginRefusedError,
     PluginUnavailableError,
-    RegisterRequest,
     RegistrationRefusedError,
-    introduce,
 )
+from nodealloc.devices.plugins import DevicePlugins, GrpcConnection, RegisterRequest, introduce
 from nodealloc.dsw_asw import BackOff
 from nodealloc.errors import NodeallocError
 from nodealloc.pluginreg import PluginInfo, PluginRegistrar, RegistrationState, scan
@@ -67,7 +64,7 @@ class Agent(DevicePlugins):
 
     def __init__(self, place: Path, limits: PluginLimits) -> None:
         self.ledger = DeviceLedger(DeviceAllocator(nodes=(0, 1)))
-        super().__init__(self.ledger, directory=place, deadlines=QUICK, limits=limits, heartbeat_s=0.05)
+        super().__init__(self.ledger, directory=place, deadlines=QUICK, limits=limits, look_s=0.05)
 
 
 def serving(place: Path, limits: PluginLimits | None = None) -> Agent:
@@ -489,7 +486,7 @@ def test_what_stands_in_the_way_of_the_own_socket_is_said_once(
     path.mkdir()
     wait_until(lambda: "is no socket" in caplog.text)
     for _ in range(5):
-        agent.tick()
+        agent.reconcile()
     time.sleep(0.3)
     records = [one for one in caplog.records if one.levelno >= logging.WARNING]
     said = [one for one in records if "is no socket" in one.getMessage()]

@@ -9,11 +9,11 @@ from nodealloc.devices import (
     DeviceAllocator,
     DeviceLedger,
     DeviceList,
-    DevicePlugins,
     Inventory,
     PluginConnection,
     PluginOptions,
 )
+from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.podspec import Quantity
 from nodealloc.testing.devices import FakePlugin, wait_until
 from nodealloc.topology import Claim, NotYet, Owner, Shortfall, TopologyHint

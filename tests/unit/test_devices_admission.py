@@ -5,14 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from nodealloc.checkpoint import DEVICE_STATE, KUBELET_FORMATS, DeviceManagerState, FileStore
-from nodealloc.devices import (
-    DeviceAllocator,
-    DeviceLedger,
-    DeviceList,
-    DevicePlugins,
-    Inventory,
-    PluginOptions,
-)
+from nodealloc.devices import DeviceAllocator, DeviceLedger, DeviceList, Inventory, PluginOptions
+from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.podspec import Container, Pod, Quantity
 from nodealloc.testing.device_plugin import numbered
 from nodealloc.testing.devices import FakePlugin, wait_until

@@ -12,7 +12,6 @@ from nodealloc.devices import (
     Device,
     DeviceAllocator,
     DeviceLedger,
-    DevicePlugins,
     Phase,
     PluginConnection,
     PluginLimits,
@@ -20,10 +19,13 @@ from nodealloc.devices import (
     PluginUnavailableError,
     RegistrationRefusedError,
 )
-from nodealloc.devices._latecomers import Latecomers
-from nodealloc.devices._streams import Introduction
+from nodealloc.devices.plugins import DevicePlugins
+from nodealloc.devices.plugins._callbacks import Introduction
+from nodealloc.devices.plugins._latecomers import Latecomers
+from nodealloc.dsw_asw import InlineExecutor
 from nodealloc.errors import RetryableError
 from nodealloc.testing.devices import FakePlugin, wait_until
+from nodealloc.testing.dsw_asw import VirtualClock
 
 GPU = "example.com/gpu"
 V1 = ["v1beta1"]
@@ -31,7 +33,7 @@ V1 = ["v1beta1"]
 
 def serving(connect: Callable[[str], PluginConnection]) -> DevicePlugins:
     """A shell whose plugins are these, by socket."""
-    return DevicePlugins(DeviceLedger(DeviceAllocator()), connect=connect, heartbeat_s=0.01)
+    return DevicePlugins(DeviceLedger(DeviceAllocator()), connect=connect, look_s=0.01)
 
 
 def healthy(plugins: DevicePlugins, count: int) -> None:
@@ -178,45 +180,92 @@ def test_a_resource_for_which_there_is_no_room_leaves_nothing_behind() -> None:
         assert [one.resource for one in plugins.status()] == [GPU]
 
 
+class Late:
+    """Latecomers by hand: what listens, who was called, and who answers."""
+
+    def __init__(self, most: int = 5) -> None:
+        self.clock = VirtualClock()
+        self.listening: set[str] = set()
+        self.answering: set[str] = set()
+        self.called: list[tuple[float, str]] = []
+        self.latecomers = Latecomers(
+            self.call,
+            InlineExecutor(),
+            self.clock,
+            most=most,
+            keep_s=300.0,
+            look_s=1.0,
+            listens=lambda path: path in self.listening,
+        )
+
+    def call(self, introduction: Introduction) -> None:
+        """Call one back."""
+        self.called.append((self.clock.monotonic_s(), introduction.path))
+        if introduction.path not in self.answering:
+            raise PluginUnavailableError(introduction.path, "GetDevicePluginOptions", "UNAVAILABLE")
+
+    def pass_time(self, seconds: int) -> None:
+        """Second by second."""
+        for _ in range(seconds):
+            self.latecomers.engine.run_until_quiet()
+            self.clock.advance(1.0)
+        self.latecomers.engine.run_until_quiet()
+
+
 def introduction(resource: str, path: str = "/s") -> Introduction:
     """How a plugin registered."""
     return Introduction(resource=resource, socket=path, path=path)
 
 
 def test_latecomers_wait_twice_as_long_after_each_failure() -> None:
-    """1 s, 2 s, 4 s, up to a minute; one try at a time."""
-    late, one = Latecomers(most=5, keep_s=300.0), introduction("a")
-    late.add(one, now_s=0.0)
-    now_s, tries = 0.0, list[float]()
-    while now_s < 300.0:
-        if late.due(now_s=now_s) == (one,):
-            assert late.begun(one)
-            assert not late.begun(one)
-            assert late.due(now_s=now_s) == ()
-            late.failed(one, now_s=now_s)
-            tries.append(now_s)
-        now_s += 1.0
-    assert tries == [0, 1, 3, 7, 15, 31, 63, 123, 183, 243]
-    assert late.due(now_s=300.0) == ()
-    assert not late.begun(one)
+    """1 s, 2 s, 4 s, up to a minute, until their time is over."""
+    late = Late()
+    late.listening.add("/s")
+    late.latecomers.add(introduction("a"))
+    late.pass_time(400)
+    assert [at_s for at_s, _ in late.called] == [0, 1, 3, 7, 15, 31, 63, 123, 183, 243]
+
+
+def test_a_latecomer_is_called_once_it_listens() -> None:
+    """Not before, which costs a look a second and no call; and not again once it has answered."""
+    late = Late()
+    late.answering.add("/s")
+    late.latecomers.add(introduction("a"))
+    late.pass_time(10)
+    assert late.called == []
+    late.listening.add("/s")
+    late.pass_time(400)
+    assert late.called == [(11.0, "/s")]
 
 
 def test_of_latecomers_the_newest_of_each_resource_counts() -> None:
     """And where there are too many, the oldest are forgotten."""
-    late = Latecomers(most=2, keep_s=300.0)
-    old, new = introduction("a", "/old"), introduction("a", "/new")
-    late.add(old, now_s=0.0)
-    assert late.begun(old)
-    late.add(new, now_s=1.0)
-    late.failed(old, now_s=2.0)
-    assert late.due(now_s=2.0) == (new,)
-    assert not late.begun(old)
-    late.add(introduction("b"), now_s=2.0)
-    late.add(introduction("c"), now_s=2.0)
-    assert [one.resource for one in late.due(now_s=2.0)] == ["b", "c"]
-    late.forget("b")
-    late.forget("b")
-    assert [one.resource for one in late.due(now_s=2.0)] == ["c"]
+    late = Late(most=2)
+    late.listening |= {"/old", "/new", "/b", "/c"}
+    late.latecomers.add(introduction("a", "/old"))
+    late.clock.advance(1.0)
+    late.latecomers.add(introduction("a", "/new"))
+    late.clock.advance(1.0)
+    late.latecomers.add(introduction("b", "/b"))
+    late.latecomers.add(introduction("c", "/c"))
+    late.pass_time(0)
+    assert late.called == [(2.0, "/b"), (2.0, "/c")]
+    late.latecomers.forget("b")
+    late.latecomers.forget("b")
+    late.pass_time(1)
+    assert late.called[2:] == [(3.0, "/c")]
+
+
+def test_a_latecomer_that_registers_again_is_called_at_once() -> None:
+    """Its failures were those of another registration."""
+    late = Late()
+    late.listening.add("/s")
+    late.latecomers.add(introduction("a"))
+    late.pass_time(100)
+    late.called.clear()
+    late.latecomers.add(introduction("a"))
+    late.pass_time(0)
+    assert late.called == [(100.0, "/s")]
 
 
 @pytest.mark.parametrize("name", ["resources", "introductions", "list_bytes", "answer_bytes"])

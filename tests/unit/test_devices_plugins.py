@@ -19,7 +19,6 @@ from nodealloc.devices import (
     Device,
     DeviceAllocator,
     DeviceLedger,
-    DevicePlugins,
     Inventory,
     Phase,
     PluginLimits,
@@ -29,9 +28,11 @@ from nodealloc.devices import (
     PreferenceQuestion,
     RegistrationRefusedError,
 )
+from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.errors import PermanentError, RetryableError
 from nodealloc.podspec import Quantity
 from nodealloc.testing.devices import FakePlugin, wait_until
+from nodealloc.testing.dsw_asw import VirtualClock
 from nodealloc.topology import Claim, NotYet, Owner, TopologyHint
 
 GPU = "example.com/gpu"
@@ -42,7 +43,7 @@ ANY = TopologyHint(None, False)
 def serving(plugin: FakePlugin, ledger: DeviceLedger | None = None) -> DevicePlugins:
     """A shell whose every connection is this plugin."""
     keeper = DeviceLedger(DeviceAllocator()) if ledger is None else ledger
-    return DevicePlugins(keeper, connect=lambda _socket: plugin, heartbeat_s=0.01)
+    return DevicePlugins(keeper, connect=lambda _socket: plugin, look_s=0.01)
 
 
 def listed(plugins: DevicePlugins, count: int) -> None:
@@ -109,35 +110,38 @@ def test_a_bug_in_a_connection_is_that_plugins_trouble(caplog: pytest.LogCapture
     assert "following its stream failed" in caplog.text
 
 
-def test_the_heart_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    """A heartbeat that fails is logged, and the next one follows."""
+def test_a_resource_that_nobody_has_spoken_of_is_looked_at() -> None:
+    """One that came by another way, as when containers were adopted, has its grace period too."""
+    clock = VirtualClock()
     ledger = DeviceLedger(DeviceAllocator())
-    plugins = DevicePlugins(ledger, clock=clock, heartbeat_s=0.001)
-    plugins.start()
-    clock.broken = True
-    wait_until(lambda: caplog.text.count("a heartbeat failed") >= 2)
-    clock.broken = False
-    beats = clock.beats
-    wait_until(lambda: clock.beats > beats + 2, what="heartbeats that go on")
-    plugins.stop()
-    assert caplog.text.count("a heartbeat failed") >= 2
+    with DevicePlugins(ledger, clock=clock, grace_s=5.0, look_s=1.0) as plugins:
+        ledger.alter(lambda allocator: allocator.with_inventory(Inventory(resource=GPU)))
+        clock.advance(1.0)
+        plugins.reconcile()
+        wait_until(lambda: bool(plugins.engine.run_until_quiet().next_due_s == 2.0), what="the look")
+        assert [one.phase for one in plugins.status()] == [Phase.AWAITED]
+        clock.advance(5.0)
+        plugins.reconcile()
+        wait_until(lambda: [one.phase for one in plugins.status()] == [Phase.GONE])
 
 
-class Clock:
-    """A clock that can be broken."""
-
-    broken = False
-    beats = 0
-
-    def __call__(self) -> float:
-        """Seconds."""
-        self.beats += 1
-        if self.broken:
-            raise OSError("no clock")
-        return 0.0
-
-
-clock = Clock()
+def test_a_grace_period_ends_though_nobody_looks() -> None:
+    """Its end is a moment of the engine's, not one of the looks at the own socket."""
+    clock, plugin = VirtualClock(), FakePlugin([Device("a")])
+    keeper = DeviceLedger(DeviceAllocator())
+    with DevicePlugins(
+        keeper, connect=lambda _socket: plugin, clock=clock, grace_s=5.0, look_s=3600.0
+    ) as plugins:
+        plugins.register(GPU, "/s", ["v1beta1"])
+        listed(plugins, 1)
+        plugin.close()
+        wait_until(lambda: plugins.status()[0].phase is Phase.LOST)
+        clock.advance(4.9)
+        plugins.reconcile()
+        assert plugins.status()[0].phase is Phase.LOST
+        clock.advance(0.1)
+        plugins.reconcile()
+        assert plugins.status()[0].phase is Phase.GONE
 
 
 @pytest.mark.parametrize(
@@ -305,7 +309,7 @@ def test_device_plugins_start_once() -> None:
 def test_a_look_before_the_start_serves_nothing(tmp_path: Path) -> None:
     """Whoever drives the clock by hand need not serve."""
     plugins = DevicePlugins(DeviceLedger(DeviceAllocator()), directory=tmp_path / "dp")
-    plugins.tick()
+    plugins.reconcile()
     assert not (tmp_path / "dp").exists()
     plugins.stop()
 

@@ -12,7 +12,7 @@ import pytest
 
 from nodealloc.checkpoint import DEVICE_STATE, KUBELET_FORMATS, DeviceManagerState, MemoryStore
 from nodealloc.devices import (
-    LIFE,
+    DEVICE_LIFE,
     Capacity,
     Conflict,
     Device,
@@ -23,7 +23,6 @@ from nodealloc.devices import (
     DeviceList,
     DeviceMount,
     DeviceNode,
-    DevicePlugins,
     Grant,
     Happening,
     Inventory,
@@ -32,12 +31,7 @@ from nodealloc.devices import (
     RegistrationRefusedError,
     Response,
     Touched,
-    decode_list,
-    decode_response,
-    encode_list,
-    encode_response,
     from_rows,
-    launch_of,
     merge,
     plugin_socket,
     prepare_directory,
@@ -45,6 +39,14 @@ from nodealloc.devices import (
     restored,
     to_row,
     touched_by,
+)
+from nodealloc.devices.plugins import (
+    DevicePlugins,
+    decode_list,
+    decode_response,
+    encode_list,
+    encode_response,
+    launch_of,
 )
 from nodealloc.errors import DecodeError, PermanentError
 from nodealloc.testing.devices import check_allocator_keeper
@@ -133,8 +135,8 @@ def test_every_pair_of_phase_and_happening() -> None:
             Happening.ENDED: lambda one: one.ended(5, "x", now_s=500.0),
             Happening.GRACE_OVER: lambda one: one.aged(now_s=500.0, grace_s=300.0),
         }[happening](before)
-        if (phase, happening) in LIFE:
-            assert after.phase is LIFE[phase, happening]
+        if DEVICE_LIFE.takes(phase, happening):
+            assert after.phase is DEVICE_LIFE.after(phase, happening)
         else:
             assert after is before
 

@@ -16,8 +16,8 @@ import pytest
 
 import nodealloc
 from nodealloc.cpuset import StaticOptions
-from nodealloc.devices import LIFE, Deadlines, Phase
-from nodealloc.dsw_asw import Transition, Transitions, as_svg
+from nodealloc.devices import DEVICE_LIFE, Deadlines
+from nodealloc.dsw_asw import Transitions, as_svg
 from nodealloc.memblocks import MemoryOptions
 from nodealloc.node import NODE_LIFE
 from nodealloc.pluginreg import REGISTRATION_LIFE
@@ -33,11 +33,6 @@ MODULES = {
     for module in pkgutil.walk_packages(nodealloc.__path__, "nodealloc.")
     if not any(part.startswith("_") for part in module.name.split("."))
 }
-DEVICE_LIFE = Transitions(
-    name="plugin",
-    start=Phase.AWAITED,
-    rows=tuple(Transition(state, event, to) for (state, event), to in LIFE.items()),
-)
 TABLES = {
     "volume-life.svg": as_svg(VOLUME_LIFE),
     "mount-life.svg": as_svg(MOUNT_LIFE),
@@ -153,7 +148,7 @@ def test_every_table_is_drawn() -> None:
         for key, one in vars(importlib.import_module(name)).items()
         if isinstance(one, Transitions)
     }
-    drawn = {id(one) for one in (VOLUME_LIFE, MOUNT_LIFE, REGISTRATION_LIFE, NODE_LIFE)}
+    drawn = {id(one) for one in (VOLUME_LIFE, MOUNT_LIFE, DEVICE_LIFE, REGISTRATION_LIFE, NODE_LIFE)}
     assert {name for number, name in tables.items() if number not in drawn} == set()
     pages = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md"))
     assert [name for name in TABLES if f"({name})" not in pages] == []

@@ -109,7 +109,7 @@ LIGHT = [
     "cgroups",
     "dsw_asw",
 ]
-WITH_GRPC = {"cri", "devices", "pluginreg", "testing"}
+WITH_GRPC = {"cri", "pluginreg", "testing"}
 WITHOUT_GRPC = sorted(
     module.name
     for module in pkgutil.iter_modules(nodealloc.__path__)

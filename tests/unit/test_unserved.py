@@ -10,18 +10,12 @@ import pytest
 from examples.custom.gpu_memory import RESOURCE, GpuMemory
 from nodealloc.checkpoint import MemoryStore
 from nodealloc.cpuset import CpuAllocator, StaticPolicy
-from nodealloc.devices import (
-    Device,
-    DeviceAllocator,
-    DeviceLedger,
-    DeviceList,
-    DevicePlugins,
-    Inventory,
-    Phase,
-)
+from nodealloc.devices import Device, DeviceAllocator, DeviceLedger, DeviceList, Inventory, Phase
+from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.machine import machine_from_text
 from nodealloc.memblocks import memory_allocator
 from nodealloc.node import FORMATS, NodeAllocator
+from nodealloc.testing.devices import wait_until
 from nodealloc.testing.dsw_asw import VirtualClock
 from nodealloc.testing.topology import workload
 from nodealloc.topology import Outlook, Placed, Refusal, Snapshot, admit, explain
@@ -111,16 +105,15 @@ def test_after_a_time_unknown_plugins_are_no_longer_waited_for() -> None:
     """A plugin that comes later than that is served all the same."""
     clock = VirtualClock()
     ledger = DeviceLedger(DeviceAllocator(nodes=(0, 1)))
-    plugins = DevicePlugins(ledger, clock=clock.monotonic_s, await_s=60.0, heartbeat_s=3600.0)
+    plugins = DevicePlugins(ledger, clock=clock, await_s=60.0, look_s=3600.0)
     asked = workload("job", {GPU: 1})
     with plugins:
         clock.advance(59.0)
-        plugins.tick()
+        plugins.reconcile()
         assert isinstance(admit(with_devices(ledger.current()), asked), NotYet)
         clock.advance(1.0)
-        plugins.tick()
-        plugins.tick()
-        assert isinstance(admit(with_devices(ledger.current()), asked), Refusal)
+        plugins.reconcile()
+        wait_until(lambda: isinstance(admit(with_devices(ledger.current()), asked), Refusal))
         devices = DeviceList.of([Device("g0", numa_nodes=1)], nodes=(0, 1))
         come = Inventory(resource=GPU, phase=Phase.SERVING, devices=devices, settled=True)
         ledger.alter(lambda one: one.with_inventory(come))
@@ -131,9 +124,9 @@ def test_plugins_may_be_waited_for_without_an_end() -> None:
     """None as the time puts off for ever."""
     clock = VirtualClock()
     ledger = DeviceLedger(DeviceAllocator(nodes=(0, 1)))
-    with DevicePlugins(ledger, clock=clock.monotonic_s, await_s=None, heartbeat_s=3600.0) as plugins:
+    with DevicePlugins(ledger, clock=clock, await_s=None, look_s=3600.0) as plugins:
         clock.advance(1e6)
-        plugins.tick()
+        plugins.reconcile()
         assert isinstance(admit(with_devices(ledger.current()), workload("job", {GPU: 1})), NotYet)
 
 

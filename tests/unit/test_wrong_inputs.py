@@ -15,6 +15,7 @@ from nodealloc import topology as t
 from nodealloc.allocatable import Reservation, ReservationError
 from nodealloc.cgroups import CgroupName, Limits, TreeOptions
 from nodealloc.cpuset import CpuAllocator, CpuLayout, CPUSet, CpuState, StaticPolicy
+from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.errors import ConfigurationError, DecodeError, NodeallocError
 from nodealloc.idset import NodeSet
 from nodealloc.machine import machine_from_text
@@ -258,7 +259,7 @@ REFUSED: Mapping[str, tuple[Call, str]] = {
     ),
     "phase of words": (lambda: devices.Inventory(resource="a/b", phase=wrong("served")), "'serving'"),
     "plugins of an allocator": (
-        lambda: devices.DevicePlugins(wrong(devices.DeviceAllocator(nodes=(0,)))),
+        lambda: DevicePlugins(wrong(devices.DeviceAllocator(nodes=(0,)))),
         "DeviceLedger",
     ),
     # Volumes.

@@ -59,7 +59,7 @@ class DeviceAllocator:
             not of this allocator.
         retry_s: After how long to ask again when it is *not yet*.
         unanswered: Questions that came up on the way to this value and had no
-            answer; see `nodealloc.devices.DevicePlugins.ask`.
+            answer; see `nodealloc.devices.plugins.DevicePlugins.ask`.
         name: Of this provider.
 
     Source: kubelet v1.32 ``cm/devicemanager``.

@@ -10,7 +10,7 @@ import attrs
 from nodealloc._arguments import check, choice, wrong
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._lazy import lazy
-from nodealloc.devices._life import LIFE, Happening, Phase
+from nodealloc.devices._life import DEVICE_LIFE, Happening, Phase
 from nodealloc.idset import MAX_ID, bits
 
 __all__ = ["Capacity", "Device", "DeviceList", "Inventory", "PluginOptions"]
@@ -217,7 +217,7 @@ class Inventory:
         self, generation: int, devices: DeviceList, options: PluginOptions, /, *, now_s: float
     ) -> Inventory:
         """After a full list from that registration; another's changes nothing."""
-        if generation != self.generation or (self.phase, Happening.LISTED) not in LIFE:
+        if generation != self.generation or not DEVICE_LIFE.takes(self.phase, Happening.LISTED):
             return self
         settled = self.settled or bool(devices.ids)
         moved = self._moved(Happening.LISTED, now_s)
@@ -225,19 +225,24 @@ class Inventory:
 
     def ended(self, generation: int, trouble: str, /, *, now_s: float) -> Inventory:
         """After the end of that registration's stream; another's changes nothing."""
-        if generation != self.generation or (self.phase, Happening.ENDED) not in LIFE:
+        if generation != self.generation or not DEVICE_LIFE.takes(self.phase, Happening.ENDED):
             return self
         dark = attrs.evolve(self.devices, healthy=0)
         return attrs.evolve(self._moved(Happening.ENDED, now_s), devices=dark, trouble=trouble)
 
     def aged(self, *, now_s: float, grace_s: float) -> Inventory:
         """After the clock moved: gone once the grace period is over."""
-        if now_s - self.since_s < grace_s or (self.phase, Happening.GRACE_OVER) not in LIFE:
+        ends_s = self.grace_ends_s(grace_s)
+        if ends_s is None or now_s < ends_s:
             return self
         return attrs.evolve(self._moved(Happening.GRACE_OVER, now_s), devices=DeviceList())
 
+    def grace_ends_s(self, grace_s: float, /) -> float | None:
+        """When its grace period is over, on the caller's monotonic clock; None while none runs."""
+        return self.since_s + grace_s if DEVICE_LIFE.takes(self.phase, Happening.GRACE_OVER) else None
+
     def _moved(self, happening: Happening, now_s: float) -> Inventory:
-        phase = LIFE[self.phase, happening]
+        phase = DEVICE_LIFE.after(self.phase, happening)
         # Each list renews SERVING; "since when" would otherwise say "a moment ago" for ever.
         since_s = self.since_s if phase is self.phase is Phase.SERVING else now_s
         return attrs.evolve(self, phase=phase, since_s=since_s)

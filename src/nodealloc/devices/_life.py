@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from types import MappingProxyType
 
-__all__ = ["LIFE", "Happening", "Phase"]
+from nodealloc.dsw_asw import Transition, Transitions
+
+__all__ = ["DEVICE_LIFE", "Happening", "Phase"]
 
 
 class Phase(enum.Enum):
@@ -37,19 +37,23 @@ class Happening(enum.Enum):
     """The grace period ran out without a new registration."""
 
 
-LIFE: Mapping[tuple[Phase, Happening], Phase] = MappingProxyType(
-    {
-        (Phase.AWAITED, Happening.REGISTERED): Phase.CONNECTING,
-        (Phase.AWAITED, Happening.GRACE_OVER): Phase.GONE,
-        (Phase.CONNECTING, Happening.REGISTERED): Phase.CONNECTING,
-        (Phase.CONNECTING, Happening.LISTED): Phase.SERVING,
-        (Phase.CONNECTING, Happening.ENDED): Phase.LOST,
-        (Phase.SERVING, Happening.REGISTERED): Phase.CONNECTING,
-        (Phase.SERVING, Happening.LISTED): Phase.SERVING,
-        (Phase.SERVING, Happening.ENDED): Phase.LOST,
-        (Phase.LOST, Happening.REGISTERED): Phase.CONNECTING,
-        (Phase.LOST, Happening.GRACE_OVER): Phase.GONE,
-        (Phase.GONE, Happening.REGISTERED): Phase.CONNECTING,
-    }
+_S, _E = Phase, Happening
+
+DEVICE_LIFE = Transitions(
+    name="plugin",
+    start=_S.AWAITED,
+    rows=(
+        Transition(_S.AWAITED, _E.REGISTERED, _S.CONNECTING),
+        Transition(_S.AWAITED, _E.GRACE_OVER, _S.GONE, "it did not come back after the restart"),
+        Transition(_S.CONNECTING, _E.REGISTERED, _S.CONNECTING, "another registration counts from here on"),
+        Transition(_S.CONNECTING, _E.LISTED, _S.SERVING),
+        Transition(_S.CONNECTING, _E.ENDED, _S.LOST),
+        Transition(_S.SERVING, _E.REGISTERED, _S.CONNECTING, "the newcomer's own list is still to come"),
+        Transition(_S.SERVING, _E.LISTED, _S.SERVING, "each list takes the place of the one before"),
+        Transition(_S.SERVING, _E.ENDED, _S.LOST),
+        Transition(_S.LOST, _E.REGISTERED, _S.CONNECTING),
+        Transition(_S.LOST, _E.GRACE_OVER, _S.GONE),
+        Transition(_S.GONE, _E.REGISTERED, _S.CONNECTING),
+    ),
 )
-"""Where each happening leads; a pair that is not here changes nothing."""
+"""Where each happening leads; one that a phase does not take changes nothing."""

@@ -273,7 +273,7 @@ class NodeAllocator:
         return tuple(record.workload.key for record in stale if self._gone_stale(record))
 
     def allocator(self, kind: type[A], name: str | None = None, /) -> HeldAllocator[A]:
-        """One allocator as whoever changes it sees it, such as `nodealloc.devices.DevicePlugins`.
+        """One allocator as whoever changes it sees it, such as `nodealloc.devices.plugins.DevicePlugins`.
 
         Args:
             kind: Its class.

@@ -30,9 +30,8 @@ from nodealloc.devices import (
     PluginUnavailableError,
     PreferenceQuestion,
     Response,
-    decode_response,
-    encode_response,
 )
+from nodealloc.devices.plugins import decode_response, encode_response
 from nodealloc.errors import NodeallocError
 
 __all__ = ["FakePlugin", "PluginProcess", "check_allocator_keeper", "check_connection", "wait_until"]

@@ -9,8 +9,8 @@ from pathlib import Path
 from nodealloc._proto import deviceplugin_v1beta1_pb2 as wire
 from nodealloc._rpc.caller import Caller
 from nodealloc._rpc.server import ServerOptions, UnixServer
-from nodealloc.devices import _codec as codec
 from nodealloc.devices._errors import PluginRefusedError, PluginUnavailableError, RegistrationRefusedError
+from nodealloc.devices.plugins import _codec as codec
 
 __all__ = ["RegistrationService", "introduce"]
 

@@ -14,11 +14,11 @@ from nodealloc._proto import deviceplugin_v1beta1_pb2 as wire
 from nodealloc._rpc.caller import Caller
 from nodealloc._rpc.channels import Stream
 from nodealloc._rpc.errors import CallRefusedError, CallUnavailableError
-from nodealloc.devices import _codec as codec
 from nodealloc.devices._errors import PluginRefusedError, PluginUnavailableError
 from nodealloc.devices._inventory import Device, PluginOptions
 from nodealloc.devices._limits import Deadlines, PluginLimits
 from nodealloc.devices._preferences import PreferenceQuestion
+from nodealloc.devices.plugins import _codec as codec
 from nodealloc.errors import DecodeError
 
 __all__ = ["GrpcConnection"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from nodealloc.devices._allocator import DeviceAllocator
-from nodealloc.devices._reconciler import DevicePlugins
+from nodealloc.devices.plugins._reconciler import DevicePlugins
 from nodealloc.topology import Allocator, Snapshot
 
 __all__ = ["DeviceAdvisor"]

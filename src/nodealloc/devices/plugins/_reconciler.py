@@ -4,37 +4,40 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import attrs
 
-from nodealloc import _sockets
 from nodealloc._arguments import wrong
 from nodealloc._rpc.server import KeptServer
 from nodealloc.devices._allocator import DeviceAllocator
-from nodealloc.devices._codec import RegisterRequest
 from nodealloc.devices._directory import plugin_socket, prepare_directory, resolved
 from nodealloc.devices._errors import PluginUnavailableError, RegistrationRefusedError
 from nodealloc.devices._events import DeviceEvents, event_of
 from nodealloc.devices._grants import Grant
-from nodealloc.devices._grpc import GrpcConnection
 from nodealloc.devices._inventory import Capacity, Inventory
-from nodealloc.devices._latecomers import Latecomers
 from nodealloc.devices._launch import Launch
-from nodealloc.devices._launched import launch_of
 from nodealloc.devices._life import Phase
 from nodealloc.devices._limits import Deadlines, PluginLimits
 from nodealloc.devices._names import check_offer
 from nodealloc.devices._ports import AllocatorKeeper, Connect, PluginConnection
 from nodealloc.devices._preferences import PreferenceQuestion
-from nodealloc.devices._registration import RegistrationService
 from nodealloc.devices._status import DevicePluginStatus, status_of
-from nodealloc.devices._streams import Introduction, Streams
+from nodealloc.devices.plugins._callbacks import Callbacks, Introduction
+from nodealloc.devices.plugins._codec import RegisterRequest
+from nodealloc.devices.plugins._endpoints import Endpoint, Endpoints
+from nodealloc.devices.plugins._grpc import GrpcConnection
+from nodealloc.devices.plugins._inventories import Inventories
+from nodealloc.devices.plugins._latecomers import Latecomers
+from nodealloc.devices.plugins._launched import launch_of
+from nodealloc.devices.plugins._registration import RegistrationService
+from nodealloc.devices.plugins._streams import Streams
+from nodealloc.devices.plugins._upkeep import Upkeep
+from nodealloc.dsw_asw import Clock, Group, Reconciler, Summary, SystemClock, ThreadExecutor, World
 from nodealloc.errors import NodeallocError, PermanentError
 from nodealloc.topology import NotYet, Owner
 
@@ -56,8 +59,8 @@ class DevicePlugins:
     listed its devices. One that does not answer is told so; when it registered
     on `kubelet.sock` and begins to listen later, it is tried again.
 
-    Each plugin has threads of its own that follow its stream, so that one that
-    hangs or floods delays no other. Nothing here chooses devices: that is
+    Each plugin's stream is an operation of its own, so that one that hangs or
+    floods delays no other. Nothing here chooses devices: that is
     `DeviceAllocator`, which the keeper holds.
 
     Args:
@@ -70,14 +73,19 @@ class DevicePlugins:
             `GrpcConnection` with these deadlines and limits.
         deadlines: How long a plugin may take.
         limits: How many plugins there may be, and how much they may say.
-        clock: Monotonic seconds.
+        clock: Time for grace periods and looks.
         grace_s: How long after the end of a stream the capacity stands, and a
             plugin that did not answer is tried again.
         await_s: How long after the start plugins that nobody knows yet may come.
             Until then a claim for a resource without a plugin is put off, from
             then on it is refused, until that plugin does come. None puts off
             for ever.
-        heartbeat_s: Between two looks at the own socket and the grace periods.
+        look_s: Between two looks at the own socket, and at those who registered
+            and do not listen.
+
+    Attributes:
+        engine: What runs here, as one; `start` drives it. Its `reconcile` makes a
+            pass by hand.
     """
 
     def __init__(
@@ -90,34 +98,77 @@ class DevicePlugins:
         connect: Connect | None = None,
         deadlines: Deadlines | None = None,
         limits: PluginLimits | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock | None = None,
         grace_s: float = GRACE_S,
         await_s: float | None = GRACE_S,
-        heartbeat_s: float = 1.0,
+        look_s: float = 1.0,
     ) -> None:
-        def dial(socket: str) -> PluginConnection:
-            return GrpcConnection(socket, deadlines=deadlines, limits=limits)
-
-        bounds = PluginLimits() if limits is None else limits
         if not hasattr(keeper, "current"):
             raise wrong("DevicePlugins, keeper", keeper, "a DeviceLedger(allocator), or a NodeDevices")
         self._keeper = keeper
         self._directory = directory = None if directory is None else Path(directory)
         self._roots = None if roots is None else tuple(Path(root).resolve() for root in roots)
-        self._clock = clock
-        self._grace_s = grace_s
+        self._clock: Clock = SystemClock() if clock is None else clock
         self._await_s = await_s
-        self._started_s = 0.0
-        self._heartbeat_s = heartbeat_s
         self._lock = threading.Lock()
         self._readers = weakref.WeakSet[DeviceEvents]()
-        self._streams = Streams(keeper, connect or dial, bounds, clock, self._tell)
-        self._latecomers = Latecomers(most=bounds.resources, keep_s=grace_s)
         self._own_socket: KeptServer | None = None
         if directory is not None:
             service = RegistrationService(directory / KUBELET_SOCKET, self._introduced)
             self._own_socket = KeptServer(service, lambda: prepare_directory(directory), log=_log)
         self._started = False
+        bounds = PluginLimits() if limits is None else limits
+        self._endpoints = Endpoints()
+        self._inventories = Inventories(
+            keeper, self._clock, most=bounds.resources, grace_s=grace_s, told=self._tell
+        )
+        if connect is None:
+            connect = _dialling(deadlines, bounds)
+        self.engine = self._wired(connect, bounds, grace_s, look_s)
+
+    def _wired(self, connect: Connect, limits: PluginLimits, grace_s: float, look_s: float) -> Group:
+        """The parts that run, as one."""
+        followed: World[int, Endpoint] = World("device plugins that answered")
+        self._callbacks = Callbacks(
+            self._keeper,
+            self._inventories,
+            self._endpoints,
+            followed,
+            connect=connect,
+            limits=limits,
+            clock=self._clock,
+        )
+        self._streams = Streams(
+            self._keeper, self._inventories, self._endpoints, self._callbacks, followed, clock=self._clock
+        )
+        following = Reconciler(
+            self._streams,
+            desired=followed,
+            actual=World[int, Endpoint]("device plugins that are followed"),
+            executor=ThreadExecutor("device plugin stream"),
+            clock=self._clock,
+            name="device plugin streams",
+        )
+        few = ThreadExecutor("device plugins", most=limits.introductions)
+        self._latecomers = Latecomers(
+            self._callbacks.take_on,
+            few,
+            self._clock,
+            most=limits.resources,
+            keep_s=grace_s,
+            look_s=look_s,
+        )
+        self._upkeep = Upkeep(
+            self._keeper, self._observe, ThreadExecutor("kubelet.sock"), self._clock, look_s=look_s
+        )
+        return Group(
+            self._inventories.engine,
+            following,
+            self._latecomers.engine,
+            self._upkeep.engine,
+            name="device plugins",
+            stop_timeout_s=5.0,
+        )
 
     # Life of the shell.
 
@@ -129,22 +180,22 @@ class DevicePlugins:
                 or it has started already, stopped or not.
             OSError: The directory cannot be made or written.
         """
-        if self._started or self._streams.stopping.is_set():
+        if self._started or self._callbacks.stopping.is_set():
             raise PermanentError("device plugins are served once by each DevicePlugins; make another one")
-        now_s = self._started_s = self._clock()
-        for resource in self._keeper.current().inventories:
-            self._streams.change(resource, lambda known: _as_found(known, now_s))
+        self._inventories.observe(self._as_found)
         if self._own_socket is not None:
             self._own_socket.open()
         self._started = True
-        self._streams.spawn(self._beat, "device plugin heartbeat")
+        self._upkeep.begin(self._await_s)
+        self.engine.start()
 
     def stop(self) -> None:
         """Stop serving and let go of every plugin; what was granted stands. May be repeated."""
-        self._streams.refuse()
+        self._callbacks.close()
         if self._own_socket is not None:
             self._own_socket.close()
         self._streams.close()
+        self.engine.stop()
 
     def __enter__(self) -> Self:
         self.start()
@@ -155,22 +206,9 @@ class DevicePlugins:
     ) -> None:
         self.stop()
 
-    def tick(self) -> None:
-        """What time brings: ends of grace periods and waiting, further tries, the own socket served anew."""
-        now_s = self._clock()
-        for resource, inventory in self._keeper.current().inventories.items():
-            if inventory.aged(now_s=now_s, grace_s=self._grace_s) is not inventory:
-                self._streams.change(resource, lambda known: known.aged(now_s=now_s, grace_s=self._grace_s))
-        for introduction in self._latecomers.due(now_s=now_s):
-            found = _sockets.pin(introduction.path)
-            if found is not None:
-                if found.is_served() and self._latecomers.begun(introduction):
-                    self._try_again(introduction)
-                found.release()
-        if self._await_s is not None and self._started and now_s - self._started_s >= self._await_s:
-            self._await_no_more()
-        if self._own_socket is not None:
-            self._own_socket.keep()
+    def reconcile(self) -> Summary:
+        """Make a pass by hand: what is due is begun; what takes long goes on beside it."""
+        return self.engine.run_until_quiet()
 
     # A plugin handler by shape: validate, register, deregister.
 
@@ -189,7 +227,7 @@ class DevicePlugins:
             PluginRefusedError: What it answers makes no sense.
         """
         path = self._checked(name, endpoint, versions)
-        self._streams.take_on(Introduction(resource=name, socket=endpoint, path=path))
+        self._callbacks.take_on(Introduction(resource=name, socket=endpoint, path=path))
 
     def deregister(self, name: str, endpoint: str, /) -> None:
         """Let a plugin go; one that another took the place of is no longer there to let go."""
@@ -209,7 +247,7 @@ class DevicePlugins:
         """
         answers: dict[PreferenceQuestion, tuple[str, ...]] = {}
         for question in outcome.unanswered:
-            connection = self._streams.connection(question.resource)
+            connection = self._connection(question.resource)
             answers[question] = ()
             if connection is not None:
                 try:
@@ -274,7 +312,7 @@ class DevicePlugins:
 
     def status(self) -> tuple[DevicePluginStatus, ...]:
         """Every resource's plugin, by name."""
-        return status_of(self._keeper.current(), self._streams.sockets(), now_s=self._clock())
+        return status_of(self._keeper.current(), self._endpoints.sockets(), now_s=self._clock.monotonic_s())
 
     # What the methods above share.
 
@@ -298,28 +336,13 @@ class DevicePlugins:
             resource=request.resource, socket=path, path=path, offered=request.options
         )
         try:
-            self._streams.take_on(introduction)
+            self._callbacks.take_on(introduction)
         except RegistrationRefusedError:
             raise
         except NodeallocError:
-            self._latecomers.add(introduction, now_s=self._clock())
+            self._latecomers.add(introduction)
             raise
         self._latecomers.forget(request.resource)
-
-    def _try_again(self, introduction: Introduction) -> None:
-        resource = introduction.resource
-
-        def call() -> None:
-            try:
-                self._streams.take_on(introduction)
-            except NodeallocError as error:
-                _log.info("%s: it listens now and cannot be taken on: %s", introduction.path, error)
-                self._latecomers.failed(introduction, now_s=self._clock())
-            else:
-                _log.info("%s: %s began to listen after it had registered", introduction.path, resource)
-                self._latecomers.forget(resource)
-
-        self._streams.spawn(call, f"latecomer {resource}")
 
     def _tell(self, before: Inventory | None, after: DeviceAllocator, resource: str) -> None:
         event = event_of(before, after.inventories[resource], after.grants)
@@ -338,25 +361,32 @@ class DevicePlugins:
         self._keeper.alter(altered)
 
     def _calls(self, resource: str, call: str) -> PluginConnection:
-        connection = self._streams.connection(resource)
+        connection = self._connection(resource)
         if connection is None:
             raise PluginUnavailableError(resource, call, "NOT REGISTERED")
         return connection
 
-    def _await_no_more(self) -> None:
-        if self._keeper.current().awaited != frozenset():
-            self._keeper.alter(lambda allocator: attrs.evolve(allocator, awaited=frozenset()))
+    def _connection(self, resource: str) -> PluginConnection | None:
+        """To the plugin that serves a resource now."""
+        endpoint = self._endpoints.serving(resource)
+        return None if endpoint is None else endpoint.connection
 
-    def _beat(self) -> None:
-        while not self._streams.stopping.wait(self._heartbeat_s):
-            try:
-                self.tick()
-            except Exception:  # noqa: BLE001 - the heart goes on
-                _log.exception("device plugins: a heartbeat failed; the next one follows")
+    def _observe(self) -> None:
+        """Whether the own socket is still there, and what the keeper knows that no plugin has spoken of."""
+        self._inventories.observe(self._as_found)
+        if self._own_socket is not None:
+            self._own_socket.keep()
+
+    def _as_found(self, inventory: Inventory) -> Inventory:
+        """An inventory as a new shell finds it: whoever served it before is away."""
+        now_s = self._clock.monotonic_s()
+        if inventory.phase is Phase.AWAITED:
+            return attrs.evolve(inventory, since_s=now_s)
+        return inventory.ended(inventory.generation, "the agent started anew", now_s=now_s)
 
 
-def _as_found(inventory: Inventory, now_s: float) -> Inventory:
-    """An inventory as a new shell finds it: whoever served it before is away."""
-    if inventory.phase is Phase.AWAITED:
-        return attrs.evolve(inventory, since_s=now_s)
-    return inventory.ended(inventory.generation, "the agent started anew", now_s=now_s)
+def _dialling(deadlines: Deadlines | None, limits: PluginLimits) -> Connect:
+    def dial(socket: str) -> PluginConnection:
+        return GrpcConnection(socket, deadlines=deadlines, limits=limits)
+
+    return dial

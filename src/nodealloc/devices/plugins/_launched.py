@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from nodealloc.devices._allocator import DeviceAllocator
-from nodealloc.devices._codec import decode_response
 from nodealloc.devices._launch import Launch, Response, merge
+from nodealloc.devices.plugins._codec import decode_response
 from nodealloc.topology import NotYet, Owner
 
 __all__ = ["launch_of"]

@@ -1,0 +1,45 @@
+"""Device plugins in person: registrations on a socket, streams, calls; the shell around an allocator.
+
+```text
+ kubelet.sock, registry ──▶ DevicePlugins ──▶ AllocatorKeeper ──▶ DeviceAllocator
+ plugins' sockets      ◀──  on dsw_asw        whoever remembers
+```
+
+| what runs                | wanted                              | there                           |
+|--------------------------|-------------------------------------|---------------------------------|
+| inventories              | what each plugin says of a resource | what the keeper has of it       |
+| streams                  | plugins that answered               | streams that are followed       |
+| latecomers               | plugins that did not answer         | whether they listen by now      |
+| upkeep                   | when to look, and to wait no more   | when it was done                |
+
+One `Group` of `nodealloc.dsw_asw` drives them: back-off, grace periods and
+looks are its own, and a thread is an operation of it, gRPC's server, or the
+reader of a stream. This part of `nodealloc.devices` loads gRPC.
+"""
+
+from nodealloc.devices.plugins._advisor import DeviceAdvisor
+from nodealloc.devices.plugins._codec import (
+    RegisterRequest,
+    decode_list,
+    decode_response,
+    encode_list,
+    encode_response,
+)
+from nodealloc.devices.plugins._grpc import GrpcConnection
+from nodealloc.devices.plugins._launched import launch_of
+from nodealloc.devices.plugins._reconciler import DevicePlugins
+from nodealloc.devices.plugins._registration import RegistrationService, introduce
+
+__all__ = [
+    "DeviceAdvisor",
+    "DevicePlugins",
+    "GrpcConnection",
+    "RegisterRequest",
+    "RegistrationService",
+    "decode_list",
+    "decode_response",
+    "encode_list",
+    "encode_response",
+    "introduce",
+    "launch_of",
+]

@@ -1,0 +1,188 @@
+"""Calls plugins back after they registered, and takes on those who answer. Follows nobody."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import attrs
+
+from nodealloc import _sockets
+from nodealloc._rpc.turns import Turns
+from nodealloc.devices._errors import PluginUnavailableError, RegistrationRefusedError
+from nodealloc.devices._inventory import Inventory, PluginOptions
+from nodealloc.devices._life import Phase
+from nodealloc.devices._limits import PluginLimits
+from nodealloc.devices._ports import AllocatorKeeper, Connect, PluginConnection
+from nodealloc.devices._room import with_room
+from nodealloc.devices.plugins._endpoints import Endpoint, Endpoints, Joined
+from nodealloc.devices.plugins._inventories import Inventories
+from nodealloc.dsw_asw import Clock, World
+from nodealloc.errors import NodeallocError, RetryableError
+
+__all__ = ["Callbacks", "Introduction"]
+
+_log = logging.getLogger("nodealloc.devices")
+_CALL = "GetDevicePluginOptions"
+
+
+@attrs.frozen(kw_only=True)
+class Introduction:
+    """How a plugin registered.
+
+    Attributes:
+        resource: What it serves.
+        socket: Where it listens, in its own words.
+        path: The same, resolved.
+        offered: What it wants to be asked, as it said already.
+    """
+
+    resource: str
+    socket: str
+    path: str
+    offered: PluginOptions = PluginOptions()
+
+
+class Callbacks:
+    """Takes plugins on. Thread-safe.
+
+    Args:
+        keeper: Holds the allocator.
+        inventories: What is known of each resource.
+        endpoints: Who serves what.
+        followed: Whose streams are to be followed, by generation; written here.
+        connect: From a socket's path to a connection.
+        limits: How many plugins there may be.
+        clock: Time.
+
+    Attributes:
+        stopping: Set once nobody is taken on any more.
+    """
+
+    def __init__(
+        self,
+        keeper: AllocatorKeeper,
+        inventories: Inventories,
+        endpoints: Endpoints,
+        followed: World[int, Endpoint],
+        *,
+        connect: Connect,
+        limits: PluginLimits,
+        clock: Clock,
+    ) -> None:
+        self._keeper = keeper
+        self._inventories = inventories
+        self._endpoints = endpoints
+        self._followed = followed
+        self._connect = connect
+        self._limits = limits
+        self._clock = clock
+        self._turns = Turns(limits.introductions)
+        self.stopping = threading.Event()
+
+    def take_on(self, introduction: Introduction, /) -> None:
+        """Call a plugin back, and have its stream followed. Who serves already serves on until it lists.
+
+        Raises:
+            PluginUnavailableError: Nobody answers there.
+            PluginRefusedError: The answer makes no sense.
+            RegistrationRefusedError: There is no room for it, or another one was quicker.
+            RetryableError: The agent is stopping.
+        """
+        resource = introduction.resource
+        known = with_room(self._keeper.current(), resource, self._limits.resources).inventories.get(resource)
+        generation = self._endpoints.next_generation(0 if known is None else known.generation)
+        connection = self._connect(introduction.path)
+        try:
+            options = self._asked(connection, introduction)
+        except NodeallocError as error:
+            connection.close()
+            self._failed(resource, generation, str(error))
+            raise
+        newcomer = Endpoint(
+            resource=resource,
+            generation=generation,
+            socket=introduction.socket,
+            path=introduction.path,
+            identity=_sockets.identity(introduction.path),
+            connection=connection,
+            options=options,
+            offered=introduction.offered,
+        )
+        try:
+            self._join(newcomer)
+        except NodeallocError:
+            connection.close()
+            raise
+
+    def close(self) -> None:
+        """Take nobody on from here on; whoever waits for an answer is told so."""
+        self.stopping.set()
+        self._turns.close()
+
+    def _asked(self, connection: PluginConnection, introduction: Introduction) -> PluginOptions:
+        """What the plugin wants to be asked; that it answers is the point."""
+        offered = introduction.offered
+        with self._turns.take(connection.close) as turn:
+            try:
+                said = connection.options()
+            except NodeallocError as error:
+                if self.stopping.is_set():
+                    raise _stopping() from error
+                if not turn.gave_way:
+                    raise
+                why = "it kept silent while others waited for their turn; register again"
+                raise PluginUnavailableError(introduction.path, _CALL, "GAVE WAY", why) from error
+            except Exception as error:
+                _log.exception("device plugin %s: asking for its options failed", introduction.resource)
+                kind = type(error).__name__
+                raise PluginUnavailableError(introduction.path, _CALL, kind, str(error)) from error
+        return PluginOptions(
+            pre_start_required=said.pre_start_required or offered.pre_start_required,
+            preferred_allocation=said.preferred_allocation or offered.preferred_allocation,
+        )
+
+    def _join(self, newcomer: Endpoint) -> None:
+        resource = newcomer.resource
+        joined, driven_out = self._endpoints.join(newcomer)
+        if joined is Joined.CLOSED:
+            raise _stopping()
+        if joined is Joined.LATE:
+            raise RegistrationRefusedError(
+                f"{resource}: another plugin registered later and has answered first"
+            )
+        if joined is Joined.SAME:
+            newcomer.connection.close()
+            return
+        if driven_out is not None:
+            driven_out.connection.close()
+        if joined is Joined.SERVES:
+            now_s = self._clock.monotonic_s()
+            try:
+                self._inventories.change(
+                    resource, lambda known: known.registered(newcomer.generation, now_s=now_s)
+                )
+            except RegistrationRefusedError:
+                self._endpoints.left(newcomer)
+                raise
+        self._followed.put(newcomer.generation, newcomer, by="callback")
+
+    def _failed(self, resource: str, generation: int, trouble: str) -> None:
+        """A plugin that registered cannot be reached: said where nobody else serves the resource."""
+        now_s = self._clock.monotonic_s()
+
+        def changed(known: Inventory) -> Inventory:
+            if known.phase in (Phase.CONNECTING, Phase.SERVING):
+                return known
+            if known.generation:
+                return attrs.evolve(known, trouble=trouble)
+            return known.registered(generation, now_s=now_s).ended(generation, trouble, now_s=now_s)
+
+        try:
+            self._inventories.change(resource, changed)
+        except RegistrationRefusedError:
+            _log.debug("%s: no room to say that %s", resource, trouble)
+
+
+def _stopping() -> RetryableError:
+    return RetryableError("the agent is stopping; register again when kubelet.sock is made anew")
