@@ -23,7 +23,7 @@ KINDS: Mapping[str, str | None] = {
     "cgroup": "_cgroups",
     "checkpoint_files": "_checkpoint",
     "container_gc": "_runtime",
-    "container_kill_grace": None,
+    "container_kill_grace": "_podlife",
     "cpu_hints": "_cpuset",
     "cpuset": "_idset",
     "critical_preemption": "_chain",
@@ -43,7 +43,7 @@ KINDS: Mapping[str, str | None] = {
     "pod_qos": "_cgroups",
     "pod_resources": None,
     "pod_source_updates": "_podsources",
-    "pod_workers": None,
+    "pod_workers": "_podlife",
     "probe_worker": None,
     "quantity": "_podspec",
     "restart_backoff": None,
@@ -52,7 +52,7 @@ KINDS: Mapping[str, str | None] = {
     "status_merge": None,
     "sysctl_allowlist": "_chain",
     "take_cpus": "_cpuset",
-    "termination_order": None,
+    "termination_order": "_podlife",
 }
 """Every recorded kind, and the module of this package that answers it; None where nothing does yet.
 
