@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["amount_text", "bytes_text"]
+__all__ = ["amount_text", "bytes_text", "duration_text"]
 
 
 def bytes_text(size_bytes: int, /) -> str:
@@ -22,3 +22,13 @@ def amount_text(resource: str, amount: int, /) -> str:
     """An amount of a resource: memory and huge pages in bytes, all else by count."""
     in_bytes = resource == "memory" or resource.startswith("hugepages-")
     return bytes_text(amount) if in_bytes else str(amount)
+
+
+def duration_text(seconds: float, /) -> str:
+    """A duration as the kubelet's messages write one: `3m1s`, `1h0m2.5s`."""
+    minutes, left = divmod(seconds, 60)
+    hours, minutes = divmod(int(minutes), 60)
+    text = f"{left:.9f}".rstrip("0").rstrip(".") + "s"
+    if hours:
+        return f"{hours}h{minutes}m{text}"
+    return f"{minutes}m{text}" if minutes else text

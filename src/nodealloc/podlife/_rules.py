@@ -24,6 +24,25 @@ class Rules:
             kubelet counts whole seconds and gives each container 2 s at least.
         skips_stopped: A sidecar waits for all behind it that run. With the kubelet
             one that does not run breaks the chain.
+        keeps_sandbox_id: A sandbox that has the wrong network is named, so that it
+            is known what is taken away. The kubelet forgets it.
+        keeps_probe_stop: The last container of a pod that failed a probe is stopped
+            for that reason, with the probe's own grace. The kubelet loses both.
+        spares_doomed: Nothing of a pod is started by the decision that ends it. The
+            kubelet still starts ephemeral containers.
+        keeps_init_progress: An init container that succeeded in a sandbox does not
+            run again in it, whatever the runtime has forgotten since; what ran in
+            another sandbox does not count. The kubelet infers both from records.
+        leaves_deleted: A pod that is being deleted gets no sandbox and no init
+            container any more. The kubelet goes on with it.
+        one_instance: A container that the runtime does not know the state of is
+            stopped, and so is an older instance that still runs; whether another one
+            starts is decided once they are known to have ended. The kubelet starts
+            it at once, also with policy Never.
+        follows_edits: An edit that keeps the pod's uid takes effect: another
+            command, environment or security makes a container anew, other resources
+            are given to it while it runs, one that was taken out is stopped. The
+            kubelet compares name and image, and leaves all else as it is.
     """
 
     counts_zero_grace: bool = attrs.field(
@@ -42,6 +61,44 @@ class Rules:
     skips_stopped: bool = attrs.field(
         default=True, metadata=recorded(False, "termination_order 11", "termination_order 75")
     )
+    keeps_sandbox_id: bool = attrs.field(
+        default=True,
+        metadata=recorded(False, "pod_actions 55", "pod_actions 90", "sandbox_changed 1"),
+    )
+    keeps_probe_stop: bool = attrs.field(
+        default=True, metadata=recorded(False, "pod_actions 56", "pod_actions 86", "pod_actions 97")
+    )
+    spares_doomed: bool = attrs.field(
+        default=True, metadata=recorded(False, "pod_actions 117", "pod_actions 125", "pod_actions 322")
+    )
+    keeps_init_progress: bool = attrs.field(
+        default=True,
+        metadata=recorded(
+            False,
+            "pod_actions 121",
+            "pod_actions 211",
+            "pod_actions 374",
+            "pod_actions 52",
+            "pod_actions 59",
+            "pod_actions 155",
+        ),
+    )
+    leaves_deleted: bool = attrs.field(
+        default=True,
+        metadata=recorded(
+            False,
+            "pod_actions 30",
+            "pod_actions 58",
+            "pod_actions 91",
+            "pod_actions 149",
+            "pod_actions 212",
+            "pod_actions 271",
+        ),
+    )
+    one_instance: bool = attrs.field(
+        default=True, metadata=recorded(False, "pod_actions 3", "pod_actions 72", "pod_actions 133")
+    )
+    follows_edits: bool = attrs.field(default=True, metadata=recorded(False, "kubelet_stories 38"))
 
 
 RIGHT = Rules()

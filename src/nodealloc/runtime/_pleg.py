@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import attrs
 
+from nodealloc._units import duration_text
 from nodealloc.runtime._listing import Marks
 from nodealloc.runtime._records import RunState
 from nodealloc.runtime._reports import PodReport
@@ -247,14 +248,6 @@ def pleg_health(pleg: Pleg, now_s: float, /, *, threshold_s: float = 180.0) -> s
     silent_s = now_s - pleg.heard_s
     if silent_s <= threshold_s:
         return ""
-    return f"pleg was last seen active {_go_duration(silent_s)} ago; threshold is {_go_duration(threshold_s)}"
-
-
-def _go_duration(seconds: float) -> str:
-    """As the kubelet's messages write one: `3m1s`, `1h0m2.5s`."""
-    minutes, left = divmod(seconds, 60)
-    hours, minutes = divmod(int(minutes), 60)
-    text = f"{left:.9f}".rstrip("0").rstrip(".") + "s"
-    if hours:
-        return f"{hours}h{minutes}m{text}"
-    return f"{minutes}m{text}" if minutes else text
+    return (
+        f"pleg was last seen active {duration_text(silent_s)} ago; threshold is {duration_text(threshold_s)}"
+    )

@@ -1,0 +1,196 @@
+"""What is to be done for a pod next: one pure function of what is wanted and what is seen.
+
+Source: kubelet ``kuberuntime_manager.go`` and ``kuberuntime_container.go``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nodealloc.podlife._definitions import Definitions
+from nodealloc.podlife._draft import Draft
+from nodealloc.podlife._init_walk import next_plain, walk_init
+from nodealloc.podlife._plan import PodPlan, Stop, StopReason, Why
+from nodealloc.podlife._rules import RIGHT
+from nodealloc.podlife._sandbox import sandbox_need
+from nodealloc.podspec import RestartPolicy
+from nodealloc.runtime import RunState
+
+if TYPE_CHECKING:
+    from nodealloc.podlife._newest import Latest
+    from nodealloc.podlife._plan import PodSeen
+    from nodealloc.podlife._rules import Rules
+    from nodealloc.podlife._sandbox import SandboxNeed
+    from nodealloc.podspec import Container, Pod
+    from nodealloc.runtime import PodReport
+
+__all__ = ["plan_pod", "stops_of"]
+
+
+def plan_pod(
+    pod: Pod, seen: PodSeen, /, *, definitions: Definitions | None = None, rules: Rules = RIGHT
+) -> PodPlan:
+    """Decide what is to be done for a pod next.
+
+    Args:
+        pod: As it is wanted.
+        seen: As it is, and what is remembered of it.
+        definitions: `Definitions.of(pod)`, which costs more than the plan; reckoned where it is None.
+        rules: The right ones, or the kubelet's.
+
+    Source: kubelet ``kuberuntime_manager.go``.
+    """
+    need = sandbox_need(seen.report, host_network=pod.host_network, rules=rules)
+    draft = Draft(pod, seen, definitions or Definitions.of(pod), rules)
+    if draft.is_deleted and rules.leaves_deleted:
+        draft.ends = True
+        _give_reason(draft, Why.DELETED)
+    elif need.changed:
+        _in_new_sandbox(draft, need)
+    else:
+        _in_present_sandbox(draft, need.sandbox_id)
+    return draft.plan(need)
+
+
+def stops_of(plan: PodPlan, report: PodReport, /, *, rules: Rules = RIGHT) -> tuple[Stop, ...]:
+    """Every container that a plan stops, by id; all that live where the pod ends.
+
+    Args:
+        plan: What was decided.
+        report: What it was decided from.
+        rules: `keeps_probe_stop`.
+    """
+    if not plan.ends:
+        return plan.stops
+    own = {one.container_id: one for one in plan.stops} if rules.keeps_probe_stop else {}
+    living = [one.record for one in report.containers if one.record.state is not RunState.EXITED]
+    found = [
+        own.get(one.id) or Stop(container_id=one.id, name=one.name, reason=StopReason.UNKNOWN)
+        for one in living
+    ]
+    return tuple(sorted(found, key=lambda one: one.container_id))
+
+
+def _in_new_sandbox(draft: Draft, need: SandboxNeed) -> None:
+    pod, newest = draft.pod, draft.newest
+    draft.ends = True
+    if pod.restart_policy is RestartPolicy.NEVER and need.attempt and newest:
+        _give_reason(draft, Why.POD_ENDS)
+        return
+    starting: list[Container] = []
+    for one in pod.containers:
+        latest = newest.get(one.name)
+        if pod.restart_policy is RestartPolicy.ON_FAILURE and latest is not None and latest.succeeded:
+            draft.why[one.name] = Why.SUCCEEDED
+        else:
+            starting.append(one)
+    if not starting and _was_initialized(draft):
+        _give_reason(draft, Why.POD_ENDS)
+        return
+    draft.makes_sandbox = True
+    if pod.init_containers:
+        # A new sandbox begins at the beginning, whatever ran in the one before.
+        first = pod.init_containers[0].name
+        draft.start(first, Why.NEW_SANDBOX)
+        draft.reason_of(pod.init_containers[1:], Why.WAITS_FOR_TURN)
+        draft.reason_of(starting, Why.WAITS_FOR_INIT)
+    else:
+        for one in starting:
+            draft.start(one.name, Why.NEW_SANDBOX)
+    draft.reason_of(pod.ephemeral_containers, Why.NEW_SANDBOX)
+
+
+def _was_initialized(draft: Draft) -> bool:
+    """Whether nothing is left to be done before main containers, of a pod that has none to start."""
+    pod = draft.pod
+    if draft.has_sidecars or draft.rules.keeps_init_progress:
+        return any(one.name in draft.newest for one in pod.containers)
+    return next_plain(draft).is_done
+
+
+def _give_reason(draft: Draft, why: Why) -> None:
+    pod = draft.pod
+    draft.reason_of((*pod.init_containers, *pod.containers, *pod.ephemeral_containers), why)
+
+
+def _in_present_sandbox(draft: Draft, sandbox_id: str) -> None:
+    pod = draft.pod
+    for one in pod.ephemeral_containers:
+        if one.name not in draft.newest:
+            draft.start(one.name, Why.NEVER_RAN)
+        else:
+            draft.why[one.name] = Why.RAN_ONCE
+    if not walk_init(draft, sandbox_id):
+        draft.reason_of(pod.containers, Why.POD_ENDS if draft.ends else Why.WAITS_FOR_INIT)
+        return
+    stay = False
+    for one in pod.containers:
+        latest = draft.newest.get(one.name)
+        if latest is not None and latest.state is RunState.RUNNING:
+            stay = _running(draft, one, latest) or stay
+        else:
+            stay = _not_running(draft, one, latest) or stay
+    if not stay:
+        draft.ends = True
+        # Sidecars live for the main containers: none is started when those are done.
+        draft.starting.difference_update(one.name for one in pod.init_containers)
+        draft.reason_of(pod.init_containers, Why.POD_ENDS)
+
+
+def _running(draft: Draft, one: Container, latest: Latest) -> bool:
+    """Decide for a main container that runs; whether the pod goes on for it."""
+    name, policy = one.name, draft.pod.restart_policy
+    restart = policy is not RestartPolicy.NEVER
+    if draft.is_changed(latest):
+        why, reason, message = Why.CHANGED, StopReason.NONE, f"Container {name} definition changed"
+        # Another definition is another container: no restart policy speaks of it.
+        restart = True
+    elif draft.seen.alive.get(latest.id) is False:
+        why, reason, message = (
+            Why.NOT_ALIVE,
+            StopReason.LIVENESS_PROBE,
+            f"Container {name} failed liveness probe",
+        )
+    elif draft.seen.started.get(latest.id) is False:
+        why, reason, message = (
+            Why.NOT_STARTED,
+            StopReason.STARTUP_PROBE,
+            f"Container {name} failed startup probe",
+        )
+    else:
+        draft.why[name] = Why.RUNS
+        return True
+    if restart:
+        message += ", will be restarted"
+        draft.start(name, why)
+    draft.stop(name, latest, why, reason, message)
+    return restart
+
+
+def _not_running(draft: Draft, one: Container, latest: Latest | None) -> bool:
+    """Decide for a main container that does not run; whether the pod goes on for it."""
+    why, starts = _may_restart(draft, latest)
+    if starts and latest is not None and latest.state is RunState.UNKNOWN:
+        draft.stop_unknown(one.name, latest, "Container")
+    elif starts:
+        draft.start(one.name, why)
+    else:
+        draft.why[one.name] = why
+    return starts
+
+
+def _may_restart(draft: Draft, latest: Latest | None) -> tuple[Why, bool]:
+    if draft.is_deleted:
+        return Why.DELETED, False
+    if latest is None:
+        return Why.NEVER_RAN, True
+    if latest.state is RunState.UNKNOWN:
+        return Why.STATE_UNKNOWN, True
+    if latest.state is RunState.CREATED:
+        return Why.CREATED, True
+    policy = draft.pod.restart_policy
+    if policy is RestartPolicy.NEVER:
+        return (Why.SUCCEEDED if latest.succeeded else Why.STAYS_ENDED), False
+    if policy is RestartPolicy.ON_FAILURE and latest.succeeded:
+        return Why.SUCCEEDED, False
+    return (Why.ENDED if latest.succeeded else Why.FAILED), True

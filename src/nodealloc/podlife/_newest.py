@@ -1,0 +1,80 @@
+"""The newest instance of each container of a pod, as decisions look at it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from nodealloc.podfacts import Exited
+from nodealloc.runtime import RunState
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Mapping, Sequence
+
+    from nodealloc.podlife._plan import PodSeen
+    from nodealloc.runtime import ContainerReport, Exit
+
+__all__ = ["Latest", "Looked", "look"]
+
+_OOM: Final = "OOMKilled"
+
+
+class Latest(NamedTuple):
+    """The newest instance of one container; its report is None where only its end is kept."""
+
+    state: RunState
+    exit: Exit | None
+    reason: str
+    report: ContainerReport | None
+
+    @property
+    def id(self) -> str:
+        """The runtime's id; "" where it has no record of it any more."""
+        return "" if self.report is None else self.report.record.id
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it ended with 0."""
+        return type(self.exit) is Exited and self.exit.code == 0
+
+    @property
+    def failed_init(self) -> bool:
+        """Whether an init container has to be tried again.
+
+        Also with exit status 0 where memory ran out: it may have lost a child.
+        """
+        if self.state is RunState.EXITED:
+            return self.reason == _OOM or not self.succeeded
+        return self.reason == _OOM or self.state is RunState.UNKNOWN
+
+
+class Looked(NamedTuple):
+    """All that a decision looks at: newest instances by name, and older ones that still run."""
+
+    newest: Mapping[str, Latest]
+    older: Sequence[ContainerReport]
+
+
+def look(seen: PodSeen, names: Container[str], /, *, keeps_ends: bool) -> Looked:
+    """Take the first report of each name; kept ends stand in for records that are gone.
+
+    Args:
+        seen: What is known of the pod.
+        names: Of all its containers; of others only those that live are told, as older ones.
+        keeps_ends: Whether kept ends count.
+    """
+    newest: dict[str, Latest] = {}
+    older: list[ContainerReport] = []
+    for one in seen.report.containers:
+        record = one.record
+        name = record.name
+        if name not in newest:
+            newest[name] = Latest(record.state, one.exit, one.reason, one)
+            if name in names:
+                continue
+        if record.state is RunState.RUNNING or record.state is RunState.UNKNOWN:
+            older.append(one)
+    if keeps_ends:
+        for name, end in seen.ends.items():
+            if name not in newest:
+                newest[name] = Latest(RunState.EXITED, end.exit, end.reason, None)
+    return Looked(newest, older)

@@ -1,0 +1,58 @@
+"""Whether a pod needs a new sandbox."""
+
+from __future__ import annotations
+
+import attrs
+
+from nodealloc.podlife._rules import RIGHT, Rules
+from nodealloc.runtime import PodReport
+
+__all__ = ["SandboxNeed", "sandbox_need"]
+
+
+@attrs.frozen(kw_only=True, slots=False)
+class SandboxNeed:
+    """Which sandbox a pod is to use.
+
+    Attributes:
+        changed: Whether it needs a new one.
+        attempt: Of the one that is used or made.
+        sandbox_id: Of the one at hand; "" for none.
+        why: Why the one at hand will not do, in words; "" where it does.
+    """
+
+    changed: bool
+    attempt: int
+    sandbox_id: str
+    why: str = ""
+
+
+def sandbox_need(report: PodReport, /, *, host_network: bool, rules: Rules = RIGHT) -> SandboxNeed:
+    """Whether the newest sandbox of a pod will do, and the attempt of the one that is needed.
+
+    Args:
+        report: What the runtime says of the pod, the newest sandbox first.
+        host_network: Whether the pod is to have the node's network.
+        rules: `keeps_sandbox_id`.
+
+    Source: kubelet ``kuberuntime/util/util.go``.
+    """
+    boxes = report.sandboxes
+    if not boxes:
+        return SandboxNeed(changed=True, attempt=0, sandbox_id="", why="it has none yet")
+    newest = boxes[0]
+    record = newest.record
+    kept = record.id
+    if len(boxes) > 1 and sum([one.record.is_ready for one in boxes]) > 1:
+        why = "several sandboxes of it are ready"
+    elif not record.is_ready:
+        why = f"sandbox {record.id} is not ready"
+    elif newest.uses_host_network is not host_network:
+        has = "the node's network" if newest.uses_host_network else "a network of its own"
+        why = f"sandbox {record.id} has {has}, which the pod does not want"
+        kept = record.id if rules.keeps_sandbox_id else ""
+    elif not host_network and newest.ips is not None and not newest.ips:
+        why = f"sandbox {record.id} has no address"
+    else:
+        return SandboxNeed(changed=False, attempt=record.attempt, sandbox_id=record.id)
+    return SandboxNeed(changed=True, attempt=record.attempt + 1, sandbox_id=kept, why=why)
