@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from nodealloc._rpc.first_word import FirstWord
 from nodealloc.pluginreg import (
     GrpcRegistration,
     InotifyWatcher,
@@ -320,6 +321,65 @@ def test_a_crowd_of_sockets_that_hang_is_bounded_and_delays_no_other(place: Path
     server.stop()
     for one in silent:
         one.close()
+
+
+def test_hundreds_of_sockets_that_hang_hardly_delay_a_good_one(place: Path) -> None:
+    """Three hundred that take callers and never say a word, all there before the registrar starts.
+
+    The good one is registered before any of them was tried a second time, which is in the first second.
+    """
+    directory = place / "plugins"
+    directory.mkdir()
+    silent = [socket.socket(socket.AF_UNIX) for _ in range(300)]
+    for number, one in enumerate(silent):
+        one.bind(str(directory / f"s{number:03}.sock"))
+        one.listen()
+    server = DevicePluginServer("example.com/gpu", numbered(1), directory / "z.sock")
+    server.start()
+    handler = RecordingHandler()
+    before, threads = descriptors(), threading.active_count()
+    with PluginRegistrar(directory, {"DevicePlugin": handler}) as registrar:
+        started = time.monotonic()
+        wait_until(lambda: bool(handler.held), what="the good one")
+        took_s = time.monotonic() - started
+        assert max((one.tries for one in registrar.status()), default=0) <= 1
+        assert threading.active_count() - threads <= 64 + 8
+        assert descriptors() - before <= 64 * 3
+    print(f"registered beside 300 that hang: {took_s:.2f} s")
+    server.stop()
+    for one in silent:
+        one.close()
+
+
+def test_a_socket_that_speaks_late_is_heard(place: Path) -> None:
+    """As long as nobody else waits it has all of its time; a full queue of callers is waited for too."""
+    place.mkdir(exist_ok=True)
+    path = place / "late.sock"
+    with socket.socket(socket.AF_UNIX) as late:
+        late.bind(str(path))
+        late.listen(0)
+        first = FirstWord(str(path))
+        heard: list[bool] = []
+        with socket.socket(socket.AF_UNIX) as other:
+            other.connect(str(path))
+            waiting = threading.Thread(target=lambda: heard.append(first.wait(30.0)))
+            waiting.start()
+            late.accept()[0].close()
+            there, _ = late.accept()
+        assert there.recv(24) == b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+        there.send(b"\0\0\0\4\0\0\0\0\0")
+        waiting.join(10.0)
+        there.close()
+        assert heard == [True]
+        ended = FirstWord(str(path))
+        waiting = threading.Thread(target=lambda: heard.append(ended.wait(30.0)))
+        waiting.start()
+        silent, _ = late.accept()
+        ended.end()
+        waiting.join(10.0)
+        silent.close()
+        assert heard == [True, False]
+        assert not FirstWord(str(path)).wait(0.01)
 
 
 def most_threads() -> int:

@@ -1,10 +1,11 @@
 """Calls over Unix sockets, made and served; whoever talks to plugins, drivers or runtimes stands on this.
 
-| module     | what it is                                                          | loads gRPC |
-|------------|---------------------------------------------------------------------|------------|
-| `errors`   | the two ways in which a call may bring no answer                    | no         |
-| `turns`    | a bounded number of conversations; who waits longest gives way      | no         |
-| `channels` | how a socket is dialled, which status means what, the types of gRPC | yes        |
-| `caller`   | a client of one service on one socket                               | yes        |
-| `server`   | a service on a Unix socket, and keeping it served                   | yes        |
+| module       | what it is                                                          | loads gRPC |
+|--------------|---------------------------------------------------------------------|------------|
+| `errors`     | the two ways in which a call may bring no answer                    | no         |
+| `turns`      | a bounded number of conversations; who waits longest gives way      | no         |
+| `first_word` | whether whoever listens on a socket says anything at all            | no         |
+| `channels`   | how a socket is dialled, which status means what, the types of gRPC | yes        |
+| `caller`     | a client of one service on one socket                               | yes        |
+| `server`     | a service on a Unix socket, and keeping it served                   | yes        |
 """
