@@ -22,6 +22,7 @@ actual  ──┘   pure      value   only I/O         │
 | `cgroups`     | the pods' cgroups, limits  | the cgroup file system      | `CgroupDriver`             |
 | `podsources`  | pods, by source            | what is told of them        | `Source`                   |
 | `runtime`     | –                          | sandboxes, containers       | `Looks`, `Containers`      |
+| `probes`      | probes of containers       | verdicts: started, ready    | `Prober`                   |
 | `admission`   | pods that want to come in  | a view of the node          | handlers                   |
 | `cpuset`      | exclusive and shared CPUs  | cpusets of containers       | `CpusetWriter`, `Picker`   |
 | `memblocks`   | memory and huge pages      | free bytes per NUMA node    | –                          |

@@ -44,7 +44,7 @@ KINDS: Mapping[str, str | None] = {
     "pod_resources": None,
     "pod_source_updates": "_podsources",
     "pod_workers": "_podlife",
-    "probe_worker": None,
+    "probe_worker": "_probes",
     "quantity": "_podspec",
     "restart_backoff": "_podplan",
     "sandbox_changed": "_podplan",
