@@ -28,6 +28,7 @@ actual  ──┘   pure      value   only I/O         │
 | `memblocks`   | memory and huge pages      | free bytes per NUMA node    | –                          |
 | `devices`     | devices by resource        | what plugins report         | –                          |
 | `podlife`     | pods that are to live here | what runs of them           | `Preparer`                 |
+| `podstatus`   | what is true of a pod      | what was told of it         | a sink                     |
 | `node`        | pods or claims             | everything that is held     | `Runtime`, `Store`         |
 | `cri`         | –                          | containerd, CRI-O           | a runtime's socket         |
 | `testing`     | –                          | –                           | fakes, `check_*`, replay   |

@@ -35,6 +35,9 @@ from nodealloc.podfacts._containers import (
     ContainerWaiting,
     Exited,
     ExitUnknown,
+    ResourceHealth,
+    ResourceHealthState,
+    ResourceStatus,
 )
 from nodealloc.podfacts._events import EventKind, PodEvent
 from nodealloc.podfacts._identity import PodIdentity
@@ -77,6 +80,9 @@ __all__ = [
     "PodStatus",
     "PodsOnNode",
     "Pressure",
+    "ResourceHealth",
+    "ResourceHealthState",
+    "ResourceStatus",
     "Taint",
     "TaintEffect",
     "Transport",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import TypeAlias, Union
 
 import attrs
@@ -17,6 +18,9 @@ __all__ = [
     "ContainerWaiting",
     "ExitUnknown",
     "Exited",
+    "ResourceHealth",
+    "ResourceHealthState",
+    "ResourceStatus",
 ]
 
 _MAX_EXIT_CODE = 255
@@ -108,6 +112,43 @@ ContainerState: TypeAlias = Union[ContainerWaiting, ContainerRunning, ContainerT
 """Every state that a container can be told to be in."""
 
 
+class ResourceHealthState(enum.Enum):
+    """How a device is, by the names of the Kubernetes API."""
+
+    HEALTHY = "Healthy"
+    UNHEALTHY = "Unhealthy"
+    UNKNOWN = "Unknown"
+    """Nobody can tell: its plugin is away, or never said."""
+
+
+@attrs.frozen(kw_only=True)
+class ResourceHealth:
+    """One device that a container holds, and how it is.
+
+    Attributes:
+        id: The device, unique within its resource.
+        health: How it is.
+    """
+
+    id: str = attrs.field(validator=word)
+    health: ResourceHealthState = ResourceHealthState.UNKNOWN
+
+
+@attrs.frozen(kw_only=True)
+class ResourceStatus:
+    """What a container holds of one resource.
+
+    Attributes:
+        name: The resource: `vendor.example/gpu`.
+        resources: Its devices that the container holds.
+
+    Source: ``allocatedResourcesStatus`` of the Kubernetes API, v1.32.
+    """
+
+    name: str = attrs.field(validator=word)
+    resources: tuple[ResourceHealth, ...] = ()
+
+
 @attrs.frozen(kw_only=True)
 class ContainerStatus:
     """What is told of one container of a pod: of a main one, an init or an ephemeral one.
@@ -123,6 +164,7 @@ class ContainerStatus:
         image_id: Digest or id of the image; None while there is none.
         container_id: The runtime's id of the present or last instance, with its
             scheme (`containerd://…`); None while there was none.
+        allocated: Health of the devices that it holds, by resource; empty where none is told.
 
     Raises:
         ValueError: No name, a negative count, or an id that is empty.
@@ -139,3 +181,4 @@ class ContainerStatus:
     image: str = ""
     image_id: str | None = attrs.field(default=None, validator=word)
     container_id: str | None = attrs.field(default=None, validator=word)
+    allocated: tuple[ResourceStatus, ...] = ()

@@ -17,6 +17,7 @@ from nodealloc.podfacts import (
     ContainerTerminated,
     ContainerWaiting,
     Exited,
+    ExitUnknown,
     PodCondition,
     PodPhase,
     PodStatus,
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from nodealloc.testing.conformance._kinds import Row
 
 __all__ = ["container_row", "recorded_container", "recorded_status", "status_row"]
+
+_UNKNOWN = (137, "ContainerStatusUnknown")
+"""How a kubelet writes that nobody knows how a container ended."""
 
 
 def recorded_status(row: Row, /) -> PodStatus:
@@ -128,13 +132,18 @@ def _state(row: Row) -> ContainerState | None:
     if ended is None:
         return None
     return ContainerTerminated(
-        exit=Exited(code=cast("int", ended.get("exit_code") or 0)),
+        exit=_exit(ended),
         reason=str(ended.get("reason") or ""),
         message=str(ended.get("message") or ""),
         started_unix_s=_moment(ended, "started_at"),
         finished_unix_s=_moment(ended, "finished_at"),
         container_id=_id(ended, "container_id"),
     )
+
+
+def _exit(row: Row) -> Exited | ExitUnknown:
+    code = cast("int", row.get("exit_code") or 0)
+    return ExitUnknown() if (code, row.get("reason")) == _UNKNOWN else Exited(code=code)
 
 
 def _state_row(state: ContainerState | None) -> dict[str, Json]:
@@ -146,7 +155,7 @@ def _state_row(state: ContainerState | None) -> dict[str, Json]:
         return {"running": _said(started_at=state.started_unix_s)}
     return {
         "terminated": _said(
-            exit_code=state.exit.code if isinstance(state.exit, Exited) else None,
+            exit_code=state.exit.code if isinstance(state.exit, Exited) else _UNKNOWN[0],
             reason=state.reason,
             message=state.message,
             started_at=state.started_unix_s,

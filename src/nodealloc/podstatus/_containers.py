@@ -1,0 +1,286 @@
+"""Decide what is told of each container: what it does, how it ended before, how often it began."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from nodealloc.podfacts import (
+    ContainerRunning,
+    ContainerState,
+    ContainerStatus,
+    ContainerTerminated,
+    ContainerWaiting,
+    Exited,
+    ExitUnknown,
+    PodStatus,
+)
+from nodealloc.podspec import Container, RestartPolicy
+from nodealloc.podstatus._observed import Observed
+from nodealloc.podstatus._rules import Rules
+from nodealloc.runtime import ContainerEnd, ContainerReport, RunState
+
+__all__ = [
+    "LOST",
+    "UNKNOWN",
+    "ContainerStatuses",
+    "containers_of",
+    "has_run",
+    "has_succeeded",
+    "runs",
+]
+
+UNKNOWN: Final = "ContainerStatusUnknown"
+"""Reason of an end of which nobody knows how it came."""
+LOST: Final = ContainerTerminated(
+    exit=ExitUnknown(),
+    reason=UNKNOWN,
+    message="The container could not be located when the pod was terminated",
+)
+"""It ran, nobody saw how it ended, and the pod is being ended."""
+_DELETED: Final = attrs.evolve(
+    LOST,
+    message="The container could not be located when the pod was deleted.  The container used to be Running",
+)
+
+
+@attrs.frozen(kw_only=True)
+class ContainerStatuses:
+    """What is told of a pod's containers, by kind.
+
+    Attributes:
+        init: Of init containers, in the pod's order.
+        main: Of main ones, by name.
+        ephemeral: Of ephemeral ones, by name.
+    """
+
+    init: tuple[ContainerStatus, ...] = ()
+    main: tuple[ContainerStatus, ...] = ()
+    ephemeral: tuple[ContainerStatus, ...] = ()
+
+    @property
+    def counted(self) -> tuple[ContainerStatus, ...]:
+        """Those that the pod's phase and conditions depend on."""
+        return self.init + self.main
+
+
+@attrs.frozen
+class _Instance:
+    """One run of a container, from a report or from what was kept of it."""
+
+    id: str
+    attempt: int
+    created_unix_s: float
+    state: RunState
+    ended: ContainerTerminated | None = None
+    started_unix_s: float | None = None
+    image: str = ""
+    image_id: str = ""
+
+    @property
+    def order(self) -> tuple[int, float, str]:
+        return self.attempt, self.created_unix_s, self.id
+
+
+def containers_of(
+    observed: Observed, previous: PodStatus, rules: Rules, /, *, runtime: str
+) -> ContainerStatuses:
+    """The statuses of all containers, without whether they are ready.
+
+    Args:
+        observed: What is known now.
+        previous: What was told last.
+        rules: Whose.
+        runtime: Scheme of container ids.
+
+    Source: kubelet ``kubelet_pods.go``.
+    """
+    decide = _Statuses(observed, rules, runtime)
+    pod = observed.pod
+    return ContainerStatuses(
+        init=decide.all_of(pod.init_containers, previous.init_containers, are_init=True),
+        main=_by_name(decide.all_of(pod.containers, previous.containers)),
+        ephemeral=_by_name(decide.all_of(pod.ephemeral_containers, previous.ephemeral_containers)),
+    )
+
+
+def runs(status: ContainerStatus, /) -> bool:
+    """Whether it is told to run."""
+    return isinstance(status.state, ContainerRunning)
+
+
+def has_run(status: ContainerStatus, /) -> bool:
+    """Whether it has begun at least once."""
+    return not isinstance(status.state, ContainerWaiting) or isinstance(
+        status.last_state, ContainerTerminated
+    )
+
+
+def has_succeeded(state: ContainerState | None, /) -> bool:
+    """Whether it has ended with 0."""
+    if not isinstance(state, ContainerTerminated):
+        return False
+    return isinstance(state.exit, Exited) and state.exit.code == 0
+
+
+def _by_name(statuses: Iterable[ContainerStatus]) -> tuple[ContainerStatus, ...]:
+    return tuple(sorted(statuses, key=lambda one: one.name))
+
+
+class _Statuses:
+    """One pass over a pod's containers."""
+
+    def __init__(self, observed: Observed, rules: Rules, runtime: str) -> None:
+        self._observed = observed
+        self._rules = rules
+        self._scheme = f"{runtime}://"
+        self._instances = self._by_container()
+
+    def all_of(
+        self, containers: Sequence[Container], previous: Iterable[ContainerStatus], *, are_init: bool = False
+    ) -> tuple[ContainerStatus, ...]:
+        old = {one.name: one for one in previous}
+        return tuple(self._status(one, old.get(one.name), is_init=are_init) for one in containers)
+
+    def _by_container(self) -> Mapping[str, Sequence[_Instance]]:
+        """All instances, the newest first."""
+        found: dict[str, list[_Instance]] = {}
+        reported: set[str] = set()
+        for one in self._observed.report.containers if self._observed.report else ():
+            reported.add(one.record.id)
+            found.setdefault(one.record.name, []).append(self._reported(one))
+        if self._rules.keeps_past:
+            for id_, end in self._observed.ends.items():
+                if id_ not in reported:
+                    found.setdefault(end.name, []).append(self._kept(id_, end))
+        for instances in found.values():
+            instances.sort(key=lambda one: one.order, reverse=True)
+        return found
+
+    def _reported(self, one: ContainerReport) -> _Instance:
+        record = one.record
+        ended = None
+        if one.exit is not None:
+            ended = ContainerTerminated(
+                exit=one.exit,
+                reason=one.reason if isinstance(one.exit, Exited) else UNKNOWN,
+                message=one.message,
+                started_unix_s=one.started_unix_s,
+                finished_unix_s=one.finished_unix_s,
+                container_id=self._scheme + record.id,
+            )
+        return _Instance(
+            record.id,
+            record.attempt,
+            record.created_unix_s or 0.0,
+            record.state,
+            ended,
+            one.started_unix_s,
+            record.image,
+            record.image_id,
+        )
+
+    def _kept(self, id_: str, end: ContainerEnd) -> _Instance:
+        ended = ContainerTerminated(
+            exit=end.exit,
+            reason=end.reason if isinstance(end.exit, Exited) else UNKNOWN,
+            message=end.message,
+            started_unix_s=end.started_unix_s,
+            finished_unix_s=end.finished_unix_s,
+            container_id=self._scheme + id_,
+        )
+        return _Instance(id_, end.attempt, 0.0, RunState.EXITED, ended)
+
+    def _status(self, container: Container, old: ContainerStatus | None, *, is_init: bool) -> ContainerStatus:
+        instances = self._instances.get(container.name, ())
+        if instances:
+            status = self._of_newest(container, instances, old)
+        else:
+            status = self._without_instance(container, old)
+        if self._rules.keeps_past:
+            counts = (status.restart_count, old.restart_count if old else 0)
+            known = self._observed.counts.get(container.name, 0)
+            status = attrs.evolve(status, restart_count=max(*counts, known))
+        failure = self._observed.start_failures.get(container.name)
+        if failure is not None and self._starts_again(container, instances, is_init=is_init):
+            ended = status.state if isinstance(status.state, ContainerTerminated) else status.last_state
+            waits = ContainerWaiting(reason=failure.reason, message=failure.message)
+            ready = status.ready and not self._rules.waiting_is_unready
+            status = attrs.evolve(status, state=waits, last_state=ended, ready=ready)
+        return attrs.evolve(status, allocated=self._observed.devices.get(container.name, ()))
+
+    def _without_instance(self, container: Container, old: ContainerStatus | None) -> ContainerStatus:
+        """Nothing is reported of it: it is still to begin, or it is lost."""
+        reason = "PodInitializing" if self._observed.pod.init_containers else "ContainerCreating"
+        status = ContainerStatus(
+            name=container.name, image=container.image, state=ContainerWaiting(reason=reason)
+        )
+        if old is None:
+            return status
+        unasked = self._observed.report is None and self._rules.keeps_past
+        if isinstance(old.state, ContainerTerminated) or unasked:
+            return old
+        status = attrs.evolve(status, restart_count=old.restart_count, last_state=old.last_state)
+        if not runs(old):
+            return status
+        if self._rules.keeps_past:
+            return attrs.evolve(old, state=attrs.evolve(_DELETED, container_id=old.container_id), ready=False)
+        if isinstance(old.last_state, ContainerTerminated):
+            return status
+        again = 0 if self._observed.pod.deletion_timestamp else 1
+        return attrs.evolve(status, last_state=_DELETED, restart_count=old.restart_count + again)
+
+    def _of_newest(
+        self, container: Container, instances: Sequence[_Instance], old: ContainerStatus | None
+    ) -> ContainerStatus:
+        newest = instances[0]
+        count = newest.attempt
+        was_running = old is not None and runs(old)
+        state = self._state(newest, was_running=was_running)
+        if newest.state is RunState.UNKNOWN and was_running and old is not None:
+            count = max(count, old.restart_count) if self._rules.keeps_past else old.restart_count + 1
+        last: ContainerState | None = None
+        if len(instances) > 1:
+            last = self._state(instances[1], was_running=was_running)
+        elif old is not None and self._rules.keeps_past:
+            is_same = old.container_id == self._scheme + newest.id
+            ended = old.state if isinstance(old.state, ContainerTerminated) and not is_same else None
+            last = ended or old.last_state
+        return ContainerStatus(
+            name=container.name,
+            state=state,
+            last_state=last,
+            restart_count=count,
+            image=newest.image or (old.image if old else "") or container.image,
+            image_id=newest.image_id or (old.image_id if old else None),
+            container_id=self._scheme + newest.id,
+        )
+
+    def _state(self, one: _Instance, *, was_running: bool) -> ContainerState:
+        if one.state is RunState.RUNNING:
+            return ContainerRunning(started_unix_s=one.started_unix_s)
+        if one.ended is not None:
+            return one.ended
+        if one.state is RunState.UNKNOWN and was_running:
+            return LOST
+        return ContainerWaiting()
+
+    def _starts_again(self, container: Container, instances: Sequence[_Instance], *, is_init: bool) -> bool:
+        """Whether it is to be started when its time has come."""
+        observed, rules = self._observed, self._rules
+        if observed.pod.deletion_timestamp or (rules.ends_once_over and observed.is_ending):
+            return False
+        if not instances:
+            return True
+        newest = instances[0]
+        if newest.state is not RunState.EXITED:
+            return newest.state is not RunState.RUNNING
+        if rules.sidecars_restart and is_init and container.restartable:
+            return True
+        policy = observed.pod.restart_policy
+        succeeded = has_succeeded(newest.ended)
+        if policy is RestartPolicy.NEVER or (is_init and succeeded):
+            return False
+        return not (policy is RestartPolicy.ON_FAILURE and succeeded)

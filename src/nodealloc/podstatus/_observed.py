@@ -1,0 +1,127 @@
+"""Values only: all that is known of one pod, as whoever tells of it is handed it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from nodealloc._frozen import Frozen, freeze
+from nodealloc.podfacts import LifeState, PodStatus, ResourceStatus
+from nodealloc.podspec import Pod
+from nodealloc.runtime import ContainerEnd, PodKnown, PodReport
+
+__all__ = ["Ending", "Health", "Observed", "StartFailure", "with_runtime"]
+
+
+def _word(_: object, field: attrs.Attribute[str], value: object) -> None:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{field.name} is {value!r}; give one word for programs")
+
+
+@attrs.frozen(kw_only=True)
+class Health:
+    """What probes have said of one instance of a container.
+
+    Whether there is a probe at all is what the pod says, and never a verdict:
+    without a result a container that has a probe has not passed it.
+
+    Attributes:
+        startup: Whether its startup probe has succeeded; None while there is no result.
+        readiness: Whether its readiness probe succeeds; None while there is no result.
+    """
+
+    startup: bool | None = None
+    readiness: bool | None = None
+
+
+@attrs.frozen(kw_only=True)
+class StartFailure:
+    """Why a container that is to run does not run (again) yet.
+
+    Attributes:
+        reason: One word for programs: `ErrImagePull`, `CrashLoopBackOff`.
+        message: For people, or "".
+    """
+
+    reason: str = attrs.field(validator=_word)
+    message: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Ending:
+    """Somebody else than the pod itself decided that it fails: eviction, shutdown, refusal, a deadline.
+
+    Attributes:
+        reason: One word for programs: `Evicted`, `DeadlineExceeded`, `OutOfcpu`.
+        message: For people, or "".
+        disruption: Reason of the condition `DisruptionTarget` (`TerminationByKubelet`);
+            "" where the pod is not a victim of something else.
+    """
+
+    reason: str = attrs.field(validator=_word)
+    message: str = ""
+    disruption: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Observed:
+    """All that is known of a pod at one moment; what is not known is absent.
+
+    Attributes:
+        pod: What it asks for, as its source has it now.
+        life: How far it has come.
+        report: What the runtime says; None where nobody could ask, from which nothing follows.
+        ends: How instances ended that the runtime may have forgotten, by container id.
+        health: What probes have said, by the runtime's id of a container.
+        start_failures: Why containers do not run, by the container's name.
+        counts: Restarts that are known from elsewhere, by the container's name.
+        ending: Why somebody ends it, where somebody does.
+        refused: It was never let in, so that nothing of it was made.
+        devices: Health of the devices that containers hold, by the container's name.
+        source_status: What its source holds as its status: conditions of others, a
+            phase that it cannot leave. None where the source has none.
+        static: It comes from a source of this node's own.
+        noticed_unix_s: When the node took notice of it, in Unix seconds; None for the
+            moment at which it is first told of.
+    """
+
+    pod: Pod
+    life: LifeState = LifeState.SYNCING
+    report: PodReport | None = None
+    ends: Mapping[str, ContainerEnd] = attrs.field(factory=Frozen[str, ContainerEnd], validator=freeze)
+    health: Mapping[str, Health] = attrs.field(factory=Frozen[str, Health], validator=freeze)
+    start_failures: Mapping[str, StartFailure] = attrs.field(
+        factory=Frozen[str, StartFailure], validator=freeze
+    )
+    counts: Mapping[str, int] = attrs.field(factory=Frozen[str, int], validator=freeze)
+    ending: Ending | None = None
+    refused: bool = False
+    devices: Mapping[str, tuple[ResourceStatus, ...]] = attrs.field(
+        factory=Frozen[str, "tuple[ResourceStatus, ...]"], validator=freeze
+    )
+    source_status: PodStatus | None = None
+    static: bool = False
+    noticed_unix_s: float | None = None
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it was decided that it ends, by whomever."""
+        return self.life.is_ending or self.ending is not None or bool(self.pod.deletion_timestamp)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of it runs, or ever will."""
+        return self.life.is_ending and not self.life.may_run
+
+
+def with_runtime(observed: Observed, known: PodKnown, /) -> Observed:
+    """With what `RuntimeWatch.pods` has of the pod.
+
+    Where an inspection failed, what was known before it stands; a pod of which
+    nothing is left has an empty report, and its ends.
+    """
+    report = known.report
+    if report is None and not known.marks and not known.fault:
+        report = PodReport(uid=known.uid)
+    return attrs.evolve(observed, report=report, ends=known.ends)

@@ -1,0 +1,271 @@
+"""Decide what is kept of a status: versions, times, limits, and what cannot be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Final
+
+import attrs
+
+from nodealloc.podfacts import (
+    ContainerRunning,
+    ContainerState,
+    ContainerStatus,
+    ContainerTerminated,
+    PodPhase,
+    PodStatus,
+)
+from nodealloc.podspec import Pod
+from nodealloc.podstatus._conditions import DISRUPTION_TARGET, OWNED, ready_conditions, replaced
+from nodealloc.podstatus._containers import LOST, has_run, has_succeeded, runs
+from nodealloc.podstatus._merge import Oddity, oddities_of, same_status, since
+from nodealloc.podstatus._rules import RIGHT, Rules
+
+__all__ = ["Told", "end_status", "take_status", "with_verdict"]
+
+_MESSAGE_BYTES: Final = 12 * 1024
+"""Last words of all containers of a pod together."""
+
+
+@attrs.frozen(kw_only=True)
+class Told:
+    """What is true of a pod, and how much of it was told.
+
+    Attributes:
+        status: What is true.
+        version: Counts its changes, from 1.
+        is_over: Nothing of the pod runs, or ever will.
+        told_version: The newest version that was told; 0 for none.
+        told_phase: The phase that was told with it.
+        is_leaving: The pod is gone; told that, nothing is left.
+        oddities: What was seen of it and cannot be.
+    """
+
+    status: PodStatus
+    version: int = 1
+    is_over: bool = False
+    told_version: int = 0
+    told_phase: PodPhase | None = None
+    is_leaving: bool = False
+    oddities: tuple[Oddity, ...] = ()
+
+    @property
+    def is_told(self) -> bool:
+        """Whether what is true was told."""
+        return self.told_version >= self.version
+
+
+def take_status(
+    known: Told | None,
+    pod: Pod,
+    status: PodStatus,
+    /,
+    *,
+    source_status: PodStatus | None = None,
+    is_over: bool = False,
+    always: bool = False,
+    static: bool = False,
+    now_unix_s: float,
+    rules: Rules = RIGHT,
+) -> Told | None:
+    """What is kept after a new status of a pod; the same where that says nothing new.
+
+    Args:
+        known: What was kept; None for a pod that nothing is known of.
+        pod: Which.
+        status: The new status; times of its conditions do not count.
+        source_status: What its source holds as its status, for a pod that nothing is known of.
+        is_over: Nothing of the pod runs, or ever will.
+        always: It counts as new even where it says nothing new.
+        static: The pod comes from a source of the node's own.
+        now_unix_s: For what changed.
+        rules: Whose.
+
+    Source: kubelet ``status/status_manager.go``.
+    """
+    before = known.status if known else source_status or PodStatus()
+    oddities = oddities_of(pod, before, status)
+    if oddities and not rules.resolves_oddities:
+        return known
+    status = _resolved(status, before, oddities)
+    timed = tuple(
+        since(one, before, now_unix_s) if one.type in OWNED or one.type == DISRUPTION_TARGET else one
+        for one in status.conditions
+    )
+    if before.started_unix_s is not None:
+        started = before.started_unix_s
+    else:
+        started = now_unix_s if status.started_unix_s is None else status.started_unix_s
+    status = _normal(attrs.evolve(status, conditions=timed, started_unix_s=started), pod)
+    if known is None:
+        return Told(status=status, is_over=is_over, oddities=oddities)
+    if not always and same_status(known.status, status, rules=rules):
+        return known
+    over = is_over or (known.is_over and (rules.ends_static or not static))
+    return attrs.evolve(
+        known,
+        status=status,
+        version=known.version + 1,
+        is_over=over,
+        oddities=tuple(dict.fromkeys((*known.oddities, *oddities))),
+    )
+
+
+def end_status(
+    pod: Pod,
+    status: PodStatus,
+    /,
+    *,
+    source_status: PodStatus | None = None,
+    static: bool = False,
+    rules: Rules = RIGHT,
+) -> PodStatus:
+    """The status of a pod of which nothing is left: what did not end is lost, and its phase is terminal.
+
+    Args:
+        pod: Which.
+        status: What was kept.
+        source_status: What its source holds as its status; only a kubelet's answer depends on it.
+        static: The pod comes from a source of the node's own.
+        rules: Whose.
+
+    Source: kubelet ``status/status_manager.go``.
+    """
+    main, init = status.containers, status.init_containers
+    if _was_initialized(pod, status if rules.knows_begun else source_status or PodStatus()):
+        main = tuple(map(_lost, main))
+    begun = max((at for at, one in enumerate(init) if has_run(one)), default=0)
+    init = tuple(_lost(one) if at <= begun else one for at, one in enumerate(init))
+    phase = status.phase
+    if (phase is None or not phase.is_terminal) and (rules.ends_static or not static):
+        phase = PodPhase.FAILED
+    return attrs.evolve(status, phase=phase, containers=main, init_containers=init)
+
+
+def with_verdict(
+    pod: Pod,
+    status: PodStatus,
+    container_id: str,
+    /,
+    *,
+    ready: bool | None = None,
+    started: bool | None = None,
+) -> PodStatus:
+    """The same status after one verdict of a probe; itself where that changes nothing.
+
+    Args:
+        pod: Which.
+        status: What was kept.
+        container_id: Of the instance, with its scheme; an unknown one changes nothing.
+        ready: Whether it is ready now; None leaves that.
+        started: Whether it has started; None leaves that.
+
+    Source: kubelet ``status/status_manager.go``.
+    """
+
+    def revised(one: ContainerStatus) -> ContainerStatus:
+        if one.container_id != container_id:
+            return one
+        is_ready = one.ready if ready is None else ready
+        return attrs.evolve(one, ready=is_ready, started=one.started if started is None else started)
+
+    made = attrs.evolve(
+        status,
+        init_containers=tuple(map(revised, status.init_containers)),
+        containers=tuple(map(revised, status.containers)),
+    )
+    if made == status or ready is None:
+        return made
+    counted = made.init_containers + made.containers
+    conditions = made.conditions
+    for one in ready_conditions(pod, counted, made.phase, others=conditions):
+        conditions = replaced(conditions, one)
+    return attrs.evolve(made, conditions=conditions)
+
+
+def _resolved(status: PodStatus, before: PodStatus, oddities: Iterable[Oddity]) -> PodStatus:
+    """What cannot be becomes unknown; how it ended when it did stands behind it."""
+    odd = {one.container: one for one in oddities if one.revived}
+    if not odd:
+        return status
+
+    def unknown(one: ContainerStatus) -> ContainerStatus:
+        if one.name not in odd:
+            return one
+        old = before.container(one.name)
+        state = attrs.evolve(LOST, message=odd[one.name].message, container_id=one.container_id)
+        last = one.last_state if old is None or old.state == state else old.state
+        return attrs.evolve(one, state=state, last_state=last, ready=False, started=False)
+
+    return attrs.evolve(
+        status,
+        init_containers=tuple(map(unknown, status.init_containers)),
+        containers=tuple(map(unknown, status.containers)),
+    )
+
+
+def _was_initialized(pod: Pod, status: PodStatus) -> bool:
+    """Whether main containers could begin."""
+    if not pod.init_containers:
+        return True
+    if any(has_run(one) for one in status.containers):
+        return True
+    if not status.init_containers:
+        return False
+    last, at = status.init_containers[-1], len(status.init_containers) - 1
+    known = pod.init_containers[at] if at < len(pod.init_containers) else None
+    if known is None or known.name != last.name:
+        return False
+    if known.restartable:
+        return runs(last) and last.started is True
+    return has_succeeded(last.last_state) or has_succeeded(last.state)
+
+
+def _lost(one: ContainerStatus) -> ContainerStatus:
+    return one if isinstance(one.state, ContainerTerminated) else attrs.evolve(one, state=LOST)
+
+
+def _normal(status: PodStatus, pod: Pod) -> PodStatus:
+    """In whole seconds, in order, and with last words of a bearable length."""
+    names = {one.name: at for at, one in enumerate(pod.init_containers)}
+    count = len(status.all_containers)
+    limit = _MESSAGE_BYTES // count if count else _MESSAGE_BYTES
+
+    def normal(one: ContainerStatus) -> ContainerStatus:
+        return attrs.evolve(one, state=_bounded(one.state, limit), last_state=_bounded(one.last_state, limit))
+
+    init = sorted(status.init_containers, key=lambda one: names.get(one.name, len(names)))
+    return attrs.evolve(
+        status,
+        init_containers=tuple(map(normal, init)),
+        containers=tuple(sorted(map(normal, status.containers), key=lambda one: one.name)),
+        ephemeral_containers=tuple(map(normal, status.ephemeral_containers)),
+        conditions=tuple(
+            attrs.evolve(one, last_transition_unix_s=_whole(one.last_transition_unix_s))
+            for one in status.conditions
+        ),
+        started_unix_s=_whole(status.started_unix_s),
+    )
+
+
+def _bounded(state: ContainerState | None, limit: int) -> ContainerState | None:
+    match state:
+        case ContainerRunning():
+            return attrs.evolve(state, started_unix_s=_whole(state.started_unix_s))
+        case ContainerTerminated():
+            message = state.message
+            if len(message.encode(errors="replace")) > limit:
+                message = message.encode(errors="replace")[:limit].decode(errors="ignore")
+            return attrs.evolve(
+                state,
+                message=message,
+                started_unix_s=_whole(state.started_unix_s),
+                finished_unix_s=_whole(state.finished_unix_s),
+            )
+        case _:
+            return state
+
+
+def _whole(moment_unix_s: float | None) -> float | None:
+    return None if moment_unix_s is None else float(math.floor(moment_unix_s))
