@@ -102,7 +102,7 @@ def _comes_and_goes(store: Store, held: int) -> float:
 def _filled(store: Store, held: int) -> NodeAllocator:
     node = _node(store)
     for number in range(held):
-        node.admit(_pod(f"p{number}", "500m"))
+        node.admit(_pod(f"p{number}", "10m"))
     return node
 
 

@@ -19,6 +19,7 @@ from nodealloc.machine import Machine, draw_text
 from nodealloc.node import WorkloadRecord
 from nodealloc.podspec import Container, Pod
 from nodealloc.topology import Admitted, NotYet, Owner, Placed, Refusal, Workload, explain, workload_of
+from nodealloc.verdicts import Refused
 
 __all__ = ["Agent"]
 
@@ -205,9 +206,11 @@ def _asked(workload: Workload) -> list[tuple[object, ...]]:
     return [(claim.owner, claim.kind, claim.exclusive, claim.amounts) for claim in workload.claims]
 
 
-def _words(pod: Pod, verdict: Placed | Refusal | NotYet) -> str:
+def _words(pod: Pod, verdict: Placed | Refused | NotYet) -> str:
     if isinstance(verdict, Refusal):
         return f"pod {pod.full_name} does not come in\n  " + explain(verdict).text.replace("\n", "\n  ")
+    if isinstance(verdict, Refused):
+        return f"pod {pod.full_name} does not come in\n  {verdict}"
     if isinstance(verdict, NotYet):
         return f"pod {pod.full_name} has to wait\n  {verdict}"
     how = "was admitted before and stays" if verdict.repeated else "is admitted and remembered"

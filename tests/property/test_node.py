@@ -28,7 +28,8 @@ from nodealloc.testing.strategies.node import (
     histories,
 )
 from nodealloc.testing.strategies.podspec import pods
-from nodealloc.topology import Admitted, ClaimKind, NotYet, Owner, Placed, Refusal, Workload
+from nodealloc.topology import Admitted, ClaimKind, NotYet, Owner, Placed, Workload
+from nodealloc.verdicts import Refused
 
 
 class Life:
@@ -56,7 +57,7 @@ class Life:
         else:
             self.restart(step)
 
-    def admit(self, pod: Pod) -> Placed | Refusal | NotYet:
+    def admit(self, pod: Pod) -> Placed | Refused | NotYet:
         """Ask; what is held already is answered as before, whatever else is going on."""
         before, known = self.node.snapshot, pod.uid in self.node.records
         verdict = self.node.admit(pod)
@@ -188,14 +189,14 @@ def test_any_history_leaves_a_node_that_can_be_emptied(empty: EmptyNode, steps: 
 @given(empty_nodes(), st.tuples(*(pods(name=name, extended=(GPU,)) for name in "abc")))
 def test_a_dry_run_and_the_node_agree(empty: EmptyNode, asked: tuple[Pod, ...]) -> None:
     """What a scheduler computes on the node's snapshot is what the node then answers."""
-    from nodealloc.topology import admit, workload_of
+    from nodealloc.admission import chain_of
 
     life = Life(empty)
     for pod in asked:
-        foretold = admit(life.node.snapshot, workload_of(pod))
+        foretold = chain_of(snapshot=life.node.snapshot)(pod, life.node.view)
         answered = life.admit(pod)
         assert type(answered) is type(foretold)
-        if isinstance(answered, Admitted) and isinstance(foretold, Admitted):
+        if isinstance(answered, Placed) and isinstance(foretold, Placed):
             assert answered.affinity == foretold.affinity
             assert life.node.snapshot.allocators == foretold.snapshot.allocators
 

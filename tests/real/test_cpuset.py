@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from nodealloc.checkpoint import MemoryStore
 from nodealloc.cpuset import (
     AffinityWriter,
     CgroupV1Writer,
@@ -31,9 +32,11 @@ from nodealloc.dsw_asw import InlineExecutor
 from nodealloc.errors import NodeallocError
 from nodealloc.idset import NodeSet
 from nodealloc.machine import discover
-from nodealloc.podspec import Quantity
+from nodealloc.memblocks import memory_allocator
+from nodealloc.node import FORMATS, NodeAllocator
+from nodealloc.podspec import Container, Pod, Quantity, resources
 from nodealloc.testing.cpuset import check_cpuset_writer
-from nodealloc.topology import Claim, Owner, TopologyHint
+from nodealloc.topology import Claim, Owner, Placed, Snapshot, TopologyHint
 
 pytestmark = pytest.mark.real
 
@@ -251,3 +254,39 @@ def test_a_confined_process_runs_where_it_was_granted(
     keeper.follow(granted.release("job"))
     keeper.reconcile()
     assert _threads(sleeper.pid) == {machine.online}
+
+
+def _job(cpus: int) -> Pod:
+    amounts = resources({"cpu": cpus, "memory": "64Mi"})
+    return Pod(uid="job", name="job", containers=(Container(name="main", requests=amounts, limits=amounts),))
+
+
+def test_a_resized_pod_runs_on_what_it_has_now(
+    v1: tuple[CgroupV1Writer, Path], sleeper: subprocess.Popen[str]
+) -> None:
+    """Through the node's door: the process that runs gets a CPU more in its cgroup, and gives it back."""
+    writer, path = v1
+    _two_sets()
+    machine = discover("/sys").machine
+    policy = StaticPolicy.of(machine, reserved=0, resizable=True)
+    empty = Snapshot.of(machine, allocators=[CpuAllocator(policy=policy), memory_allocator(machine)])
+    node = NodeAllocator(empty, MemoryStore(FORMATS))
+    node.start()
+    assert isinstance(node.admit(_job(1)), Placed)
+    owner = Owner("job", "main")
+    granted = node.before_start(owner, "container")
+    (path / "cgroup.procs").write_text(str(sleeper.pid))
+    keeper = CpusetReconciler(writer, executor=InlineExecutor(), allocator=node.snapshot[CpuAllocator])
+    keeper.add(path.name, owner, mems=granted.mems)
+    keeper.reconcile()
+    assert _threads(sleeper.pid) == {granted.exclusive}
+    for cpus in (2, len(machine.online) + 1, 1):
+        verdict = node.resize(_job(cpus))
+        assert isinstance(verdict, Placed) == (cpus <= len(machine.online))
+        keeper.follow(node.snapshot[CpuAllocator])
+        keeper.reconcile()
+        now = node.before_start(owner, "container")
+        assert _threads(sleeper.pid) == {now.exclusive}
+        assert CPUSet.parse((path / "cpuset.cpus").read_text().strip()) == now.exclusive
+        assert len(now.exclusive) == min(cpus, 2)
+    assert node.before_start(owner, "container") == granted

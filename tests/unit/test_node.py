@@ -41,13 +41,13 @@ from nodealloc.topology import (
     NotYet,
     Owner,
     Policy,
-    Refusal,
     Shortfall,
     Snapshot,
     TopologyHint,
     UnknownAllocatorError,
     workload_of,
 )
+from nodealloc.verdicts import Refused
 
 MACHINE = machine_from_text("2 sockets x 4 cores x 2 threads, memory=8Gi")
 
@@ -106,7 +106,7 @@ def test_a_refusal_stores_nothing() -> None:
     store = MemoryStore(FORMATS)
     holder = started(store)
     before = holder.snapshot
-    assert isinstance(holder.admit(pod("huge", 64)), Refusal)
+    assert isinstance(holder.admit(pod("huge", 64)), Refused)
     assert (holder.snapshot, dict(store.data())) == (before, {})
 
 

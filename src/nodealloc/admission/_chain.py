@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -19,7 +19,7 @@ from nodealloc.admission._verdicts import ADMITTED, MakingRoom, RoomMade
 from nodealloc.errors import NodeallocError, RetryableError
 from nodealloc.podfacts import NodeView
 from nodealloc.podspec import Pod
-from nodealloc.topology import Snapshot, Workload, admit, workload_of
+from nodealloc.topology import Snapshot, Workload, admit, release, workload_of
 from nodealloc.verdicts import Admitted, NotYet, Refused, Verdict
 
 __all__ = ["Chain", "Handler", "allocation", "chain_of"]
@@ -28,12 +28,41 @@ Handler: TypeAlias = Callable[[Pod, NodeView], Verdict]
 """Judges a pod before a view of a node: a pure function, or a value that is called like one."""
 
 
+@attrs.frozen
+class _Allocation:
+    """What `allocation` makes; a class, so that a chain can tell whether it has one."""
+
+    snapshot: Snapshot
+
+    def __call__(self, pod: Pod, view: NodeView, /) -> Verdict:
+        verdict = admit(self.snapshot, _workload(pod))
+        return (
+            verdict
+            if isinstance(verdict, Admitted | NotYet)
+            else self._when_they_have_ended(pod, view, verdict)
+        )
+
+    def _when_they_have_ended(self, pod: Pod, view: NodeView, refused: Refused) -> Refused | NotYet:
+        """The refusal, unless it is only pods that are ending who hold what is lacking."""
+        admitted = self.snapshot.admitted
+        ending = [one for uid, one in view.pods.items() if one.state.is_ending and uid in admitted]
+        if not ending:
+            return refused
+        later = functools.reduce(release, (one.pod.uid for one in ending), self.snapshot)
+        if not isinstance(admit(later, _workload(pod)), Admitted):
+            return refused
+        who = ending[0].pod.full_name
+        more = f" and {len(ending) - 1} more" if len(ending) > 1 else ""
+        return NotYet(blocker=who, message=f"{who}{more} still holds what it needs, and is ending")
+
+
 def allocation(snapshot: Snapshot, /) -> Handler:
     """A handler: whether CPUs, memory and devices can be given out as the topology policy wants.
 
-    Answers with `topology.Placed`, which has the snapshot to commit.
+    Answers with `topology.Placed`, which has the snapshot to commit. What only a
+    pod that is ending holds is *not yet*: it names that pod.
     """
-    return lambda pod, _: admit(snapshot, _workload(pod))
+    return _Allocation(snapshot)
 
 
 _LAST: list[tuple[Pod, Workload]] = []
@@ -100,6 +129,20 @@ class Chain:
         after = _ask(self.after, pod, view)
         return RoomMade(victims=uids) if isinstance(after, Admitted) else after
 
+    @property
+    def allocates(self) -> bool:
+        """Whether it has a snapshot of its own to give out from."""
+        return any(isinstance(one, _Allocation) for one in self.after)
+
+    def before_allocation(self) -> Chain:
+        """The chain with an allocation asked behind it, which counts devices and refuses what nobody has.
+
+        Of extended resources that a view leaves out, fit says nothing then.
+        """
+        rules = _before_allocation(self.rules)
+        fit = self.fit if self.fit != _fit_by(self.rules) else _fit_by(rules)
+        return attrs.evolve(self, fit=fit, rules=rules)
+
     def without(self, *handlers: Handler) -> Chain:
         """The chain without some of its handlers."""
         return attrs.evolve(
@@ -120,12 +163,15 @@ def chain_of(
     Args:
         handlers: More handlers, asked behind the ones that ship: `SysctlAllowList`, `AppArmor`, your own.
         rules: What is right where nothing is given; `KUBELET` for what a kubelet does.
-        snapshot: Whose CPUs, memory and devices are given out, asked last; None to leave that out.
+        snapshot: Whose CPUs, memory and devices are given out, asked last; None to leave that
+            out. What of extended resources a view does not name, its allocators count.
     """
-    chosen = rules or Rules()
+    chosen = rules or _RIGHT
+    if snapshot is not None:
+        chosen = _before_allocation(chosen)
     return Chain(
         before=(shutdown, pressure, functools.partial(operating_system, rules=chosen)),
-        fit=functools.partial(node_fit, rules=chosen),
+        fit=_fit_by(chosen),
         after_fit=(
             functools.partial(node_affinity, rules=chosen),
             node_name,
@@ -135,6 +181,29 @@ def chain_of(
         after=(*handlers, *([allocation(snapshot)] if snapshot is not None else [])),
         rules=chosen,
     )
+
+
+@attrs.frozen
+class _Fit:
+    """`node_fit` by some rules; a class, so that a chain can tell whether it has the one that ships."""
+
+    rules: Rules
+
+    def __call__(self, pod: Pod, view: NodeView, /) -> Verdict:
+        return node_fit(pod, view, rules=self.rules)
+
+
+@functools.cache
+def _fit_by(rules: Rules) -> Handler:
+    return _Fit(rules)
+
+
+_RIGHT: Final = Rules()
+
+
+@functools.cache
+def _before_allocation(rules: Rules) -> Rules:
+    return attrs.evolve(rules, needs_every_resource=False)
 
 
 def _ask(handlers: Iterable[Handler], pod: Pod, view: NodeView) -> Verdict:

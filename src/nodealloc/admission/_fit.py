@@ -19,6 +19,7 @@ __all__ = ["PODS", "Shortage", "node_fit", "shortages", "wanted"]
 PODS: Final = "pods"
 """The resource that counts pods."""
 _FIRST: Final = ("cpu", "memory", "ephemeral-storage")
+_PAGES: Final = "hugepages-"
 _SYNCING: Final = LifeState.SYNCING
 
 
@@ -81,20 +82,24 @@ def without(view: NodeView, uids: list[str]) -> NodeView:
 
 def shortages(pod: Pod, view: NodeView, rules: Rules, /) -> list[Shortage]:
     """All resources of which there is too little; first pods, CPU, memory, storage, then by name."""
-    allocatable, used = view.allocatable, view.pods.requested
+    allocatable, used, elsewhere = view.allocatable, view.pods.requested, view.elsewhere
     short: list[Shortage] = []
     limit = allocatable.get(PODS)
     most = limit.value if limit is not None else 0
     there = len(view.pods)
-    if there + 1 > most:
+    if there + 1 > most and PODS not in elsewhere:
         missing = (there + 1 - most) * 10**9
         short.append(Shortage(resource=PODS, requested=1, used=there, capacity=most, missing_nanos=missing))
     for name, nanos in _asked(pod, rules, allocatable):
         have, taken = allocatable.get(name), used.get(name)
         missing = nanos - (have.nanos if have is not None else 0) + (taken.nanos if taken is not None else 0)
-        if missing > 0:
+        if missing > 0 and not (elsewhere and _is_elsewhere(name, elsewhere)):
             short.append(_shortage(name, nanos, taken, have, missing))
     return short
+
+
+def _is_elsewhere(name: str, elsewhere: frozenset[str]) -> bool:
+    return name in elsewhere or (name.startswith(_PAGES) and f"{_PAGES}*" in elsewhere)
 
 
 def _asked(pod: Pod, rules: Rules, allocatable: Resources) -> list[tuple[str, int]]:

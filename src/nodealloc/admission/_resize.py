@@ -7,17 +7,32 @@ from typing import Protocol, runtime_checkable
 import attrs
 
 from nodealloc.admission._chain import Handler, chain_of
+from nodealloc.admission._fit import node_fit
 from nodealloc.admission._rules import Rules
+from nodealloc.admission._verdicts import MakingRoom, RoomMade
 from nodealloc.errors import ConfigurationError
+from nodealloc.idset import format_list
 from nodealloc.podfacts import NodeView
 from nodealloc.podspec import Pod, qos_class
-from nodealloc.topology import Accounts, Allocator, Claim, Placed, Shortfall, Snapshot, workload_of
+from nodealloc.topology import (
+    TOPOLOGY_AFFINITY_ERROR,
+    Accounts,
+    Allocator,
+    Claim,
+    Placed,
+    PolicyName,
+    Shortfall,
+    Snapshot,
+    TopologyHint,
+    workload_of,
+)
 from nodealloc.verdicts import Admitted, NotYet, Refused
 
 __all__ = ["Resizes", "resized"]
 
 _RESIZED = frozenset({"cpu", "memory"})
 _INFEASIBLE = "Infeasible"
+_ALIGNING = frozenset({PolicyName.RESTRICTED, PolicyName.SINGLE_NUMA_NODE})
 
 
 @runtime_checkable
@@ -33,19 +48,20 @@ class Resizes(Protocol):
 
 
 def resized(
-    pod: Pod, view: NodeView, snapshot: Snapshot, /, *handlers: Handler, rules: Rules | None = None
-) -> Admitted | Refused | NotYet:
+    pod: Pod, view: NodeView, snapshot: Snapshot, /, *, chain: Handler | None = None
+) -> Placed | Refused | NotYet:
     """Whether a pod that runs may have other resources, without a restart.
 
     It is judged as if it came anew to the node without itself; then what its
-    containers hold grows or shrinks. Nobody is asked to make room for it.
+    containers hold grows or shrinks; where the policy refuses what is not aligned,
+    nothing grows beyond the NUMA nodes that it was aligned to. Nobody is asked to
+    make room for it.
 
     Args:
         pod: As it is to be; the view has it as it is.
         view: The node.
         snapshot: Who holds what there.
-        handlers: As of `chain_of`.
-        rules: As of `chain_of`.
+        chain: What judges; `chain_of()` where None. It needs no snapshot of its own.
 
     Returns:
         `Placed` with the snapshot to commit. A refusal changes nothing.
@@ -63,25 +79,64 @@ def resized(
     fault = _fault(there.pod, pod)
     if fault:
         return Refused(reason=_INFEASIBLE, message=fault)
-    verdict = chain_of(*handlers, rules=rules)(pod, view.without(pod.uid))
+    verdict = (chain or chain_of())(pod, view.without(pod.uid))
+    if isinstance(verdict, MakingRoom | RoomMade):
+        return _too_little(pod, view)
     if not isinstance(verdict, Admitted):
         return verdict
+    return _regranted(there.pod, pod, snapshot)
+
+
+def _regranted(before: Pod, after: Pod, snapshot: Snapshot) -> Placed | Refused:
+    """The snapshot in which each container holds what it asks for now."""
+    affinity = snapshot.admitted.get(after.uid, {})
+    had = {one.owner: one.amounts for one in workload_of(before).claims}
     allocators = list(snapshot.allocators)
-    before = {one.owner: one for one in workload_of(there.pod).claims}
-    for claim in workload_of(pod).claims:
-        if claim.amounts == before[claim.owner].amounts:
+    for claim in workload_of(after).claims:
+        if claim.amounts == had[claim.owner]:
             continue
+        hint = affinity.get(claim.owner.member)
         for place, allocator in enumerate(allocators):
             changed = _changed(allocator, claim)
             if isinstance(changed, Shortfall):
-                return Refused(
-                    reason=changed.reason,
-                    message=changed.detail or f"too little {changed.resource}",
-                    figures={"resource": changed.resource, "wanted": changed.wanted, "free": changed.free},
-                )
+                return _short(changed)
+            if hint is not None and snapshot.policy.name in _ALIGNING and _leaves(changed, claim, hint):
+                return _unaligned(claim, hint)
             allocators[place] = changed
-    after = attrs.evolve(snapshot, allocators=tuple(allocators), generation=snapshot.generation + 1)
-    return Placed(workload=pod.uid, snapshot=after, affinity=snapshot.admitted.get(pod.uid, {}))
+    held = attrs.evolve(snapshot, allocators=tuple(allocators), generation=snapshot.generation + 1)
+    return Placed(workload=after.uid, snapshot=held, affinity=affinity)
+
+
+def _short(lacking: Shortfall) -> Refused:
+    return Refused(
+        reason=lacking.reason,
+        message=lacking.detail or f"too little {lacking.resource}",
+        figures={"resource": lacking.resource, "wanted": lacking.wanted, "free": lacking.free},
+    )
+
+
+def _leaves(allocator: Allocator, claim: Claim, hint: TopologyHint) -> bool:
+    """Whether the claim's owner would hold something beside the NUMA nodes that it was aligned to."""
+    if hint.affinity is None or not isinstance(allocator, Accounts):
+        return False
+    return any(one.nodes.mask & ~hint.affinity for one in allocator.holdings() if one.owner == claim.owner)
+
+
+def _unaligned(claim: Claim, hint: TopologyHint) -> Refused:
+    nodes = format_list(hint.affinity or 0)
+    return Refused(
+        reason=TOPOLOGY_AFFINITY_ERROR,
+        message=f"{claim.owner.member} is aligned to NUMA node {nodes}, which has too little left to grow",
+        figures={"nodes": nodes},
+    )
+
+
+def _too_little(pod: Pod, view: NodeView) -> Refused | NotYet:
+    """What a critical pod lacks; for one that runs already nobody has to end."""
+    fit = node_fit(pod, view.without(pod.uid), rules=Rules())
+    if isinstance(fit, Admitted):  # a chain with a measure of its own
+        return Refused(reason=_INFEASIBLE, message="others would have to make room; start the pod anew")
+    return fit
 
 
 def _changed(allocator: Allocator, claim: Claim) -> Allocator | Shortfall:

@@ -11,6 +11,7 @@ import attrs
 from nodealloc._entries import with_entry, without_entry
 from nodealloc.checkpoint import Checkpoint, Store
 from nodealloc.node._record import WorkloadRecord
+from nodealloc.podfacts import NodeView
 from nodealloc.topology import Snapshot
 
 __all__ = ["Books", "Change", "Held"]
@@ -29,10 +30,12 @@ class Held:
 
     Attributes:
         snapshot: Who holds what.
+        view: The node as whoever judges a pod sees it.
         records: What is remembered of each workload, in the order of admission.
     """
 
     snapshot: Snapshot
+    view: NodeView
     records: Mapping[str, WorkloadRecord] = attrs.field(factory=dict[str, WorkloadRecord])
 
 
@@ -48,6 +51,7 @@ class Change:
         proves: Whether the store is written even where there are no rows, to
             learn that it can be.
         set_aside: Rows that the next commit writes besides.
+        view: The view after it; None where it neither rests on the view nor changes it.
     """
 
     snapshot: Snapshot
@@ -56,6 +60,7 @@ class Change:
     rows: Mapping[str, Checkpoint | None] = attrs.field(factory=dict[str, "Checkpoint | None"])
     proves: bool = False
     set_aside: Mapping[str, Checkpoint] = attrs.field(factory=dict[str, Checkpoint])
+    view: NodeView | None = None
 
     @property
     def touched(self) -> tuple[str, ...]:
@@ -73,13 +78,14 @@ class Books:
 
     Args:
         empty: Nothing held.
+        view: The same as a judge sees it.
         store: Where changes are remembered.
     """
 
-    def __init__(self, empty: Snapshot, store: Store) -> None:
+    def __init__(self, empty: Snapshot, view: NodeView, store: Store) -> None:
         self._turn = threading.Lock()
         self._store = store
-        self._held = Held(snapshot=empty)
+        self._held = Held(snapshot=empty, view=view)
         self._set_aside: Mapping[str, Checkpoint] = {}
 
     @property
@@ -123,6 +129,7 @@ class Books:
         now = self._held
         return now is read or (
             now.snapshot is read.snapshot
+            and (change.view is None or now.view is read.view)
             and all(now.records.get(key) is read.records.get(key) for key in change.touched)
         )
 
@@ -132,7 +139,10 @@ class Books:
             self._set_aside = {}
         if change.set_aside:
             self._set_aside = change.set_aside
-        self._held = Held(snapshot=change.snapshot, records=_with(self._held.records, change))
+        before = self._held
+        self._held = Held(
+            snapshot=change.snapshot, view=change.view or before.view, records=_with(before.records, change)
+        )
 
 
 def _with(records: Mapping[str, WorkloadRecord], change: Change) -> Mapping[str, WorkloadRecord]:

@@ -7,27 +7,29 @@ from typing import TypeAlias, TypeVar, Union
 
 import attrs
 
+from nodealloc.errors import ConfigurationError
 from nodealloc.node._adoption import adopted
+from nodealloc.node._asked import Asked
 from nodealloc.node._books import Change, Held
 from nodealloc.node._confinement import confinement_of
 from nodealloc.node._errors import NotAdmittedError
 from nodealloc.node._ledger import Ledger
 from nodealloc.node._record import WorkloadRecord
+from nodealloc.podfacts import NodeView
 from nodealloc.topology import (
     Allocator,
     Confinement,
     NotYet,
     Owner,
     Placed,
-    Refusal,
-    Workload,
     release,
 )
+from nodealloc.verdicts import Refused
 
 __all__ = ["Decisions", "Verdict"]
 
 T = TypeVar("T")
-Verdict: TypeAlias = Union[Placed, Refusal, NotYet]
+Verdict: TypeAlias = Union[Placed, Refused, NotYet]
 Decision: TypeAlias = tuple[T, Union[Change, None]]
 """An answer, and what it makes of what is held; None for no change."""
 
@@ -42,32 +44,62 @@ class Decisions:
 
     ledger: Ledger
 
-    def placed(self, held: Held, workload: Workload, verdict: Verdict) -> Decision[Verdict]:
+    def placed(self, held: Held, asked: Asked, verdict: Verdict) -> Decision[Verdict]:
         """What an admission's verdict changes."""
         if not isinstance(verdict, Placed):
             return verdict, None
-        after = verdict.snapshot
+        workload, after = asked.workload, verdict.snapshot
         if not verdict.repeated:
-            record = WorkloadRecord(workload=workload, order=after.generation, affinity=verdict.affinity)
-            return verdict, self.ledger.change(held.snapshot, after, [record])
-        # A workload that was taken over without its claims gets them when it is met again.
+            record = asked.record(order=after.generation, affinity=verdict.affinity)
+            view = held.view.with_pod(asked.on_node())
+            return verdict, self.ledger.change(held.snapshot, after, [record], view=view)
         known = held.records.get(workload.key)
-        if known is None or known.workload.claims or not workload.claims:
+        if known is None:
             return verdict, None
-        return verdict, self._rewritten(held, attrs.evolve(known, workload=workload))
+        # What was taken over without its claims, or without its pod, gets them when it is met again.
+        claims = known.workload if known.workload.claims else workload
+        manifest = asked.manifest() if known.manifest is None else known.manifest
+        if claims is known.workload and manifest is known.manifest:
+            return verdict, None
+        record = attrs.evolve(known, workload=claims, manifest=manifest)
+        view = held.view.with_pod(asked.on_node(held.view.pods.get(workload.key)))
+        return verdict, self.ledger.change(held.snapshot, after, [record], view=view)
 
-    def adopted(self, held: Held, workload: Workload, running: Mapping[str, Confinement]) -> Decision[None]:
+    def resized(self, held: Held, asked: Asked, verdict: Verdict) -> Decision[Verdict]:
+        """What it changes that a pod has other resources."""
+        known = held.records.get(asked.workload.key)
+        if not isinstance(verdict, Placed) or known is None:
+            return verdict, None
+        record = attrs.evolve(known, workload=asked.workload, manifest=asked.manifest())
+        view = held.view.with_pod(asked.on_node(held.view.pods.get(asked.workload.key)))
+        return verdict, self.ledger.change(held.snapshot, verdict.snapshot, [record], view=view)
+
+    def adopted(self, held: Held, asked: Asked, running: Mapping[str, Confinement]) -> Decision[None]:
         """A workload taken over where it runs; one that is known stays as it is.
 
         Raises:
             AdoptionError: It runs on something that others hold, or that cannot be had.
         """
+        workload = asked.workload
         if workload.key in held.snapshot.admitted:
             return None, None
         after = adopted(held.snapshot, workload, running)
-        affinity = after.admitted[workload.key]
-        record = WorkloadRecord(workload=workload, order=after.generation, affinity=affinity)
-        return None, self.ledger.change(held.snapshot, after, [record])
+        record = asked.record(order=after.generation, affinity=after.admitted[workload.key])
+        view = held.view.with_pod(asked.on_node())
+        return None, self.ledger.change(held.snapshot, after, [record], view=view)
+
+    def viewed(self, held: Held, change: Callable[[NodeView], NodeView]) -> Decision[NodeView]:
+        """The view after a function of it, which leaves pods where they are.
+
+        Raises:
+            ConfigurationError: It does not.
+        """
+        view = change(held.view)
+        if view.pods is not held.view.pods and view.pods.keys() != held.view.pods.keys():
+            raise ConfigurationError(
+                f"the view of {view.name} would have other pods; they come by `admit`, and go by `release`"
+            )
+        return view, None if view is held.view else Change(snapshot=held.snapshot, view=view)
 
     def released(self, held: Held, workload: str, member: str | None) -> Decision[bool]:
         """Whether anything was held, and the node without it."""
@@ -77,7 +109,8 @@ class Decisions:
             return False, None
         left = after.admitted.get(workload)
         if left is None:
-            return True, self.ledger.change(held.snapshot, after, forgotten=(workload,))
+            view = held.view.without(workload)
+            return True, self.ledger.change(held.snapshot, after, forgotten=(workload,), view=view)
         bound = {name: one for name, one in record.bound.items() if name in left}
         record = attrs.evolve(record, affinity=left, bound=bound)
         return True, self.ledger.change(held.snapshot, after, [record])

@@ -15,6 +15,7 @@ from nodealloc.node._errors import NoKubeletFileError, NotRememberedError
 from nodealloc.node._loading import ROW, StartReport
 from nodealloc.node._ports import KubeletFile, TellsRegranted
 from nodealloc.node._record import WorkloadRecord
+from nodealloc.podfacts import NodeView
 from nodealloc.podspec import Json
 from nodealloc.topology import Allocator, Remembers, Snapshot
 
@@ -64,6 +65,7 @@ class Ledger:
         records: Iterable[WorkloadRecord] = (),
         *,
         forgotten: tuple[str, ...] = (),
+        view: NodeView | None = None,
     ) -> Change:
         """From one snapshot to another, with these records as the later one grants them."""
         granted = tuple(self._granted(record, after) for record in records)
@@ -71,7 +73,7 @@ class Ledger:
         rows.update((row_key(ROW, workload), None) for workload in forgotten)
         if self.kubelet_files:
             rows.update(self._files(after, before))
-        return Change(snapshot=after, records=granted, forgotten=forgotten, rows=rows)
+        return Change(snapshot=after, records=granted, forgotten=forgotten, rows=rows, view=view)
 
     def regranted(self, before: Allocator, after: Allocator, held: Held) -> list[WorkloadRecord]:
         """Records of those whom an allocator grants something else now."""
@@ -107,6 +109,7 @@ class Ledger:
             affinity=record.affinity,
             grants=grants,
             bound=record.bound,
+            manifest=record.manifest,
         )
 
     def _files(self, after: Snapshot, before: Snapshot | None) -> dict[str, Checkpoint]:

@@ -10,10 +10,13 @@ from typing import Final, TypeVar
 import attrs
 
 from nodealloc._arguments import check, wrong
+from nodealloc.admission import Chain
 from nodealloc.checkpoint import KUBELET_FORMATS, Formats, JsonCheckpoint, Store
 from nodealloc.errors import RetryableError
+from nodealloc.node._asked import Asked, known_pods
 from nodealloc.node._books import Books, Change, Held
 from nodealloc.node._decisions import Decisions, Verdict
+from nodealloc.node._door import Door, view_of
 from nodealloc.node._first_answer import FirstAnswer
 from nodealloc.node._held_allocator import HeldAllocator
 from nodealloc.node._ledger import Ledger
@@ -21,6 +24,8 @@ from nodealloc.node._life import NODE_LIFE, NodeEvent, NodeState
 from nodealloc.node._loading import ROW, SET_ASIDE, StartReport, load
 from nodealloc.node._ports import Advisor, Runtime
 from nodealloc.node._record import WorkloadRecord
+from nodealloc.node._views import holdings
+from nodealloc.podfacts import LifeState, NodeView, PodsOnNode
 from nodealloc.podspec import Pod
 from nodealloc.topology import (
     Allocator,
@@ -28,12 +33,10 @@ from nodealloc.topology import (
     NotYet,
     Owner,
     Placed,
-    Refusal,
     Snapshot,
     Workload,
-    admit,
-    workload_of,
 )
+from nodealloc.verdicts import Refused
 
 __all__ = ["FORMATS", "NodeAllocator"]
 
@@ -81,6 +84,11 @@ class NodeAllocator:
             `Remembers`.
         store: Where decisions are remembered; opened with `FORMATS`. The caller
             closes it.
+        view: The node as whoever judges a pod sees it: its labels, its taints, what
+            it gives out. Where nobody says, the CPUs and the memory that the
+            allocators know of, without taints or a greatest number of pods.
+        chain: Judges pods (`nodealloc.admission.chain_of`, with handlers of your
+            own); what is held is asked behind it, so it has no snapshot itself.
         runtime: Whoever runs containers; None where nothing outlives this process.
         kubelet_files: Names of the allocators whose kubelet state file each
             commit writes as well, so that a kubelet can take the node over.
@@ -92,6 +100,8 @@ class NodeAllocator:
         NotRememberedError: An allocator could not be restored.
         NoKubeletFileError: `kubelet_files` is text, or names an allocator that
             is not there or keeps no such file.
+        ConfigurationError: The chain has a snapshot of its own, or lets pods in
+            before their victims have ended.
     """
 
     def __init__(
@@ -99,6 +109,8 @@ class NodeAllocator:
         empty: Snapshot,
         store: Store,
         *,
+        view: NodeView | None = None,
+        chain: Chain | None = None,
         runtime: Runtime | None = None,
         kubelet_files: Collection[str] = (),
         patience_s: float = 1.0,
@@ -108,7 +120,8 @@ class NodeAllocator:
             raise wrong("NodeAllocator, store", store, "a Store, such as FileStore(directory, FORMATS)")
         self._decisions = Decisions(Ledger.of(empty, kubelet_files))
         self._store = store
-        self._books = Books(empty, store)
+        self._door = Door.of(chain)
+        self._books = Books(empty, view_of(empty) if view is None else view, store)
         self._runtime = runtime
         self._first = FirstAnswer(runtime, patience_s=patience_s) if runtime else None
         self._advisor: Advisor | None = None
@@ -121,6 +134,11 @@ class NodeAllocator:
     def snapshot(self) -> Snapshot:
         """The node as it is remembered; an immutable value for dry runs and pictures."""
         return self._books.held.snapshot
+
+    @property
+    def view(self) -> NodeView:
+        """The node as pods are judged by, with those that are in; an immutable value."""
+        return self._books.held.view
 
     @property
     def records(self) -> Mapping[str, WorkloadRecord]:
@@ -172,29 +190,60 @@ class NodeAllocator:
         if self._first is None:
             self._happened(_E.ANSWERED)
 
-    def admit(self, asked: Pod | Workload, /) -> Placed | Refusal | NotYet:
-        """Whether a workload fits, all of it or nothing; remembered when it does.
+    def admit(self, asked: Pod | Workload, /) -> Placed | Refused | NotYet:
+        """Whether a pod may come in and fits, all of it or nothing; remembered when it does.
 
-        What was admitted before is admitted again with the same answer, whatever
-        state the node, its runtime or its plugins are in. Until start-up is over,
-        and while the store cannot be written, the answer for others is *not yet*.
+        A pod is judged by the whole chain of admission over `view`, which has
+        everybody in it who is in; claims that are no pod's are allocated, no more.
+        What was admitted before is admitted again with the same answer, by
+        nobody's leave, whatever state the node, its runtime or its plugins are
+        in. Until start-up is over, and while the store cannot be written, the
+        answer for others is *not yet*; for a critical pod that needs room it is
+        `nodealloc.admission.MakingRoom`: end those whom it names, release them,
+        and ask again.
 
         Raises:
             ProviderError: An allocator raised, or answered with nonsense.
         """
-        workload = workload_of(asked) if isinstance(asked, Pod) else asked
-        if self._state is not NodeState.READY and workload.key not in self.snapshot.admitted:
+        wanted = Asked.of(asked)
+        if self._state is not NodeState.READY and wanted.workload.key not in self.snapshot.admitted:
             waiting = self._waiting()
             if waiting is not None:
                 return waiting
         try:
             for _ in range(_ADVICE_ROUNDS if self._advisor else 0):
                 answer = self._books.settle(
-                    lambda held: self._advised(held, workload), lambda held: self._unadvised(held, workload)
+                    lambda held: self._advised(held, wanted), lambda held: self._unadvised(held, wanted)
                 )
                 if answer is not None:
                     return answer
-            return self._books.settle(lambda held: self._unadvised(held, workload))
+            return self._books.settle(lambda held: self._unadvised(held, wanted))
+        except RetryableError as error:
+            return _not_yet("store", str(error), error.after_s)
+
+    def resize(self, pod: Pod, /) -> Placed | Refused | NotYet:
+        """Whether a pod that is in may have other resources without a restart; remembered when it may.
+
+        It is judged by the same chain as if it came anew, then what its containers
+        hold grows or shrinks where it is (`nodealloc.admission.resized`). Confine
+        them anew afterwards. A refusal changes nothing.
+
+        Args:
+            pod: As it is to be.
+
+        Raises:
+            ConfigurationError: It is not in.
+            ProviderError: An allocator raised, or answered with nonsense.
+        """
+        if self._state is not NodeState.READY:
+            waiting = self._waiting()
+            if waiting is not None:
+                return waiting
+        wanted = Asked.of(pod)
+        try:
+            return self._books.settle(
+                lambda held: self._decisions.resized(held, wanted, self._door.resized(held, pod))
+            )
         except RetryableError as error:
             return _not_yet("store", str(error), error.after_s)
 
@@ -212,8 +261,8 @@ class NodeAllocator:
             AdoptionError: It runs on something that others hold, or that cannot be had.
             RetryableError: The store could not be written; nothing changed.
         """
-        workload = workload_of(asked) if isinstance(asked, Pod) else asked
-        self._books.settle(lambda held: self._decisions.adopted(held, workload, running))
+        wanted = Asked.of(asked)
+        self._books.settle(lambda held: self._decisions.adopted(held, wanted, running))
 
     def release(self, workload: str, member: str | None = None, /) -> None:
         """Give back what a workload, or one member of it, holds; an unknown one holds nothing.
@@ -304,26 +353,59 @@ class NodeAllocator:
         """
         return self._books.settle(lambda held: self._decisions.altered(held, name, change))
 
+    def alter_view(self, change: Callable[[NodeView], NodeView], /) -> NodeView:
+        """Replace the view by a function of it: labels, taints, pressure, what is given out, pods' states.
+
+        It is not remembered: whoever sees the machine tells it again after a restart.
+
+        Args:
+            change: A pure function; may be called more than once. Pods come by
+                `admit` and go by `release`, so it leaves them where they are.
+
+        Returns:
+            The view afterwards.
+
+        Raises:
+            ConfigurationError: It has other pods than before.
+        """
+        return self._books.settle(lambda held: self._decisions.viewed(held, change))
+
+    def mark_ending(self, uid: str, /) -> None:
+        """A pod has to end: whoever needs what it still holds waits for it, instead of being refused.
+
+        An unknown one changes nothing. As with `alter_view`, tell it again after a restart.
+        """
+        self.alter_view(lambda view: _with_ending(view, uid))
+
     def _loaded(self, held: Held) -> tuple[StartReport, Change]:
         loaded = load(held.snapshot, self._store.read())
-        records = tuple(loaded.records.values())
-        return loaded.report, Change(snapshot=loaded.snapshot, records=records, set_aside=loaded.set_aside)
+        pods, unreadable = known_pods(loaded.records.values(), holdings(loaded.snapshot))
+        records = tuple(
+            attrs.evolve(one, manifest=None) if one.workload.key in unreadable else one
+            for one in loaded.records.values()
+        )
+        notes = (f"the pod in record {key} cannot be read: {why}" for key, why in unreadable.items())
+        report = attrs.evolve(loaded.report, notes=(*loaded.report.notes, *notes))
+        there = attrs.evolve(held.view, pods=PodsOnNode([*held.view.pods.values(), *pods]))
+        return report, Change(
+            snapshot=loaded.snapshot, records=records, set_aside=loaded.set_aside, view=there
+        )
 
-    def _advised(self, held: Held, workload: Workload) -> tuple[Verdict | None, Change | None]:
+    def _advised(self, held: Held, asked: Asked) -> tuple[Verdict | None, Change | None]:
         """None for an answer where the advisor has said something that was not known."""
-        verdict = admit(held.snapshot, workload)
+        verdict = self._door.admitted(held, asked)
         if self._advisor is not None and isinstance(verdict, Placed) and not verdict.repeated:
             if self._advisor.ask(verdict.snapshot):
                 return None, None
             verdict = attrs.evolve(verdict, snapshot=self._advisor.settled(verdict.snapshot))
-        return self._decisions.placed(held, workload, verdict)
+        return self._decisions.placed(held, asked, verdict)
 
-    def _unadvised(self, held: Held, workload: Workload) -> tuple[Verdict, Change | None]:
+    def _unadvised(self, held: Held, asked: Asked) -> tuple[Verdict, Change | None]:
         """The same with what the advisor has said so far; waits for nobody."""
-        verdict = admit(held.snapshot, workload)
+        verdict = self._door.admitted(held, asked)
         if self._advisor is not None and isinstance(verdict, Placed) and not verdict.repeated:
             verdict = attrs.evolve(verdict, snapshot=self._advisor.settled(verdict.snapshot))
-        return self._decisions.placed(held, workload, verdict)
+        return self._decisions.placed(held, asked, verdict)
 
     def _gone_stale(self, record: WorkloadRecord) -> bool:
         return self._books.settle(lambda held: self._decisions.released_as_it_was(held, record))
@@ -349,6 +431,13 @@ class NodeAllocator:
             self._happened(_E.ANSWERED)
         awaited = _AWAITED.get(self._state)
         return None if awaited is None else _not_yet("node", awaited, 1.0)
+
+
+def _with_ending(view: NodeView, uid: str) -> NodeView:
+    there = view.pods.get(uid)
+    if there is None or there.state.is_ending:
+        return view
+    return view.with_pod(attrs.evolve(there, state=LifeState.TERMINATING))
 
 
 def _not_yet(blocker: str, message: str, after_s: float) -> NotYet:

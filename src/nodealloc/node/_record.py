@@ -24,6 +24,8 @@ class WorkloadRecord:
         grants: Name of an allocator to what it granted, in the words of its
             `remembered`; absent where it granted nothing.
         bound: Member to the id of the container that uses its grant now.
+        manifest: The pod as its manifest has it; None where no pod was asked for, or
+            where nobody has told of it yet.
     """
 
     workload: Workload
@@ -31,3 +33,4 @@ class WorkloadRecord:
     affinity: Mapping[str, TopologyHint] = attrs.field(factory=Frozen[str, TopologyHint], validator=freeze)
     grants: Mapping[str, Json] = attrs.field(factory=Frozen[str, Json], validator=freeze)
     bound: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
+    manifest: Json = attrs.field(default=None, repr=False)

@@ -247,7 +247,11 @@ class NodeView:
         name: Of the node.
         labels: As it carries them.
         taints: As it carries them.
-        allocatable: What pods may take of it, by resource; `pods` counts pods.
+        allocatable: What pods may take of it, by resource; `pods` counts pods. Of
+            what is not named there is nothing.
+        elsewhere: Resources that somebody else answers for, or nobody has counted;
+            whether there is enough of them is not judged by this view.
+            `hugepages-*` stands for pages of every size.
         pods: The pods that are there by uid, with what they take together.
         pressure: What it is running short of.
         shutting_down: Whether the machine is going down.
@@ -260,6 +264,7 @@ class NodeView:
     labels: Mapping[str, str] = attrs.field(factory=dict[str, str], validator=freeze)
     taints: tuple[Taint, ...] = ()
     allocatable: Resources = attrs.field(factory=dict[str, Quantity])
+    elsewhere: frozenset[str] = frozenset()
     pods: PodsOnNode = attrs.field(factory=PodsOnNode)
     pressure: frozenset[Pressure] = frozenset()
     shutting_down: bool = False

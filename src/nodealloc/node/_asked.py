@@ -1,0 +1,103 @@
+"""What a node is asked for: claims, and the pod that they are of, if it is one; values only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from nodealloc.admission import is_static
+from nodealloc.errors import DecodeError
+from nodealloc.node._record import WorkloadRecord
+from nodealloc.podfacts import LifeState, PodOnNode
+from nodealloc.podspec import Json, Pod, Quantity
+from nodealloc.topology import Affinities, Claim, Holding, Workload, peak, workload_of
+
+__all__ = ["Asked", "known_pods"]
+
+
+@attrs.frozen
+class Asked:
+    """A workload that is asked for.
+
+    Attributes:
+        workload: Its claims.
+        pod: Whose they are; None for claims that are no pod's.
+    """
+
+    workload: Workload
+    pod: Pod | None = None
+
+    @classmethod
+    def of(cls, asked: Pod | Workload, /) -> Asked:
+        """From either.
+
+        Raises:
+            ConfigurationError: A pod without containers.
+        """
+        return cls(workload_of(asked), asked) if isinstance(asked, Pod) else cls(asked)
+
+    def manifest(self) -> Json:
+        """What is remembered of the pod."""
+        return None if self.pod is None else self.pod.to_manifest()
+
+    def record(self, *, order: int, affinity: Affinities) -> WorkloadRecord:
+        """What is remembered of it."""
+        return WorkloadRecord(
+            workload=self.workload, order=order, affinity=affinity, manifest=self.manifest()
+        )
+
+    def on_node(self, before: PodOnNode | None = None, /) -> PodOnNode:
+        """As others who are judged see it; in the state in which it was before."""
+        state = LifeState.SYNCING if before is None else before.state
+        if self.pod is None:
+            return _without_pod(self.workload, state)
+        return PodOnNode.of(self.pod, state=state, static=is_static(self.pod))
+
+
+def known_pods(
+    records: Iterable[WorkloadRecord], held: Iterable[Holding], /
+) -> tuple[list[PodOnNode], dict[str, str]]:
+    """What is in already, as far as it is remembered, and by workload why a manifest could not be read.
+
+    Args:
+        records: What is remembered.
+        held: What is held, which is all that is known where the claims are not.
+    """
+    amounts: dict[str, dict[str, Quantity]] = {}
+    for one in held:
+        of_workload = amounts.setdefault(one.owner.workload, {})
+        of_workload[one.resource] = of_workload.get(one.resource, Quantity(0)) + Quantity.of(one.amount)
+    pods: list[PodOnNode] = []
+    unreadable: dict[str, str] = {}
+    for record in records:
+        key = record.workload.key
+        try:
+            pod = (
+                None
+                if record.manifest is None
+                else Pod.from_manifest(record.manifest, source=f"record {key}")
+            )
+        except DecodeError as error:
+            pod, unreadable[key] = None, str(error)
+        if pod is not None:
+            pods.append(PodOnNode.of(pod, static=is_static(pod)))
+        elif record.workload.claims:
+            pods.append(_without_pod(record.workload, LifeState.SYNCING))
+        else:
+            pods.append(PodOnNode(pod=Pod(uid=key), requests=amounts.get(key, {})))
+    return pods, unreadable
+
+
+def _without_pod(workload: Workload, state: LifeState) -> PodOnNode:
+    names = dict.fromkeys(name for claim in workload.claims for name in claim.amounts)
+    requests = {name: Quantity(_peak_nanos(workload, name)) for name in names}
+    return PodOnNode(pod=Pod(uid=workload.key), requests=requests, state=state)
+
+
+def _peak_nanos(workload: Workload, resource: str) -> int:
+    def nanos(claim: Claim) -> int:
+        amount = claim.amounts.get(resource)
+        return 0 if amount is None else amount.nanos
+
+    return peak(workload.claims, nanos)

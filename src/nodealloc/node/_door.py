@@ -1,0 +1,112 @@
+"""May it come in, or have other resources: the chain over the view that a node keeps; decides alone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from nodealloc.admission import Chain, allocation, chain_of, resized
+from nodealloc.errors import ConfigurationError
+from nodealloc.node._asked import Asked
+from nodealloc.node._books import Held
+from nodealloc.podfacts import NodeView
+from nodealloc.podspec import Pod, Quantity
+from nodealloc.topology import Accounts, Allocator, Confines, Owner, Placed, Snapshot, admit
+from nodealloc.verdicts import Admitted, NotYet, Refused
+
+__all__ = ["Door", "view_of"]
+
+_CPU: Final = "cpu"
+_PAGES: Final = "hugepages-"
+_UNSAID: Final = frozenset({_CPU, "memory", "ephemeral-storage", "hugepages-*", "pods"})
+_NOBODY: Final = Owner("", "")
+
+
+@attrs.frozen(kw_only=True)
+class Door:
+    """Who judges.
+
+    Attributes:
+        chain: The handlers; what is held is asked behind them.
+    """
+
+    chain: Chain
+
+    @classmethod
+    def of(cls, chain: Chain | None) -> Door:
+        """With the chain of a node where none is given.
+
+        Raises:
+            ConfigurationError: The chain has a snapshot of its own, or lets pods in before their victims end.
+        """
+        chosen = chain or chain_of()
+        if chosen.allocates:
+            raise ConfigurationError(
+                "the chain gives out from a snapshot of its own; a node has its own, so leave out `snapshot`"
+            )
+        if not chosen.rules.waits_for_victims:
+            raise ConfigurationError(
+                "by the rules of this chain a pod is in before its victims have ended, and what they hold "
+                "would be granted twice; let `waits_for_victims` be True"
+            )
+        return cls(chain=chosen.before_allocation())
+
+    def admitted(self, held: Held, asked: Asked) -> Placed | Refused | NotYet:
+        """Whether it may come in.
+
+        What is in stays, and no handler is asked; claims that are no pod's are allocated, no more.
+
+        Raises:
+            ProviderError: An allocator raised, or answered with nonsense.
+        """
+        pod = asked.pod
+        if pod is None or asked.workload.key in held.snapshot.admitted:
+            return admit(held.snapshot, asked.workload)
+        verdict = self.chain(pod, held.view)
+        if isinstance(verdict, Admitted):
+            verdict = allocation(held.snapshot)(pod, held.view)
+        return _told(verdict)
+
+    def resized(self, held: Held, pod: Pod) -> Placed | Refused | NotYet:
+        """Whether a pod that is in may have other resources.
+
+        Raises:
+            ConfigurationError: It is not in.
+        """
+        return resized(pod, held.view, held.snapshot, chain=self.chain)
+
+
+def view_of(empty: Snapshot, /) -> NodeView:
+    """A view of a node of which nobody has said more than what its allocators know.
+
+    CPUs are those that containers without any of their own run on, memory and
+    huge pages what is pinned; nobody knows how many pods it takes.
+    """
+    found: dict[str, int] = {}
+    for one in empty.allocators:
+        found |= {name: amount for name, amount in _native(one).items() if name not in found}
+    return NodeView(
+        name="node",
+        allocatable={name: Quantity.of(amount) for name, amount in found.items()},
+        elsewhere=_UNSAID - found.keys(),
+    )
+
+
+def _native(allocator: Allocator) -> dict[str, int]:
+    """Amounts of what every node has; devices come and go, and are their allocator's to count."""
+    found: dict[str, int] = {}
+    for use in allocator.capacity() if isinstance(allocator, Accounts) else ():
+        if use.resource in _UNSAID or use.resource.startswith(_PAGES):
+            found[use.resource] = found.get(use.resource, 0) + use.allocatable
+    if not found.get(_CPU, 1):
+        # Nobody gets CPUs for itself there: all run on what the shared pool has.
+        shared = allocator.confinement(_NOBODY).cpus if isinstance(allocator, Confines) else None
+        found[_CPU] = len(shared or ())
+    return {name: amount for name, amount in found.items() if amount}
+
+
+def _told(verdict: Admitted | Refused | NotYet) -> Placed | Refused | NotYet:
+    if isinstance(verdict, Placed | Refused | NotYet):
+        return verdict
+    raise TypeError(f"an allocation answered {verdict}")  # its promise is another one

@@ -1,0 +1,363 @@
+"""The door of a node: whoever it admits has passed the whole chain, and a resize passes it as well."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import attrs
+import pytest
+
+from nodealloc.admission import KUBELET, MakingRoom, chain_of
+from nodealloc.checkpoint import CpuManagerState, JsonCheckpoint, MemoryStore
+from nodealloc.cpuset import CpuAllocator, NonePolicy, StaticPolicy
+from nodealloc.devices import DeviceAllocator
+from nodealloc.errors import ConfigurationError
+from nodealloc.machine import machine_from_text
+from nodealloc.memblocks import MemoryAllocator, memory_allocator
+from nodealloc.node import FORMATS, NodeAllocator
+from nodealloc.podfacts import LifeState, NodeView, Pressure, Taint, TaintEffect
+from nodealloc.podspec import Json, Pod, resources
+from nodealloc.testing.topology import workload
+from nodealloc.topology import Allocator, Confinement, Owner, Placed, Policy, Snapshot
+from nodealloc.verdicts import Admitted, NotYet, Refused, Verdict
+
+MACHINE = machine_from_text("2 sockets x 16 cores, memory=8Gi")
+VIEW = NodeView(
+    name="n1",
+    labels={"zone": "a"},
+    allocatable=resources({"cpu": 31, "memory": "15Gi", "pods": 10}),
+)
+GIB = 1 << 30
+DB = Owner("db", "app")
+
+
+def empty(*more: Allocator) -> Snapshot:
+    """A node of two NUMA nodes that aligns, and lets what it pins grow."""
+    return Snapshot.of(
+        MACHINE,
+        policy=Policy.parse("single-numa-node"),
+        allocators=[
+            CpuAllocator(policy=StaticPolicy.of(MACHINE, reserved=1, resizable=True)),
+            memory_allocator(MACHINE),
+            *more,
+        ],
+    )
+
+
+def started(
+    store: MemoryStore | None = None, view: NodeView | None = VIEW, *more: Allocator, **options: object
+) -> NodeAllocator:
+    """A node that is ready."""
+    node = NodeAllocator(empty(*more), store or MemoryStore(FORMATS), view=view, **options)  # type: ignore[arg-type]
+    node.start()
+    return node
+
+
+def again(store: MemoryStore) -> MemoryStore:
+    """The same bytes, as the next process finds them."""
+    return MemoryStore(FORMATS, data=store.data())
+
+
+def pod(name: str, cpu: str = "1", memory: str = "1Gi", *, limited: bool = False, **spec: Json) -> Pod:
+    """A pod of one container; with limits it holds CPUs of its own."""
+    asked: dict[str, Json] = {"cpu": cpu, "memory": memory}
+    amounts: dict[str, Json] = {"requests": asked, **({"limits": asked} if limited else {})}
+    container: dict[str, Json] = {"name": "app", "resources": amounts}
+    port = spec.pop("port", None)
+    if port is not None:
+        container["ports"] = [{"containerPort": 80, "hostPort": port}]
+    metadata: dict[str, Json] = {"name": name, "uid": name}
+    return Pod.from_manifest({"metadata": metadata, "spec": {"containers": [container], **spec}})
+
+
+def never(asked: Pod, view: NodeView, /) -> Verdict:
+    """A handler that nobody may ask."""
+    raise AssertionError(f"{asked.full_name} was judged on {view.name}")
+
+
+@pytest.mark.parametrize("policy", [StaticPolicy.of(MACHINE, reserved=0), NonePolicy.of(MACHINE)])
+def test_a_thousand_cpus_do_not_come_in_on_thirty_two(policy: StaticPolicy | NonePolicy) -> None:
+    """Where nobody says what there is, the allocators' CPUs and memory are what pods are judged by."""
+    snapshot = Snapshot.of(MACHINE, allocators=[CpuAllocator(policy=policy), memory_allocator(MACHINE)])
+    node = NodeAllocator(snapshot, MemoryStore(FORMATS))
+    node.start()
+    verdict = node.admit(pod("large", "1000"))
+    assert isinstance(verdict, Refused)
+    assert verdict.figures["capacity"] == 32000
+    assert isinstance(node.admit(pod("a", "30")), Placed)
+    second = node.admit(pod("b", "3"))
+    assert isinstance(second, Refused)
+    assert second.figures["used"] == 30000
+    fourteen, two = pod("c", "1", "14Gi"), pod("d", "1", "2Gi")
+    assert isinstance(node.admit(fourteen), Placed)
+    assert str(node.admit(two)).startswith("OutOfmemory")
+
+
+def test_what_nobody_counts_is_not_refused() -> None:
+    """A node of which nothing is said takes storage, huge pages and any number of pods."""
+    node = NodeAllocator(Snapshot.of(MACHINE), MemoryStore(FORMATS))
+    node.start()
+    asked: Json = {"cpu": 500, "memory": "1Ti", "ephemeral-storage": "1Ti", "hugepages-2Mi": "2Mi"}
+    amounts: Json = {"limits": asked}
+    box: Json = {"name": "app", "resources": amounts}
+    for number in range(120):
+        meta: Json = {"name": f"p{number}", "uid": f"p{number}"}
+        assert isinstance(
+            node.admit(Pod.from_manifest({"metadata": meta, "spec": {"containers": [box]}})), Placed
+        )
+    assert len(node.view.pods) == 120
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        (pod("p", nodeSelector={"zone": "b"}), "NodeAffinity"),
+        (pod("p", nodeName="n2"), "NodeName"),
+        (pod("p", port=80), "NodePorts"),
+        (pod("p", os={"name": "windows"}), "PodOSNotSupported"),
+    ],
+)
+def test_the_node_asks_the_whole_chain(asked: Pod, reason: str) -> None:
+    """Selector, name, host ports, operating system; nothing of a refused pod is kept."""
+    node = started()
+    assert isinstance(node.admit(pod("first", port=80)), Placed)
+    before = node.snapshot, node.view, node.records
+    verdict = node.admit(asked)
+    assert isinstance(verdict, Refused)
+    assert verdict.reason == reason
+    assert (node.snapshot, node.view, node.records) == before
+
+
+def test_the_view_follows_the_machine() -> None:
+    """Taints, pressure and shutdown count from the moment at which they are told."""
+    node = started()
+    taint = Taint(key="full", effect=TaintEffect.NO_EXECUTE)
+    node.alter_view(lambda view: attrs.evolve(view, taints=(taint,)))
+    assert not isinstance(node.admit(pod("a")), Admitted)
+    node.alter_view(lambda view: attrs.evolve(view, taints=(), pressure=frozenset({Pressure.DISK})))
+    assert str(node.admit(pod("a"))).startswith("Evicted")
+    node.alter_view(lambda view: attrs.evolve(view, pressure=frozenset()))
+    assert isinstance(node.admit(pod("a")), Placed)
+    with pytest.raises(ConfigurationError, match="they come by `admit`"):
+        node.alter_view(lambda view: view.without("a"))
+    assert list(node.view.pods) == ["a"]
+
+
+def test_a_view_that_changes_while_a_pod_is_judged_is_judged_anew() -> None:
+    """No verdict rests on a view that was replaced before it was remembered."""
+    nodes: list[NodeAllocator] = []
+
+    def slow(asked: Pod, view: NodeView, /) -> Verdict:
+        if not view.shutting_down:
+            nodes[0].alter_view(lambda one: attrs.evolve(one, shutting_down=True))
+        return Admitted()
+
+    nodes.append(started(chain=chain_of(slow)))
+    assert str(nodes[0].admit(pod("a"))).startswith("NodeShutdown")
+    assert not nodes[0].records
+
+
+def test_handlers_of_ones_own_are_asked() -> None:
+    """A node with one licence lets one pod in."""
+
+    def licence(asked: Pod, view: NodeView, /) -> Verdict:
+        if not view.pods:
+            return Admitted()
+        return Refused(reason="NoLicence", message=f"{asked.full_name} needs the one that is taken")
+
+    node = started(chain=chain_of(licence))
+    assert isinstance(node.admit(pod("a")), Placed)
+    assert str(node.admit(pod("b"))).startswith("NoLicence")
+    node.release("a")
+    assert isinstance(node.admit(pod("b")), Placed)
+
+
+def test_what_an_ending_pod_holds_is_not_yet_free() -> None:
+    """Its host port, its share of the CPUs, and CPUs of its own that no other NUMA node has."""
+    node = started()
+    assert isinstance(node.admit(pod("a", "14", limited=True, port=80)), Placed)
+    assert isinstance(node.admit(pod("b", "10", limited=True)), Placed)
+    assert isinstance(node.admit(pod("wide", "7", limited=True)), Refused)
+    assert isinstance(node.admit(pod("c", "1", port=80)), Refused)
+    assert isinstance(node.admit(pod("large", "8")), Refused)
+    node.mark_ending("a")
+    node.mark_ending("nobody")
+    assert node.view.pods["a"].state is LifeState.TERMINATING
+    for asked in (pod("wide", "7", limited=True), pod("c", "1", port=80), pod("large", "8")):
+        verdict = node.admit(asked)
+        assert isinstance(verdict, NotYet)
+        assert verdict.blocker == "default/a"
+    node.release("a")
+    assert isinstance(node.admit(pod("wide", "7", limited=True)), Placed)
+    assert isinstance(node.admit(pod("c", "1", port=80)), Placed)
+
+
+def test_a_refusal_for_good_is_none_that_an_ending_pod_delays() -> None:
+    """What does not fit when they have ended does not fit."""
+    node = started()
+    assert isinstance(node.admit(pod("a", "2", limited=True)), Placed)
+    node.mark_ending("a")
+    assert isinstance(node.admit(pod("wide", "17", limited=True)), Refused)
+
+
+def test_room_is_made_for_a_critical_pod() -> None:
+    """It names who has to end, waits until they have, and is in then."""
+    node = started()
+    assert isinstance(node.admit(pod("a", "20")), Placed)
+    critical = pod("critical", "20", priority=2_000_000_000)
+    verdict = node.admit(critical)
+    assert isinstance(verdict, MakingRoom)
+    assert verdict.victims == ("a",)
+    node.mark_ending("a")
+    waiting = node.admit(critical)
+    assert isinstance(waiting, NotYet)
+    assert not isinstance(waiting, MakingRoom)
+    node.release("a")
+    assert isinstance(node.admit(critical), Placed)
+
+
+def test_after_a_restart_nobody_is_asked_about_those_who_run() -> None:
+    """They are in, with their ports and amounts, before anybody has told of them again."""
+    store = MemoryStore(FORMATS)
+    first = started(store)
+    asked = [pod("a", "2", limited=True, port=80), pod("b", "3"), pod("static", "1")]
+    for one in asked:
+        assert isinstance(first.admit(one), Placed)
+    first.admit(workload("job", {"cpu": 1, "memory": "1Gi"}))
+    later = started(again(store), VIEW, chain=chain_of(never))
+    assert later.view == first.view
+    for one in asked:
+        verdict = later.admit(one)
+        assert isinstance(verdict, Placed)
+        assert verdict.repeated
+    assert str(later.admit(pod("c", port=80))).startswith("NodePorts")
+
+
+def test_a_pod_that_cannot_be_read_again_is_counted_by_its_claims_and_learned_anew() -> None:
+    """The start says so; nothing is evicted for it."""
+    store = MemoryStore(FORMATS)
+    asked = pod("a", "2", port=80)
+    assert isinstance(started(store).admit(asked), Placed)
+    data = {key: value.replace(b'"containers"', b'"kontainers"') for key, value in store.data().items()}
+    later = NodeAllocator(empty(), MemoryStore(FORMATS, data=_summed(data)), view=VIEW)
+    report = later.start()
+    assert report.is_clean
+    assert any("the pod in record a cannot be read" in line for line in report.notes)
+    assert later.view.pods["a"].requests == asked.containers[0].requests
+    assert isinstance(later.admit(pod("c", port=80)), Placed)
+    assert isinstance(later.admit(asked), Placed)
+    assert later.view.pods["a"].pod == asked
+
+
+def _summed(data: dict[str, bytes]) -> dict[str, bytes]:
+    """The same rows with checksums of what they say now."""
+    return {
+        key: JsonCheckpoint(kind=one["kind"], version=one["version"], value=one["value"]).marshal()
+        for key, one in ((key, json.loads(raw)) for key, raw in data.items())
+    }
+
+
+def test_what_a_kubelet_had_granted_is_counted_by_what_it_holds() -> None:
+    """Its files have no pods: their CPUs are taken all the same."""
+    state = CpuManagerState(policy_name="static", default_cpuset="0-3,8-31", entries={"g1": {"c": "4-7"}})
+    node = started(MemoryStore(FORMATS, data={"cpu_manager_state": state.marshal()}))
+    assert str(node.view.pods.requested["cpu"]) == "4"
+    assert isinstance(node.admit(pod("large", "28")), Refused)
+    assert isinstance(node.admit(pod("smaller", "27")), Placed)
+
+
+def test_what_is_adopted_is_in_the_view() -> None:
+    """A pod that runs and is not remembered takes its port."""
+    node = started()
+    node.adopt(pod("a", port=80), {"app": Confinement()})
+    assert isinstance(node.admit(pod("b", port=80)), Refused)
+
+
+def test_devices_are_counted_by_whoever_gives_them_out() -> None:
+    """A view that names none does not stand in the way of a plugin that may still come."""
+    devices = DeviceAllocator(nodes=(0, 1))
+    node = started(None, VIEW, devices)
+    box: Json = {"name": "app", "resources": {"limits": {"cpu": 1, "memory": "1Gi", "example.com/gpu": 1}}}
+    asked = Pod.from_manifest({"metadata": {"name": "g", "uid": "g"}, "spec": {"containers": [box]}})
+    verdict = node.admit(asked)
+    assert isinstance(verdict, NotYet)
+    assert verdict.blocker == "example.com/gpu"
+    without = started()
+    assert str(without.admit(asked)).startswith("g/app: OutOfexample.com/gpu")
+
+
+@pytest.mark.parametrize(
+    ("chain", "remedy"),
+    [(chain_of(snapshot=empty()), "leave out `snapshot`"), (chain_of(rules=KUBELET), "waits_for_victims")],
+)
+def test_a_chain_that_a_node_cannot_have(chain: object, remedy: str) -> None:
+    """One with a snapshot that grows old, one that lets in who has no room yet."""
+    with pytest.raises(ConfigurationError, match=remedy):
+        started(chain=chain)
+
+
+def test_a_pod_grows_and_shrinks_in_place() -> None:
+    """CPUs and memory become more and fewer where they are; what is remembered says so."""
+    store = MemoryStore(FORMATS)
+    node = started(store)
+    assert isinstance(node.admit(pod("db", "2", limited=True)), Placed)
+    had = node.before_start(DB, "one")
+    assert isinstance(node.resize(pod("db", "4", "3Gi", limited=True)), Placed)
+    has = node.before_start(DB, "one")
+    assert had.exclusive < has.exclusive
+    assert len(has.exclusive) == 4
+    (block,) = node.snapshot[MemoryAllocator].state.blocks(DB)
+    assert block.size_bytes == 3 * GIB
+    assert str(node.view.pods.requested["cpu"]) == "4"
+    later = started(again(store))
+    assert later.view == node.view
+    assert later.before_start(DB, "one") == has
+    assert isinstance(later.resize(pod("db", "2", limited=True)), Placed)
+    assert later.before_start(DB, "one").exclusive == had.exclusive
+    assert isinstance(later.admit(pod("other", "14", limited=True)), Placed)
+
+
+def in_the_way(node: NodeAllocator, cpus: Sequence[str]) -> None:
+    """Others beside `db`."""
+    for number, cpu in enumerate(cpus):
+        assert isinstance(node.admit(pod(f"other-{number}", cpu, limited=True)), Placed)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        (pod("db", "32", limited=True), "OutOfcpu"),
+        (pod("db", "1", "16Gi", limited=True), "OutOfmemory"),
+        (pod("db", "15", limited=True), "TopologyAffinityError"),
+        (pod("db", "2"), "Infeasible"),
+        (pod("db", "32", limited=True, priority=2_000_000_000), "OutOfcpu"),
+    ],
+)
+def test_a_refused_resize_changes_nothing(wanted: Pod, reason: str) -> None:
+    """Neither what is held nor what is seen or remembered; nobody has to end for it either."""
+    store = MemoryStore(FORMATS)
+    node = started(store)
+    assert isinstance(node.admit(pod("db", "2", limited=True)), Placed)
+    in_the_way(node, ["8", "2"])
+    before = node.snapshot, node.view, node.records, store.data()
+    verdict = node.resize(wanted)
+    assert isinstance(verdict, Refused)
+    assert verdict.reason == reason
+    assert (node.snapshot, node.view, node.records, store.data()) == before
+
+
+def test_a_resize_waits_for_whom_it_has_to_wait() -> None:
+    """For the start, for the store, and for a pod that is ending."""
+    store = MemoryStore(FORMATS)
+    assert isinstance(started(store).admit(pod("db", "2", limited=True)), Placed)
+    node = NodeAllocator(empty(), again(store), view=VIEW)
+    assert isinstance(node.resize(pod("db", "3", limited=True)), NotYet)
+    node.start()
+    assert isinstance(node.admit(pod("a", "20")), Placed)
+    node.mark_ending("a")
+    verdict = node.resize(pod("db", "15", limited=True))
+    assert isinstance(verdict, NotYet)
+    assert verdict.blocker == "default/a"
+    with pytest.raises(ConfigurationError, match="does not have it"):
+        node.resize(pod("nobody"))
