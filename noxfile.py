@@ -215,6 +215,13 @@ def cri(session: nox.Session) -> None:
     session.run("python", "-m", "tests.cri", *session.posargs, success_codes=[0, CRI_NOT_HERE])
 
 
+@nox.session(python=PYTHONS[0])
+def stories(session: nox.Session) -> None:
+    """What a kubelet was seen to do, done again by the agent and compared; `-- FILE…` names the stories."""
+    session.install("-e", ".[agent,test]")
+    session.run("python", "-m", "tests.stories", *session.posargs, success_codes=[0, CRI_NOT_HERE])
+
+
 @nox.session
 def protos(session: nox.Session) -> None:
     """Generate `_proto/` anew, with the generator whose code every protobuf of the declared range takes."""

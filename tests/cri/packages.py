@@ -18,15 +18,19 @@ VERSIONS = {"1.6": "bookworm", "1.7": "trixie", "2.1": "sid"}
 """Version of containerd to the suite that has it; runc is always the oldest suite's."""
 
 _TOOLS = ("runc", "busybox-static")
+_NETWORK = "containernetworking-plugins"
 _DONE = "complete"
+_NETWORK_DONE = "complete-network"
 
 
 class Unavailable(Exception):  # noqa: N818 - it is a reason to skip, not a fault
     """Why a runtime cannot be had here."""
 
 
-def fetch(cache: Path, version: str, /) -> Path:
+def fetch(cache: Path, version: str, /, *, network: bool = False) -> Path:
     """Folder with containerd of a version, runc and busybox; fetched once, then taken from the cache.
+
+    With `network` also the plugins by which pods get addresses.
 
     Uses apt with lists of its own, as any user, and leaves the machine's own
     package state alone.
@@ -36,6 +40,8 @@ def fetch(cache: Path, version: str, /) -> Path:
     """
     root = cache / version
     if (root / _DONE).exists():
+        if network and not (root / _NETWORK_DONE).exists():
+            _add_network(cache, root)
         return root
     for tool in ("apt-get", "dpkg-deb"):
         if shutil.which(tool) is None:
@@ -49,7 +55,19 @@ def fetch(cache: Path, version: str, /) -> Path:
         _run(["dpkg-deb", "-x", str(archive), str(root)])
     shutil.rmtree(archives)
     (root / _DONE).touch()
+    if network:
+        _add_network(cache, root)
     return root
+
+
+def _add_network(cache: Path, root: Path) -> None:
+    archives = cache / "archives-network"
+    archives.mkdir(parents=True, exist_ok=True)
+    _run(["apt-get", *_lists(cache, VERSIONS["1.6"]), "-q", "download", _NETWORK], cwd=archives)
+    for archive in archives.glob("*.deb"):
+        _run(["dpkg-deb", "-x", str(archive), str(root)])
+    shutil.rmtree(archives)
+    (root / _NETWORK_DONE).touch()
 
 
 def _lists(cache: Path, suite: str) -> list[str]:
