@@ -66,9 +66,14 @@ def figures() -> Iterator[Figure]:
 
 def against_the_kubelet() -> Iterator[Figure]:
     """The recorded rows, each against its recorded time."""
-    kubelet = kubelet_ns("merge")
-    calls = [partial(merge, *merge_arguments(row)) for row in rows("merge")[: len(kubelet)]]  # type: ignore[arg-type]
-    ours = [best_ns(call, seconds=0.002) for call in calls]
+    calls = [partial(merge, *merge_arguments(row)) for row in rows("merge")[: len(kubelet_ns("merge"))]]  # type: ignore[arg-type]
+    ours = [math.inf] * len(calls)
+    kubelet = [math.inf] * len(calls)
+    for _ in range(
+        5
+    ):  # a machine that others use changes its pace: the best of several, and of its calibration
+        ours = [min(best, best_ns(call, seconds=0.0005)) for best, call in zip(ours, calls, strict=True)]
+        kubelet = min(kubelet, kubelet_ns("merge"))
     each = ratios(ours, kubelet)
     middle = statistics.median(ours) / statistics.median(kubelet)
     mean = math.exp(statistics.mean(map(math.log, each)))
@@ -111,6 +116,8 @@ def hard_questions() -> Iterator[Figure]:
     for name, bound, call in (
         ("12 lists of 24 random masks, 24 nodes", 200, of_lists(24, random_lists(24, 12, 24))),
         ("8 lists of 24 random masks, 32 nodes", 200, of_lists(32, random_lists(32, 8, 24))),
+        ("3 lists of 200 random masks, 24 nodes", 200, of_lists(24, random_lists(24, 3, 200))),
+        ("4 lists of 500 random masks, 32 nodes", 200, of_lists(32, random_lists(32, 4, 500))),
         ("10 lists of 8 random masks, 64 nodes", 1_000, of_lists(64, random_lists(64, 10, 8))),
         ("30 lists of 20 random masks, 20 nodes", 1_000, of_lists(20, random_lists(20, 30, 20))),
         ("4 lists of 2,000 random masks, 32 nodes", 1_000, of_lists(32, random_lists(32, 4, 2_000))),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from itertools import product
+from unittest import mock
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nodealloc.testing.strategies.topology import numa_topologies, policies, provider_hints
 from nodealloc.topology import Hints, Merged, Narrowest, NumaTopology, Policy, PolicyName, TopologyHint, merge
+from nodealloc.topology import _many as many
 from nodealloc.topology._reachable import reachable
 from nodealloc.topology._work import Work
 
@@ -136,3 +140,60 @@ def test_counting_finds_what_folding_finds(data: st.DataObject, numa: NumaTopolo
     for masks in lists:
         found = {one & other for one in found for other in masks} - {0}
     assert reachable(lists, full, Work(10_000_000)) == found
+
+
+@given(
+    st.data(),
+    numa_topologies(most_nodes=9, highest=12),
+    st.booleans(),
+    st.sampled_from([20, 300, 100_000]),
+    st.sampled_from([0.3, 0.5, 0.8]),
+)
+def test_long_lists_come_to_what_folding_them_comes_to(
+    data: st.DataObject, numa: NumaTopology, near: bool, walked: int, share: float
+) -> None:
+    """Whether a walk in order finds the best mask, or is cut short and all that are wide enough come up."""
+    rng = random.Random(data.draw(st.integers(0, 1 << 32)))
+    lists = [
+        [sum([1 << node for node in numa.nodes if rng.random() < share]) or numa.mask for _ in range(40)]
+        for _ in range(data.draw(st.integers(2, 5)))
+    ]
+    found = {numa.mask}
+    for masks in lists:
+        found = {one & other for one in found for other in masks}
+    target = max([min([mask.bit_count() for mask in masks]) for masks in lists])
+
+    def order(mask: int) -> tuple[object, ...]:
+        width = mask.bit_count()
+        return (width > target, width if width > target else -width, numa.spread(mask) if near else 0, mask)
+
+    best = min(found - {0}, key=order, default=numa.mask)
+    providers: list[Hints] = [{"resource": [TopologyHint(mask, False) for mask in masks]} for masks in lists]
+    policy = Policy(name=PolicyName.BEST_EFFORT, prefer_closest=near, work_units=10**8)
+    with mock.patch.multiple(many, _LOOK_AHEAD=600, _WALKED=walked, _WALKED_BELOW=walked):
+        assert merge(policy, providers, numa).hint.affinity == best
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.8])
+@pytest.mark.parametrize(("nodes", "lists"), [(24, 3), (24, 6), (32, 3), (32, 5)])
+def test_hundreds_of_random_masks_are_settled_with_a_fifth_of_the_work(
+    nodes: int, lists: int, share: float
+) -> None:
+    """Two hundred masks a list on 24 and 32 nodes: the best width is found, and can come out."""
+    rng = random.Random(nodes * lists)
+    numa = NumaTopology(nodes=tuple(range(nodes)))
+    masks = [
+        [sum([1 << node for node in numa.nodes if rng.random() < share]) or 1 for _ in range(200)]
+        for _ in range(lists)
+    ]
+    providers: list[Hints] = [{"r": [TopologyHint(mask, False) for mask in some]} for some in masks]
+    found = merge(Policy(name=PolicyName.BEST_EFFORT), providers, numa, work=Work(200_000)).hint.affinity
+    assert found is not None
+    assert found.bit_count() <= max([min([mask.bit_count() for mask in some]) for some in masks])
+    in_common = numa.mask
+    for some in masks:
+        containing = [mask for mask in some if not found & ~mask]
+        assert containing
+        for mask in containing:
+            in_common &= mask
+    assert in_common == found

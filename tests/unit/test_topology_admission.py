@@ -36,6 +36,7 @@ from nodealloc.topology import (
     admit,
     explain,
     release,
+    workload_of,
 )
 
 TWO = NumaTopology(nodes=(0, 1))
@@ -383,3 +384,12 @@ def test_under_policy_none_nobody_is_asked(scope: Scope) -> None:
     assert set(answer.affinity.values()) == {ANY}
     with pytest.raises(ProviderError, match="asked about"):
         admit(node(PolicyName.RESTRICTED, silent, scope=scope), workload("job", {"cpu": 1}))
+
+
+def test_a_pod_is_turned_into_claims_once() -> None:
+    """Whoever asks about it on many nodes gets the same workload; an equal pod has an equal one."""
+    pods = [Pod(name="p", uid="u", containers=(Container(name="c"),)) for _ in range(200)]
+    workloads = [workload_of(pod) for pod in pods]
+    assert len({id(one) for one in workloads}) == 200
+    assert workload_of(pods[-1]) is workloads[-1]
+    assert all(workload_of(pod) == workloads[0] for pod in pods)

@@ -234,3 +234,24 @@ def test_nonsense_is_named(policy: Policy, answer: object, says: str) -> None:
     """An answer that is no mapping of resources to hints is the provider's fault."""
     with pytest.raises(HintError, match=says):
         merge(policy, [cast("Hints", answer)], FOUR)
+
+
+def test_of_single_nodes_the_one_nearest_to_itself_is_closest() -> None:
+    """Firmware may say that a node is further from itself than another; preferred or not, that counts."""
+    far = {one: {other: 20 if one != other else 11 - one for other in (0, 1)} for one in (0, 1)}
+    numa = NumaTopology(nodes=(0, 1), distances=far)
+    closest = Policy(name=PolicyName.BEST_EFFORT, prefer_closest=True)
+    assert merge(closest, [{"r": good(1, 2)}], numa).hint == TopologyHint(2, True)
+    assert merge(closest, [{"r": [*good(1), *poor(2)]}, {"r": poor(1, 2)}], numa).hint.affinity == 2
+    assert merge(BEST_EFFORT, [{"r": good(1, 2)}], numa).hint == TopologyHint(1, True)
+
+
+def test_a_topology_travels_without_what_it_has_worked_out() -> None:
+    """Its spreads are known again when they are asked for; it is equal to the one that was sent."""
+    far = {one: {other: 10 + abs(one - other) for other in range(4)} for one in range(4)}
+    numa = NumaTopology(nodes=(0, 1, 2, 3), distances=far)
+    sent = pickle.dumps(numa)
+    assert numa.spread(0b1011) == numa.spread(0b1011) == 102
+    assert pickle.dumps(numa) == sent
+    arrived = pickle.loads(sent)  # noqa: S301
+    assert (arrived, arrived.mask, arrived.spread(0b1011)) == (numa, 15, 102)

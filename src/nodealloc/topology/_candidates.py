@@ -76,7 +76,7 @@ def best(
             return mask, False
         return None
     for width in _widths(policy, reading, numa.mask, good):
-        found = good.nearest(width, numa) if near and width > 1 else good.lowest(width)
+        found = good.nearest(width, numa) if near else good.lowest(width)
         if found is not None:
             return found, True
     return None if single else (Compromise(reading, numa.mask, work).best(numa, near=near), False)

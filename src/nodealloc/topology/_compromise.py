@@ -88,7 +88,7 @@ class Compromise:
         """The first of all in order: of the best width, closest if asked for, lowest; 0 without any."""
         for width in self.widths():
             rooms = [room for room in self._rooms if room.width == width or width >= self.target]
-            found = closest(rooms, width, numa, self._work) if near and width > 1 else _lowest(rooms, width)
+            found = closest(rooms, width, numa, self._work) if near else _lowest(rooms, width)
             if found:
                 return found
         return 0

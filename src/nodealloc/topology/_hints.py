@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Hints", "NumaMask", "NumaTopology", "TopologyHint"]
 
+_KEPT_SPREADS = 4096
+"""Spreads that a topology keeps; the sets of the eight nodes that a kubelet may have are 255."""
+
 NumaMask: TypeAlias = int
 """A set of NUMA nodes as an integer: bit *n* stands for node *n*."""
 
@@ -76,6 +79,7 @@ class NumaTopology:
     nodes: tuple[int, ...] = attrs.field(converter=_node_ids)
     distances: Mapping[int, Mapping[int, int]] = attrs.field(default=None, converter=_distances)
     mask: NumaMask = attrs.field(init=False, repr=False, eq=False)
+    _spreads: dict[NumaMask, int] = attrs.field(init=False, repr=False, eq=False, factory=dict[NumaMask, int])
 
     def __attrs_post_init__(self) -> None:
         nodes = self.nodes
@@ -109,6 +113,9 @@ class NumaTopology:
 
         Source: kubelet ``cm/topologymanager/numa_info.go``.
         """
+        known = self._spreads.get(mask)
+        if known is not None:
+            return known
         rows = self.distances
         if not rows:
             needed = "unknown, but prefer-closest-numa-nodes compares them; give them or drop the option"
@@ -118,4 +125,15 @@ class NumaTopology:
         for one in nodes:
             row = rows[one]
             total += sum([row[other] for other in nodes])
+        if len(self._spreads) < _KEPT_SPREADS:
+            self._spreads[mask] = total
         return total
+
+    def __getstate__(self) -> tuple[object, ...]:
+        """Without the spreads, which can be worked out again."""
+        return self.nodes, self.distances, self.mask
+
+    def __setstate__(self, state: tuple[object, ...]) -> None:
+        for name, value in zip(("nodes", "distances", "mask"), state, strict=True):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "_spreads", dict[NumaMask, int]())

@@ -8,7 +8,7 @@ that all of them prefer: these are compared here, as bare integers.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -53,13 +53,17 @@ def _preferred(affinity: NumaMask | None) -> Merged:
 
 
 @lru_cache(maxsize=4096)
-def _tolerated(affinity: NumaMask) -> Merged:
-    return Merged(TopologyHint(affinity, preferred=False), admit=True)
+def _not_preferred(affinity: NumaMask, admit: bool) -> Merged:
+    return Merged(TopologyHint(affinity, preferred=False), admit=admit)
 
 
 @lru_cache(maxsize=4096)
-def _rejected(affinity: NumaMask) -> Merged:
-    return Merged(TopologyHint(affinity, preferred=False), admit=False)
+def _on_one_node(masks: frozenset[NumaMask], full: NumaMask, bound: bool) -> Merged:
+    """Under single-numa-node: the lowest node among some masks; without one any, or none for who is bound."""
+    node = min([mask for mask in masks if not mask & (mask - 1)], default=0)
+    if bound and not node:
+        return _NOWHERE
+    return _preferred(None if node in {0, full} else node)
 
 
 def merge(
@@ -104,36 +108,23 @@ def merge(
         raise
     if name is _NONE:
         return _NO_POLICY
-    reading = read_bare(providers, full, names)
-    common, offered, lists, counted = reading
+    reading = common, offered, lists, counted = read_bare(providers, full, names)
     if counted or policy.comparison is not None:
-        affinity, preferred = _of_all(policy, Reading(*reading), numa, allocated, work)
-    elif common is None:
+        return _of_all(policy, Reading(*reading), numa, allocated, work)
+    if common:
         if name is _SINGLE:
-            return _ANYWHERE if offered is None else _anywhere(offered, full)
-        preferred = True
-        affinity = full if offered is None else narrowest({*offered, full}, numa, near=policy.prefer_closest)
-    elif not common:
+            return _on_one_node(common, full, True)  # noqa: FBT003 - they are bound
+        return _preferred(narrowest(common, numa, policy.prefer_closest))
+    if common is None:
+        if offered is None:
+            return _ANYWHERE if name is _SINGLE else _preferred(full)
         if name is _SINGLE:
-            return _NOWHERE
-        preferred = False
-        affinity = compromise(lists, numa, policy, work) if lists else full
-    else:
-        preferred = True
-        affinity = narrowest(common, numa, near=policy.prefer_closest)
-        if name is _SINGLE and affinity & (affinity - 1):
-            return _NOWHERE
-    if preferred:
-        return _preferred(None if name is _SINGLE and affinity == full else affinity)
+            return _on_one_node(offered, full, False)  # noqa: FBT003 - nobody is bound
+        return _preferred(narrowest(offered | {full}, numa, policy.prefer_closest))
     if name is _SINGLE:
         return _NOWHERE
-    return _tolerated(affinity or full) if name is _BEST_EFFORT else _rejected(affinity or full)
-
-
-def _anywhere(offered: Collection[NumaMask], full: NumaMask) -> Merged:
-    """Under single-numa-node, where nobody is bound to nodes: the lowest node that is offered, or any."""
-    node = min([mask for mask in offered if not mask & (mask - 1)], default=full)
-    return _preferred(None if node == full else node)
+    affinity = (compromise(lists, numa, policy, work) or full) if lists else full
+    return _not_preferred(affinity, name is _BEST_EFFORT)
 
 
 def _of_all(
@@ -142,9 +133,14 @@ def _of_all(
     numa: NumaTopology,
     allocated: Mapping[int, float] | None,
     work: Work | None,
-) -> tuple[NumaMask, bool]:
+) -> Merged:
     """The best mask where hints are counted, or compared by the policy's own comparison."""
     # Imported late: most nodes have neither, and importing this package should stay quick.
     from nodealloc.topology._candidates import best  # noqa: PLC0415
 
-    return best(policy, reading, numa, allocated or {}, work or Work(policy.work_units)) or (0, False)
+    full, single = numa.mask, policy.name is _SINGLE
+    found = best(policy, reading, numa, allocated or {}, work or Work(policy.work_units))
+    affinity, preferred = found or (0, False)
+    if preferred:
+        return _preferred(None if single and affinity == full else affinity)
+    return _NOWHERE if single else _not_preferred(affinity or full, policy.name is _BEST_EFFORT)

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 
 __all__ = ["workload_of"]
 
+_KEPT = 64
+"""Workloads that are kept: a scheduler asks many nodes about one pod, an agent asks again after a refusal."""
+
+_recent: dict[int, tuple[Pod, Workload]] = {}
+"""By the identity of the pod, which stands beside it so that nothing else can have the same."""
+
 
 def workload_of(pod: Pod, /) -> Workload:
     """The claims of a pod's containers, in the order in which they start.
@@ -27,6 +33,17 @@ def workload_of(pod: Pod, /) -> Workload:
     Source: kubelet ``cm/cpumanager/policy_static.go`` and
     ``cm/memorymanager/policy_static.go``.
     """
+    known = _recent.get(id(pod))
+    if known is not None:
+        return known[1]
+    made = _workload_of(pod)
+    if len(_recent) >= _KEPT:
+        _recent.clear()
+    _recent[id(pod)] = pod, made
+    return made
+
+
+def _workload_of(pod: Pod) -> Workload:
     if not pod.containers:
         raise ConfigurationError(f"pod {pod.full_name} has no containers; a pod runs at least one")
     exclusive = qos_class(pod) is _GUARANTEED

@@ -20,9 +20,10 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import add, mul, sub
 
 from nodealloc.idset import bits
+from nodealloc.topology._lanes import Lanes
 from nodealloc.topology._work import Work
 
-__all__ = ["best_reachable", "reachable"]
+__all__ = ["inside", "reachable", "wide_reachable", "within_reach"]
 
 _FOLD_FREELY = 2000
 """Pairs that are always folded: below this, counting has not even set up its tables."""
@@ -52,7 +53,7 @@ def reachable(lists: Sequence[Iterable[int]], full: int, work: Work, /) -> set[i
     Raises:
         WorkLimitError: `work` is used up.
     """
-    common, sets = _inside(lists, full)
+    common, sets = inside(lists, full)
     if not common:
         return set()
     nodes = common.bit_count()
@@ -66,53 +67,50 @@ def reachable(lists: Sequence[Iterable[int]], full: int, work: Work, /) -> set[i
         ):
             work.spend(_counting_cost(nodes, len(sets) - done) >> 5)
             return _count([found, *sets[done:]], common)
-        found = _folded(found, masks, 1, full, work)
+        work.spend(pairs // 4)
+        found = {one & other for one in found for other in masks}
+        found.discard(0)
     return found
 
 
-def best_reachable(
-    lists: Sequence[Iterable[int]], full: int, target: int, work: Work, /, *, ties: bool
-) -> set[int]:
-    """The best non-empty intersections of one mask from each list, and perhaps some others.
+def wide_reachable(sets: Sequence[set[int]], common: int, least: int, work: Work, /) -> set[int]:
+    """Every intersection of one mask from each list that has at least so many nodes.
 
-    Best are those of `target` nodes, else those of a little fewer, else those
-    of as few more as there are. Of the best width the lowest is found, or all
-    of them if `ties` count.
+    One that a list to come would leave with fewer is forgotten as soon as that shows.
 
-    Once one of `target` nodes or fewer is known, an intersection with fewer
-    nodes comes to nothing better: it is forgotten as soon as it comes up, and
-    so is one that a list to come would leave with fewer, or that has as many
-    and is higher.
+    Args:
+        sets: Masks inside `common`; none of them is 0.
+        common: Nodes that every list has in some mask.
+        least: Number of nodes.
+        work: What is spent.
 
     Raises:
         WorkLimitError: `work` is used up.
     """
-    common, sets = _inside(lists, full)
-    if not common:
-        return set()
-    least, lowest = _within_reach(sets, common, target, work)
-    highest = 1 << common.bit_length() if ties or not lowest else lowest
+    work.spend(sum(map(len, sets)) * common.bit_count() // 8)
+    lists = [Lanes(masks, bits(common)) for masks in sets]
     found = {common}
-    for done, masks in enumerate(sets):
-        if least > 1 and len(found) > _LOOKED_AHEAD:
-            for later in sets[done + 1 :]:
+    for done, one in enumerate(lists):
+        found = _folded(found, one, least, work)
+        for later in lists[done + 1 :]:
+            before = len(found)
+            if before > _LOOKED_AHEAD:
                 found = _hopeful(found, later, least, work)
-        found = _folded(found, masks, least, highest, work)
-    if lowest:
-        found.add(lowest)
+            if len(found) * 10 > before * 9:
+                break
     return found
 
 
-def _inside(lists: Sequence[Iterable[int]], full: int) -> tuple[int, list[set[int]]]:
+def inside(lists: Sequence[Iterable[int]], full: int) -> tuple[int, list[set[int]]]:
     """The nodes that every list has in some mask, and the lists inside them, short ones first."""
     common = full
     for masks in lists:
-        common &= union(masks)
+        common &= _union(masks)
     return common, sorted(({mask & common for mask in masks} - {0} for masks in lists), key=len)
 
 
-def _within_reach(sets: Sequence[set[int]], common: int, target: int, work: Work) -> tuple[int, int]:
-    """Width and mask of the best intersection up to `target` among some that are easy to find; else 1, 0.
+def within_reach(sets: Sequence[set[int]], common: int, target: int, work: Work, /) -> int:
+    """Width of the best intersection up to `target` among some that are easy to find; else 0.
 
     The widest of each step are followed.
     """
@@ -121,46 +119,32 @@ def _within_reach(sets: Sequence[set[int]], common: int, target: int, work: Work
         work.spend(len(best) * len(masks) // 4)
         step = {one & other for one in best for other in masks}
         best = sorted(step, key=lambda one: (-_fitness(one.bit_count(), target), one))[:_FOLLOWED]
-    least, mask = max(
-        [(one.bit_count(), -one) for one in best if 0 < one.bit_count() <= target], default=(1, 0)
-    )
-    return least, -mask
+    return max([one.bit_count() for one in best if one.bit_count() <= target], default=0)
 
 
 def _fitness(width: int, target: int) -> int:
     return width if width <= target else -width
 
 
-def _hopeful(found: set[int], masks: set[int], least: int, work: Work) -> set[int]:
+def _hopeful(found: set[int], lanes: Lanes, least: int, work: Work) -> set[int]:
     """Those that a list leaves with so many nodes by one of its masks."""
-    work.spend(len(found) * len(masks) // 16)
-    return {one for one in found if any((one & other).bit_count() >= least for other in masks)}
+    work.spend(sum([lanes.units(one, least) for one in found]))
+    return {one for one in found if lanes.sharing(one, least)}
 
 
-def _folded(found: set[int], masks: set[int], least: int, highest: int, work: Work) -> set[int]:
-    """Every intersection with one more list that has more nodes, or so many and is not higher."""
-    pairs = len(found) * len(masks)
-    if pairs <= _FOLD_FREELY and least == 1:
-        folded = {one & other for one in found for other in masks}
-        folded.discard(0)
-        work.spend(pairs // 4)
-        return folded
+def _folded(found: set[int], lanes: Lanes, least: int, work: Work) -> set[int]:
+    """Every intersection with one more list that has so many nodes."""
     folded = set[int]()
-    for other in masks:
+    for one in found:
+        shared = lanes.sharing(one, least)
         before = len(folded)
-        folded.update(
-            [
-                both
-                for one in found
-                if (width := (both := one & other).bit_count()) > least
-                or (width == least and both <= highest)
-            ]
-        )
-        work.spend(len(found) // 8 + 3 * (len(folded) - before))
+        others = lanes.masks if shared == lanes.every else lanes.chosen(shared)
+        folded.update([both for other in others if (both := one & other).bit_count() >= least])
+        work.spend(lanes.units(one, least) + shared.bit_count() // 8 + 3 * (len(folded) - before))
     return folded
 
 
-def union(masks: Iterable[int], /) -> int:
+def _union(masks: Iterable[int], /) -> int:
     """All nodes of all masks."""
     found = 0
     for mask in masks:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, final
+
+import attrs
 
 from nodealloc.topology._counted import CountedHints
 from nodealloc.topology._hints import Hints, NumaMask, TopologyHint
@@ -18,8 +20,12 @@ _KEPT_HINTS = 255
 """Longer lists are not."""
 
 
-class Sorted(NamedTuple):
+@final
+@attrs.frozen(eq=False)
+class Sorted:
     """A list of hints, sorted out. A number is taken for the mask that it equals.
+
+    Each is a key by itself, so that what several come to can be looked up quickly.
 
     Attributes:
         named: All nodes that it names; negative when a mask is none.
@@ -111,17 +117,16 @@ def read_bare(providers: Sequence[Hints], full: NumaMask, names: Sequence[str]) 
                     one = _known[tuple(options)]
                 except KeyError:
                     one = _sorted(options)
-                nodes, good, anywhere, _, _ = one
-                if nodes:
-                    named |= nodes
+                if one.named:
+                    named |= one.named
                     lists.append(one)
-                if not anywhere:
-                    if common is None:
-                        common = good
-                    elif common:
-                        common &= good
-                elif good:
-                    offered = good if offered is None else offered | good
+                if one.anywhere:
+                    if one.good:
+                        offered = one.good if offered is None else offered | one.good
+                elif common is None:
+                    common = one.good
+                elif common:
+                    common &= one.good
     except (TypeError, ValueError, AttributeError):
         _check(providers, full, names)
         raise

@@ -38,8 +38,8 @@ def numa_topologies(draw: st.DrawFn, *, most_nodes: int = 5, highest: int = 9) -
     """Machines of 1 to `most_nodes` nodes with gaps between their ids and a table of distances."""
     ids = st.integers(0, highest)
     nodes = tuple(sorted(draw(st.sets(ids, min_size=1, max_size=most_nodes))))
-    far = st.integers(10, 40)
-    distances = {one: {other: 10 if one == other else draw(far) for other in nodes} for one in nodes}
+    near, far = st.sampled_from((10, 10, 10, 11)), st.integers(10, 40)
+    distances = {one: {other: draw(near if one == other else far) for other in nodes} for one in nodes}
     return NumaTopology(nodes=nodes, distances=distances)
 
 

@@ -1,0 +1,139 @@
+"""The merge of hints that are all listed where combinations abound: few of them are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from nodealloc.topology._closeness import closest
+from nodealloc.topology._errors import WorkLimitError
+from nodealloc.topology._hints import NumaMask, NumaTopology
+from nodealloc.topology._lists import closest_of, nearest
+from nodealloc.topology._meeting import Meeting
+from nodealloc.topology._reachable import inside, reachable, wide_reachable, within_reach
+from nodealloc.topology._reading import Sorted
+from nodealloc.topology._work import Work
+
+__all__ = ["of_many"]
+
+_LOOK_AHEAD = 300_000
+"""Combinations above which it pays to leave out what comes to nothing."""
+
+_WALKED = 100_000
+"""Units that a walk in order may take; where it takes more, masks of the right width are rare."""
+
+_WALKED_BELOW = 30_000
+"""Units that a walk may take through masks that are narrower, of which some are known."""
+
+_WALKED_LISTS = 10_000
+"""Hints beyond which a walk takes too long to prepare."""
+
+_TRIED_FIRST = 32
+"""Masks that are tried before all intersections are; where none of them is right, few are."""
+
+
+def of_many(
+    sorted_lists: Sequence[Sorted], pairs: int, numa: NumaTopology, *, near: bool, work: Work
+) -> NumaMask:
+    """`compromise` where combinations abound: find a good mask first, then look for better ones only.
+
+    A mask that is as wide as it should be can be beaten only by a lower one of
+    that width, which has no node above the highest one of the mask that was
+    found. Hints with too few nodes below that cannot contain it. Closeness
+    orders differently, so nothing is left out there.
+    """
+    target = max([one.least for one in sorted_lists])
+    lists = _inside_fixed(sorted_lists, numa.mask)
+    if not all(lists):
+        return 0
+    work.spend(sum(map(len, lists)))
+    sure = 0 if near else _sure(lists, target)
+    if sure:
+        below = (1 << sure.bit_length()) - 1
+        lists = [[mask for mask in masks if (mask & below).bit_count() >= target] for masks in lists]
+        if below.bit_count() == target or not all(lists):
+            return sure
+    if pairs > _LOOK_AHEAD:
+        return _best(lists, sure, target, numa, near=near, work=work)
+    found = reachable(lists, numa.mask, work)
+    found.add(sure)
+    if near:
+        work.spend(len(found) * target)
+    best = nearest(found, target)
+    return closest_of(best, numa) if near and len(best) > 1 else best[0]
+
+
+def _best(
+    lists: Sequence[Sequence[NumaMask]],
+    sure: NumaMask,
+    target: int,
+    numa: NumaTopology,
+    *,
+    near: bool,
+    work: Work,
+) -> NumaMask:
+    """The best mask of so many combinations that they are not all tried; `sure` is one, or 0."""
+    common, sets = inside(lists, numa.mask)
+    if not common:
+        return 0
+    walkable = sum(map(len, sets)) <= _WALKED_LISTS
+    if walkable:
+        found = _walked(sets, common, (target,), numa, near=near, work=work, units=_WALKED)
+        if found:
+            return found
+    best, least = sure, target
+    if not sure:
+        least = max(1, within_reach(sets, common, target, work))
+        if walkable:
+            narrower = range(least, target)
+            best = _walked(sets, common, narrower, numa, near=near, work=work, units=_WALKED_BELOW)
+            least = best.bit_count() + 1 if best else least
+    wide = wide_reachable(sets, common, least, work)
+    if near:
+        work.spend(len(wide) * target)
+    others = nearest([best, *wide], target)
+    return closest_of(others, numa) if near and len(others) > 1 else others[0]
+
+
+def _walked(
+    sets: Sequence[set[NumaMask]],
+    common: NumaMask,
+    widths: Iterable[int],
+    numa: NumaTopology,
+    *,
+    near: bool,
+    work: Work,
+    units: int,
+) -> NumaMask:
+    """The best of the masks of the last width that a short walk in order finds any of; 0 without any."""
+    best = 0
+    part = Work(min(work.left, units))
+    try:
+        space = Meeting(sets, common, part)
+        for width in widths:
+            best = (closest([space], width, numa, part) if near else space.lowest(width)) or best
+    except WorkLimitError:
+        pass
+    work.spend(part.limit - max(part.left, 0))
+    return best
+
+
+def _inside_fixed(sorted_lists: Sequence[Sorted], full: NumaMask) -> list[list[NumaMask]]:
+    """The masks of lists with a choice, as far as lists without one allow them."""
+    fixed = full
+    for one in sorted_lists:
+        if len(one.masks) == 1:
+            fixed &= one.masks[0]
+    return [
+        [inside for mask in one.masks if (inside := (mask or full) & fixed)]
+        for one in sorted_lists
+        if len(one.masks) > 1
+    ]
+
+
+def _sure(lists: Sequence[Sequence[NumaMask]], target: int) -> NumaMask:
+    """The lowest of a few masks of the right width that one list has and all others contain; else 0."""
+    right = {mask for masks in lists for mask in masks if mask.bit_count() == target}
+    for mask in sorted(right)[:_TRIED_FIRST]:
+        if all(any(not mask & ~other for other in masks) for masks in lists):
+            return mask
+    return 0
