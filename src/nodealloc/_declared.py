@@ -19,7 +19,7 @@ import attrs
 import cattrs
 
 from nodealloc._reading import Reader, kind_of, short, under
-from nodealloc._wire import Wire, camel, wire_of
+from nodealloc._wire import camel, wire_of
 
 __all__ = ["FAULTY", "At", "Documents"]
 
@@ -44,12 +44,8 @@ FAULTY: Final = _Faulty.FAULTY
 """What a reader answers with after a fault; the field keeps its default."""
 
 
-@attrs.frozen
-class _Field:
-    name: str
-    hook: Hook
-    type: object
-    wire: Wire
+_Field: TypeAlias = tuple[str, Hook, object, Union[Callable[[object], str], None], Union[type, None]]
+"""Name, hook, type, check, and the class of values that need no hook; a tuple is taken apart fastest."""
 
 
 class Documents:
@@ -120,9 +116,10 @@ class Documents:
             if wire.skip:
                 continue
             key = wire.key or camel(one.name)
-            hint = hints[one.name]
+            hint = _given(hints[one.name])
             hook = self._raw if wire.raw else self.hook(hint)
-            fields[key] = _Field(one.alias or one.name, hook, hint, wire)
+            plain = next((one for one in _UNBOUNDED if hint is one and not wire.raw), None)
+            fields[key] = (one.alias or one.name, hook, hint, wire.check, plain)
             if wire.required:
                 needed.append((key, one.name))
         needed_keys = [key for key, _ in needed]
@@ -135,31 +132,30 @@ class Documents:
             if type(value) is not dict and not isinstance(value, Mapping):
                 reader.expected("a mapping", value, path)
                 return FAULTY
-            found = cast("Mapping[object, object]", value)
+            found = cast("Mapping[str, object]", value)  # other keys are not known
             if not found and needed:
                 reader.fault(path, f"nothing stands here; a {' and a '.join(needed_keys)} is needed")
                 return FAULTY
             made: dict[str, object] = {}
+            faulty: set[str] = set()
             for key, item in found.items():
-                field = fields.get(cast("str", key))
+                field = fields.get(key)
                 if field is None:
                     _unread(reader, path, key, fields, unsupported)
                     continue
                 if item is None:
                     continue
-                here = f"{path}.{key}"
-                one = field.hook((item, here, reader), field.type)
+                name, hook, wanted, fails, plain = field
+                one = item if type(item) is plain else hook((item, f"{path}.{key}", reader), wanted)
                 if one is FAULTY:
-                    made[field.name] = FAULTY
+                    faulty.add(name)
                     continue
-                if field.wire.check is not None and (reason := field.wire.check(one)):
-                    reader.fault(here, reason)
-                made[field.name] = one
+                if fails is not None and (reason := fails(one)):
+                    reader.fault(f"{path}.{key}", reason)
+                made[name] = one
             for key, name in needed:
-                if made.get(name, "") == "":
+                if name not in faulty and made.get(name, "") == "":
                     reader.fault(f"{path}.{key}", f"a {key} is needed")
-            if FAULTY in made.values():
-                made = {name: one for name, one in made.items() if one is not FAULTY}
             result = kind(**made) if build is None else build(made, path, reader)
             if check is not None:
                 check(result, path, reader)
@@ -229,6 +225,11 @@ def _some(fields: Mapping[str, _Field]) -> str:
     return ", ".join(names[:_WORDS]) + more
 
 
+def _given(hint: object) -> object:
+    """The type of a field where something stands: null is never handed to its reader."""
+    return next(one for one in typing.get_args(hint) if one is not type(None)) if _is_optional(hint) else hint
+
+
 def _refuse(kind: object) -> Hook:
     raise TypeError(f"{kind!r}: no reader is declared for this type; register one")
 
@@ -292,3 +293,5 @@ def _number_or_text(at: At, kind: object) -> object:
 
 _SIMPLE: Final[Mapping[type, Hook]] = {str: _text, bool: _flag, int: _whole}
 """Found without asking, since nearly all values are of these."""
+_UNBOUNDED: Final[tuple[type, ...]] = (str, bool)
+"""Of these every value will do."""

@@ -93,11 +93,11 @@ class Reader:
 
     def mapping(self, value: object, path: str) -> Mapping[str, object]:
         """A mapping whose keys are texts."""
-        if not isinstance(value, Mapping):
+        if type(value) is not dict and not isinstance(value, Mapping):
             self.expected("a mapping", value, path)
             return {}
         found = cast("Mapping[object, object]", value)
-        odd = [key for key in found if not isinstance(key, str)]
+        odd = [key for key in found if type(key) is not str and not isinstance(key, str)]
         for key in odd:
             self.fault(path, f"the key {kind_of(key)} is no text; put it in quotes")
         if odd:
@@ -188,31 +188,42 @@ def is_larger(value: object, max_bytes: int, /) -> bool:
     while due and room >= 0:
         one = due.pop()
         kind = type(one)
-        if one is None:
-            continue
-        if kind is str or isinstance(one, str | bytes):
-            room -= 1 + _text_bytes(cast("str | bytes", one))
-        elif kind is dict or isinstance(one, Mapping):
+        if kind is dict or (kind is not list and isinstance(one, Mapping)):
             fields = cast("Mapping[object, object]", one)
-            room -= 1 + len(fields)
+            room -= 1 + 2 * len(fields)
             if room < 0:
                 break
+            items: Collection[object] = fields.values()
             try:
                 # All keys in one go, as nearly always.
-                room -= len(fields) + _text_bytes("".join(cast("Mapping[str, object]", fields)))
+                room -= _text_bytes("".join(cast("Mapping[str, object]", fields)))
             except TypeError:
+                room += len(fields)
                 due += fields.keys()
-            due += fields.values()
-        elif kind is int or isinstance(one, int):
-            room -= 1 + cast("int", one).bit_length() // 4
-        elif kind is list or isinstance(one, Collection):
+        elif kind is list or (isinstance(one, Collection) and not isinstance(one, str | bytes)):
             # A set is a document's too: YAML has them.
             items = cast("Collection[object]", one)
             room -= 1 + len(items)
-            if room >= 0:
-                due += items
+            if room < 0:
+                break
         else:
-            room -= _OTHER_BYTES
+            items = (one,)
+        for item in items:
+            # Nearly all values are texts: each is counted where it stands.
+            if type(item) is str:
+                room -= 1 + len(item) if item.isascii() else 1 + _text_bytes(item)
+            elif type(item) is dict or type(item) is list:
+                due.append(cast("object", item))
+            elif item is None:
+                continue
+            elif isinstance(item, str | bytes):
+                room -= 1 + _text_bytes(item)
+            elif isinstance(item, int):
+                room -= 1 + item.bit_length() // 4
+            elif isinstance(item, Collection):
+                due.append(cast("object", item))
+            else:
+                room -= _OTHER_BYTES
     return room < 0
 
 

@@ -8,6 +8,7 @@ default is left out, as whoever reads it puts the default in again.
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias, TypeVar, cast
 
@@ -83,14 +84,29 @@ def written(value: object) -> Json:
     return cast("Json", value)
 
 
+_UNSET: Final = object()
+"""Equal to nothing that a field may hold."""
+
+
+@functools.cache
+def _plan(kind: type[attrs.AttrsInstance]) -> tuple[tuple[str, str, object], ...]:
+    """Of each field that is written: its name, its key, and what is left out."""
+    found: list[tuple[str, str, object]] = []
+    for field in attrs.fields(kind):
+        wired = wire_of(field.metadata)
+        if wired.skip:
+            continue
+        default: object = field.default
+        if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
+            default = cast("Callable[[], object]", default.factory)()  # type: ignore[attr-defined]
+        found.append((field.name, wired.key or camel(field.name), _UNSET if wired.required else default))
+    return tuple(found)
+
+
 def _class_written(value: attrs.AttrsInstance) -> dict[str, Json]:
     found: dict[str, Json] = {}
-    for field in attrs.fields(type(value)):
-        wired = wire_of(field.metadata)
-        one = cast("object", getattr(value, field.name))
-        default = field.default
-        if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
-            default = default.factory()
-        if not wired.skip and (wired.required or one != default):
-            found[wired.key or camel(field.name)] = written(one)
+    for name, key, default in _plan(type(value)):
+        one = getattr(value, name)
+        if one is not default and one != default:
+            found[key] = one if type(one) is str else written(one)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import re
 from typing import Final
 
@@ -16,6 +17,8 @@ __all__ = ["Quantity", "QuantityFormat"]
 NANO: Final = 10**9
 MAX_TEXT = 512
 """Longest text that is read; a longer one is a mistake or an attack."""
+_OFTEN: Final = 16
+"""Longest text that is kept with its quantity."""
 MAX_EXPONENT = 512
 """Largest power of ten that is read, for the same reason."""
 _BEYOND: Final = 10**MAX_TEXT
@@ -59,14 +62,11 @@ class Quantity:
     @classmethod
     def parse(cls, text: str, /) -> Quantity:
         """Read a quantity; raises `DecodeError` for what Kubernetes refuses."""
+        if type(text) is str and len(text) <= _OFTEN:
+            return _parsed(text)
         if is_other(text, str):
             raise _refused(repr(text), "no text; Quantity.of takes numbers too")
-        found = _SHAPE.fullmatch(text) if 0 < len(text) <= MAX_TEXT else None
-        if found is None:
-            what = f"longer than {MAX_TEXT} characters" if len(text) > MAX_TEXT else "not a quantity"
-            raise _refused(text, f"{what}; write a number with an optional suffix, such as 500m or 2Gi")
-        sign, digits, fraction, suffix = found.groups()
-        return _Parts(text, -1 if sign == "-" else 1, digits or "0", fraction or "", suffix).quantity()
+        return _read(text)
 
     @classmethod
     def of(cls, amount: Quantity | str | int | float, /) -> Quantity:
@@ -129,6 +129,19 @@ class Quantity:
         if self.format is QuantityFormat.BINARY_SI and not fraction and abs(whole) >= 1024:
             return _binary_text(whole)
         return _decimal_text(self.nanos, exponents=self.format is QuantityFormat.DECIMAL_EXPONENT)
+
+
+def _read(text: str) -> Quantity:
+    found = _SHAPE.fullmatch(text) if 0 < len(text) <= MAX_TEXT else None
+    if found is None:
+        what = f"longer than {MAX_TEXT} characters" if len(text) > MAX_TEXT else "not a quantity"
+        raise _refused(text, f"{what}; write a number with an optional suffix, such as 500m or 2Gi")
+    sign, digits, fraction, suffix = found.groups()
+    return _Parts(text, -1 if sign == "-" else 1, digits or "0", fraction or "", suffix).quantity()
+
+
+_parsed = functools.lru_cache(maxsize=1024)(_read)
+"""Few texts are written over and over, and a quantity never changes."""
 
 
 def _refused(text: str, reason: str) -> DecodeError:

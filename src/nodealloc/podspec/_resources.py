@@ -16,6 +16,8 @@ __all__ = ["amounts_of", "page_bytes", "read_resources"]
 HUGEPAGES: Final = "hugepages-"
 _NATIVE: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 _LARGEST: Final = 2**63 - 1
+_PLENTY: Final = 10**24
+"""Billionths: of CPUs, too, this is far below the largest amount."""
 
 Fail = Callable[[str, str], None]
 
@@ -61,6 +63,9 @@ def read_resources(
 def amounts_of(items: Mapping[str, object], path: str, fail: Fail) -> dict[str, Quantity]:
     amounts: dict[str, Quantity] = {}
     for name, item in items.items():
+        if name in _NATIVE and type(item) is str and (plain := _plain(item)):
+            amounts[name] = plain
+            continue
         here = under(path, name)
         reason = _name_fault(name)
         if reason:
@@ -80,6 +85,15 @@ def amounts_of(items: Mapping[str, object], path: str, fail: Fail) -> dict[str, 
         else:
             amounts[name] = amount
     return amounts
+
+
+def _plain(text: str) -> Quantity | None:
+    """An amount that is right whatever it is of, as nearly all are: looked at no closer."""
+    try:
+        amount = Quantity.parse(text)
+    except DecodeError:
+        return None
+    return amount if 0 < amount.nanos < _PLENTY else None
 
 
 def _name_fault(name: str) -> str:
