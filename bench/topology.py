@@ -125,6 +125,9 @@ def hard_questions() -> Iterator[Figure]:
         ("whole-pod search, 32 members on 8 nodes", 1_000, searched(8, 32)),
         ("whole-pod search, 64 members on 16 nodes", 1_000, searched(16, 64)),
         ("best-effort, 12 members on 64 nodes", 1_000, spread_out(64, 12)),
+        ("64 members for one of 60,000 devices on 12 nodes", 1_000, of_devices(60_000, resources=1)),
+        ("64 members for one of 400,000 devices on 12 nodes", 1_000, of_devices(400_000, resources=1)),
+        ("64 members for each of 20 resources on 12 nodes", 1_000, of_devices(840, resources=20)),
     ):
         took = best_ns(partial(decided, call), seconds=0.01, rounds=1) / 1e6
         yield Figure(package=PACKAGE, name=name, value=took, unit="ms", at_most=bound)
@@ -184,6 +187,21 @@ def spread_out(nodes: int, members: int) -> Callable[[], object]:
         *[{"cpu": rng.randint(3, 6), "memory": rng.randint(17, 20) << 30} for _ in range(members)]
     )
     return partial(admit, full_node(nodes, BEST_EFFORT), asked)
+
+
+def of_devices(devices: int, *, resources: int) -> Callable[[], object]:
+    """Members that ask for a few of each resource, whose devices are shared out over the nodes."""
+    nodes = range(12)
+    allocator = DeviceAllocator(nodes=tuple(nodes))
+    listed = DeviceList.of(
+        [Device(f"{number:06}", numa_nodes=1 << number % 12) for number in range(devices)], nodes=nodes
+    )
+    names = [f"example.com/{number}" for number in range(resources)]
+    for name in names:
+        blank = Inventory(resource=name).registered(1, now_s=0.0)
+        allocator = allocator.with_inventory(blank.listed(1, listed, PluginOptions(), now_s=0.0))
+    node = Snapshot(numa=NumaTopology(nodes=tuple(nodes)), policy=RESTRICTED, allocators=(allocator,))
+    return partial(admit, node, asked_for(*[dict.fromkeys(names, 1 + place % 5) for place in range(64)]))
 
 
 def full_node(nodes: int, policy: Policy, devices: int = 1) -> Snapshot:
