@@ -36,13 +36,13 @@ def figures() -> Iterator[Figure]:
         everyone = _pods(size + 1)
         driver = FakeCgroups()
         tree = QosTree(driver, TreeOptions(root=_ROOT))
-        tree.sync(everyone[:-1], now_s=0)
+        tree.reconcile(everyone[:-1])
         driver.calls.clear()
-        tree.sync(everyone, now_s=1)
+        tree.reconcile(everyone)
         calls.append((size, len(driver.calls)))
         started = time.perf_counter_ns()
-        for now in range(3):
-            tree.sync(everyone, now_s=2 + now)
+        for _ in range(3):
+            tree.reconcile(everyone)
         growth.append((size, (time.perf_counter_ns() - started) / 3e6))
     yield Figure(
         package="cgroups",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 
 import attrs
@@ -73,7 +72,7 @@ class Agent:
         admitted = {uid: pod for uid, pod in wanted.items() if self._admit(pod)}
         running = {process.owner: process for process in self.runtime.processes()}
         self.volumes.tell(admitted, {owner.workload for owner in running})
-        self.tree.sync(admitted.values(), now_s=time.monotonic())
+        self.tree.reconcile(admitted.values())
         still = {owner.workload for owner in running}
         gone = [uid not in still and self._forget(uid) for uid in leaving]
         for owner, process in running.items():

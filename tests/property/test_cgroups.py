@@ -23,7 +23,6 @@ from nodealloc.cgroups import (
     milli_cpu_to_quota_us,
     milli_cpu_to_shares,
     oom_score_adj,
-    plan_tree,
     pod_limits,
     pod_name,
     pod_uid,
@@ -123,22 +122,21 @@ def test_one_round_converges(before: list[Pod], after: list[Pod]) -> None:
     """From any tree, one round leaves nothing to do, nobody's cgroup, and no drift."""
     driver = FakeCgroups()
     tree = QosTree(driver, TreeOptions(root=ROOT))
-    tree.sync(before, now_s=0)
-    assert tree.sync(after, now_s=1).is_settled
+    tree.reconcile(before)
+    assert tree.reconcile(after).is_settled
     calls = len(driver.calls)
-    again = tree.sync(after, now_s=2)
+    again = tree.reconcile(after)
     assert not again.applied
     assert not again.removals
     assert len(driver.calls) == calls
-    assert tree.drift() == ()
+    assert tree.observe() == ()
     assert set(driver.tree) - {CgroupName()} == set(desired_tree(after, TreeOptions(root=ROOT)))
 
 
 @given(some=pods())
-def test_plan_from_its_own_end_is_empty(some: list[Pod]) -> None:
-    """What is there already is not planned."""
+def test_every_cgroup_has_its_parent_in_the_tree(some: list[Pod]) -> None:
+    """None is made below one that nobody makes."""
     desired = desired_tree(some, TreeOptions(root=ROOT))
-    assert plan_tree(desired, desired, desired, ROOT).is_empty
     assert all(name.parent in desired or name == ROOT for name in desired)
 
 

@@ -181,7 +181,7 @@ ALONE = Pod.from_manifest(
 
 def running(runtime: ProcessRuntime, place: Place, cpus: CPUSet, mems: NodeSet) -> Process:
     """The container of `ALONE`, confined by the kernel."""
-    QosTree(place.driver, TreeOptions(root=place.root)).sync([ALONE], now_s=0.0)
+    QosTree(place.driver, TreeOptions(root=place.root)).reconcile([ALONE])
     cgroup = container_name(place.root, ALONE, ALONE.containers[0])
     place.driver.apply(cgroup, container_limits(ALONE.containers[0]))
     return runtime.start(
@@ -230,7 +230,7 @@ def started(folder: Path, command: str) -> tuple[ProcessRuntime, Process]:
     """A container that runs `command` in a shell, and says when it has come so far."""
     place = find_place(CGROUP, folder / "cgroup", real_machine=False)
     runtime = ProcessRuntime(folder / "containers", place.driver)
-    QosTree(place.driver, TreeOptions(root=place.root)).sync([ALONE], now_s=0.0)
+    QosTree(place.driver, TreeOptions(root=place.root)).reconcile([ALONE])
     cgroup = container_name(place.root, ALONE, ALONE.containers[0])
     place.driver.apply(cgroup, container_limits(ALONE.containers[0]))
     process = runtime.start(Owner("alone", "app"), cgroup, ["sh", "-c", command], {}, lambda _: None)

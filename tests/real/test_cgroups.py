@@ -127,19 +127,19 @@ def test_pods_live_where_their_class_says(tree: tuple[CgroupFs, CgroupName]) -> 
         "g-1", requests={"cpu": "500m", "memory": "64Mi"}, limits={"cpu": "500m", "memory": "64Mi"}
     )
     burstable = _pod("b-1", requests={"cpu": "250m"})
-    assert manager.sync([guaranteed, burstable], now_s=0).is_settled
+    assert manager.reconcile([guaranteed, burstable]).is_settled
     found = driver.read(root.child("podg-1"))
     assert found is not None
     assert (found.cpu_quota_us, found.memory_bytes, found.pids) == (50_000, 64 * MIB, 64)
-    assert manager.drift() == ()
+    assert manager.observe() == ()
     shares = driver.read(root.child("burstable"))
-    report = manager.sync([guaranteed, burstable, _pod("b-2", requests={"cpu": "2"})], now_s=1)
+    report = manager.reconcile([guaranteed, burstable, _pod("b-2", requests={"cpu": "2"})])
     assert set(report.applied) == {root.child("burstable"), root.child("burstable").child("podb-2")}
     grown = driver.read(root.child("burstable"))
     assert shares is not None
     assert grown is not None
     assert (grown.cpu_shares or 0) > 4 * (shares.cpu_shares or 0)
-    report = manager.sync([], now_s=2)
+    report = manager.reconcile([])
     assert report.is_settled
     assert driver.children(root) == (root.child("besteffort"), root.child("burstable"))
     assert driver.children(root.child("burstable")) == ()
@@ -150,11 +150,11 @@ def test_pods_of_an_earlier_life_are_removed_with_their_processes(tree: tuple[Cg
     driver, top = tree
     options = TreeOptions(root=top.child("kubepods"))
     stays, goes = _pod("stays", requests={"cpu": "100m"}), _pod("goes", requests={"cpu": "100m"})
-    QosTree(driver, options).sync([stays, goes], now_s=0)
+    QosTree(driver, options).reconcile([stays, goes])
     left = container_name(options.root, goes, goes.containers[0])
     driver.apply(left, Limits())
     process = launch(driver, left, ["sleep", "60"])
-    report = QosTree(driver, options).sync([stays], now_s=0)
+    report = QosTree(driver, options).reconcile([stays])
     assert [removal.state for removal in report.removals] == [RemovalState.REMOVED]
     assert process.wait(5) == -9
     assert set(report.applied) == {options.root.child("burstable")}
@@ -344,7 +344,7 @@ def test_container_in_its_pod(tree: tuple[CgroupFs, CgroupName]) -> None:
     """A container's own cgroup has its own limits, below its pod's."""
     driver, root = tree
     pod = _pod("c-1", requests={"cpu": "200m", "memory": "32Mi"}, limits={"cpu": "400m", "memory": "64Mi"})
-    QosTree(driver, TreeOptions(root=root.child("kubepods"))).sync([pod], now_s=0)
+    QosTree(driver, TreeOptions(root=root.child("kubepods"))).reconcile([pod])
     name = container_name(root.child("kubepods"), pod, pod.containers[0])
     driver.apply(name, container_limits(pod.containers[0]))
     found = driver.read(name)

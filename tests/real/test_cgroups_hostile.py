@@ -24,8 +24,6 @@ from nodealloc.cgroups import (
     PodOptions,
     ProcessGoneError,
     QosTree,
-    Removals,
-    RemovalState,
     TreeOptions,
     launch,
 )
@@ -96,12 +94,12 @@ def test_what_others_removed_comes_back(tree: tuple[CgroupFs, CgroupName]) -> No
     options = TreeOptions(root=root.child("kubepods"), pods=PodOptions(pids=64))
     manager = QosTree(driver, options)
     name = options.root.child("burstable").child("poda")
-    manager.sync([_pod("a")], now_s=0)
+    manager.reconcile([_pod("a")])
     for now, gone in enumerate([_directories(driver, name), _directories(driver, name)[:1]]):
         for directory in gone:
             Path(directory).rmdir()
-        assert manager.sync([_pod("a", str(now + 2))], now_s=now).is_settled
-        assert manager.drift() == ()
+        assert manager.reconcile([_pod("a", str(now + 2))]).is_settled
+        assert manager.observe() == ()
 
 
 def test_a_controller_that_was_switched_off_is_switched_on_again(tree: tuple[CgroupFs, CgroupName]) -> None:
@@ -159,7 +157,8 @@ def test_a_frozen_or_stopped_pod_goes(tree: tuple[CgroupFs, CgroupName]) -> None
             KernelFiles().write(f"{driver.layout.directory(freezer, name)}/freezer.state", "FROZEN")
         else:
             os.kill(process.pid, signal.SIGSTOP)
-        assert Removals(driver).remove(name, now_s=0).state is RemovalState.REMOVED
+        assert driver.kill(name) == ()
+        driver.remove(name)
         assert process.wait(5) == -9
 
 

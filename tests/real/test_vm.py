@@ -122,8 +122,8 @@ def test_whole_tree_with_limits(tree: tuple[CgroupFs, CgroupName]) -> None:
     manager = QosTree(
         driver, TreeOptions(root=root, root_limits=Limits(memory_bytes=900 * MIB), pods=options)
     )
-    assert manager.sync([pod, mild], now_s=0).is_settled
-    assert manager.drift() == ()
+    assert manager.reconcile([pod, mild]).is_settled
+    assert manager.observe() == ()
     found = driver.read(root.child("podg-1"))
     assert found is not None
     assert found.hugepage_bytes == {2 * MIB: 4 * MIB, 1 << 30: 0}
@@ -137,7 +137,7 @@ def test_whole_tree_with_limits(tree: tuple[CgroupFs, CgroupName]) -> None:
     assert limits is not None
     assert limits.memory_high_bytes == (32 * MIB + (512 - 32) * MIB * 9 // 10) // 4096 * 4096
     driver.apply(leaf, Limits(memory_high_bytes=NO_LIMIT))
-    assert manager.sync([], now_s=0).is_settled
+    assert manager.reconcile([]).is_settled
     assert driver.children(root.child("burstable")) == ()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
-import threading
 from pathlib import Path
 
 import pytest
@@ -21,10 +20,7 @@ from nodealloc.cgroups import (
     Mount,
     Process,
     ProcessGoneError,
-    QosTree,
     ReadOnlyError,
-    Removals,
-    TreeOptions,
     detect,
     stand_in,
 )
@@ -32,9 +28,7 @@ from nodealloc.cgroups._errors import refusal
 from nodealloc.cgroups._files import KernelFiles
 from nodealloc.cgroups._launch import _set_score
 from nodealloc.cgroups._processes import Held, describe
-from nodealloc.errors import NodeallocError, PermanentError, RetryableError
-from nodealloc.podspec import Container, Pod
-from nodealloc.testing.cgroups import FakeCgroups
+from nodealloc.errors import NodeallocError, PermanentError
 
 NAME = CgroupName.of("a")
 V2 = Layout(mounts=(Mount(path="/c", version=2, controllers=("cpu", "memory", "pids")),))
@@ -191,34 +185,6 @@ def test_hierarchy_without_a_list_of_controllers(tmp_path: Path) -> None:
     assert driver.layout.mounts == (Mount(path=str(tmp_path), version=2),)
     (tmp_path / "cgroup.controllers").write_text("cpu memory io\n")
     assert detect(tmp_path, mountinfo=text).layout.mounts[0].controllers == ("cpu", "memory")
-
-
-def test_pod_is_not_made_anew_while_it_is_removed() -> None:
-    """The same uid again waits until its removal has ended."""
-    entered, go_on = threading.Event(), threading.Event()
-
-    class Slow(FakeCgroups):
-        """Takes its time to kill."""
-
-        def kill(self, name: CgroupName, /) -> tuple[Process, ...]:
-            """Wait to be told."""
-            entered.set()
-            go_on.wait(10)
-            return super().kill(name)
-
-    driver = Slow(running=())
-    removals = Removals(driver)
-    tree = QosTree(driver, TreeOptions(), removals=removals)
-    pod = Pod(uid="u", containers=(Container(name="app"),))
-    name = CgroupName.of("kubepods", "besteffort", "podu")
-    thread = threading.Thread(target=removals.remove, args=(name,), kwargs={"now_s": 0})
-    thread.start()
-    assert entered.wait(10)
-    report = tree.sync([pod], now_s=0)
-    assert isinstance(report.failed[name], RetryableError)
-    go_on.set()
-    thread.join()
-    assert tree.sync([pod], now_s=0).is_settled
 
 
 def test_a_score_that_is_refused_is_named() -> None:

@@ -36,6 +36,7 @@ from nodealloc.cgroups import (
     launch,
     stand_in,
 )
+from nodealloc.errors import ConfigurationError
 from nodealloc.podspec import Container, Pod, Quantity
 from nodealloc.testing.cgroups import (
     FakeCgroups,
@@ -43,6 +44,7 @@ from nodealloc.testing.cgroups import (
     check_process_driver,
     check_tree_reader,
 )
+from nodealloc.testing.dsw_asw import VirtualClock
 
 ROOT = CgroupName.of("kubepods")
 MIB = 1 << 20
@@ -84,10 +86,10 @@ def test_one_pods_trouble_is_no_others() -> None:
     fake = FakeCgroups()
     tree = QosTree(fake, TreeOptions())
     good, bad = tree.options.root.child("podgood"), tree.options.root.child("podbad")
-    tree.sync([pod("bad", memory="8Mi")], now_s=0)
+    tree.reconcile([pod("bad", memory="8Mi")])
     tiny = pod("bad", memory="1")
     for keeper in (tree, QosTree(fake, tree.options)):  # also after a restart, which has not seen it sound
-        report = keeper.sync([tiny, pod("sla/sh", memory="8Mi"), pod("good", memory="8Mi")], now_s=1)
+        report = keeper.reconcile([tiny, pod("sla/sh", memory="8Mi"), pod("good", memory="8Mi")])
         assert set(report.refused) == {"bad", "sla/sh"}
         assert "memory" in str(report.refused["bad"])
         assert "sla/sh" in str(report.refused["sla/sh"])
@@ -97,7 +99,7 @@ def test_one_pods_trouble_is_no_others() -> None:
         left = fake.read(bad)
         assert left is not None
         assert left.memory_bytes == 8 * MIB
-    report = tree.sync([pod("good", memory="8Mi")], now_s=2)
+    report = tree.reconcile([pod("good", memory="8Mi")])
     assert report.is_settled
     assert fake.read(bad) is None
 
@@ -112,7 +114,7 @@ def test_a_cgroup_with_another_quota_is_taken_over(
     name = ROOT.child("podhalf")
     driver.apply(ROOT, Limits())
     driver.apply(name, Limits(cpu_quota_us=quota_us))
-    report = QosTree(driver, TreeOptions(root=ROOT)).sync([pod("half", cpu="2", memory="8Mi")], now_s=0)
+    report = QosTree(driver, TreeOptions(root=ROOT)).reconcile([pod("half", cpu="2", memory="8Mi")])
     assert report.is_settled
     found = driver.read(name)
     assert found is not None
@@ -207,11 +209,11 @@ def test_round_writes_changes_only() -> None:
     """A pod that comes writes itself and its class; an idle round calls nobody."""
     driver = FakeCgroups()
     tree = QosTree(driver, TreeOptions())
-    tree.sync([pod("a")], now_s=0)
+    tree.reconcile([pod("a")])
     driver.calls.clear()
-    assert tree.sync([pod("a")], now_s=1).is_settled
+    assert tree.reconcile([pod("a")]).is_settled
     assert driver.calls == []
-    report = tree.sync([pod("a"), pod("b")], now_s=2)
+    report = tree.reconcile([pod("a"), pod("b")])
     burstable = ROOT.child("burstable")
     assert dict(report.applied) == {
         burstable: Limits(cpu_shares=2048),
@@ -223,30 +225,59 @@ def test_outside_edits_stay_until_repair_is_asked_for() -> None:
     """What others changed is seen, left alone by rounds, and written again on request."""
     driver = FakeCgroups()
     tree = QosTree(driver, TreeOptions())
-    tree.sync([pod("a")], now_s=0)
+    tree.reconcile([pod("a")])
     burstable = ROOT.child("burstable")
     driver.apply(burstable, Limits(cpu_shares=7, pids=3))
-    tree.sync([pod("a")], now_s=1)
-    drifts = tree.drift()
+    tree.reconcile([pod("a")])
+    drifts = tree.observe()
     assert [str(drift) for drift in drifts] == ["/kubepods/burstable: cpu_shares is 7, asked for 1024"]
     tree.repair(drifts)
-    assert set(tree.sync([pod("a")], now_s=2).applied) == {burstable}
+    assert set(tree.reconcile([pod("a")]).applied) == {burstable}
     found = driver.read(burstable)
     assert found is not None
     assert (found.cpu_shares, found.pids) == (1024, 3)
     driver.remove(burstable.child("poda"))
-    assert [drift.found for drift in tree.drift()] == ["gone"]
+    assert [drift.found for drift in tree.observe()] == ["gone"]
 
 
 def test_start_takes_over_what_is_right() -> None:
     """After a restart, only differences are written."""
     driver = FakeCgroups()
-    QosTree(driver, TreeOptions()).sync([pod("a")], now_s=0)
+    QosTree(driver, TreeOptions()).reconcile([pod("a")])
     driver.apply(ROOT.child("besteffort"), Limits(cpu_shares=9))
     tree = QosTree(driver, TreeOptions())
-    assert dict(tree.sync([pod("a")], now_s=0).applied) == {ROOT.child("besteffort"): Limits(cpu_shares=2)}
-    tree.rescan()
-    assert not tree.sync([pod("a")], now_s=0).applied
+    assert dict(tree.reconcile([pod("a")]).applied) == {ROOT.child("besteffort"): Limits(cpu_shares=2)}
+    tree.repair(tree.observe())
+    assert not tree.reconcile().applied
+
+
+def test_what_an_observation_finds_is_brought_in_line() -> None:
+    """A pod's cgroup that nobody wants goes; one that others took away when nobody wanted it is forgotten."""
+    driver = FakeCgroups(running={7})
+    tree = QosTree(driver, TreeOptions(), clock=VirtualClock())
+    tree.reconcile([pod("a"), pod("b")])
+    stuck, foreign = (ROOT.child("burstable").child(name) for name in ("podb", "podc"))
+    driver.attach(stuck, 7)
+    driver.unkillable = {7}
+    assert not tree.reconcile([pod("a")]).is_settled
+    driver.unkillable = set()
+    driver.kill(stuck)
+    driver.remove(stuck)
+    driver.apply(foreign, Limits())
+    assert tree.observe() == ()
+    report = tree.reconcile()
+    assert report.is_settled
+    assert [removal.name for removal in report.removals] == [foreign]
+    assert driver.read(foreign) is None
+
+
+def test_another_root_is_another_tree() -> None:
+    """Pods that run below the first one would be taken for nobody's."""
+    tree = QosTree(FakeCgroups(), TreeOptions())
+    tree.reconcile([pod("a")])
+    tree.options = TreeOptions(root="/other")
+    with pytest.raises(ConfigurationError, match="make another QosTree"):
+        tree.follow([pod("a")])
 
 
 def test_limit_that_is_not_wanted_any_more_is_lifted() -> None:
@@ -254,11 +285,11 @@ def test_limit_that_is_not_wanted_any_more_is_lifted() -> None:
     driver = FakeCgroups()
     options = TreeOptions(memory_reserve_percent=100, allocatable_memory_bytes=100 * MIB)
     tree = QosTree(driver, options)
-    tree.sync([], now_s=0)
+    tree.reconcile([])
     tree.options = TreeOptions()
-    report = tree.sync([], now_s=1)
+    report = tree.reconcile([])
     assert report.applied[ROOT.child("burstable")].memory_bytes == NO_LIMIT
-    assert not tree.sync([], now_s=2).applied
+    assert not tree.reconcile([]).applied
 
 
 def test_every_limit_of_the_root_is_lifted() -> None:
@@ -273,9 +304,9 @@ def test_every_limit_of_the_root_is_lifted() -> None:
         hugepage_bytes={2 * MIB: 4 * MIB, 1 << 30: NO_LIMIT},
     )
     tree = QosTree(driver, TreeOptions(root_limits=limits))
-    tree.sync([], now_s=0)
+    tree.reconcile([])
     tree.options = TreeOptions()
-    lifted = tree.sync([], now_s=1).applied[ROOT]
+    lifted = tree.reconcile([]).applied[ROOT]
     assert lifted == Limits(
         memory_bytes=NO_LIMIT,
         memory_high_bytes=NO_LIMIT,
@@ -284,47 +315,54 @@ def test_every_limit_of_the_root_is_lifted() -> None:
         cpu_quota_us=NO_LIMIT,
         hugepage_bytes={2 * MIB: NO_LIMIT},
     )
-    assert not tree.sync([], now_s=2).applied
+    assert not tree.reconcile([]).applied
 
 
 def test_a_cgroup_that_somebody_removed_is_made_with_all_its_limits() -> None:
     """Not with the one that changed alone."""
     driver = FakeCgroups()
     tree = QosTree(driver, TreeOptions(pods=PodOptions(pids=7)))
-    tree.sync([pod("a")], now_s=0)
+    tree.reconcile([pod("a")])
     name = ROOT.child("burstable").child("poda")
     driver.remove(name)
-    applied = tree.sync([pod("a", cpu="2")], now_s=1).applied[name]
+    applied = tree.reconcile([pod("a", cpu="2")]).applied[name]
     assert (applied.cpu_shares, applied.pids) == (2048, 7)
 
 
 def test_a_class_that_somebody_removed_is_made_anew() -> None:
-    """A pod that comes fails once, and finds its parent in the next round."""
+    """A pod that comes finds its parent missing; it is made, and then the pod, in one go."""
     driver = FakeCgroups()
     tree = QosTree(driver, TreeOptions())
-    tree.sync([pod("a", cpu="0")], now_s=0)
+    tree.reconcile([pod("a", cpu="0")])
     driver.remove(ROOT.child("besteffort"))
-    failed = tree.sync([pod("a", cpu="0"), pod("b", cpu="0")], now_s=1).failed
-    assert [*failed] == [ROOT.child("besteffort").child("podb")]
-    assert tree.sync([pod("a", cpu="0"), pod("b", cpu="0")], now_s=2).is_settled
-    assert tree.drift() == ()
+    report = tree.reconcile([pod("a", cpu="0"), pod("b", cpu="0")])
+    assert report.is_settled
+    assert set(report.applied) == {
+        ROOT.child("besteffort"),
+        ROOT.child("besteffort").child("poda"),
+        ROOT.child("besteffort").child("podb"),
+    }
+    assert tree.observe() == ()
 
 
 def test_memory_limit_never_goes_below_what_is_used() -> None:
     """A class is held where it is; a pod's limit waits, and the report says why."""
     driver = FakeCgroups()
     options = TreeOptions(memory_reserve_percent=100, allocatable_memory_bytes=100 * MIB)
-    tree = QosTree(driver, options)
-    tree.sync([pod("g", memory="50Mi")], now_s=0)
+    clock = VirtualClock()
+    tree = QosTree(driver, options, clock=clock)
+    tree.reconcile([pod("g", memory="50Mi")])
     guaranteed, burstable = ROOT.child("podg"), ROOT.child("burstable")
     for name in (guaranteed, burstable):
         driver.usage[name] = CgroupStats(memory_bytes=45 * MIB)
-    report = tree.sync([pod("g", memory="40Mi"), pod("h", memory="40Mi")], now_s=1)
+    report = tree.reconcile([pod("g", memory="40Mi"), pod("h", memory="40Mi")])
     assert isinstance(report.failed[guaranteed], MemoryInUseError)
     assert report.applied[burstable].memory_bytes == 45 * MIB
     assert not report.is_settled
     driver.usage.clear()
-    report = tree.sync([pod("g", memory="40Mi"), pod("h", memory="40Mi")], now_s=2)
+    assert not tree.reconcile().applied, "tried again at once"
+    clock.advance(10.0)
+    report = tree.reconcile([pod("g", memory="40Mi"), pod("h", memory="40Mi")])
     assert report.applied[guaranteed].memory_bytes == 40 * MIB
     assert report.applied[burstable].memory_bytes == 20 * MIB
     assert report.is_settled
@@ -343,7 +381,7 @@ def test_failed_pods_do_not_stop_the_others() -> None:
             super().apply(name, limits)
 
     driver = Picky()
-    report = QosTree(driver, TreeOptions()).sync([pod("a"), pod("b")], now_s=0)
+    report = QosTree(driver, TreeOptions()).reconcile([pod("a"), pod("b")])
     assert [name.parts[-1] for name in report.failed] == ["poda"]
     assert driver.read(ROOT.child("burstable").child("podb")) is not None
 
@@ -435,7 +473,7 @@ def test_a_cgroup_that_a_crash_left_half_made_is_completed(tmp_path: Path) -> No
     limited = {"limits": {"cpu": 1, "memory": "64Mi"}}
     spec = {"containers": [{"name": "c", "resources": limited}]}
     pod = Pod.from_manifest({"metadata": {"name": "p", "uid": "u1"}, "spec": spec})
-    report = QosTree(driver, TreeOptions()).sync([pod], now_s=0.0)
+    report = QosTree(driver, TreeOptions()).reconcile([pod])
     assert report.is_settled, report.failed
     found = driver.read(CgroupName.of("kubepods", "podu1"))
     assert found is not None

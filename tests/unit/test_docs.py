@@ -15,6 +15,7 @@ import attrs
 import pytest
 
 import nodealloc
+from nodealloc.cgroups import CGROUP_LIFE
 from nodealloc.cpuset import StaticOptions
 from nodealloc.devices import DEVICE_LIFE, Deadlines
 from nodealloc.dsw_asw import Transitions, as_svg
@@ -40,6 +41,7 @@ TABLES = {
     "device-life.svg": as_svg(DEVICE_LIFE),
     "registration-life.svg": as_svg(REGISTRATION_LIFE),
     "node-life.svg": as_svg(NODE_LIFE),
+    "cgroup-life.svg": as_svg(CGROUP_LIFE),
     "pod-life.svg": as_svg(POD_LIFE),
 }
 
@@ -150,7 +152,7 @@ def test_every_table_is_drawn() -> None:
         for key, one in vars(importlib.import_module(name)).items()
         if isinstance(one, Transitions)
     }
-    tables_drawn = (VOLUME_LIFE, MOUNT_LIFE, DEVICE_LIFE, REGISTRATION_LIFE, NODE_LIFE, POD_LIFE)
+    tables_drawn = (VOLUME_LIFE, MOUNT_LIFE, DEVICE_LIFE, CGROUP_LIFE, REGISTRATION_LIFE, NODE_LIFE, POD_LIFE)
     drawn = {id(one) for one in tables_drawn}
     assert {name for number, name in tables.items() if number not in drawn} == set()
     pages = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md"))

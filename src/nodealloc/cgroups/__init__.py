@@ -7,8 +7,8 @@
 
 From pods to files, and the tree that comes of it::
 
-    pods ──▶ desired_tree() ──▶ plan_tree() ──▶ QosTree ──▶ CgroupDriver ──▶ node
-             pure               pure            writes changes only
+    pods ──▶ desired_tree() ──▶ QosTree ──▶ CgroupDriver ──▶ node
+             pure               on dsw_asw, writes changes only
 
     /kubepods                    all pods; guaranteed ones directly below
     ├── burstable                shares: the sum of its pods' requests
@@ -26,7 +26,6 @@ Names in both spellings:
 `detect()` gives the driver of this node, `stand_in(DIRECTORY)` one for a laptop.
 """
 
-from nodealloc._back_off import BackOff
 from nodealloc.cgroups._convert import (
     MAX_SHARES,
     MIN_QUOTA_US,
@@ -62,6 +61,7 @@ from nodealloc.cgroups._errors import (
 )
 from nodealloc.cgroups._launch import launch
 from nodealloc.cgroups._layout import Layout, Mount, mounts_below
+from nodealloc.cgroups._life import CGROUP_LIFE, CgroupEvent, CgroupState
 from nodealloc.cgroups._limits import NO_LIMIT, Limits
 from nodealloc.cgroups._name import CgroupName, Spelling
 from nodealloc.cgroups._pods import (
@@ -74,30 +74,32 @@ from nodealloc.cgroups._pods import (
     pod_uid,
     qos_name,
 )
-from nodealloc.cgroups._ports import CgroupDriver, ProcessDriver, TreeReader
-from nodealloc.cgroups._qos_tree import TreeOptions, TreePlan, desired_tree, plan_tree
-from nodealloc.cgroups._reconciler import Drift, QosTree, TreeDriver, TreeReport
-from nodealloc.cgroups._removal import Removal, Removals, RemovalState
+from nodealloc.cgroups._ports import CgroupDriver, ProcessDriver, TreeDriver, TreeReader
+from nodealloc.cgroups._qos_tree import TreeOptions, desired_tree
+from nodealloc.cgroups._reconciler import QosTree
 from nodealloc.cgroups._render import Write, render
+from nodealloc.cgroups._report import Drift, Removal, RemovalState, TreeReport
 from nodealloc.cgroups._requirements import NEEDED_CONTROLLERS, Shortfall, check_requirements, check_swap
 from nodealloc.cgroups._stand_in import stand_in
 from nodealloc.cgroups._stats import CgroupStats
 from nodealloc.cgroups._view import pod_view
 
 __all__ = [
+    "CGROUP_LIFE",
     "MAX_SHARES",
     "MIN_QUOTA_US",
     "MIN_SHARES",
     "NEEDED_CONTROLLERS",
     "NO_LIMIT",
     "PERIOD_US",
-    "BackOff",
     "CgroupAbsentError",
     "CgroupBusyError",
     "CgroupDriver",
+    "CgroupEvent",
     "CgroupFs",
     "CgroupHoldsCallerError",
     "CgroupName",
+    "CgroupState",
     "CgroupStats",
     "ControllerMissingError",
     "Drift",
@@ -117,12 +119,10 @@ __all__ = [
     "ReadOnlyError",
     "Removal",
     "RemovalState",
-    "Removals",
     "Shortfall",
     "Spelling",
     "TreeDriver",
     "TreeOptions",
-    "TreePlan",
     "TreeReader",
     "TreeReport",
     "UnsupportedLimitError",
@@ -142,7 +142,6 @@ __all__ = [
     "milli_cpu_to_shares",
     "mounts_below",
     "oom_score_adj",
-    "plan_tree",
     "pod_limits",
     "pod_name",
     "pod_uid",

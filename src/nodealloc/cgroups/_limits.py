@@ -117,8 +117,12 @@ class Limits:
     @property
     def asked(self) -> Mapping[str, object]:
         """Fields that are asked for, by name, in the order above."""
-        fields = ((field.name, getattr(self, field.name)) for field in attrs.fields(Limits))
-        return {name: value for name, value in fields if value is not None and value != {}}
+        found: dict[str, object] = {}
+        for name in _FIELDS:
+            value: object = getattr(self, name)
+            if value is not None and value != {}:
+                found[name] = value
+        return found
 
     def over(self, earlier: Limits, /) -> Limits:
         """What stands after asking for `earlier` and then for this."""
@@ -150,6 +154,9 @@ class Limits:
     def __bool__(self) -> bool:
         """Whether anything is asked for."""
         return bool(self.asked)
+
+
+_FIELDS: Final = tuple(field.name for field in attrs.fields(Limits))
 
 
 class _Maker(Protocol):

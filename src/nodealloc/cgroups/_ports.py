@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from nodealloc.cgroups._name import CgroupName
     from nodealloc.cgroups._stats import CgroupStats
 
-__all__ = ["CgroupDriver", "ProcessDriver", "TreeReader"]
+__all__ = ["CgroupDriver", "ProcessDriver", "TreeDriver", "TreeReader"]
 
 
 class CgroupDriver(Protocol):
@@ -75,3 +75,7 @@ class TreeReader(Protocol):
     def stats(self, name: CgroupName, /) -> CgroupStats:
         """Usage now; `CgroupAbsentError` for an unknown one."""
         ...
+
+
+class TreeDriver(CgroupDriver, ProcessDriver, TreeReader, Protocol):
+    """All that the tree needs of a driver; `CgroupFs` is one."""

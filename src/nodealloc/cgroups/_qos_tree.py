@@ -1,4 +1,4 @@
-"""Pure: the cgroups that a set of pods wants, and the way there from what was asked before."""
+"""Pure: the cgroups that a set of pods wants, and what is new of limits that were asked for before."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from nodealloc._arguments import check, within
-from nodealloc._frozen import freeze
 from nodealloc.cgroups._convert import MIN_SHARES, PAGE_BYTES, milli_cpu_to_shares
 from nodealloc.cgroups._limits import NO_LIMIT, Limits
 from nodealloc.cgroups._name import CgroupName
-from nodealloc.cgroups._pods import PodOptions, pod_limits, pod_name, pod_uid, qos_name
+from nodealloc.cgroups._pods import PodOptions, pod_limits, pod_name, qos_name
 from nodealloc.podspec import QosClass, effective_requests, qos_class
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from nodealloc.podspec import Pod
 
-__all__ = ["PodShare", "TreeOptions", "TreePlan", "desired_tree", "plan_tree", "pod_share", "tree_of"]
+__all__ = ["PodShare", "TreeOptions", "change_of", "desired_tree", "pod_share", "tree_of"]
 
 
 def _name(name: CgroupName | str) -> CgroupName:
@@ -46,24 +45,6 @@ class TreeOptions:
     pods: PodOptions = PodOptions()
     memory_reserve_percent: int = attrs.field(default=0, validator=within(0, 100))
     allocatable_memory_bytes: int = 0
-
-
-@attrs.frozen(kw_only=True)
-class TreePlan:
-    """What to do to the tree.
-
-    Attributes:
-        apply: Cgroup to the limits that are new or changed; parents come first.
-        remove: Pod cgroups that nobody wants any more, sorted.
-    """
-
-    apply: Mapping[CgroupName, Limits] = attrs.field(validator=freeze)
-    remove: tuple[CgroupName, ...]
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing to do."""
-        return not self.apply and not self.remove
 
 
 @attrs.frozen(kw_only=True)
@@ -155,12 +136,13 @@ _LIFTED: Final = {
 """What lifts a limit that was asked for once and is not any more."""
 
 
-def _change(wanted: Limits, before: Limits) -> Limits:
+def change_of(wanted: Limits, before: Limits, /) -> Limits:
     """What is new in `wanted`, with limits lifted that only `before` asked for."""
+    now, earlier = wanted.asked, before.asked
     gone = {
         name: lifted
         for name, lifted in _LIFTED.items()
-        if name not in wanted.asked and before.asked.get(name, lifted) != lifted
+        if name not in now and earlier.get(name, lifted) != lifted
     }
     return wanted.since(before).over(
         Limits(
@@ -176,32 +158,4 @@ def _change(wanted: Limits, before: Limits) -> Limits:
                 if size not in wanted.hugepage_bytes and amount != NO_LIMIT
             },
         )
-    )
-
-
-def plan_tree(
-    desired: Mapping[CgroupName, Limits],
-    asked: Mapping[CgroupName, Limits],
-    present: Iterable[CgroupName],
-    root: CgroupName,
-    /,
-) -> TreePlan:
-    """What to write and what to remove.
-
-    Args:
-        desired: What should be there, as `desired_tree` gives it.
-        asked: What was asked for before, of cgroups that exist.
-        present: Cgroups that exist, below the root or elsewhere; only pods' are removed.
-        root: Cgroup of all pods.
-    """
-    apply: dict[CgroupName, Limits] = {}
-    for name, limits in desired.items():
-        before = asked.get(name)
-        if before is None:
-            apply[name] = limits
-        elif before != limits and (change := _change(limits, before)):
-            apply[name] = change
-    orphans = [name for name in present if name not in desired]
-    return TreePlan(
-        apply=apply, remove=tuple(sorted(name for name in orphans if pod_uid(root, name) is not None))
     )

@@ -4,161 +4,175 @@ from __future__ import annotations
 
 import mmap
 import threading
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, TypeAlias
 
-import attrs
-
-from nodealloc._frozen import freeze
 from nodealloc.cgroups._convert import shares_to_weight, weight_to_shares
-from nodealloc.cgroups._errors import CgroupAbsentError, MemoryInUseError
+from nodealloc.cgroups._domain import APPLY, LEAVE, REMOVE, Brought, Cgroups, Kept, Leave, Task
+from nodealloc.cgroups._life import CGROUP_LIFE, CgroupEvent, CgroupState
 from nodealloc.cgroups._limits import Limits
+from nodealloc.cgroups._name import CgroupName
 from nodealloc.cgroups._pods import pod_uid, qos_name
-from nodealloc.cgroups._ports import CgroupDriver, ProcessDriver, TreeReader
-from nodealloc.cgroups._qos_tree import PodShare, TreeOptions, plan_tree, pod_share, tree_of
-from nodealloc.cgroups._removal import Removal, Removals, RemovalState
-from nodealloc.errors import NodeallocError, RetryableError
-from nodealloc.podspec import QosClass
+from nodealloc.cgroups._ports import TreeDriver
+from nodealloc.cgroups._qos_tree import PodShare, TreeOptions, change_of, pod_share, tree_of
+from nodealloc.cgroups._report import Drift, Removal, RemovalState, TreeReport
+from nodealloc.dsw_asw import (
+    BackOff,
+    Clock,
+    Done,
+    Executor,
+    Failed,
+    Failure,
+    InlineExecutor,
+    Observer,
+    Outcome,
+    Reconciler,
+    Step,
+    Summary,
+    SystemClock,
+    World,
+    tell,
+)
+from nodealloc.errors import ConfigurationError
+from nodealloc.podspec import Pod, QosClass
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+__all__ = ["QosTree"]
 
-    from nodealloc.cgroups._name import CgroupName
-    from nodealloc.podspec import Pod
-
-__all__ = ["Drift", "QosTree", "TreeDriver", "TreeReport"]
-
-
-class TreeDriver(CgroupDriver, ProcessDriver, TreeReader, Protocol):
-    """All that the tree needs of a driver; `CgroupFs` is one."""
-
-
-@attrs.frozen(kw_only=True)
-class Drift:
-    """A limit that somebody else changed.
-
-    Attributes:
-        name: The cgroup.
-        limit: Field of `Limits`; `cgroup` if the whole cgroup is gone.
-        asked: What was asked for.
-        found: What is there.
-    """
-
-    name: CgroupName
-    limit: str
-    asked: object
-    found: object
-
-    def __str__(self) -> str:
-        """`/kubepods/burstable: cpu_shares is 7, asked for 300`."""
-        return f"{self.name}: {self.limit} is {self.found}, asked for {self.asked}"
-
-
-@attrs.frozen(kw_only=True)
-class TreeReport:
-    """What one round did.
-
-    Attributes:
-        applied: Cgroup to what was written into it.
-        removals: Attempts to remove pods' cgroups.
-        failed: Cgroup to why it is not as it should be; the next round tries again.
-        refused: Uid of a pod to why it can have no cgroup as it is, such as a name
-            or a limit that no kernel takes. What it had before stays as it was.
-    """
-
-    applied: Mapping[CgroupName, Limits] = attrs.field(validator=freeze)
-    removals: tuple[Removal, ...]
-    failed: Mapping[CgroupName, NodeallocError] = attrs.field(validator=freeze)
-    refused: Mapping[str, ValueError] = attrs.field(factory=dict[str, ValueError], validator=freeze)
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether the tree is as it should be."""
-        removed = all(removal.state is RemovalState.REMOVED for removal in self.removals)
-        return removed and not self.failed and not self.refused
+_FOUND: Final = CGROUP_LIFE.after(CgroupState.ABSENT, CgroupEvent.FOUND)
 
 
 class QosTree:
-    """Keeps the QoS classes and the pods of a node in their cgroups.
+    """Keeps the QoS classes and the pods of a node in their cgroups. Thread-safe.
 
-    A round writes only limits that are new or have changed since the last one;
-    whatever else stands in the tree, and whatever others changed there, stays.
-    May be used from several threads; rounds take turns, and what `remove` does
-    to a cgroup does not wait for them.
+    Only limits that are new or have changed are written; whatever else stands
+    in the tree, and whatever others changed there, stays.
+
+    Args:
+        driver: Writes.
+        options: What the administrator decided.
+        executor: Runs writes and removals. By default they run on the thread that
+            reconciles; with a `ThreadExecutor` one that hangs holds up its own
+            cgroup alone.
+        clock: Time for back-off.
+        back_off: How long to wait after failures.
+        observer: Is told of progress.
 
     Attributes:
-        options: What the administrator decided; may be replaced between rounds.
+        options: What the administrator decided; may be replaced, but for the root.
+        engine: Does it; `start` it, or put it into a `Group`, and what `follow`
+            takes in is done without anybody's call.
     """
 
     def __init__(
-        self, driver: TreeDriver, options: TreeOptions, /, *, removals: Removals | None = None
+        self,
+        driver: TreeDriver,
+        options: TreeOptions,
+        /,
+        *,
+        executor: Executor | None = None,
+        clock: Clock | None = None,
+        back_off: BackOff | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self.options = options
+        self._root = options.root
+        self._classes = frozenset(qos_name(options.root, qos) for qos in QosClass) - {options.root}
         self._driver = driver
-        self._removals = removals or Removals(driver)
+        self._clock: Clock = SystemClock() if clock is None else clock
         self._lock = threading.Lock()
-        self._asked: dict[CgroupName, Limits] = {}
-        self._known: set[CgroupName] | None = None
-        self._shares: dict[str, tuple[Pod, TreeOptions, PodShare]] = {}
+        self._wanted: Mapping[CgroupName, Limits | Leave] = {}
+        self._shares: _Shares = {}
+        self._refused: Mapping[str, ValueError] = {}
+        self._followed: TreeOptions | None = None
+        self._desired: World[CgroupName, Limits | Leave] = World("wanted cgroups")
+        self._kept: World[CgroupName, Kept] = World("cgroups")
+        self._progress = _Progress(observer)
+        self._changed = (self._desired.watch(), self._kept.watch())
+        self._open: set[CgroupName] = set()
+        self._domain = domain = Cgroups(driver, self._root, self._classes, self._kept)
+        self.engine: Reconciler[CgroupName, Limits | Leave, Kept, Task, Brought] = Reconciler(
+            domain,
+            desired=self._desired,
+            actual=self._kept,
+            executor=InlineExecutor() if executor is None else executor,
+            near=[domain.parents],
+            clock=self._clock,
+            back_off=back_off,
+            observer=self._progress,
+            name="cgroups",
+        )
 
-    def sync(self, pods: Iterable[Pod], /, *, now_s: float) -> TreeReport:
-        """Make the tree fit these pods: create, update, and remove the others.
+    def follow(self, pods: Iterable[Pod], /) -> None:
+        """Have the tree fit these pods from now on: create, update, and remove the others.
 
-        The first round also reads what is there: limits that are right already
+        The first call also reads what is there: limits that are right already
         are not written, and pods' cgroups of an earlier life are removed.
 
         Args:
             pods: All pods that are to run, those that are ending included
                 until their containers have ended.
-            now_s: Seconds of a clock that does not go back.
+
+        Raises:
+            ConfigurationError: The root is another one than at first.
         """
         with self._lock:
-            shares, refused = self._shares_of(pods)
-            desired = tree_of(shares, self.options)
-            if self._known is None:
-                self._adopt(desired)
-            plan = plan_tree(desired, self._asked, self._known or (), self.options.root)
-            applied: dict[CgroupName, Limits] = {}
-            failed: dict[CgroupName, NodeallocError] = {}
-            for name, change in plan.apply.items():
-                try:
-                    applied[name] = self._apply(name, change, desired[name])
-                except NodeallocError as error:
-                    failed[name] = error
-                    if isinstance(error, CgroupAbsentError):
-                        self._forget(error.name)
-                    continue
-                self._asked[name] = applied[name].over(self._asked.get(name, Limits()))
-        root = self.options.root
-        unwanted = [name for name in plan.remove if pod_uid(root, name) not in refused]
-        removals = tuple(self.remove(name, now_s=now_s) for name in unwanted)
-        return TreeReport(applied=applied, removals=removals, failed=failed, refused=refused)
+            if self.options.root != self._root:
+                raise ConfigurationError(
+                    f"TreeOptions.root is {self.options.root}, this tree stands at {self._root}; "
+                    "make another QosTree"
+                )
+            before_shares, was_refused, options = self._shares, self._refused, self._followed
+            shares, self._refused = self._shares_of(pods)
+            self._followed = self.options
+            unrefused = not (was_refused or self._refused)
+            if options is self.options and unrefused and _are_same(before_shares, self._shares):
+                return
+            wanted: dict[CgroupName, Limits | Leave] = dict(tree_of(shares, self.options))
+            if options is None:
+                self._adopt(wanted)
+            wanted |= dict.fromkeys(self._left_alone(wanted), LEAVE)
+            before, self._wanted = self._wanted, wanted
+            for name in before.keys() - wanted.keys():
+                self._desired.drop(name, by="follow")
+            for name, limits in wanted.items():
+                was = before.get(name)
+                if was is not limits and was != limits:
+                    self._desired.put(name, limits, by="follow")
 
-    def remove(self, name: CgroupName, /, *, now_s: float) -> Removal:
-        """Kill what runs in a pod's cgroup and remove it; see `Removals.remove`."""
-        removal = self._removals.remove(name, now_s=now_s)
-        if removal.state is RemovalState.REMOVED:
-            with self._lock:
-                self._asked.pop(name, None)
-                (self._known or set()).discard(name)
-        return removal
+    def reconcile(self, pods: Iterable[Pod] | None = None, /) -> TreeReport:
+        """Make passes until nothing is left that could be begun now.
 
-    def drift(self) -> tuple[Drift, ...]:
-        """What others have changed of what was asked for; nothing is written."""
-        with self._lock:
-            asked = dict(self._asked)
-        return tuple(each for name, limits in asked.items() for each in self._drift(name, limits))
+        Args:
+            pods: As for `follow`, which is called first; None leaves them as they were.
+        """
+        if pods is not None:
+            self.follow(pods)
+        self.engine.run_until_quiet()
+        return self._report()
+
+    def observe(self) -> tuple[Drift, ...]:
+        """Read the tree again, and say what others have changed of what was asked for.
+
+        Limits are not fought over: `repair` has them written again. Pods'
+        cgroups that nobody wants and that were not known are removed.
+        """
+        since = self._kept.generation
+        kept = {name: record.value for name, record in self._kept.snapshot().items()}
+        drifts = [each for name, one in kept.items() for each in self._drift(name, one.asked)]
+        gone = {each.name for each in drifts if each.limit == "cgroup"}
+        listing = {name: one for name, one in kept.items() if name in self._wanted or name not in gone}
+        for name in self._pods_there() - listing.keys():
+            listing[name] = Kept(state=_FOUND, is_pod=True)
+        self._kept.replace(listing, since=since, by="observe")
+        return tuple(each for each in drifts if each.name in self._wanted)
 
     def repair(self, drifts: Iterable[Drift], /) -> None:
-        """Have the cgroups of these drifts written in full by the next `sync`."""
-        with self._lock:
-            for each in drifts:
-                self._asked.pop(each.name, None)
-
-    def rescan(self) -> None:
-        """Have the next `sync` read the tree again, as after a start."""
-        with self._lock:
-            self._known = None
-            self._asked.clear()
+        """Have the cgroups of these drifts written in full by the next pass."""
+        for each in drifts:
+            if each.limit == "cgroup":
+                self._domain.lost(each.name)
+            else:
+                self._kept.alter(each.name, _doubted, by="repair")
 
     def _shares_of(self, pods: Iterable[Pod]) -> tuple[list[PodShare], dict[str, ValueError]]:
         """What each pod adds, and who can add nothing; an unchanged pod is not reckoned again."""
@@ -171,65 +185,166 @@ class QosTree:
                     last = (pod, self.options, pod_share(pod, self.options))
                 except ValueError as error:  # one pod's trouble is no other's
                     refused[pod.uid] = error
-                    last = last if last and last[1].root == self.options.root else None
             if last is not None:
                 self._shares[pod.uid] = last
         return [share for _, _, share in self._shares.values()], refused
 
-    def _forget(self, gone: CgroupName) -> None:
-        """Somebody removed a cgroup: it and all below it are to be written in full."""
-        for name in [each for each in self._asked if each == gone or each.is_below(gone)]:
-            del self._asked[name]
+    def _left_alone(self, wanted: Mapping[CgroupName, object]) -> Iterator[CgroupName]:
+        """Cgroups of pods that can have none as they are: what they had stays."""
+        if self._refused:
+            for name in self._kept.snapshot():
+                if name not in wanted and pod_uid(self._root, name) in self._refused:
+                    yield name
 
-    def _apply(self, name: CgroupName, change: Limits, whole: Limits) -> Limits:
-        if self._removals.is_in_flight(name):
-            raise RetryableError(f"cgroup {name}: it is being removed; it is made anew in a later round")
-        if name in self._asked and self._driver.read(name) is None:
-            # Somebody removed it; made anew with the change alone, it would lack all other limits.
-            change = whole
-        change = self._above_usage(name, change)
-        self._removals.forget(name)
-        self._driver.apply(name, change)
-        if self._known is not None:
-            self._known.add(name)
-        return change
-
-    def _adopt(self, desired: Mapping[CgroupName, Limits]) -> None:
+    def _adopt(self, wanted: Mapping[CgroupName, Limits | Leave]) -> None:
         """Take over what is there, so that only differences are written."""
-        known: set[CgroupName] = set()
-        for parent in {qos_name(self.options.root, qos) for qos in QosClass}:
-            known.update(self._driver.children(parent))
-        for name in desired:
-            if (found := self._driver.read(name)) is not None:
-                known.add(name)
-                self._asked[name] = desired[name].only(_kept(desired[name], found))
-        self._known = known
+        since = self._kept.generation
+        listing = {name: Kept(state=_FOUND, is_pod=True) for name in self._pods_there()}
+        for name, limits in wanted.items():
+            if isinstance(limits, Limits) and (found := self._driver.read(name)) is not None:
+                is_pod = name != self._root and name not in self._classes
+                listing[name] = Kept(state=_FOUND, is_pod=is_pod, asked=limits.only(_same_in(limits, found)))
+                if not is_pod:
+                    self._domain.above.put(name, _FOUND, by="observe")
+        self._kept.replace(listing, since=since, by="observe")
 
-    def _above_usage(self, name: CgroupName, change: Limits) -> Limits:
-        """A memory limit below what is used would have the kernel kill in the cgroup, or refuse."""
-        known = self._known is not None and name in self._known
-        if change.memory_bytes is None or change.memory_bytes < 0 or not known:
-            return change
-        try:
-            used = self._driver.stats(name).memory_bytes or 0
-        except CgroupAbsentError:  # a crash left it in some hierarchies only; it is about to be completed
-            return change
-        if change.memory_bytes >= used:
-            return change
-        if name in {qos_name(self.options.root, qos) for qos in QosClass} - {self.options.root}:
-            return attrs.evolve(change, memory_bytes=used)
-        raise MemoryInUseError(name, change.memory_bytes, used)
+    def _pods_there(self) -> set[CgroupName]:
+        """Cgroups that are pods' by their name."""
+        parents = {self._root, *self._classes}
+        return {
+            name
+            for parent in parents
+            for name in self._driver.children(parent)
+            if name not in parents and pod_uid(self._root, name) is not None
+        }
 
     def _drift(self, name: CgroupName, asked: Limits) -> Iterator[Drift]:
         found = self._driver.read(name)
         if found is None:
             yield Drift(name=name, limit="cgroup", asked="to exist", found="gone")
             return
-        for limit in asked.asked.keys() - _kept(asked, found):
+        for limit in asked.asked.keys() - _same_in(asked, found):
             yield Drift(name=name, limit=limit, asked=asked.asked[limit], found=found.asked.get(limit))
 
+    def _report(self) -> TreeReport:
+        with self._lock:
+            for watch in self._changed:
+                self._open.update(watch.take())
+            self._open = {name for name in self._open if not self._is_in_line(name)}
+            waiting = {name for name in self._open if isinstance(self._wanted.get(name), Limits)}
+            ended = self._progress.take()
+            failures = {name: self.engine.failures(name) for name in self._open}
+            going = {name for name in self._open if name not in self._wanted}
+            running = {one.scope[0] for one in self.engine.running()}
+            removals = [Removal(name=name, state=RemovalState.REMOVED) for name in ended.removed]
+            now_s = self._clock.monotonic_s()
+            for name in going:
+                kept = self._kept.get(name)
+                failure = next((one for one in failures[name] if one.verb == REMOVE), None)
+                removals.append(
+                    _going(name, kept, failure, now_s, tried=name in ended.tried, runs=name in running)
+                )
+            return TreeReport(
+                applied=ended.applied,
+                removals=tuple(sorted(removals, key=lambda one: one.name)),
+                failed={name: one.error for name in waiting for one in failures[name] if one.verb == APPLY},
+                refused=self._refused,
+                waiting=frozenset(waiting),
+            )
 
-def _kept(asked: Limits, found: Limits) -> frozenset[str]:
+    def _is_in_line(self, name: CgroupName) -> bool:
+        want, kept = self._wanted.get(name), self._kept.get(name)
+        if want is LEAVE:
+            return True
+        if want is None:
+            return kept is None or not kept.is_pod
+        return kept is not None and kept.state is CgroupState.PRESENT and not change_of(want, kept.asked)
+
+
+_Shares: TypeAlias = dict[str, tuple[Pod, TreeOptions, PodShare]]
+
+
+def _are_same(before: _Shares, after: _Shares) -> bool:
+    """Whether no pod came, went or changed: the very same that were reckoned before."""
+    return len(before) == len(after) and all(before.get(uid) is one for uid, one in after.items())
+
+
+class _Ended:
+    """What ended since the last report."""
+
+    def __init__(self) -> None:
+        self.applied: dict[CgroupName, Limits] = {}
+        self.removed: dict[CgroupName, None] = {}
+        self.tried: set[CgroupName] = set()
+
+
+class _Progress:
+    """An `Observer` that keeps what the next report tells, and passes all on to another one."""
+
+    def __init__(self, other: Observer | None) -> None:
+        self._other = other
+        self._lock = threading.Lock()
+        self._ended = _Ended()
+
+    def take(self) -> _Ended:
+        """What ended since the last call."""
+        with self._lock:
+            taken, self._ended = self._ended, _Ended()
+        return taken
+
+    def started(self, step: Step[object], /) -> None:
+        """See `Observer`."""
+        if self._other is not None:
+            tell(self._other, lambda observer: observer.started(step))
+
+    def ended(self, step: Step[object], outcome: Outcome[object], took_s: float, /) -> None:
+        """See `Observer`."""
+        task = step.detail
+        if isinstance(task, Task):
+            with self._lock:
+                self._note(task, outcome)
+        if self._other is not None:
+            tell(self._other, lambda observer: observer.ended(step, outcome, took_s))
+
+    def passed(self, summary: Summary, /) -> None:
+        """See `Observer`."""
+        if self._other is not None:
+            tell(self._other, lambda observer: observer.passed(summary))
+
+    def _note(self, task: Task, outcome: Outcome[object]) -> None:
+        match outcome:
+            case (
+                Done(result=Brought(applied=Limits() as applied))
+                | Failed(known=Brought(applied=Limits() as applied))
+            ):
+                self._ended.applied[task.name] = applied.over(self._ended.applied.get(task.name, Limits()))
+            case Done():
+                self._ended.removed[task.name] = None
+            case _:
+                self._ended.tried.add(task.name)
+
+
+def _going(
+    name: CgroupName, kept: Kept | None, failure: Failure | None, now_s: float, *, tried: bool, runs: bool
+) -> Removal:
+    """How a removal goes that has not ended."""
+    if runs or failure is None:
+        return Removal(name=name, state=RemovalState.IN_FLIGHT)
+    return Removal(
+        name=name,
+        state=RemovalState.STUCK if tried else RemovalState.BACKING_OFF,
+        after_s=max(0.0, failure.due_s - now_s),
+        failures=failure.tries,
+        stuck=kept.stuck if kept else (),
+        reason=str(failure.error),
+    )
+
+
+def _doubted(kept: Kept | None) -> Kept | None:
+    return None if kept is None else kept.without_limits()
+
+
+def _same_in(asked: Limits, found: Limits) -> frozenset[str]:
     """Fields of `asked` that read back as they were asked for."""
     pages = {size: found.hugepage_bytes.get(size) for size in asked.hugepage_bytes}
     actual = {**found.asked, "hugepage_bytes": pages}
