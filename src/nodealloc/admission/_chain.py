@@ -99,6 +99,10 @@ class Chain:
     after_fit: tuple[Handler, ...]
     after: tuple[Handler, ...]
     rules: Rules
+    _order: tuple[Handler, ...] = attrs.field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_order", (*self.before, self.fit, *self.after_fit, *self.after))
 
     def __call__(self, pod: Pod, view: NodeView | None, /) -> Verdict:
         """Whether a pod may come in. None is a node of which nothing is known yet."""
@@ -106,13 +110,13 @@ class Chain:
             if self.rules.waits_for_node:
                 return NotYet(blocker="node", message="nothing is known of the node yet")
             return Refused(reason="InvalidNodeInfo", message="Kubelet cannot get node info.")
+        verdict = _ask(self._order, pod, view)
+        if not isinstance(verdict, Refused) or not is_critical(pod):
+            return verdict
         early = _ask(self.before, pod, view)
-        if not isinstance(early, Admitted):
-            return early
-        fit = _ask((self.fit,), pod, view)
-        if not isinstance(fit, Refused) or not is_critical(pod):
-            verdict = fit if not isinstance(fit, Admitted) else _ask(self.after_fit, pod, view)
-            return verdict if not isinstance(verdict, Admitted) else _ask(self.after, pod, view)
+        if not isinstance(early, Admitted) or not isinstance(_ask((self.fit,), pod, view), Refused):
+            return verdict
+        # It is too little that stands in its way, and others can be had to make room if nothing else does.
         others = _ask(self.after_fit, pod, view)
         return self._made_room(pod, view) if isinstance(others, Admitted) else others
 

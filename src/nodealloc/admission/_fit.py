@@ -18,6 +18,7 @@ __all__ = ["PODS", "Shortage", "node_fit", "shortages", "wanted"]
 
 PODS: Final = "pods"
 """The resource that counts pods."""
+_NANOS: Final = 10**9
 _FIRST: Final = ("cpu", "memory", "ephemeral-storage")
 _PAGES: Final = "hugepages-"
 _SYNCING: Final = LifeState.SYNCING
@@ -43,16 +44,12 @@ class Shortage:
 
     def refusal(self) -> Refused:
         """In the kubelet's words."""
+        resource, requested, used, capacity = self.resource, self.requested, self.used, self.capacity
         return Refused(
-            reason=f"OutOf{self.resource}",
-            message=f"Node didn't have enough resource: {self.resource}, requested: {self.requested}, "
-            f"used: {self.used}, capacity: {self.capacity}",
-            figures={
-                "resource": self.resource,
-                "requested": self.requested,
-                "used": self.used,
-                "capacity": self.capacity,
-            },
+            reason=f"OutOf{resource}",
+            message=f"Node didn't have enough resource: {resource}, requested: {requested}, "
+            f"used: {used}, capacity: {capacity}",
+            figures={"resource": resource, "requested": requested, "used": used, "capacity": capacity},
         )
 
 
@@ -67,7 +64,11 @@ def node_fit(pod: Pod, view: NodeView, /, *, rules: Rules) -> Admitted | Refused
     short = shortages(pod, view, rules)
     if not short:
         return ADMITTED
-    ending = [one for one in view.pods.values() if one.state is not _SYNCING and one.state.is_ending]
+    ending = (
+        [one for one in view.pods.values() if one.state is not _SYNCING and one.state.is_ending]
+        if view.pods
+        else []
+    )
     if ending and not shortages(pod, without(view, [one.pod.uid for one in ending]), rules):
         who = ending[0].pod.full_name
         more = f" and {len(ending) - 1} more" if len(ending) > 1 else ""
@@ -145,9 +146,15 @@ def wanted(pod: Pod, /) -> Wanted:
 
 
 def _shortage(name: str, nanos: int, taken: Quantity | None, have: Quantity | None, missing: int) -> Shortage:
-    amounts = [Quantity(nanos), taken or Quantity(0), have or Quantity(0)]
-    requested, used, capacity = [one.milli_value if name == "cpu" else one.value for one in amounts]
-    return Shortage(resource=name, requested=requested, used=used, capacity=capacity, missing_nanos=missing)
+    unit = _NANOS // 1000 if name == "cpu" else _NANOS
+    # Rounded up, as `Quantity.value` does; none of them is negative.
+    return Shortage(
+        resource=name,
+        requested=-(-nanos // unit),
+        used=-(-taken.nanos // unit) if taken is not None else 0,
+        capacity=-(-have.nanos // unit) if have is not None else 0,
+        missing_nanos=missing,
+    )
 
 
 def amount_of(requests: Mapping[str, Quantity], name: str) -> int:

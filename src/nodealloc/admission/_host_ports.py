@@ -19,7 +19,7 @@ def host_ports(pod: Pod, view: NodeView, /, *, rules: Rules) -> Admitted | Refus
     Source: Kubernetes ``scheduler/framework/plugins/nodeports``; waiting for
     pods that end is ours.
     """
-    wanted = host_ports_of(pod, sidecars=rules.counts_sidecar_ports)
+    wanted = _wanted(pod, sidecars=rules.counts_sidecar_ports)
     if not wanted:
         return ADMITTED
     ending: tuple[PodOnNode, HostPort] | None = None
@@ -44,6 +44,20 @@ def host_ports(pod: Pod, view: NodeView, /, *, rules: Rules) -> Admitted | Refus
         blocker=who,
         message=f"{who} still holds host port {port.port}/{port.transport.value}, and is ending",
     )
+
+
+_LAST: list[tuple[Pod, bool, frozenset[HostPort]]] = []
+"""The pod that was asked about last: one pod is asked about on thousands of nodes."""
+
+
+def _wanted(pod: Pod, *, sidecars: bool) -> frozenset[HostPort]:
+    last = _LAST[-1] if _LAST else None
+    if last is not None and last[0] is pod and last[1] is sidecars:
+        return last[2]
+    found = host_ports_of(pod, sidecars=sidecars)
+    # One item, replaced in one step, so that threads at worst work something out again.
+    _LAST[:] = [(pod, sidecars, found)]
+    return found
 
 
 def _taken(one: PodOnNode, rules: Rules) -> frozenset[HostPort]:
