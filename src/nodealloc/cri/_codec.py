@@ -12,7 +12,8 @@ from nodealloc._proto import runtime_v1_pb2 as wire
 from nodealloc.cri import _labels as labels
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import CPUSet, NodeSet
-from nodealloc.podfacts import Exited, ExitUnknown, PodIdentity
+from nodealloc.podfacts import Exited, ExitUnknown, PodIdentity, Transport
+from nodealloc.podspec import ProfileType, SeLinuxOptions
 from nodealloc.runtime import (
     CgroupDriverKind,
     CommandResult,
@@ -30,6 +31,7 @@ from nodealloc.runtime import (
     SandboxConfig,
     SandboxRecord,
     SandboxReport,
+    SecurityProfile,
 )
 
 __all__ = [
@@ -66,6 +68,12 @@ _PROPAGATION: Final = {
     Propagation.HOST_TO_CONTAINER: wire.PROPAGATION_HOST_TO_CONTAINER,
     Propagation.BIDIRECTIONAL: wire.PROPAGATION_BIDIRECTIONAL,
 }
+_PROFILES: Final = {
+    ProfileType.RUNTIME_DEFAULT: wire.SecurityProfile.RuntimeDefault,
+    ProfileType.UNCONFINED: wire.SecurityProfile.Unconfined,
+    ProfileType.LOCALHOST: wire.SecurityProfile.Localhost,
+}
+_TRANSPORTS: Final = {Transport.TCP: wire.TCP, Transport.UDP: wire.UDP, Transport.SCTP: wire.SCTP}
 _UNKNOWN_CODE: Final = 255
 _UNKNOWN_REASON: Final = "Unknown"
 
@@ -124,7 +132,7 @@ def encode_create(sandbox_id: str, config: ContainerConfig, sandbox: SandboxConf
     security = config.security
     made = wire.ContainerConfig(
         metadata=wire.ContainerMetadata(name=config.name, attempt=config.attempt),
-        image=wire.ImageSpec(image=config.image),
+        image=wire.ImageSpec(image=config.image, user_specified_image=config.image_name),
         command=config.command,
         args=config.args,
         working_dir=config.working_dir,
@@ -147,6 +155,8 @@ def encode_create(sandbox_id: str, config: ContainerConfig, sandbox: SandboxConf
         labels=labels.container_labels(sandbox.pod, config),
         annotations=labels.container_annotations(config),
         log_path=config.log_path,
+        stdin=config.stdin,
+        stdin_once=config.stdin_once,
         tty=config.tty,
         linux=wire.LinuxContainerConfig(
             resources=_resources(config.resources),
@@ -155,12 +165,18 @@ def encode_create(sandbox_id: str, config: ContainerConfig, sandbox: SandboxConf
                     add_capabilities=security.add_capabilities, drop_capabilities=security.drop_capabilities
                 ),
                 privileged=security.privileged,
-                namespace_options=_namespaces(sandbox),
-                run_as_user=None if security.user is None else wire.Int64Value(value=security.user),
-                run_as_group=None if security.group is None else wire.Int64Value(value=security.group),
+                namespace_options=_namespaces(sandbox, config.shares_pid_with),
+                run_as_user=_number(security.user),
+                run_as_group=_number(security.group),
                 readonly_rootfs=security.read_only_root,
                 supplemental_groups=security.groups,
                 no_new_privs=security.no_new_privileges,
+                run_as_username=security.username,
+                masked_paths=security.masked_paths,
+                readonly_paths=security.readonly_paths,
+                seccomp=_profile(security.seccomp),
+                apparmor=_profile(security.apparmor),
+                selinux_options=_selinux(security.selinux),
             ),
         ),
         CDI_devices=[wire.CDIDevice(name=name) for name in config.cdi_devices],
@@ -206,25 +222,60 @@ def _sandbox(config: SandboxConfig) -> wire.PodSandboxConfig:
         dns_config=None
         if dns is None
         else wire.DNSConfig(servers=dns.servers, searches=dns.searches, options=dns.options),
+        port_mappings=[
+            wire.PortMapping(
+                protocol=_TRANSPORTS[one.protocol],
+                container_port=one.container_port,
+                host_port=one.host_port,
+                host_ip=one.host_ip,
+            )
+            for one in config.ports
+        ],
         labels=labels.sandbox_labels(config),
         annotations=config.annotations,
         linux=wire.LinuxPodSandboxConfig(
             cgroup_parent=config.cgroup_parent,
             security_context=wire.LinuxSandboxSecurityContext(
-                namespace_options=_namespaces(config), privileged=config.privileged
+                namespace_options=_namespaces(config),
+                privileged=config.privileged,
+                run_as_user=_number(config.user),
+                run_as_group=_number(config.group),
+                supplemental_groups=config.groups,
+                seccomp=_profile(config.seccomp),
+                selinux_options=_selinux(config.selinux),
             ),
             sysctls=config.sysctls,
+            resources=_resources(config.resources),
+            overhead=_resources(config.overhead),
         ),
     )
 
 
-def _namespaces(config: SandboxConfig) -> wire.NamespaceOption:
+def _namespaces(config: SandboxConfig, shares_pid_with: str = "") -> wire.NamespaceOption:
     own_pid = wire.POD if config.shares_pid else wire.CONTAINER
+    pid = wire.NODE if config.host_pid else own_pid
     return wire.NamespaceOption(
         network=wire.NODE if config.host_network else wire.POD,
-        pid=wire.NODE if config.host_pid else own_pid,
+        pid=wire.TARGET if shares_pid_with else pid,
         ipc=wire.NODE if config.host_ipc else wire.POD,
+        target_id=shares_pid_with,
     )
+
+
+def _number(value: int | None) -> wire.Int64Value | None:
+    return None if value is None else wire.Int64Value(value=value)
+
+
+def _profile(profile: SecurityProfile | None) -> wire.SecurityProfile | None:
+    if profile is None:
+        return None
+    return wire.SecurityProfile(profile_type=_PROFILES[profile.type], localhost_ref=profile.localhost)
+
+
+def _selinux(label: SeLinuxOptions | None) -> wire.SELinuxOption | None:
+    if label is None:
+        return None
+    return wire.SELinuxOption(user=label.user, role=label.role, type=label.type, level=label.level)
 
 
 def _resources(asked: LinuxResources) -> wire.LinuxContainerResources:
@@ -325,7 +376,12 @@ def decode_images(data: bytes, /) -> list[ImageRecord]:
     """Images; one without an id cannot be asked for, and is left out."""
     return [
         ImageRecord(
-            id=one.id, names=(*one.repo_tags, *one.repo_digests), size_bytes=one.size, is_pinned=one.pinned
+            id=one.id,
+            names=(*one.repo_tags, *one.repo_digests),
+            size_bytes=one.size,
+            is_pinned=one.pinned,
+            user=one.uid.value if one.HasField("uid") else None,
+            username=one.username,
         )
         for one in _read(wire.ListImagesResponse, "images", data).images
         if one.id

@@ -61,9 +61,11 @@ from nodealloc.runtime._wanted import (
     HostDevice,
     HostMount,
     LinuxResources,
+    PortMapping,
     Propagation,
     SandboxConfig,
     Security,
+    SecurityProfile,
 )
 from nodealloc.runtime._watch import RuntimeWatch
 
@@ -110,6 +112,7 @@ __all__ = [
     "PodKnown",
     "PodListing",
     "PodReport",
+    "PortMapping",
     "Propagation",
     "Relisted",
     "Rules",
@@ -124,6 +127,7 @@ __all__ = [
     "SandboxReport",
     "Sandboxes",
     "Security",
+    "SecurityProfile",
     "Swept",
     "changes_of",
     "containers_to_drop",

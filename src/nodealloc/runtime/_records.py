@@ -126,6 +126,8 @@ class ImageRecord:
         names: Tags and digests by which it can be asked for.
         size_bytes: Of its content; 0 where the runtime does not tell.
         is_pinned: Whether the runtime asks that it be kept.
+        user: User id that it runs as; None where it says none, or a name.
+        username: The same by name, "" where it says none, or an id.
 
     Raises:
         ValueError: No id, or a negative size.
@@ -135,3 +137,5 @@ class ImageRecord:
     names: tuple[str, ...] = ()
     size_bytes: int = attrs.field(default=0, validator=_count)
     is_pinned: bool = False
+    user: int | None = None
+    username: str = ""

@@ -9,7 +9,8 @@ import attrs
 
 from nodealloc._frozen import Frozen, freeze
 from nodealloc.idset import CPUSet, NodeSet
-from nodealloc.podfacts import PodIdentity
+from nodealloc.podfacts import PodIdentity, Transport
+from nodealloc.podspec import ProfileType, SeLinuxOptions
 
 __all__ = [
     "ContainerConfig",
@@ -17,9 +18,11 @@ __all__ = [
     "HostDevice",
     "HostMount",
     "LinuxResources",
+    "PortMapping",
     "Propagation",
     "SandboxConfig",
     "Security",
+    "SecurityProfile",
 ]
 
 
@@ -103,6 +106,36 @@ class LinuxResources:
 
 
 @attrs.frozen(kw_only=True)
+class SecurityProfile:
+    """Which profile of seccomp or AppArmor confines a process.
+
+    Attributes:
+        type: Which.
+        localhost: Of LOCALHOST: the file of a seccomp profile, or the name of a loaded AppArmor one.
+    """
+
+    type: ProfileType
+    localhost: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class PortMapping:
+    """A port of a pod, and the port of the node that leads to it.
+
+    Attributes:
+        container_port: In the pod.
+        host_port: On the node; 0 for none.
+        host_ip: Which of the node's addresses; "" for all.
+        protocol: Of both.
+    """
+
+    container_port: int
+    host_port: int = 0
+    host_ip: str = ""
+    protocol: Transport = Transport.TCP
+
+
+@attrs.frozen(kw_only=True)
 class Security:
     """As whom, and with which rights, a container's processes run.
 
@@ -115,6 +148,12 @@ class Security:
         no_new_privileges: Whether set-uid programs gain nothing.
         add_capabilities: Beyond the runtime's default ones, without `CAP_`.
         drop_capabilities: Of the runtime's default ones, or `ALL`.
+        username: Name of the image's user where its id is not known; "" where `user` says all.
+        masked_paths: Of /proc and /sys, hidden from it.
+        readonly_paths: Of /proc and /sys, which it may only read.
+        seccomp: Its profile; None for the runtime's choice.
+        apparmor: Its profile; None for the runtime's choice.
+        selinux: Its label; None for the runtime's choice.
 
     Raises:
         ValueError: A group without a user.
@@ -128,9 +167,15 @@ class Security:
     no_new_privileges: bool = False
     add_capabilities: tuple[str, ...] = ()
     drop_capabilities: tuple[str, ...] = ()
+    username: str = ""
+    masked_paths: tuple[str, ...] = ()
+    readonly_paths: tuple[str, ...] = ()
+    seccomp: SecurityProfile | None = None
+    apparmor: SecurityProfile | None = None
+    selinux: SeLinuxOptions | None = None
 
     def __attrs_post_init__(self) -> None:
-        if self.group is not None and self.user is None:
+        if self.group is not None and self.user is None and not self.username:
             raise ValueError(
                 f"group {self.group} without a user; runtimes refuse that, so give a user as well"
             )
@@ -171,6 +216,14 @@ class SandboxConfig:
         privileged: Whether any container of it is.
         labels: The pod's; the runtime's adapter adds what names the pod.
         annotations: The pod's.
+        ports: Of its containers.
+        user: User id of the sandbox's own process; None for the runtime's choice.
+        group: Group id, likewise. Needs `user`.
+        groups: Further group ids.
+        seccomp: Profile of the sandbox's own process; None for the runtime's choice.
+        selinux: Label; None for the runtime's choice.
+        resources: What all containers of the pod may use together, for runtimes that size by it.
+        overhead: What running the pod takes beside its containers, likewise.
     """
 
     pod: PodIdentity
@@ -188,6 +241,14 @@ class SandboxConfig:
     privileged: bool = False
     labels: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     annotations: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
+    ports: tuple[PortMapping, ...] = ()
+    user: int | None = None
+    group: int | None = None
+    groups: tuple[int, ...] = ()
+    seccomp: SecurityProfile | None = None
+    selinux: SeLinuxOptions | None = None
+    resources: LinuxResources = LinuxResources()
+    overhead: LinuxResources = LinuxResources()
 
 
 @attrs.frozen(kw_only=True)
@@ -198,6 +259,7 @@ class ContainerConfig:
         name: As the pod names it.
         attempt: One more than that of any instance that the pod had: its restart count.
         image: The runtime's id of the image, or a name of it.
+        image_name: As the pod names it, for whoever reads of the container; "" for `image`.
         command: Entry point, empty for the image's.
         args: Its arguments, empty for the image's.
         working_dir: "" for the image's.
@@ -213,6 +275,9 @@ class ContainerConfig:
         labels: More labels; the adapter adds what names pod and container.
         annotations: More annotations.
         tty: Whether it has a terminal.
+        stdin: Whether it has a standard input.
+        stdin_once: Whether that is closed behind the first who attached.
+        shares_pid_with: Id of the container whose processes it sees; "" for as its sandbox has it.
     """
 
     name: str
@@ -233,3 +298,7 @@ class ContainerConfig:
     labels: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     annotations: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     tty: bool = False
+    stdin: bool = False
+    stdin_once: bool = False
+    shares_pid_with: str = ""
+    image_name: str = ""

@@ -1,0 +1,53 @@
+"""What a pod's sandbox and containers are made from: pure functions of the pod and of what it was given."""
+
+from nodealloc.podlife._configuration._container import (
+    container_config,
+    linux_resources,
+    message_file,
+    sub_paths_of,
+)
+from nodealloc.podlife._configuration._dns import PodDns, hostname_of, hosts_file, pod_dns
+from nodealloc.podlife._configuration._environment import field_value, resource_value, variables_of
+from nodealloc.podlife._configuration._errors import ContainerConfigError, SandboxConfigError
+from nodealloc.podlife._configuration._expansion import expand
+from nodealloc.podlife._configuration._messages import (
+    LOG_LINES,
+    LOG_TAIL_BYTES,
+    MESSAGE_BYTES,
+    termination_message,
+)
+from nodealloc.podlife._configuration._node import (
+    ContainerGift,
+    EnvironmentSource,
+    ImageFacts,
+    NodeSettings,
+    PodAddresses,
+)
+from nodealloc.podlife._configuration._sandbox_config import sandbox_config
+
+__all__ = [
+    "LOG_LINES",
+    "LOG_TAIL_BYTES",
+    "MESSAGE_BYTES",
+    "ContainerConfigError",
+    "ContainerGift",
+    "EnvironmentSource",
+    "ImageFacts",
+    "NodeSettings",
+    "PodAddresses",
+    "PodDns",
+    "SandboxConfigError",
+    "container_config",
+    "expand",
+    "field_value",
+    "hostname_of",
+    "hosts_file",
+    "linux_resources",
+    "message_file",
+    "pod_dns",
+    "resource_value",
+    "sandbox_config",
+    "sub_paths_of",
+    "termination_message",
+    "variables_of",
+]

@@ -1,0 +1,297 @@
+"""One container's configuration: a pure function of the pod, its place, and what it was given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from nodealloc.cgroups import NO_LIMIT, container_limits, hugepage_name, oom_score_adj
+from nodealloc.podlife._configuration._environment import variables_of
+from nodealloc.podlife._configuration._errors import ContainerConfigError
+from nodealloc.podlife._configuration._expansion import expand, unresolved
+from nodealloc.podlife._configuration._node import ContainerGift, PodAddresses
+from nodealloc.podlife._configuration._security import security_of
+from nodealloc.podlife._definitions import RESOURCES_ANNOTATION, Definitions
+from nodealloc.podspec import HASH_ANNOTATION
+from nodealloc.runtime import (
+    ContainerConfig,
+    HostDevice,
+    HostMount,
+    LinuxResources,
+    Propagation,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nodealloc.cgroups import Limits
+    from nodealloc.podlife._configuration._node import EnvironmentSource, ImageFacts, NodeSettings
+    from nodealloc.podspec import Container, Json, LifecycleHandler, Pod, VolumeUse
+
+__all__ = ["container_config", "linux_resources", "message_file", "sub_paths_of"]
+
+_HOSTS: Final = "/etc/hosts"
+_MESSAGE_PATH: Final = "io.kubernetes.container.terminationMessagePath"
+_MESSAGE_POLICY: Final = "io.kubernetes.container.terminationMessagePolicy"
+_PRE_STOP: Final = "io.kubernetes.container.preStopHandler"
+_PORTS: Final = "io.kubernetes.container.ports"
+_DELETION_GRACE: Final = "io.kubernetes.pod.deletionGracePeriod"
+_READ_ONLY_KINDS: Final = frozenset({"configMap", "downwardAPI", "image", "projected", "secret"})
+_NODE_CRITICAL: Final = "system-node-critical"
+_PROPAGATIONS: Final = {
+    "None": Propagation.PRIVATE,
+    "HostToContainer": Propagation.HOST_TO_CONTAINER,
+    "Bidirectional": Propagation.BIDIRECTIONAL,
+}
+_NOTHING: Final = ContainerGift()
+_NOWHERE: Final = PodAddresses()
+
+
+def container_config(
+    pod: Pod,
+    container: Container,
+    /,
+    *,
+    attempt: int,
+    image: ImageFacts,
+    node: NodeSettings,
+    addresses: PodAddresses = _NOWHERE,
+    gift: ContainerGift = _NOTHING,
+    source: EnvironmentSource | None = None,
+    groups: tuple[int, ...] = (),
+    definitions: Definitions | None = None,
+    target_id: str = "",
+) -> ContainerConfig:
+    """What a container of a pod is made from.
+
+    Args:
+        pod: Whose it is.
+        container: Which; of any kind.
+        attempt: How many instances of it there were before.
+        image: What it runs, present on the node.
+        node: What all pods of the node get.
+        addresses: As its variables tell them.
+        gift: What it was given.
+        source: Config maps and secrets; None where the node has none to ask for.
+        groups: Further groups, of the pod's volumes.
+        definitions: `Definitions.of(pod)`, reckoned where it is None.
+        target_id: For an ephemeral container: the id of the container whose processes it sees.
+
+    Raises:
+        ContainerConfigError: Something that it needs is missing or contradicts itself.
+
+    Source: kubelet ``kuberuntime_container.go`` and ``kubelet_pods.go``.
+    """
+    made = definitions or Definitions.of(pod)
+    own = variables_of(pod, container, node=node, addresses=addresses, source=source)
+    name = container.name
+    return ContainerConfig(
+        name=name,
+        attempt=attempt,
+        image=image.id,
+        image_name=container.image,
+        command=tuple(expand(one, own) for one in container.entrypoint),
+        args=tuple(expand(one, own) for one in container.args),
+        working_dir=container.working_dir,
+        env={**gift.env, **own},
+        mounts=_with_files(_mounts(pod, container, gift, own), pod, container, attempt, node),
+        devices=(*gift.devices, *_block_devices(container, gift)),
+        cdi_devices=gift.cdi_devices,
+        resources=linux_resources(pod, container, node, gift),
+        security=security_of(pod, container, image, node, groups),
+        log_path=f"{name}/{attempt}.log",
+        definition=made.kubelet.get(name, ""),
+        grace_s=pod.termination_grace_period_seconds,
+        annotations={**gift.annotations, **_annotations(pod, container, made)},
+        tty=container.tty,
+        stdin=container.stdin,
+        stdin_once=container.stdin_once,
+        shares_pid_with=target_id,
+    )
+
+
+def linux_resources(
+    pod: Pod, container: Container, node: NodeSettings, gift: ContainerGift = _NOTHING, /
+) -> LinuxResources:
+    """Limits of a container as its runtime is told them.
+
+    Swap is as large as memory, which leaves none.
+
+    Source: kubelet ``kuberuntime_container_linux.go``.
+    """
+    limits = container_limits(container, node.limits)
+    score = oom_score_adj(
+        pod,
+        container,
+        memory_capacity_bytes=node.memory_capacity_bytes,
+        node_critical=pod.priority_class_name == _NODE_CRITICAL,
+    )
+    return LinuxResources(
+        cpu_shares=limits.cpu_shares,
+        cpu_quota_us=None if limits.cpu_quota_us == NO_LIMIT else limits.cpu_quota_us,
+        cpu_period_us=node.limits.period_us if node.limits.cpu_quota else None,
+        memory_bytes=limits.memory_bytes,
+        swap_bytes=limits.memory_bytes,
+        oom_score_adj=score,
+        cpus=gift.cpus,
+        mems=gift.mems,
+        hugepages_bytes={hugepage_name(size): amount for size, amount in limits.hugepage_bytes.items()},
+        unified=_unified(limits),
+    )
+
+
+def message_file(pod: Pod, container: Container, attempt: int, node: NodeSettings, /) -> str:
+    """The file on the node that a container's last words are read from."""
+    return f"{node.pods_directory}/{pod.uid}/containers/{container.name}/{attempt}"
+
+
+def sub_paths_of(container: Container, variables: Mapping[str, str], /) -> tuple[tuple[str, str], ...]:
+    """Volume and path in it of every part of a volume that a container mounts, in their order.
+
+    Raises:
+        ContainerConfigError: A path leads out of its volume, or names a variable that there is none of.
+    """
+    used = [(one, _sub_path(container, one, variables)) for one in container.volumes if not one.block]
+    return tuple((one.name, path) for one, path in used if path)
+
+
+def _sub_path(container: Container, use: VolumeUse, variables: Mapping[str, str]) -> str:
+    if missing := unresolved(use.sub_path_expr, variables):
+        raise ContainerConfigError(
+            container.name,
+            f"mount {use.path}: subPathExpr {use.sub_path_expr} names {', '.join(missing)}, "
+            "which is no variable of the container",
+        )
+    path = expand(use.sub_path_expr, variables) if use.sub_path_expr else use.sub_path
+    if path.startswith("/") or ".." in path.split("/"):
+        raise ContainerConfigError(
+            container.name, f"mount {use.path}: sub path {path} leads out of volume {use.name}"
+        )
+    return path
+
+
+def _mounts(
+    pod: Pod, container: Container, gift: ContainerGift, variables: Mapping[str, str]
+) -> tuple[HostMount, ...]:
+    """What it was given, then its volumes."""
+    read_only = {one.name for one in pod.volumes if one.kind in _READ_ONLY_KINDS}
+    mounts = list(gift.mounts)
+    for use in container.volumes:
+        if use.block:
+            continue
+        mounts.append(
+            HostMount(
+                host_path=_place(container, use, gift, variables),
+                container_path=_absolute(use.path),
+                read_only=use.read_only or use.name in read_only,
+                propagation=_PROPAGATIONS.get(use.propagation, Propagation.PRIVATE),
+            )
+        )
+    return tuple(mounts)
+
+
+def _with_files(
+    mounts: tuple[HostMount, ...], pod: Pod, container: Container, attempt: int, node: NodeSettings
+) -> tuple[HostMount, ...]:
+    """The pod's hosts file and the file for last words, unless something else is mounted there."""
+    files = {_HOSTS: f"{node.pods_directory}/{pod.uid}/etc-hosts"}
+    if container.termination_message_path:
+        files[container.termination_message_path] = message_file(pod, container, attempt, node)
+    taken = {one.container_path for one in mounts}
+    more = [HostMount(host_path=on, container_path=path) for path, on in files.items() if path not in taken]
+    return (*mounts, *more)
+
+
+def _place(container: Container, use: VolumeUse, gift: ContainerGift, variables: Mapping[str, str]) -> str:
+    path = _sub_path(container, use, variables)
+    found = gift.sub_paths.get((use.name, path)) if path else gift.volumes.get(use.name)
+    if found is None:
+        part = f"path {path} of volume" if path else "volume"
+        raise ContainerConfigError(
+            container.name, f"mount {use.path}: {part} {use.name} is not mounted on the node yet"
+        )
+    return found
+
+
+def _absolute(path: str) -> str:
+    return path if path.startswith("/") else f"/{path}"
+
+
+def _block_devices(container: Container, gift: ContainerGift) -> Sequence[HostDevice]:
+    found: list[HostDevice] = []
+    for use in container.volumes:
+        if not use.block:
+            continue
+        if use.name not in gift.volumes:
+            raise ContainerConfigError(
+                container.name, f"device {use.path}: volume {use.name} is not mapped on the node yet"
+            )
+        found.append(
+            HostDevice(
+                host_path=gift.volumes[use.name],
+                container_path=use.path,
+                permissions="r" if use.read_only else "mrw",
+            )
+        )
+    return found
+
+
+def _unified(limits: Limits) -> dict[str, str]:
+    files = {"memory.min": limits.memory_min_bytes, "memory.high": limits.memory_high_bytes}
+    return {name: str(value) for name, value in files.items() if value}
+
+
+def _annotations(pod: Pod, container: Container, made: Definitions) -> dict[str, str]:
+    """What a kubelet, or this library after a restart, finds beside the container."""
+    name = container.name
+    words = {
+        _MESSAGE_PATH: container.termination_message_path,
+        _MESSAGE_POLICY: container.termination_message_policy.value,
+        HASH_ANNOTATION: made.ours.get(name, ""),
+        RESOURCES_ANNOTATION: made.resources.get(name, ""),
+    }
+    if pod.deletion_grace_period_seconds is not None:
+        words[_DELETION_GRACE] = str(pod.deletion_grace_period_seconds)
+    hook = container.lifecycle.pre_stop if container.lifecycle else None
+    if hook is not None:
+        words[_PRE_STOP] = _go_json(_handler(hook))
+    if container.ports:
+        words[_PORTS] = _go_json([_port(container, index) for index in range(len(container.ports))])
+    return words
+
+
+def _port(container: Container, index: int) -> dict[str, Json]:
+    one = container.ports[index]
+    fields: dict[str, Json] = {
+        "name": one.name,
+        "hostPort": one.host_port,
+        "containerPort": one.container_port,
+        "protocol": one.protocol,
+        "hostIP": one.host_ip,
+    }
+    return {key: value for key, value in fields.items() if value}
+
+
+def _handler(hook: LifecycleHandler) -> dict[str, Json]:
+    if hook.exec is not None:
+        return {"exec": {"command": [*hook.exec.command]}}
+    if hook.http_get is not None:
+        get = hook.http_get
+        fields: dict[str, Json] = {"path": get.path, "port": get.port, "host": get.host, "scheme": get.scheme}
+        if get.http_headers:
+            fields["httpHeaders"] = [{"name": one.name, "value": one.value} for one in get.http_headers]
+        return {"httpGet": {key: value for key, value in fields.items() if value}}
+    if hook.sleep is not None:
+        return {"sleep": {"seconds": hook.sleep.seconds}}
+    if hook.tcp_socket is not None:
+        return {"tcpSocket": {"port": hook.tcp_socket.port, "host": hook.tcp_socket.host}}
+    return {}
+
+
+def _go_json(value: Json) -> str:
+    """JSON as Go writes it, so that a kubelet that compares texts finds the same."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    for one in "<>&\u2028\u2029":
+        text = text.replace(one, f"\\u{ord(one):04x}")
+    return text

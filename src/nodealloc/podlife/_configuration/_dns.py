@@ -1,0 +1,167 @@
+"""Whose name servers a pod asks, what its hosts file says, and what it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from nodealloc.podlife._configuration._errors import SandboxConfigError
+from nodealloc.podspec import DnsPolicy
+from nodealloc.runtime import DnsConfig
+
+if TYPE_CHECKING:
+    from nodealloc.podlife._configuration._node import NodeSettings
+    from nodealloc.podspec import DnsOption, Pod
+
+__all__ = ["PodDns", "hostname_of", "hosts_file", "pod_dns"]
+
+_MOST_SERVERS: Final = 3
+_MOST_SEARCHES: Final = 32
+_MOST_SEARCH_CHARS: Final = 2048
+_LONGEST_SEARCH: Final = 255
+_LONGEST_HOSTNAME: Final = 63
+_LONGEST_KERNEL_NAME: Final = 64
+_CLUSTER_OPTIONS: Final = ("ndots:5",)
+_LOOPBACK: Final = DnsConfig(servers=("127.0.0.1",), searches=(".",))
+
+
+@attrs.frozen(kw_only=True)
+class PodDns:
+    """What a pod's resolv.conf says, and what did not fit into it.
+
+    Attributes:
+        config: What it says.
+        left_out: Name servers and domains that are beyond what resolvers take, in their order.
+        lacks_cluster_dns: The pod asks for the cluster's name servers, and the node knows none.
+    """
+
+    config: DnsConfig
+    left_out: tuple[str, ...] = ()
+    lacks_cluster_dns: bool = False
+
+
+def pod_dns(pod: Pod, node: NodeSettings, /) -> PodDns:
+    """Name servers, domains and options of a pod.
+
+    The pod's `dnsConfig` is added to what its policy gives; resolvers take 3 name
+    servers, 32 domains and 2,048 characters of them.
+
+    Source: kubelet ``network/dns/dns.go``.
+    """
+    base, lacks = _by_policy(pod, node)
+    added = pod.dns_config
+    servers, searches, options = base.servers, base.searches, base.options
+    if added is not None:
+        servers = _once((*servers, *added.nameservers))
+        searches = _once((*searches, *added.searches))
+        options = _merged(options, added.options)
+    fitting = _fitting([one for one in searches if len(one) <= _LONGEST_SEARCH])
+    left_out = (*servers[_MOST_SERVERS:], *(one for one in searches if one not in fitting))
+    return PodDns(
+        config=DnsConfig(servers=servers[:_MOST_SERVERS], searches=fitting, options=options),
+        left_out=left_out,
+        lacks_cluster_dns=lacks,
+    )
+
+
+def _by_policy(pod: Pod, node: NodeSettings) -> tuple[DnsConfig, bool]:
+    policy = pod.dns_policy
+    host = node.resolver or _LOOPBACK
+    if policy is DnsPolicy.NONE:
+        return DnsConfig(), False
+    wants_cluster = policy is DnsPolicy.CLUSTER_FIRST_WITH_HOST_NET or (
+        policy is DnsPolicy.CLUSTER_FIRST and not pod.host_network
+    )
+    if not wants_cluster or not node.cluster_dns:
+        return host, wants_cluster
+    searches: tuple[str, ...] = node.resolver.searches if node.resolver else ()
+    if domain := node.cluster_domain:
+        searches = _once((f"{pod.namespace}.svc.{domain}", f"svc.{domain}", domain, *searches))
+    return DnsConfig(servers=node.cluster_dns, searches=searches, options=_CLUSTER_OPTIONS), False
+
+
+def _once(words: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(words))
+
+
+def _merged(had: Sequence[str], added: Sequence[DnsOption]) -> tuple[str, ...]:
+    options: dict[str, str] = {}
+    for text in had:
+        name, _, value = text.partition(":")
+        options[name] = value
+    for one in added:
+        options[one.name] = one.value or ""
+    return tuple(f"{name}:{value}" if value else name for name, value in options.items())
+
+
+def _fitting(searches: Sequence[str]) -> tuple[str, ...]:
+    kept = list(searches[:_MOST_SEARCHES])
+    while kept and len(" ".join(kept)) > _MOST_SEARCH_CHARS:
+        kept.pop()
+    return tuple(kept)
+
+
+def hostname_of(pod: Pod, node: NodeSettings, /) -> str:
+    """What the kernel calls a pod's machine.
+
+    Raises:
+        SandboxConfigError: The whole name is longer than the kernel's 64 characters.
+
+    Source: kubelet ``kubelet_pods.go`` and ``util.go``.
+    """
+    if pod.host_network:
+        return node.hostname or node.name
+    host, domain = _names(pod, node)
+    if not (domain and pod.set_hostname_as_fqdn):
+        return host
+    whole = f"{host}.{domain}"
+    if len(whole) > _LONGEST_KERNEL_NAME:
+        raise SandboxConfigError(
+            f"host name {whole} has {len(whole)} characters, the kernel takes {_LONGEST_KERNEL_NAME}; "
+            "shorten hostname or subdomain, or leave out setHostnameAsFQDN"
+        )
+    return whole
+
+
+def _names(pod: Pod, node: NodeSettings) -> tuple[str, str]:
+    """Host name and domain, "" where it has none."""
+    host = pod.hostname or pod.name
+    if len(host) > _LONGEST_HOSTNAME:
+        host = host[:_LONGEST_HOSTNAME].rstrip("-.")
+    if not pod.subdomain:
+        return host, ""
+    return host, f"{pod.subdomain}.{pod.namespace}.svc.{node.cluster_domain}"
+
+
+def hosts_file(pod: Pod, pod_ips: Sequence[str], node: NodeSettings, /) -> str:
+    """What a pod's hosts file says: the node's own for a pod with its network, else its own names.
+
+    The pod's aliases stand at the end.
+
+    Args:
+        pod: Whose.
+        pod_ips: Its addresses.
+        node: Where it is.
+
+    Source: kubelet ``kubelet_pods.go``.
+    """
+    if pod.host_network:
+        text = node.hosts if node.hosts.endswith("\n") or not node.hosts else node.hosts + "\n"
+    else:
+        host, domain = _names(pod, node)
+        names = f"{host}.{domain}\t{host}" if domain else host
+        own = "".join(f"{ip}\t{names}\n" for ip in pod_ips)
+        text = f"{_LOCAL}{own}"
+    aliases = "".join("\t".join((one.ip, *one.hostnames)) + "\n" for one in pod.host_aliases if one.hostnames)
+    return f"# Made for this pod; changes are lost when it is made again.\n{text}{aliases}"
+
+
+_LOCAL: Final = """127.0.0.1\tlocalhost
+::1\tlocalhost ip6-localhost ip6-loopback
+fe00::0\tip6-localnet
+fe00::0\tip6-mcastprefix
+fe00::1\tip6-allnodes
+fe00::2\tip6-allrouters
+"""

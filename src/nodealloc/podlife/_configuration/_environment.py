@@ -1,0 +1,227 @@
+"""The variables of a container: from objects, from the pod itself, from what it asks for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from nodealloc.errors import DecodeError
+from nodealloc.podlife._configuration._errors import ContainerConfigError
+from nodealloc.podlife._configuration._expansion import expand
+from nodealloc.podspec import Quantity
+
+if TYPE_CHECKING:
+    from nodealloc.podlife._configuration._node import EnvironmentSource, NodeSettings, PodAddresses
+    from nodealloc.podspec import Container, EnvFrom, KeyRef, Pod, ResourceFieldRef, ValueFrom
+
+__all__ = ["field_value", "resource_value", "variables_of"]
+
+_SUBSCRIPT: Final = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]", re.DOTALL)
+_ESCAPES: Final = tuple(zip("\n\t\r\a\b\f\v", (r"\n", r"\t", r"\r", r"\a", r"\b", r"\f", r"\v"), strict=True))
+_DEFAULTED: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
+
+
+def variables_of(
+    pod: Pod,
+    container: Container,
+    /,
+    *,
+    node: NodeSettings,
+    addresses: PodAddresses,
+    source: EnvironmentSource | None,
+) -> dict[str, str]:
+    """All variables of a container: services', then whole objects, then its own; the last one counts.
+
+    A value may name variables that stand before it.
+
+    Raises:
+        ContainerConfigError: An object or a key that may not be missing is, or a field that
+            there is none of is asked for.
+
+    Source: kubelet ``kubelet_pods.go``.
+    """
+    reader = _Reader(pod, container, node, addresses, source)
+    services = dict(node.services) if pod.enable_service_links else {}
+    found: dict[str, str] = {}
+    for one in container.env_from:
+        found |= reader.whole(one)
+    for variable in container.variables:
+        if variable.value_from is not None:
+            value = reader.value(variable.value_from)
+            if value is None:
+                continue
+        else:
+            value = expand(variable.value, {**services, **found}) if "$" in variable.value else variable.value
+        found[variable.name] = value
+    return {**services, **found}
+
+
+def field_value(path: str, pod: Pod, node: NodeSettings, addresses: PodAddresses, /) -> str | None:
+    """What a field of the pod says, for variables and volumes; None for one that cannot be told.
+
+    Source: kubelet ``kubelet_pods.go`` and ``fieldpath.go``.
+    """
+    subscript = _SUBSCRIPT.fullmatch(path)
+    if subscript:
+        of = pod.labels if subscript[1] == "labels" else pod.annotations
+        return of.get(subscript[2], "")
+    plain = {
+        "metadata.name": pod.name,
+        "metadata.namespace": pod.namespace,
+        "metadata.uid": pod.uid,
+        "spec.nodeName": pod.node_name or node.name,
+        "spec.serviceAccountName": pod.service_account_name,
+        "status.hostIP": next(iter(addresses.host_ips), ""),
+        "status.hostIPs": ",".join(addresses.host_ips),
+        "status.podIP": next(iter(addresses.pod_ips), ""),
+        "status.podIPs": ",".join(addresses.pod_ips),
+    }
+    if path in plain:
+        return plain[path]
+    both = {"metadata.labels": pod.labels, "metadata.annotations": pod.annotations}
+    return _lines(both[path]) if path in both else None
+
+
+def resource_value(
+    ref: ResourceFieldRef, container: Container, allocatable: Mapping[str, Quantity], /
+) -> str | None:
+    """What a container asks for, in units of the divisor, rounded up; None for what cannot be told.
+
+    A limit that it lacks is the node's: so much it may use.
+
+    Source: Kubernetes ``pkg/api/v1/resource/helpers.go``.
+    """
+    kind, _, name = ref.resource.partition(".")
+    amounts = {"limits": container.limits, "requests": container.requests}.get(kind)
+    if amounts is None or not (name in _DEFAULTED or name.startswith("hugepages-")):
+        return None
+    amount = amounts.get(name)
+    if amount is None and kind == "limits" and name in _DEFAULTED:
+        amount = allocatable.get(name)
+    try:
+        divisor = Quantity.of(ref.divisor or 1)
+    except DecodeError:
+        return None
+    if divisor.nanos <= 0:
+        divisor = Quantity.of(1)
+    if name == "cpu":
+        # Both count in thousandths, each rounded up.
+        parts, whole = amount.milli_value if amount else 0, divisor.milli_value
+    else:
+        parts, whole = amount.value if amount else 0, divisor.value
+    return str(-(-parts // whole))
+
+
+def _lines(words: Mapping[str, str]) -> str:
+    """A whole mapping as a text: a line each, by name."""
+    return "\n".join(f"{key}={_quoted(words[key])}" for key in sorted(words))
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    for plain, code in _ESCAPES:
+        escaped = escaped.replace(plain, code)
+    return f'"{escaped}"'
+
+
+class _Reader:
+    """Looks values up; each object is asked for once."""
+
+    __slots__ = ("_addresses", "_container", "_maps", "_node", "_pod", "_secrets", "_source")
+
+    def __init__(
+        self,
+        pod: Pod,
+        container: Container,
+        node: NodeSettings,
+        addresses: PodAddresses,
+        source: EnvironmentSource | None,
+    ) -> None:
+        self._pod = pod
+        self._container = container
+        self._node = node
+        self._addresses = addresses
+        self._source = source
+        self._maps: dict[str, Mapping[str, str] | None] = {}
+        self._secrets: dict[str, Mapping[str, str] | None] = {}
+
+    def whole(self, one: EnvFrom) -> dict[str, str]:
+        ref = one.config_map_ref or one.secret_ref
+        if ref is None:
+            return {}
+        data = self._config_map(ref.name) if one.config_map_ref else self._secret(ref.name)
+        if data is None:
+            if ref.optional:
+                return {}
+            raise self._missing("configmap" if one.config_map_ref else "secret", ref.name)
+        named = {one.prefix + key: value for key, value in data.items()}
+        # What no environment can hold is left out: the kernel would cut it, or refuse the program.
+        return {key: value for key, value in named.items() if key and "=" not in key and "\0" not in key}
+
+    def value(self, of: ValueFrom) -> str | None:
+        """None for one that is missing and may be."""
+        if of.field_ref is not None:
+            path = of.field_ref.field_path
+            value = field_value(path, self._pod, self._node, self._addresses)
+            if value is None or path in {"metadata.labels", "metadata.annotations"}:
+                raise self._error(f"no field {path} can be told in a variable; name another one")
+            return value
+        if of.resource_field_ref is not None:
+            return self._resource(of.resource_field_ref)
+        if of.config_map_key_ref is not None:
+            key = of.config_map_key_ref
+            return self._key(key, self._config_map(key.name), "configmap", "ConfigMap")
+        if of.secret_key_ref is not None:
+            key = of.secret_key_ref
+            return self._key(key, self._secret(key.name), "secret", "Secret")
+        return ""
+
+    def _key(self, ref: KeyRef, data: Mapping[str, str] | None, kind: str, title: str) -> str | None:
+        if data is None:
+            if ref.optional:
+                return None
+            raise self._missing(kind, ref.name)
+        if ref.key not in data:
+            if ref.optional:
+                return None
+            raise self._error(f"couldn't find key {ref.key} in {title} {self._pod.namespace}/{ref.name}")
+        return data[ref.key]
+
+    def _resource(self, ref: ResourceFieldRef) -> str:
+        of = self._container
+        if ref.container_name and ref.container_name != of.name:
+            others = (*self._pod.all_containers, *self._pod.ephemeral_containers)
+            found = next((one for one in others if one.name == ref.container_name), None)
+            if found is None:
+                raise self._error(f"the pod has no container {ref.container_name} to tell {ref.resource} of")
+            of = found
+        value = resource_value(ref, of, self._node.allocatable)
+        if value is None:
+            raise self._error(f"no resource {ref.resource} can be told in units of {ref.divisor or 1}")
+        return value
+
+    def _config_map(self, name: str) -> Mapping[str, str] | None:
+        if name not in self._maps:
+            self._maps[name] = self._asked("configMap", name).config_map(self._pod.namespace, name)
+        return self._maps[name]
+
+    def _secret(self, name: str) -> Mapping[str, str] | None:
+        if name not in self._secrets:
+            data = self._asked("secret", name).secret(self._pod.namespace, name)
+            # Bytes that are no text reach the program as they are.
+            self._secrets[name] = (
+                None if data is None else {k: v.decode("utf-8", "surrogateescape") for k, v in data.items()}
+            )
+        return self._secrets[name]
+
+    def _asked(self, kind: str, name: str) -> EnvironmentSource:
+        if self._source is None:
+            raise self._error(f"couldn't get {kind} {self._pod.namespace}/{name}, no kubeClient defined")
+        return self._source
+
+    def _missing(self, kind: str, name: str) -> ContainerConfigError:
+        return self._error(f'{kind} "{name}" not found')
+
+    def _error(self, message: str) -> ContainerConfigError:
+        return ContainerConfigError(self._container.name, message)

@@ -1,0 +1,41 @@
+"""The last words of a container: what its termination message is read from, and how much of it counts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nodealloc.podspec import MessagePolicy
+
+__all__ = ["LOG_LINES", "LOG_TAIL_BYTES", "MESSAGE_BYTES", "termination_message"]
+
+MESSAGE_BYTES: Final = 4096
+"""So much of the end of the message file counts."""
+LOG_TAIL_BYTES: Final = 2048
+"""So much of the end of the output counts, where the message is taken from there."""
+LOG_LINES: Final = 80
+"""So many lines of it, likewise."""
+
+
+def termination_message(
+    written: bytes, /, *, policy: MessagePolicy, has_failed: bool, output: bytes = b""
+) -> str:
+    """What a container left as its last words.
+
+    Args:
+        written: Its message file; of a long one the end will do, `MESSAGE_BYTES`.
+        policy: Whether its output stands in for an empty file.
+        has_failed: Whether it ended otherwise than with 0; only then the output does.
+        output: What it wrote, without the runtime's marks; the end will do.
+
+    Returns:
+        At most `MESSAGE_BYTES` of the file, or `LOG_LINES` lines and `LOG_TAIL_BYTES` of the
+        output. Bytes that are no text are replaced.
+
+    Source: kubelet ``kuberuntime_container.go``.
+    """
+    if written:
+        return written[-MESSAGE_BYTES:].decode("utf-8", "replace")
+    if policy is not MessagePolicy.FALLBACK_TO_LOGS_ON_ERROR or not has_failed:
+        return ""
+    lines = output.splitlines(keepends=True)[-LOG_LINES:]
+    return b"".join(lines)[-LOG_TAIL_BYTES:].decode("utf-8", "replace")
