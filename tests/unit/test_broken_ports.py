@@ -28,6 +28,7 @@ from nodealloc.testing.node import FakeAdvisor, FakeRuntime
 from nodealloc.testing.pluginreg import FakeRegistration, FakeWatcher, RecordingHandler
 from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.podsources import FakeSource, FakeWaker
+from nodealloc.testing.podstatus import FakeSink
 from nodealloc.testing.runtime import FakeContainerRuntime
 from nodealloc.testing.topology import FakeAllocator
 from nodealloc.testing.volume_plugins import FakeBlockTools, FakeFilesystems
@@ -346,6 +347,8 @@ FAULTS = [
         "podsources.Source", FakeSource, "read", always(Reading(is_synced=False)), "never knows all its pods"
     ),
     Fault("podsources.Waker", FakeWaker, "wait", always(True), "a reason each time"),
+    Fault("podstatus.Sink", FakeSink, "told", nothing, "is not there when the call returns"),
+    Fault("podstatus.Sink", FakeSink, "gone", nothing, "that is gone is there"),
     Fault("topology.Accounts", FakeCpuAllocator, "capacity", beside_the_machine, "has no NUMA node 7"),
     Fault("topology.Accounts", FakeCpuAllocator, "capacity", of_the_empty, "are held, 0 less are left"),
     Fault("topology.Adopts", FakeCpuAllocator, "adopted", what_others_hold, "holds what .* holds"),

@@ -71,6 +71,7 @@ from nodealloc.testing.pluginreg import (
 )
 from nodealloc.testing.podfacts import FakePods, check_pod_source
 from nodealloc.testing.podsources import FakeSource, FakeWaker, check_source, check_waker
+from nodealloc.testing.podstatus import FakeSink, check_sink
 from nodealloc.testing.runtime import (
     FakeContainerRuntime,
     check_command_runner,
@@ -285,6 +286,12 @@ def claims() -> None:
     check_claim_resolver(FakeClaims({"a": bound}), Pod(uid="u", name="u"), *volumes)
 
 
+def fake_sink() -> None:
+    """A sink that remembers shows what it was told."""
+    sink = FakeSink()
+    check_sink(sink, sink.statuses.get)
+
+
 def pod_source() -> None:
     """One pod is known."""
     pods = FakePods()
@@ -412,6 +419,7 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "podfacts.PodSource": lambda _: pod_source(),
     "podsources.Source": lambda _: check_source(FakeSource()),
     "podsources.Waker": lambda _: check_waker(FakeWaker()),
+    "podstatus.Sink": lambda _: fake_sink(),
     "volumes.plugins.BlockTools": block_tools,
     "volumes.plugins.ConfigSource": lambda _: check_config_source(config_source(), ("n", "o"), ("n", "p")),
     "volumes.plugins.Filesystems": filesystems,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import threading
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
+
+from nodealloc.dsw_asw._operations import Operation
 
 __all__ = ["InlineExecutor", "ThreadExecutor"]
 
@@ -33,9 +36,10 @@ class ThreadExecutor:
 
     Args:
         name: Of the threads.
-        most: Calls at once; more wait for one that ends. None for any number.
-            A bound is for calls that end by themselves: as many that hang as it
-            allows would keep out all others.
+        most: Calls at once; more wait for one that ends, and of those that wait
+            steps of a lower phase are first. None for any number. A bound is for
+            calls that end by themselves: as many that hang as it allows would keep
+            out all others.
 
     Raises:
         ValueError: `most` is below 1.
@@ -48,7 +52,8 @@ class ThreadExecutor:
         self._most = most
         self._lock = threading.Lock()
         self._running = 0
-        self._waiting: deque[Callable[[], None]] = deque()
+        self._waiting: list[tuple[int, int, Callable[[], None]]] = []
+        self._numbers = itertools.count()
 
     def submit(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Start a thread for it, or leave it to the first that is free."""
@@ -59,7 +64,7 @@ class ThreadExecutor:
 
         with self._lock:
             if self._most is not None and self._running >= self._most:
-                self._waiting.append(work)
+                heapq.heappush(self._waiting, (_phase_of(*args), next(self._numbers), work))
                 return future
             self._running += 1
         try:
@@ -77,7 +82,14 @@ class ThreadExecutor:
                 if not self._waiting:
                     self._running -= 1
                     return
-                work = self._waiting.popleft()
+                _, _, work = heapq.heappop(self._waiting)
+
+
+def _phase_of(*args: object) -> int:
+    """Of the step that is handed over; 0 for a call that is none of an engine's."""
+    if not args or not isinstance(args[0], Operation):
+        return 0
+    return cast("Operation[str, object, object]", args[0]).step.phase
 
 
 def _fill(future: Future[T], call: Callable[[], T]) -> None:

@@ -42,6 +42,7 @@ from nodealloc.podfacts._containers import (
 from nodealloc.podfacts._events import EventKind, PodEvent
 from nodealloc.podfacts._identity import PodIdentity
 from nodealloc.podfacts._life import LifeState, PodLife, PodSighting
+from nodealloc.podfacts._manifest import status_from_manifest, status_to_manifest
 from nodealloc.podfacts._ports import PodSource
 from nodealloc.podfacts._status import ConditionStatus, PodCondition, PodPhase, PodStatus
 from nodealloc.podfacts._view import (
@@ -87,4 +88,6 @@ __all__ = [
     "TaintEffect",
     "Transport",
     "host_ports_of",
+    "status_from_manifest",
+    "status_to_manifest",
 ]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from typing import TypeAlias, Union
 
 import attrs
 
+from nodealloc._frozen import Frozen, freeze_deeply
+from nodealloc._reading import Json
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts._checks import count, moment, word
 
@@ -165,6 +168,7 @@ class ContainerStatus:
         container_id: The runtime's id of the present or last instance, with its
             scheme (`containerd://…`); None while there was none.
         allocated: Health of the devices that it holds, by resource; empty where none is told.
+        carried: What else its document had (`volumeMounts`), as it came.
 
     Raises:
         ValueError: No name, a negative count, or an id that is empty.
@@ -182,3 +186,4 @@ class ContainerStatus:
     image_id: str | None = attrs.field(default=None, validator=word)
     container_id: str | None = attrs.field(default=None, validator=word)
     allocated: tuple[ResourceStatus, ...] = ()
+    carried: Mapping[str, Json] = attrs.field(factory=Frozen[str, Json], validator=freeze_deeply)

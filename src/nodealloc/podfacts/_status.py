@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
+from collections.abc import Mapping
 
 import attrs
 
+from nodealloc._frozen import Frozen, freeze_deeply
+from nodealloc._reading import Json
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts._checks import addresses, moment, word
 from nodealloc.podfacts._containers import ContainerStatus
@@ -51,6 +54,7 @@ class PodCondition:
         reason: One word for programs, or "".
         message: For people, or "".
         last_transition_unix_s: When `status` last changed, in Unix seconds; None where nobody knows.
+        carried: What else its document had (`observedGeneration`), as it came.
 
     Raises:
         ValueError: No type, or a time that is not finite.
@@ -61,6 +65,7 @@ class PodCondition:
     reason: str = ""
     message: str = ""
     last_transition_unix_s: float | None = attrs.field(default=None, validator=moment)
+    carried: Mapping[str, Json] = attrs.field(factory=Frozen[str, Json], validator=freeze_deeply)
 
 
 @attrs.frozen(kw_only=True)
@@ -80,6 +85,7 @@ class PodStatus:
         pod_ips: Its addresses, the first of each family first; empty while it has none.
         host_ips: Those of its node.
         started_unix_s: When the node took notice of it, in Unix seconds; None before.
+        carried: What else its document had (`nominatedNodeName`), as it came.
 
     Raises:
         ValueError: Two containers of one name, an address that is none or stands
@@ -99,6 +105,7 @@ class PodStatus:
     pod_ips: tuple[str, ...] = attrs.field(default=(), validator=addresses)
     host_ips: tuple[str, ...] = attrs.field(default=(), validator=addresses)
     started_unix_s: float | None = attrs.field(default=None, validator=moment)
+    carried: Mapping[str, Json] = attrs.field(factory=Frozen[str, Json], validator=freeze_deeply)
 
     def __attrs_post_init__(self) -> None:
         names = Counter(one.name for one in self.all_containers)

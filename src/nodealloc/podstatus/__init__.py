@@ -27,22 +27,34 @@ A terminal phase is never left, Ready falls with the decision to end, and restar
 never fall. `Rules()` is what is right, `KUBELET` is as recorded.
 """
 
+from nodealloc.podstatus._codec import KEY_PREFIX, told_from_checkpoint, told_to_checkpoint
 from nodealloc.podstatus._conditions import conditions_of
+from nodealloc.podstatus._manager import StatusManager, TellingOptions
 from nodealloc.podstatus._merge import Oddity, merge_status, oddities_of, same_status
 from nodealloc.podstatus._observed import Ending, Health, Observed, StartFailure, with_runtime
 from nodealloc.podstatus._phase import phase_of
+from nodealloc.podstatus._ports import Sink
 from nodealloc.podstatus._rules import KUBELET, Rules
+from nodealloc.podstatus._sinks import CallSink, FolderSink
 from nodealloc.podstatus._status import status_of
 from nodealloc.podstatus._taking import Told, end_status, take_status, with_verdict
+from nodealloc.podstatus._telling import Part
 
 __all__ = [
+    "KEY_PREFIX",
     "KUBELET",
+    "CallSink",
     "Ending",
+    "FolderSink",
     "Health",
     "Observed",
     "Oddity",
+    "Part",
     "Rules",
+    "Sink",
     "StartFailure",
+    "StatusManager",
+    "TellingOptions",
     "Told",
     "conditions_of",
     "end_status",
@@ -52,6 +64,8 @@ __all__ = [
     "same_status",
     "status_of",
     "take_status",
+    "told_from_checkpoint",
+    "told_to_checkpoint",
     "with_runtime",
     "with_verdict",
 ]

@@ -66,7 +66,7 @@ def merge_status(
             conditions = (*conditions, one)
         elif one.type == DISRUPTION_TARGET and ends and not could_run:
             conditions = replaced(conditions, since(one, theirs, now_unix_s))
-    made = attrs.evolve(ours, conditions=conditions)
+    made = attrs.evolve(ours, conditions=conditions, carried={**theirs.carried, **ours.carried})
     if ends and could_run:
         made = attrs.evolve(made, phase=theirs.phase, reason=theirs.reason, message=theirs.message)
     return _unready(made, now_unix_s)
@@ -83,7 +83,7 @@ def same_status(before: PodStatus, after: PodStatus, /, *, rules: Rules = RIGHT)
         before = attrs.evolve(before, conditions=_named(before, after))
     if _own(before) != _own(after):
         return False
-    return attrs.evolve(before, conditions=()) == attrs.evolve(after, conditions=())
+    return _rest(before) == _rest(after)
 
 
 def oddities_of(pod: Pod, before: PodStatus, after: PodStatus, /) -> tuple[Oddity, ...]:
@@ -113,6 +113,11 @@ def _unready(status: PodStatus, now_unix_s: float | None) -> PodStatus:
     for type_ in (CONTAINERS_READY, READY):
         conditions = replaced(conditions, since(ended(type_, status.phase), status, now_unix_s))
     return attrs.evolve(status, conditions=conditions)
+
+
+def _rest(status: PodStatus) -> PodStatus:
+    """Without what others write."""
+    return attrs.evolve(status, conditions=(), carried={})
 
 
 def _named(status: PodStatus, other: PodStatus) -> tuple[PodCondition, ...]:

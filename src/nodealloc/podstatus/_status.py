@@ -33,6 +33,7 @@ from nodealloc.podstatus._health import with_health
 from nodealloc.podstatus._observed import Ending, Observed
 from nodealloc.podstatus._phase import phase_of
 from nodealloc.podstatus._rules import RIGHT, Rules
+from nodealloc.runtime import RunState
 
 __all__ = ["status_of"]
 
@@ -124,7 +125,7 @@ def _phase(
     if phase is before.phase:
         reason, message = before.reason or theirs.reason, before.message or theirs.message
     ending = observed.ending
-    if ending is not None and (observed.is_over or not rules.ends_once_over):
+    if ending is not None and (_is_over(observed, rules) or not rules.ends_once_over):
         phase, reason, message = PodPhase.FAILED, ending.reason, ending.message
     elif rules.tells_unknown and phase is PodPhase.FAILED and not reason:
         reason, message = _why_unknown(told)
@@ -132,7 +133,7 @@ def _phase(
 
 
 def _by_containers(observed: Observed, told: ContainerStatuses, before: PodStatus, rules: Rules) -> PodPhase:
-    pod, is_over = observed.pod, observed.is_over
+    pod, is_over = observed.pod, _is_over(observed, rules)
     phase = phase_of(pod, told.counted, is_over=is_over, static=observed.static, rules=rules)
     if rules.ends_once_over and phase.is_terminal is not is_over:
         # Not over: held back, for something of it may run. Over: what never began has failed.
@@ -145,6 +146,13 @@ def _by_containers(observed: Observed, told: ContainerStatuses, before: PodStatu
         )
     is_up = before.phase is PodPhase.RUNNING or (bool(told.main) and all(map(has_run, told.main)))
     return PodPhase.RUNNING if rules.stays_running and phase is PodPhase.PENDING and is_up else phase
+
+
+def _is_over(observed: Observed, rules: Rules) -> bool:
+    """Whether nothing of it runs or ever will; a report of something that runs has not caught up yet."""
+    reported = observed.report.containers if observed.report else ()
+    is_alive = rules.ends_once_over and any(one.record.state is RunState.RUNNING for one in reported)
+    return observed.is_over and not is_alive
 
 
 def _why_unknown(told: ContainerStatuses) -> tuple[str, str]:

@@ -17,13 +17,22 @@ from nodealloc.podfacts import (
     PodStatus,
 )
 from nodealloc.podspec import Pod
-from nodealloc.podstatus._conditions import DISRUPTION_TARGET, OWNED, ready_conditions, replaced
+from nodealloc.podstatus._conditions import (
+    CONTAINERS_READY,
+    DISRUPTION_TARGET,
+    OWNED,
+    READY,
+    ended,
+    ready_conditions,
+    replaced,
+)
 from nodealloc.podstatus._containers import LOST, has_run, has_succeeded, runs
-from nodealloc.podstatus._merge import Oddity, oddities_of, same_status, since
+from nodealloc.podstatus._merge import Oddity, is_terminal, oddities_of, same_status, since
 from nodealloc.podstatus._rules import RIGHT, Rules
 
-__all__ = ["Told", "end_status", "take_status", "with_verdict"]
+__all__ = ["Told", "end_status", "leave", "take_status", "with_verdict"]
 
+_MOST_ODDITIES: Final = 16
 _MESSAGE_BYTES: Final = 12 * 1024
 """Last words of all containers of a pod together."""
 
@@ -39,7 +48,8 @@ class Told:
         told_version: The newest version that was told; 0 for none.
         told_phase: The phase that was told with it.
         is_leaving: The pod is gone; told that, nothing is left.
-        oddities: What was seen of it and cannot be.
+        sidecars: Its init containers that keep running; how it ended depends on them.
+        oddities: What was seen of it and cannot be, the newest few.
     """
 
     status: PodStatus
@@ -48,6 +58,7 @@ class Told:
     told_version: int = 0
     told_phase: PodPhase | None = None
     is_leaving: bool = False
+    sidecars: frozenset[str] = frozenset()
     oddities: tuple[Oddity, ...] = ()
 
     @property
@@ -98,8 +109,9 @@ def take_status(
     else:
         started = now_unix_s if status.started_unix_s is None else status.started_unix_s
     status = _normal(attrs.evolve(status, conditions=timed, started_unix_s=started), pod)
+    sidecars = frozenset(one.name for one in pod.init_containers if one.restartable)
     if known is None:
-        return Told(status=status, is_over=is_over, oddities=oddities)
+        return Told(status=status, is_over=is_over, sidecars=sidecars, oddities=oddities)
     if not always and same_status(known.status, status, rules=rules):
         return known
     over = is_over or (known.is_over and (rules.ends_static or not static))
@@ -108,7 +120,8 @@ def take_status(
         status=status,
         version=known.version + 1,
         is_over=over,
-        oddities=tuple(dict.fromkeys((*known.oddities, *oddities))),
+        sidecars=sidecars,
+        oddities=tuple(dict.fromkeys((*known.oddities, *oddities)))[-_MOST_ODDITIES:],
     )
 
 
@@ -132,15 +145,40 @@ def end_status(
 
     Source: kubelet ``status/status_manager.go``.
     """
+    judged = status if rules.knows_begun else source_status or PodStatus()
+    sidecars = frozenset(one.name for one in pod.init_containers if one.restartable)
+    made = _without_living(status, has_begun=_was_initialized(judged, sidecars, pod))
+    if is_terminal(status.phase) or (static and not rules.ends_static):
+        return made
+    return attrs.evolve(made, phase=PodPhase.FAILED)
+
+
+def leave(known: Told, /, *, now_unix_s: float) -> Told:
+    """What is kept of a pod that is gone: its end is told first, and is terminal."""
+    if known.is_leaving:
+        return known
+    status = known.status
+    if not is_terminal(status.phase):
+        begun = _was_initialized(status, known.sidecars, None)
+        status = attrs.evolve(_without_living(status, has_begun=begun), phase=PodPhase.FAILED)
+        conditions = status.conditions
+        for type_ in (CONTAINERS_READY, READY):
+            if status.condition(type_) is not None:
+                one = since(ended(type_, PodPhase.FAILED), known.status, now_unix_s)
+                conditions = replaced(conditions, one)
+        status = attrs.evolve(status, conditions=conditions)
+    version = known.version + (status != known.status)
+    return attrs.evolve(known, status=status, version=version, is_over=True, is_leaving=True)
+
+
+def _without_living(status: PodStatus, *, has_begun: bool) -> PodStatus:
+    """What did not end is lost; init containers up to the last one that began."""
     main, init = status.containers, status.init_containers
-    if _was_initialized(pod, status if rules.knows_begun else source_status or PodStatus()):
+    if has_begun:
         main = tuple(map(_lost, main))
-    begun = max((at for at, one in enumerate(init) if has_run(one)), default=0)
-    init = tuple(_lost(one) if at <= begun else one for at, one in enumerate(init))
-    phase = status.phase
-    if (phase is None or not phase.is_terminal) and (rules.ends_static or not static):
-        phase = PodPhase.FAILED
-    return attrs.evolve(status, phase=phase, containers=main, init_containers=init)
+    last = max((at for at, one in enumerate(init) if has_run(one)), default=0)
+    init = tuple(_lost(one) if at <= last else one for at, one in enumerate(init))
+    return attrs.evolve(status, containers=main, init_containers=init)
 
 
 def with_verdict(
@@ -205,21 +243,24 @@ def _resolved(status: PodStatus, before: PodStatus, oddities: Iterable[Oddity]) 
     )
 
 
-def _was_initialized(pod: Pod, status: PodStatus) -> bool:
-    """Whether main containers could begin."""
-    if not pod.init_containers:
+def _was_initialized(status: PodStatus, sidecars: frozenset[str], pod: Pod | None) -> bool:
+    """Whether main containers could begin; the pod says whether it has init containers, where it is known."""
+    if not (pod.init_containers if pod else status.init_containers):
         return True
     if any(has_run(one) for one in status.containers):
         return True
-    if not status.init_containers:
+    if not status.init_containers or not (pod is None or _fits(pod, status)):
         return False
-    last, at = status.init_containers[-1], len(status.init_containers) - 1
-    known = pod.init_containers[at] if at < len(pod.init_containers) else None
-    if known is None or known.name != last.name:
-        return False
-    if known.restartable:
+    last = status.init_containers[-1]
+    if last.name in sidecars:
         return runs(last) and last.started is True
     return has_succeeded(last.last_state) or has_succeeded(last.state)
+
+
+def _fits(pod: Pod, status: PodStatus) -> bool:
+    """Whether the last init container that is told of stands in its place in the pod."""
+    at = len(status.init_containers) - 1
+    return at < len(pod.init_containers) and pod.init_containers[at].name == status.init_containers[at].name
 
 
 def _lost(one: ContainerStatus) -> ContainerStatus:

@@ -1,0 +1,171 @@
+"""The shell: tells a sink of pods, each at its own pace, and remembers what it told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, TypeVar, cast
+
+import attrs
+
+from nodealloc.checkpoint import JsonCheckpoint
+from nodealloc.dsw_asw import (
+    Clock,
+    Executor,
+    Failure,
+    Group,
+    Journal,
+    Near,
+    Observer,
+    Reconciler,
+    Remember,
+    SystemClock,
+    ThreadExecutor,
+    World,
+)
+from nodealloc.errors import ConfigurationError
+from nodealloc.podfacts import PodStatus
+from nodealloc.podstatus._codec import KEY_PREFIX, told_to_checkpoint
+from nodealloc.podstatus._observed import Observed
+from nodealloc.podstatus._ports import Sink
+from nodealloc.podstatus._rules import RIGHT, Rules
+from nodealloc.podstatus._taking import Told
+from nodealloc.podstatus._telling import Decide, Part, Tellings
+
+__all__ = ["StatusManager", "TellingOptions"]
+
+W = TypeVar("W")
+
+
+@attrs.frozen(kw_only=True)
+class TellingOptions:
+    """What a node tells, and how.
+
+    Attributes:
+        node_ips: Addresses of the node; the family of the first one goes first.
+        runtime: Scheme of container ids, as the runtime names itself.
+        in_flight: Calls of the sink at once, at least 1; the urgent ones are first.
+        deadline_s: After so many seconds a call counts as lost, and its pod is told
+            again once it has returned. None waits for ever.
+
+    Raises:
+        ValueError: No call at once, or no time for one.
+    """
+
+    node_ips: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    runtime: str = "containerd"
+    in_flight: int = attrs.field(default=16, validator=attrs.validators.ge(1))
+    deadline_s: float | None = attrs.field(default=60.0)
+
+    def __attrs_post_init__(self) -> None:
+        if self.deadline_s is not None and not self.deadline_s > 0:
+            raise ConfigurationError(
+                f"deadline_s {self.deadline_s:g} leaves no time for a call; give seconds beyond 0, or None"
+            )
+
+
+def _itself(record: object) -> Observed:
+    if not isinstance(record, Observed):
+        raise ConfigurationError(
+            f"{type(record).__name__} is not Observed; give `observed`, which makes one of a record"
+        )
+    return record
+
+
+class StatusManager(Group, Generic[W]):
+    """Decides what is true of each pod, and tells a sink of it until the sink has taken it.
+
+    A `Group` of `nodealloc.dsw_asw`: start it, or put it into a group of your
+    own. Each pod is told by itself, one call at a time, so that a slow or
+    failing sink holds up nobody; a pod that runs for the first time and one that
+    has ended are told before others. A pod that is dropped from `pods` is told
+    of in a terminal phase once, then that it is gone.
+
+    Args:
+        sink: Who is told.
+        pods: The pods that there are, by uid: whoever runs them writes it.
+        observed: From a record of `pods` to what is known; None where they are `Observed`.
+        parts: More worlds by uid that something is known from, such as
+            `Part.of(watch.pods, with_runtime)`.
+        journal: Where what was told is remembered before it is told; None to
+            forget it with the process. A store of `nodealloc.checkpoint` is one.
+        remembered: What was remembered (`told_from_checkpoint`), by uid. One of
+            these that is not in `pods` is left alone until `heard`.
+        options: What the node tells, and how.
+        rules: Whose.
+        executor: Calls the sink; by default threads, `options.in_flight` at most.
+        clock: Time for back-off and deadlines.
+        unix_s: Now in Unix seconds, for what changed.
+        observer: Is told of progress.
+
+    Attributes:
+        told: What is true of each pod and how much of it was told; the engine
+            writes it. Make it a `Near` to wait for something that is told.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        pods: World[str, W],
+        *,
+        observed: Callable[[W], Observed] | None = None,
+        parts: Sequence[Part] = (),
+        journal: Journal[JsonCheckpoint] | None = None,
+        remembered: Mapping[str, Told] | None = None,
+        options: TellingOptions = TellingOptions(),
+        rules: Rules = RIGHT,
+        executor: Executor | None = None,
+        clock: Clock | None = None,
+        unix_s: Callable[[], float] = time.time,
+        observer: Observer | None = None,
+    ) -> None:
+        self.told: World[str, Told] = World("told statuses")
+        self._unheard: World[str, int] = World("remembered statuses")
+        for uid, one in (remembered or {}).items():
+            self.told.put(uid, one, by="remembered")
+            self._unheard.put(uid, 1, by="remembered")
+        clocked: Clock = SystemClock() if clock is None else clock
+        unheard: Near[str, str, int] = Near(self._unheard, lambda uid: [uid])
+        domain = Tellings(
+            sink,
+            self.told,
+            cast("Callable[[W], Observed]", _itself) if observed is None else observed,
+            parts=parts,
+            unheard=unheard,
+            decide=Decide(node_ips=options.node_ips, runtime=options.runtime, rules=rules),
+            unix_s=lambda now_s: unix_s() + now_s - clocked.monotonic_s(),
+            deadline_s=options.deadline_s,
+        )
+        nears = [cast("Near[str, str, object]", unheard), *(part.near for part in parts)]
+        self._telling = Reconciler(
+            domain,
+            desired=pods,
+            actual=self.told,
+            executor=ThreadExecutor("pod status", most=options.in_flight) if executor is None else executor,
+            near=nears,
+            remember=None if journal is None else Remember(journal=journal, rows=_rows),
+            clock=clocked,
+            # One that waits behind others is not lost.
+            take_up_s=None,
+            observer=observer,
+            name="pod status",
+        )
+        super().__init__(self._telling, name="pod status")
+
+    def status(self, uid: str, /) -> PodStatus | None:
+        """What is true of a pod, told already or not; None for one that is not known."""
+        told = self.told.get(uid)
+        return None if told is None else told.status
+
+    def failures(self, uid: str, /) -> tuple[Failure, ...]:
+        """Why the sink has not taken what is true of a pod, if it was asked."""
+        return self._telling.failures(uid)
+
+    def heard(self) -> None:
+        """Every source of pods was heard: a remembered pod that is not in `pods` is gone."""
+        for uid in self._unheard.snapshot():
+            self._unheard.drop(uid, by="heard")
+
+
+def _rows(uid: str, told: Told | None) -> Mapping[str, JsonCheckpoint | None]:
+    return {f"{KEY_PREFIX}{uid}": None if told is None else told_to_checkpoint(told)}

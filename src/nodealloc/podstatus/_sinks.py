@@ -1,0 +1,90 @@
+"""Two sinks: a folder of files, and a pair of callables."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote
+
+import attrs
+
+from nodealloc.podfacts import PodStatus, status_to_manifest
+
+__all__ = ["CallSink", "FolderSink"]
+
+
+@attrs.frozen
+class CallSink:
+    """Calls a function with each status, and another one with each end.
+
+    Attributes:
+        on_told: Takes a uid and the status that is true now.
+        on_gone: Takes a uid.
+    """
+
+    on_told: Callable[[str, PodStatus], object]
+    on_gone: Callable[[str], object] = lambda _: None
+
+    def told(self, uid: str, status: PodStatus, /) -> None:
+        """Hand it over."""
+        self.on_told(uid, status)
+
+    def gone(self, uid: str, /) -> None:
+        """Hand it over."""
+        self.on_gone(uid)
+
+
+class FolderSink:
+    """Keeps a file for each pod: `UID.json`, its uid and its status as the API has it.
+
+    A file is always whole, and on the disk when a call returns. One folder has
+    one writer.
+
+    Args:
+        folder: Where; made where it is not there.
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        self._folder = Path(folder)
+        self._folder.mkdir(parents=True, exist_ok=True)
+
+    def path(self, uid: str, /) -> Path:
+        """The file of a pod."""
+        return self._folder / f"{quote(uid, safe='')}.json"
+
+    def told(self, uid: str, status: PodStatus, /) -> None:
+        """Replace the pod's file.
+
+        Raises:
+            OSError: It could not be written; the one before is as it was.
+        """
+        document = {"metadata": {"uid": uid}, "status": status_to_manifest(status)}
+        descriptor, made = tempfile.mkstemp(prefix=".", suffix=".new", dir=self._folder)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump(document, file, indent=1)
+                file.write("\n")
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(made, self.path(uid))  # noqa: PTH105 - a Path would be made of it first
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(made)  # noqa: PTH108 - the same
+            raise
+        self._flush()
+
+    def gone(self, uid: str, /) -> None:
+        """Remove the pod's file; one that is not there is no error."""
+        self.path(uid).unlink(missing_ok=True)
+        self._flush()
+
+    def _flush(self) -> None:
+        descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

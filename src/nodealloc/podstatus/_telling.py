@@ -1,0 +1,230 @@
+"""The rules of telling: what is true of each pod, and what of it is still to be told; plans are pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, Generic, TypeVar, cast
+
+import attrs
+
+from nodealloc.dsw_asw import KEEP, Cancel, Done, Near, Outcome, Plan, Step, View, World
+from nodealloc.podfacts import PodPhase
+from nodealloc.podstatus._merge import is_terminal
+from nodealloc.podstatus._observed import Observed
+from nodealloc.podstatus._ports import Sink
+from nodealloc.podstatus._rules import Rules
+from nodealloc.podstatus._status import status_of
+from nodealloc.podstatus._taking import Told, end_status, leave, take_status
+
+__all__ = ["Part", "Tale", "Telling", "Tellings"]
+
+W = TypeVar("W")
+V = TypeVar("V")
+
+_FIRST: Final = 0
+_LATER: Final = 1
+
+
+@attrs.frozen(eq=False)
+class Part:
+    """Records of a world by uid, and how they add to what is known of a pod.
+
+    Make it with `Part.of`. When a record changes, the status of its pod is decided anew.
+
+    Attributes:
+        near: Where the records are.
+        into: From what is known and a record to what is known then; pure and quick.
+    """
+
+    near: Near[str, str, object]
+    into: Callable[[Observed, object], Observed]
+
+    @classmethod
+    def of(cls, world: World[str, V], into: Callable[[Observed, V], Observed], /) -> Part:
+        """Of a world, such as `RuntimeWatch.pods` with `with_runtime`."""
+        near: Near[str, str, V] = Near(world, lambda uid: [uid])
+        return cls(cast("Near[str, str, object]", near), cast("Callable[[Observed, object], Observed]", into))
+
+
+@attrs.frozen(kw_only=True)
+class Telling:
+    """What a step tells: of a pod that is there the newest status, of one that is gone that it is.
+
+    Attributes:
+        uid: Of which pod.
+        is_gone: That it is no more.
+        is_urgent: The pod runs for the first time, or has ended.
+    """
+
+    uid: str
+    is_gone: bool = False
+    is_urgent: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Tale:
+    """What was told in a step; no version where the pod is gone."""
+
+    version: int = 0
+    phase: PodPhase | None = None
+
+
+class Tellings(Generic[W]):
+    """A `Domain`: pods that are known, and what was told of each.
+
+    Args:
+        sink: Who is told.
+        told: The actual world; read when it is told, so that what is told is the newest.
+        observed: From a record of the desired world to what is known.
+        parts: What adds to that.
+        unheard: Remembered pods of which no source has said whether they are there still.
+        decide: What is true, from what is known and what was told.
+        unix_s: The moment of a plan in Unix seconds, from the engine's clock.
+        deadline_s: How long a call of the sink may take.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        told: World[str, Told],
+        observed: Callable[[W], Observed],
+        *,
+        parts: Sequence[Part],
+        unheard: Near[str, str, int],
+        decide: Decide,
+        unix_s: Callable[[float], float],
+        deadline_s: float | None,
+    ) -> None:
+        self._sink = sink
+        self._told = told
+        self._observed = observed
+        self._parts = parts
+        self._unheard = unheard
+        self._decide = decide
+        self._unix_s = unix_s
+        self._deadline_s = deadline_s
+
+    def plan(self, view: View[str, W, Told, Telling], /) -> Plan[Told, Telling]:
+        """Decide what is true; tell it where that is new; tell of the end once all was told."""
+        have, now_unix_s = view.have, self._unix_s(view.now_s)
+        if view.want is not None:
+            observed = self._known(view, self._observed(view.want))
+            true = self._decide(have, observed, now_unix_s)
+        elif have is None or view.of(self._unheard).get(view.key):
+            return Plan()
+        else:
+            true = leave(have, now_unix_s=now_unix_s)
+        if true is None:
+            return Plan()
+        step = self._step(view.key, true)
+        # What waits for a worker with less urgency makes room for what has more.
+        late = [
+            one.scope
+            for one in view.running
+            if step is not None and one.began_s is None and one.detail != step.detail
+        ]
+        return Plan(
+            have=KEEP if true == have else true, steps=[] if step is None else [step], cancel=tuple(late)
+        )
+
+    def perform(self, step: Step[Telling], _cancel: Cancel, /) -> Tale:
+        """Tell the newest that is known."""
+        uid = step.detail.uid
+        if step.detail.is_gone:
+            self._sink.gone(uid)
+            return Tale()
+        told = self._told.get(uid)
+        if told is None:
+            return Tale()
+        self._sink.told(uid, told.status)
+        return Tale(version=told.version, phase=told.status.phase)
+
+    def settled(self, have: Told | None, step: Step[Telling], outcome: Outcome[Tale], /) -> Told | None:
+        """What was taken is not told again; of a pod that is gone nothing is left."""
+        if have is None or not isinstance(outcome, Done):
+            return have
+        if step.detail.is_gone:
+            # It may have come back meanwhile: then nothing of it is known out there.
+            return None if have.is_leaving else attrs.evolve(have, told_version=0, told_phase=None)
+        tale = outcome.result
+        if tale.version < have.told_version:
+            return have
+        return attrs.evolve(have, told_version=tale.version, told_phase=tale.phase)
+
+    def _known(self, view: View[str, W, Told, Telling], observed: Observed) -> Observed:
+        for part in self._parts:
+            record = view.of(part.near).get(view.key)
+            if record is not None:
+                observed = part.into(observed, record)
+        return observed
+
+    def _step(self, uid: str, true: Told) -> Step[Telling] | None:
+        if true.is_told:
+            if not true.is_leaving:
+                return None
+            return self._made(Telling(uid=uid, is_gone=True))
+        return self._made(Telling(uid=uid, is_urgent=_is_urgent(true)))
+
+    def _made(self, telling: Telling) -> Step[Telling]:
+        return Step(
+            scope=("status", telling.uid),
+            verb="tell gone" if telling.is_gone else "tell",
+            detail=telling,
+            phase=_FIRST if telling.is_urgent else _LATER,
+            deadline_s=self._deadline_s,
+            # What is urgent does not wait for the back-off of what was not.
+            subject=telling.is_urgent,
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Decide:
+    """What is true of a pod, from what is known of it and what was told of it.
+
+    Attributes:
+        node_ips: Addresses of the node.
+        runtime: Scheme of container ids.
+        rules: Whose.
+    """
+
+    node_ips: tuple[str, ...] = ()
+    runtime: str = "containerd"
+    rules: Rules
+
+    def __call__(self, have: Told | None, observed: Observed, now_unix_s: float, /) -> Told | None:
+        """The same where nothing is new."""
+        known = attrs.evolve(have, is_leaving=False) if have is not None and have.is_leaving else have
+        status = status_of(
+            observed,
+            known.status if known else None,
+            node_ips=self.node_ips,
+            runtime=self.runtime,
+            rules=self.rules,
+        )
+        is_over = observed.is_over and is_terminal(status.phase)
+        if is_over and not observed.refused:
+            status = end_status(
+                observed.pod,
+                status,
+                source_status=observed.source_status,
+                static=observed.static,
+                rules=self.rules,
+            )
+        return take_status(
+            known,
+            observed.pod,
+            status,
+            source_status=observed.source_status,
+            is_over=is_over,
+            static=observed.static,
+            now_unix_s=now_unix_s,
+            rules=self.rules,
+        )
+
+
+def _is_urgent(true: Told) -> bool:
+    """Whether others wait for this: it runs for the first time, or has ended."""
+    phase, before = true.status.phase, true.told_phase
+    if is_terminal(phase):
+        return not is_terminal(before)
+    return phase is PodPhase.RUNNING and before is not PodPhase.RUNNING

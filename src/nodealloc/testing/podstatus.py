@@ -1,0 +1,90 @@
+"""A fake and a check for sinks of pods' statuses.
+
+>>> sink = FakeSink()
+>>> check_sink(sink, sink.statuses.get)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from nodealloc.podfacts import ConditionStatus, PodCondition, PodPhase, PodStatus
+from nodealloc.podstatus import Sink
+
+__all__ = ["FakeSink", "check_sink"]
+
+
+@attrs.define
+class FakeSink:
+    """A `Sink` that remembers all it was told, and fails or does something else first where a test says so.
+
+    Attributes:
+        statuses: What is true now, by uid.
+        calls: All calls that were taken, in order: the uid and its status, None for gone.
+        error: What each call raises instead, or None.
+        before: Called with the uid before a call is taken.
+        tries: Calls, taken or not.
+    """
+
+    statuses: dict[str, PodStatus] = attrs.field(factory=dict[str, PodStatus])
+    calls: list[tuple[str, PodStatus | None]] = attrs.field(factory=list["tuple[str, PodStatus | None]"])
+    error: Exception | None = None
+    before: Callable[[str], object] = lambda _: None
+    tries: int = 0
+
+    def told(self, uid: str, status: PodStatus, /) -> None:
+        """Remember it; or raise what the test wants raised."""
+        self._try(uid)
+        self.statuses[uid] = status
+        self.calls.append((uid, status))
+
+    def gone(self, uid: str, /) -> None:
+        """Forget the pod, and remember that."""
+        self._try(uid)
+        self.statuses.pop(uid, None)
+        self.calls.append((uid, None))
+
+    def of(self, uid: str, /) -> list[PodStatus | None]:
+        """What was told of one pod, in order; None for gone."""
+        return [status for one, status in self.calls if one == uid]
+
+    def _try(self, uid: str) -> None:
+        self.tries += 1
+        self.before(uid)
+        if self.error is not None:
+            raise self.error
+
+
+def check_sink(sink: Sink, read: Callable[[str], object] | None = None, /) -> None:
+    """Hold a `Sink` to its promises, with pods `checked-1` and `checked-2` of its own, which go again.
+
+    Args:
+        sink: Any.
+        read: From a uid to what whoever reads behind the sink finds; None where it is gone.
+    """
+    ready = PodCondition(type="Ready", status=ConditionStatus.TRUE, last_transition_unix_s=1.0)
+    up = PodStatus(phase=PodPhase.RUNNING, conditions=(ready,), started_unix_s=1.0)
+    over = PodStatus(phase=PodPhase.SUCCEEDED, started_unix_s=1.0)
+    sink.gone("checked-1")  # an unknown one is no error
+    sink.told("checked-1", up)
+    sink.told("checked-2", up)
+    found = _read(read, "checked-1")
+    assert read is None or found is not None, "what was told is not there when the call returns"
+    sink.told("checked-1", up)
+    assert _read(read, "checked-1") == found, "the same said twice is something else"
+    sink.told("checked-1", over)
+    assert read is None or _read(read, "checked-1") != found, (
+        "what was told before is there instead of the newest"
+    )
+    assert read is None or _read(read, "checked-2") is not None, "another pod was lost"
+    sink.gone("checked-1")
+    assert _read(read, "checked-1") is None, "a pod that is gone is there"
+    sink.gone("checked-1")
+    assert read is None or _read(read, "checked-2") is not None, "another pod went with it"
+    sink.gone("checked-2")
+
+
+def _read(read: Callable[[str], object] | None, uid: str) -> object:
+    return None if read is None else read(uid)
