@@ -226,13 +226,13 @@ def test_what_a_runtime_raises_is_raised_where_it_was_asked() -> None:
 def test_where_no_thread_can_be_started_the_next_admission_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error is told, and the question is not taken for one under way."""
     node = NodeAllocator(empty(), MemoryStore(FORMATS), runtime=FakeRuntime())
-    node.start()
 
     def refuse(_thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", refuse)
+        node.start()
         with pytest.raises(RuntimeError, match="new thread"):
             node.admit(workload("new", {"cpu": 2}))
     assert isinstance(node.admit(workload("new", {"cpu": 2})), Admitted)

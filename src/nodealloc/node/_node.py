@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, TypeVar
@@ -17,13 +16,12 @@ from nodealloc.node._asked import Asked, known_pods
 from nodealloc.node._books import Books, Change, Held
 from nodealloc.node._decisions import Decisions, Verdict
 from nodealloc.node._door import Door, view_of
-from nodealloc.node._first_answer import FirstAnswer
 from nodealloc.node._held_allocator import HeldAllocator
 from nodealloc.node._ledger import Ledger
-from nodealloc.node._life import NODE_LIFE, NodeEvent, NodeState
 from nodealloc.node._loading import ROW, SET_ASIDE, StartReport, load
 from nodealloc.node._ports import Advisor, Runtime
 from nodealloc.node._record import WorkloadRecord
+from nodealloc.node._start_up import StartUp, not_yet
 from nodealloc.node._views import holdings
 from nodealloc.podfacts import LifeState, NodeView, PodsOnNode
 from nodealloc.podspec import Pod
@@ -41,7 +39,6 @@ from nodealloc.verdicts import Refused
 __all__ = ["FORMATS", "NodeAllocator"]
 
 A = TypeVar("A", bound=Allocator)
-_E = NodeEvent
 
 FORMATS: Final[Formats] = {
     **KUBELET_FORMATS,
@@ -53,15 +50,6 @@ FORMATS: Final[Formats] = {
 
 _ADVICE_ROUNDS: Final = 8
 """Questions that answers lead to are asked in turn, so often at the most."""
-
-
-_AWAITED: Final[Mapping[NodeState, str]] = {
-    NodeState.NEW: "start() has not been called",
-    NodeState.CLEAN: "the start-up has not been written",
-    NodeState.REPORTED: "the start-up report has not been accepted",
-    NodeState.ACCEPTED: "the runtime has not said what runs",
-}
-"""What has to happen before anything new is admitted, as a caller reads it."""
 
 
 class NodeAllocator:
@@ -96,6 +84,10 @@ class NodeAllocator:
         patience_s: How long the first admission waits for the runtime's first
             answer, in seconds; the next ones do not wait for it.
 
+    Attributes:
+        engine: Carries the start on. Admissions hurry it; started, or in a `Group`,
+            it goes on without them.
+
     Raises:
         NotRememberedError: An allocator could not be restored.
         NoKubeletFileError: `kubelet_files` is text, or names an allocator that
@@ -123,12 +115,12 @@ class NodeAllocator:
         self._door = Door.of(chain)
         self._books = Books(empty, view_of(empty) if view is None else view, store)
         self._runtime = runtime
-        self._first = FirstAnswer(runtime, patience_s=patience_s) if runtime else None
+        self._start = StartUp(self._write_start, runtime, patience_s=patience_s)
+        self.engine = self._start.engine
         self._advisor: Advisor | None = None
         self._lock = threading.Lock()
         self._starting = False
         self._report: StartReport | None = None
-        self._state = NODE_LIFE.start
 
     @property
     def snapshot(self) -> Snapshot:
@@ -168,10 +160,7 @@ class NodeAllocator:
         except BaseException:
             self._starting = False
             raise
-        self._happened(_E.LOADED_CLEAN if self._report.is_clean else _E.LOADED_CHANGED)
-        if self._report.is_clean:
-            with contextlib.suppress(RetryableError):  # admissions try it again
-                self.accept()
+        self._start.begin(self._report)  # where the store cannot be written, admissions try it again
         return self._report
 
     def accept(self) -> None:
@@ -182,13 +171,8 @@ class NodeAllocator:
         Raises:
             RetryableError: The store could not be written; nothing changed.
         """
-        report = self._report
-        if report is None:
-            raise ValueError("nothing was loaded yet: call start() first")
-        self._books.settle(lambda held: (None, self._decisions.ledger.accepted(report, held)))
-        self._happened(_E.WRITTEN)
-        if self._first is None:
-            self._happened(_E.ANSWERED)
+        self._write_start()
+        self._start.written()
 
     def admit(self, asked: Pod | Workload, /) -> Placed | Refused | NotYet:
         """Whether a pod may come in and fits, all of it or nothing; remembered when it does.
@@ -206,8 +190,8 @@ class NodeAllocator:
             ProviderError: An allocator raised, or answered with nonsense.
         """
         wanted = Asked.of(asked)
-        if self._state is not NodeState.READY and wanted.workload.key not in self.snapshot.admitted:
-            waiting = self._waiting()
+        if not self._start.is_ready and wanted.workload.key not in self.snapshot.admitted:
+            waiting = self._start.waiting()
             if waiting is not None:
                 return waiting
         try:
@@ -219,7 +203,7 @@ class NodeAllocator:
                     return answer
             return self._books.settle(lambda held: self._unadvised(held, wanted))
         except RetryableError as error:
-            return _not_yet("store", str(error), error.after_s)
+            return not_yet("store", str(error), error.after_s)
 
     def resize(self, pod: Pod, /) -> Placed | Refused | NotYet:
         """Whether a pod that is in may have other resources without a restart; remembered when it may.
@@ -235,17 +219,16 @@ class NodeAllocator:
             ConfigurationError: It is not in.
             ProviderError: An allocator raised, or answered with nonsense.
         """
-        if self._state is not NodeState.READY:
-            waiting = self._waiting()
-            if waiting is not None:
-                return waiting
+        waiting = self._start.waiting()
+        if waiting is not None:
+            return waiting
         wanted = Asked.of(pod)
         try:
             return self._books.settle(
                 lambda held: self._decisions.resized(held, wanted, self._door.resized(held, pod))
             )
         except RetryableError as error:
-            return _not_yet("store", str(error), error.after_s)
+            return not_yet("store", str(error), error.after_s)
 
     def adopt(self, asked: Pod | Workload, running: Mapping[str, Confinement], /) -> None:
         """Take over a workload that runs but is not remembered, where it runs.
@@ -391,6 +374,12 @@ class NodeAllocator:
             snapshot=loaded.snapshot, records=records, set_aside=loaded.set_aside, view=there
         )
 
+    def _write_start(self) -> None:
+        report = self._report
+        if report is None:
+            raise ValueError("nothing was loaded yet: call start() first")
+        self._books.settle(lambda held: (None, self._decisions.ledger.accepted(report, held)))
+
     def _advised(self, held: Held, asked: Asked) -> tuple[Verdict | None, Change | None]:
         """None for an answer where the advisor has said something that was not known."""
         verdict = self._door.admitted(held, asked)
@@ -410,35 +399,9 @@ class NodeAllocator:
     def _gone_stale(self, record: WorkloadRecord) -> bool:
         return self._books.settle(lambda held: self._decisions.released_as_it_was(held, record))
 
-    # How far the start has come.
-
-    def _happened(self, event: NodeEvent) -> None:
-        with self._lock:
-            self._state = NODE_LIFE.after(self._state, event)
-
-    def _waiting(self) -> NotYet | None:
-        """What has to happen before anything new is admitted; None when the node is ready."""
-        if self._state is NodeState.CLEAN:
-            try:
-                self.accept()
-            except RetryableError as error:
-                return _not_yet("store", str(error), error.after_s)
-        if self._state is NodeState.ACCEPTED and self._first is not None:
-            try:
-                self._first.get()
-            except RetryableError as error:
-                return _not_yet("runtime", f"{_AWAITED[self._state]}: {error}", error.after_s)
-            self._happened(_E.ANSWERED)
-        awaited = _AWAITED.get(self._state)
-        return None if awaited is None else _not_yet("node", awaited, 1.0)
-
 
 def _with_ending(view: NodeView, uid: str) -> NodeView:
     there = view.pods.get(uid)
     if there is None or there.state.is_ending:
         return view
     return view.with_pod(attrs.evolve(there, state=LifeState.TERMINATING))
-
-
-def _not_yet(blocker: str, message: str, after_s: float) -> NotYet:
-    return NotYet(blocker=blocker, message=message or f"the {blocker} is busy", after_s=after_s)
