@@ -71,7 +71,7 @@ def test_any_order_converges(data: st.DataObject) -> None:
             sockets.pop(path, None)
             client.plugins.pop(path, None)
         elif what == "look":
-            registrar.look()
+            registrar.observe()
         elif what == "pass":
             registrar.reconciler.reconcile()
         elif what == "run":
@@ -80,7 +80,7 @@ def test_any_order_converges(data: st.DataObject) -> None:
             handler.fail[name] = 1
         else:
             clock.advance(data.draw(st.floats(0, 30)))
-    registrar.look()
+    registrar.observe()
     handler.fail.clear()
     run_to_rest(registrar.reconciler, executor, clock)
     assert {endpoint for _, endpoint in handler.held} == set(sockets)

@@ -199,7 +199,7 @@ class Volumes(RuleBasedStateMachine):
     @rule(uid=uids)
     def a_pod_is_doubted(self, uid: str) -> None:
         """Somebody else may have touched its mounts."""
-        self.manager.doubt(uid)
+        self.manager.observe(uid)
 
     @rule(uid=uids, name=names)
     def somebody_else_unmounts(self, uid: str, name: str) -> None:

@@ -248,7 +248,7 @@ def test_a_confined_process_runs_where_it_was_granted(
     keeper.reconcile()
     assert _threads(sleeper.pid) == {granted.exclusive_of(job.owner)}
     (path / "cpuset.cpus").write_text(str(machine.online))
-    keeper.verify()
+    keeper.observe()
     keeper.reconcile()
     assert _threads(sleeper.pid) == {granted.exclusive_of(job.owner)}
     keeper.follow(granted.release("job"))

@@ -92,6 +92,6 @@ def test_processes_run_on_the_granted_cpus_and_nodes(containers: list[subprocess
     assert seen[2][0] == cpus.shared
     assert keeper.intruders(f"{below}/one") == ()
     (ROOT / below / "one" / "cpuset.cpus").write_text(str(machine.online))
-    keeper.verify()
+    keeper.observe()
     keeper.reconcile()
     assert _confined(containers[0].pid) == granted[0]

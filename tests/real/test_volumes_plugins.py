@@ -78,7 +78,7 @@ def test_a_mount_taken_off_by_somebody_else_comes_back(tmp_path: Path) -> None:
         assert table.wait(5.0)
         assert path not in [one.target for one in table.entries()]
         for _ in range(2):
-            node.manager.doubt("pod")
+            node.manager.observe("pod")
             node.settle()
             assert [one.target for one in table.entries()].count(path) == 1
         table.close()

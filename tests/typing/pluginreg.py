@@ -41,6 +41,6 @@ registrar = PluginRegistrar(
     executor=InlineExecutor(),
     look=lambda _directory: sockets,
 )
-registrar.look()
+registrar.observe()
 registrar.reconciler.run_until_quiet()
 assert drivers.held == {"csi.example.com"}

@@ -112,10 +112,10 @@ def test_what_somebody_else_wrote_is_repaired(writer: FakeCpusetWriter, node: Cp
     keeper = reconciler(writer, node)
     writer.sets["web"] = (CPUSet.of(3), None)
     writer.calls.clear()
-    keeper.verify()
+    keeper.observe()
     keeper.reconcile()
     assert writer.calls == ["read log", "read web", "write web 0-7"]
-    keeper.verify(["log"])
+    keeper.observe(["log"])
     keeper.reconcile()
     assert writer.calls[3:] == ["read log"]
 

@@ -78,13 +78,13 @@ class Bench:
         """A socket is bound, or bound anew."""
         self.sockets[path] = self.sockets.get(path, 0) + 1
         self.client.plugins[path] = info or gpu()
-        self.registrar.look()
+        self.registrar.observe()
 
     def vanish(self, path: str) -> None:
         """A socket is removed."""
         del self.sockets[path]
         self.client.plugins.pop(path, None)
-        self.registrar.look()
+        self.registrar.observe()
 
     def settle(self) -> None:
         """Run all that can be run now, and let no time pass."""
@@ -136,7 +136,7 @@ def test_looking_again_changes_nothing() -> None:
     bench.appear("/a")
     bench.settle()
     for _ in range(5):
-        bench.registrar.look()
+        bench.registrar.observe()
     assert bench.registrar.reconciler.reconcile().is_idle
     assert bench.verbs() == ["validate", "register"]
 
@@ -294,7 +294,7 @@ def test_an_overdue_handler_is_uncertain_until_it_returns(fails: bool) -> None:
         look=lambda _directory: dict(sockets),
     )
     handler.fail["example.com/gpu"] = int(fails)
-    registrar.look()
+    registrar.observe()
     until(registrar, RegistrationState.IDENTIFIED)
     wait_until(lambda: ("validate", "example.com/gpu", "/e.sock") in handler.calls)
     clock.advance(6.0)
@@ -309,7 +309,7 @@ def test_an_overdue_handler_is_uncertain_until_it_returns(fails: bool) -> None:
     wait_until(settled)
     assert [verb for verb, _, _ in handler.taken] == (["deregister", "register"] if fails else ["register"])
     sockets.clear()
-    registrar.look()
+    registrar.observe()
     until(registrar, None)
     assert handler.held == {}
 
@@ -490,7 +490,7 @@ def test_a_plugin_that_is_asked_for_too_long_is_uncertain_and_asked_again() -> N
         observer=observer,
         look=lambda _directory: {"/a": Identity(1, 1, b"")},
     )
-    registrar.look()
+    registrar.observe()
     registrar.reconciler.run_until_quiet()
     clock.advance(6.0)
     registrar.reconciler.run_until_quiet()
@@ -510,14 +510,14 @@ def test_a_plugin_that_is_asked_for_too_long_is_uncertain_and_asked_again() -> N
 
 
 def test_a_look_without_a_reason_finds_what_a_watcher_kept_to_itself(tmp_path: Path) -> None:
-    """Every `rescan_s`, whatever the watcher says."""
+    """Every `observe_s`, whatever the watcher says."""
     sockets: dict[str, Identity] = {}
     with PluginRegistrar(
         tmp_path / "plugins",
         {"DevicePlugin": RecordingHandler()},
         watcher=FakeWatcher(),
         registration=FakeRegistration({"/a": gpu()}),
-        rescan_s=0.01,
+        observe_s=0.01,
         look=lambda _directory: dict(sockets),
     ) as registrar:
         sockets["/a"] = Identity(1, 1, b"")

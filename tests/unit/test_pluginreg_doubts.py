@@ -82,7 +82,7 @@ def test_of_two_sockets_with_one_endpoint_both_may_go() -> None:
     bench.appear("/two")
     bench.settle()
     bench.sockets.clear()
-    bench.registrar.look()
+    bench.registrar.observe()
     bench.settle()
     assert bench.handler.held == {}
     assert bench.verbs().count("deregister") == 1

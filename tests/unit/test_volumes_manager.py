@@ -432,8 +432,8 @@ def test_a_doubted_mount_is_made_sure_of(node: Node) -> None:
     node.host.calls.clear()
     node.host.mounts.clear()
     node.host.staged.clear()
-    node.manager.doubt("nobody")
-    node.manager.doubt("pod")
+    node.manager.observe("nobody")
+    node.manager.observe("pod")
     assert not node.manager.volumes_of("pod")[0].mounted
     node.rest()
     assert [call.split()[0] for call in node.host.calls] == ["stage", "mount"]

@@ -61,7 +61,7 @@ class CpusetReconciler:
         deadline_s: After so long a call counts as hung: what it did is then
             unknown, and read before anything else is done to that container.
         recheck_s: A container is read again so long after it was last read or
-            written; None leaves that to `verify`.
+            written; None leaves that to `observe`.
         observer: Is told of progress.
     """
 
@@ -127,14 +127,14 @@ class CpusetReconciler:
                     if wanted is not None:
                         self._want(target, owner, wanted.mems)
 
-    def verify(self, targets: Sequence[str] | None = None, /) -> None:
+    def observe(self, targets: Sequence[str] | None = None, /) -> None:
         """Have containers read again in the next pass, all by default: somebody else may have written.
 
         Source: kubelet ``cm/cpumanager/cpu_manager.go``, which rewrites every 10 s
         without looking.
         """
         for target in sorted(self._actual.snapshot()) if targets is None else targets:
-            self._actual.alter(target, doubted, by="verify")
+            self._actual.alter(target, doubted, by="observe")
 
     def reconcile(self) -> Summary:
         """Make passes until nothing is left that could be started now."""

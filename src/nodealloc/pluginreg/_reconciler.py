@@ -14,6 +14,7 @@ from nodealloc.dsw_asw import (
     BackOff,
     Clock,
     Executor,
+    Group,
     Observer,
     Reconciler,
     SystemClock,
@@ -28,6 +29,7 @@ from nodealloc.pluginreg._ports import PluginHandler, Registration, Watcher
 from nodealloc.pluginreg._scan import scan
 from nodealloc.pluginreg._sightings import Identity, Sighting, Sightings
 from nodealloc.pluginreg._status import RegistrationStatus, left_out_at, status_of
+from nodealloc.pluginreg._watching import watching
 
 __all__ = ["PluginRegistrar"]
 
@@ -52,13 +54,17 @@ class PluginRegistrar:
         executor: Runs calls; by default a thread for each, 64 at most.
         clock: Time for back-off, deadlines and the view.
         back_off: How long a plugin that failed waits.
-        rescan_s: Seconds after which it looks without a reason.
+        observe_s: Seconds after which it looks without a reason.
         identify_s: Deadline for finding out who is there.
         handle_s: Deadline for a handler.
         most_sockets: How many sockets are looked after; those beyond stand in
             `status` as left out, until others are gone.
         observer: Is told of progress.
         look: From the directory to the sockets below it.
+
+    Attributes:
+        reconciler: Keeps registrations in line; `failures` of a socket's path are there.
+        engine: That, and the looks at the directory, as one.
     """
 
     def __init__(
@@ -72,7 +78,7 @@ class PluginRegistrar:
         executor: Executor | None = None,
         clock: Clock | None = None,
         back_off: BackOff | None = None,
-        rescan_s: float = 10.0,
+        observe_s: float = 10.0,
         identify_s: float = 20.0,
         handle_s: float = 60.0,
         most_sockets: int = MOST_SOCKETS,
@@ -81,15 +87,12 @@ class PluginRegistrar:
     ) -> None:
         self._directory = os.fspath(directory)
         self._watcher = PollingWatcher(self._directory) if watcher is None else watcher
-        self._rescan_s = rescan_s
         self._most_sockets = most_sockets
         self._scan = look
         self._clock: Clock = SystemClock() if clock is None else clock
         self._handlers = dict(handlers)
         self._lock = threading.Lock()
         self._sightings = Sightings()
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
         self._desired: World[str, Sighting] = World("sockets")
         self._actual: World[str, Known] = World("plugins")
         domain = Registrations(
@@ -108,6 +111,12 @@ class PluginRegistrar:
             back_off=back_off,
             observer=observer,
             name="plugin registrations",
+        )
+        self._watched: World[str, int] = World("watched directories")
+        self.engine = Group(
+            self.reconciler,
+            watching(self._watched, self.observe, self._watcher, observe_s=observe_s, clock=self._clock),
+            name="plugin registrations",
             stop_timeout_s=2.0,
         )
 
@@ -124,18 +133,13 @@ class PluginRegistrar:
             raise ConfigurationError(
                 f"{self._directory}: no directory can be made ({reason}); give another"
             ) from error
-        self.reconciler.start()
-        self._thread = threading.Thread(target=self._watch, name="plugin sockets", daemon=True)
-        self._thread.start()
+        self._watched.put(self._directory, 0, by="start")
+        self.engine.start()
 
     def stop(self) -> None:
         """Stop looking; registrations stay as they are. May be repeated."""
-        self._stopping.set()
         self._watcher.close()
-        if self._thread is not None:
-            self._thread.join(5.0)
-            self._thread = None
-            self.reconciler.stop()
+        self.engine.stop()
 
     def __enter__(self) -> Self:
         self.start()
@@ -146,11 +150,11 @@ class PluginRegistrar:
     ) -> None:
         self.stop()
 
-    def look(self) -> int:
-        """Look now: every socket that is new, another, or gone becomes work.
+    def observe(self) -> int:
+        """Read the directory now: every socket that is new, another, or gone becomes work.
 
         Whoever has an event of their own may call it; without `start`, drive
-        `reconciler` yourself.
+        `engine` yourself.
 
         Returns:
             How many sockets are looked after.
@@ -167,9 +171,9 @@ class PluginRegistrar:
                     after.left_out[0],
                 )
             for path in before.by_path.keys() - after.by_path.keys():
-                self._desired.drop(path, by="look")
+                self._desired.drop(path, by="observe")
             for path, sighting in after.by_path.items():
-                self._desired.put(path, sighting, by="look")
+                self._desired.put(path, sighting, by="observe")
             self._sightings = after
         return len(after.by_path)
 
@@ -195,12 +199,3 @@ class PluginRegistrar:
             for path in sorted({*desired, *actual})
         )
         return (*looked_after, *left_out)
-
-    def _watch(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self.look()
-                self._watcher.wait(self._rescan_s)
-            except Exception:  # noqa: BLE001 - nobody would find plugins any more
-                _log.exception("%s: looking for sockets failed; again in a second", self._directory)
-                self._stopping.wait(1.0)

@@ -63,7 +63,7 @@ class VolumeManager(Group):
         claims: Turns claims into volumes, or None when there are none.
         leftovers: What an earlier life left behind, or None for a fresh node.
         mounts: Tells which mounts went; what somebody else took off a pod is
-            mounted again. None to be told by `doubt` alone.
+            mounted again. None to be told by `observe` alone.
         verifier: Says whether a controller attached a volume; None to attach here.
         clock: Time for back-off and deadlines.
         back_off: How long a failed operation waits.
@@ -190,14 +190,14 @@ class VolumeManager(Group):
             by="refresh",
         )
 
-    def doubt(self, uid: str, /) -> None:
+    def observe(self, uid: str, /) -> None:
         """Somebody else may have touched a pod's mounts: make sure of each, without disturbing right ones.
 
         A `MountWatch` finds those that are gone; call this where something else
         may be wrong with them, or for any pod now and then.
         """
         for key in self._views.ids(uid):
-            self.actual.alter(key, lambda before: doubted(before, uid), by="doubt")
+            self.actual.alter(key, lambda before: doubted(before, uid), by="observe")
 
     def mounts_changed(self) -> None:
         """The mount table changed: ask the `MountWatch` soon, not at the next resync."""

@@ -164,7 +164,7 @@ class LocalBlock:
             if not self._mounter.is_mounted(stage):
                 raise RetryableError(
                     f"volume {spec.id}: somebody took the mount off {stage}; "
-                    f"VolumeManager.doubt({use.pod_uid!r}) has it staged again"
+                    f"VolumeManager.observe({use.pod_uid!r}) has it staged again"
                 )
             self._mounter.mount(stage, path, options=options)
         elif _is_read_only(path) is not (use.read_only or spec.read_only):
