@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from nodealloc.checkpoint import JsonCheckpoint
+from nodealloc.checkpoint import JsonCheckpoint, rows_of
 from nodealloc.dsw_asw import InlineExecutor, World
 from nodealloc.errors import ConfigurationError, DecodeError
 from nodealloc.podfacts import (
@@ -25,7 +25,7 @@ from nodealloc.podfacts import (
 )
 from nodealloc.podspec import Container, Pod, RestartPolicy
 from nodealloc.podstatus import (
-    KEY_PREFIX,
+    STATUS_ROWS,
     CallSink,
     Ending,
     FolderSink,
@@ -157,7 +157,7 @@ def phase_of(status: PodStatus | None) -> str:
 def remembered(journal: MemoryJournal[JsonCheckpoint] | None) -> Mapping[str, Told]:
     """What an agent that starts finds in its journal."""
     rows = journal.rows if journal else {}
-    return {name.removeprefix(KEY_PREFIX): told_from_checkpoint(row) for name, row in rows.items()}
+    return rows_of(STATUS_ROWS, rows, told_from_checkpoint)
 
 
 def test_what_is_new_is_told_once() -> None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from pathlib import Path
 from typing import ParamSpec, TypeVar, cast
 
 import attrs
 import pytest
 
-from nodealloc.checkpoint import JsonCheckpoint
+from nodealloc.checkpoint import FileStore, JsonCheckpoint, row_formats, row_key, rows_of
 from nodealloc.dsw_asw import ThreadExecutor
 from nodealloc.errors import DecodeError
 from nodealloc.podfacts import Exited, ExitUnknown, PodIdentity
 from nodealloc.runtime import (
+    RUNTIME_ROWS,
     CgroupDriverKind,
     ContainerConfig,
     ContainerEnd,
@@ -215,7 +217,7 @@ def test_an_end_is_stored_before_it_is_seen(node: Node) -> None:
     node.journal.fault = lambda: None
     node.settle(130.0)
     assert node.watch.stored() == {made}
-    assert pod_from_checkpoint(node.journal.rows["runtime/u"]).ends[made].exit == Exited(code=7)
+    assert pod_from_checkpoint(node.journal.rows["runtime.u"]).ends[made].exit == Exited(code=7)
 
 
 def test_the_first_word_on_an_end_stays(node: Node) -> None:
@@ -269,7 +271,7 @@ def test_ends_outlive_the_process(node: Node) -> None:
     node.fake.exit(there, Exited(code=5))
     node.settle(1.0)
     node.fake.lose_records(gone, *node.fake.listing().pods["b"].marks)
-    rows = {row.removeprefix("runtime/"): pod_from_checkpoint(one) for row, one in node.journal.rows.items()}
+    rows = rows_of(RUNTIME_ROWS, node.journal.rows, pod_from_checkpoint)
     after = Node(fake=node.fake, known=rows)
     after.fake.go_away()
     after.settle(3.0)
@@ -426,3 +428,13 @@ def test_a_report_is_of_what_was_inspected(node: Node) -> None:
     newest = known.report.newest("app")
     assert isinstance(newest, ContainerReport)
     assert newest.record.id == made
+
+
+def test_a_real_store_takes_every_pod(tmp_path: Path) -> None:
+    """Whatever a pod's uid is made of, its ends are remembered in files and read again."""
+    formats = row_formats(RUNTIME_ROWS)
+    known = PodKnown(uid="a/b c..d")
+    with FileStore(tmp_path, formats) as store:
+        store.commit({row_key(RUNTIME_ROWS, known.uid): pod_to_checkpoint(known)})
+    with FileStore(tmp_path, formats) as store:
+        assert rows_of(RUNTIME_ROWS, store.read().values, pod_from_checkpoint) == {known.uid: known}

@@ -467,7 +467,7 @@ def test_the_callers_mapping_is_not_the_values() -> None:
 
 
 def test_json_inside_a_value_is_frozen_all_the_way_down() -> None:
-    """Lists and mappings below a volume's settings refuse changes, and are written out as the caller's own."""
+    """Lists and mappings below a volume's settings refuse changes, and are written out as plain ones."""
     mine: Any = {"sources": [{"configMap": {"name": "a"}}]}
     volume = Volume(name="a", kind="projected", spec=mine)
     pod = Pod(uid="u", name="p", containers=(Container(name="a", image="b"),), volumes=(volume,))

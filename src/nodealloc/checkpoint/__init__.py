@@ -42,7 +42,7 @@ from nodealloc.checkpoint._identity import this_machine
 from nodealloc.checkpoint._inspect import Finding, inspect
 from nodealloc.checkpoint._json import Json
 from nodealloc.checkpoint._kept_bytes import KeptBytes
-from nodealloc.checkpoint._keys import check_key, reader_for, row_key
+from nodealloc.checkpoint._keys import check_key, reader_for, row_formats, row_key, rows_of
 from nodealloc.checkpoint._kubelet import KUBELET_FORMATS
 from nodealloc.checkpoint._memory_state import (
     MEMORY_STATE,
@@ -98,6 +98,8 @@ __all__ = [
     "inspect",
     "read_cpu_manager_state",
     "reader_for",
+    "row_formats",
     "row_key",
+    "rows_of",
     "this_machine",
 ]

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import quote
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+from urllib.parse import quote, unquote
 
-from nodealloc.checkpoint._ports import Formats, Reader
+from nodealloc.checkpoint._ports import Checkpoint, Formats, Reader
+from nodealloc.checkpoint._record import JsonCheckpoint
 from nodealloc.errors import ConfigurationError
 
-__all__ = ["KEY_LENGTH", "check_formats", "check_key", "reader_for", "row_key"]
+__all__ = ["KEY_LENGTH", "check_formats", "check_key", "reader_for", "row_formats", "row_key", "rows_of"]
+
+T = TypeVar("T")
 
 KEY_LENGTH = 200
 """Longest key in characters; leaves room for what a store adds in a file name of 255 bytes."""
@@ -54,6 +59,33 @@ def row_key(kind: str, name: str, /) -> str:
         'pod.job%2F7%20on%20%CE%B2'
     """
     return check_key(f"{check_key(kind)}.{quote(name, safe='').replace('.', '%2E')}")
+
+
+def row_formats(*kinds: str) -> Formats:
+    """What a store is opened with to hold rows of these kinds, each row one `JsonCheckpoint`.
+
+    >>> sorted(row_formats("pod", "job"))
+    ['job.*', 'pod.*']
+    """
+    return {f"{check_key(kind)}.*": JsonCheckpoint.unmarshal for kind in kinds}
+
+
+def rows_of(
+    kind: str, values: Mapping[str, Checkpoint], read: Callable[[JsonCheckpoint], T], /
+) -> dict[str, T]:
+    """The rows of a kind that a store holds, by the names that `row_key` was given.
+
+    Args:
+        kind: As `row_key` was given it.
+        values: What was read (`Store.read`).
+        read: From a row to what it stands for; what it raises comes out.
+    """
+    start = f"{kind}."
+    return {
+        unquote(key.removeprefix(start)): read(row)
+        for key, row in values.items()
+        if key.startswith(start) and isinstance(row, JsonCheckpoint)
+    }
 
 
 def check_formats(formats: Formats, /) -> Formats:

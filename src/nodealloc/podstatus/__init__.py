@@ -27,7 +27,7 @@ A terminal phase is never left, Ready falls with the decision to end, and restar
 never fall. `Rules()` is what is right, `KUBELET` is as recorded.
 """
 
-from nodealloc.podstatus._codec import KEY_PREFIX, told_from_checkpoint, told_to_checkpoint
+from nodealloc.podstatus._codec import STATUS_ROWS, told_from_checkpoint, told_to_checkpoint
 from nodealloc.podstatus._conditions import conditions_of
 from nodealloc.podstatus._manager import StatusManager, TellingOptions
 from nodealloc.podstatus._merge import Oddity, merge_status, oddities_of, same_status
@@ -41,8 +41,8 @@ from nodealloc.podstatus._taking import Told, end_status, take_status, with_verd
 from nodealloc.podstatus._telling import Part
 
 __all__ = [
-    "KEY_PREFIX",
     "KUBELET",
+    "STATUS_ROWS",
     "CallSink",
     "Ending",
     "FolderSink",

@@ -12,11 +12,11 @@ from nodealloc.podspec import Json
 from nodealloc.podstatus._merge import Oddity
 from nodealloc.podstatus._taking import Told
 
-__all__ = ["KEY_PREFIX", "KIND", "VERSION", "told_from_checkpoint", "told_to_checkpoint"]
+__all__ = ["KIND", "STATUS_ROWS", "VERSION", "told_from_checkpoint", "told_to_checkpoint"]
 
 KIND: Final = "pod status"
 VERSION: Final = 1
-KEY_PREFIX: Final = "podstatus/"
+STATUS_ROWS: Final = "podstatus"
 """Rows of a journal are named by this and the pod's uid."""
 _KEYS: Final = frozenset(
     {"status", "version", "told_version", "told_phase", "is_over", "is_leaving", "sidecars", "oddities"}

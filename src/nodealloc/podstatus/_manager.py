@@ -8,7 +8,7 @@ from typing import Generic, TypeVar, cast
 
 import attrs
 
-from nodealloc.checkpoint import JsonCheckpoint
+from nodealloc.checkpoint import JsonCheckpoint, row_key
 from nodealloc.dsw_asw import (
     Clock,
     Executor,
@@ -25,7 +25,7 @@ from nodealloc.dsw_asw import (
 )
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import PodStatus
-from nodealloc.podstatus._codec import KEY_PREFIX, told_to_checkpoint
+from nodealloc.podstatus._codec import STATUS_ROWS, told_to_checkpoint
 from nodealloc.podstatus._observed import Observed
 from nodealloc.podstatus._ports import Sink
 from nodealloc.podstatus._rules import RIGHT, Rules
@@ -168,4 +168,4 @@ class StatusManager(Group, Generic[W]):
 
 
 def _rows(uid: str, told: Told | None) -> Mapping[str, JsonCheckpoint | None]:
-    return {f"{KEY_PREFIX}{uid}": None if told is None else told_to_checkpoint(told)}
+    return {row_key(STATUS_ROWS, uid): None if told is None else told_to_checkpoint(told)}

@@ -1,6 +1,6 @@
 """What runs: sandboxes, containers, images and exits, as any container runtime reports them."""
 
-from nodealloc.runtime._codec import pod_from_checkpoint, pod_to_checkpoint
+from nodealloc.runtime._codec import RUNTIME_ROWS, pod_from_checkpoint, pod_to_checkpoint
 from nodealloc.runtime._container_gc import (
     ContainerGcPlan,
     ContainerGcPolicy,
@@ -71,6 +71,7 @@ from nodealloc.runtime._watch import RuntimeWatch
 
 __all__ = [
     "KUBELET",
+    "RUNTIME_ROWS",
     "AnswerLostError",
     "Answered",
     "Awaited",

@@ -16,11 +16,11 @@ from nodealloc.podspec import Json
 from nodealloc.runtime._known import ContainerEnd, PodKnown
 from nodealloc.runtime._reports import Exit
 
-__all__ = ["KEY_PREFIX", "KIND", "VERSION", "pod_from_checkpoint", "pod_to_checkpoint"]
+__all__ = ["KIND", "RUNTIME_ROWS", "VERSION", "pod_from_checkpoint", "pod_to_checkpoint"]
 
 KIND: Final = "pod ends"
 VERSION: Final = 1
-KEY_PREFIX: Final = "runtime/"
+RUNTIME_ROWS: Final = "runtime"
 """Rows of a journal are named by this and the pod's uid."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from nodealloc.checkpoint import JsonCheckpoint
+from nodealloc.checkpoint import JsonCheckpoint, row_key
 from nodealloc.dsw_asw import (
     Clock,
     Executor,
@@ -19,7 +19,7 @@ from nodealloc.dsw_asw import (
     ThreadExecutor,
     World,
 )
-from nodealloc.runtime._codec import KEY_PREFIX, pod_to_checkpoint
+from nodealloc.runtime._codec import RUNTIME_ROWS, pod_to_checkpoint
 from nodealloc.runtime._health import Heard, RuntimeHealth
 from nodealloc.runtime._known import PodKnown
 from nodealloc.runtime._listing import Oddity, PodListing
@@ -135,4 +135,4 @@ class RuntimeWatch(Group):
 
 
 def _rows(uid: str, known: PodKnown | None) -> Mapping[str, JsonCheckpoint | None]:
-    return {f"{KEY_PREFIX}{uid}": None if known is None else pod_to_checkpoint(known)}
+    return {row_key(RUNTIME_ROWS, uid): None if known is None else pod_to_checkpoint(known)}
