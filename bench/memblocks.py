@@ -12,7 +12,8 @@ import attrs
 from bench.figure import Figure, best_ns, kubelet_ns, ratios, rows
 from nodealloc.cpuset import CpuAllocator, StaticPolicy
 from nodealloc.machine import Machine, NumaNode, machine_from_text
-from nodealloc.memblocks import MemoryAllocator, RecordedState, hugepages, memory_allocator, restore
+from nodealloc.memblocks import MemoryAllocator, hugepages, memory_allocator
+from nodealloc.memblocks._recorded import RecordedMemory
 from nodealloc.podspec import Container, Pod, Quantity
 from nodealloc.testing.conformance._admission import recorded_pod, snapshot_of
 from nodealloc.topology import (
@@ -115,7 +116,7 @@ def growth(name: str, xs: Sequence[int], call: Callable[[int], Callable[[], obje
     )
 
 
-def held(count: int) -> tuple[MemoryAllocator, RecordedState]:
+def held(count: int) -> tuple[MemoryAllocator, RecordedMemory]:
     """An empty allocator, and what it held with so many workloads."""
     empty = large(8, 1)
     allocator = empty
@@ -217,4 +218,5 @@ def _by_pages(pages: int) -> Callable[[], object]:
 
 
 def _restart(count: int) -> Callable[[], object]:
-    return partial(restore, *held(count))
+    empty, stored = held(count)
+    return partial(empty.plan_restore, stored)

@@ -30,7 +30,7 @@ def living(policy: cpuset.StaticPolicy, store: FileStore) -> cpuset.CpuAllocator
     record = contents.get(KEY, JsonCheckpoint)
     if record is None or contents.since in {Since.REBOOT, Since.OTHER_MACHINE}:
         return cpuset.CpuAllocator(policy=policy)
-    plan = cpuset.restore(policy, cpuset.from_record(record))
+    plan = cpuset.CpuAllocator(policy=policy).plan_restore(record)
     node, moved = plan.allocator, {move.owner.workload: move.after for move in plan.move}
     for job in tuple(node.state.assignments):
         try:
@@ -86,7 +86,7 @@ def run() -> None:
                 )
                 sys.exit(told)
             (node,) = (one for one in verdict.snapshot.allocators if isinstance(one, cpuset.CpuAllocator))
-        store.commit({KEY: cpuset.to_record(node)})
+        store.commit({KEY: node.to_record()})
     if asked.show:
         holders = {f"{one.workload} {one.member}": held.cpus for one, held in node.state.items()}
         print(draw_text(machine, holders, shared=node.shared, reserved=policy.reserved), flush=True)

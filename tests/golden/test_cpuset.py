@@ -11,15 +11,8 @@ from pathlib import Path
 import pytest
 
 from nodealloc.checkpoint import CpuManagerState
-from nodealloc.cpuset import (
-    CpuAllocator,
-    CPUSet,
-    StaticOptions,
-    StaticPolicy,
-    from_kubelet,
-    restore,
-    to_kubelet,
-)
+from nodealloc.cpuset import CpuAllocator, CPUSet, StaticOptions, StaticPolicy
+from nodealloc.cpuset._codec import from_kubelet, to_kubelet
 from nodealloc.machine import Machine, discover, machine_from_cadvisor
 from nodealloc.podspec import Container, Json, Pod, Quantity
 from nodealloc.testing.conformance import read_machines
@@ -43,7 +36,7 @@ def test_reads_and_writes_a_file_that_a_kubelet_wrote(vectors: Path) -> None:
     described = (vectors / "state_files" / "four-nodes.machineinfo.json").read_text(encoding="utf-8")
     machine = machine_from_cadvisor(json.loads(described))
     recorded = from_kubelet(CpuManagerState.unmarshal(data))
-    plan = restore(StaticPolicy.of(machine, reserved=CPUSet.of(0)), recorded)
+    plan = CpuAllocator(policy=StaticPolicy.of(machine, reserved=CPUSet.of(0))).plan_restore(recorded)
     assert plan.is_clean, str(plan)
     assert to_kubelet(plan.allocator).marshal() == data
 

@@ -12,14 +12,8 @@ import pytest
 
 from nodealloc.checkpoint import MemoryManagerState
 from nodealloc.machine import machine_from_cadvisor
-from nodealloc.memblocks import (
-    MemoryAllocator,
-    MemoryOptions,
-    from_kubelet,
-    memory_allocator,
-    restore,
-    to_kubelet,
-)
+from nodealloc.memblocks import MemoryAllocator, MemoryOptions, memory_allocator
+from nodealloc.memblocks._codec import from_kubelet, to_kubelet
 from nodealloc.podspec import Quantity
 from nodealloc.testing.conformance import Row, read_machines, read_rows
 from nodealloc.testing.conformance._admission import recorded_pod, snapshot_of
@@ -56,7 +50,7 @@ def test_a_genuine_state_is_restored_whole(vectors: Path) -> None:
     folder = vectors / "state_files"
     machine = machine_from_cadvisor(json.loads((folder / "four-nodes.machineinfo.json").read_text()))
     record = MemoryManagerState.unmarshal((folder / "four-nodes.memory_manager_state").read_bytes())
-    plan = restore(memory_allocator(machine, reserved={0: {"memory": 200 * MIB}}), from_kubelet(record))
+    plan = memory_allocator(machine, reserved={0: {"memory": 200 * MIB}}).plan_restore(from_kubelet(record))
     assert plan.is_clean
     assert (plan.drifts, plan.faults) == ((), ())
     assert to_kubelet(plan.allocator) == record
@@ -90,7 +84,7 @@ def test_recorded_histories_keep_the_books(vectors: Path, options: MemoryOptions
                 if isinstance(verdict, Admitted):
                     node, admitted = verdict.snapshot, admitted + 1
             check_books(memory(node))
-        assert restore(empty, from_kubelet(to_kubelet(memory(node)))).allocator == memory(node)
+        assert empty.plan_restore(from_kubelet(to_kubelet(memory(node)))).allocator == memory(node)
         for key in [*node.admitted]:
             node = release(node, key)
         assert memory(node) == empty

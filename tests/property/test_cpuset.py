@@ -17,16 +17,12 @@ from nodealloc.cpuset import (
     HintTable,
     KubeletPicker,
     PickMode,
-    RecordedState,
     SortStrategy,
     StaticOptions,
     StaticPolicy,
-    from_kubelet,
-    from_record,
-    restore,
-    to_kubelet,
-    to_record,
 )
+from nodealloc.cpuset._codec import from_kubelet, from_record, to_kubelet, to_record
+from nodealloc.cpuset._recorded import RecordedCpus
 from nodealloc.machine import Machine
 from nodealloc.podspec import Quantity
 from nodealloc.testing.strategies.cpuset import cpu_machines, cpu_workloads, static_options, subsets
@@ -347,7 +343,9 @@ def test_a_restored_state_fits_whatever_became_of_the_machine(
         node = admitted(node, data.draw(cpu_workloads(f"job-{number}"))) or node
     reserved = data.draw(subsets(later.online))
     policy = policy_of(later, data.draw(static_options()), reserved)
-    plan = restore(policy, RecordedState(policy_name="static", shared=node.shared, state=node.state))
+    plan = CpuAllocator(policy=policy).plan_restore(
+        RecordedCpus(policy_name="static", shared=node.shared, state=node.state)
+    )
     named = [*plan.keep, *(one.owner for one in plan.move), *(one.owner for one in plan.evict)]
     assert sorted(named) == sorted(owner for owner, _ in node.state.items())
     check_partition(plan.allocator, reserved)
@@ -356,7 +354,9 @@ def test_a_restored_state_fits_whatever_became_of_the_machine(
     for move in plan.move:
         assert plan.allocator.exclusive_of(move.owner) == move.after
         assert len(move.after) == len(move.before)
-    again = restore(policy, RecordedState(policy_name="static", state=plan.allocator.state))
+    again = CpuAllocator(policy=policy).plan_restore(
+        RecordedCpus(policy_name="static", state=plan.allocator.state)
+    )
     assert again.is_clean
 
 
@@ -368,7 +368,7 @@ def test_records_read_back_as_they_were_written(machine: Machine, workload: Work
     for recorded in (from_kubelet(to_kubelet(node)), from_record(to_record(node))):
         assert recorded.state == node.state
         assert recorded.shared == node.shared
-        assert restore(node.policy, recorded).is_clean
+        assert CpuAllocator(policy=node.policy).plan_restore(recorded).is_clean
 
 
 @given(sets=st.lists(st.sets(st.integers(0, 40), min_size=1, max_size=6), min_size=1, max_size=6))
@@ -380,7 +380,7 @@ def test_overlapping_states_never_put_a_cpu_into_two_workloads(sets: list[set[in
         assignments={f"job-{n}": {"main": Assignment(cpus=CPUSet(cpus))} for n, cpus in enumerate(sets)}
     )
     policy = StaticPolicy.of(machine_from_text("2 sockets x 8 cores x 2 threads"), reserved=CPUSet.of(0))
-    plan = restore(policy, RecordedState(policy_name="static", state=state))
+    plan = CpuAllocator(policy=policy).plan_restore(RecordedCpus(policy_name="static", state=state))
     check_partition(plan.allocator, CPUSet.of(0))
 
 

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodealloc.checkpoint import MemoryManagerState
-from nodealloc.memblocks import MemoryAllocator, from_kubelet, mems, replay, restore, to_kubelet
+from nodealloc.memblocks import MemoryAllocator, mems
+from nodealloc.memblocks._codec import from_kubelet, to_kubelet
+from nodealloc.memblocks._transitions import replay
 from nodealloc.testing.memblocks import check_books
 from nodealloc.testing.strategies.memblocks import (
     Admission,
@@ -205,7 +207,7 @@ def test_records_and_pickles_restore_the_state(
     data = to_kubelet(allocator).marshal()
     record = MemoryManagerState.unmarshal(data)
     record.verify()
-    plan = restore(empty, from_kubelet(record))
+    plan = empty.plan_restore(from_kubelet(record))
     assert (plan.move, plan.evict, plan.drifts, plan.faults) == ((), (), (), ())
     assert plan.allocator == allocator
     assert to_kubelet(allocator).marshal() == data
@@ -230,7 +232,7 @@ def test_a_machine_that_shrank_keeps_what_fits(
     usable[-1] = tuple(bytes_now)
     today = attrs.evolve(layout, allocatable=tuple(usable), total=tuple(total))
     empty = attrs.evolve(allocator, state=type(allocator.state).empty(today))
-    plan = restore(empty, allocator.recorded())
+    plan = empty.plan_restore(allocator.recorded())
     assert isinstance(plan.allocator, MemoryAllocator)
     check_books(plan.allocator)
     owners = {*plan.keep, *(one.owner for one in plan.move), *(one.owner for one in plan.evict)}

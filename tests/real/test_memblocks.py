@@ -14,13 +14,8 @@ from nodealloc.cgroups import CgroupFs, CgroupName, Limits, detect, launch
 from nodealloc.errors import NodeallocError
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.machine import Machine, discover
-from nodealloc.memblocks import (
-    MemoryAllocator,
-    from_kubelet,
-    memory_allocator,
-    restore,
-    to_kubelet,
-)
+from nodealloc.memblocks import MemoryAllocator, memory_allocator
+from nodealloc.memblocks._codec import from_kubelet, to_kubelet
 from nodealloc.podspec import Quantity
 from nodealloc.testing.memblocks import check_books
 from nodealloc.topology import (
@@ -118,7 +113,7 @@ def test_a_real_machine_restarts_from_its_state_file(tmp_path: Path) -> None:
     path = tmp_path / "memory_manager_state"
     path.write_bytes(to_kubelet(before).marshal())
     record = type(to_kubelet(before)).unmarshal(path.read_bytes())
-    plan = restore(memory_allocator(discover().machine), from_kubelet(record))
+    plan = memory_allocator(discover().machine).plan_restore(from_kubelet(record))
     assert plan.is_clean
     assert plan.allocator == before
     assert plan.beyond == ()

@@ -15,18 +15,13 @@ from nodealloc.cpuset import (
     NonePolicy,
     NotEnoughCpusError,
     PickMode,
-    RecordedState,
     StaticOptions,
     StaticPolicy,
     exclusive_cpus_setting,
-    from_kubelet,
-    from_record,
-    from_rows,
-    restore,
     take_cpus,
-    to_record,
-    to_row,
 )
+from nodealloc.cpuset._codec import from_kubelet, from_record, from_rows, to_record, to_row
+from nodealloc.cpuset._recorded import RecordedCpus
 from nodealloc.errors import DecodeError
 from nodealloc.machine import Machine, machine_from_text
 from nodealloc.podspec import Quantity
@@ -357,7 +352,9 @@ def test_a_moved_assignment_keeps_the_rest_of_its_cpus(machine: Machine) -> None
     """Of 2-4, CPU 3 went offline: 2 and 4 stay, one CPU near by takes its place."""
     later = machine_from_text(DUAL + ", offline=3")
     state = CpuState(assignments={"job": {"main": Assignment(cpus=CPUSet.parse("2-4"))}})
-    plan = restore(StaticPolicy.of(later), RecordedState(policy_name="static", state=state))
+    plan = CpuAllocator(policy=StaticPolicy.of(later)).plan_restore(
+        RecordedCpus(policy_name="static", state=state)
+    )
     (move,) = plan.move
     assert move.after >= CPUSet.of(2, 4)
     assert "CPUs 3 are not online" in move.reason
@@ -368,7 +365,9 @@ def test_a_moved_cpu_goes_to_the_node_of_the_others(machine: Machine) -> None:
     """Of 1 and 5 on two sockets, 1 went offline: its successor stands beside 5, though node 0 has room."""
     later = machine_from_text(DUAL + ", offline=1")
     state = CpuState(assignments={"job": {"main": Assignment(cpus=CPUSet.of(1, 5))}})
-    plan = restore(StaticPolicy.of(later), RecordedState(policy_name="static", state=state))
+    plan = CpuAllocator(policy=StaticPolicy.of(later)).plan_restore(
+        RecordedCpus(policy_name="static", state=state)
+    )
     (move,) = plan.move
     assert move.after == CPUSet.of(5, 13)
 
@@ -376,8 +375,8 @@ def test_a_moved_cpu_goes_to_the_node_of_the_others(machine: Machine) -> None:
 def test_more_reserved_moves_or_evicts(machine: Machine) -> None:
     """Who sits on newly reserved CPUs moves; who finds no room is evicted, with numbers."""
     node = granted(CpuAllocator(policy=StaticPolicy.of(machine)), claim("8"), claim("8", workload="two"))
-    recorded = RecordedState(policy_name="static", shared=node.shared, state=node.state)
-    plan = restore(StaticPolicy.of(machine, reserved=CPUSet.of(0)), recorded)
+    recorded = RecordedCpus(policy_name="static", shared=node.shared, state=node.state)
+    plan = CpuAllocator(policy=StaticPolicy.of(machine, reserved=CPUSet.of(0))).plan_restore(recorded)
     (gone,) = plan.evict
     assert gone.owner == Owner("job", "main")
     assert "1 exclusive CPUs wanted, 0 free" in gone.reason
@@ -387,8 +386,10 @@ def test_more_reserved_moves_or_evicts(machine: Machine) -> None:
 def test_cpus_of_the_evicted_go_to_those_behind_them(machine: Machine) -> None:
     """Where not all find room, those that do may use what the others left."""
     node = granted(CpuAllocator(policy=StaticPolicy.of(machine)), claim("14"), claim("2", workload="two"))
-    recorded = RecordedState(policy_name="static", shared=node.shared, state=node.state)
-    plan = restore(StaticPolicy.of(machine, reserved=CPUSet.parse("0,7-8,15")), recorded)
+    recorded = RecordedCpus(policy_name="static", shared=node.shared, state=node.state)
+    plan = CpuAllocator(policy=StaticPolicy.of(machine, reserved=CPUSet.parse("0,7-8,15"))).plan_restore(
+        recorded
+    )
     assert [one.owner.workload for one in plan.evict] == ["job"]
     assert [one.owner.workload for one in plan.move] == ["two"]
 
@@ -397,15 +398,17 @@ def test_members_that_shared_cpus_share_them_after_a_move(machine: Machine) -> N
     """An init member's CPUs and those lent to its main member move together."""
     lent = Assignment(cpus=CPUSet.of(0, 8))
     state = CpuState(assignments={"pod": {"init": lent, "main": lent}})
-    plan = restore(StaticPolicy.of(machine, reserved=2), RecordedState(policy_name="static", state=state))
+    plan = CpuAllocator(policy=StaticPolicy.of(machine, reserved=2)).plan_restore(
+        RecordedCpus(policy_name="static", state=state)
+    )
     assert {one.after for one in plan.move} == {CPUSet.of(1, 9)}
 
 
 def test_policy_none_takes_exclusive_cpus_back(machine: Machine) -> None:
     """After a change to `none` everybody moves into the shared pool, and the plan says so."""
     node = granted(CpuAllocator(policy=StaticPolicy.of(machine)), claim("2"))
-    recorded = RecordedState(policy_name="static", shared=node.shared, state=node.state)
-    plan = restore(NonePolicy.of(machine), recorded)
+    recorded = RecordedCpus(policy_name="static", shared=node.shared, state=node.state)
+    plan = CpuAllocator(policy=NonePolicy.of(machine)).plan_restore(recorded)
     assert [one.after for one in plan.move] == [machine.online]
     assert plan.notes[0] == "policy was static, is none"
     assert not plan.allocator.state.assignments

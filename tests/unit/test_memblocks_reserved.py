@@ -7,13 +7,13 @@ import pytest
 from nodealloc.errors import DecodeError
 from nodealloc.machine import Machine, NumaNode
 from nodealloc.memblocks import (
-    Layout,
     ReservationMismatchError,
     check_reserved,
     hugepages,
     memory_allocator,
     parse_reserved,
 )
+from nodealloc.memblocks._layout import Layout
 from nodealloc.podspec import Quantity
 
 MIB = 1 << 20

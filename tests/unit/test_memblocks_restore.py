@@ -25,16 +25,14 @@ from nodealloc.memblocks import (
     MemoryOptions,
     MemoryPolicy,
     MemoryState,
-    MemoryTable,
     NodeMemory,
-    RecordedState,
     UnpinnedMemory,
-    from_kubelet,
     memory_allocator,
-    replay,
-    restore,
-    to_kubelet,
 )
+from nodealloc.memblocks._blocks import MemoryTable
+from nodealloc.memblocks._codec import from_kubelet, to_kubelet
+from nodealloc.memblocks._recorded import RecordedMemory
+from nodealloc.memblocks._transitions import replay
 from nodealloc.podspec import Quantity
 from nodealloc.testing.memblocks import check_books
 from nodealloc.topology import Claim, Owner, TopologyHint
@@ -71,7 +69,7 @@ def holding(allocator: MemoryAllocator, **wanted: tuple[float, int | None]) -> M
 def test_the_same_machine_restores_the_same_state() -> None:
     """Groups and the spread of bytes in them included."""
     before = holding(static(4, 4), a=(5, None), c=(1, 0b11), b=(1, 0b10)).release("c")
-    plan = restore(static(4, 4), before.recorded())
+    plan = static(4, 4).plan_restore(before.recorded())
     assert plan.is_clean
     assert plan.allocator == before
     assert plan.keep == (Owner("a", "app"), Owner("b", "app"))
@@ -81,7 +79,7 @@ def test_the_same_machine_restores_the_same_state() -> None:
 def test_a_little_less_memory_moves_nobody() -> None:
     """Every workload still fits; the drift is reported and within the bound."""
     before = holding(static(4, 4), a=(5, None))
-    plan = restore(static(3.98, 4), before.recorded())
+    plan = static(3.98, 4).plan_restore(before.recorded())
     assert plan.is_clean
     assert plan.beyond == ()
     assert [drift.node for drift in plan.drifts] == [0]
@@ -92,7 +90,7 @@ def test_a_little_less_memory_moves_nobody() -> None:
 def test_the_bound_is_the_callers() -> None:
     """What lies beyond is listed; it refuses nothing."""
     before = holding(static(4, 4), a=(1, 0b01))
-    plan = restore(static(3, 4), before.recorded(), max_drift_bytes=GIB - 1)
+    plan = static(3, 4).plan_restore(before.recorded(), max_drift_bytes=GIB - 1)
     assert plan.is_clean
     assert [str(drift) for drift in plan.beyond] == [
         "NUMA node 0: memory was 4294967296 bytes and is 3221225472 (-1073741824; 1073741823 allowed)"
@@ -101,7 +99,7 @@ def test_the_bound_is_the_callers() -> None:
 
 def test_huge_pages_do_not_drift() -> None:
     """A pool of another size is somebody's doing."""
-    plan = restore(static(4, huge_2mi=3), static(4, huge_2mi=4).recorded())
+    plan = static(4, huge_2mi=3).plan_restore(static(4, huge_2mi=4).recorded())
     assert {(drift.resource, drift.is_beyond) for drift in plan.drifts} == {
         ("hugepages-2Mi", True),
         ("memory", False),
@@ -111,7 +109,7 @@ def test_huge_pages_do_not_drift() -> None:
 def test_what_no_longer_fits_moves() -> None:
     """The larger workload gives way, to nodes that have the bytes."""
     before = holding(static(4, 4), small=(1, 0b01), large=(3, 0b01))
-    plan = restore(static(3, 4), before.recorded())
+    plan = static(3, 4).plan_restore(before.recorded())
     assert plan.keep == (Owner("small", "app"),)
     (move,) = plan.move
     assert (move.owner, move.after) == (Owner("large", "app"), (Block(0b10, "memory", 3 * GIB),))
@@ -126,7 +124,7 @@ def test_what_no_longer_fits_moves() -> None:
 def test_what_fits_nowhere_is_evicted_with_its_workload() -> None:
     """All members go, and nothing of them stays in the books."""
     before = holding(static(4, 4), a=(4, 0b01), b=(4, 0b10))
-    plan = restore(static(3, 4), before.recorded())
+    plan = static(3, 4).plan_restore(before.recorded())
     assert plan.keep == (Owner("b", "app"),)
     (eviction,) = plan.evict
     assert eviction.owner == Owner("a", "app")
@@ -138,7 +136,7 @@ def test_what_fits_nowhere_is_evicted_with_its_workload() -> None:
 def test_a_node_that_is_gone_frees_its_holders_to_move() -> None:
     """They get a group that exists, in as few nodes as can be."""
     before = holding(static(4, 4, first=0), a=(2, 0b10))
-    plan = restore(static(4), before.recorded())
+    plan = static(4).plan_restore(before.recorded())
     (move,) = plan.move
     assert move.after == (Block(0b01, "memory", 2 * GIB),)
     assert "not on NUMA nodes of the machine, which has 0" in move.reason
@@ -151,8 +149,8 @@ def test_members_of_one_group_move_together() -> None:
     app = Block(0b01, "memory", 2 * GIB)
     side = Block(0b10, "memory", GIB)
     grants = {"a": {"init": (init,), "app": (app,), "side": (side,)}}
-    recorded = RecordedState(policy=MemoryPolicy.STATIC, grants=grants)
-    plan = restore(static(2, 3.5, 3), recorded)
+    recorded = RecordedMemory(policy=MemoryPolicy.STATIC, grants=grants)
+    plan = static(2, 3.5, 3).plan_restore(recorded)
     assert {move.owner.member: move.after[0].nodes for move in plan.move} == {"init": 0b100, "app": 0b100}
     assert plan.keep == (Owner("a", "side"),)
 
@@ -160,7 +158,7 @@ def test_members_of_one_group_move_together() -> None:
 def test_a_page_size_that_is_gone_evicts() -> None:
     """There is nowhere to go with huge pages that no node has."""
     grants = {"a": {"app": (Block(1, "hugepages-1Gi", GIB), Block(1, "memory", GIB))}}
-    plan = restore(static(4), RecordedState(policy=MemoryPolicy.STATIC, grants=grants))
+    plan = static(4).plan_restore(RecordedMemory(policy=MemoryPolicy.STATIC, grants=grants))
     assert [one.owner.workload for one in plan.evict] == ["a"]
     assert "a resource that the machine lacks" in plan.evict[0].reason
 
@@ -168,14 +166,14 @@ def test_a_page_size_that_is_gone_evicts() -> None:
 def test_parts_of_a_page_evict() -> None:
     """Grants that no allocator makes are not carried on."""
     grants = {"a": {"app": (Block(1, "hugepages-2Mi", MIB),)}}
-    plan = restore(static(4, huge_2mi=2), RecordedState(policy=MemoryPolicy.STATIC, grants=grants))
+    plan = static(4, huge_2mi=2).plan_restore(RecordedMemory(policy=MemoryPolicy.STATIC, grants=grants))
     assert "not a whole number of pages" in plan.evict[0].reason
 
 
 def test_policy_none_pins_nothing_any_more() -> None:
     """Everybody may go anywhere."""
     before = holding(static(4), a=(1, 0b1))
-    plan = restore(UnpinnedMemory(), before.recorded())
+    plan = UnpinnedMemory().plan_restore(before.recorded())
     assert [(move.owner.workload, move.after) for move in plan.move] == [("a", ())]
     assert plan.notes == ("policy was Static, is None",)
     assert "to anywhere: policy None pins nothing" in str(plan)
@@ -184,7 +182,7 @@ def test_policy_none_pins_nothing_any_more() -> None:
 def test_the_allocator_of_today_has_to_be_empty() -> None:
     """Otherwise what it holds would be lost."""
     with pytest.raises(ValueError, match="holds 1 workloads"):
-        restore(holding(static(4), a=(1, 1)), RecordedState(policy=MemoryPolicy.STATIC))
+        holding(static(4), a=(1, 1)).plan_restore(RecordedMemory(policy=MemoryPolicy.STATIC))
 
 
 def test_books_that_do_not_add_up_are_named_and_made_anew() -> None:
@@ -193,7 +191,7 @@ def test_books_that_do_not_add_up_are_named_and_made_anew() -> None:
     first, second = sound.nodes
     table = attrs.evolve(first.tables["memory"], free=7, reserved=9)
     odd = attrs.evolve(first, assignments=3, group=0b11, tables={"memory": table})
-    plan = restore(static(4, 4), attrs.evolve(sound, nodes=(odd, second)))
+    plan = static(4, 4).plan_restore(attrs.evolve(sound, nodes=(odd, second)))
     assert [str(fault) for fault in plan.faults] == [
         "9 reserved and 7 free bytes are not the 4294967296 allocatable @ $.machineState[0].memory",
         "3 assignments are counted, 1 blocks name the node @ $.machineState[0]",
@@ -207,7 +205,7 @@ def test_books_that_do_not_add_up_are_named_and_made_anew() -> None:
 def test_books_that_would_give_a_byte_twice_are_made_anew(low_gib: int, high_gib: int) -> None:
     """A node may not have more free than its own blocks leave, although the sum over a group is right."""
     grants = {"a": {"app": (Block(0b01, "memory", GIB),)}, "b": {"app": (Block(0b11, "memory", 2 * GIB),)}}
-    recorded = RecordedState(
+    recorded = RecordedMemory(
         policy=MemoryPolicy.STATIC,
         nodes=tuple(
             NodeMemory(node=node, assignments=count, group=0b11, tables={"memory": books(4, taken)})
@@ -215,7 +213,7 @@ def test_books_that_would_give_a_byte_twice_are_made_anew(low_gib: int, high_gib
         ),
         grants=grants,
     )
-    plan = restore(static(4, 4), recorded)
+    plan = static(4, 4).plan_restore(recorded)
     assert "$.machineState[0].memory" in [fault.path for fault in plan.faults]
     assert plan.allocator == attrs.evolve(static(4, 4), state=replay(static(4, 4).state.layout, grants))
 
@@ -241,7 +239,7 @@ OVERLAPPING = {
 def test_sets_that_share_nodes_come_apart_without_losing_a_byte(order: tuple[str, ...], strict: bool) -> None:
     """Whoever goes first; under `strict` the state is at each step the replay of what is left."""
     today = attrs.evolve(static(4, 4, 4), options=MemoryOptions(strict=strict))
-    plan = restore(today, RecordedState(policy=MemoryPolicy.STATIC, grants=OVERLAPPING))
+    plan = today.plan_restore(RecordedMemory(policy=MemoryPolicy.STATIC, grants=OVERLAPPING))
     assert len(plan.keep) == 3
     left = plan.allocator
     assert isinstance(left, MemoryAllocator)
@@ -256,7 +254,7 @@ def test_sets_that_share_nodes_come_apart_without_losing_a_byte(order: tuple[str
 def test_an_evicted_workload_is_not_kept_as_well() -> None:
     """Also a member that held nothing goes with its workload."""
     grants = {"a": {"big": (Block(0b1, "memory", 9 * GIB),), "idle": ()}}
-    plan = restore(static(4), RecordedState(policy=MemoryPolicy.STATIC, grants=grants))
+    plan = static(4).plan_restore(RecordedMemory(policy=MemoryPolicy.STATIC, grants=grants))
     assert plan.keep == ()
     assert [one.owner.member for one in plan.evict] == ["big", "idle"]
 
@@ -264,8 +262,8 @@ def test_an_evicted_workload_is_not_kept_as_well() -> None:
 def test_the_order_of_recorded_nodes_does_not_matter() -> None:
     """Each node's group goes to that node."""
     sound = holding(static(4, 4, 4), a=(6, 0b110)).recorded()
-    plan = restore(static(4, 4, 4), attrs.evolve(sound, nodes=sound.nodes[::-1]))
-    assert plan == restore(static(4, 4, 4), sound)
+    plan = static(4, 4, 4).plan_restore(attrs.evolve(sound, nodes=sound.nodes[::-1]))
+    assert plan == static(4, 4, 4).plan_restore(sound)
 
 
 def test_grants_outside_the_recorded_nodes_are_named() -> None:
@@ -318,7 +316,7 @@ def test_policy_none_is_recorded_by_name_alone() -> None:
     """As a kubelet without the static policy does."""
     record = to_kubelet(UnpinnedMemory())
     assert record.marshal() == b'{"policyName":"None","machineState":{},"checksum":4236770233}'
-    assert from_kubelet(record) == RecordedState(policy=MemoryPolicy.NONE)
+    assert from_kubelet(record) == RecordedMemory(policy=MemoryPolicy.NONE)
 
 
 def test_a_record_that_cannot_be_is_refused_with_every_fault() -> None:
@@ -368,7 +366,7 @@ def test_options_survive_a_restore(tmp_path: Path) -> None:
     today = attrs.evolve(static(4), options=options)
     path = tmp_path / "memory_manager_state"
     path.write_bytes(to_kubelet(holding(static(4), a=(1, 1))).marshal())
-    plan = restore(today, from_kubelet(MemoryManagerState.unmarshal(path.read_bytes())))
+    plan = today.plan_restore(from_kubelet(MemoryManagerState.unmarshal(path.read_bytes())))
     assert isinstance(plan.allocator, MemoryAllocator)
     assert plan.allocator.options == options
     assert plan.allocator.mems("a", "app") == "0"

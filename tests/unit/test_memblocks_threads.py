@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from nodealloc.machine import Machine, NumaNode
-from nodealloc.memblocks import MemoryAllocator, MemoryOptions, memory_allocator, restore
+from nodealloc.memblocks import MemoryAllocator, MemoryOptions, memory_allocator
 from nodealloc.podspec import Quantity
 from nodealloc.topology import (
     Admitted,
@@ -115,7 +115,7 @@ def test_memory_that_shifts_between_boots_keeps_everybody() -> None:
     """Tens of megabytes go from one node to the other (kubernetes 131253); nobody notices."""
     before = after(node(PolicyName.RESTRICTED, 8 * GIB, 8 * GIB), pod("a", 4 * GIB))
     today = memory(node(PolicyName.RESTRICTED, 8 * GIB - 50 * MIB, 8 * GIB + 50 * MIB))
-    plan = restore(today, memory(before).recorded())
+    plan = today.plan_restore(memory(before).recorded())
     assert plan.is_clean
     assert plan.beyond == ()
     assert [str(drift) for drift in plan.drifts] == [

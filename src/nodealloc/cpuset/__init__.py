@@ -3,7 +3,7 @@
 ```text
    DECIDE   Claim ──▶ CpuAllocator ──▶ CpuAllocator'            pure: a value in, a value out
                        policy + state
-   REMEMBER            to_kubelet, to_record ◀──▶ restore      keep / move / evict
+   REMEMBER            to_kubelet, to_record ◀──▶ plan_restore  keep / move / evict
    APPLY               CpusetReconciler ──▶ CpusetWriter       cgroup v1, v2, process affinity, yours
 ```
 
@@ -14,7 +14,6 @@
 | `StaticPolicy`     | who gets CPUs for itself, with the kubelet's options; else `NonePolicy`    |
 | `CpuState`         | who holds which CPUs; the shared pool is what nobody holds                 |
 | `CpuAllocator`     | policy and state as one immutable value: an `Allocator` of `topology`      |
-| `RestorePlan`      | what a start would keep, move and evict of what was remembered             |
 | `CpusetReconciler` | writes what was granted, where it is not written already                   |
 
     >>> from nodealloc.machine import machine_from_text
@@ -29,17 +28,8 @@
 """
 
 from nodealloc.cpuset._affinity_writer import AffinityWriter, process_target
-from nodealloc.cpuset._allocator import CpuAllocator, restore
+from nodealloc.cpuset._allocator import CpuAllocator
 from nodealloc.cpuset._cgroup_writers import CgroupV1Writer, CgroupV2Writer
-from nodealloc.cpuset._codec import (
-    RECORD_KIND,
-    from_kubelet,
-    from_record,
-    from_rows,
-    to_kubelet,
-    to_record,
-    to_row,
-)
 from nodealloc.cpuset._confinement import Applied, Wanted
 from nodealloc.cpuset._demand import exclusive_cpus_setting
 from nodealloc.cpuset._errors import (
@@ -56,13 +46,11 @@ from nodealloc.cpuset._pickers import SortStrategy
 from nodealloc.cpuset._policy import CpuPolicy, NonePolicy, StaticPolicy
 from nodealloc.cpuset._ports import CpusetWriter, Picker
 from nodealloc.cpuset._reconciler import CpusetReconciler
-from nodealloc.cpuset._restore import Eviction, Move, RecordedState, RestorePlan
 from nodealloc.cpuset._state import Assignment, CpuState
 from nodealloc.cpuset._take import KubeletPicker, PickMode, take_cpus
 from nodealloc.idset import CPUSet
 
 __all__ = [
-    "RECORD_KIND",
     "AffinityWriter",
     "Applied",
     "Assignment",
@@ -77,30 +65,19 @@ __all__ = [
     "CpusetReconciler",
     "CpusetWriteError",
     "CpusetWriter",
-    "Eviction",
     "HintTable",
     "KubeletPicker",
-    "Move",
     "NonePolicy",
     "NotEnoughCpusError",
     "PickMode",
     "Picker",
     "PickerError",
-    "RecordedState",
-    "RestorePlan",
     "SortStrategy",
     "StaticOptions",
     "StaticPolicy",
     "TargetGoneError",
     "Wanted",
     "exclusive_cpus_setting",
-    "from_kubelet",
-    "from_record",
-    "from_rows",
     "process_target",
-    "restore",
     "take_cpus",
-    "to_kubelet",
-    "to_record",
-    "to_row",
 ]

@@ -9,7 +9,8 @@ from nodealloc.checkpoint import Checkpoint, CpuManagerState, CpuManagerStateV1
 from nodealloc.cpuset._codec import from_kubelet, from_rows, to_row
 from nodealloc.cpuset._demand import CPU, Demand, demand_of
 from nodealloc.cpuset._policy import StaticPolicy
-from nodealloc.cpuset._restore import RecordedState, settled
+from nodealloc.cpuset._recorded import RecordedCpus
+from nodealloc.cpuset._restore import settled
 from nodealloc.cpuset._state import Assignment
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import NodeSet
@@ -23,18 +24,9 @@ __all__ = ["adopted", "capacity", "from_kubelet_file", "holdings", "restored"]
 
 
 def restored(allocator: CpuAllocator, grants: Mapping[str, Json], /) -> Restored:
-    """See `Remembers.restored`; kept, moved or evicted as `nodealloc.cpuset.restore` says."""
-    recorded = RecordedState(policy_name=allocator.policy.name, state=from_rows(grants))
-    plan = settled(allocator, recorded)
-    return Restored(
-        allocator=plan.allocator,
-        moved=tuple(
-            f"{one.owner.workload}/{one.owner.member}: CPUs {one.before} to {one.after}: {one.reason}"
-            for one in plan.move
-        ),
-        evicted={one.owner.workload: one.reason for one in plan.evict},
-        notes=plan.notes,
-    )
+    """See `Remembers.restored`; kept, moved or evicted as `CpuAllocator.plan_restore` says."""
+    recorded = RecordedCpus(policy_name=allocator.policy.name, state=from_rows(grants))
+    return settled(allocator, recorded).restored("CPUs")
 
 
 def from_kubelet_file(file: Checkpoint, /) -> dict[str, Recalled]:
@@ -78,7 +70,7 @@ def adopted(allocator: CpuAllocator, claim: Claim, where: Confinement, /) -> Cpu
     demand = demand_of(policy, claim) if isinstance(policy, StaticPolicy) else Demand()
     assignment = Assignment(cpus=where.exclusive, shared_milli_cpu=demand.shared_milli_cpu)
     state = allocator.state.with_assignment(claim.owner, assignment)
-    plan = settled(allocator, RecordedState(policy_name=policy.name, state=state))
+    plan = settled(allocator, RecordedCpus(policy_name=policy.name, state=state))
     reasons = [*(one.reason for one in plan.move), *(one.reason for one in plan.evict)]
     if not reasons:
         return plan.allocator

@@ -1,4 +1,4 @@
-"""The allocator of CPUs: a policy and its state, as one immutable value; `restore` makes one."""
+"""The allocator of CPUs: a policy and its state, as one immutable value."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 import attrs
 
 from nodealloc._arguments import check
-from nodealloc.checkpoint import CPU_STATE, Checkpoint, CpuManagerState
+from nodealloc.checkpoint import CPU_STATE, Checkpoint, CpuManagerState, JsonCheckpoint
 from nodealloc.cpuset import _abilities as abilities
-from nodealloc.cpuset._codec import to_kubelet, to_row
+from nodealloc.cpuset._codec import recorded, to_kubelet, to_record, to_row
 from nodealloc.cpuset._demand import CPU, demand_of
 from nodealloc.cpuset._grant import grant, hints_for
 from nodealloc.cpuset._policy import CpuPolicy, NonePolicy, StaticPolicy
+from nodealloc.cpuset._recorded import RecordedCpus
 from nodealloc.cpuset._resize import resize
-from nodealloc.cpuset._restore import RecordedState, RestorePlan, settled
+from nodealloc.cpuset._restore import settled
 from nodealloc.cpuset._state import CpuState
 from nodealloc.idset import CPUSet
 from nodealloc.podspec import Json
@@ -29,6 +30,7 @@ from nodealloc.topology import (
     Recalled,
     ResourceUse,
     Restored,
+    RestorePlan,
     Shortfall,
     TopologyHint,
     peak,
@@ -37,7 +39,7 @@ from nodealloc.topology import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["CpuAllocator", "restore"]
+__all__ = ["CpuAllocator"]
 
 
 _POLICY = "StaticPolicy.of(machine) or NonePolicy.of(machine)"
@@ -137,6 +139,30 @@ class CpuAllocator:
             ),
         )
 
+    def plan_restore(
+        self, stored: CpuManagerState | JsonCheckpoint | RecordedCpus, /
+    ) -> RestorePlan[CPUSet, CpuAllocator]:
+        """Check what was remembered against this policy and its machine; never refuses.
+
+        Kept is what only names CPUs that may be held now, and that nobody else
+        holds. What names others is moved: each lost CPU is replaced, near by first,
+        so that the members of a workload share among them what they shared before,
+        and the rest of their CPUs stays. Where too few are free, the workload is
+        evicted, and what it held is offered to the others. Workloads go in the order
+        in which they were admitted.
+
+        Args:
+            stored: A kubelet's file, or what `to_record` wrote.
+
+        Raises:
+            DecodeError: A list of CPUs is none, or a record of another kind, version
+                or shape; names every fault.
+
+        Source: ours; the kubelet (``cm/cpumanager/policy_static.go``) refuses to
+        start, and the operator drains the node and deletes the file.
+        """
+        return settled(self, recorded(stored))
+
     # What a node asks besides.
 
     def remembered(self, workload: str, /) -> Json:
@@ -144,7 +170,7 @@ class CpuAllocator:
         return to_row(self.state, workload) or None
 
     def restored(self, grants: Mapping[str, Json], /) -> Restored:
-        """See `Remembers.restored`; kept, moved or evicted as `nodealloc.cpuset.restore` says."""
+        """See `Remembers.restored`; kept, moved or evicted as `plan_restore` says."""
         return abilities.restored(self, grants)
 
     def holdings(self) -> Sequence[Holding]:
@@ -168,8 +194,17 @@ class CpuAllocator:
         return CPU_STATE
 
     def to_kubelet(self, _before: Allocator | None = None, /) -> CpuManagerState:
-        """See `nodealloc.cpuset.to_kubelet`."""
+        """The state as the kubelet's `cpu_manager_state` has it.
+
+        It has no place for what the kubelet does not know: a baseline of a resize,
+        a promised part of the shared pool. Where those policies are on, store
+        `to_record` beside it.
+        """
         return to_kubelet(self)
+
+    def to_record(self) -> JsonCheckpoint:
+        """The whole state as a record of our own, generation and all."""
+        return to_record(self)
 
     def from_kubelet(self, file: Checkpoint, /) -> Mapping[str, Recalled]:
         """What a kubelet's file says of each workload.
@@ -181,19 +216,3 @@ class CpuAllocator:
 
     def _moved(self, state: CpuState) -> CpuAllocator:
         return self if state is self.state else CpuAllocator(policy=self.policy, state=state)
-
-
-def restore(policy: CpuPolicy, recorded: RecordedState, /) -> RestorePlan:
-    """Check what was remembered against the policy and its machine; never refuses.
-
-    Kept is what only names CPUs that may be held now, and that nobody else
-    holds. What names others is moved: each lost CPU is replaced, near by first,
-    so that the members of a workload share among them what they shared before,
-    and the rest of their CPUs stays. Where too few are free, the workload is
-    evicted, and what it held is offered to the others. Workloads go in the order
-    in which they were admitted.
-
-    Source: ours; the kubelet (``cm/cpumanager/policy_static.go``) refuses to
-    start, and the operator drains the node and deletes the file.
-    """
-    return settled(CpuAllocator(policy=policy), recorded)

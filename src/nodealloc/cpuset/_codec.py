@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nodealloc._reading import Reader, short
 from nodealloc.checkpoint import CpuManagerState, JsonCheckpoint
-from nodealloc.cpuset._restore import RecordedState
+from nodealloc.cpuset._recorded import RecordedCpus
 from nodealloc.cpuset._state import Assignment, CpuState
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import CPUSet
@@ -16,9 +16,9 @@ from nodealloc.podspec import Json
 if TYPE_CHECKING:
     from nodealloc.cpuset._allocator import CpuAllocator
 
-__all__ = ["RECORD_KIND", "from_kubelet", "from_record", "from_rows", "to_kubelet", "to_record", "to_row"]
+__all__ = ["from_kubelet", "from_record", "from_rows", "recorded", "to_kubelet", "to_record", "to_row"]
 
-RECORD_KIND = "cpuset"
+_RECORD_KIND = "cpuset"
 """Kind of our own record."""
 
 _VERSION = 1
@@ -28,12 +28,7 @@ _MOST = 1 << 63
 
 
 def to_kubelet(allocator: CpuAllocator, /) -> CpuManagerState:
-    """The state as the kubelet's `cpu_manager_state` has it.
-
-    It has no place for what the kubelet does not know: a baseline of a resize,
-    a promised part of the shared pool. Where those policies are on, store
-    `to_record` beside it.
-    """
+    """See `CpuAllocator.to_kubelet`."""
     static = allocator.policy.name == "static"
     return CpuManagerState(
         policy_name=allocator.policy.name,
@@ -45,8 +40,15 @@ def to_kubelet(allocator: CpuAllocator, /) -> CpuManagerState:
     )
 
 
-def from_kubelet(stored: CpuManagerState, /) -> RecordedState:
-    """What a kubelet remembered, unchecked; pass it to `restore`.
+def recorded(stored: CpuManagerState | JsonCheckpoint | RecordedCpus, /) -> RecordedCpus:
+    """What was remembered, from the file that says so."""
+    if isinstance(stored, RecordedCpus):
+        return stored
+    return from_kubelet(stored) if isinstance(stored, CpuManagerState) else from_record(stored)
+
+
+def from_kubelet(stored: CpuManagerState, /) -> RecordedCpus:
+    """What a kubelet remembered, unchecked.
 
     CPUs that belong to a pod as a whole are held by its member "".
 
@@ -66,13 +68,13 @@ def from_kubelet(stored: CpuManagerState, /) -> RecordedState:
         if cpus:
             assignments.setdefault(workload, {})[""] = Assignment(cpus=cpus)
     reading.check()
-    return RecordedState(
+    return RecordedCpus(
         policy_name=stored.policy_name, shared=shared, state=CpuState(assignments=assignments)
     )
 
 
 def to_record(allocator: CpuAllocator, /) -> JsonCheckpoint:
-    """The whole state as a record of our own, generation and all."""
+    """See `CpuAllocator.to_record`."""
     value: dict[str, Json] = {
         "policy": allocator.policy.name,
         "shared": str(allocator.shared),
@@ -81,18 +83,18 @@ def to_record(allocator: CpuAllocator, /) -> JsonCheckpoint:
             workload: to_row(allocator.state, workload) for workload in allocator.state.assignments
         },
     }
-    return JsonCheckpoint(kind=RECORD_KIND, version=_VERSION, value=value)
+    return JsonCheckpoint(kind=_RECORD_KIND, version=_VERSION, value=value)
 
 
-def from_record(record: JsonCheckpoint, /) -> RecordedState:
-    """What `to_record` wrote, unchecked; pass it to `restore`.
+def from_record(record: JsonCheckpoint, /) -> RecordedCpus:
+    """What `to_record` wrote, unchecked.
 
     Raises:
         DecodeError: Another kind or version, or fields of another shape.
     """
-    if (record.kind, record.version) != (RECORD_KIND, _VERSION):
+    if (record.kind, record.version) != (_RECORD_KIND, _VERSION):
         found = f"kind {record.kind!r} version {record.version}"
-        reason = f"expected kind {RECORD_KIND!r} version {_VERSION}, found {found}"
+        reason = f"expected kind {_RECORD_KIND!r} version {_VERSION}, found {found}"
         raise DecodeError(_SOURCE, [Fault("$", reason)])
     reading = _Reading()
     value = reading.mapping(record.value, "$")
@@ -102,7 +104,7 @@ def from_record(record: JsonCheckpoint, /) -> RecordedState:
     generation = reading.whole(value.get("generation", 0), "$.generation", most=_MOST)
     reading.check()
     state = CpuState(assignments=assignments, generation=generation)
-    return RecordedState(policy_name=policy, shared=shared, state=state)
+    return RecordedCpus(policy_name=policy, shared=shared, state=state)
 
 
 def to_row(state: CpuState, workload: str, /) -> Mapping[str, Json]:
@@ -111,7 +113,7 @@ def to_row(state: CpuState, workload: str, /) -> Mapping[str, Json]:
 
 
 def from_rows(rows: Mapping[str, Json], /) -> CpuState:
-    """The state that such rows make, unchecked; pass it to `restore` in a `RecordedState`.
+    """The state that such rows make, unchecked; for a `RecordedCpus`.
 
     Args:
         rows: Workload to what `to_row` wrote of it, in the order of admission.

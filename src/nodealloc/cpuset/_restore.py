@@ -11,100 +11,17 @@ from nodealloc.cpuset._grant import choose
 from nodealloc.cpuset._policy import StaticPolicy
 from nodealloc.cpuset._state import Assignment, CpuState
 from nodealloc.idset import CPUSet, bits
-from nodealloc.topology import Owner, Shortfall
+from nodealloc.topology import Eviction, Move, Owner, RestorePlan, Shortfall
 
 if TYPE_CHECKING:
     from nodealloc.cpuset._allocator import CpuAllocator
+    from nodealloc.cpuset._recorded import RecordedCpus
 
-__all__ = ["Eviction", "Move", "RecordedState", "RestorePlan", "settled"]
-
-
-@attrs.frozen(kw_only=True)
-class RecordedState:
-    """What was remembered, before anybody checked it against the machine.
-
-    Attributes:
-        policy_name: Policy that wrote it: `none` or `static`.
-        shared: The shared pool at that time.
-        state: The assignments; they may name absent CPUs, and overlap.
-    """
-
-    policy_name: str
-    shared: CPUSet = CPUSet()
-    state: CpuState = attrs.field(factory=CpuState)
+__all__ = ["settled"]
 
 
-@attrs.frozen(kw_only=True)
-class Move:
-    """An owner that can stay, on other CPUs.
-
-    Attributes:
-        owner: Who.
-        before: What it was remembered to hold.
-        after: What it is to run on; the shared pool where it holds nothing any more.
-        reason: Why, in words.
-    """
-
-    owner: Owner
-    before: CPUSet
-    after: CPUSet
-    reason: str
-
-
-@attrs.frozen(kw_only=True)
-class Eviction:
-    """An owner that has no place any more, with its whole workload.
-
-    Attributes:
-        owner: Who.
-        before: What it was remembered to hold.
-        reason: Why, in words.
-    """
-
-    owner: Owner
-    before: CPUSet
-    reason: str
-
-
-@attrs.frozen(kw_only=True)
-class RestorePlan:
-    """What a start would do with what was remembered; nothing has been done yet.
-
-    Attributes:
-        keep: Owners whose CPUs stay as they were.
-        move: Owners that get other CPUs.
-        evict: Owners whose workload has to end.
-        notes: What else changed, in words.
-        allocator: The allocator after all of it: use it to accept the plan.
-    """
-
-    keep: tuple[Owner, ...] = ()
-    move: tuple[Move, ...] = ()
-    evict: tuple[Eviction, ...] = ()
-    notes: tuple[str, ...] = ()
-    allocator: CpuAllocator
-
-    @property
-    def is_clean(self) -> bool:
-        """Whether everything stays as it was."""
-        return not self.move and not self.evict
-
-    def __str__(self) -> str:
-        """One line for each change, and one for what stays."""
-        lines = [f"keep {len(self.keep)}"]
-        lines += [
-            f"move {one.owner.workload}/{one.owner.member} from {one.before} to {one.after}: {one.reason}"
-            for one in self.move
-        ]
-        lines += [
-            f"evict {one.owner.workload}/{one.owner.member} from {one.before}: {one.reason}"
-            for one in self.evict
-        ]
-        return "\n".join([*lines, *self.notes])
-
-
-def settled(allocator: CpuAllocator, recorded: RecordedState, /) -> RestorePlan:
-    """What `restore` plans for the policy of this allocator, whatever that holds."""
+def settled(allocator: CpuAllocator, recorded: RecordedCpus, /) -> RestorePlan[CPUSet, CpuAllocator]:
+    """What `CpuAllocator.plan_restore` plans for the policy of this allocator, whatever that holds."""
     policy = allocator.policy
     if not isinstance(policy, StaticPolicy):
         return _without_exclusive(allocator, recorded)
@@ -122,7 +39,7 @@ def settled(allocator: CpuAllocator, recorded: RecordedState, /) -> RestorePlan:
     )
 
 
-def _without_exclusive(allocator: CpuAllocator, recorded: RecordedState) -> RestorePlan:
+def _without_exclusive(allocator: CpuAllocator, recorded: RecordedCpus) -> RestorePlan[CPUSet, CpuAllocator]:
     generation = recorded.state.generation + len(recorded.state.assignments)
     after = attrs.evolve(allocator, state=CpuState(generation=generation))
     reason = f"policy {allocator.policy.name} gives nobody CPUs for itself"
@@ -133,7 +50,7 @@ def _without_exclusive(allocator: CpuAllocator, recorded: RecordedState) -> Rest
     return RestorePlan(move=tuple(moves), notes=_notes(after, recorded), allocator=after)
 
 
-def _notes(allocator: CpuAllocator, recorded: RecordedState) -> tuple[str, ...]:
+def _notes(allocator: CpuAllocator, recorded: RecordedCpus) -> tuple[str, ...]:
     notes: list[str] = []
     if recorded.policy_name != allocator.policy.name:
         notes.append(f"policy was {recorded.policy_name}, is {allocator.policy.name}")
@@ -148,8 +65,8 @@ class _Planning:
     def __init__(self, policy: StaticPolicy, remembered: CpuState) -> None:
         self.policy = policy
         self.keep: list[Owner] = []
-        self.move: list[Move] = []
-        self.evict: list[Eviction] = []
+        self.move: list[Move[CPUSet]] = []
+        self.evict: list[Eviction[CPUSet]] = []
         self._settled: dict[str, Mapping[str, Assignment]] = {}
         self._homeless: dict[str, Mapping[str, Assignment]] = {}
         self._taken = 0

@@ -13,10 +13,9 @@ from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import NodeSet
 from nodealloc.memblocks._blocks import Block, NodeMemory
 from nodealloc.memblocks._codec import from_kubelet
-from nodealloc.memblocks._restore import RestorePlan
 from nodealloc.memblocks._state import MemoryState
 from nodealloc.podspec import Json
-from nodealloc.topology import Holding, Owner, Recalled, ResourceUse, Restored, Shortfall
+from nodealloc.topology import Holding, Owner, Recalled, ResourceUse, Shortfall
 
 __all__ = [
     "capacity",
@@ -25,7 +24,6 @@ __all__ = [
     "from_rows",
     "holdings",
     "nodes_of",
-    "restored",
     "row",
 ]
 
@@ -49,19 +47,6 @@ def from_rows(rows: Mapping[str, Json], /) -> _Rows:
     except cattrs.BaseValidationError as error:
         faults = [Fault("$", line) for line in cattrs.transform_error(error)]
         raise DecodeError("memory grants", faults) from error
-
-
-def restored(plan: RestorePlan, /) -> Restored:
-    """A plan as a node takes it."""
-    return Restored(
-        allocator=plan.allocator,
-        moved=tuple(
-            f"{one.owner.workload}/{one.owner.member}: memory {_listed(one.before)} "
-            f"to {_listed(one.after)}: {one.reason}"
-            for one in plan.move
-        ),
-        evicted={one.owner.workload: one.reason for one in plan.evict},
-    )
 
 
 def from_kubelet_file(file: Checkpoint, /) -> dict[str, Recalled]:
@@ -116,7 +101,3 @@ def elsewhere(blocks: Sequence[Block], where: NodeSet, /) -> Shortfall | None:
         nodes=where.mask,
         detail=f"nodes {where} have too little memory left, {nodes} would",
     )
-
-
-def _listed(blocks: tuple[Block, ...]) -> str:
-    return ", ".join(map(str, blocks)) or "anywhere"

@@ -11,20 +11,21 @@ from nodealloc.checkpoint import MEMORY_STATE, Checkpoint, MemoryManagerState
 from nodealloc.errors import ConfigurationError
 from nodealloc.machine import Machine
 from nodealloc.memblocks import _abilities as abilities
-from nodealloc.memblocks._blocks import Block, NodeMemory, is_memory, mems
-from nodealloc.memblocks._codec import to_kubelet
+from nodealloc.memblocks._blocks import MEMORY, Block, NodeMemory, is_memory, mems
+from nodealloc.memblocks._codec import recorded, to_kubelet
 from nodealloc.memblocks._demand import demand_at_peak, demand_of
 from nodealloc.memblocks._groups import hint_pair
 from nodealloc.memblocks._layout import Demand, Layout
 from nodealloc.memblocks._options import MemoryOptions, MemoryPolicy
-from nodealloc.memblocks._recorded import RecordedState
+from nodealloc.memblocks._recorded import RecordedMemory
 from nodealloc.memblocks._refusals import refusal
 from nodealloc.memblocks._reserved import reserved_of
 from nodealloc.memblocks._resize import resize
-from nodealloc.memblocks._restore import MAX_DRIFT_BYTES, RestorePlan, settled, unpinned
+from nodealloc.memblocks._restore import MAX_DRIFT_BYTES, MemoryRestorePlan, settled
 from nodealloc.memblocks._state import MemoryState
 from nodealloc.memblocks._static_policy import Question, Why, place
 from nodealloc.memblocks._transitions import grant, release
+from nodealloc.memblocks._unpinned import UnpinnedMemory
 from nodealloc.podspec import Json, Quantity
 from nodealloc.topology import (
     Allocator,
@@ -41,9 +42,7 @@ from nodealloc.topology import (
     TopologyHint,
 )
 
-__all__ = ["MemoryAllocator", "UnpinnedMemory", "memory_allocator", "restore"]
-
-NAME = "memory"
+__all__ = ["MemoryAllocator", "memory_allocator"]
 
 # Members of an enumeration are slow to look up before Python 3.12.
 _NO_POLICY = MemoryPolicy.NONE
@@ -77,7 +76,7 @@ class MemoryAllocator:
     @property
     def name(self) -> str:
         """`memory`."""
-        return NAME
+        return MEMORY
 
     def serves(self, resource: str, /) -> bool:
         """Memory and huge pages, of whatever size."""
@@ -170,9 +169,38 @@ class MemoryAllocator:
         """Every NUMA node with its figures, ascending by id."""
         return self.state.tables()
 
-    def recorded(self) -> RecordedState:
-        """What to store of it; `to_kubelet` makes a kubelet's state file of that."""
-        return RecordedState(policy=self.policy, nodes=self.tables(), grants=self.state.grants)
+    def recorded(self) -> RecordedMemory:
+        """What `to_kubelet` makes a kubelet's state file of."""
+        return RecordedMemory(policy=self.policy, nodes=self.tables(), grants=self.state.grants)
+
+    def plan_restore(
+        self,
+        stored: MemoryManagerState | RecordedMemory,
+        /,
+        *,
+        max_drift_bytes: int = MAX_DRIFT_BYTES,
+    ) -> MemoryRestorePlan:
+        """Check what was remembered against the machine of today; never refuses.
+
+        To be asked of an allocator that holds nothing. A workload stays where its
+        blocks fit beside those of the others, wherever the machine's figures have
+        gone. Where they do not, small workloads stay before large ones, so that as
+        few as possible are disturbed (of two of a size, the lower key); the others
+        move to nodes that have the bytes, whole workloads at a time, or are evicted.
+
+        Args:
+            stored: A kubelet's file, or what `recorded` said.
+            max_drift_bytes: By how much the memory of a node may differ without
+                being `beyond`; huge pages do not drift.
+
+        Raises:
+            ConfigurationError: This allocator holds something.
+            DecodeError: See `from_kubelet`.
+
+        Source: ours; the kubelet (``cm/memorymanager/policy_static.go``) refuses to
+        start after any difference, and the operator deletes the file.
+        """
+        return settled(self, recorded(stored), max_drift_bytes=max_drift_bytes)
 
     # What a node asks besides.
 
@@ -181,9 +209,9 @@ class MemoryAllocator:
         return abilities.row(self.state.grants.get(workload, {})) or None
 
     def restored(self, grants: Mapping[str, Json], /) -> Restored:
-        """See `Remembers.restored`; kept, moved or evicted as `nodealloc.memblocks.restore` says."""
-        recorded = RecordedState(policy=self.policy, grants=abilities.from_rows(grants))
-        return abilities.restored(settled(self, recorded))
+        """See `Remembers.restored`; kept, moved or evicted as `plan_restore` says."""
+        remembered = RecordedMemory(policy=self.policy, grants=abilities.from_rows(grants))
+        return settled(self, remembered).restored("memory")
 
     def holdings(self) -> Sequence[Holding]:
         """See `Accounts.holdings`: an entry for each block."""
@@ -211,14 +239,15 @@ class MemoryAllocator:
         return MEMORY_STATE
 
     def to_kubelet(self, _before: Allocator | None = None, /) -> MemoryManagerState:
-        """See `nodealloc.memblocks.to_kubelet`."""
+        """The record that a kubelet would keep of this allocator in `memory_manager_state`."""
         return to_kubelet(self)
 
     def from_kubelet(self, file: Checkpoint, /) -> Mapping[str, Recalled]:
         """What a kubelet's file says of each workload.
 
         Raises:
-            DecodeError: See `nodealloc.memblocks.from_kubelet`.
+            DecodeError: An unknown policy, a negative or enormous node id, a block without nodes,
+                or memory that belongs to a whole pod, which has no owner here.
         """
         return abilities.from_kubelet_file(file)
 
@@ -244,88 +273,6 @@ class MemoryAllocator:
 
 
 _NOTHING_LEFT: Mapping[tuple[int, str], int] = {}
-
-
-@attrs.frozen
-class UnpinnedMemory:
-    """The policy `None`: no preference, nothing pinned, nothing held."""
-
-    @property
-    def name(self) -> str:
-        """`memory`."""
-        return NAME
-
-    @property
-    def policy(self) -> MemoryPolicy:
-        """`NONE`."""
-        return MemoryPolicy.NONE
-
-    def serves(self, resource: str, /) -> bool:
-        """Memory and huge pages, of whatever size."""
-        return is_memory(resource)
-
-    def hints(self, claims: Sequence[Claim], /) -> Hints:
-        """No preference about anything."""
-        del claims
-        return {}
-
-    def allocate(self, claim: Claim, affinity: TopologyHint, /) -> UnpinnedMemory:
-        """Itself."""
-        del claim, affinity
-        return self
-
-    def release(self, workload: str, member: str | None = None, /) -> UnpinnedMemory:
-        """Itself."""
-        del workload, member
-        return self
-
-    def availability(self, claims: Sequence[Claim], /) -> Sequence[Availability]:
-        """Nothing: what is not pinned has no node."""
-        del claims
-        return ()
-
-    def recorded(self) -> RecordedState:
-        """That nothing is held."""
-        return RecordedState(policy=MemoryPolicy.NONE)
-
-    def remembered(self, _workload: str, /) -> Json:
-        """Nothing."""
-        return None
-
-    def restored(self, grants: Mapping[str, Json], /) -> Restored:
-        """Itself; who held blocks takes memory anywhere now."""
-        recorded = RecordedState(policy=self.policy, grants=abilities.from_rows(grants))
-        return abilities.restored(unpinned(self, recorded))
-
-    def holdings(self) -> Sequence[Holding]:
-        """Nothing."""
-        return ()
-
-    def capacity(self) -> Sequence[ResourceUse]:
-        """Nothing: what is not pinned is not counted."""
-        return ()
-
-    def confinement(self, owner: Owner, /) -> Confinement:
-        """To nothing."""
-        del owner
-        return Confinement()
-
-    def adopted(self, claim: Claim, where: Confinement, /) -> UnpinnedMemory:
-        """Itself."""
-        del claim, where
-        return self
-
-    def kubelet_key(self) -> str:
-        """`memory_manager_state`."""
-        return MEMORY_STATE
-
-    def to_kubelet(self, _before: Allocator | None = None, /) -> MemoryManagerState:
-        """See `nodealloc.memblocks.to_kubelet`."""
-        return to_kubelet(self)
-
-    def from_kubelet(self, file: Checkpoint, /) -> Mapping[str, Recalled]:
-        """See `MemoryAllocator.from_kubelet`."""
-        return abilities.from_kubelet_file(file)
 
 
 def memory_allocator(
@@ -358,36 +305,3 @@ def memory_allocator(
         return UnpinnedMemory()
     state = MemoryState.empty(Layout.of(machine, kept))
     return MemoryAllocator(state=state, options=options or MemoryOptions(), policy=chosen)
-
-
-def restore(
-    empty: MemoryAllocator | UnpinnedMemory,
-    recorded: RecordedState,
-    /,
-    *,
-    max_drift_bytes: int = MAX_DRIFT_BYTES,
-) -> RestorePlan:
-    """Check what was remembered against the machine of today; never refuses.
-
-    A workload stays where its blocks fit beside those of the others, wherever
-    the machine's figures have gone. Where they do not, small workloads stay
-    before large ones, so that as few as possible are disturbed (of two of a
-    size, the lower key); the others move to nodes that have the bytes, whole
-    workloads at a time, or are evicted.
-
-    Args:
-        empty: An allocator of today's machine, reserved memory and options,
-            with nothing held.
-        recorded: What was stored.
-        max_drift_bytes: By how much the memory of a node may differ without
-            being `RestorePlan.beyond`; huge pages do not drift.
-
-    Raises:
-        ConfigurationError: `empty` holds something.
-
-    Source: ours; the kubelet (``cm/memorymanager/policy_static.go``) refuses to
-    start after any difference, and the operator deletes the file.
-    """
-    if isinstance(empty, UnpinnedMemory):
-        return unpinned(empty, recorded)
-    return settled(empty, recorded, max_drift_bytes=max_drift_bytes)

@@ -11,26 +11,27 @@ from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import MAX_ID, bits
 from nodealloc.memblocks._blocks import Block, MemoryTable, NodeMemory
 from nodealloc.memblocks._options import MemoryPolicy
-from nodealloc.memblocks._recorded import RecordedState
+from nodealloc.memblocks._recorded import RecordedMemory
 from nodealloc.topology import NumaMask
 
 if TYPE_CHECKING:
-    from nodealloc.memblocks._allocator import MemoryAllocator, UnpinnedMemory
+    from nodealloc.memblocks._allocator import MemoryAllocator
+    from nodealloc.memblocks._unpinned import UnpinnedMemory
 
-__all__ = ["from_kubelet", "to_kubelet"]
+__all__ = ["from_kubelet", "recorded", "to_kubelet"]
 
 _STATE = "memory manager state"
 
 
 def to_kubelet(allocator: MemoryAllocator | UnpinnedMemory, /) -> MemoryManagerState:
-    """The record that a kubelet would keep of this allocator in `memory_manager_state`."""
-    recorded = allocator.recorded()
+    """See `MemoryAllocator.to_kubelet`."""
+    said = allocator.recorded()
     return MemoryManagerState(
-        policy_name=recorded.policy.value,
-        machine_state={node.node: _stored_node(node) for node in recorded.nodes},
+        policy_name=said.policy.value,
+        machine_state={node.node: _stored_node(node) for node in said.nodes},
         entries={
             workload: {member: tuple(map(_stored_block, held)) for member, held in members.items()}
-            for workload, members in recorded.grants.items()
+            for workload, members in said.grants.items()
         },
     )
 
@@ -55,7 +56,12 @@ def _stored_block(block: Block) -> MemoryBlock:
     return MemoryBlock(numa_affinity=tuple(bits(block.nodes)), type=block.resource, size=block.size_bytes)
 
 
-def from_kubelet(record: MemoryManagerState, /) -> RecordedState:
+def recorded(stored: MemoryManagerState | RecordedMemory, /) -> RecordedMemory:
+    """What was remembered, from the file that says so."""
+    return from_kubelet(stored) if isinstance(stored, MemoryManagerState) else stored
+
+
+def from_kubelet(record: MemoryManagerState, /) -> RecordedMemory:
     """What a record says, blocks of one owner in the order of their resources.
 
     Raises:
@@ -88,7 +94,7 @@ def from_kubelet(record: MemoryManagerState, /) -> RecordedState:
     }
     if faults:
         raise DecodeError(_STATE, faults)
-    return RecordedState(policy=policy, nodes=tuple(nodes), grants=grants)
+    return RecordedMemory(policy=policy, nodes=tuple(nodes), grants=grants)
 
 
 def _node(key: int, stored: MemoryNode, faults: list[Fault]) -> Iterator[NodeMemory]:

@@ -14,11 +14,11 @@ from nodealloc.memblocks._state import Grants
 from nodealloc.memblocks._transitions import blocks_of
 from nodealloc.topology import NumaMask
 
-__all__ = ["RecordedState"]
+__all__ = ["RecordedMemory"]
 
 
 @attrs.frozen(kw_only=True)
-class RecordedState:
+class RecordedMemory:
     """A state as it was stored, not yet compared with any machine.
 
     Attributes:

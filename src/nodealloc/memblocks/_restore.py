@@ -12,56 +12,26 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import attrs
+from typing_extensions import override
 
 from nodealloc.errors import Fault
 from nodealloc.memblocks._blocks import MEMORY, Block, MemoryTable
 from nodealloc.memblocks._layout import Layout
-from nodealloc.memblocks._recorded import RecordedState
+from nodealloc.memblocks._recorded import RecordedMemory
 from nodealloc.memblocks._state import Grants, MemoryState
 from nodealloc.memblocks._static_policy import Question
 from nodealloc.memblocks._transitions import blocks_of, draw, misnamed, replay
-from nodealloc.topology import NumaMask, Owner
+from nodealloc.topology import Eviction, Move, NumaMask, Owner, RestorePlan
 
 if TYPE_CHECKING:
-    from nodealloc.memblocks._allocator import MemoryAllocator, UnpinnedMemory
+    from nodealloc.memblocks._allocator import MemoryAllocator
+    from nodealloc.memblocks._unpinned import UnpinnedMemory
 
-__all__ = ["MAX_DRIFT_BYTES", "Drift", "Eviction", "Move", "RestorePlan", "settled", "unpinned"]
+__all__ = ["MAX_DRIFT_BYTES", "Drift", "MemoryRestorePlan", "settled", "unpinned"]
 
 MAX_DRIFT_BYTES = 128 << 20
 """Change of a node's memory between boots that is no cause for concern: a kernel
 image of up to 64 MiB, and as much again for what the kernel frees after start."""
-
-
-@attrs.frozen(kw_only=True)
-class Move:
-    """An owner that can stay, on other NUMA nodes.
-
-    Attributes:
-        owner: Who.
-        before: What it was remembered to hold.
-        after: What it is to hold; empty where the policy pins nothing any more.
-        reason: Why, with figures.
-    """
-
-    owner: Owner
-    before: tuple[Block, ...]
-    after: tuple[Block, ...]
-    reason: str
-
-
-@attrs.frozen(kw_only=True)
-class Eviction:
-    """An owner that has no place any more, with its whole workload.
-
-    Attributes:
-        owner: Who.
-        before: What it was remembered to hold.
-        reason: Why, with figures.
-    """
-
-    owner: Owner
-    before: tuple[Block, ...]
-    reason: str
 
 
 @attrs.frozen(kw_only=True)
@@ -97,61 +67,33 @@ class Drift:
 
 
 @attrs.frozen(kw_only=True)
-class RestorePlan:
-    """What a start would do with what was remembered; nothing has been done yet.
+class MemoryRestorePlan(RestorePlan[tuple[Block, ...], "MemoryAllocator | UnpinnedMemory"]):
+    """What a start would do with remembered memory, and how the machine's own has changed.
 
     Attributes:
-        keep: Owners whose blocks stay as they were.
-        move: Owners that get other NUMA nodes (another `cpuset.mems`).
-        evict: Owners whose workload has to end.
         drifts: What the machine has more or less of.
         faults: Where the remembered figures did not add up; the books are made
             anew from the grants.
-        notes: What else changed, in words.
-        allocator: The allocator after all of it: use it to accept the plan.
     """
 
-    keep: tuple[Owner, ...] = ()
-    move: tuple[Move, ...] = ()
-    evict: tuple[Eviction, ...] = ()
     drifts: tuple[Drift, ...] = ()
     faults: tuple[Fault, ...] = ()
-    notes: tuple[str, ...] = ()
-    allocator: MemoryAllocator | UnpinnedMemory
-
-    @property
-    def is_clean(self) -> bool:
-        """Whether everything stays as it was."""
-        return not self.move and not self.evict
 
     @property
     def beyond(self) -> tuple[Drift, ...]:
         """Changes that no boot explains: a bank of memory less, another pool of huge pages."""
         return tuple(drift for drift in self.drifts if drift.is_beyond)
 
+    @override
     def __str__(self) -> str:
         """One line for each change, and one for what stays."""
-        lines = [f"keep {len(self.keep)}"]
-        lines += [
-            f"move {one.owner.workload}/{one.owner.member} from {_listed(one.before)} to "
-            f"{_listed(one.after)}: {one.reason}"
-            for one in self.move
-        ]
-        lines += [
-            f"evict {one.owner.workload}/{one.owner.member} from {_listed(one.before)}: {one.reason}"
-            for one in self.evict
-        ]
-        return "\n".join([*lines, *map(str, self.drifts), *map(str, self.faults), *self.notes])
-
-
-def _listed(blocks: tuple[Block, ...]) -> str:
-    return ", ".join(map(str, blocks)) or "anywhere"
+        return "\n".join([super().__str__(), *map(str, self.drifts), *map(str, self.faults)])
 
 
 def settled(
-    empty: MemoryAllocator, recorded: RecordedState, /, *, max_drift_bytes: int = MAX_DRIFT_BYTES
-) -> RestorePlan:
-    """What `restore` plans for an allocator that pins memory."""
+    empty: MemoryAllocator, recorded: RecordedMemory, /, *, max_drift_bytes: int = MAX_DRIFT_BYTES
+) -> MemoryRestorePlan:
+    """What `plan_restore` plans for an allocator that pins memory."""
     if empty.state.grants:
         count = len(empty.state.grants)
         raise ValueError(f"the allocator of today holds {count} workloads; give one that holds nothing")
@@ -162,7 +104,7 @@ def settled(
         state = _as_stored(recorded, state)
     state = _rehome(state, {key: recorded.grants[key] for key in reasons})
     held = _owners(recorded.grants)
-    return RestorePlan(
+    return MemoryRestorePlan(
         keep=tuple(
             owner
             for owner, blocks in held
@@ -194,15 +136,15 @@ def _owners(grants: Grants) -> list[tuple[Owner, tuple[Block, ...]]]:
     ]
 
 
-def unpinned(empty: UnpinnedMemory, recorded: RecordedState, /) -> RestorePlan:
-    """What `restore` plans where nothing is pinned."""
+def unpinned(empty: UnpinnedMemory, recorded: RecordedMemory, /) -> MemoryRestorePlan:
+    """What `plan_restore` plans where nothing is pinned."""
     reason = "policy None pins nothing"
     held = _owners(recorded.grants)
     moves = tuple(Move(owner=owner, before=blocks, after=(), reason=reason) for owner, blocks in held)
-    return RestorePlan(move=moves, notes=_notes(empty, recorded), allocator=empty)
+    return MemoryRestorePlan(move=moves, notes=_notes(empty, recorded), allocator=empty)
 
 
-def _notes(allocator: MemoryAllocator | UnpinnedMemory, recorded: RecordedState) -> tuple[str, ...]:
+def _notes(allocator: MemoryAllocator | UnpinnedMemory, recorded: RecordedMemory) -> tuple[str, ...]:
     now = allocator.policy
     return () if recorded.policy is now else (f"policy was {recorded.policy.value}, is {now.value}",)
 
@@ -295,7 +237,7 @@ def _added(
     return replay(state.layout, grants)
 
 
-def _same_machine(recorded: RecordedState, layout: Layout) -> bool:
+def _same_machine(recorded: RecordedMemory, layout: Layout) -> bool:
     """Whether the machine has what it had, to the byte."""
     now = MemoryState.empty(layout).tables()
     return {node.node: _fixed(node.tables) for node in recorded.nodes} == {
@@ -303,7 +245,7 @@ def _same_machine(recorded: RecordedState, layout: Layout) -> bool:
     }
 
 
-def _as_stored(recorded: RecordedState, state: MemoryState) -> MemoryState:
+def _as_stored(recorded: RecordedMemory, state: MemoryState) -> MemoryState:
     """The state with bytes spread within groups as they were."""
     layout = state.layout
     stored = {node.node: node.tables for node in recorded.nodes}
@@ -319,7 +261,7 @@ def _fixed(tables: Mapping[str, MemoryTable]) -> Mapping[str, tuple[int, int, in
     return {name: (table.total, table.system_reserved, table.allocatable) for name, table in tables.items()}
 
 
-def _drifts(recorded: RecordedState, layout: Layout, max_drift_bytes: int) -> Iterator[Drift]:
+def _drifts(recorded: RecordedMemory, layout: Layout, max_drift_bytes: int) -> Iterator[Drift]:
     if not recorded.nodes:
         return
     before = {

@@ -52,6 +52,7 @@ from nodealloc.topology._merge import Merged, merge
 from nodealloc.topology._pods import workload_of
 from nodealloc.topology._policy import KUBELET_MAX_NODES, Policy, PolicyName, Scope
 from nodealloc.topology._ports import Allocator, Availability, Reports, Serves, Shortfall
+from nodealloc.topology._restoring import Eviction, Move, RestorePlan
 from nodealloc.topology._snapshot import Affinities, Snapshot
 from nodealloc.topology._verdicts import TOPOLOGY_AFFINITY_ERROR, TOPOLOGY_WORK_LIMIT, Placed, Refusal
 from nodealloc.topology._work import Work
@@ -76,6 +77,7 @@ __all__ = [
     "Confines",
     "CountedHints",
     "DistanceError",
+    "Eviction",
     "Explanation",
     "HintError",
     "Hints",
@@ -84,6 +86,7 @@ __all__ = [
     "MaskOutsideError",
     "Merged",
     "MostAllocated",
+    "Move",
     "Narrowest",
     "Need",
     "NoEvidenceError",
@@ -103,6 +106,7 @@ __all__ = [
     "Reports",
     "ResourceUse",
     "ResourceView",
+    "RestorePlan",
     "Restored",
     "Scene",
     "Scope",
