@@ -5,23 +5,33 @@ from __future__ import annotations
 from random import Random
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nodealloc.dsw_asw import Done, Failed, Outcome
 from nodealloc.testing.strategies.volumes import actual_volumes, desired_volumes, volume_specs
 from nodealloc.volumes import (
+    MOUNT_LIFE,
+    VOLUME_LIFE,
     ActualVolume,
     Deed,
     DesiredVolume,
     Gain,
     Grown,
+    MountEvent,
     MountState,
     Staged,
+    Use,
     Verb,
+    VolumeEvent,
+    VolumeSpec,
+    VolumeState,
     plan,
     settled,
 )
+from nodealloc.volumes._settle import found as found_at_start
+from nodealloc.volumes._settle import lost
 
 KEY = "example.com/disk/disk"
 
@@ -111,3 +121,47 @@ def test_what_failed_is_never_forgotten(found: tuple[DesiredVolume | None, Actua
         assert after is not None or (step.detail.verb is Verb.DETACH and actual is not None)
         if step.detail.use is not None and after is not None:
             assert after.mounts[step.detail.use.pod_uid].state is MountState.MAYBE_MOUNTED
+
+
+@given(records())
+def test_what_is_seen_is_told_as_what_it_is(found: tuple[DesiredVolume | None, ActualVolume | None]) -> None:
+    """A stage or a mount that somebody took off is lost; nothing that nobody did is said to have failed."""
+    _, actual = found
+    for uid in () if actual is None else actual.mounts:
+        after = lost(lost(actual, uid), "")
+        assert actual is not None
+        assert after is not None
+        assert after.state is VOLUME_LIFE.after(actual.state, VolumeEvent.LOST)
+        mount = after.mounts[uid].state
+        assert mount is MOUNT_LIFE.after(actual.mounts[uid].state, MountEvent.LOST)
+        assert mount is not MountState.MOUNTED
+        assert after.state is not VolumeState.STAGED
+
+
+@pytest.mark.parametrize("attach", [False, True])
+@pytest.mark.parametrize("stage", [False, True])
+@pytest.mark.parametrize("state", VolumeState)
+def test_the_table_leads_up_and_down_from_everywhere(
+    state: VolumeState, *, attach: bool, stage: bool
+) -> None:
+    """Whatever is known of a volume, a few verbs end where pods can have it, and where nothing is left."""
+    spec = VolumeSpec(plugin="p", name="v", needs_attach=attach, needs_stage=stage)
+    wanted = DesiredVolume(spec=spec, uses={"u": Use(pod_uid="u", generation=1)})
+    for desired in (wanted, None):
+        actual: ActualVolume | None = ActualVolume(spec=spec, state=state)
+        verbs: list[Verb] = []
+        while steps := plan(KEY, desired, actual):
+            (step,) = steps
+            verbs.append(step.detail.verb)
+            actual = settled(actual, step.detail, well(step.detail))
+            assert len(verbs) <= 4, verbs
+        assert (actual is None) is (desired is None)
+
+
+def test_a_volume_found_at_start_is_no_failed_attach() -> None:
+    """Of one that is attached and never staged, the worst case is that it is attached."""
+    spec = VolumeSpec(plugin="p", name="v", needs_attach=True)
+    record = found_at_start(None, spec, "")
+    assert record.state is VolumeState.MAYBE_ATTACHED
+    rows = {(row.state, row.event) for row in VOLUME_LIFE.rows if row.to is VolumeState.MAYBE_ATTACHED}
+    assert (VolumeState.DETACHED, VolumeEvent.FOUND_UNSTAGED) in rows

@@ -82,8 +82,8 @@ def node() -> Node:
 
 def test_the_tables_are_whole() -> None:
     """Each state can be reached and left, each other event changes nothing."""
-    assert check_transitions(VOLUME_LIFE) == 45
-    assert check_transitions(MOUNT_LIFE) == 15
+    assert check_transitions(VOLUME_LIFE) == 55
+    assert check_transitions(MOUNT_LIFE) == 18
 
 
 def test_a_pod_gets_its_volumes_and_gives_them_back(node: Node) -> None:

@@ -42,7 +42,7 @@ from nodealloc.volumes._model import (
     VolumeSpec,
 )
 from nodealloc.volumes._paths import SafeRoot
-from nodealloc.volumes._plan import Deed, Verb, plan
+from nodealloc.volumes._plan import Deed, plan
 from nodealloc.volumes._pods_directory import PodsDirectory, leave_pod, pod_path, stage_path
 from nodealloc.volumes._ports import (
     AttachVerifier,
@@ -71,6 +71,7 @@ from nodealloc.volumes._states import (
     VolumeEvent,
     VolumeState,
 )
+from nodealloc.volumes._verbs import Verb
 from nodealloc.volumes._views import PodVolume
 from nodealloc.volumes._watched_mounter import WatchedMounter
 

@@ -8,9 +8,10 @@ from nodealloc.dsw_asw import Cancel, Outcome, Plan, Step, View
 from nodealloc.errors import PermanentError, RetryableError
 from nodealloc.volumes._abilities import Abilities
 from nodealloc.volumes._model import ActualVolume, DesiredVolume, VolumeId, VolumeMode, VolumeSpec
-from nodealloc.volumes._plan import Deed, Verb, plan
+from nodealloc.volumes._plan import Deed, plan
 from nodealloc.volumes._ports import AttachVerifier, Found, Leftovers, Staged
 from nodealloc.volumes._settle import Gain, settled
+from nodealloc.volumes._verbs import Verb
 
 __all__ = ["VolumeDomain"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
@@ -10,20 +9,9 @@ import attrs
 from nodealloc.dsw_asw import Step
 from nodealloc.volumes._model import ActualVolume, DesiredVolume, PodMount, Use, VolumeId, VolumeSpec
 from nodealloc.volumes._states import MountState, VolumeState
+from nodealloc.volumes._verbs import Verb, towards
 
-__all__ = ["Deed", "Verb", "is_right", "plan"]
-
-
-class Verb(enum.Enum):
-    """What can be done to a volume."""
-
-    UNMOUNT = "unmount"
-    ATTACH = "attach"
-    STAGE = "stage"
-    MOUNT = "mount"
-    EXPAND = "expand"
-    UNSTAGE = "unstage"
-    DETACH = "detach"
+__all__ = ["Deed", "is_right", "plan"]
 
 
 _PHASE = {Verb.UNMOUNT: 0, Verb.UNSTAGE: 2, Verb.DETACH: 2}
@@ -49,6 +37,12 @@ class Deed:
     device_path: str = ""
 
 
+_NOT_ATTACHED = frozenset({VolumeState.DETACHED, VolumeState.MAYBE_ATTACHED})
+_ATTACHED = frozenset(VolumeState) - _NOT_ATTACHED
+_STAGED = frozenset({VolumeState.STAGED})
+_GONE = frozenset({VolumeState.DETACHED})
+
+
 def plan(
     key: VolumeId,
     desired: DesiredVolume | None,
@@ -60,7 +54,8 @@ def plan(
     """Next steps for a volume.
 
     Unmount for pods that are known not to want it; then attach, stage, mount
-    and grow for those who do; and when nobody is left, unstage and detach.
+    and grow for those who do; and when nobody is left, unstage and detach. Which
+    of them comes next is read from `VOLUME_LIFE`.
 
     Args:
         key: The volume.
@@ -68,28 +63,34 @@ def plan(
         actual: What is there of it, or None.
         deadline_s: After which an operation counts as uncertain.
     """
-
-    def step(verb: Verb, spec: VolumeSpec, use: Use | None = None) -> Step[Deed]:
-        device = "" if actual is None else actual.device_path
-        return Step(
-            scope=(key,) if use is None else (key, use.pod_uid),
-            verb=verb.value,
-            detail=Deed(verb=verb, spec=spec, use=use, device_path=device),
-            phase=_PHASE.get(verb, 1),
-            deadline_s=deadline_s,
-            subject=None if use is None else use.generation,
-        )
-
-    steps: list[Step[Deed]] = []
+    device = "" if actual is None else actual.device_path
+    deeds: list[Deed] = []
     if actual is not None:
-        steps += [step(Verb.UNMOUNT, actual.spec, use) for use in _unwanted(desired, actual)]
+        deeds += [
+            Deed(verb=Verb.UNMOUNT, spec=actual.spec, use=use, device_path=device)
+            for use in _unwanted(desired, actual)
+        ]
     if desired is not None:
-        steps += [step(verb, desired.spec, use) for verb, use in _bring_up(desired, actual)]
+        deeds += [
+            Deed(verb=verb, spec=desired.spec, use=use, device_path=device)
+            for verb, use in _bring_up(desired, actual)
+        ]
     elif actual is not None and not actual.mounts and not actual.held:
-        staged = actual.state in (VolumeState.STAGED, VolumeState.MAYBE_STAGED)
-        verb = Verb.UNSTAGE if staged else Verb.DETACH
-        steps.append(step(verb, actual.spec))
-    return steps
+        verb = towards(actual.state, _GONE, (Verb.UNSTAGE, Verb.DETACH)) or Verb.DETACH
+        deeds.append(Deed(verb=verb, spec=actual.spec, device_path=device))
+    return [_step(key, deed, deadline_s) for deed in deeds]
+
+
+def _step(key: VolumeId, deed: Deed, deadline_s: float | None) -> Step[Deed]:
+    use = deed.use
+    return Step(
+        scope=(key,) if use is None else (key, use.pod_uid),
+        verb=deed.verb.value,
+        detail=deed,
+        phase=_PHASE.get(deed.verb, 1),
+        deadline_s=deadline_s,
+        subject=None if use is None else use.generation,
+    )
 
 
 def _unwanted(desired: DesiredVolume | None, actual: ActualVolume) -> Iterator[Use]:
@@ -102,11 +103,11 @@ def _unwanted(desired: DesiredVolume | None, actual: ActualVolume) -> Iterator[U
 def _bring_up(desired: DesiredVolume, actual: ActualVolume | None) -> Iterator[tuple[Verb, Use | None]]:
     state = VolumeState.DETACHED if actual is None else actual.state
     spec = desired.spec
-    if spec.needs_attach and state in (VolumeState.DETACHED, VolumeState.MAYBE_ATTACHED):
-        yield Verb.ATTACH, None
-        return
-    if spec.needs_stage and state is not VolumeState.STAGED:
-        yield Verb.STAGE, None
+    first = towards(state, _ATTACHED, (Verb.ATTACH,)) if spec.needs_attach else None
+    if first is None and spec.needs_stage:
+        first = towards(state, _STAGED, (Verb.STAGE, Verb.DETACH))
+    if first is not None:
+        yield first, None
         return
     mounts: Mapping[str, PodMount] = {} if actual is None else actual.mounts
     lacking = [use for uid, use in desired.uses.items() if not is_right(mounts.get(uid), use)]

@@ -8,7 +8,7 @@ import attrs
 
 from nodealloc.dsw_asw import Cancelled, Done, Outcome
 from nodealloc.volumes._model import ActualVolume, PodMount, Use, VolumeSpec
-from nodealloc.volumes._plan import Deed, Verb
+from nodealloc.volumes._plan import Deed
 from nodealloc.volumes._ports import Grown, Staged
 from nodealloc.volumes._states import (
     MOUNT_LIFE,
@@ -18,28 +18,12 @@ from nodealloc.volumes._states import (
     VolumeEvent,
     VolumeState,
 )
+from nodealloc.volumes._verbs import MOUNT_EVENTS, VOLUME_EVENTS, Verb
 
 __all__ = ["Gain", "doubted", "found", "lost", "settled"]
 
 Gain: TypeAlias = Union[Staged, Grown, None]
 """What performing a deed returns."""
-
-_MOUNT_EVENTS = {
-    (Verb.MOUNT, True): MountEvent.MOUNTED,
-    (Verb.MOUNT, False): MountEvent.MOUNT_UNKNOWN,
-    (Verb.UNMOUNT, True): MountEvent.UNMOUNTED,
-    (Verb.UNMOUNT, False): MountEvent.UNMOUNT_UNKNOWN,
-}
-_VOLUME_EVENTS = {
-    (Verb.ATTACH, True): VolumeEvent.ATTACHED,
-    (Verb.ATTACH, False): VolumeEvent.ATTACH_UNKNOWN,
-    (Verb.STAGE, True): VolumeEvent.STAGED,
-    (Verb.STAGE, False): VolumeEvent.STAGE_UNKNOWN,
-    (Verb.UNSTAGE, True): VolumeEvent.UNSTAGED,
-    (Verb.UNSTAGE, False): VolumeEvent.UNSTAGE_UNKNOWN,
-    (Verb.DETACH, True): VolumeEvent.DETACHED,
-    (Verb.DETACH, False): VolumeEvent.DETACH_UNKNOWN,
-}
 
 
 def settled(before: ActualVolume | None, deed: Deed, outcome: Outcome[Gain], /) -> ActualVolume | None:
@@ -55,7 +39,8 @@ def settled(before: ActualVolume | None, deed: Deed, outcome: Outcome[Gain], /) 
     if deed.use is not None:
         record = _mounted(record, deed, deed.use, is_done=is_done)
     elif deed.verb is not Verb.EXPAND:
-        event = _VOLUME_EVENTS[deed.verb, is_done]
+        done, unknown = VOLUME_EVENTS[deed.verb]
+        event = done if is_done else unknown
         record = attrs.evolve(record, state=VOLUME_LIFE.after(record.state, event))
     if deed.verb not in (Verb.UNMOUNT, Verb.UNSTAGE, Verb.DETACH) and is_done:
         record = attrs.evolve(record, spec=deed.spec)
@@ -70,7 +55,7 @@ def found(before: ActualVolume | None, spec: VolumeSpec, pod_uid: str, /) -> Act
     if spec.needs_stage:
         record = attrs.evolve(record, state=VOLUME_LIFE.after(record.state, VolumeEvent.FOUND))
     elif spec.needs_attach:
-        record = attrs.evolve(record, state=VOLUME_LIFE.after(record.state, VolumeEvent.ATTACH_UNKNOWN))
+        record = attrs.evolve(record, state=VOLUME_LIFE.after(record.state, VolumeEvent.FOUND_UNSTAGED))
     if not pod_uid:
         return record
     mount = PodMount(state=MOUNT_LIFE.after(MountState.ABSENT, MountEvent.FOUND), held=True)
@@ -89,18 +74,19 @@ def lost(before: ActualVolume | None, pod_uid: str, /) -> ActualVolume | None:
     if before is None:
         return None
     if not pod_uid:
-        return attrs.evolve(before, state=VOLUME_LIFE.after(before.state, VolumeEvent.UNSTAGE_UNKNOWN))
+        return attrs.evolve(before, state=VOLUME_LIFE.after(before.state, VolumeEvent.LOST))
     mount = before.mounts.get(pod_uid)
     if mount is None:
         return before
-    mount = attrs.evolve(mount, state=MOUNT_LIFE.after(mount.state, MountEvent.MOUNT_UNKNOWN))
+    mount = attrs.evolve(mount, state=MOUNT_LIFE.after(mount.state, MountEvent.LOST))
     return attrs.evolve(before, mounts={**before.mounts, pod_uid: mount})
 
 
 def _mounted(record: ActualVolume, deed: Deed, use: Use, *, is_done: bool) -> ActualVolume:
     mounts = dict(record.mounts)
     mount = mounts.pop(use.pod_uid, None) or PodMount(state=MountState.ABSENT)
-    state = MOUNT_LIFE.after(mount.state, _MOUNT_EVENTS[deed.verb, is_done])
+    done, unknown = MOUNT_EVENTS[deed.verb]
+    state = MOUNT_LIFE.after(mount.state, done if is_done else unknown)
     if deed.verb is Verb.MOUNT:
         mount = PodMount(
             state=state,

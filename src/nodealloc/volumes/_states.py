@@ -24,7 +24,7 @@ class VolumeState(enum.Enum):
 
 
 class VolumeEvent(enum.Enum):
-    """What operations on a volume end with."""
+    """What operations on a volume end with, and what is seen of it."""
 
     ATTACHED = "attach done"
     ATTACH_UNKNOWN = "attach unknown"
@@ -35,6 +35,8 @@ class VolumeEvent(enum.Enum):
     DETACHED = "detach done"
     DETACH_UNKNOWN = "detach unknown"
     FOUND = "found at start"
+    FOUND_UNSTAGED = "found, never staged"
+    LOST = "stage lost"
 
 
 class MountState(enum.Enum):
@@ -46,13 +48,14 @@ class MountState(enum.Enum):
 
 
 class MountEvent(enum.Enum):
-    """What operations on a pod's mount end with."""
+    """What operations on a pod's mount end with, and what is seen of it."""
 
     MOUNTED = "mount done"
     MOUNT_UNKNOWN = "mount unknown"
     UNMOUNTED = "unmount done"
     UNMOUNT_UNKNOWN = "unmount unknown"
     FOUND = "found at start"
+    LOST = "mount lost"
 
 
 _V, _VE = VolumeState, VolumeEvent
@@ -66,6 +69,9 @@ VOLUME_LIFE = Transitions(
         Transition(_V.DETACHED, _VE.STAGED, _V.STAGED, "a volume that needs no attaching"),
         Transition(_V.DETACHED, _VE.STAGE_UNKNOWN, _V.MAYBE_STAGED, "the same"),
         Transition(_V.DETACHED, _VE.FOUND, _V.MAYBE_STAGED, "the worst case is assumed"),
+        Transition(
+            _V.DETACHED, _VE.FOUND_UNSTAGED, _V.MAYBE_ATTACHED, "the worst case of one without a stage"
+        ),
         Transition(_V.MAYBE_ATTACHED, _VE.ATTACHED, _V.ATTACHED),
         Transition(_V.MAYBE_ATTACHED, _VE.DETACHED, _V.DETACHED),
         Transition(_V.ATTACHED, _VE.STAGED, _V.STAGED),
@@ -76,6 +82,7 @@ VOLUME_LIFE = Transitions(
         Transition(_V.MAYBE_STAGED, _VE.UNSTAGED, _V.ATTACHED),
         Transition(_V.STAGED, _VE.UNSTAGED, _V.ATTACHED),
         Transition(_V.STAGED, _VE.UNSTAGE_UNKNOWN, _V.MAYBE_STAGED),
+        Transition(_V.STAGED, _VE.LOST, _V.MAYBE_STAGED, "somebody else took it off, or may have"),
     ),
 )
 
@@ -90,8 +97,10 @@ MOUNT_LIFE = Transitions(
         Transition(_M.ABSENT, _ME.FOUND, _M.MAYBE_MOUNTED),
         Transition(_M.MAYBE_MOUNTED, _ME.MOUNTED, _M.MOUNTED),
         Transition(_M.MAYBE_MOUNTED, _ME.UNMOUNTED, _M.ABSENT),
+        Transition(_M.MOUNTED, _ME.MOUNTED, _M.MOUNTED, "brought up to date"),
         Transition(_M.MOUNTED, _ME.MOUNT_UNKNOWN, _M.MAYBE_MOUNTED, "bringing it up to date went wrong"),
         Transition(_M.MOUNTED, _ME.UNMOUNTED, _M.ABSENT),
         Transition(_M.MOUNTED, _ME.UNMOUNT_UNKNOWN, _M.MAYBE_MOUNTED),
+        Transition(_M.MOUNTED, _ME.LOST, _M.MAYBE_MOUNTED, "somebody else took it off, or may have"),
     ),
 )
