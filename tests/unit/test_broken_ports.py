@@ -16,8 +16,9 @@ from nodealloc.cpuset import Assignment, CpuAllocator, CPUSet, KubeletPicker
 from nodealloc.devices import DeviceAllocator, DeviceLedger
 from nodealloc.dsw_asw import Plan, View
 from nodealloc.idset import NodeSet
+from nodealloc.podfacts import PodIdentity
 from nodealloc.podsources import Reading
-from nodealloc.podspec import Json
+from nodealloc.podspec import Json, Pod
 from nodealloc.runtime import CommandResult, ContainerConfig, Listing, PodReport, SandboxConfig
 from nodealloc.testing.abilities import FakeCpuAllocator
 from nodealloc.testing.cgroups import FakeCgroups
@@ -27,6 +28,7 @@ from nodealloc.testing.dsw_asw import ManualCancel, ManualExecutor, MemoryJourna
 from nodealloc.testing.node import FakeAdvisor, FakeRuntime
 from nodealloc.testing.pluginreg import FakeRegistration, FakeWatcher, RecordingHandler
 from nodealloc.testing.podfacts import FakePods
+from nodealloc.testing.podlife import FakeEnvironment, FakeHooks, FakePreparer, PlainConfiguration
 from nodealloc.testing.podsources import FakeSource, FakeWaker
 from nodealloc.testing.podstatus import FakeSink
 from nodealloc.testing.runtime import FakeContainerRuntime
@@ -51,6 +53,7 @@ from nodealloc.topology import (
     Shortfall,
     TopologyHint,
 )
+from nodealloc.verdicts import NotYet
 from tests.unit.test_ports import KEPT, Counting
 
 Broken = Callable[..., object]
@@ -94,6 +97,14 @@ def once(owner: type, method: str) -> Broken:
         return right(*args, **options)
 
     return second
+
+
+def another_attempt(_: object, pod: Pod, attempt: int, _provided: object, /) -> SandboxConfig:
+    """Configures the attempt behind the one that was asked for."""
+    return SandboxConfig(pod=PodIdentity.of(pod), attempt=attempt + 1, hostname=pod.name)
+
+
+NOT_YET = NotYet(blocker="somebody", message="never")
 
 
 def only_itself(self: FakeCgroups, name: CgroupName, /) -> None:
@@ -378,6 +389,11 @@ FAULTS = [
     Fault("volumes.Plugin", FakeHost, "path", always(""), "no absolute path"),
     Fault("volumes.Plugin", FakeHost, "unmount", once(FakeHost, "unmount"), "second time"),
     Fault("podfacts.PodSource", FakePods, "uids", always(()), "not listed"),
+    Fault("podlife.Configures", PlainConfiguration, "sandbox", another_attempt, "is configured as"),
+    Fault("podlife.EnvironmentSource", FakeEnvironment, "config_map", always({}), "is not there is found"),
+    Fault("podlife.HookRunner", FakeHooks, "run_hook", always(""), "said to have succeeded"),
+    Fault("podlife.Preparer", FakePreparer, "take_back", always(NOT_YET), "cannot be taken back"),
+    Fault("podlife.Preparer", FakePreparer, "make_ready", always(NOT_YET), "nothing is made ready"),
     Fault("volumes.plugins.BlockTools", FakeBlockTools, "refresh", always(1 << 20), "growth was not noticed"),
     Fault("volumes.plugins.ConfigSource", FakeConfigSource, "read", nothing, "is there"),
     Fault("volumes.plugins.Filesystems", FakeFilesystems, "probe", nothing, "was made and is not found"),

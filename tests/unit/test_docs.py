@@ -22,7 +22,7 @@ from nodealloc.dsw_asw import Transitions, as_svg
 from nodealloc.memblocks import MemoryOptions
 from nodealloc.node import NODE_LIFE
 from nodealloc.pluginreg import REGISTRATION_LIFE
-from nodealloc.podlife import LIFE as POD_LIFE
+from nodealloc.podlife import POD_LIFE
 from nodealloc.volumes import MOUNT_LIFE, VOLUME_LIFE
 
 pytestmark = pytest.mark.tree

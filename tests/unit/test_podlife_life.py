@@ -8,7 +8,7 @@ import pytest
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife import (
     KUBELET,
-    LIFE,
+    POD_LIFE,
     LifeEvent,
     Rules,
     UpdateKind,
@@ -44,9 +44,9 @@ def run(workers: Workers, end: WorkEnd = WorkEnd.DONE) -> tuple[Workers, Work, t
 
 def test_the_table_is_walked() -> None:
     """Every state can be reached, and every pod can finish, wherever it is."""
-    assert set(LIFE.paths()) == set(LifeState)
+    assert set(POD_LIFE.paths()) == set(LifeState)
     for state in LifeState:
-        assert LifeState.FINISHED in attrs.evolve(LIFE, start=state).paths()
+        assert LifeState.FINISHED in attrs.evolve(POD_LIFE, start=state).paths()
 
 
 def test_there_is_no_way_back() -> None:
@@ -54,7 +54,7 @@ def test_there_is_no_way_back() -> None:
     order = list(LifeState)
     for state in LifeState:
         for event in LifeEvent:
-            assert order.index(LIFE.after(state, event)) >= order.index(state)
+            assert order.index(POD_LIFE.after(state, event)) >= order.index(state)
 
 
 def test_a_grace_only_shrinks() -> None:

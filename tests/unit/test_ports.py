@@ -22,8 +22,9 @@ from nodealloc.dsw_asw._cancellation import Cancellation
 from nodealloc.machine import machine_from_text
 from nodealloc.pluginreg import PluginInfo
 from nodealloc.podfacts import PodIdentity
-from nodealloc.podspec import Pod, Quantity, Volume
-from nodealloc.runtime import CommandResult, ContainerConfig, SandboxConfig
+from nodealloc.podlife import HookCall
+from nodealloc.podspec import Container, LifecycleHandler, Pod, Quantity, SleepAction, Volume
+from nodealloc.runtime import CommandResult, ContainerConfig, PodReport, SandboxConfig
 from nodealloc.testing.abilities import (
     FakeCpuAllocator,
     check_accounts,
@@ -70,6 +71,16 @@ from nodealloc.testing.pluginreg import (
     check_watcher,
 )
 from nodealloc.testing.podfacts import FakePods, check_pod_source
+from nodealloc.testing.podlife import (
+    FakeEnvironment,
+    FakeHooks,
+    FakePreparer,
+    PlainConfiguration,
+    check_configures,
+    check_environment_source,
+    check_hook_runner,
+    check_preparer,
+)
 from nodealloc.testing.podsources import FakeSource, FakeWaker, check_source, check_waker
 from nodealloc.testing.podstatus import FakeSink, check_sink
 from nodealloc.testing.runtime import (
@@ -299,6 +310,31 @@ def pod_source() -> None:
     check_pod_source(pods, "u")
 
 
+def a_pod() -> Pod:
+    """One with a container."""
+    return Pod(uid="u", name="web", containers=(Container(name="app", image="busybox"),))
+
+
+def environment() -> FakeEnvironment:
+    """One object of each kind is there."""
+    return FakeEnvironment(config_maps={("n", "o"): {"a": "1"}}, secrets={("n", "o"): {"a": b"1"}})
+
+
+def hook_runner() -> None:
+    """One hook that runs, one that fails, one that goes on."""
+    good = HookCall(
+        pod=a_pod(),
+        container=a_pod().containers[0],
+        container_id="c",
+        handler=LifecycleHandler(sleep=SleepAction(seconds=1)),
+        timeout_s=120.0,
+        report=PodReport(uid="u"),
+    )
+    bad, endless = (attrs.evolve(good, container_id=one) for one in ("bad", "endless"))
+    hooks = FakeHooks(answer=lambda call: "no" if call is bad else "", endless=frozenset({"endless"}))
+    check_hook_runner(hooks, good, bad, endless)
+
+
 def config_source() -> FakeConfigSource:
     """One object is there."""
     source = FakeConfigSource()
@@ -417,6 +453,10 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "volumes.Mounter": mounts,
     "volumes.Plugin": lambda _: plugin_of_everything(),
     "podfacts.PodSource": lambda _: pod_source(),
+    "podlife.Configures": lambda _: check_configures(PlainConfiguration(), a_pod()),
+    "podlife.EnvironmentSource": lambda _: check_environment_source(environment(), ("n", "o")),
+    "podlife.HookRunner": lambda _: hook_runner(),
+    "podlife.Preparer": lambda _: check_preparer(FakePreparer(), a_pod()),
     "podsources.Source": lambda _: check_source(FakeSource()),
     "podsources.Waker": lambda _: check_waker(FakeWaker()),
     "podstatus.Sink": lambda _: fake_sink(),
@@ -432,6 +472,8 @@ EXEMPT = {
     "devices.PluginCalls": "half of PluginConnection, checked as one",
     "devices.PluginWatch": "half of PluginConnection, checked as one",
     "dsw_asw.Observer": "it only listens: nothing that it does is relied on; RecordingObserver keeps all",
+    "podlife.PodRuntime": "four Protocols of runtime in one object, each checked by itself",
+    "podlife.PodVerdicts": "a value of two mappings, with nothing to promise",
     "runtime.EventFeed": "another name of Looks",
     "topology.Serves": "an ability of Allocator, checked with it",
     "volumes.CanAttach": "an ability of Plugin, checked with it",

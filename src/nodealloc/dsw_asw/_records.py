@@ -70,7 +70,7 @@ class Records(Generic[K, H]):
     def rows(
         self, intents: Mapping[K, tuple[H | None, H | None]], fault: Callable[[K, Exception], None], /
     ) -> Rows | None:
-        """What has to be committed before this pass goes on.
+        """What has to be committed before this pass goes on; None where nothing of it is stored.
 
         Args:
             intents: Key to its record before and after.
@@ -86,7 +86,7 @@ class Records(Generic[K, H]):
                 rows.update(self._rows(key, value))
             except Exception as error:  # noqa: BLE001 - one key's fault must not stop the others
                 fault(key, error)
-        return Rows(self._journal, rows) if changes else None
+        return Rows(self._journal, rows) if rows else None
 
     def publish(self, intents: Mapping[K, tuple[H | None, H | None]], held: set[K], /) -> set[K]:
         """Let everybody see what is committed; `held` keys keep waiting.

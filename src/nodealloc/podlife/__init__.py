@@ -9,6 +9,7 @@
 """
 
 from nodealloc.podlife._actions import plan_pod, stops_of
+from nodealloc.podlife._codec import POD_ROWS, record_from_checkpoint, record_to_checkpoint
 from nodealloc.podlife._configuration import (
     LOG_LINES,
     LOG_TAIL_BYTES,
@@ -36,9 +37,12 @@ from nodealloc.podlife._configuration import (
     variables_of,
 )
 from nodealloc.podlife._definitions import RESOURCES_ANNOTATION, Definitions
+from nodealloc.podlife._details import HookKind, LifePolicy
 from nodealloc.podlife._explain import explain
+from nodealloc.podlife._facts import ContainerFacts, PodFacts, facts_of
 from nodealloc.podlife._grace import effective_grace_s, kill_grace_s, stop_timeout_s, stops_after
-from nodealloc.podlife._life import LIFE, LifeEvent
+from nodealloc.podlife._life import POD_LIFE, LifeEvent
+from nodealloc.podlife._lives import PodLives
 from nodealloc.podlife._plan import (
     ContainerPart,
     ContainerStep,
@@ -48,6 +52,26 @@ from nodealloc.podlife._plan import (
     Stop,
     StopReason,
     Why,
+)
+from nodealloc.podlife._ports import (
+    Configures,
+    HookCall,
+    HookRunner,
+    PodRuntime,
+    PodVerdicts,
+    Preparation,
+    Preparer,
+    Provided,
+)
+from nodealloc.podlife._record import (
+    Ending,
+    EndingKind,
+    HookState,
+    PodRecord,
+    PodWanted,
+    StartFailure,
+    Starting,
+    Stopping,
 )
 from nodealloc.podlife._restarts import (
     ExitRule,
@@ -75,28 +99,47 @@ from nodealloc.podlife._workers import Known, Workers
 
 __all__ = [
     "KUBELET",
-    "LIFE",
     "LOG_LINES",
     "LOG_TAIL_BYTES",
     "MESSAGE_BYTES",
+    "POD_LIFE",
+    "POD_ROWS",
     "RESOURCES_ANNOTATION",
     "Asked",
+    "Configures",
     "ContainerConfigError",
+    "ContainerFacts",
     "ContainerGift",
     "ContainerPart",
     "ContainerStep",
     "Definitions",
+    "Ending",
+    "EndingKind",
     "EnvironmentSource",
     "ExitRule",
     "Held",
+    "HookCall",
+    "HookKind",
+    "HookRunner",
+    "HookState",
     "ImageFacts",
     "Known",
     "LifeEvent",
+    "LifePolicy",
     "NodeSettings",
     "PodAddresses",
     "PodDns",
+    "PodFacts",
+    "PodLives",
     "PodPlan",
+    "PodRecord",
+    "PodRuntime",
     "PodSeen",
+    "PodVerdicts",
+    "PodWanted",
+    "Preparation",
+    "Preparer",
+    "Provided",
     "RestartAnswer",
     "RestartBackOff",
     "RestartEntry",
@@ -105,8 +148,11 @@ __all__ = [
     "Rules",
     "SandboxConfigError",
     "SandboxNeed",
+    "StartFailure",
+    "Starting",
     "Stop",
     "StopReason",
+    "Stopping",
     "UpdateKind",
     "Why",
     "Work",
@@ -122,6 +168,7 @@ __all__ = [
     "effective_grace_s",
     "expand",
     "explain",
+    "facts_of",
     "field_value",
     "hostname_of",
     "hosts_file",
@@ -130,6 +177,8 @@ __all__ = [
     "message_file",
     "plan_pod",
     "pod_dns",
+    "record_from_checkpoint",
+    "record_to_checkpoint",
     "resource_value",
     "sandbox_config",
     "sandbox_need",

@@ -8,7 +8,7 @@ from typing import Final
 from nodealloc.dsw_asw import Transition, Transitions
 from nodealloc.podfacts import LifeState
 
-__all__ = ["LIFE", "LifeEvent"]
+__all__ = ["POD_LIFE", "LifeEvent"]
 
 
 class LifeEvent(enum.Enum):
@@ -34,7 +34,7 @@ class LifeEvent(enum.Enum):
 
 _S, _E = LifeState, LifeEvent
 
-LIFE: Final = Transitions(
+POD_LIFE: Final = Transitions(
     name="pod",
     start=LifeState.WAITING,
     rows=(

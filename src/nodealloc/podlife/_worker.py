@@ -8,7 +8,7 @@ import attrs
 
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife._grace import effective_grace_s
-from nodealloc.podlife._life import LIFE, LifeEvent
+from nodealloc.podlife._life import POD_LIFE, LifeEvent
 from nodealloc.podlife._rules import Rules
 
 __all__ = [
@@ -218,7 +218,7 @@ class Worker:
 
     def moved(self, event: LifeEvent, /) -> Worker:
         """After an event, by the table of a pod's life."""
-        return attrs.evolve(self, life=LIFE.after(self.life, event))
+        return attrs.evolve(self, life=POD_LIFE.after(self.life, event))
 
     def again(self) -> Worker:
         """Woken for what it worked on last, unless it was told something newer."""

@@ -52,7 +52,8 @@ class Answered:
     """What came of asking one question.
 
     Attributes:
-        number: Of the hurry that was answered; a higher one is still to be.
+        number: Of the hurry that was tried; a higher one is still to be.
+        shown: Of the hurry that the last answer followed: it began after that. -1 before the first.
         count: Answers so far.
         tried_s: When the last try ended, on the engine's clock.
         answered_s: When the last answer began to be given; None before the first.
@@ -62,6 +63,7 @@ class Answered:
     """
 
     number: int = 0
+    shown: int = -1
     count: int = 0
     tried_s: float = 0.0
     answered_s: float | None = None
@@ -147,6 +149,7 @@ class Questions:
             case Done(result=value):
                 return Answered(
                     number=max(before.number, step.detail),
+                    shown=step.detail,
                     count=before.count + 1,
                     tried_s=outcome.ended_s,
                     answered_s=outcome.began_s,

@@ -53,7 +53,7 @@ class RuntimeWatch(Group):
     Attributes:
         seen: What the newest listing shows, by uid.
         pods: What is known of each pod; the engine writes it.
-        answers: What came of listing and of asking for the health.
+        answers: What came of listing and of asking for the health, by `listing` and `health`.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class RuntimeWatch(Group):
         told = Near(self._told, lambda uid: [uid])
         super().__init__(
             Reconciler(
-                Questions(looks, self.seen, self.hurry, events=events, pace=pace),
+                Questions(looks, self.seen, self._event, events=events, pace=pace),
                 desired=self._asked,
                 actual=self.answers,
                 executor=running,
@@ -106,9 +106,18 @@ class RuntimeWatch(Group):
             name="runtime",
         )
 
-    def hurry(self) -> None:
-        """List soon; from any thread, as often as anybody likes."""
-        self._asked.alter(LISTING, lambda number: (number or 0) + 1, by="hurry")
+    def hurry(self) -> int:
+        """List soon; from any thread, as often as anybody likes.
+
+        Returns:
+            The number that `answers` has as `shown` for `listing`, or a higher one,
+            when a listing that began after this call was taken over.
+        """
+        record = self._asked.alter(LISTING, lambda number: (number or 0) + 1, by="hurry")
+        return 0 if record is None else record.value
+
+    def _event(self) -> None:
+        self.hurry()
 
     def heard(self) -> Heard:
         """When the runtime was last heard, and what it said of itself."""

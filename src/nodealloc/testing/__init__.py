@@ -12,6 +12,7 @@
 | `testing.podfacts`     | a fake source of pods; its check                                     |
 | `testing.admission`    | `check_handler`, with pods and nodes to judge                        |
 | `testing.podsources`   | a fake source and waker; their checks                                |
+| `testing.podlife`      | fakes and checks of who prepares, configures and runs hooks          |
 | `testing.podstatus`    | a fake sink of statuses that fails on demand; its check              |
 | `testing.cgroups`      | a fake driver; checks of limits, processes and trees                 |
 | `testing.volumes`      | a fake host, mounter and claims; `check_mounter`                     |

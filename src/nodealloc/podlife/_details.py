@@ -1,0 +1,205 @@
+"""Values only: what a step of a pod's life is about, what comes of it, and how long things may take."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import TypeAlias, Union
+
+import attrs
+
+from nodealloc._frozen import Frozen, freeze
+from nodealloc.errors import ConfigurationError
+from nodealloc.podlife._record import StartFailure
+from nodealloc.podlife._restarts import RestartBackOff
+from nodealloc.podspec import Pod
+from nodealloc.verdicts import NotYet, Refused
+
+__all__ = [
+    "Acted",
+    "Detail",
+    "Forget",
+    "GiveUpName",
+    "Hook",
+    "HookKind",
+    "LifePolicy",
+    "MakeReady",
+    "Pull",
+    "Remove",
+    "RunSandbox",
+    "Start",
+    "StopContainer",
+    "StopSandbox",
+    "TakeBack",
+]
+
+
+def _at_least_one(_policy: object, field: attrs.Attribute[int], value: int | None) -> None:
+    if value is not None and value < 1:
+        raise ConfigurationError(f"{field.name} is {value}; give 1 or more, or None for any number")
+
+
+@attrs.frozen(kw_only=True)
+class LifePolicy:
+    """How patient a node is with its pods, in seconds.
+
+    Attributes:
+        restarts: How long a container that ended waits before it starts again.
+        pulls: How long an image that could not be had waits before it is tried again.
+        term_s: What is kept of a grace, at most half of it, so that a container
+            whose hook or whose sidecars' turn takes too long still hears that it has to end.
+        call_s: Past this a call of the runtime counts as lost.
+        pull_s: The same of the fetching of an image.
+        prepare_s: The same of a preparer.
+        hook_s: The same of a post-start hook.
+        again_s: So soon a preparer that is not ready is asked for the second time.
+        late_s: So long after its deadline a container that still runs is killed once more.
+        pulls_at_once: Images that are fetched at the same time; None for any number.
+
+    Raises:
+        ValueError: A time that is negative, or no pull at all.
+
+    Source: kubelet ``kuberuntime_manager.go``, ``cri-client`` (2 min); the rest is ours.
+    """
+
+    restarts: RestartBackOff = RestartBackOff()
+    pulls: RestartBackOff = RestartBackOff()
+    term_s: float = attrs.field(default=2.0, validator=attrs.validators.ge(0))
+    call_s: float = attrs.field(default=120.0, validator=attrs.validators.gt(0))
+    pull_s: float = attrs.field(default=3600.0, validator=attrs.validators.gt(0))
+    prepare_s: float = attrs.field(default=120.0, validator=attrs.validators.gt(0))
+    hook_s: float = attrs.field(default=3600.0, validator=attrs.validators.gt(0))
+    again_s: float = attrs.field(default=1.0, validator=attrs.validators.gt(0))
+    late_s: float = attrs.field(default=0.5, validator=attrs.validators.gt(0))
+    pulls_at_once: int | None = attrs.field(default=1, validator=_at_least_one)
+
+    def kept_s(self, grace_s: float, /) -> float:
+        """What is kept of a grace for the container itself."""
+        return min(self.term_s, grace_s / 2)
+
+
+class HookKind(enum.Enum):
+    """When a hook runs."""
+
+    POST_START = "post-start"
+    PRE_STOP = "pre-stop"
+
+
+@attrs.frozen
+class MakeReady:
+    """A preparation, for one edition of the pod."""
+
+    name: str
+    edition: int
+    pod: Pod = attrs.field(eq=False, repr=False)
+
+
+@attrs.frozen
+class TakeBack:
+    """A preparation that is taken back."""
+
+    name: str
+    pod: Pod = attrs.field(eq=False, repr=False)
+
+
+@attrs.frozen
+class Pull:
+    """The image of one container."""
+
+    container: str
+    edition: int
+
+
+@attrs.frozen
+class RunSandbox:
+    """A sandbox that is made."""
+
+    attempt: int
+    edition: int
+
+
+@attrs.frozen
+class Start:
+    """An instance that is made and started; one that was made already where `container_id` says so."""
+
+    container: str
+    attempt: int
+    sandbox_id: str
+    container_id: str
+    edition: int
+
+
+@attrs.frozen
+class Hook:
+    """A hook of one instance; past `until_s`, on the engine's clock, it has failed."""
+
+    kind: HookKind
+    container: str
+    container_id: str
+    until_s: float | None = None
+
+
+@attrs.frozen
+class StopContainer:
+    """An instance that has ended at `until_s`, on the engine's clock."""
+
+    container: str
+    container_id: str
+    until_s: float
+    kills: bool = False
+
+
+@attrs.frozen
+class StopSandbox:
+    """A sandbox that is ended."""
+
+    sandbox_id: str
+
+
+@attrs.frozen
+class Remove:
+    """Records of the runtime that nobody needs."""
+
+    sandboxes: tuple[str, ...]
+    containers: tuple[str, ...]
+
+
+@attrs.frozen
+class GiveUpName:
+    """The next pod of its name may start."""
+
+    full_name: str
+
+
+@attrs.frozen
+class Forget:
+    """Nothing of it is left, and nobody wants it."""
+
+    full_name: str
+
+
+Detail: TypeAlias = Union[
+    MakeReady, TakeBack, Pull, RunSandbox, Start, Hook, StopContainer, StopSandbox, Remove, GiveUpName, Forget
+]
+"""What a step is about."""
+
+
+@attrs.frozen(kw_only=True)
+class Acted:
+    """What came of a step.
+
+    Attributes:
+        listing: Number of the listing that shows it; None where the runtime was not asked.
+        id: Of what was made: a sandbox, a container, an image; "" where it is not known.
+        not_yet: A preparer has to be asked again.
+        refused: A preparer said no.
+        provided: What a preparer gives; by its name.
+        failure: Why a container does not start, or a hook failed.
+    """
+
+    listing: int | None = None
+    id: str = ""
+    not_yet: NotYet | None = None
+    refused: Refused | None = None
+    provided: Mapping[str, object] = attrs.field(factory=Frozen[str, object], validator=freeze)
+    failure: StartFailure | None = None

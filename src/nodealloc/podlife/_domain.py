@@ -1,0 +1,249 @@
+"""A `Domain` of the engine: what is wanted of each pod, and what is remembered of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from nodealloc.dsw_asw import Cancel, Failed, Near, Outcome, Plan, Running, Scope, Step, Uncertain, View
+from nodealloc.podfacts import LifeState
+from nodealloc.podlife._details import Acted, Detail, LifePolicy, MakeReady
+from nodealloc.podlife._ending import asked_to_end, clear_away, end, reasons_to_end, take_back
+from nodealloc.podlife._life import LifeEvent
+from nodealloc.podlife._observed import Observed, observe
+from nodealloc.podlife._performing import Performer
+from nodealloc.podlife._ports import PodVerdicts, Preparation
+from nodealloc.podlife._record import Ending, EndingKind, PodRecord, PodWanted
+from nodealloc.podlife._rules import Rules
+from nodealloc.podlife._settling import settle
+from nodealloc.podlife._syncing import Next, sync
+from nodealloc.podsources import is_static
+from nodealloc.runtime import PodKnown, PodListing
+from nodealloc.verdicts import NotYet
+
+__all__ = ["Lives", "Nears"]
+
+_FINAL: Final = frozenset({"Succeeded", "Failed"})
+_MAKING: Final = frozenset({"run sandbox", "start"})
+"""Steps behind which something may appear that nobody has seen."""
+
+PodView = View[str, PodWanted, PodRecord, Detail]
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Nears:
+    """What plans look at beside their pod.
+
+    Attributes:
+        known: What is known of the pod's containers.
+        seen: What the newest listing shows.
+        listed: Number of the newest listing, or a higher one where none is waited for.
+        lines: Full name to the static pods that want it, the one that has it first.
+        verdicts: What probes say; None where nothing is probed.
+    """
+
+    known: Near[str, str, PodKnown]
+    seen: Near[str, str, PodListing]
+    listed: Near[str, str, int]
+    lines: Near[str, str, tuple[str, ...]]
+    verdicts: Near[str, str, PodVerdicts] | None = None
+
+
+class Lives:
+    """Plans, performs and settles the steps of pods' lives.
+
+    Args:
+        nears: What plans look at.
+        performer: Does the steps.
+        preparations: Parts of a pod, in their order.
+        policy: How patient to be.
+        rules: Where the kubelet is wrong.
+    """
+
+    def __init__(
+        self,
+        nears: Nears,
+        performer: Performer,
+        preparations: Sequence[Preparation],
+        policy: LifePolicy,
+        rules: Rules,
+    ) -> None:
+        self._nears = nears
+        self._performer = performer
+        self._preparations = tuple(preparations)
+        self._policy = policy
+        self._rules = rules
+
+    def plan(self, view: PodView, /) -> Plan[PodRecord, Detail]:
+        """The next steps of one pod, by the table of its life."""
+        want = view.want
+        if want is None:
+            return Plan(have=None, cancel=True)
+        record = PodRecord(pod=want.pod) if view.have is None else _as_wanted(view.have, want)
+        if view.have is None:
+            record = attrs.evolve(record, noticed_s=view.now_s, noticed_unix_s=want.said_unix_s)
+        observed = self._observed(view, record)
+        if observed.ours is not record.ours:
+            record = attrs.evolve(record, ours=observed.ours)
+        answer = self._next(self._moved(record, want, observed, view), want, observed, view)
+        return Plan(
+            have=answer.record,
+            steps=answer.steps,
+            again_at_s=answer.again_at_s,
+            cancel=_unwanted(view.running, answer),
+        )
+
+    def perform(self, step: Step[Detail], cancel: Cancel, /) -> Acted | Failed[Acted] | Uncertain[Acted]:
+        """Do a step."""
+        return self._performer.perform(step, cancel)
+
+    def settled(
+        self, have: PodRecord | None, step: Step[Detail], outcome: Outcome[Acted], /
+    ) -> PodRecord | None:
+        """What is remembered after a step."""
+        return None if have is None else settle(have, step, outcome, rules=self._rules)
+
+    def _observed(self, view: PodView, record: PodRecord) -> Observed:
+        uid, nears = view.key, self._nears
+        listed = max(view.of(nears.listed).values(), default=None)
+        return observe(uid, record, view.of(nears.known).get(uid), view.of(nears.seen).get(uid), listed)
+
+    def _moved(self, record: PodRecord, want: PodWanted, observed: Observed, view: PodView) -> PodRecord:
+        """Whether it may start, and whether it has to end."""
+        now_s, rules, pod = view.now_s, self._rules, want.pod
+        if record.life.is_ending and record.life is not LifeState.TERMINATING:
+            return record
+        reasons = reasons_to_end(want)
+        if record.life is LifeState.WAITING and not reasons:
+            record = self._let_in(record, want, observed, view)
+        deadline_s = _active_deadline_s(record)
+        if record.life is LifeState.SYNCING and deadline_s is not None and now_s >= deadline_s:
+            reasons = (*reasons, _TOO_LONG)
+        if record.life is LifeState.SYNCING and not reasons and pod.status.get("phase") in _FINAL:
+            reasons = (Ending(kind=EndingKind.COMPLETED),)
+        if reasons or record.life is LifeState.TERMINATING:
+            record = asked_to_end(record, reasons, pod, now_s=now_s, rules=rules)
+        return record
+
+    def _let_in(self, record: PodRecord, want: PodWanted, observed: Observed, view: PodView) -> PodRecord:
+        """One pod of a name at a time; one that ended before this node knew of it is not started."""
+        if want.pod.status.get("phase") in _FINAL and not record.made:
+            if not observed.is_current:
+                return record
+            if not observed.running and not any(one.record.is_ready for one in observed.report.sandboxes):
+                return record.moved(LifeEvent.FOUND_ENDED)
+        if is_static(want.pod):
+            line = view.of(self._nears.lines).get(want.pod.full_name, ())
+            if line and line[0] != view.key:
+                waits = NotYet(blocker=line[0], message="another pod of its name has not finished")
+                return record if record.waits_for == waits else attrs.evolve(record, waits_for=waits)
+        return attrs.evolve(record.moved(LifeEvent.MAY_START), waits_for=None)
+
+    def _next(self, record: PodRecord, want: PodWanted, observed: Observed, view: PodView) -> Next:
+        """The steps of the state that it is in, or that this leads to."""
+        uid, now_s, policy = view.key, view.now_s, self._policy
+        match record.life:
+            case LifeState.WAITING:
+                return Next(record=record)
+            case LifeState.SYNCING:
+                answer = self._synced(record, observed, view)
+            case LifeState.TERMINATING:
+                busy_s = _busy_until_s(view, policy)
+                answer = end(
+                    uid,
+                    record,
+                    observed,
+                    is_busy=busy_s is not None,
+                    now_s=now_s,
+                    policy=policy,
+                    rules=self._rules,
+                )
+                answer = _sooner(answer, busy_s)
+            case LifeState.TERMINATED:
+                answer = take_back(uid, record, self._preparations, now_s=now_s, policy=policy)
+            case LifeState.FINISHED:
+                line = view.of(self._nears.lines).get(record.pod.full_name, ())
+                return clear_away(uid, record, want, observed, holds_name=uid in line, policy=policy)
+        if answer.record.life is record.life:
+            return answer
+        return self._next(answer.record, want, observed, view)
+
+    def _synced(self, record: PodRecord, observed: Observed, view: PodView) -> Next:
+        verdicts = None if self._nears.verdicts is None else view.of(self._nears.verdicts).get(view.key)
+        answer = sync(
+            view.key,
+            record,
+            observed,
+            preparations=self._preparations,
+            verdicts=verdicts,
+            now_s=view.now_s,
+            policy=self._policy,
+            rules=self._rules,
+        )
+        if answer.is_over:
+            over = (Ending(kind=EndingKind.COMPLETED),)
+            ends = asked_to_end(answer.record, over, record.pod, now_s=view.now_s, rules=self._rules)
+            return Next(record=ends)
+        return _sooner(answer, _active_deadline_s(record))
+
+
+_TOO_LONG: Final = Ending(
+    kind=EndingKind.DEADLINE,
+    reason="DeadlineExceeded",
+    message="Pod was active on the node longer than the specified deadline",
+)
+
+
+def _as_wanted(record: PodRecord, want: PodWanted) -> PodRecord:
+    """With the pod as it is now, and the pokes that nobody answered."""
+    if record.pod is not want.pod and record.pod != want.pod:
+        record = attrs.evolve(record, pod=want.pod, edition=record.edition + 1, definitions=None)
+    if record.pokes != want.pokes:
+        poked = [name for name, number in want.pokes.items() if record.pokes.get(name) != number]
+        names = () if "" in poked else tuple(poked)
+        record = attrs.evolve(record, pokes=want.pokes, restarts=record.restarts.poked(names))
+    return record
+
+
+def _active_deadline_s(record: PodRecord) -> float | None:
+    seconds = record.pod.active_deadline_seconds
+    return None if seconds is None else record.noticed_s + seconds
+
+
+def _busy_until_s(view: PodView, policy: LifePolicy) -> float | None:
+    """Until when something may still appear that is being made; a call that is lost is not waited for."""
+    ends = [
+        (one.since_s if one.began_s is None else one.began_s) + policy.call_s
+        for one in view.running
+        if one.verb in _MAKING
+    ]
+    return max((one for one in ends if one > view.now_s), default=None)
+
+
+def _sooner(answer: Next, moment_s: float | None) -> Next:
+    if moment_s is None or (answer.again_at_s is not None and answer.again_at_s <= moment_s):
+        return answer
+    return attrs.evolve(answer, again_at_s=moment_s)
+
+
+def _unwanted(running: Sequence[Running[Detail]], answer: Next) -> bool | tuple[Scope, ...]:
+    """Scopes of what nobody wants any more: hooks and parts, and in the end all that makes something."""
+    if not running:
+        return False
+    planned = {(one.scope, one.verb): one.detail for one in answer.steps}
+    ends = answer.record.life is not LifeState.SYNCING
+    return tuple(
+        one.scope
+        for one in running
+        if planned.get((one.scope, one.verb)) != one.detail
+        and (
+            one.verb in _HOOKS
+            or isinstance(one.detail, MakeReady)
+            or (ends and (one.verb in _MAKING or one.verb == "pull"))
+        )
+    )
+
+
+_HOOKS: Final = frozenset({"post-start", "pre-stop"})

@@ -1,0 +1,185 @@
+"""Pure functions: the next steps of a pod that has to end, or has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from nodealloc.dsw_asw import Step
+from nodealloc.podlife._details import Detail, Forget, GiveUpName, LifePolicy, Remove, TakeBack
+from nodealloc.podlife._grace import effective_grace_s, stops_after
+from nodealloc.podlife._life import LifeEvent
+from nodealloc.podlife._observed import Observed
+from nodealloc.podlife._ports import Preparation
+from nodealloc.podlife._record import Ending, EndingKind, PodRecord, PodWanted
+from nodealloc.podlife._rules import Rules
+from nodealloc.podlife._stops import Due, Stops, steps_to_stop
+from nodealloc.podlife._syncing import Next, stop_sandbox
+from nodealloc.podspec import Pod
+
+__all__ = ["asked_to_end", "clear_away", "end", "reasons_to_end", "take_back"]
+
+
+def reasons_to_end(want: PodWanted, /) -> tuple[Ending, ...]:
+    """All that speaks for a pod's end, the first to be told first."""
+    found = list(want.endings)
+    if want.pod.deletion_timestamp:
+        found.append(Ending(kind=EndingKind.DELETED))
+    if want.is_orphan:
+        found.append(Ending(kind=EndingKind.ORPHANED))
+    elif want.is_removed:
+        found.append(Ending(kind=EndingKind.REMOVED))
+    return tuple(found)
+
+
+def asked_to_end(
+    record: PodRecord, reasons: Sequence[Ending], pod: Pod, /, *, now_s: float, rules: Rules
+) -> PodRecord:
+    """With the shortest grace that anybody asked for; what was asked before counts from then.
+
+    Args:
+        record: What is remembered; its first reason stays.
+        reasons: Why it has to end, at least one unless it ends already.
+        pod: As it is now.
+        now_s: The present.
+        rules: `counts_zero_grace`.
+    """
+    asked = [one.grace_s for one in reasons if one.grace_s is not None]
+    grace_s = effective_grace_s(
+        record.grace_s,
+        own_s=pod.termination_grace_period_seconds,
+        deletion_s=pod.deletion_grace_period_seconds,
+        override_s=min(asked, default=None),
+        rules=rules,
+    )
+    if record.grace_s is not None and grace_s >= record.grace_s:
+        return record
+    deadline_s = now_s + grace_s
+    if record.deadline_s is not None:
+        deadline_s = min(deadline_s, record.deadline_s)
+    after = attrs.evolve(
+        record, grace_s=grace_s, deadline_s=deadline_s, ending=record.ending or next(iter(reasons), None)
+    )
+    return after.moved(_EVENTS.get(reasons[0].kind, LifeEvent.END_ASKED) if reasons else LifeEvent.END_ASKED)
+
+
+_EVENTS: Final = {
+    EndingKind.ORPHANED: LifeEvent.FOUND_RUNNING,
+    EndingKind.COMPLETED: LifeEvent.NOTHING_LEFT_TO_RUN,
+}
+
+
+def end(
+    uid: str,
+    record: PodRecord,
+    observed: Observed,
+    /,
+    *,
+    is_busy: bool,
+    now_s: float,
+    policy: LifePolicy,
+    rules: Rules,
+) -> Next:
+    """The next steps of a pod that terminates: hooks and stops under one deadline, then its sandboxes.
+
+    Args:
+        uid: Which.
+        record: What is remembered; its deadline counts.
+        observed: What is known.
+        is_busy: Whether something of it is just being made.
+        now_s: The present.
+        policy: How patient to be.
+        rules: `skips_stopped`.
+    """
+    if observed.running:
+        stops = _stops(uid, record, observed, now_s=now_s, policy=policy, rules=rules)
+        return Next(record=stops.record, steps=stops.steps, again_at_s=stops.again_at_s)
+    boxes = [one.record.id for one in observed.report.sandboxes if one.record.is_ready]
+    if boxes:
+        return Next(record=record, steps=tuple(stop_sandbox(uid, one, policy) for one in boxes))
+    if is_busy or not observed.is_current:
+        return Next(record=record)
+    event = LifeEvent.CONTAINERS_GONE if record.made else LifeEvent.NOTHING_TO_TAKE_BACK
+    return Next(record=attrs.evolve(record.moved(event), starting={}, stopping={}, images={}))
+
+
+def _stops(
+    uid: str, record: PodRecord, observed: Observed, *, now_s: float, policy: LifePolicy, rules: Rules
+) -> Stops:
+    running = set(observed.running)
+    records = [one.record for one in observed.report.containers if one.record.id in running]
+    after = stops_after(record.pod, {one.name for one in records}, rules=rules)
+    deadline_s = now_s if record.deadline_s is None else record.deadline_s
+    grace_s = record.grace_s or 0.0
+    due: list[Due] = []
+    for one in records:
+        own = record.stopping.get(one.id)
+        is_sooner = own is not None and own.deadline_s < deadline_s
+        due.append(
+            Due(
+                record=one,
+                deadline_s=own.deadline_s if own is not None and is_sooner else deadline_s,
+                grace_s=own.grace_s if own is not None and is_sooner else grace_s,
+                after=after.get(one.name, ()),
+            )
+        )
+    return steps_to_stop(uid, record, due, now_s=now_s, policy=policy)
+
+
+def take_back(
+    uid: str, record: PodRecord, preparations: Sequence[Preparation], /, *, now_s: float, policy: LifePolicy
+) -> Next:
+    """The last part that was made ready goes first; one that this program does not know is passed over."""
+    known = {one.name for one in preparations}
+    left = tuple(name for name in record.made if name in known)
+    if not left:
+        return Next(record=attrs.evolve(record.moved(LifeEvent.TAKEN_BACK), made=(), waits_for=None))
+    name = left[-1]
+    waits = record.waits_for
+    step: Step[Detail] = Step(
+        scope=("pod", uid, "parts"),
+        verb=f"take back {name}",
+        detail=TakeBack(name, record.pod),
+        subject=name,
+        deadline_s=policy.prepare_s,
+        may_change_nothing=True,
+    )
+    return Next(
+        record=record, steps=(step,), again_at_s=now_s + (policy.again_s if waits is None else waits.after_s)
+    )
+
+
+def clear_away(
+    uid: str,
+    record: PodRecord,
+    want: PodWanted,
+    observed: Observed,
+    /,
+    *,
+    holds_name: bool,
+    policy: LifePolicy,
+) -> Next:
+    """What is left of a pod that has finished: its name at once, the rest when no source has it."""
+    full_name = record.pod.full_name
+    if not (want.is_removed or want.is_orphan):
+        if not holds_name:
+            return Next(record=record)
+        name: Step[Detail] = Step(
+            scope=("pod", uid, "name"),
+            verb="give up name",
+            detail=GiveUpName(full_name),
+            may_change_nothing=True,
+        )
+        return Next(record=record, steps=(name,))
+    if not observed.is_current:
+        return Next(record=record)
+    boxes = tuple(one.record.id for one in observed.report.sandboxes)
+    runs = tuple(one.record.id for one in observed.report.containers)
+    detail: Detail = Remove(boxes, runs) if boxes or runs else Forget(full_name)
+    verb = "remove" if boxes or runs else "forget"
+    step: Step[Detail] = Step(
+        scope=("pod", uid, "records"), verb=verb, detail=detail, deadline_s=policy.call_s, subject=detail
+    )
+    return Next(record=record, steps=(step,))

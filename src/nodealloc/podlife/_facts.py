@@ -1,0 +1,114 @@
+"""What others need to know of a pod: one value, derived from what is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from nodealloc._frozen import Frozen, freeze
+from nodealloc.dsw_asw import Cancel, Near, Outcome, Plan, Step, View
+from nodealloc.podfacts import LifeState
+from nodealloc.podlife._record import Ending, PodRecord, StartFailure
+from nodealloc.podspec import Pod
+from nodealloc.runtime import PodKnown
+from nodealloc.verdicts import NotYet
+
+__all__ = ["ContainerFacts", "PodFacts", "Telling", "facts_of"]
+
+
+@attrs.frozen(kw_only=True)
+class ContainerFacts:
+    """What is known of one container beside what the runtime says.
+
+    Attributes:
+        waiting: Why it is not running yet, or not again; None where nothing holds it back.
+        restart_count: Times that it was started again; never falls.
+        init_done: Of an init container: whether it has succeeded in the present sandbox.
+    """
+
+    waiting: StartFailure | None = None
+    restart_count: int = 0
+    init_done: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class PodFacts:
+    """What others need to know of a pod.
+
+    Attributes:
+        pod: The form of it that is acted upon.
+        life: How far it has come.
+        known: What the runtime says, with every end; None before anything of it was seen.
+        ending: Why it ends; None while it has not to. Once it is there the pod is not ready.
+        deadline_s: When all its containers have ended, on the engine's clock; None while it has not to end.
+        waits_for: The part or the other pod that it waits for; None for nothing.
+        noticed_unix_s: When this node took it up, in Unix seconds.
+        containers: By name.
+    """
+
+    pod: Pod
+    life: LifeState
+    known: PodKnown | None = None
+    ending: Ending | None = None
+    deadline_s: float | None = None
+    waits_for: NotYet | None = None
+    noticed_unix_s: float = 0.0
+    containers: Mapping[str, ContainerFacts] = attrs.field(
+        factory=Frozen[str, ContainerFacts], validator=freeze
+    )
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether no container of it runs, or ever will."""
+        return self.life in {LifeState.TERMINATED, LifeState.FINISHED}
+
+
+def facts_of(record: PodRecord, known: PodKnown | None, /) -> PodFacts:
+    """What is to be known of a pod."""
+    box = None if known is None or known.report is None else known.report.sandbox
+    names = {*record.attempts, *record.failures, *record.completed}
+    return PodFacts(
+        pod=record.pod,
+        life=record.life,
+        known=known,
+        ending=record.ending,
+        deadline_s=record.deadline_s,
+        waits_for=record.waits_for,
+        noticed_unix_s=record.noticed_unix_s,
+        containers={
+            name: ContainerFacts(
+                waiting=record.failures.get(name),
+                restart_count=max(record.attempts.get(name, 0), 0),
+                init_done=box is not None and record.completed.get(name) == box.record.id,
+            )
+            for name in names
+        },
+    )
+
+
+class Telling:
+    """A `Domain` without steps: what is remembered of pods, to what others know of them.
+
+    Args:
+        known: What is known of their containers.
+    """
+
+    def __init__(self, known: Near[str, str, PodKnown]) -> None:
+        self._known = known
+
+    def plan(self, view: View[str, PodRecord, PodFacts, None], /) -> Plan[PodFacts, None]:
+        """The facts of a pod, or none."""
+        if view.want is None:
+            return Plan(have=None)
+        return Plan(have=facts_of(view.want, view.of(self._known).get(view.key)))
+
+    def perform(self, step: Step[None], _cancel: Cancel, /) -> None:
+        """There is nothing to do; raises `RuntimeError`."""
+        raise RuntimeError(f"{step.verb}: facts are derived, and nothing is done for them")
+
+    def settled(
+        self, have: PodFacts | None, _step: Step[None], _outcome: Outcome[None], /
+    ) -> PodFacts | None:
+        """As it is."""
+        return have

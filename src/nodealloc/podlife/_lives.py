@@ -1,0 +1,380 @@
+"""The shell: takes pods, and brings each of them through its life."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, cast
+
+import attrs
+
+from nodealloc._frozen import extended
+from nodealloc.checkpoint import JsonCheckpoint, row_key
+from nodealloc.dsw_asw import (
+    Clock,
+    Executor,
+    Failure,
+    Group,
+    Journal,
+    Moment,
+    Near,
+    Observer,
+    Reconciler,
+    Remember,
+    Running,
+    SystemClock,
+    ThreadExecutor,
+    World,
+)
+from nodealloc.errors import ConfigurationError
+from nodealloc.podfacts import LifeState, PodLife, PodSighting, PodSource
+from nodealloc.podlife._arrivals import Following, Orphans
+from nodealloc.podlife._codec import POD_ROWS, record_to_checkpoint
+from nodealloc.podlife._details import LifePolicy
+from nodealloc.podlife._domain import Lives, Nears
+from nodealloc.podlife._facts import PodFacts, Telling
+from nodealloc.podlife._listings import Listings
+from nodealloc.podlife._performing import Performer
+from nodealloc.podlife._ports import Configures, HookRunner, PodRuntime, PodVerdicts, Preparation
+from nodealloc.podlife._record import Ending, EndingKind, PodRecord, PodWanted
+from nodealloc.podlife._rules import RIGHT, Rules
+from nodealloc.podsources import PodSources, is_static
+from nodealloc.podspec import Container, Pod
+from nodealloc.runtime import PodListing, RuntimeWatch
+
+__all__ = ["PodLives"]
+
+_HEARD: Final = "sources"
+
+
+class PodLives(Group):
+    """Brings each pod of a node through its life: parts, sandbox, containers, end. Thread-safe.
+
+    A `Group` of `nodealloc.dsw_asw`: put it into a group of yours together with
+    the `RuntimeWatch` that looks at the same runtime. Every pod goes its own
+    way: what hangs or fails for one delays no other.
+
+    Args:
+        runtime: What runs containers.
+        watch: Looks at it; driven by whoever made it.
+        configuring: Says what sandboxes and containers are made from.
+        hooks: Runs hooks.
+        preparations: Parts of a pod that are ready before anything of it runs, in
+            their order; they are taken back in the reverse.
+        probes: What probes say, by pod uid; None where nothing is probed.
+        sources: Where pods come from; None where `put`, `remove` and `heard` are called.
+        journal: Where a pod's life is remembered before anything is done; None to
+            forget it with the process. Given the same one as others, all commit together.
+        remembered: What was remembered, by pod uid (`record_from_checkpoint`).
+        policy: How patient to be.
+        rules: Where the kubelet is wrong.
+        executor: Runs calls; by default a thread for each.
+        clock: Time for graces, back-off and deadlines.
+        now: This moment, for what outlives a boot; its monotonic part is that of `clock`.
+        observer: Is told of progress.
+
+    Attributes:
+        wanted: What was said of each pod.
+        pods: What is remembered of each; the engine writes it.
+        facts: What others need to know of each. Make it a `Near`, or watch it.
+
+    Raises:
+        ConfigurationError: Two preparations have one name.
+    """
+
+    def __init__(
+        self,
+        runtime: PodRuntime,
+        *,
+        watch: RuntimeWatch,
+        configuring: Configures,
+        hooks: HookRunner,
+        preparations: Sequence[Preparation] = (),
+        probes: World[str, PodVerdicts] | None = None,
+        sources: PodSources | None = None,
+        journal: Journal[JsonCheckpoint] | None = None,
+        remembered: Mapping[str, PodRecord] | None = None,
+        policy: LifePolicy = LifePolicy(),  # noqa: B008 - immutable
+        rules: Rules = RIGHT,
+        executor: Executor | None = None,
+        clock: Clock | None = None,
+        now: Callable[[], Moment] = Moment.now,
+        observer: Observer | None = None,
+    ) -> None:
+        _check_names(preparations)
+        self.wanted: World[str, PodWanted] = World("wanted pods")
+        self.pods: World[str, PodRecord] = World("pods")
+        self.facts: World[str, PodFacts] = World("facts of pods")
+        self._lines: World[str, tuple[str, ...]] = World("names of static pods")
+        self._heard: World[str, int] = World("heard")
+        self._now = now
+        self._watch = watch
+        self._listings = Listings(watch)
+        time: Clock = SystemClock() if clock is None else clock
+        running = ThreadExecutor("pods") if executor is None else executor
+        self._remember(remembered or {})
+        nears = Nears(
+            known=Near(watch.pods, _same),
+            seen=Near(watch.seen, _same),
+            listed=Near(self._listings.world, self._listings.keys_of),
+            lines=Near(self._lines, self._names_of),
+            verdicts=None if probes is None else Near(probes, _same),
+        )
+        performer = Performer(
+            runtime,
+            watch,
+            self._listings,
+            configuring=configuring,
+            hooks=hooks,
+            preparations=preparations,
+            wanted=self.wanted,
+            pods=self.pods,
+            lines=self._lines,
+            clock=time,
+            policy=policy,
+            rules=rules,
+        )
+        parts = {id(one.wakes): one.wakes for one in preparations if one.wakes is not None}
+        self._lives = Reconciler(
+            Lives(nears, performer, preparations, policy, rules),
+            desired=self.wanted,
+            actual=self.pods,
+            executor=running,
+            near=[
+                *_all(nears.known, nears.seen, nears.listed, nears.lines),
+                *([] if nears.verdicts is None else _all(nears.verdicts)),
+                *(Near(one, _same) for one in parts.values()),
+            ],
+            remember=None if journal is None else Remember(journal=journal, rows=self._rows),
+            clock=time,
+            observer=observer,
+            name="pods",
+        )
+        heard: Near[str, str, int] = Near(self._heard, lambda _: (_HEARD,))
+        wanted = Near(self.wanted, _same)
+        orphans = Reconciler(
+            Orphans(self._adopt, wanted, heard),
+            desired=watch.seen,
+            actual=World[str, bool]("orphans"),
+            executor=running,
+            near=_all(wanted, heard),
+            clock=time,
+            name="orphans",
+        )
+        telling = Reconciler(
+            Telling(nears.known),
+            desired=self.pods,
+            actual=self.facts,
+            executor=running,
+            near=[nears.known],
+            clock=time,
+            name="facts",
+        )
+        super().__init__(self._lives, orphans, telling, name="pods")
+        self._closing = [] if sources is None else self._follow(sources)
+
+    def put(self, pod: Pod, /) -> None:
+        """A pod is to be here, or is to be here in another form; one that is to be deleted carries that.
+
+        A pod that ends, or has ended, stays so: what comes back under its uid does not run.
+
+        Raises:
+            ConfigurationError: It has no uid or no name.
+        """
+        if not pod.uid or not pod.name:
+            raise ConfigurationError(f"pod {pod.full_name} needs a uid and a name; sources give it both")
+        unix_s = self._now().unix_s
+
+        def said(want: PodWanted | None) -> PodWanted:
+            if want is None:
+                return PodWanted(pod=pod, said_unix_s=unix_s)
+            kept = want.pod if _means_the_same(want.pod, pod) else pod
+            return attrs.evolve(want, pod=kept, is_said=True, is_removed=False, is_orphan=False)
+
+        if is_static(pod):
+            self._line_up(pod.uid, pod.full_name)
+        self.wanted.alter(pod.uid, said, by="put")
+
+    def remove(self, uid: str, /, *, grace_s: float | None = None) -> bool:
+        """No source has a pod any more: it ends, and is forgotten when nothing of it is left.
+
+        Args:
+            uid: Which.
+            grace_s: How long it has at most, in seconds; None for as long as it
+                says. Said again, the shorter one counts, from then.
+
+        Returns:
+            Whether there is such a pod.
+        """
+        asked = () if grace_s is None else (Ending(kind=EndingKind.REMOVED, grace_s=grace_s),)
+
+        def removed(want: PodWanted) -> PodWanted:
+            for one in asked:
+                want = want.ended(one)
+            return attrs.evolve(want, is_removed=True)
+
+        return self._alter(uid, removed, "remove")
+
+    def end(self, uid: str, ending: Ending, /) -> bool:
+        """A pod has to end, though a source still has it: eviction, shutdown, room for another.
+
+        Returns:
+            Whether there is such a pod.
+        """
+        return self._alter(uid, lambda want: want.ended(ending), "end")
+
+    def poke(self, uid: str, container: str = "", /) -> bool:
+        """Start now what waits for its back-off.
+
+        Args:
+            uid: Of the pod.
+            container: Which one; "" for all.
+
+        Returns:
+            Whether there is such a pod.
+        """
+
+        def poked(want: PodWanted) -> PodWanted:
+            number = want.pokes.get(container, 0) + 1
+            return attrs.evolve(want, pokes=extended(want.pokes, container, number))
+
+        return self._alter(uid, poked, "poke")
+
+    def heard(self) -> None:
+        """Every source was heard: what none of them has ends, and so does what only the runtime knows.
+
+        Until then nothing that ran before this program began is ended.
+        """
+
+        def unsaid(want: PodWanted) -> PodWanted:
+            return want if want.is_said or want.is_orphan else attrs.evolve(want, is_removed=True)
+
+        for uid in tuple(self.wanted.snapshot()):
+            self._alter(uid, unsaid, "heard")
+        self._heard.put(_HEARD, 1, by="heard")
+
+    def pod_source(self) -> PodSource:
+        """What others ask which pods are here, and whether they have ended."""
+        return _Known(self)
+
+    def failures(self, uid: str, /) -> tuple[Failure, ...]:
+        """The last error of each step of a pod that failed and was not made good."""
+        return self._lives.failures(uid)
+
+    def close(self, timeout_s: float = 0.0, /) -> tuple[Running[object], ...]:
+        """Start nothing more; see `Group.close`."""
+        for leave in self._closing:
+            leave()
+        self._listings.close()
+        return super().close(timeout_s)
+
+    def is_ready(self) -> bool:
+        """Whether it is known which pods should be here, and which are."""
+        return _HEARD in self._heard and self._watch.heard().listing > 0
+
+    def _alter(self, uid: str, change: Callable[[PodWanted], PodWanted], by: str) -> bool:
+        found = self.wanted.alter(uid, lambda want: None if want is None else change(want), by=by)
+        return found is not None
+
+    def _line_up(self, uid: str, full_name: str) -> None:
+        record = self.pods.get(uid)
+        if record is not None and record.life is LifeState.FINISHED:
+            return
+        self._lines.alter(
+            full_name, lambda line: line if uid in (line or ()) else (*(line or ()), uid), by="put"
+        )
+
+    def _remember(self, remembered: Mapping[str, PodRecord]) -> None:
+        """Who had its name keeps it: those that came first are first in their lines."""
+        order = sorted(
+            remembered.items(), key=lambda one: (one[1].life is LifeState.WAITING, one[1].noticed_s)
+        )
+        for uid, record in order:
+            self.pods.put(uid, record, by="remembered")
+            want = PodWanted(
+                pod=record.pod, said_unix_s=record.noticed_unix_s, is_said=False, pokes=record.pokes
+            )
+            self.wanted.put(uid, want, by="remembered")
+            if is_static(record.pod):
+                self._line_up(uid, record.pod.full_name)
+
+    def _rows(self, uid: str, record: PodRecord | None) -> Mapping[str, JsonCheckpoint | None]:
+        key = row_key(POD_ROWS, uid)
+        if record is None:
+            return {key: None}
+        if record.is_stored_as(self.pods.get(uid)):
+            return {}
+        return {key: record_to_checkpoint(record, self._now())}
+
+    def _names_of(self, uid: str) -> tuple[str, ...]:
+        want = self.wanted.get(uid)
+        return (want.pod.full_name,) if want is not None and is_static(want.pod) else ()
+
+    def _adopt(self, listing: PodListing) -> None:
+        """Only the runtime knows it: it ends like any other pod."""
+        owners = [one.pod for one in listing.sandboxes] + [one.pod for one in listing.containers]
+        if not owners:
+            return
+        identity = owners[0]
+        names = dict.fromkeys(one.name for one in listing.containers)
+        pod = Pod(
+            uid=listing.uid,
+            name=identity.name,
+            namespace=identity.namespace,
+            containers=tuple(Container(name=name) for name in names),
+        )
+        want = PodWanted(pod=pod, said_unix_s=self._now().unix_s, is_orphan=True)
+        self.wanted.alter(listing.uid, lambda before: before or want, by="orphan")
+
+    def _follow(self, sources: PodSources) -> list[Callable[[], None]]:
+        following = Following(sources, self)
+        return [following.close]
+
+
+class _Known:
+    """A `PodSource` over the pods of this node."""
+
+    def __init__(self, lives: PodLives) -> None:
+        self._lives = lives
+
+    def uids(self) -> Iterable[str]:
+        """Every pod that is known."""
+        return tuple(self._lives.wanted.snapshot())
+
+    def get(self, uid: str, /) -> PodSighting | None:
+        """A pod, and whether anything of it may still run."""
+        want, record = self._lives.wanted.get(uid), self._lives.pods.get(uid)
+        if want is None:
+            return None
+        ended = record is not None and record.life in {LifeState.TERMINATED, LifeState.FINISHED}
+        return PodSighting(want.pod, PodLife.ENDED if ended else PodLife.WANTED)
+
+    def is_ready(self) -> bool:
+        """Whether every pod of this node is known by now."""
+        return self._lives.is_ready()
+
+
+def _same(uid: str) -> tuple[str, ...]:
+    return (uid,)
+
+
+def _all(*nears: object) -> list[Near[str, str, object]]:
+    return cast("list[Near[str, str, object]]", list(nears))
+
+
+def _check_names(preparations: Sequence[Preparation]) -> None:
+    names = [one.name for one in preparations]
+    twice = sorted({one for one in names if names.count(one) > 1})
+    if twice:
+        raise ConfigurationError(
+            f"preparations {', '.join(twice)} stand there twice; a name is remembered, so give each its own"
+        )
+
+
+def _means_the_same(before: Pod, now: Pod) -> bool:
+    """Whether nothing of a pod changed that running it depends on."""
+    return before is now or _meaning(before) == _meaning(now)
+
+
+def _meaning(pod: Pod) -> Pod:
+    carried = {key: value for key, value in pod.carried.items() if not key.startswith("metadata.")}
+    return attrs.evolve(pod, status={}, carried=carried)

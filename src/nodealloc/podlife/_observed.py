@@ -1,0 +1,122 @@
+"""Pure functions: what is known of a pod, from the runtime's word and from what our own calls did since."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from nodealloc.podfacts import Exited, ExitUnknown
+from nodealloc.podlife._record import Ours, PodRecord
+from nodealloc.runtime import (
+    ContainerEnd,
+    ContainerReport,
+    PodKnown,
+    PodListing,
+    PodReport,
+    RunState,
+    SandboxReport,
+)
+
+__all__ = ["Observed", "observe"]
+
+
+@attrs.frozen(kw_only=True)
+class Observed:
+    """A pod at one moment.
+
+    Attributes:
+        report: Its sandboxes and containers.
+        is_current: Whether the runtime was asked since our last call, and nothing is in doubt:
+            only then anything is made.
+        fault: Why it is in doubt, in words; "" for nothing.
+        ends: Container name to its newest end.
+        end_ids: Container name to the id of that instance.
+        ends_by_id: Every end that is stored, by id: those records may go.
+        ours: What our calls did and no listing shows yet.
+    """
+
+    report: PodReport
+    is_current: bool
+    fault: str = ""
+    ends: Mapping[str, ContainerEnd] = attrs.field(factory=dict[str, ContainerEnd])
+    end_ids: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    ends_by_id: Mapping[str, ContainerEnd] = attrs.field(factory=dict[str, ContainerEnd])
+
+    ours: Mapping[str, Ours] = attrs.field(factory=dict[str, Ours])
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """Ids of containers that run, or may."""
+        return tuple(
+            one.record.id
+            for one in self.report.containers
+            if one.record.state in {RunState.RUNNING, RunState.UNKNOWN}
+        )
+
+
+def observe(
+    uid: str, record: PodRecord, known: PodKnown | None, seen: PodListing | None, listing: int | None, /
+) -> Observed:
+    """What is known of a pod.
+
+    Args:
+        uid: Which.
+        record: What is remembered, with what our calls did.
+        known: What the runtime's watch knows.
+        seen: What the newest listing shows.
+        listing: Number of the newest listing; None before the first.
+    """
+    known = PodKnown(uid=uid) if known is None else known
+    report = known.report or PodReport(uid=uid)
+    is_known = known.is_current(seen)
+    ours = {
+        one: mine
+        for one, mine in record.ours.items()
+        if listing is None or listing < mine.number or not is_known
+    }
+    if ours:
+        report = _with_ours(report, ours)
+    is_pending = any(listing is None or listing < mine.number for mine in ours.values())
+    is_sure = listing is not None and record.doubt is not None and listing >= record.doubt
+    ends: dict[str, ContainerEnd] = {}
+    ids: dict[str, str] = {}
+    for cid, end in known.ends.items():
+        newest = ends.get(end.name)
+        if newest is None or newest.attempt <= end.attempt:
+            ends[end.name] = end
+            ids[end.name] = cid
+    return Observed(
+        report=report,
+        # What our calls did is known without asking again, as long as nothing else is in doubt.
+        is_current=is_sure and not known.fault and (is_known or is_pending),
+        fault=known.fault,
+        ends=ends,
+        end_ids=ids,
+        ends_by_id=known.ends,
+        ours=record.ours if len(ours) == len(record.ours) else ours,
+    )
+
+
+def _with_ours(report: PodReport, ours: Mapping[str, Ours]) -> PodReport:
+    boxes = {one.record.id: one for one in report.sandboxes}
+    runs = {one.record.id: one for one in report.containers}
+    for one, mine in ours.items():
+        if isinstance(mine.report, SandboxReport):
+            boxes.setdefault(one, mine.report)
+        elif isinstance(mine.report, ContainerReport):
+            runs[one] = mine.report
+        elif one in boxes:
+            box = boxes[one]
+            boxes[one] = attrs.evolve(box, record=attrs.evolve(box.record, is_ready=False))
+        elif one in runs and runs[one].exit is None:
+            run = runs[one]
+            gone = attrs.evolve(run.record, state=RunState.EXITED)
+            runs[one] = attrs.evolve(run, record=gone, exit=ExitUnknown())
+    made = PodReport.of(report.uid, boxes.values(), runs.values())
+    return made if made.ips else attrs.evolve(made, ips=report.ips)
+
+
+def succeeded(end: ContainerEnd | None, /) -> bool:
+    """Whether an instance ended with 0."""
+    return end is not None and isinstance(end.exit, Exited) and end.exit.code == 0

@@ -1,0 +1,341 @@
+"""Does the steps of pods' lives: the only part of this package that calls a runtime and preparers."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Generator, Sequence
+from concurrent.futures import CancelledError
+
+import attrs
+
+from nodealloc.dsw_asw import Cancel, Clock, Failed, Step, Uncertain, UncertainError, World
+from nodealloc.podlife._details import (
+    Acted,
+    Detail,
+    Forget,
+    GiveUpName,
+    Hook,
+    HookKind,
+    LifePolicy,
+    MakeReady,
+    Pull,
+    Remove,
+    RunSandbox,
+    Start,
+    StopContainer,
+    StopSandbox,
+    TakeBack,
+)
+from nodealloc.podlife._listings import Listings
+from nodealloc.podlife._ports import Configures, HookCall, HookRunner, PodRuntime, Preparation, Provided
+from nodealloc.podlife._record import PodRecord, PodWanted, StartFailure
+from nodealloc.podlife._rules import Rules
+from nodealloc.podlife._stops import containers_of
+from nodealloc.podspec import Container, PullPolicy
+from nodealloc.runtime import NameReservedError, NoSuchRecordError, PodKnown, PodReport, RuntimeWatch
+from nodealloc.verdicts import NotYet, Refused
+
+__all__ = ["Performer", "Turns"]
+
+
+class Turns:
+    """So many at a time, in the order they came; who is asked to stop gives up its place.
+
+    Args:
+        places: How many; None for any number.
+    """
+
+    def __init__(self, places: int | None) -> None:
+        self._lock = threading.Lock()
+        self._free = places
+        self._line: deque[threading.Event] = deque()
+
+    @contextlib.contextmanager
+    def turn(self, cancel: Cancel, /) -> Generator[None]:
+        """Wait for a place, and give it back.
+
+        Raises:
+            CancelledError: Asked to stop while it waited.
+        """
+        mine = threading.Event()
+        with self._lock:
+            if self._free is None:
+                mine.set()
+            elif self._free > 0 and not self._line:
+                self._free -= 1
+                mine.set()
+            else:
+                self._line.append(mine)
+        leave = cancel.on_cancel(mine.set)
+        try:
+            mine.wait()
+        finally:
+            leave()
+        with self._lock:
+            if mine in self._line:
+                self._line.remove(mine)
+                raise CancelledError
+        try:
+            yield
+        finally:
+            self._give_back()
+
+    def _give_back(self) -> None:
+        with self._lock:
+            if self._line:
+                self._line.popleft().set()
+            elif self._free is not None:
+                self._free += 1
+
+
+class _CannotStartError(Exception):
+    """A container does not start, for a reason that is told of it."""
+
+    def __init__(self, reason: str, error: Exception) -> None:
+        super().__init__(f"{reason}: {error}")
+        self.failure = StartFailure(reason=reason, message=str(error) or type(error).__name__)
+        self.error = error
+
+
+class Performer:
+    """Does one step at a time; called from any worker.
+
+    Args:
+        runtime: What runs containers.
+        watch: Looks at it.
+        listings: Are hurried after each call.
+        configuring: Says what sandboxes and containers are made from.
+        hooks: Runs hooks.
+        preparations: Who makes parts ready.
+        wanted: What is wanted of pods; a pod that is forgotten is dropped there.
+        pods: What is remembered of pods.
+        lines: Who wants which full name.
+        clock: Time for deadlines.
+        policy: How patient to be.
+        rules: `keeps_deadline`.
+    """
+
+    def __init__(
+        self,
+        runtime: PodRuntime,
+        watch: RuntimeWatch,
+        listings: Listings,
+        *,
+        configuring: Configures,
+        hooks: HookRunner,
+        preparations: Sequence[Preparation],
+        wanted: World[str, PodWanted],
+        pods: World[str, PodRecord],
+        lines: World[str, tuple[str, ...]],
+        clock: Clock,
+        policy: LifePolicy,
+        rules: Rules,
+    ) -> None:
+        self._runtime = runtime
+        self._watch = watch
+        self._listings = listings
+        self._configuring = configuring
+        self._hooks = hooks
+        self._parts = {one.name: one.by for one in preparations}
+        self._wanted = wanted
+        self._pods = pods
+        self._lines = lines
+        self._clock = clock
+        self._policy = policy
+        self._rules = rules
+        self._turns = Turns(policy.pulls_at_once)
+
+    def perform(self, step: Step[Detail], cancel: Cancel, /) -> Acted | Failed[Acted] | Uncertain[Acted]:
+        """Do a step; whatever goes wrong, the next listing is one that began after it."""
+        uid = str(step.scope[1])
+        try:
+            acted = self._perform(uid, step.detail, cancel)
+        except CancelledError:
+            self._listings.hurry(uid)
+            raise
+        except _CannotStartError as error:
+            known = Acted(listing=self._listings.hurry(uid), failure=error.failure)
+            if isinstance(error.error, UncertainError):
+                return Uncertain(error.error, known=known)
+            return Failed(error.error, known=known)
+        except UncertainError as error:
+            return Uncertain(error, known=Acted(listing=self._listings.hurry(uid)))
+        except Exception as error:  # noqa: BLE001 - whatever went wrong, it is tried again after a back-off
+            return Failed(error, known=Acted(listing=self._listings.hurry(uid)))
+        if acted.listing is not None:
+            acted = attrs.evolve(acted, listing=self._listings.hurry(uid))
+        return acted
+
+    def _perform(self, uid: str, detail: Detail, cancel: Cancel) -> Acted:
+        match detail:
+            case MakeReady():
+                return self._make_ready(detail, cancel)
+            case TakeBack():
+                waits = self._parts[detail.name].take_back(detail.pod, cancel)
+                return Acted(not_yet=waits)
+            case Pull():
+                return self._pull(self._record(uid), detail, cancel)
+            case RunSandbox():
+                return self._run_sandbox(self._record(uid), detail, cancel)
+            case Start():
+                return self._start(self._record(uid), detail, cancel)
+            case Hook():
+                return self._hook(self._record(uid), detail, cancel)
+            case StopContainer():
+                self._stop(detail)
+            case StopSandbox():
+                with contextlib.suppress(NoSuchRecordError):
+                    self._runtime.stop_sandbox(detail.sandbox_id)
+            case Remove():
+                self._remove(detail)
+            case GiveUpName():
+                self._give_up(uid, detail.full_name)
+                return Acted()
+            case Forget():
+                self._forget(uid, detail)
+                return Acted()
+        return Acted(listing=0)
+
+    def _record(self, uid: str) -> PodRecord:
+        record = self._pods.get(uid)
+        if record is None:
+            raise CancelledError
+        return record
+
+    def _report(self, uid: str) -> PodReport:
+        known = self._watch.pods.get(uid) or PodKnown(uid=uid)
+        return known.report or PodReport(uid=uid)
+
+    def _make_ready(self, detail: MakeReady, cancel: Cancel) -> Acted:
+        answer = self._parts[detail.name].make_ready(detail.pod, cancel)
+        match answer:
+            case NotYet():
+                return Acted(not_yet=answer)
+            case Refused():
+                return Acted(refused=answer)
+            case Provided():
+                return Acted(provided={detail.name: answer.value})
+            case _:
+                return Acted()
+
+    def _pull(self, record: PodRecord, detail: Pull, cancel: Cancel) -> Acted:
+        container = _container(record, detail.container)
+        with self._turns.turn(cancel):
+            return Acted(id=self._image(container))
+
+    def _image(self, container: Container) -> str:
+        policy, name = container.image_pull_policy, container.image
+        there = "" if policy is PullPolicy.ALWAYS else self._image_here(name)
+        if there:
+            return there
+        if policy is PullPolicy.NEVER:
+            missing = NoSuchRecordError("images", name)
+            raise _CannotStartError("ErrImageNeverPull", missing)
+        try:
+            return self._runtime.pull_image(name)
+        except Exception as error:
+            raise _CannotStartError("ErrImagePull", error) from error
+
+    def _image_here(self, name: str) -> str:
+        try:
+            images = self._runtime.images()
+        except Exception as error:
+            raise _CannotStartError("ImageInspectError", error) from error
+        return next((one.id for one in images if name == one.id or name in one.names), "")
+
+    def _run_sandbox(self, record: PodRecord, detail: RunSandbox, cancel: Cancel) -> Acted:
+        config = self._configuring.sandbox(record.pod, detail.attempt, record.provided)
+        if cancel.is_set():
+            raise CancelledError
+        return Acted(listing=0, id=self._runtime.run_sandbox(config))
+
+    def _start(self, record: PodRecord, detail: Start, cancel: Cancel) -> Acted:
+        """Make it, unless it was made, and start it."""
+        made = detail.container_id or self._create(record, detail, cancel)
+        if cancel.is_set():
+            raise CancelledError
+        try:
+            self._runtime.start_container(made)
+        except Exception as error:
+            raise _CannotStartError("RunContainerError", error) from error
+        return Acted(listing=0, id=made)
+
+    def _create(self, record: PodRecord, detail: Start, cancel: Cancel) -> str:
+        container = _container(record, detail.container)
+        image = record.images.get(detail.container, "")
+        report = self._report(record.pod.uid)
+        try:
+            config = self._configuring.container(record, container, detail.attempt, image, report)
+            sandbox = self._configuring.sandbox(record.pod, record.sandbox_attempt, record.provided)
+        except Exception as error:
+            raise _CannotStartError("CreateContainerConfigError", error) from error
+        if cancel.is_set():
+            raise CancelledError
+        try:
+            return self._runtime.create_container(detail.sandbox_id, config, sandbox)
+        except NameReservedError:
+            raise  # made by a call whose answer was lost: the listing shows it
+        except Exception as error:
+            raise _CannotStartError("CreateContainerError", error) from error
+
+    def _hook(self, record: PodRecord, detail: Hook, cancel: Cancel) -> Acted:
+        container = _container(record, detail.container)
+        lifecycle = container.lifecycle
+        is_post = detail.kind is HookKind.POST_START
+        handler = None if lifecycle is None else lifecycle.post_start if is_post else lifecycle.pre_stop
+        if handler is None:
+            return Acted()
+        left_s = self._policy.hook_s
+        if detail.until_s is not None:
+            left_s = max(0.0, detail.until_s - self._clock.monotonic_s())
+        call = HookCall(
+            pod=record.pod,
+            container=container,
+            container_id=detail.container_id,
+            handler=handler,
+            timeout_s=left_s,
+            report=self._report(record.pod.uid),
+        )
+        try:
+            said = self._hooks.run_hook(call, cancel)
+        except CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a hook that cannot run has failed
+            said = str(error) or type(error).__name__
+        reason = "FailedPostStartHook" if is_post else "FailedPreStopHook"
+        return Acted(failure=StartFailure(reason=reason, message=said) if said else None)
+
+    def _stop(self, detail: StopContainer) -> None:
+        left_s = 0.0 if detail.kills else max(0.0, detail.until_s - self._clock.monotonic_s())
+        if not self._rules.keeps_deadline and not detail.kills:
+            left_s = max(left_s, self._policy.term_s)
+        with contextlib.suppress(NoSuchRecordError):
+            self._runtime.stop_container(detail.container_id, left_s)
+
+    def _remove(self, detail: Remove) -> None:
+        for one in detail.containers:
+            with contextlib.suppress(NoSuchRecordError):
+                self._runtime.remove_container(one)
+        for one in detail.sandboxes:
+            with contextlib.suppress(NoSuchRecordError):
+                self._runtime.remove_sandbox(one)
+
+    def _give_up(self, uid: str, full_name: str) -> None:
+        def without(line: tuple[str, ...] | None) -> tuple[str, ...] | None:
+            return tuple(one for one in line or () if one != uid) or None
+
+        self._lines.alter(full_name, without, by="finished")
+
+    def _forget(self, uid: str, detail: Forget) -> None:
+        self._give_up(uid, detail.full_name)
+        self._watch.forget(uid)
+        self._wanted.drop(uid, by="forgotten")
+
+
+def _container(record: PodRecord, name: str) -> Container:
+    container = containers_of(record.pod).get(name)
+    if container is None:
+        raise CancelledError
+    return container

@@ -1,0 +1,161 @@
+"""Protocols that this package calls: a runtime, who prepares, who configures, who runs hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import attrs
+
+from nodealloc.dsw_asw import Cancel, World
+from nodealloc.podlife._record import PodRecord
+from nodealloc.podspec import Container, LifecycleHandler, Pod
+from nodealloc.runtime import (
+    CommandRunner,
+    ContainerConfig,
+    Containers,
+    Images,
+    PodReport,
+    SandboxConfig,
+    Sandboxes,
+)
+from nodealloc.verdicts import Admitted, NotYet, Refused
+
+__all__ = [
+    "Configures",
+    "HookCall",
+    "HookRunner",
+    "PodRuntime",
+    "PodVerdicts",
+    "Preparation",
+    "Preparer",
+    "Provided",
+]
+
+
+class PodRuntime(Sandboxes, Containers, Images, CommandRunner, Protocol):
+    """What runs containers: four ports of `nodealloc.runtime` in one object."""
+
+
+class PodVerdicts(Protocol):
+    """What probes say of one pod's containers, by the runtime's ids; a value."""
+
+    @property
+    def alive(self) -> Mapping[str, bool]:
+        """Of liveness; absent while nothing was answered, or nobody asks."""
+        ...
+
+    @property
+    def started(self) -> Mapping[str, bool]:
+        """Of startup, likewise."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class Provided:
+    """A part is ready, and gives something to whoever configures the pod's containers.
+
+    Attributes:
+        value: What; who configures knows it by the name of the preparation.
+    """
+
+    value: object
+
+
+class Preparer(Protocol):
+    """Makes a part of a pod ready before anything of it runs, and takes it back when nothing does.
+
+    Both may be repeated at any time, and are never called twice at a time for
+    one pod. Who raises is asked again after a back-off.
+    """
+
+    def make_ready(self, pod: Pod, cancel: Cancel, /) -> Admitted | Provided | NotYet | Refused:
+        """Make it ready, or bring it up to the pod as it is now.
+
+        Asked once for each form of the pod, and again when this program starts
+        anew. Does not wait for others: it answers `NotYet`, and is asked again.
+        `Refused` ends the pod.
+        """
+        ...
+
+    def take_back(self, pod: Pod, cancel: Cancel, /) -> NotYet | None:
+        """Take away what may have been made; what is not there is no error."""
+        ...
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Preparation:
+    """One part that has to be ready before anything of a pod runs.
+
+    Attributes:
+        name: Unique among them; it is remembered, so it stays the same over releases.
+        why: Why it has its place in the order, for people.
+        by: Who makes it ready.
+        wakes: A world by pod uid; a change there asks again at once who said `NotYet`.
+    """
+
+    name: str = attrs.field(validator=attrs.validators.min_len(1))
+    why: str
+    by: Preparer
+    wakes: World[str, object] | None = None
+
+
+class Configures(Protocol):
+    """Says what sandboxes and containers are made from; quick, and pure but for what it reads."""
+
+    def sandbox(self, pod: Pod, attempt: int, provided: Mapping[str, object], /) -> SandboxConfig:
+        """What a pod's sandbox is made from.
+
+        Args:
+            pod: Whose.
+            attempt: Of the sandbox.
+            provided: Preparation to what it gives.
+        """
+        ...
+
+    def container(
+        self, record: PodRecord, container: Container, attempt: int, image_id: str, report: PodReport, /
+    ) -> ContainerConfig:
+        """What a container is made from; an error that it raises is told of the container.
+
+        Args:
+            record: Its pod, with what preparations give.
+            container: Which.
+            attempt: Of the instance.
+            image_id: The image, by the runtime's id.
+            report: The pod as the runtime has it, with its addresses.
+        """
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class HookCall:
+    """A hook that is to be run.
+
+    Attributes:
+        pod: Whose.
+        container: Which container's.
+        container_id: The runtime's id of the instance.
+        handler: What to do.
+        timeout_s: Past this it has failed, in seconds.
+        report: The pod as the runtime has it, with its addresses.
+    """
+
+    pod: Pod
+    container: Container
+    container_id: str
+    handler: LifecycleHandler
+    timeout_s: float
+    report: PodReport
+
+
+class HookRunner(Protocol):
+    """Runs hooks of containers."""
+
+    def run_hook(self, call: HookCall, cancel: Cancel, /) -> str:
+        """Run one to its end, until its time is over, or until asked to stop.
+
+        Returns:
+            Why it failed, in words; "" where it did not.
+        """
+        ...

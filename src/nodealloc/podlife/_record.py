@@ -1,0 +1,274 @@
+"""Values only: what is wanted of a pod, and what is remembered of it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+
+import attrs
+
+from nodealloc._frozen import Frozen, extended, freeze, reduced
+from nodealloc.podfacts import LifeState
+from nodealloc.podlife._definitions import Definitions
+from nodealloc.podlife._life import POD_LIFE, LifeEvent
+from nodealloc.podlife._plan import StopReason
+from nodealloc.podlife._restarts import Restarts
+from nodealloc.podspec import Pod
+from nodealloc.runtime import ContainerReport, SandboxReport
+from nodealloc.verdicts import NotYet
+
+__all__ = [
+    "STORED",
+    "Ending",
+    "EndingKind",
+    "HookState",
+    "Ours",
+    "PodRecord",
+    "PodWanted",
+    "StartFailure",
+    "Starting",
+    "Stopping",
+]
+
+
+class EndingKind(enum.Enum):
+    """Why a pod has to end."""
+
+    REMOVED = "removed"
+    """No source has it any more."""
+    DELETED = "deleted"
+    """Somebody asked its source for its deletion."""
+    COMPLETED = "completed"
+    """Its containers have ended, and none starts again."""
+    DEADLINE = "deadline"
+    """It was active for longer than it may be."""
+    EVICTED = "evicted"
+    """The node, or somebody on it, wants it to go: pressure, room for another, shutdown."""
+    REFUSED = "refused"
+    """Who makes its parts ready said no for good."""
+    ORPHANED = "orphaned"
+    """Only the runtime knew it."""
+
+
+@attrs.frozen(kw_only=True)
+class Ending:
+    """Why a pod has to end, and what is told of it.
+
+    Attributes:
+        kind: Why.
+        reason: One word for programs (`Evicted`, `DeadlineExceeded`), told with the phase; "" for none.
+        message: For people, or "".
+        grace_s: How long it has at most, in seconds; None for as long as the pod says.
+        disruption: Reason of the condition that somebody disturbed it
+            (`TerminationByKubelet`); "" for none.
+    """
+
+    kind: EndingKind
+    reason: str = ""
+    message: str = ""
+    grace_s: float | None = attrs.field(
+        default=None, validator=attrs.validators.optional(attrs.validators.ge(0))
+    )
+    disruption: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class PodWanted:
+    """What was said of a pod: by sources, by whoever wants it to end.
+
+    Attributes:
+        pod: Its newest form.
+        is_said: Whether a source has it, as far as is known since the start.
+        is_removed: Whether no source has it any more.
+        endings: Why it has to end, the first cause first.
+        pokes: Times that somebody asked to start now what waits; by container name, "" for all.
+        is_orphan: Whether only the runtime knows it.
+        said_unix_s: When it was first said, in Unix seconds.
+    """
+
+    pod: Pod
+    said_unix_s: float = 0.0
+    is_said: bool = True
+    is_removed: bool = False
+    endings: tuple[Ending, ...] = ()
+    pokes: Mapping[str, int] = attrs.field(factory=Frozen[str, int], validator=freeze)
+    is_orphan: bool = False
+
+    def ended(self, ending: Ending, /) -> PodWanted:
+        """With one more reason to end; one that changes nothing leaves it as it is."""
+        if ending in self.endings:
+            return self
+        return attrs.evolve(self, endings=(*self.endings, ending))
+
+
+class HookState(enum.Enum):
+    """How far a hook of one container has come."""
+
+    WAITS = "waits"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@attrs.frozen(kw_only=True)
+class Starting:
+    """An instance of a container that is being made.
+
+    Attributes:
+        attempt: Counts the instances, from 0.
+        sandbox_id: Where.
+    """
+
+    attempt: int
+    sandbox_id: str
+
+
+@attrs.frozen(kw_only=True)
+class Stopping:
+    """A container that is stopped while its pod goes on.
+
+    Attributes:
+        name: As the pod names it.
+        deadline_s: When it has ended at the latest, on the engine's clock.
+        grace_s: How long it had in all.
+        reason: Why.
+        message: For people.
+    """
+
+    name: str
+    deadline_s: float
+    grace_s: float
+    reason: StopReason = StopReason.NONE
+    message: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class StartFailure:
+    """Why a container is not running yet, or not again.
+
+    Attributes:
+        reason: One word for programs: `ErrImagePull`, `CrashLoopBackOff`.
+        message: For people.
+        until_s: When the next try may be, on the engine's clock; None where it is not time that it waits for.
+    """
+
+    reason: str
+    message: str = ""
+    until_s: float | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Ours:
+    """A sandbox or container as our own call left it.
+
+    Attributes:
+        number: Of the listing that shows it.
+        report: What was made; None for something that was ended.
+    """
+
+    number: int
+    report: SandboxReport | ContainerReport | None = None
+
+
+@attrs.frozen(kw_only=True)
+class PodRecord:
+    """What is remembered of a pod. Moments are on the engine's clock.
+
+    Attributes:
+        pod: The form that is acted upon.
+        edition: Counts its forms, from 1.
+        life: How far it has come.
+        noticed_s: When it was first taken up.
+        noticed_unix_s: The same in Unix seconds.
+        ending: Why it ends; the first cause stays.
+        grace_s: How long it has to end; None while it has not to.
+        deadline_s: When all of it has ended; None while it has not to.
+        made: Preparations that were begun, in their order; they are taken back in the reverse.
+        sandbox_attempt: Of the newest sandbox that was ever asked for; -1 for none.
+        starting: Container name to the instance that is being made.
+        attempts: Container name to the newest attempt that was ever begun.
+        completed: Init containers that succeeded, with the sandbox they did so in.
+        ended: Container name to its newest instance that has ended, and when that was first seen.
+        restarts: Back-off of its containers.
+        stopping: Container id to a stop that was decided while the pod goes on.
+        post_start: Container id to how far its hook has come.
+        pre_stop: Container id to how far its hook has come.
+        resized: Container id to the resources that it was given since it was made.
+        pokes: Pokes that were answered.
+        edition_ready: Preparation to the edition that it is ready for; forgotten with the process.
+        provided: Preparation to what it gives; forgotten with the process.
+        waits_for: What it waits for; forgotten with the process.
+        failures: Container name to why it does not start; forgotten with the process.
+        images: Container name to the image that was got for it, by the runtime's id; forgotten likewise.
+        ours: Id to a sandbox or container as our own call left it; counts until a listing shows it.
+        doubt: Number of the listing that is needed before anything is made, since nobody knows
+            what our last call did; None while it has not come back.
+    """
+
+    pod: Pod
+    edition: int = 1
+    life: LifeState = LifeState.WAITING
+    noticed_s: float = 0.0
+    noticed_unix_s: float = 0.0
+    ending: Ending | None = None
+    grace_s: float | None = None
+    deadline_s: float | None = None
+    made: tuple[str, ...] = ()
+    sandbox_attempt: int = -1
+    starting: Mapping[str, Starting] = attrs.field(factory=Frozen[str, Starting], validator=freeze)
+    attempts: Mapping[str, int] = attrs.field(factory=Frozen[str, int], validator=freeze)
+    completed: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
+    ended: Mapping[str, tuple[str, float]] = attrs.field(
+        factory=Frozen[str, tuple[str, float]], validator=freeze
+    )
+    restarts: Restarts = Restarts()
+    stopping: Mapping[str, Stopping] = attrs.field(factory=Frozen[str, Stopping], validator=freeze)
+    post_start: Mapping[str, HookState] = attrs.field(factory=Frozen[str, HookState], validator=freeze)
+    pre_stop: Mapping[str, HookState] = attrs.field(factory=Frozen[str, HookState], validator=freeze)
+    resized: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
+    pokes: Mapping[str, int] = attrs.field(factory=Frozen[str, int], validator=freeze)
+    # From here on nothing is stored.
+    edition_ready: Mapping[str, int] = attrs.field(factory=Frozen[str, int], validator=freeze)
+    provided: Mapping[str, object] = attrs.field(factory=Frozen[str, object], validator=freeze)
+    waits_for: NotYet | None = None
+    failures: Mapping[str, StartFailure] = attrs.field(factory=Frozen[str, StartFailure], validator=freeze)
+    images: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
+    ours: Mapping[str, Ours] = attrs.field(factory=Frozen[str, Ours], validator=freeze)
+    doubt: int | None = 0
+    definitions: Definitions | None = attrs.field(default=None, eq=False, repr=False)
+
+    def moved(self, event: LifeEvent, /) -> PodRecord:
+        """After an event, by the table of a pod's life."""
+        return attrs.evolve(self, life=POD_LIFE.after(self.life, event))
+
+    def failing(self, name: str, failure: StartFailure | None, /) -> PodRecord:
+        """With another reason why a container does not start; None where there is none."""
+        if failure is None:
+            failures = reduced(self.failures, name) if name in self.failures else self.failures
+        else:
+            failures = extended(self.failures, name, failure)
+        return attrs.evolve(self, failures=failures)
+
+    def is_stored_as(self, other: PodRecord | None, /) -> bool:
+        """Whether nothing differs that outlives the process."""
+        return other is not None and all(
+            (mine := getattr(self, name)) is (theirs := getattr(other, name)) or mine == theirs
+            for name in STORED
+        )
+
+
+STORED = tuple(
+    field.name
+    for field in attrs.fields(PodRecord)
+    if field.name
+    not in {
+        "edition_ready",
+        "provided",
+        "waits_for",
+        "failures",
+        "images",
+        "ours",
+        "doubt",
+        "definitions",
+    }
+)
+"""Fields of a record that outlive the process."""

@@ -1,0 +1,180 @@
+"""Pure functions: what is remembered of a pod after a step."""
+
+from __future__ import annotations
+
+import attrs
+
+from nodealloc._frozen import extended, reduced
+from nodealloc.dsw_asw import Cancelled, Done, Failed, Outcome, Step, Uncertain
+from nodealloc.podfacts import PodIdentity
+from nodealloc.podlife._details import (
+    Acted,
+    Detail,
+    Forget,
+    Hook,
+    HookKind,
+    MakeReady,
+    Pull,
+    RunSandbox,
+    Start,
+    StopContainer,
+    StopSandbox,
+    TakeBack,
+)
+from nodealloc.podlife._ending import asked_to_end
+from nodealloc.podlife._grace import kill_grace_s
+from nodealloc.podlife._plan import StopReason
+from nodealloc.podlife._record import (
+    Ending,
+    EndingKind,
+    HookState,
+    Ours,
+    PodRecord,
+    Stopping,
+)
+from nodealloc.podlife._rules import Rules
+from nodealloc.podlife._stops import containers_of
+from nodealloc.runtime import ContainerRecord, ContainerReport, RunState, SandboxRecord, SandboxReport
+from nodealloc.verdicts import NotYet
+
+__all__ = ["settle"]
+
+
+def settle(
+    have: PodRecord, step: Step[Detail], outcome: Outcome[Acted], /, *, rules: Rules
+) -> PodRecord | None:
+    """A pod's record after a step."""
+    match outcome:
+        case Done(result=acted):
+            return _done(have, step, acted, outcome.ended_s, rules)
+        case Failed(known=known) | Uncertain(known=known):
+            return _not_done(have, step, outcome, known)
+        case Cancelled():
+            # Whatever it did before it stopped is seen by the listing that it asked for.
+            return have
+    return have
+
+
+def _done(have: PodRecord, step: Step[Detail], acted: Acted, now_s: float, rules: Rules) -> PodRecord | None:
+    detail = step.detail
+    match detail:
+        case MakeReady():
+            return _made_ready(have, detail, acted, now_s, rules)
+        case TakeBack():
+            if acted.not_yet is not None:
+                return attrs.evolve(have, waits_for=acted.not_yet)
+            made = tuple(one for one in have.made if one != detail.name)
+            return attrs.evolve(have, made=made, waits_for=None)
+        case Pull():
+            images = extended(have.images, detail.container, acted.id)
+            return attrs.evolve(have.failing(detail.container, None), images=images)
+        case RunSandbox():
+            return _with_sandbox(have, detail.attempt, acted)
+        case Start():
+            return _started(have, detail, acted)
+        case Hook():
+            return _hooked(have, detail, acted, now_s)
+        case StopContainer():
+            return _ended(have, detail.container_id, acted)
+        case StopSandbox():
+            return _ended(have, detail.sandbox_id, acted)
+        case Forget():
+            return None
+        case _:
+            return attrs.evolve(have, doubt=acted.listing or have.doubt)
+
+
+def _not_done(
+    have: PodRecord, step: Step[Detail], outcome: Failed[Acted] | Uncertain[Acted], known: Acted | None
+) -> PodRecord:
+    detail = step.detail
+    if isinstance(detail, MakeReady | TakeBack):
+        words = str(outcome.error) or type(outcome.error).__name__
+        return attrs.evolve(have, waits_for=NotYet(blocker=detail.name, message=words))
+    if isinstance(detail, Hook):
+        return have
+    if isinstance(detail, Pull | Start) and known is not None and known.failure is not None:
+        have = have.failing(detail.container, known.failure)
+    if isinstance(detail, Pull):
+        return have
+    # Nobody knows what it did: nothing is made before a listing that began after it.
+    return attrs.evolve(have, doubt=None if known is None else known.listing)
+
+
+def _made_ready(have: PodRecord, detail: MakeReady, acted: Acted, now_s: float, rules: Rules) -> PodRecord:
+    if acted.refused is not None:
+        refused = Ending(kind=EndingKind.REFUSED, reason=acted.refused.reason, message=acted.refused.message)
+        return asked_to_end(
+            attrs.evolve(have, waits_for=None), (refused,), have.pod, now_s=now_s, rules=rules
+        )
+    if acted.not_yet is not None:
+        return attrs.evolve(have, waits_for=acted.not_yet)
+    return attrs.evolve(
+        have,
+        waits_for=None,
+        edition_ready=extended(have.edition_ready, detail.name, detail.edition),
+        provided={**have.provided, **acted.provided},
+    )
+
+
+def _ours(
+    have: PodRecord, id_: str, acted: Acted, report: SandboxReport | ContainerReport | None = None
+) -> PodRecord:
+    mine = Ours(number=acted.listing or 0, report=report)
+    return attrs.evolve(have, ours=extended(have.ours, id_, mine))
+
+
+def _with_sandbox(have: PodRecord, attempt: int, acted: Acted) -> PodRecord:
+    record = SandboxRecord(id=acted.id, pod=PodIdentity.of(have.pod), attempt=attempt)
+    report = SandboxReport(record=record, uses_host_network=have.pod.host_network)
+    return _ours(have, acted.id, acted, report)
+
+
+def _started(have: PodRecord, detail: Start, acted: Acted) -> PodRecord:
+    name = detail.container
+    container = containers_of(have.pod).get(name)
+    record = ContainerRecord(
+        id=acted.id,
+        pod=PodIdentity.of(have.pod),
+        name=name,
+        sandbox_id=detail.sandbox_id,
+        attempt=detail.attempt,
+        state=RunState.RUNNING,
+        image="" if container is None else container.image,
+    )
+    after = _ours(have, acted.id, acted, ContainerReport(record=record)).failing(name, None)
+    starting = reduced(after.starting, name) if name in after.starting else after.starting
+    images = reduced(after.images, name) if name in after.images else after.images
+    hooks = after.post_start
+    if (
+        container is not None
+        and container.lifecycle is not None
+        and container.lifecycle.post_start is not None
+    ):
+        hooks = extended(hooks, acted.id, HookState.WAITS)
+    return attrs.evolve(after, starting=starting, images=images, post_start=hooks)
+
+
+def _hooked(have: PodRecord, detail: Hook, acted: Acted, now_s: float) -> PodRecord:
+    """A container whose post-start hook failed is stopped; what a pre-stop hook comes to changes nothing."""
+    cid, name = detail.container_id, detail.container
+    state = HookState.DONE if acted.failure is None else HookState.FAILED
+    if detail.kind is HookKind.PRE_STOP:
+        return attrs.evolve(have, pre_stop=extended(have.pre_stop, cid, state))
+    after = attrs.evolve(have, post_start=extended(have.post_start, cid, state))
+    if acted.failure is None:
+        return after
+    grace_s = kill_grace_s(own_s=have.pod.termination_grace_period_seconds)
+    stopping = Stopping(
+        name=name,
+        deadline_s=now_s + grace_s,
+        grace_s=grace_s,
+        reason=StopReason.POST_START_HOOK,
+        message=acted.failure.message,
+    )
+    return attrs.evolve(after, stopping=extended(after.stopping, cid, stopping))
+
+
+def _ended(have: PodRecord, id_: str, acted: Acted) -> PodRecord:
+    """How it did is seen by the next listing; nothing is made before."""
+    return attrs.evolve(_ours(have, id_, acted), doubt=acted.listing)

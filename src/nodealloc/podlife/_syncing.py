@@ -1,0 +1,399 @@
+"""Pure functions: the next steps of a pod that is to run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from nodealloc._frozen import Frozen, extended
+from nodealloc.dsw_asw import Step
+from nodealloc.podfacts import PodIdentity
+from nodealloc.podlife._actions import plan_pod, stops_of
+from nodealloc.podlife._definitions import Definitions
+from nodealloc.podlife._details import (
+    Detail,
+    Hook,
+    HookKind,
+    LifePolicy,
+    MakeReady,
+    Pull,
+    RunSandbox,
+    Start,
+    StopSandbox,
+)
+from nodealloc.podlife._grace import kill_grace_s
+from nodealloc.podlife._observed import Observed, succeeded
+from nodealloc.podlife._plan import Held, PodPlan, PodSeen, Stop, StopReason
+from nodealloc.podlife._ports import PodVerdicts, Preparation
+from nodealloc.podlife._record import HookState, PodRecord, StartFailure, Starting, Stopping
+from nodealloc.podlife._restarts import back_off_held
+from nodealloc.podlife._rules import Rules
+from nodealloc.podlife._stops import Due, Stops, containers_of, steps_to_stop
+from nodealloc.podspec import Pod
+from nodealloc.runtime import PodReport, RunState
+
+__all__ = ["Next", "stop_sandbox", "sync"]
+
+_NOTHING: Final[Mapping[str, bool]] = Frozen[str, bool]()
+
+
+@attrs.frozen(kw_only=True)
+class _Turn:
+    """What all decisions of one plan share."""
+
+    uid: str
+    observed: Observed
+    now_s: float
+    policy: LifePolicy
+    rules: Rules
+
+
+@attrs.frozen(kw_only=True)
+class Next:
+    """What is next for a pod.
+
+    Attributes:
+        record: What is to be remembered first.
+        steps: What to do.
+        again_at_s: When to look again though nothing changes.
+        is_over: Nothing of it is running, or will run: it has to end.
+    """
+
+    record: PodRecord
+    steps: tuple[Step[Detail], ...] = ()
+    again_at_s: float | None = None
+    is_over: bool = False
+
+
+def sync(
+    uid: str,
+    record: PodRecord,
+    observed: Observed,
+    /,
+    *,
+    preparations: Sequence[Preparation],
+    verdicts: PodVerdicts | None,
+    now_s: float,
+    policy: LifePolicy,
+    rules: Rules,
+) -> Next:
+    """The next steps: parts that are not ready, then what the pure plan of the pod says."""
+    turn = _Turn(uid=uid, observed=observed, now_s=now_s, policy=policy, rules=rules)
+    if (preparing := _prepare(turn, record, preparations)) is not None:
+        record = preparing.record
+    if not observed.is_current:
+        return preparing or Next(record=record)
+    record = _learnt(record, observed, now_s)
+    seen = PodSeen(
+        report=observed.report,
+        alive=_NOTHING if verdicts is None else verdicts.alive,
+        started=_NOTHING if verdicts is None else verdicts.started,
+        completed=_completed(record, observed.report),
+        ends=observed.ends,
+        held=_held(turn, record),
+        resized=record.resized,
+    )
+    definitions = record.definitions or Definitions.of(record.pod)
+    plan = plan_pod(record.pod, seen, definitions=definitions, rules=rules)
+    record = _stopping(turn, attrs.evolve(record, definitions=definitions), plan)
+    if plan.ends and not plan.makes_sandbox:
+        return Next(record=record, is_over=True)
+    stops = _stops(turn, record)
+    moments = [one for one in (stops.again_at_s, plan.again_at_s) if one is not None]
+    record, steps = _told(stops.record, plan), stops.steps
+    if preparing is not None:
+        steps += preparing.steps
+        moments += [preparing.again_at_s] if preparing.again_at_s is not None else []
+    elif plan.ends:
+        if not observed.running:
+            record, more = _in_new_sandbox(turn, record, plan)
+            steps += more
+    else:
+        record, more = _starts(turn, record, plan)
+        steps += more
+    return Next(record=record, steps=steps, again_at_s=min(moments, default=None))
+
+
+def _prepare(turn: _Turn, record: PodRecord, preparations: Sequence[Preparation]) -> Next | None:
+    """The first part that is not ready for this form of the pod; None where all are."""
+    for one in preparations:
+        if record.edition_ready.get(one.name) == record.edition:
+            continue
+        if one.name not in record.made:
+            record = attrs.evolve(record, made=(*record.made, one.name))
+        waits = record.waits_for
+        again_at_s = turn.now_s + (turn.policy.again_s if waits is None else waits.after_s)
+        step: Step[Detail] = Step(
+            scope=("pod", turn.uid, "parts"),
+            verb=f"make ready {one.name}",
+            detail=MakeReady(one.name, record.edition, record.pod),
+            subject=(one.name, record.edition),
+            deadline_s=turn.policy.prepare_s,
+            may_change_nothing=True,
+        )
+        return Next(record=record, steps=(step,), again_at_s=again_at_s)
+    return None
+
+
+def _learnt(record: PodRecord, observed: Observed, now_s: float) -> PodRecord:
+    """With what the runtime's word settles: who ended, who was made, which init containers succeeded."""
+    ended, completed, attempts = dict(record.ended), dict(record.completed), dict(record.attempts)
+    starting, stopping = dict(record.starting), dict(record.stopping)
+    init = {one.name for one in record.pod.init_containers if not one.restartable}
+    live: set[str] = set()
+    for one in reversed(observed.report.containers):
+        name, state = one.record.name, one.record.state
+        attempts[name] = max(attempts.get(name, -1), one.record.attempt)
+        if state is RunState.EXITED:
+            if name in init and succeeded(observed.ends_by_id.get(one.record.id)):
+                completed[name] = one.record.sandbox_id
+        else:
+            live.add(one.record.id)
+        made = starting.get(name)
+        if made is not None and made.attempt <= one.record.attempt and state is not RunState.CREATED:
+            del starting[name]
+    for name, end in observed.ends.items():
+        attempts[name] = max(attempts.get(name, -1), end.attempt)
+        cid = observed.end_ids[name]
+        if ended.get(name, ("", 0.0))[0] != cid:
+            ended[name] = (cid, now_s)
+        made = starting.get(name)
+        if made is not None and made.attempt <= end.attempt:
+            del starting[name]
+    for cid in [cid for cid in stopping if cid not in live]:
+        del stopping[cid]
+    hooks = {cid: state for cid, state in record.post_start.items() if cid in live}
+    pre = {cid: state for cid, state in record.pre_stop.items() if cid in live}
+    after = attrs.evolve(
+        record,
+        ended=ended,
+        completed=completed,
+        attempts=attempts,
+        starting=starting,
+        stopping=stopping,
+        post_start=hooks,
+        pre_stop=pre,
+    )
+    return record if after == record else after
+
+
+def _completed(record: PodRecord, report: PodReport) -> frozenset[str]:
+    box = report.sandbox
+    if box is None:
+        return frozenset()
+    return frozenset(name for name, sandbox in record.completed.items() if sandbox == box.record.id)
+
+
+def _held(turn: _Turn, record: PodRecord) -> Mapping[str, Held]:
+    """Which starts wait for their back-off."""
+    if not record.restarts.entries:
+        return Frozen()
+    definitions = record.definitions or Definitions.of(record.pod)
+    held: dict[str, Held] = {}
+    for name, end in turn.observed.ends.items():
+        answer = record.restarts.asked(
+            name,
+            definitions.ours.get(name, ""),
+            turn.policy.restarts,
+            ended_s=record.ended[name][1],
+            now_s=turn.now_s,
+            exit=end.exit,
+        )
+        if answer.held_until_s is not None:
+            held[name] = back_off_held(PodIdentity.of(record.pod), name, answer.delay_s, answer.held_until_s)
+    return held
+
+
+def _told(record: PodRecord, plan: PodPlan) -> PodRecord:
+    """With what is to be told of containers that wait, and nothing more of those that do not."""
+    failures = {
+        name: failure
+        for name, failure in record.failures.items()
+        if failure.reason != _CRASH_LOOP and ((step := plan.step(name)) is None or step.start or step.held)
+    }
+    for step in plan.steps:
+        if step.held is not None:
+            failures[step.name] = StartFailure(
+                reason=step.held.reason, message=step.held.message, until_s=step.held.until_s
+            )
+    return record if failures == record.failures else attrs.evolve(record, failures=failures)
+
+
+_CRASH_LOOP: Final = "CrashLoopBackOff"
+
+
+def _stopping(turn: _Turn, record: PodRecord, plan: PodPlan) -> PodRecord:
+    """With a deadline for each container that is stopped though the pod goes on; it is set once."""
+    stopping = record.stopping
+    for stop in stops_of(plan, turn.observed.report, rules=turn.rules):
+        if stop.container_id not in stopping:
+            grace_s = _grace_s(record.pod, stop)
+            stopping = extended(
+                stopping,
+                stop.container_id,
+                Stopping(
+                    name=stop.name,
+                    deadline_s=turn.now_s + grace_s,
+                    grace_s=grace_s,
+                    reason=stop.reason,
+                    message=stop.message,
+                ),
+            )
+    return record if stopping is record.stopping else attrs.evolve(record, stopping=stopping)
+
+
+def _grace_s(pod: Pod, stop: Stop) -> float:
+    one = containers_of(pod).get(stop.name)
+    probe = None
+    if one is not None and stop.reason is StopReason.LIVENESS_PROBE:
+        probe = one.liveness_probe
+    elif one is not None and stop.reason is StopReason.STARTUP_PROBE:
+        probe = one.startup_probe
+    return kill_grace_s(
+        own_s=pod.termination_grace_period_seconds,
+        probe_s=None if probe is None else probe.termination_grace_period_seconds,
+    )
+
+
+def _stops(turn: _Turn, record: PodRecord) -> Stops:
+    """Carry out the stops that were decided; each container by itself."""
+    running = set(turn.observed.running)
+    due = [
+        Due(record=one.record, deadline_s=stop.deadline_s, grace_s=stop.grace_s)
+        for one in turn.observed.report.containers
+        if one.record.id in running and (stop := record.stopping.get(one.record.id)) is not None
+    ]
+    return steps_to_stop(turn.uid, record, due, now_s=turn.now_s, policy=turn.policy)
+
+
+def _in_new_sandbox(
+    turn: _Turn, record: PodRecord, plan: PodPlan
+) -> tuple[PodRecord, tuple[Step[Detail], ...]]:
+    """End the sandboxes that will not do, then make one."""
+    old = [one.record.id for one in turn.observed.report.sandboxes if one.record.is_ready]
+    if old:
+        return record, tuple(stop_sandbox(turn.uid, one, turn.policy) for one in old)
+    taken = {one.record.attempt for one in turn.observed.report.sandboxes}
+    attempt = max(plan.attempt, record.sandbox_attempt)
+    if attempt in taken:
+        attempt += 1
+    step: Step[Detail] = Step(
+        scope=("pod", turn.uid, "sandbox"),
+        verb="run sandbox",
+        detail=RunSandbox(attempt, record.edition),
+        subject=(attempt, record.edition),
+        deadline_s=turn.policy.call_s,
+    )
+    return attrs.evolve(record, sandbox_attempt=attempt), (step,)
+
+
+def stop_sandbox(uid: str, sandbox_id: str, policy: LifePolicy) -> Step[Detail]:
+    """End one sandbox."""
+    return Step(
+        scope=("pod", uid, "sandbox", sandbox_id),
+        verb="stop sandbox",
+        detail=StopSandbox(sandbox_id),
+        subject=sandbox_id,
+        deadline_s=policy.call_s,
+    )
+
+
+def _starts(turn: _Turn, record: PodRecord, plan: PodPlan) -> tuple[PodRecord, tuple[Step[Detail], ...]]:
+    """Fetch images, run hooks of what has started, and start the first container that can be."""
+    hooks = _post_start(turn, record)
+    steps: list[Step[Detail]] = list(hooks)
+    is_free = not hooks
+    for name in plan.starts:
+        if any(one.name == name for one in record.stopping.values()):
+            continue
+        made = _made(record, name, plan.sandbox_id, turn.observed.report)
+        if not made and name not in record.images:
+            steps.append(_pull(turn, record, name))
+        elif is_free:
+            is_free = False
+            record, step = _start(turn, record, name, made, plan.sandbox_id)
+            steps.append(step)
+    return record, tuple(steps)
+
+
+def _post_start(turn: _Turn, record: PodRecord) -> tuple[Step[Detail], ...]:
+    """While one of them runs, nothing else of the pod starts: so a proxy can hold the others back."""
+    names = {one.record.id: one.record.name for one in turn.observed.report.containers}
+    running = set(turn.observed.running)
+    return tuple(
+        Step(
+            scope=("pod", turn.uid, "hook", cid),
+            verb="post-start",
+            detail=Hook(HookKind.POST_START, names[cid], cid),
+            subject=cid,
+        )
+        for cid, state in record.post_start.items()
+        if state is HookState.WAITS and cid in running and cid not in record.stopping
+    )
+
+
+def _made(record: PodRecord, name: str, sandbox_id: str, report: PodReport) -> str:
+    """An instance that was made for this start and has not run; "" for none."""
+    newest = report.newest(name)
+    if (
+        newest is None
+        or newest.record.state is not RunState.CREATED
+        or newest.record.sandbox_id != sandbox_id
+    ):
+        return ""
+    if record.definitions is not None and record.definitions.differs(newest.record, compares_all=True):
+        return ""
+    return newest.record.id
+
+
+def _pull(turn: _Turn, record: PodRecord, name: str) -> Step[Detail]:
+    return Step(
+        scope=("pod", turn.uid, "image", name),
+        verb="pull",
+        detail=Pull(name, record.edition),
+        subject=(name, record.edition),
+        deadline_s=turn.policy.pull_s,
+    )
+
+
+def _start(
+    turn: _Turn, record: PodRecord, name: str, made: str, sandbox_id: str
+) -> tuple[PodRecord, Step[Detail]]:
+    intent = record.starting.get(name)
+    newest = turn.observed.report.newest(name)
+    if made and newest is not None:
+        attempt = newest.record.attempt
+    elif intent is not None and intent.sandbox_id == sandbox_id:
+        attempt = intent.attempt
+        if newest is not None:
+            attempt = max(attempt, newest.record.attempt + 1)
+    else:
+        attempt = record.attempts.get(name, -1) + 1
+    wanted = Starting(attempt=attempt, sandbox_id=sandbox_id)
+    if intent != wanted:
+        definitions = record.definitions or Definitions.of(record.pod)
+        end = turn.observed.ends.get(name)
+        answer = record.restarts.asked(
+            name,
+            definitions.ours.get(name, ""),
+            turn.policy.restarts,
+            ended_s=record.ended[name][1] if name in record.ended else None,
+            now_s=turn.now_s,
+            exit=None if end is None else end.exit,
+        )
+        record = attrs.evolve(
+            record,
+            starting=extended(record.starting, name, wanted),
+            attempts=extended(record.attempts, name, max(attempt, record.attempts.get(name, -1))),
+            restarts=answer.restarts,
+        )
+    step: Step[Detail] = Step(
+        scope=("pod", turn.uid, "start"),
+        verb="start",
+        detail=Start(name, attempt, sandbox_id, made, record.edition),
+        subject=(name, attempt, record.edition),
+        deadline_s=turn.policy.call_s,
+    )
+    return record, step

@@ -1,0 +1,357 @@
+"""Pods on a node from their first word to their last: parts, containers, restarts."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from nodealloc.dsw_asw import World
+from nodealloc.errors import ConfigurationError
+from nodealloc.podfacts import LifeState, PodLife
+from nodealloc.podlife import Ending, EndingKind, LifePolicy, Preparation
+from nodealloc.podspec import (
+    Container,
+    ExecAction,
+    Lifecycle,
+    LifecycleHandler,
+    PullPolicy,
+    RestartPolicy,
+)
+from nodealloc.runtime import RuntimeRefusedError
+from nodealloc.testing.podlife import FakePreparer
+from nodealloc.verdicts import Admitted, NotYet, Refused
+from tests.unit.podlife_node import Node, Verdicts, pod
+
+APP = Container(name="app", image="busybox")
+HOOK = LifecycleHandler(exec=ExecAction(command=("true",)))
+
+
+def test_a_pod_is_put_and_runs_and_is_removed() -> None:
+    """Sandbox, image, container; then the container, the sandbox, their records, and nothing is left."""
+    node = Node()
+    node.lives.heard()
+    node.lives.put(pod())
+    node.after(1)
+    assert node.running() == ["app#0"]
+    assert node.calls() == ["run_sandbox u", "create_container sandbox-1/app", "start_container container-2"]
+    node.lives.remove("u")
+    node.after(1)
+    assert node.calls()[3:] == [
+        "stop_container container-2",
+        "stop_sandbox sandbox-1",
+        "remove_container container-2",
+        "remove_sandbox sandbox-1",
+    ]
+    assert [len(world) for world in (node.lives.wanted, node.lives.pods, node.lives.facts)] == [0, 0, 0]
+    assert node.journal.rows == {}
+
+
+def test_a_pod_that_runs_is_left_alone() -> None:
+    """An hour passes, the runtime is looked at and is not asked for anything."""
+    node = Node()
+    node.lives.put(pod())
+    node.after(2)
+    before, planned = node.calls(), len(node.journal.commits)
+    node.after(60)
+    assert (node.calls(), len(node.journal.commits)) == (before, planned)
+
+
+def test_parts_are_made_in_their_order_and_taken_back_in_the_reverse() -> None:
+    """Nothing runs before all are ready; none is taken back while anything runs."""
+    calls: list[str] = []
+
+    class Noted(FakePreparer):
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.name = name
+
+        def make_ready(self, *args: object) -> object:  # type: ignore[override]
+            calls.append(f"make {self.name} {len(node.calls())}")
+            return super().make_ready(*args)  # type: ignore[arg-type]
+
+        def take_back(self, *args: object) -> object:  # type: ignore[override]
+            calls.append(f"back {self.name} {len(node.running())}")
+            return super().take_back(*args)  # type: ignore[arg-type]
+
+    parts = [Preparation(name=name, why="a test", by=Noted(name)) for name in ("cgroup", "volumes")]  # type: ignore[arg-type]
+    node = Node(preparations=parts)
+    node.lives.put(pod())
+    node.after(1)
+    node.lives.remove("u")
+    node.after(1)
+    assert calls == ["make cgroup 0", "make volumes 0", "back volumes 0", "back cgroup 0"]
+
+
+def test_a_part_that_is_not_ready_is_asked_again_and_sooner_when_its_world_changes() -> None:
+    """After a time of its own, or at once; until then what is waited for is told."""
+    mounted: World[str, object] = World("mounted")
+    volumes = FakePreparer(
+        answer=lambda one: (
+            NotYet(blocker="volumes", message="not mounted", after_s=60)
+            if one.uid not in mounted
+            else Admitted()
+        )
+    )
+    node = Node(preparations=[Preparation(name="volumes", why="a test", by=volumes, wakes=mounted)])
+    node.lives.put(pod())
+    node.after(30)
+    assert len(volumes.calls) == 2
+    facts = node.lives.facts.get("u")
+    assert facts is not None
+    assert facts.waits_for is not None
+    assert facts.waits_for.message == "not mounted"
+    mounted.put("u", "here")
+    node.after(0.25)
+    assert node.running() == ["app#0"]
+
+
+def test_who_refuses_ends_the_pod() -> None:
+    """It never runs, what was made is taken back, and the reason is told until no source wants it."""
+    first = FakePreparer()
+    no = FakePreparer(answer=lambda _: Refused(reason="OutOfcpu", message="no CPUs are left"))
+    parts = [Preparation(name="cgroup", why="", by=first), Preparation(name="admission", why="", by=no)]
+    node = Node(preparations=parts)
+    node.lives.put(pod())
+    node.after(1)
+    record = node.record()
+    assert (node.calls(), record.life, first.there) == ([], LifeState.FINISHED, set())
+    assert record.ending is not None
+    assert (record.ending.kind, record.ending.reason) == (EndingKind.REFUSED, "OutOfcpu")
+
+
+def test_an_ended_container_starts_again_later_each_time() -> None:
+    """At once, after ten seconds, after twenty; when the next start is, is told."""
+    node = Node()
+    node.lives.put(pod())
+    node.after(1)
+    node.exit("app", 1)
+    node.after(1)
+    assert node.running() == ["app#1"]
+    for waits_s in (10, 20):
+        node.exit("app", 1)
+        node.after(1)
+        facts = node.lives.facts.get("u")
+        assert facts is not None
+        waiting = facts.containers["app"].waiting
+        assert waiting is not None
+        assert waiting.reason == "CrashLoopBackOff"
+        assert waiting.until_s is not None
+        assert waits_s - 2 < waiting.until_s - node.clock.monotonic_s() <= waits_s
+        node.after(waits_s - 2.5)
+        assert node.running() == []
+        node.after(2.5)
+        assert len(node.running()) == 1
+    assert node.running() == ["app#3"]
+
+
+def test_a_poke_starts_now_what_waits() -> None:
+    """Nobody has to wait for a back-off who has mended what was wrong."""
+    node = Node()
+    node.lives.put(pod())
+    node.after(1)
+    for _ in range(2):
+        node.exit("app", 1)
+        node.after(1)
+    assert node.running() == []
+    assert node.lives.poke("u", "app")
+    node.after(0.5)
+    assert node.running() == ["app#2"]
+    assert not node.lives.poke("nobody")
+
+
+def test_back_off_outlives_the_agent() -> None:
+    """A crash loop is no faster for the agent being killed, and restarts go on being counted."""
+    node = Node()
+    node.lives.put(pod())
+    node.after(1)
+    for _ in range(2):
+        node.exit("app", 1)
+        node.after(1)
+    node.kill_agent()
+    node.after(5)
+    assert node.running() == []
+    node.after(5)
+    assert node.running() == ["app#2"]
+
+
+@pytest.mark.parametrize(("policy", "code"), [(RestartPolicy.ON_FAILURE, 0), (RestartPolicy.NEVER, 3)])
+def test_a_pod_that_is_done_finishes_and_stays_finished(policy: RestartPolicy, code: int) -> None:
+    """Over a killed agent and over a reboot after which the runtime knows nothing."""
+    node = Node()
+    node.lives.put(pod(policy=policy))
+    node.after(1)
+    node.exit("app", code)
+    node.after(1)
+    assert node.life() is LifeState.FINISHED
+    before = node.calls()
+    node.kill_agent()
+    node.lives.put(pod(policy=policy))
+    node.lives.heard()
+    node.after(5)
+    node.boot_id = "boot-2"
+    node.runtime.lose_records("sandbox-1", "container-2")
+    node.kill_agent()
+    node.lives.put(pod(policy=policy))
+    node.after(5)
+    assert (node.calls(), node.life()) == (before, LifeState.FINISHED)
+
+
+def test_init_containers_run_one_after_another_and_once() -> None:
+    """Those that succeeded do not run again, though the agent is killed and their records are removed."""
+    init = tuple(Container(name=name, image="busybox") for name in ("one", "two"))
+    node = Node()
+    node.lives.put(pod(init_containers=init))
+    node.after(1)
+    assert node.running() == ["one#0"]
+    node.exit("one")
+    node.after(1)
+    assert node.running() == ["two#0"]
+    node.runtime.lose_records(node.id_of("one"))
+    node.kill_agent()
+    node.after(2)
+    node.exit("two")
+    node.after(1)
+    assert node.running() == ["app#0"]
+
+
+def test_an_edit_makes_a_container_anew() -> None:
+    """Another image takes effect: the old instance is stopped, the new one has the next number."""
+    node = Node()
+    node.lives.put(pod())
+    node.after(1)
+    node.lives.put(pod(containers=[attrs.evolve(APP, image="other")]))
+    node.after(1)
+    assert node.running() == ["app#1"]
+
+
+def test_what_a_source_tells_of_status_changes_nothing() -> None:
+    """A status, or a version of the document, is no other form of the pod."""
+    node = Node()
+    node.lives.put(pod())
+    node.after(1)
+    said = {"metadata.resourceVersion": "7"}
+    node.lives.put(attrs.evolve(pod(), status={"phase": "Running"}, carried=said))
+    node.after(1)
+    assert node.record().edition == 1
+
+
+def test_a_probe_that_fails_starts_the_container_anew() -> None:
+    """It is stopped and started; a verdict on the old instance says nothing of the new one."""
+    node = Node()
+    node.lives.put(pod())
+    node.after(1)
+    node.verdicts.put("u", Verdicts(alive={node.id_of("app"): False}))
+    node.after(1)
+    assert node.running() == ["app#1"]
+
+
+def test_a_post_start_hook_holds_back_what_comes_behind() -> None:
+    """The next container starts when it has run; its failure stops the container."""
+    proxy = attrs.evolve(APP, name="proxy", lifecycle=Lifecycle(post_start=HOOK))
+    node = Node()
+    node.executor.held.add("post-start")
+    node.lives.put(pod(containers=[proxy, APP]))
+    node.after(1)
+    assert node.running() == ["proxy#0"]
+    node.hooks.answer = lambda call: "no" if call.container_id == "container-2" else ""
+    node.executor.held.clear()
+    node.executor.parked.pop()()
+    node.after(1)
+    assert sorted(node.running()) == ["app#0", "proxy#1"]
+    assert len(node.hooks.calls) == 2
+
+
+def test_an_image_that_cannot_be_had_is_told_and_tried_again() -> None:
+    """The reason stands with the container until it runs."""
+    node = Node()
+    node.runtime.fail("pull_image", RuntimeRefusedError("pull_image", "NOT_FOUND", "no such image"), times=2)
+    node.lives.put(pod(containers=[attrs.evolve(APP, image="private")]))
+    node.after(0.2)
+    facts = node.lives.facts.get("u")
+    assert facts is not None
+    waiting = facts.containers["app"].waiting
+    assert waiting is not None
+    assert waiting.reason in {"ErrImagePull", "ImagePullBackOff"}
+    node.after(60)
+    assert node.running() == ["app#0"]
+
+
+def test_an_image_that_is_never_to_be_fetched_is_not() -> None:
+    """Policy Never waits until somebody else has brought it."""
+    node = Node()
+    app = attrs.evolve(APP, image="private", image_pull_policy=PullPolicy.NEVER)
+    node.lives.put(pod(containers=[app]))
+    node.after(5)
+    assert not any(one.startswith("pull_image") for one in node.runtime.calls)
+    facts = node.lives.facts.get("u")
+    assert facts is not None
+    waiting = facts.containers["app"].waiting
+    assert waiting is not None
+    assert waiting.reason == "ErrImageNeverPull"
+    node.runtime.pull_image("private")
+    node.after(120)
+    assert node.running() == ["app#0"]
+
+
+def test_a_lost_sandbox_is_made_anew() -> None:
+    """Containers go to the new one, and counts do not fall."""
+    node = Node()
+    node.lives.put(pod())
+    node.after(1)
+    node.runtime.stop_sandbox("sandbox-1")
+    node.after(1)
+    assert node.running() == ["app#1"]
+    assert [one.record.attempt for one in node.runtime.inspect("u").sandboxes] == [1, 0]
+
+
+def test_others_are_told_who_is_here() -> None:
+    """A pod is wanted until nothing of it runs any more; nothing is sure before sources were heard."""
+    node = Node()
+    source = node.lives.pod_source()
+    node.lives.put(pod(policy=RestartPolicy.NEVER))
+    node.after(1)
+    assert not source.is_ready()
+    node.lives.heard()
+    assert source.is_ready()
+    found = source.get("u")
+    assert found is not None
+    assert (list(source.uids()), found.life) == (["u"], PodLife.WANTED)
+    node.exit("app")
+    node.after(1)
+    found = source.get("u")
+    assert found is not None
+    assert found.life is PodLife.ENDED
+    assert source.get("nobody") is None
+
+
+def test_one_that_hangs_delays_no_other() -> None:
+    """A part of one pod hangs for an hour; the others run, and end."""
+    slow = FakePreparer()
+    node = Node(preparations=[Preparation(name="volumes", why="", by=slow)])
+    node.executor.held.add("make ready volumes")
+    node.lives.put(pod("a"))
+    node.settle()
+    node.executor.held.clear()
+    node.lives.put(pod("b"))
+    node.after(1)
+    assert (node.running("a"), node.running("b")) == ([], ["app#0"])
+    node.lives.remove("b")
+    node.after(3600, step_s=60)
+    assert "b" not in node.lives.pods
+
+
+def test_preparations_have_names_of_their_own() -> None:
+    """They are remembered by them."""
+    part = Preparation(name="a", why="", by=FakePreparer())
+    with pytest.raises(ConfigurationError, match="stand there twice"):
+        Node(preparations=[part, part])
+
+
+def test_a_policy_that_cannot_be_is_refused() -> None:
+    """No pull at a time would be none ever."""
+    with pytest.raises(ValueError, match="pulls_at_once"):
+        LifePolicy(pulls_at_once=0)
+    with pytest.raises(ValueError, match="grace_s"):
+        Ending(kind=EndingKind.EVICTED, grace_s=-1)
+    with pytest.raises(ConfigurationError, match="needs a uid"):
+        Node().lives.put(attrs.evolve(pod(), name=""))
