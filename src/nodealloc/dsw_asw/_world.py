@@ -125,8 +125,9 @@ class World(Generic[K, V]):
     def __init__(self, name: str) -> None:
         self.name = name
         self._lock = threading.Lock()
-        self._shards: list[dict[K, Record[V]]] = [{} for _ in range(_SHARDS)]
-        self._owned: set[int] = set(range(_SHARDS))
+        # All empty ones are the same dict, and nobody's own: the first write to one copies it.
+        self._shards: list[dict[K, Record[V]]] = [{}] * _SHARDS
+        self._owned: set[int] = set()
         self._length = 0
         self._generation = 0
         self._dropped: dict[K, int] = {}

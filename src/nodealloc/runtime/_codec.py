@@ -22,6 +22,7 @@ KIND: Final = "pod ends"
 VERSION: Final = 1
 RUNTIME_ROWS: Final = "runtime"
 """Rows of a journal are named by this and the pod's uid."""
+_UNSEEN: Final = "it was remembered, and has not been looked at since the start"
 
 
 @attrs.frozen(kw_only=True)
@@ -51,7 +52,7 @@ def pod_from_checkpoint(checkpoint: JsonCheckpoint, /) -> PodKnown:
     except cattrs.BaseValidationError as error:
         faults = [Fault(*reversed(line.rsplit(" @ ", 1))) for line in cattrs.transform_error(error)]
         raise DecodeError("ends of a pod", faults) from error
-    return PodKnown(uid=row.uid, ends=row.ends, live=row.live)
+    return PodKnown(uid=row.uid, ends=row.ends, live=row.live, fault=_UNSEEN)
 
 
 def _exit(value: object, _type: object) -> Exit:
