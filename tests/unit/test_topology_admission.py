@@ -35,6 +35,7 @@ from nodealloc.topology import (
     Workload,
     admit,
     explain,
+    lent,
     release,
     workload_of,
 )
@@ -393,3 +394,11 @@ def test_a_pod_is_turned_into_claims_once() -> None:
     assert len({id(one) for one in workloads}) == 200
     assert workload_of(pods[-1]) is workloads[-1]
     assert all(workload_of(pod) == workloads[0] for pod in pods)
+
+
+def test_what_ended_members_lend_is_what_no_other_holds() -> None:
+    """The claim's own member is neither a lender nor a keeper."""
+    asked = Claim(owner=Owner("pod", "main"), amounts={}, reuse=("first", "second"))
+    held = {"first": 1, "main": 2, "beside": 4, "second": 8}
+    assert lent(asked, held.items()) == ([1, 8], [4])
+    assert lent(attrs.evolve(asked, reuse=()), held.items()) == ([], [1, 4, 8])

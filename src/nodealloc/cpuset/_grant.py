@@ -31,7 +31,7 @@ def hints_for(policy: StaticPolicy, state: CpuState, claims: Sequence[Claim], /)
     """
     if len(claims) == 1 and state.of(claims[0].owner) is None:
         request = demand_of(policy, claims[0]).exclusive
-        reusable = state.lent_to(claims[0].owner, claims[0].reuse)
+        reusable = state.lent_to(claims[0])
         return _free_hints(policy, state, request, reusable) if request else {}
     wanted = {claim.owner.member: demand_of(policy, claim).exclusive for claim in claims}
     request = peak(claims, lambda claim: wanted[claim.owner.member])
@@ -70,7 +70,7 @@ def grant(
         return state
     free = available = policy.allocatable & ~state.held
     if claim.reuse:
-        available |= state.lent_to(claim.owner, claim.reuse)
+        available |= state.lent_to(claim)
     if policy.options.full_pcpus_only:
         # The kubelet counts before it thinks of what is lent.
         refusal = _smt_refusal(policy, available if policy.only_whole_cores else free, count)

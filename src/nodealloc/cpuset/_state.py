@@ -12,7 +12,7 @@ from nodealloc._entries import with_entry, without_entry
 from nodealloc._frozen import Frozen, extended, freeze
 from nodealloc._lazy import lazy
 from nodealloc.idset import CPUSet
-from nodealloc.topology import Owner
+from nodealloc.topology import Claim, Owner, lent
 
 __all__ = ["Assignment", "CpuState"]
 
@@ -91,20 +91,13 @@ class CpuState:
         """What an owner holds, or None."""
         return self.assignments.get(owner.workload, _NOBODY).get(owner.member)
 
-    def lent_to(self, owner: Owner, ended: tuple[str, ...], /) -> int:
-        """CPUs of members that have ended and that no other member holds, as a mask.
-
-        Source: kubelet ``cm/cpumanager/policy_static.go``, `cpusToReuse`.
-        """
-        if not ended:
+    def lent_to(self, claim: Claim, /) -> int:
+        """CPUs of members that have ended and that no other member holds, as a mask."""
+        if not claim.reuse:
             return 0
-        lent = kept = 0
-        for member, assignment in self.assignments.get(owner.workload, _NOBODY).items():
-            if member in ended:
-                lent |= assignment.cpus.mask
-            elif member != owner.member:
-                kept |= assignment.cpus.mask
-        return lent & ~kept
+        members = self.assignments.get(claim.owner.workload, _NOBODY)
+        ended, kept = lent(claim, members.items())
+        return _union(ended) & ~_union(kept)
 
     def with_assignment(self, owner: Owner, assignment: Assignment, /) -> CpuState:
         """This state with the owner holding exactly that."""

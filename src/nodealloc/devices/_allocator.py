@@ -33,6 +33,7 @@ from nodealloc.topology import (
     Restored,
     Shortfall,
     TopologyHint,
+    lent,
     peak,
 )
 
@@ -365,12 +366,9 @@ class DeviceAllocator:
         """What ended members held and no other member of the workload holds."""
         if not claim.reuse:
             return 0
-        lent: set[str] = set()
-        kept: set[str] = set()
-        for (member, name), grant in self.grants.get(claim.owner.workload, {}).items():
-            if name == resource and member != claim.owner.member:
-                (lent if member in claim.reuse else kept).update(grant.ids)
-        return devices.mask_of(lent - kept) & devices.healthy
+        held = self.grants.get(claim.owner.workload, {}).items()
+        ended, kept = lent(claim, [(member, grant.ids) for (member, name), grant in held if name == resource])
+        return devices.mask_of(set().union(*ended) - set().union(*kept)) & devices.healthy
 
     def _ids_held(self, resource: str) -> set[str]:
         return {

@@ -260,7 +260,7 @@ class MemoryAllocator:
     def _question(self, claims: Sequence[Claim], demand: Demand) -> Question:
         claim = claims[0]
         alone = len(claims) == 1 and bool(claim.reuse)
-        left = self.state.left_by(claim.owner.workload, claim.reuse) if alone else _NOTHING_LEFT
+        left = self.state.left_by(claim) if alone else _NOTHING_LEFT
         return Question(self.state.layout, self.state, demand, left)
 
     def _held(self, claims: Sequence[Claim]) -> Sequence[TopologyHint]:

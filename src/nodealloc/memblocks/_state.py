@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
@@ -12,7 +12,7 @@ from nodealloc._frozen import freeze
 from nodealloc._lazy import lazy
 from nodealloc.memblocks._blocks import Block, MemoryTable, NodeMemory
 from nodealloc.memblocks._layout import Layout, Row
-from nodealloc.topology import NumaMask, Owner
+from nodealloc.topology import Claim, NumaMask, Owner, lent
 
 __all__ = ["NOBODY", "Grants", "Left", "MemoryState", "Shape"]
 
@@ -84,15 +84,16 @@ class MemoryState:
         """What an owner holds; empty for an unknown one."""
         return self.grants.get(owner.workload, NOBODY).get(owner.member, ())
 
-    def left_by(self, workload: str, ended: Iterable[str], /) -> Left:
-        """Bytes that ended members of a workload left to reuse."""
-        members = self.grants.get(workload)
+    def left_by(self, claim: Claim, /) -> Left:
+        """Bytes that members of a claim's workload that have ended left to reuse.
+
+        What others hold of a block has left it already: its bytes are theirs.
+        """
+        ended, _ = lent(claim, self.grants.get(claim.owner.workload, NOBODY).items())
         left: dict[tuple[NumaMask, str], int] = {}
-        if members:
-            for block in [block for member in ended for block in members.get(member, ())]:
-                if block.size_bytes:
-                    key = block.nodes, block.resource
-                    left[key] = left.get(key, 0) + block.size_bytes
+        for block in [block for held in ended for block in held if block.size_bytes]:
+            key = block.nodes, block.resource
+            left[key] = left.get(key, 0) + block.size_bytes
         return left
 
     def tables(self) -> tuple[NodeMemory, ...]:

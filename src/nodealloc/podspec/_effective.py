@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nodealloc.podspec._quantity import Quantity
+from nodealloc._peak import peak
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,43 +23,35 @@ def effective_requests(pod: Pod, /) -> Resources:
 
     Source: KEP-753, "Resources calculation for scheduling and pod admission".
     """
-    peak = _peak(pod, lambda container: container.requests)
-    return _sum(peak, pod.overhead) if pod.overhead else peak
+    most = _peak(pod, lambda container: container.requests)
+    return _sum(most, pod.overhead) if pod.overhead else most
 
 
 def effective_limits(pod: Pod, /) -> Resources:
     """The same for limits; a resource without any limit is absent."""
-    peak = _peak(pod, lambda container: container.limits)
-    return (
-        _sum(peak, {name: one for name, one in pod.overhead.items() if name in peak})
-        if pod.overhead
-        else peak
+    most = _peak(pod, lambda container: container.limits)
+    return _sum(most, {name: one for name, one in pod.overhead.items() if name in most})
+
+
+def _peak(pod: Pod, amounts: Callable[[Container], Resources]) -> Resources:
+    nothing: Resources = {}
+    return peak(
+        [(amounts(container), container.restartable) for container in pod.init_containers],
+        map(amounts, pod.containers),
+        nothing=nothing,
+        add=_sum,
+        most=_max,
     )
 
 
-def _peak(pod: Pod, amounts: Callable[[Container], Resources]) -> dict[str, Quantity]:
-    started: dict[str, Quantity] = {}
-    largest: dict[str, Quantity] = {}
-    for container in pod.init_containers:
-        wanted = amounts(container)
-        if container.restartable:
-            started = _sum(started, wanted)
-        else:
-            largest = _max(largest, _sum(started, wanted))
-    total = started
-    for container in pod.containers:
-        total = _sum(total, amounts(container))
-    return _max(largest, total)
-
-
-def _sum(first: Resources, second: Resources) -> dict[str, Quantity]:
+def _sum(first: Resources, second: Resources) -> Resources:
     total = dict(first)
     for name, amount in second.items():
         total[name] = total[name] + amount if name in total else amount
     return total
 
 
-def _max(first: Resources, second: Resources) -> dict[str, Quantity]:
+def _max(first: Resources, second: Resources) -> Resources:
     most = dict(first)
     for name, amount in second.items():
         most[name] = max(most[name], amount) if name in most else amount

@@ -22,7 +22,7 @@
 
 from nodealloc.topology._abilities import Accounts, Adopts, Confines, Recalled, Remembers, Restored
 from nodealloc.topology._admission import admit, release
-from nodealloc.topology._claims import Claim, ClaimKind, Owner, Workload, peak
+from nodealloc.topology._claims import Claim, ClaimKind, Owner, Workload, lent, peak
 from nodealloc.topology._comparison import (
     Closest,
     Comparison,
@@ -126,6 +126,7 @@ __all__ = [
     "admit",
     "explain",
     "in_order",
+    "lent",
     "merge",
     "node_masks",
     "peak",

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import attrs
 
 from nodealloc._arguments import check, choice, wrong
 from nodealloc._frozen import Frozen, frozen
+from nodealloc._peak import peak as _peak
 from nodealloc.errors import ConfigurationError
 from nodealloc.podspec import Amounts, Resources, resources
 
-__all__ = ["Claim", "ClaimKind", "Owner", "Workload", "peak"]
+__all__ = ["Claim", "ClaimKind", "Owner", "Workload", "lent", "peak"]
+
+H = TypeVar("H")
 
 
 class ClaimKind(enum.Enum):
@@ -119,7 +123,7 @@ class Workload:
 _KINDS = (Owner, ClaimKind, tuple)
 
 # Members of an enumeration are slow to look up before Python 3.12.
-_INIT, _SIDECAR = ClaimKind.INIT, ClaimKind.SIDECAR
+_MAIN, _SIDECAR = ClaimKind.MAIN, ClaimKind.SIDECAR
 
 
 def peak(claims: Sequence[Claim], amount: Callable[[Claim], int], /) -> int:
@@ -130,14 +134,33 @@ def peak(claims: Sequence[Claim], amount: Callable[[Claim], int], /) -> int:
 
     Source: KEP-753, "Resources calculation for scheduling and pod admission".
     """
-    started = largest_init = main = 0
-    for claim in claims:
-        wanted = amount(claim)
-        kind = claim.kind
-        if kind is _SIDECAR:
-            started += wanted
-        elif kind is _INIT:
-            largest_init = max(largest_init, started + wanted)
-        else:
-            main += wanted
-    return max(largest_init, started + main)
+    return _peak(
+        [(amount(claim), claim.kind is _SIDECAR) for claim in claims if claim.kind is not _MAIN],
+        [amount(claim) for claim in claims if claim.kind is _MAIN],
+        nothing=0,
+        add=int.__add__,
+        most=max,
+    )
+
+
+def lent(claim: Claim, held: Iterable[tuple[str, H]], /) -> tuple[list[H], list[H]]:
+    """What members that have ended lend to a claim, and what the others of its workload keep.
+
+    What the claim's own member holds is in neither. An allocator grants out of
+    what is lent and not kept, and no member's twice.
+
+    Args:
+        claim: Who asks, and which members have ended (`Claim.reuse`).
+        held: Each member of its workload with something that it holds.
+
+    Source: kubelet ``cm/cpumanager/policy_static.go``, ``cm/memorymanager`` and
+    ``cm/devicemanager``, each in its own words.
+    """
+    ended: list[H] = []
+    kept: list[H] = []
+    for member, what in held:
+        if member in claim.reuse:
+            ended.append(what)
+        elif member != claim.owner.member:
+            kept.append(what)
+    return ended, kept
