@@ -36,6 +36,9 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--search-whole-pod", action="store_true", help="let early containers move aside")
     parser.add_argument("--top", type=count, default=10, help="nodes to print")
     parser.add_argument("--pod", type=Path, help="pod manifest as JSON; default: twice 6 CPUs")
+    parser.add_argument(
+        "--pods", type=partial(count, least=1), default=1, help="score so many copies of the pod in one go"
+    )
     parser.add_argument("--seed", type=int, default=0, help="which fleet")
     return parser
 
@@ -52,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     candidates = list(fleet(asked.nodes, policy, seed=asked.seed))
     started = time.perf_counter()
     try:
-        scores = WAYS[asked.how](candidates, pod, asked.top, asked.workers)
+        scores, *_ = WAYS[asked.how](candidates, [pod] * asked.pods, asked.top, asked.workers)
     except NoDaskError as error:
         print(f"scheduler: {error}", file=sys.stderr)
         return 2
@@ -61,7 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{place:>3}. {score.node}  {score.points:7.2f}  {score.reason}")
     refused = ", ".join(f"{count} {reason}" for reason, count in scores.refused.most_common())
     print(f"{scores.fitting} of {asked.nodes} nodes fit; refused: {refused or 'none'}")
-    print(f"{asked.nodes / took_s:,.0f} nodes a second ({asked.how}, {took_s:.2f} s)")
+    told = f"{asked.pods} pods, {asked.how}" if asked.pods > 1 else asked.how
+    print(f"{asked.nodes * asked.pods / took_s:,.0f} nodes a second ({told}, {took_s:.2f} s)")
     return 0 if scores.fitting else 1
 
 

@@ -15,7 +15,7 @@ from nodealloc.podspec import Pod
 from nodealloc.topology import Placed, Reports, Snapshot, Workload, workload_of
 from nodealloc.verdicts import NotYet, Refused
 
-__all__ = ["Candidate", "Score", "Scores", "score", "score_all"]
+__all__ = ["Candidate", "Score", "Scores", "score", "score_all", "score_each"]
 
 _ALIGNED = 100.0
 _ONE_NODE_LESS = 10.0
@@ -74,8 +74,13 @@ class Scores:
         return cls(tuple(best), sum(part.fitting for part in every), refused)
 
 
+def score_each(candidates: Sequence[Candidate], pods: Sequence[Pod], top: int) -> list[Scores]:
+    """Score a part of the fleet for each of several pods; this is what travels to other processes."""
+    return [score_all(candidates, pod, top) for pod in pods]
+
+
 def score_all(candidates: Sequence[Candidate], pod: Pod, top: int) -> Scores:
-    """Score a part of the fleet; this is what travels to other processes."""
+    """Score a part of the fleet for one pod."""
     refused: Counter[str] = Counter()
     best: list[Score] = []
     fitting = 0

@@ -24,6 +24,10 @@ def test_the_best_nodes_are_printed_with_reasons(capsys: pytest.CaptureFixture[s
     assert "app-0 on node" in lines[0]
     assert "of 60 nodes fit; refused:" in lines[3]
     assert "nodes a second" in lines[4]
+    assert main(["--nodes", "60", "--top", "3", "--pods", "2"]) == 0
+    again = capsys.readouterr().out.splitlines()
+    assert again[:4] == lines[:4]
+    assert "(2 pods, here" in again[4]
 
 
 def test_a_pod_that_fits_nowhere_is_status_1(capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,8 +55,8 @@ def test_bad_options_are_status_2(options: list[str], capsys: pytest.CaptureFixt
 def test_a_pool_answers_as_one_process_does() -> None:
     """The same function over the same snapshots, in other processes."""
     candidates = list(fleet(600, RESTRICTED))
-    pod = guaranteed("new", (6, 8), (6, 8))
-    assert on_pool(candidates, pod, 10, 2) == here(candidates, pod, 10, 2)
+    pods = [guaranteed("new", (6, 8), (6, 8)), guaranteed("other", (30, 8))]
+    assert on_pool(candidates, pods, 10, 2) == here(candidates, pods, 10, 2)
 
 
 def test_a_batch_pickles_small() -> None:
@@ -74,5 +78,5 @@ def test_dask_answers_as_one_process_does() -> None:
     from examples.scheduler.spread import on_dask
 
     candidates = list(fleet(600, RESTRICTED))
-    pod = guaranteed("new", (6, 8), (6, 8))
-    assert on_dask(candidates, pod, 10, 2) == here(candidates, pod, 10, 2)
+    pods = [guaranteed("new", (6, 8), (6, 8)), guaranteed("other", (30, 8))]
+    assert on_dask(candidates, pods, 10, 2) == here(candidates, pods, 10, 2)
