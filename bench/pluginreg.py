@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.figure import Figure, best_ns
-from nodealloc.pluginreg import InotifyWatcher, PluginInfo, PluginRegistrar, PollingWatcher, Watcher, scan
+from nodealloc.dirwatch import InotifyWatcher, Watcher
+from nodealloc.pluginreg import PluginInfo, PluginRegistrar, PollingWatcher, scan
 from nodealloc.testing.device_plugin import Behaviour, DevicePluginServer, numbered
 from nodealloc.testing.devices import wait_until
 from nodealloc.testing.pluginreg import FakeRegistration, RecordingHandler, bare_socket

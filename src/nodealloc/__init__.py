@@ -10,6 +10,7 @@ actual  ──┘   pure      value   only I/O         │
 | package       | desired                    | actual                      | adapter you write          |
 |---------------|----------------------------|-----------------------------|----------------------------|
 | `verdicts`    | admitted, refused, not yet | –                           | –                          |
+| `dirwatch`    | –                          | that a directory changed    | `Watcher`                  |
 | `podspec`     | pods, quantities, QoS      | –                           | –                          |
 | `checkpoint`  | –                          | what was decided before     | `Store`                    |
 | `dsw_asw`     | any keyed records          | any keyed records           | `Domain`, `Clock`          |

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from nodealloc.dsw_asw import BackOff
 from nodealloc.pluginreg import Identity, PluginInfo, PluginRegistrar, RegistrationState, Sightings
+from nodealloc.testing.dirwatch import FakeWatcher
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, run_to_rest
-from nodealloc.testing.pluginreg import FakeRegistration, FakeWatcher, RecordingHandler
+from nodealloc.testing.pluginreg import FakeRegistration, RecordingHandler
 
 PATHS = ("/a", "/b", "/c", "/d")
 IDENTITIES = st.builds(Identity, st.just(1), st.integers(0, 3), st.sampled_from([b"", b"x"]))

@@ -14,16 +14,15 @@ from pathlib import Path
 import pytest
 
 from nodealloc._rpc.first_word import FirstWord
+from nodealloc.dirwatch import InotifyWatcher, Watcher
 from nodealloc.pluginreg import (
     GrpcRegistration,
-    InotifyWatcher,
     PluginInfo,
     PluginRegistrar,
     PollingWatcher,
     RegistrationBrokenError,
     RegistrationState,
     RegistrationUnavailableError,
-    Watcher,
     scan,
 )
 from nodealloc.testing.device_plugin import Behaviour, DevicePluginServer, numbered

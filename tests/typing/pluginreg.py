@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nodealloc.dirwatch import Watcher
 from nodealloc.dsw_asw import InlineExecutor
-from nodealloc.pluginreg import Identity, PluginHandler, PluginInfo, PluginRegistrar, Registration, Watcher
-from nodealloc.testing.pluginreg import FakeRegistration, FakeWatcher
+from nodealloc.pluginreg import Identity, PluginHandler, PluginInfo, PluginRegistrar, Registration
+from nodealloc.testing.dirwatch import FakeWatcher
+from nodealloc.testing.pluginreg import FakeRegistration
 
 
 class Drivers:

@@ -24,12 +24,13 @@ from nodealloc.testing.abilities import FakeCpuAllocator
 from nodealloc.testing.cgroups import FakeCgroups
 from nodealloc.testing.cpuset import FakeCpusetWriter, check_cpuset_writer
 from nodealloc.testing.devices import FakePlugin
+from nodealloc.testing.dirwatch import FakeWatcher
 from nodealloc.testing.dsw_asw import ManualCancel, ManualExecutor, MemoryJournal, VirtualClock
 from nodealloc.testing.node import FakeAdvisor, FakeRuntime
-from nodealloc.testing.pluginreg import FakeRegistration, FakeWatcher, RecordingHandler
+from nodealloc.testing.pluginreg import FakeRegistration, RecordingHandler
 from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.podlife import FakeEnvironment, FakeHooks, FakePreparer, PlainConfiguration
-from nodealloc.testing.podsources import FakeSource, FakeWaker
+from nodealloc.testing.podsources import FakeSource
 from nodealloc.testing.podstatus import FakeSink
 from nodealloc.testing.runtime import FakeContainerRuntime
 from nodealloc.testing.topology import FakeAllocator
@@ -350,14 +351,13 @@ FAULTS = [
         "second time",
     ),
     Fault("pluginreg.Registration", FakeRegistration, "notify", nothing, "was answered for"),
-    Fault("pluginreg.Watcher", FakeWatcher, "wait", always(value=True), "always a reason"),
+    Fault("dirwatch.Watcher", FakeWatcher, "wait", always(value=True), "always a reason"),
     Fault("topology.Accounts", FakeCpuAllocator, "holdings", one_cpu_twice, "accounted to .* and to"),
     Fault("topology.Accounts", FakeCpuAllocator, "holdings", all_but_one, "1 less are left|3 less are left"),
     Fault("topology.Accounts", FakeCpuAllocator, "holdings", always(()), "less are left"),
     Fault(
         "podsources.Source", FakeSource, "read", always(Reading(is_synced=False)), "never knows all its pods"
     ),
-    Fault("podsources.Waker", FakeWaker, "wait", always(True), "a reason each time"),
     Fault("podstatus.Sink", FakeSink, "told", nothing, "is not there when the call returns"),
     Fault("podstatus.Sink", FakeSink, "gone", nothing, "that is gone is there"),
     Fault("topology.Accounts", FakeCpuAllocator, "capacity", beside_the_machine, "has no NUMA node 7"),

@@ -10,23 +10,23 @@ from pathlib import Path
 import pytest
 
 from nodealloc import _sockets
+from nodealloc._walk import subdirectories
+from nodealloc.dirwatch import InotifyWatcher, Watcher
 from nodealloc.dsw_asw import BackOff, Uncertain
 from nodealloc.errors import PermanentError
 from nodealloc.pluginreg import (
     REGISTRATION_LIFE,
     Identity,
-    InotifyWatcher,
     PluginInfo,
     PluginRegistrar,
     PollingWatcher,
     RegistrationBrokenError,
     RegistrationState,
     Sightings,
-    Watcher,
     scan,
-    subdirectories,
 )
 from nodealloc.testing.devices import wait_until
+from nodealloc.testing.dirwatch import FakeWatcher, check_watcher
 from nodealloc.testing.dsw_asw import (
     ManualExecutor,
     RecordingObserver,
@@ -36,12 +36,10 @@ from nodealloc.testing.dsw_asw import (
 )
 from nodealloc.testing.pluginreg import (
     FakeRegistration,
-    FakeWatcher,
     RecordingHandler,
     bare_socket,
     check_handler,
     check_registration,
-    check_watcher,
 )
 
 

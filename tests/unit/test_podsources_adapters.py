@@ -13,13 +13,14 @@ from pathlib import Path
 import attrs
 import pytest
 
+from nodealloc.dirwatch import InotifyWatcher
 from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import ConfigurationError, DecodeError, RetryableError
-from nodealloc.pluginreg import InotifyWatcher
 from nodealloc.podsources import KUBELET, FolderSource, HttpSource, PodSources, Polling, Reading
 from nodealloc.podspec import Container, Pod
+from nodealloc.testing.dirwatch import FakeWatcher
 from nodealloc.testing.dsw_asw import ManualCancel, VirtualClock
-from nodealloc.testing.podsources import FakeSource, FakeWaker, check_source, check_waker
+from nodealloc.testing.podsources import FakeSource, check_source
 
 YAML = """
 apiVersion: v1
@@ -208,6 +209,19 @@ def test_a_watcher_wakes_for_a_file_that_is_written_in_place(tmp_path: Path) -> 
     watcher.close()
 
 
+def test_a_folder_is_watched_without_what_lies_deeper(tmp_path: Path) -> None:
+    """Its own files give a reason to read it again, files of directories in it do not."""
+    (tmp_path / "deeper").mkdir()
+    watcher = InotifyWatcher(str(tmp_path), below=False)
+    while watcher.wait(0.05):
+        pass
+    (tmp_path / "deeper" / "a.yaml").write_text(manifest("a"))
+    assert not watcher.wait(0.1)
+    (tmp_path / "a.yaml").write_text(manifest("a"))
+    assert watcher.wait(5.0)
+    watcher.close()
+
+
 def test_a_folder_that_is_not_there_yet_knows_nothing(tmp_path: Path) -> None:
     """It may be mounted late: for the same time it is not heard, then it has no pods."""
     clock = VirtualClock()
@@ -380,7 +394,7 @@ def test_inotify_wakes_and_an_edit_keeps_the_uid_over_a_restart(tmp_path: Path) 
 
     def begin(**more: object) -> PodSources:
         folder = FolderSource(tmp_path, away_s=0.0)
-        watcher = InotifyWatcher(str(tmp_path))
+        watcher = InotifyWatcher(str(tmp_path), below=False)
         made = PodSources(
             {"file": folder},
             wakers={"file": watcher},
@@ -421,27 +435,19 @@ def test_inotify_wakes_and_an_edit_keeps_the_uid_over_a_restart(tmp_path: Path) 
 def test_wrong_wiring_is_refused() -> None:
     """No sources, wakers of none, hurries for nobody."""
     with pytest.raises(ConfigurationError, match="wakers of none"):
-        PodSources({"api": FakeSource()}, wakers={"file": FakeWaker()})
+        PodSources({"api": FakeSource()}, wakers={"file": FakeWatcher()})
     with pytest.raises(ConfigurationError, match="none of the sources api"):
         PodSources({"api": FakeSource()}).hurry("file")
 
 
 def test_checks_refuse_broken_doubles() -> None:
-    """A source that never syncs, that wavers, that has twins; a waker that never rests or never ends."""
+    """A source that never syncs, that wavers, that has twins."""
     web = Pod(uid="u", name="web", containers=(Container(name="app"),))
 
     class Wavering(FakeSource):
         def read(self, cancel: object, /) -> Reading:
             self.pods = [] if self.pods else [web]
             return super().read(cancel)
-
-    class Restless(FakeWaker):
-        def wait(self, _timeout_s: float, /) -> bool:
-            return True
-
-    class Endless(FakeWaker):
-        def close(self) -> None:
-            self.reasons = 2
 
     with pytest.raises(AssertionError, match="never knows"):
         check_source(FakeSource(synced=False))
@@ -451,12 +457,7 @@ def test_checks_refuse_broken_doubles() -> None:
         check_source(FakeSource(pods=[web, attrs.evolve(web, uid="v")]))
     with pytest.raises(AssertionError, match="a pod is refused"):
         check_source(FakeSource(pods=[web, attrs.evolve(web, name="db")]))
-    with pytest.raises(AssertionError, match="each time"):
-        check_waker(Restless())
-    with pytest.raises(AssertionError, match="goes on"):
-        check_waker(Endless())
     check_source(FakeSource(pods=[web]))
-    check_waker(FakeWaker())
 
 
 def test_an_answer_without_pods_is_no_answer() -> None:

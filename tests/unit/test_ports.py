@@ -43,6 +43,7 @@ from nodealloc.testing.cgroups import (
 from nodealloc.testing.checkpoint import check_checkpoint, check_store
 from nodealloc.testing.cpuset import FakeCpusetWriter, check_cpuset_writer, check_picker
 from nodealloc.testing.devices import FakePlugin, check_allocator_keeper, check_connection
+from nodealloc.testing.dirwatch import FakeWatcher, check_watcher
 from nodealloc.testing.dsw_asw import (
     ManualCancel,
     ManualExecutor,
@@ -64,11 +65,9 @@ from nodealloc.testing.node import (
 )
 from nodealloc.testing.pluginreg import (
     FakeRegistration,
-    FakeWatcher,
     RecordingHandler,
     check_handler,
     check_registration,
-    check_watcher,
 )
 from nodealloc.testing.podfacts import FakePods, check_pod_source
 from nodealloc.testing.podlife import (
@@ -81,7 +80,7 @@ from nodealloc.testing.podlife import (
     check_hook_runner,
     check_preparer,
 )
-from nodealloc.testing.podsources import FakeSource, FakeWaker, check_source, check_waker
+from nodealloc.testing.podsources import FakeSource, check_source
 from nodealloc.testing.podstatus import FakeSink, check_sink
 from nodealloc.testing.runtime import (
     FakeContainerRuntime,
@@ -419,6 +418,7 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "cpuset.Picker": lambda _: check_picker(KubeletPicker(), CpuLayout.of(MACHINE)),
     "devices.AllocatorKeeper": lambda _: check_allocator_keeper(DeviceLedger),
     "devices.PluginConnection": lambda _: connection(),
+    "dirwatch.Watcher": lambda folder: check_watcher(lambda _: FakeWatcher(), folder / "reg", nudge=poke),
     "dsw_asw.Cancel": lambda _: cancelling(),
     "dsw_asw.Clock": lambda _: check_clock(VirtualClock()),
     "dsw_asw.Domain": lambda _: check_plan(Counting(), View(key="a", want=1)),
@@ -430,7 +430,6 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "node.TellsRegranted": lambda _: regranted(),
     "pluginreg.PluginHandler": lambda _: check_handler(RecordingHandler(), "example.com/gpu", "/a", ["v1"]),
     "pluginreg.Registration": lambda _: registration(),
-    "pluginreg.Watcher": lambda folder: check_watcher(lambda _: FakeWatcher(), folder / "reg", nudge=poke),
     "runtime.CommandRunner": lambda _: commands(),
     "runtime.Containers": lambda _: check_containers(FakeContainerRuntime(), box("u"), APP),
     "runtime.Images": lambda _: check_images(FakeContainerRuntime(), "another"),
@@ -458,7 +457,6 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "podlife.HookRunner": lambda _: hook_runner(),
     "podlife.Preparer": lambda _: check_preparer(FakePreparer(), a_pod()),
     "podsources.Source": lambda _: check_source(FakeSource()),
-    "podsources.Waker": lambda _: check_waker(FakeWaker()),
     "podstatus.Sink": lambda _: fake_sink(),
     "volumes.plugins.BlockTools": block_tools,
     "volumes.plugins.ConfigSource": lambda _: check_config_source(config_source(), ("n", "o"), ("n", "p")),

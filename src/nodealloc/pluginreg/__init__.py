@@ -20,12 +20,11 @@
 from nodealloc.pluginreg._domain import Answer, Errand, Known, Registrations
 from nodealloc.pluginreg._errors import RegistrationBrokenError, RegistrationUnavailableError
 from nodealloc.pluginreg._grpc import GrpcRegistration
-from nodealloc.pluginreg._inotify import InotifyWatcher
 from nodealloc.pluginreg._life import REGISTRATION_LIFE, RegistrationEvent, RegistrationState
 from nodealloc.pluginreg._polling import PollingWatcher
-from nodealloc.pluginreg._ports import PluginHandler, PluginInfo, Registration, Watcher
+from nodealloc.pluginreg._ports import PluginHandler, PluginInfo, Registration
 from nodealloc.pluginreg._reconciler import PluginRegistrar
-from nodealloc.pluginreg._scan import scan, subdirectories
+from nodealloc.pluginreg._scan import scan
 from nodealloc.pluginreg._sightings import Identity, Sighting, Sightings
 from nodealloc.pluginreg._status import RegistrationStatus
 
@@ -35,7 +34,6 @@ __all__ = [
     "Errand",
     "GrpcRegistration",
     "Identity",
-    "InotifyWatcher",
     "Known",
     "PluginHandler",
     "PluginInfo",
@@ -50,7 +48,5 @@ __all__ = [
     "Registrations",
     "Sighting",
     "Sightings",
-    "Watcher",
     "scan",
-    "subdirectories",
 ]

@@ -1,4 +1,4 @@
-"""Protocols that the registrar calls: a watcher, a plugin's registration socket, a handler."""
+"""Protocols that the registrar calls: a plugin's registration socket, a handler."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 import attrs
 
-__all__ = ["PluginHandler", "PluginInfo", "Registration", "Watcher"]
+__all__ = ["PluginHandler", "PluginInfo", "Registration"]
 
 
 @attrs.frozen(kw_only=True)
@@ -25,25 +25,6 @@ class PluginInfo:
     name: str
     endpoint: str
     versions: tuple[str, ...] = ()
-
-
-class Watcher(Protocol):
-    """Says when to look; what is there, the look finds out.
-
-    It may say so without need, once for many changes, and late; it may not
-    keep a change to itself for good.
-    """
-
-    def wait(self, timeout_s: float, /) -> bool:
-        """Block until there is a reason to look, or for `timeout_s`; True for a reason.
-
-        The first call of a new watcher need not know of what was there before.
-        """
-        ...
-
-    def close(self) -> None:
-        """End a `wait` under way, in another thread too, and give everything back. May be repeated."""
-        ...
 
 
 class Registration(Protocol):

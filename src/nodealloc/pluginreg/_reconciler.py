@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from nodealloc.dirwatch import Watcher
 from nodealloc.dsw_asw import (
     BackOff,
     Clock,
@@ -25,7 +26,7 @@ from nodealloc.errors import ConfigurationError
 from nodealloc.pluginreg._domain import Answer, Errand, Known, Registrations
 from nodealloc.pluginreg._grpc import GrpcRegistration
 from nodealloc.pluginreg._polling import PollingWatcher
-from nodealloc.pluginreg._ports import PluginHandler, Registration, Watcher
+from nodealloc.pluginreg._ports import PluginHandler, Registration
 from nodealloc.pluginreg._scan import scan
 from nodealloc.pluginreg._sightings import Identity, Sighting, Sightings
 from nodealloc.pluginreg._status import RegistrationStatus, left_out_at, status_of

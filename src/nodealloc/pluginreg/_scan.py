@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import stat
-from collections.abc import Iterator
 
 from nodealloc._sockets import identity
+from nodealloc._walk import walk
 from nodealloc.pluginreg._sightings import Identity
 
-__all__ = ["scan", "subdirectories"]
+__all__ = ["scan"]
 
 
 def scan(directory: str, /) -> dict[str, Identity]:
@@ -24,7 +23,7 @@ def scan(directory: str, /) -> dict[str, Identity]:
     with a dot at start and not later.
     """
     found: dict[str, Identity] = {}
-    for entry in _walk(directory):
+    for entry in walk(directory):
         try:
             is_socket = stat.S_ISSOCK(entry.stat().st_mode)
         except OSError:
@@ -33,33 +32,3 @@ def scan(directory: str, /) -> dict[str, Identity]:
         if standing is not None:
             found[entry.path] = Identity(*standing)
     return found
-
-
-def subdirectories(directory: str, /) -> Iterator[str]:
-    """The directory and all below it in which sockets may stand, outer ones first."""
-    yield directory
-    for entry in _walk(directory):
-        try:
-            if entry.is_dir(follow_symlinks=False):
-                yield entry.path
-        except OSError:
-            continue
-
-
-def _walk(directory: str) -> Iterator[os.DirEntry[str]]:
-    waiting = [directory]
-    while waiting:
-        try:
-            with os.scandir(waiting.pop()) as entries:
-                listed = sorted(entries, key=lambda entry: entry.name)
-        except OSError:
-            continue
-        for entry in listed:
-            if entry.name.startswith("."):
-                continue
-            yield entry
-            try:
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-            except OSError:
-                continue

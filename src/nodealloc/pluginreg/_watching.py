@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from nodealloc.dirwatch import Watcher
 from nodealloc.dsw_asw import (
     BackOff,
     Cancel,
@@ -19,7 +20,6 @@ from nodealloc.dsw_asw import (
     View,
     World,
 )
-from nodealloc.pluginreg._ports import Watcher
 
 __all__ = ["watching"]
 

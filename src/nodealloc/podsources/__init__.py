@@ -35,7 +35,7 @@ from nodealloc.podsources._editions import Edition, Editions, Successor, Unfinis
 from nodealloc.podsources._folder import FolderSource
 from nodealloc.podsources._http import HttpSource
 from nodealloc.podsources._merge import merge
-from nodealloc.podsources._ports import Reading, Source, SourceFault, Waker
+from nodealloc.podsources._ports import Reading, Source, SourceFault
 from nodealloc.podsources._rules import KUBELET, Rules
 from nodealloc.podsources._sources import PodSources, Polling, SourceAnswer
 from nodealloc.podsources._static import is_mirror, is_mirror_of, is_static, mirror_of, source_of
@@ -60,7 +60,6 @@ __all__ = [
     "SourceOp",
     "Successor",
     "Unfinished",
-    "Waker",
     "is_mirror",
     "is_mirror_of",
     "is_static",

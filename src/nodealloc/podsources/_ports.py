@@ -1,4 +1,4 @@
-"""Protocols that are called here: a source of pods, and somebody who says when to read it."""
+"""The Protocol that is called here: a source of pods; who says when to read it is `nodealloc.dirwatch`'s."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import attrs
 from nodealloc.dsw_asw import Cancel
 from nodealloc.podspec import Pod
 
-__all__ = ["Reading", "Source", "SourceFault", "Waker"]
+__all__ = ["Reading", "Source", "SourceFault"]
 
 
 @attrs.frozen(kw_only=True)
@@ -54,19 +54,4 @@ class Source(Protocol):
 
         Raises any exception when it cannot tell; what it said last then stays.
         """
-        ...
-
-
-class Waker(Protocol):
-    """Says when to read a source again; `nodealloc.pluginreg` has one on inotify.
-
-    It may say so without need, once for many changes, and late.
-    """
-
-    def wait(self, timeout_s: float, /) -> bool:
-        """Block until there is a reason to read, or for `timeout_s`; True for a reason."""
-        ...
-
-    def close(self) -> None:
-        """End a `wait` under way, in another thread too. May be repeated."""
         ...

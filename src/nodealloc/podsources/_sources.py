@@ -9,6 +9,7 @@ from typing import Final
 
 import attrs
 
+from nodealloc.dirwatch import Watcher
 from nodealloc.dsw_asw import (
     Cancel,
     Clock,
@@ -33,7 +34,7 @@ from nodealloc.podfacts import PodEvent
 from nodealloc.podsources._changes import Merged, Saying
 from nodealloc.podsources._editions import Editions
 from nodealloc.podsources._merge import merge
-from nodealloc.podsources._ports import Reading, Source, SourceFault, Waker
+from nodealloc.podsources._ports import Reading, Source, SourceFault
 from nodealloc.podsources._rules import RIGHT, Rules
 from nodealloc.podsources._static import API
 from nodealloc.podspec import Pod
@@ -190,7 +191,7 @@ class PodSources(Group):
         sources: Mapping[str, Source],
         /,
         *,
-        wakers: Mapping[str, Waker] | None = None,
+        wakers: Mapping[str, Watcher] | None = None,
         editions: Mapping[str, Editions] | None = None,
         remember: Callable[[str, Editions], object] | None = None,
         polling: Polling = Polling(),
@@ -295,7 +296,7 @@ class PodSources(Group):
                 self.pods.replace(done.merged.by_uid(), by=source)
         return done.events
 
-    def _follow(self, name: str, waker: Waker) -> None:
+    def _follow(self, name: str, waker: Watcher) -> None:
         while not self._ending.is_set():
             try:
                 if waker.wait(_REST_S):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import attrs
 
-from nodealloc.podsources import Merged, Reading, Saying, Source, Waker, merge
+from nodealloc.podsources import Merged, Reading, Saying, Source, merge
 from nodealloc.podspec import Pod
 from nodealloc.testing.dsw_asw import ManualCancel
 
-__all__ = ["FakeSource", "FakeWaker", "check_source", "check_waker"]
+__all__ = ["FakeSource", "check_source"]
 
 
 @attrs.define
@@ -32,25 +32,6 @@ class FakeSource:
         return Reading(pods=tuple(self.pods), is_synced=self.synced)
 
 
-@attrs.define
-class FakeWaker:
-    """A `Waker` that says yes once, and whenever a test pokes it."""
-
-    reasons: int = 1
-    is_closed: bool = False
-
-    def wait(self, _timeout_s: float, /) -> bool:
-        """Whether there was a reason; never blocks."""
-        if self.is_closed or not self.reasons:
-            return False
-        self.reasons -= 1
-        return True
-
-    def close(self) -> None:
-        """From now on there are no reasons."""
-        self.is_closed = True
-
-
 def check_source(source: Source, /) -> None:
     """Hold a `Source` that can be read now, and does not change meanwhile, to its promises."""
     first = source.read(ManualCancel())
@@ -67,15 +48,3 @@ def check_source(source: Source, /) -> None:
     assert len(set(names)) == len(names), "two pods have one full name; name one of them as a fault"
     done = merge(Merged(), Saying(source="checked", pods=first.pods))
     assert not done.events, f"merged, a pod is refused: {done.events[0].message}"
-
-
-def check_waker(waker: Waker, /) -> None:
-    """Hold a new `Waker` of something that does not change to its promises; closes it."""
-    for _ in range(5):
-        if not waker.wait(0.01):
-            break
-    else:
-        raise AssertionError("it gives a reason each time, though nothing changes")
-    waker.close()
-    assert not waker.wait(0.01), "closed, it goes on giving reasons"
-    waker.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Protocol, cast
 
-from nodealloc.pluginreg._scan import subdirectories
+from nodealloc._walk import subdirectories
 
 __all__ = ["InotifyWatcher"]
 
@@ -56,14 +56,17 @@ class InotifyWatcher:
 
     Args:
         directory: What to watch; need not exist.
+        below: Whether directories in it are watched as well; never those with a
+            dot at start.
 
     Raises:
         ImportError: The extra `inotify` is not installed.
         OSError: The kernel gives no inotify instance (`fs.inotify.max_user_instances`).
     """
 
-    def __init__(self, directory: str, /) -> None:
+    def __init__(self, directory: str, /, *, below: bool = True) -> None:
         self._directory = directory
+        self._below = below
         self._inotify = cast("_Inotify", _library().INotify())
         self._waker, self._wakee = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         # Not `select`: it takes no descriptor beyond 1023, and a hundred plugins have more.
@@ -151,7 +154,8 @@ class InotifyWatcher:
         self._root = _identity(self._directory)
         skipped: list[str] = []
         watched: dict[int, str] = {}
-        for path in subdirectories(self._directory) if self._root is not None else ():
+        paths = subdirectories(self._directory) if self._below else (self._directory,)
+        for path in paths if self._root is not None else ():
             try:
                 watched[self._inotify.add_watch(path, _EVENTS)] = path
             except FileNotFoundError:
