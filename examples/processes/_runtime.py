@@ -35,6 +35,7 @@ from nodealloc.runtime import (
     NameReservedError,
     NoSuchRecordError,
     PodReport,
+    PullCredentials,
     RunState,
     RuntimeCondition,
     RuntimeHealth,
@@ -259,8 +260,9 @@ class ProcessRuntime:
             )
         return found
 
-    def pull_image(self, name: str, /) -> str:
+    def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
         """See `Images.pull_image`: whatever it is called, it is this machine's file system."""
+        del credentials
         made = hashlib.sha256(name.encode()).hexdigest()
         path = self._files.folder / "images" / made
         aside = path.with_name(f".{made}.{threading.get_ident()}")

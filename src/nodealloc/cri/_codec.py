@@ -25,6 +25,7 @@ from nodealloc.runtime import (
     LinuxResources,
     Oddity,
     Propagation,
+    PullCredentials,
     RunState,
     RuntimeCondition,
     RuntimeHealth,
@@ -51,6 +52,7 @@ __all__ = [
     "encode_create",
     "encode_image",
     "encode_of_pod",
+    "encode_pull",
     "encode_run",
     "encode_stop",
     "encode_update",
@@ -208,6 +210,20 @@ def encode_command(container_id: str, command: Sequence[str], timeout_s: float, 
 def encode_image(name: str, /) -> bytes:
     """A request that names an image and nothing else."""
     return wire.RemoveImageRequest(image=wire.ImageSpec(image=name)).SerializeToString()
+
+
+def encode_pull(name: str, credentials: PullCredentials | None = None, /) -> bytes:
+    """An image that is to be fetched."""
+    auth = None
+    if credentials is not None:
+        auth = wire.AuthConfig(
+            username=credentials.username,
+            password=credentials.password,
+            server_address=credentials.server,
+            identity_token=credentials.identity_token,
+            registry_token=credentials.registry_token,
+        )
+    return wire.PullImageRequest(image=wire.ImageSpec(image=name), auth=auth).SerializeToString()
 
 
 def _sandbox(config: SandboxConfig) -> wire.PodSandboxConfig:

@@ -24,6 +24,7 @@ from nodealloc.runtime import (
     Listing,
     NoSuchRecordError,
     PodReport,
+    PullCredentials,
     RuntimeHealth,
     RuntimeRefusedError,
     SandboxConfig,
@@ -160,9 +161,9 @@ class CriRuntime:
         data = self._line.call("ListImages", b"", self._deadlines.look_s, service="ImageService")
         return codec.decode_images(data)
 
-    def pull_image(self, name: str, /) -> str:
+    def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
         """See `Images.pull_image`."""
-        request, limit_s = codec.encode_image(name), self._deadlines.pull_s
+        request, limit_s = codec.encode_pull(name, credentials), self._deadlines.pull_s
         return codec.decode_id(
             self._line.call("PullImage", request, limit_s, about=name, changes=True, service="ImageService")
         )

@@ -18,9 +18,12 @@ from nodealloc.podlife._configuration import (
     ContainerGift,
     EnvironmentSource,
     ImageFacts,
+    NodeConfiguration,
     NodeSettings,
     PodAddresses,
     PodDns,
+    PodFiles,
+    PodGift,
     SandboxConfigError,
     container_config,
     expand,
@@ -36,11 +39,22 @@ from nodealloc.podlife._configuration import (
     termination_message,
     variables_of,
 )
+from nodealloc.podlife._credentials import SecretCredentials
 from nodealloc.podlife._definitions import RESOURCES_ANNOTATION, Definitions
 from nodealloc.podlife._details import HookKind, LifePolicy
 from nodealloc.podlife._explain import explain
 from nodealloc.podlife._facts import ContainerFacts, PodFacts, facts_of
 from nodealloc.podlife._grace import effective_grace_s, kill_grace_s, stop_timeout_s, stops_after
+from nodealloc.podlife._hooks import ContainerHooks
+from nodealloc.podlife._image_names import ImageName
+from nodealloc.podlife._images import (
+    CredentialSource,
+    ImageFetcher,
+    ImageUnavailableError,
+    find_image,
+    pull_held,
+    pull_policy,
+)
 from nodealloc.podlife._life import POD_LIFE, LifeEvent
 from nodealloc.podlife._lives import PodLives
 from nodealloc.podlife._plan import (
@@ -110,8 +124,10 @@ __all__ = [
     "ContainerConfigError",
     "ContainerFacts",
     "ContainerGift",
+    "ContainerHooks",
     "ContainerPart",
     "ContainerStep",
+    "CredentialSource",
     "Definitions",
     "Ending",
     "EndingKind",
@@ -123,13 +139,19 @@ __all__ = [
     "HookRunner",
     "HookState",
     "ImageFacts",
+    "ImageFetcher",
+    "ImageName",
+    "ImageUnavailableError",
     "Known",
     "LifeEvent",
     "LifePolicy",
+    "NodeConfiguration",
     "NodeSettings",
     "PodAddresses",
     "PodDns",
     "PodFacts",
+    "PodFiles",
+    "PodGift",
     "PodLives",
     "PodPlan",
     "PodRecord",
@@ -148,6 +170,7 @@ __all__ = [
     "Rules",
     "SandboxConfigError",
     "SandboxNeed",
+    "SecretCredentials",
     "StartFailure",
     "Starting",
     "Stop",
@@ -170,6 +193,7 @@ __all__ = [
     "explain",
     "facts_of",
     "field_value",
+    "find_image",
     "hostname_of",
     "hosts_file",
     "kill_grace_s",
@@ -177,6 +201,8 @@ __all__ = [
     "message_file",
     "plan_pod",
     "pod_dns",
+    "pull_held",
+    "pull_policy",
     "record_from_checkpoint",
     "record_to_checkpoint",
     "resource_value",

@@ -17,7 +17,7 @@ from nodealloc.runtime._health import RuntimeHealth
 from nodealloc.runtime._listing import Listing
 from nodealloc.runtime._records import ImageRecord
 from nodealloc.runtime._reports import PodReport
-from nodealloc.runtime._wanted import ContainerConfig, LinuxResources, SandboxConfig
+from nodealloc.runtime._wanted import ContainerConfig, LinuxResources, PullCredentials, SandboxConfig
 
 __all__ = [
     "CommandResult",
@@ -137,8 +137,13 @@ class Images(Protocol):
         """All of them."""
         ...
 
-    def pull_image(self, name: str, /) -> str:
-        """Get an image; the id by which the runtime knows it."""
+    def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
+        """Get an image; the id by which the runtime knows it.
+
+        Args:
+            name: With registry and tag or digest.
+            credentials: As whom; None for nobody.
+        """
         ...
 
     def remove_image(self, id: str, /) -> None:  # noqa: A002 - the field's word

@@ -20,6 +20,7 @@ __all__ = [
     "LinuxResources",
     "PortMapping",
     "Propagation",
+    "PullCredentials",
     "SandboxConfig",
     "Security",
     "SecurityProfile",
@@ -133,6 +134,25 @@ class PortMapping:
     host_port: int = 0
     host_ip: str = ""
     protocol: Transport = Transport.TCP
+
+
+@attrs.frozen(kw_only=True)
+class PullCredentials:
+    """As whom an image is fetched. What is secret does not show when this is printed.
+
+    Attributes:
+        username: Of the registry.
+        password: Of that user.
+        server: Whose registry; "" for the image's own.
+        identity_token: In place of a password, to get tokens with.
+        registry_token: A token of the registry itself.
+    """
+
+    username: str = ""
+    password: str = attrs.field(default="", repr=False)
+    server: str = ""
+    identity_token: str = attrs.field(default="", repr=False)
+    registry_token: str = attrs.field(default="", repr=False)
 
 
 @attrs.frozen(kw_only=True)

@@ -42,6 +42,7 @@ from nodealloc.runtime import (
     NoSuchRecordError,
     Oddity,
     PodReport,
+    PullCredentials,
     RunState,
     RuntimeCondition,
     RuntimeHealth,
@@ -374,8 +375,9 @@ class FakeContainerRuntime:
         """See `Images.images`."""
         return self._call("images", "", lambda: tuple(self.image_store.values()))
 
-    def pull_image(self, name: str, /) -> str:
-        """See `Images.pull_image`; every image can be had."""
+    def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
+        """See `Images.pull_image`; every image can be had, by anybody."""
+        del credentials
 
         def work() -> str:
             made = f"sha256:{name}"

@@ -1,5 +1,6 @@
 """What a pod's sandbox and containers are made from: pure functions of the pod and of what it was given."""
 
+from nodealloc.podlife._configuration._configuring import NodeConfiguration, PodGift
 from nodealloc.podlife._configuration._container import (
     container_config,
     linux_resources,
@@ -10,6 +11,7 @@ from nodealloc.podlife._configuration._dns import PodDns, hostname_of, hosts_fil
 from nodealloc.podlife._configuration._environment import field_value, resource_value, variables_of
 from nodealloc.podlife._configuration._errors import ContainerConfigError, SandboxConfigError
 from nodealloc.podlife._configuration._expansion import expand
+from nodealloc.podlife._configuration._files import PodFiles
 from nodealloc.podlife._configuration._messages import (
     LOG_LINES,
     LOG_TAIL_BYTES,
@@ -33,9 +35,12 @@ __all__ = [
     "ContainerGift",
     "EnvironmentSource",
     "ImageFacts",
+    "NodeConfiguration",
     "NodeSettings",
     "PodAddresses",
     "PodDns",
+    "PodFiles",
+    "PodGift",
     "SandboxConfigError",
     "container_config",
     "expand",

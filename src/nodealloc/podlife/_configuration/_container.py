@@ -195,6 +195,8 @@ def _with_files(
     mounts: tuple[HostMount, ...], pod: Pod, container: Container, attempt: int, node: NodeSettings
 ) -> tuple[HostMount, ...]:
     """The pod's hosts file and the file for last words, unless something else is mounted there."""
+    if not node.pods_directory:
+        return mounts
     files = {_HOSTS: f"{node.pods_directory}/{pod.uid}/etc-hosts"}
     if container.termination_message_path:
         files[container.termination_message_path] = message_file(pod, container, attempt, node)

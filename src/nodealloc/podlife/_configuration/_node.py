@@ -35,7 +35,8 @@ class NodeSettings:
         hosts: What the node's hosts file says, for pods with the node's network.
         allocatable: What a limit that a container lacks is told as.
         services: Variables of the services that pods know, for pods that ask for them.
-        pods_directory: Where each pod has a folder of its own.
+        pods_directory: Where each pod has a folder of its own; "" where containers get no
+            hosts file and no file for last words from it.
         logs_directory: Where each pod has its logs.
         seccomp_directory: Where profiles of the node lie.
         seccomp_default: Whether a pod that says nothing gets the runtime's profile, or none.

@@ -1,0 +1,133 @@
+"""Configures pods' sandboxes and containers from what preparations gave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from nodealloc._frozen import Frozen, freeze
+from nodealloc.podlife._configuration._container import container_config
+from nodealloc.podlife._configuration._dns import hosts_file
+from nodealloc.podlife._configuration._node import ContainerGift, ImageFacts, PodAddresses
+from nodealloc.podlife._configuration._sandbox_config import sandbox_config
+
+if TYPE_CHECKING:
+    from nodealloc.podlife._configuration._files import PodFiles
+    from nodealloc.podlife._configuration._node import EnvironmentSource, NodeSettings
+    from nodealloc.podlife._record import PodRecord
+    from nodealloc.podspec import Container, Pod
+    from nodealloc.runtime import ContainerConfig, PodReport, SandboxConfig
+
+__all__ = ["NodeConfiguration", "PodGift"]
+
+_NOTHING: Final = ContainerGift()
+
+
+@attrs.frozen(kw_only=True)
+class PodGift:
+    """What one preparation gives to a pod.
+
+    Attributes:
+        cgroup_parent: The pod's cgroup as its driver names it, or "".
+        handler: Of the pod's runtime class, or "".
+        groups: Further groups of all its processes, of its volumes.
+        everywhere: For each of its containers.
+        containers: Container name to what it alone gets.
+    """
+
+    cgroup_parent: str = ""
+    handler: str = ""
+    groups: tuple[int, ...] = ()
+    everywhere: ContainerGift = _NOTHING
+    containers: Mapping[str, ContainerGift] = attrs.field(
+        factory=Frozen[str, ContainerGift], validator=freeze
+    )
+
+
+class NodeConfiguration:
+    """The `Configures` of a node: says what sandboxes and containers are made from.
+
+    Of what preparations gave it takes each `PodGift`, in their order; the last
+    word on what only one can give counts. Anything else is for others.
+
+    Args:
+        node: What all pods get.
+        image: From the runtime's id of an image to what is known of it.
+        source: Config maps and secrets; None where there are none to ask for.
+        files: Makes the files that containers mount; None where somebody else does.
+        host_ips: The node's addresses.
+    """
+
+    def __init__(
+        self,
+        node: NodeSettings,
+        /,
+        *,
+        image: Callable[[str], ImageFacts] | None = None,
+        source: EnvironmentSource | None = None,
+        files: PodFiles | None = None,
+        host_ips: tuple[str, ...] = (),
+    ) -> None:
+        self._node = node
+        self._image = image or _bare
+        self._source = source
+        self._files = files
+        self._host_ips = host_ips
+
+    def sandbox(self, pod: Pod, attempt: int, provided: Mapping[str, object], /) -> SandboxConfig:
+        """What a pod's sandbox is made from; raises `SandboxConfigError`."""
+        gifts = _gifts(provided)
+        return sandbox_config(
+            pod,
+            attempt=attempt,
+            node=self._node,
+            cgroup_parent=next((one.cgroup_parent for one in reversed(gifts) if one.cgroup_parent), ""),
+            handler=next((one.handler for one in reversed(gifts) if one.handler), ""),
+            groups=tuple(group for one in gifts for group in one.groups),
+        )
+
+    def container(
+        self, record: PodRecord, container: Container, attempt: int, image_id: str, report: PodReport, /
+    ) -> ContainerConfig:
+        """What a container is made from; raises `ContainerConfigError`. The files that it mounts are made."""
+        pod, gifts = record.pod, _gifts(record.provided)
+        own_ips = self._host_ips if pod.host_network else report.ips
+        config = container_config(
+            pod,
+            container,
+            attempt=attempt,
+            image=self._image(image_id),
+            node=self._node,
+            addresses=PodAddresses(pod_ips=own_ips, host_ips=self._host_ips),
+            gift=ContainerGift.joined(
+                [
+                    each
+                    for one in gifts
+                    for each in (one.everywhere, one.containers.get(container.name, _NOTHING))
+                ]
+            ),
+            source=self._source,
+            groups=tuple(group for one in gifts for group in one.groups),
+            target_id=_target(container, report),
+        )
+        if self._files is not None:
+            self._files.make(
+                pod, container, attempt, node=self._node, hosts=hosts_file(pod, own_ips, self._node)
+            )
+        return config
+
+
+def _bare(image_id: str) -> ImageFacts:
+    return ImageFacts(id=image_id)
+
+
+def _gifts(provided: Mapping[str, object]) -> list[PodGift]:
+    return [one for one in provided.values() if isinstance(one, PodGift)]
+
+
+def _target(container: Container, report: PodReport) -> str:
+    """The instance whose processes an ephemeral container sees, "" where it names none that runs."""
+    found = report.newest(container.target_container_name) if container.target_container_name else None
+    return "" if found is None else found.record.id

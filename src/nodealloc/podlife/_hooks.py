@@ -1,0 +1,259 @@
+"""Hooks of containers: a command, a request, a pause; each can be cut short."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from nodealloc.errors import ConfigurationError
+from nodealloc.runtime import CommandTimedOutError
+
+if TYPE_CHECKING:
+    from nodealloc.dsw_asw import Cancel
+    from nodealloc.podlife._ports import HookCall
+    from nodealloc.podspec import ExecAction, HttpGetAction
+    from nodealloc.runtime import CommandResult, CommandRunner
+
+__all__ = ["ContainerHooks"]
+
+_SHOWN: Final = 1024
+"""Bytes of what a command wrote that are told."""
+_LARGEST_PORT: Final = 65535
+_LEAST_S: Final = 0.001
+"""A socket takes 0 for not waiting at all."""
+
+
+class ContainerHooks:
+    """The `HookRunner` over whoever runs commands; thread-safe.
+
+    Whatever a hook does, the call returns when its time is over, and soon after it
+    is asked to stop: a request is closed, a pause ends, and a command is left to
+    the runtime, which ends it when its time is over or with its container.
+
+    Args:
+        commands: Runs commands in containers.
+
+    Source: kubelet ``lifecycle/handlers.go``.
+    """
+
+    def __init__(self, commands: CommandRunner, /) -> None:
+        self._commands = commands
+
+    def run_hook(self, call: HookCall, cancel: Cancel, /) -> str:
+        """Run one to its end, until its time is over, or until asked to stop.
+
+        Returns:
+            Why it failed, in words; "" where it did not.
+
+        Raises:
+            CancelledError: It was asked to stop before it had ended.
+        """
+        run = _Run(call, cancel)
+        handler = call.handler
+        if handler.exec is not None:
+            return run.told("Exec", _listed(handler.exec), self._exec(run, handler.exec))
+        if handler.http_get is not None:
+            return run.told("HTTP", handler.http_get.path, _http(run, handler.http_get))
+        if handler.sleep is not None:
+            return run.told("Sleep", f"{handler.sleep.seconds} s", _sleep(run, handler.sleep.seconds))
+        return run.told("TCP", "", _Ended("nothing is done for it any more; use exec, httpGet or sleep"))
+
+    def _exec(self, run: _Run, action: ExecAction) -> _Ended:
+        limit_s = run.left_s
+        if limit_s <= 0:
+            return run.cut_off()
+
+        def work() -> _Ended:
+            try:
+                done = self._commands.run_command(run.container_id, action.command, limit_s)
+            except CommandTimedOutError:
+                return run.cut_off()
+            return _exit_of(action, done)
+
+        return run.beside(work, lambda: None)
+
+
+@attrs.frozen
+class _Ended:
+    """How a hook ended.
+
+    Attributes:
+        fault: What went wrong, "" for nothing.
+        output: What it wrote.
+    """
+
+    fault: str = ""
+    output: str = ""
+
+
+class _Run:
+    """One hook that runs, with its time."""
+
+    def __init__(self, call: HookCall, cancel: Cancel) -> None:
+        self._call = call
+        self._until_s = time.monotonic() + call.timeout_s
+        self.cancel = cancel
+        self.container_id = call.container_id
+
+    @property
+    def left_s(self) -> float:
+        return self._until_s - time.monotonic()
+
+    def cut_off(self) -> _Ended:
+        return _Ended(f"it has not ended after {self._call.timeout_s:g} s, which is all it was given")
+
+    def told(self, kind: str, what: str, ended: _Ended) -> str:
+        """The words of kubelets' events, as they were recorded."""
+        if not ended.fault:
+            return ""
+        pod = self._call.pod
+        where = f'Container "{self._name}" in Pod "{pod.name}_{pod.namespace}({pod.uid})"'
+        error = f"error: {ended.fault}, message: {_quoted(ended.output)}"
+        return f"{kind} lifecycle hook ({what}) for {where} failed - {error}"
+
+    def beside(self, work: Callable[[], _Ended], stop: Callable[[], None]) -> _Ended:
+        """Work on a thread of its own, so that nothing that hangs holds the caller.
+
+        Args:
+            work: What is done; what it raises is how the hook failed.
+            stop: Makes it end soon; called when its time is over, or on a request to stop.
+        """
+        found: list[_Ended] = []
+        over = threading.Event()
+
+        def run() -> None:
+            try:
+                found.append(work())
+            except Exception as error:  # noqa: BLE001 - whatever it is, the hook failed of it
+                found.append(_Ended(str(error) or type(error).__name__))
+            finally:
+                over.set()
+
+        leave = self.cancel.on_cancel(over.set)
+        try:
+            threading.Thread(target=run, name=f"hook {self.container_id}", daemon=True).start()
+            over.wait(max(0.0, self.left_s))
+        finally:
+            leave()
+        if found:
+            return found[0]
+        with contextlib.suppress(OSError):
+            stop()
+        if self.cancel.is_set():
+            raise CancelledError
+        return self.cut_off()
+
+    @property
+    def host(self) -> str:
+        return next(iter(self._call.report.ips), "")
+
+    def port(self, port: int | str) -> int:
+        """A number, or that of the container's port of this name."""
+        if isinstance(port, int) or port.isdecimal():
+            number = int(port)
+        else:
+            named = (one.container_port for one in self._call.container.ports if one.name == port)
+            number = next(named, 0)
+        if not 1 <= number <= _LARGEST_PORT:
+            raise ConfigurationError(f"port {port} of the hook is none that container {self._name} has")
+        return number
+
+    @property
+    def _name(self) -> str:
+        return self._call.container.name
+
+
+def _sleep(run: _Run, seconds: int) -> _Ended:
+    left_s = run.left_s
+    if run.cancel.wait(max(0.0, min(float(seconds), left_s))):
+        raise CancelledError
+    return _Ended() if seconds <= left_s else run.cut_off()
+
+
+def _http(run: _Run, action: HttpGetAction) -> _Ended:
+    """Any answer will do, as with kubelets."""
+    request = _Request(run, action)
+    return run.beside(request.send, request.stop)
+
+
+class _Request:
+    """One request; whoever stops it ends whatever it is doing."""
+
+    def __init__(self, run: _Run, action: HttpGetAction) -> None:
+        self._run = run
+        self._action = action
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._connection: http.client.HTTPConnection | None = None
+
+    def send(self) -> _Ended:
+        action, run = self._action, self._run
+        host = action.host or run.host
+        if not host:
+            return _Ended("the pod has no address yet to send the request to")
+        made = _connection(action.scheme, host, run.port(action.port), max(_LEAST_S, run.left_s))
+        try:
+            made.connect()
+            with self._lock:
+                # A stop while it was connecting found nothing to close.
+                if self._stopped:
+                    return run.cut_off()
+                self._connection = made
+            made.request("GET", action.path or "/", headers=_headers(action))
+            made.getresponse().read(_SHOWN)
+        finally:
+            made.close()
+        return _Ended()
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            made = self._connection
+        if made is not None and made.sock is not None:
+            made.sock.shutdown(socket.SHUT_RDWR)
+
+
+def _connection(scheme: str, host: str, port: int, timeout_s: float) -> http.client.HTTPConnection:
+    if scheme != "HTTPS":
+        return http.client.HTTPConnection(host, port, timeout=timeout_s)
+    # A pod's certificate is for its service; nobody here could tell whether it is right.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=context)
+
+
+def _headers(action: HttpGetAction) -> dict[str, str]:
+    words = {"User-Agent": "nodealloc-lifecycle", "Accept": "*/*", "Connection": "close"}
+    for one in action.http_headers:
+        same = next((name for name in words if name.lower() == one.name.lower()), one.name)
+        words.pop(same, None)
+        words[one.name] = one.value
+    return {name: value for name, value in words.items() if value}
+
+
+def _exit_of(action: ExecAction, done: CommandResult) -> _Ended:
+    if not done.code:
+        return _Ended()
+    output = (done.output + done.errors)[-_SHOWN:].decode("utf-8", "replace")
+    return _Ended(f"command '{' '.join(action.command)}' exited with {done.code}: ", output)
+
+
+def _listed(action: ExecAction) -> str:
+    return f"[{' '.join(action.command)}]"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    for plain, code in (("\n", r"\n"), ("\t", r"\t"), ("\r", r"\r")):
+        escaped = escaped.replace(plain, code)
+    return f'"{escaped}"'

@@ -1,0 +1,99 @@
+"""Names of images: which are none, and which mean the same."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import attrs
+
+from nodealloc.errors import ConfigurationError
+
+__all__ = ["ImageName"]
+
+_COMPONENT: Final = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
+_DOMAIN: Final = rf"(?:{_COMPONENT}(?:\.{_COMPONENT})*|\[[0-9a-fA-F:]+\])(?::[0-9]+)?"
+_STEP: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_PATH: Final = rf"{_STEP}(?:/{_STEP})*"
+_NAME: Final = re.compile(
+    rf"(?:(?P<registry>{_DOMAIN})/)?(?P<path>{_PATH})"
+    r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?"
+    r"(?:@(?P<digest>[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}))?",
+)
+_ID: Final = re.compile(r"[a-f0-9]{64}")
+_LONGEST: Final = 255
+_MOST: Final = 1024
+"""Characters of a name with all that can stand in it; a longer one is not looked at."""
+_HUB: Final = "docker.io"
+_LIBRARY: Final = "library/"
+
+
+@attrs.frozen(kw_only=True)
+class ImageName:
+    """An image, named in full.
+
+    Attributes:
+        given: As it was written.
+        registry: Host, with a port where it has one; `docker.io` where none was written.
+        path: In the registry.
+        tag: "" where there is a digest and no tag.
+        digest: `sha256:…`, or "".
+    """
+
+    given: str
+    registry: str
+    path: str
+    tag: str = ""
+    digest: str = ""
+
+    @classmethod
+    def of(cls, text: str, /) -> ImageName:
+        """Read a name; one without tag and digest means `latest`.
+
+        Raises:
+            ValueError: It is no name of an image.
+
+        Source: the grammar of distribution's ``reference`` package.
+        """
+        first, slash, _ = text.partition("/")
+        is_registry = bool(slash) and (
+            any(one in first for one in ".:") or first == "localhost" or first != first.lower()
+        )
+        found = None
+        if len(text) <= _MOST and not _ID.fullmatch(text):
+            found = _NAME.fullmatch(text if is_registry else f"{_HUB}/{text}")
+        if found is None or found["registry"] is None:
+            raise ConfigurationError(
+                f"{text[:80]!r} names no image; write REGISTRY/PATH:TAG or REGISTRY/PATH@DIGEST, "
+                "the path in lower case"
+            )
+        path = found["path"]
+        if found["registry"] == _HUB and "/" not in path:
+            path = _LIBRARY + path
+        if len(path) > _LONGEST:
+            raise ConfigurationError(
+                f"image {text[:80]!r}…: its path has {len(path)} characters, {_LONGEST} at most"
+            )
+        tag = found["tag"] or ("" if found["digest"] else "latest")
+        return cls(given=text, registry=found["registry"], path=path, tag=tag, digest=found["digest"] or "")
+
+    @property
+    def asked(self) -> str:
+        """As a runtime is asked for it: as it was written, with the tag that it means."""
+        last = self.given.rpartition("/")[2]
+        return self.given if self.digest or ":" in last else f"{self.given}:{self.tag}"
+
+    @property
+    def repository(self) -> str:
+        """Registry and path."""
+        return f"{self.registry}/{self.path}"
+
+    def is_named_by(self, name: str, /) -> bool:
+        """Whether a name that a runtime lists means this image."""
+        try:
+            other = ImageName.of(name)
+        except ValueError:
+            return False
+        if other.repository != self.repository:
+            return False
+        return other.digest == self.digest if self.digest else not other.digest and other.tag == self.tag

@@ -1,0 +1,242 @@
+"""Images of containers: what is there, what has to be fetched, as whom, and how many at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Generator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from nodealloc.errors import ConfigurationError, RetryableError
+from nodealloc.podlife._image_names import ImageName
+from nodealloc.podlife._plan import Held
+from nodealloc.podspec import PullPolicy
+from nodealloc.runtime import (
+    AnswerLostError,
+    ImageRecord,
+    NoSuchRecordError,
+    RuntimeRefusedError,
+    RuntimeUnavailableError,
+)
+
+if TYPE_CHECKING:
+    from nodealloc.dsw_asw import Cancel
+    from nodealloc.podspec import Container, Pod
+    from nodealloc.runtime import Images, PullCredentials
+
+__all__ = [
+    "CredentialSource",
+    "ImageFetcher",
+    "ImageUnavailableError",
+    "find_image",
+    "pull_held",
+    "pull_policy",
+]
+
+
+class ImageUnavailableError(RetryableError):
+    """A container's image is not to be had as things are.
+
+    Attributes:
+        reason: One word for programs: `ErrImagePull`, `ErrImageNeverPull`, `InvalidImageName`
+            or `ImageInspectError`.
+        image: As the pod names it.
+        message: For people.
+    """
+
+    def __init__(self, reason: str, image: str, message: str, /) -> None:
+        super().__init__(message, after_s=10.0)
+        self.reason = reason
+        self.image = image
+        self.message = message
+
+
+class CredentialSource(Protocol):
+    """As whom images are fetched."""
+
+    def credentials(self, pod: Pod, image: ImageName, /) -> Sequence[PullCredentials]:
+        """What to try for an image, in this order; nothing for as nobody.
+
+        May raise `RetryableError` where it cannot tell yet.
+        """
+        ...
+
+
+def pull_policy(container: Container, /) -> PullPolicy:
+    """When a container's image is fetched; where the pod does not say, always for `latest`.
+
+    Source: the Kubernetes API's defaults.
+    """
+    if container.image_pull_policy is not None:
+        return container.image_pull_policy
+    try:
+        name = ImageName.of(container.image)
+    except ConfigurationError:
+        return PullPolicy.IF_NOT_PRESENT
+    return PullPolicy.ALWAYS if name.tag == "latest" and not name.digest else PullPolicy.IF_NOT_PRESENT
+
+
+def find_image(images: Sequence[ImageRecord], name: ImageName, /) -> ImageRecord | None:
+    """The image of a name among those that a runtime holds; None where it is not there."""
+    for one in images:
+        if name.given in one.names or any(name.is_named_by(other) for other in one.names):
+            return one
+    return None
+
+
+def pull_held(image: str, reason: str, message: str, until_s: float, /) -> Held:
+    """What is told of a container that waits for the next try to fetch its image.
+
+    Args:
+        image: As the pod names it.
+        reason: Of the last failure, `ErrImagePull`.
+        message: Of the last failure.
+        until_s: When the next try may be.
+
+    Source: kubelet ``images/image_manager.go``.
+    """
+    said = f'Back-off pulling image "{image}"'
+    return Held(until_s=until_s, reason="ImagePullBackOff", message=f"{said}: {reason}: {message}")
+
+
+class ImageFetcher:
+    """Has the images of containers ready; thread-safe.
+
+    An image that is there is found without waiting for others that are fetched.
+
+    Args:
+        images: The runtime's.
+        at_once: How many are fetched at a time, the others wait in the order they
+            came; None for any number.
+        credentials: As whom; None for as nobody.
+
+    Raises:
+        ValueError: None at all may be fetched.
+
+    Source: kubelet ``images/image_manager.go`` and ``images/puller.go``.
+    """
+
+    def __init__(
+        self, images: Images, /, *, at_once: int | None = 1, credentials: CredentialSource | None = None
+    ) -> None:
+        if at_once is not None and at_once < 1:
+            raise ConfigurationError(f"at_once is {at_once}; at least one image has to be fetched at a time")
+        self._images = images
+        self._credentials = credentials
+        self._line = _Line(at_once)
+
+    def fetch(self, pod: Pod, container: Container, cancel: Cancel, /) -> ImageRecord:
+        """Have a container's image on the node.
+
+        Returns:
+            The image; with its id alone where the runtime does not list it.
+
+        Raises:
+            ImageUnavailableError: It is not to be had as things are.
+            CancelledError: Asked to stop while it waited for its turn.
+        """
+        image = container.image
+        try:
+            name = ImageName.of(image)
+        except ConfigurationError as error:
+            # Reason and words are recorded.
+            words = f'couldn\'t parse image name "{image}": invalid reference format'
+            words = f'Failed to apply default image tag "{image}": {words}'
+            raise ImageUnavailableError("InvalidImageName", image, words) from error
+        policy = pull_policy(container)
+        found = None if policy is PullPolicy.ALWAYS else self._found(name)
+        if found is not None:
+            return found
+        if policy is PullPolicy.NEVER:
+            words = f'Container image "{image}" is not present with pull policy of Never'
+            raise ImageUnavailableError("ErrImageNeverPull", image, words)
+        with self._line.turn(cancel):
+            # Whoever came before may have fetched the same.
+            found = None if policy is PullPolicy.ALWAYS else self._found(name)
+            return found or self._pulled(pod, name)
+
+    def _found(self, name: ImageName) -> ImageRecord | None:
+        try:
+            return find_image(self._images.images(), name)
+        except Exception as error:
+            words = f'Failed to inspect image "{name.given}": {_words(error)}'
+            raise ImageUnavailableError("ImageInspectError", name.given, words) from error
+
+    def _pulled(self, pod: Pod, name: ImageName) -> ImageRecord:
+        try:
+            made = self._pull(pod, name)
+        except Exception as error:
+            raise ImageUnavailableError("ErrImagePull", name.given, _words(error)) from error
+        try:
+            listed = next((one for one in self._images.images() if made in {one.id, *one.names}), None)
+        except RetryableError:
+            # It is there; who it runs as is all that the listing would add.
+            listed = None
+        return listed or ImageRecord(id=made, names=(name.asked,))
+
+    def _pull(self, pod: Pod, name: ImageName) -> str:
+        tries: Sequence[PullCredentials | None] = ()
+        if self._credentials is not None:
+            tries = self._credentials.credentials(pod, name)
+        *earlier, last = tries or (None,)
+        for one in earlier:
+            try:
+                return self._images.pull_image(name.asked, one)
+            except (RuntimeRefusedError, NoSuchRecordError):
+                continue
+        return self._images.pull_image(name.asked, last)
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, RuntimeRefusedError | RuntimeUnavailableError | AnswerLostError | NoSuchRecordError):
+        return error.reason or str(error)
+    return str(error) or type(error).__name__
+
+
+class _Line:
+    """So many at a time, in the order they came; who is asked to stop leaves the line."""
+
+    def __init__(self, places: int | None) -> None:
+        self._lock = threading.Lock()
+        self._free = places
+        self._waiting: deque[threading.Event] = deque()
+
+    @contextmanager
+    def turn(self, cancel: Cancel, /) -> Generator[None]:
+        if self._free is None:
+            yield
+            return
+        called = self._entered()
+        if called is not None:
+            leave = cancel.on_cancel(called.set)
+            try:
+                called.wait()
+            finally:
+                leave()
+            with self._lock:
+                if called in self._waiting:
+                    self._waiting.remove(called)
+                    raise CancelledError
+        try:
+            yield
+        finally:
+            self._passed_on()
+
+    def _entered(self) -> threading.Event | None:
+        """None where there is a place at once."""
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                return None
+            mine = threading.Event()
+            self._waiting.append(mine)
+            return mine
+
+    def _passed_on(self) -> None:
+        with self._lock:
+            if self._waiting:
+                self._waiting.popleft().set()
+            elif self._free is not None:
+                self._free += 1

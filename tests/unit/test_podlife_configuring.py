@@ -1,0 +1,157 @@
+"""The configuration of a node's pods from what preparations gave, and the files that they mount."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import attrs
+import pytest
+
+from nodealloc.idset import CPUSet
+from nodealloc.podfacts import PodIdentity
+from nodealloc.podlife import (
+    Configures,
+    ContainerGift,
+    ImageFacts,
+    NodeConfiguration,
+    NodeSettings,
+    PodFiles,
+    PodGift,
+    PodRecord,
+    message_file,
+    termination_message,
+)
+from nodealloc.podspec import Container, FieldRef, HostAlias, MessagePolicy, Pod, ValueFrom, Variable
+from nodealloc.runtime import ContainerRecord, ContainerReport, PodReport, RunState
+
+NODE = NodeSettings(name="n1", memory_capacity_bytes=1 << 30)
+IP = Variable(name="IP", value_from=ValueFrom(field_ref=FieldRef(field_path="status.podIP")))
+WEB = Pod(
+    uid="u",
+    name="web",
+    containers=(Container(name="app", image="a:1", variables=(IP,)), Container(name="db", image="b:1")),
+    host_aliases=(HostAlias(ip="10.9.9.9", hostnames=("far",)),),
+)
+REPORT = PodReport(uid="u", ips=("10.1.0.5",))
+
+
+RECORD = PodRecord(pod=WEB)
+
+
+def test_what_preparations_give_is_joined() -> None:
+    """In their order; for all containers or one; what is no gift is for others."""
+    provided: dict[str, object] = {
+        "cgroup": PodGift(cgroup_parent="/kubepods/podu"),
+        "volumes": PodGift(groups=(7,), everywhere=ContainerGift(env={"A": "all"})),
+        "cpus": PodGift(containers={"app": ContainerGift(cpus=CPUSet.parse("2"), env={"A": "mine"})}),
+        "licence": object(),
+    }
+    configuration: Configures = NodeConfiguration(NODE)
+    sandbox = configuration.sandbox(WEB, 3, provided)
+    assert (sandbox.attempt, sandbox.cgroup_parent, sandbox.groups) == (3, "/kubepods/podu", (7,))
+    app, db = (
+        configuration.container(PodRecord(pod=WEB, provided=provided), one, 0, "i", REPORT)
+        for one in WEB.containers
+    )
+    assert (app.env, str(app.resources.cpus), app.security.groups) == (
+        {"A": "mine", "IP": "10.1.0.5"},
+        "2",
+        (7,),
+    )
+    assert (db.env, db.resources.cpus) == ({"A": "all"}, None)
+
+
+def test_a_pod_with_the_nodes_network_has_its_addresses() -> None:
+    """The runtime reports none of its own."""
+    configuration = NodeConfiguration(NODE, host_ips=("192.0.2.7",))
+    shared = attrs.evolve(WEB, host_network=True)
+    config = configuration.container(PodRecord(pod=shared), shared.containers[0], 0, "i", PodReport(uid="u"))
+    assert config.env["IP"] == "192.0.2.7"
+
+
+def test_the_image_says_who_runs_it() -> None:
+    """Whoever keeps images is asked by id."""
+    configuration = NodeConfiguration(NODE, image=lambda id_: ImageFacts(id=id_, user=len(id_)))
+    config = configuration.container(RECORD, WEB.containers[0], 0, "four", REPORT)
+    assert (config.image, config.image_name, config.security.user) == ("four", "a:1", 4)
+
+
+def test_an_ephemeral_container_is_told_its_target() -> None:
+    """The newest instance of the container that it names."""
+    record = ContainerRecord(
+        id="c2", pod=PodIdentity.of(WEB), name="app", sandbox_id="b", attempt=1, state=RunState.RUNNING
+    )
+    report = attrs.evolve(REPORT, containers=(ContainerReport(record=record),))
+    look = Container(name="look", image="a:1", target_container_name="app")
+    configuration = NodeConfiguration(NODE)
+    assert configuration.container(RECORD, look, 0, "i", report).shares_pid_with == "c2"
+    assert configuration.container(RECORD, look, 0, "i", REPORT).shares_pid_with == ""
+
+
+def test_files_are_there_before_the_container() -> None:
+    """Without a folder of pods containers mount none."""
+    bare = NodeConfiguration(attrs.evolve(NODE, pods_directory=""))
+    assert bare.container(RECORD, WEB.containers[0], 0, "i", REPORT).mounts == ()
+
+
+def test_hosts_and_last_words_are_made_where_they_are_mounted(tmp_path: Path) -> None:
+    """Anybody may write the one; a second time nothing is lost of the other, and it stays the same file."""
+    node = attrs.evolve(NODE, pods_directory=str(tmp_path))
+    configuration = NodeConfiguration(node, files=PodFiles())
+    app = WEB.containers[0]
+    mounts = configuration.container(RECORD, app, 0, "i", REPORT).mounts
+    assert all(Path(one.host_path).is_file() for one in mounts)
+    hosts, words = (Path(one.host_path) for one in mounts)
+    assert "10.1.0.5\tweb" in hosts.read_text()
+    assert hosts.read_text().endswith("10.9.9.9\tfar\n")
+    assert words.stat().st_mode & 0o777 == 0o666
+    before = hosts.stat().st_ino
+    configuration.container(RECORD, app, 1, "i", PodReport(uid="u", ips=("10.1.0.6",)))
+    assert "10.1.0.6\tweb" in hosts.read_text()
+    assert "10.1.0.5" not in hosts.read_text()
+    assert hosts.stat().st_ino == before
+
+
+def test_last_words_are_read_from_the_end(tmp_path: Path) -> None:
+    """Of a file of any size a bounded part; where there is none, nothing."""
+    node = attrs.evolve(NODE, pods_directory=str(tmp_path))
+    app, files = WEB.containers[0], PodFiles()
+    assert files.last_words(WEB, app, 0, node=node) == b""
+    files.make(WEB, app, 0, node=node, hosts="")
+    with Path(message_file(WEB, app, 0, node)).open("wb") as file:
+        file.truncate(1 << 30)
+        file.seek(0, os.SEEK_END)
+        file.write(b"goodbye")
+    said = files.last_words(WEB, app, 0, node=node)
+    assert len(said) == 4096
+    assert termination_message(said, policy=MessagePolicy.FILE, has_failed=False).endswith("goodbye")
+
+
+def test_no_link_is_followed(tmp_path: Path) -> None:
+    """A container could have put one in place of its file; neither reading nor writing leaves the folder."""
+    node = attrs.evolve(NODE, pods_directory=str(tmp_path / "pods"))
+    app, files = WEB.containers[0], PodFiles()
+    files.make(WEB, app, 0, node=node, hosts="")
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    path = Path(message_file(WEB, app, 0, node))
+    path.unlink()
+    path.symlink_to(secret)
+    with pytest.raises(OSError, match="symbolic links"):
+        files.last_words(WEB, app, 0, node=node)
+    with pytest.raises(OSError, match="symbolic links"):
+        files.make(WEB, app, 0, node=node, hosts="")
+    assert secret.read_text() == "secret"
+
+
+def test_a_pipe_in_place_of_last_words_holds_nobody(tmp_path: Path) -> None:
+    """It is no file with an end; nothing waits for somebody to write into it."""
+    node = attrs.evolve(NODE, pods_directory=str(tmp_path))
+    app, files = WEB.containers[0], PodFiles()
+    files.make(WEB, app, 0, node=node, hosts="")
+    path = Path(message_file(WEB, app, 0, node))
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(OSError, match="no file"):
+        files.last_words(WEB, app, 0, node=node)
