@@ -19,6 +19,7 @@ from nodealloc.idset import NodeSet
 from nodealloc.podfacts import PodIdentity
 from nodealloc.podsources import Reading
 from nodealloc.podspec import Json, Pod
+from nodealloc.probes import Exchange, Question, Reply, ReplyKind, TcpProber
 from nodealloc.runtime import CommandResult, ContainerConfig, Listing, PodReport, SandboxConfig
 from nodealloc.testing.abilities import FakeCpuAllocator
 from nodealloc.testing.cgroups import FakeCgroups
@@ -32,6 +33,7 @@ from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.podlife import FakeEnvironment, FakeHooks, FakePreparer, PlainConfiguration
 from nodealloc.testing.podsources import FakeSource
 from nodealloc.testing.podstatus import FakeSink
+from nodealloc.testing.probes import FakeProber
 from nodealloc.testing.runtime import FakeContainerRuntime
 from nodealloc.testing.topology import FakeAllocator
 from nodealloc.testing.volume_plugins import FakeBlockTools, FakeFilesystems
@@ -86,6 +88,22 @@ def nothing(*_: object, **_options: object) -> None:
 def always(value: object) -> Broken:
     """Answers with this, whatever it is asked."""
     return lambda *_, **_options: value
+
+
+EXCHANGE = TcpProber.exchange
+
+
+def unmarked(self: TcpProber, question: Question, /) -> Exchange:
+    """Does not say that it was the time that ran out."""
+    made = EXCHANGE(self, question)
+    assert made is not None
+    reply = yield from made
+    return attrs.evolve(reply, timed_out=False)
+
+
+def without_a_word(_self: FakeProber, question: Question, /) -> Reply:
+    """Fails, and does not say why."""
+    return Reply(ReplyKind.SUCCESS if question.container_id == "well" else ReplyKind.FAILURE)
 
 
 def once(owner: type, method: str) -> Broken:
@@ -315,6 +333,13 @@ FAULTS = [
         always(CommandResult(code=0)),
         "false: exp",
     ),
+    Fault("probes.Exchanges", TcpProber, "exchange", unmarked, "does not say so"),
+    Fault("probes.Exchanges", TcpProber, "probe", always(Reply(ReplyKind.SUCCESS)), "is said to be"),
+    Fault("probes.Exec", FakeContainerRuntime, "run_command", always(CommandResult(code=0)), "left with 1"),
+    Fault("probes.Prober", FakeProber, "probe", always(Reply(ReplyKind.SUCCESS)), "is said to be"),
+    Fault("probes.Prober", FakeProber, "probe", always(Reply(ReplyKind.FAILURE, "no")), "is said to be"),
+    Fault("probes.Prober", FakeProber, "probe", always(value=True), "is no Reply"),
+    Fault("probes.Prober", FakeProber, "probe", without_a_word, "says nothing"),
     Fault("runtime.Containers", FakeContainerRuntime, "start_container", nothing, "does not run"),
     Fault("runtime.Containers", FakeContainerRuntime, "stop_container", nothing, "has not ended"),
     Fault("runtime.Containers", FakeContainerRuntime, "remove_container", nothing, "was removed"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import pkgutil
+import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -23,8 +25,18 @@ from nodealloc.machine import machine_from_text
 from nodealloc.pluginreg import PluginInfo
 from nodealloc.podfacts import PodIdentity
 from nodealloc.podlife import HookCall
-from nodealloc.podspec import Container, LifecycleHandler, Pod, Quantity, SleepAction, Volume
-from nodealloc.runtime import CommandResult, ContainerConfig, PodReport, SandboxConfig
+from nodealloc.podspec import (
+    Container,
+    ExecAction,
+    LifecycleHandler,
+    Pod,
+    Quantity,
+    SleepAction,
+    TcpSocketAction,
+    Volume,
+)
+from nodealloc.probes import Question, ReplyKind, TcpProber
+from nodealloc.runtime import CommandResult, ContainerConfig, PodReport, RuntimeRefusedError, SandboxConfig
 from nodealloc.testing.abilities import (
     FakeCpuAllocator,
     check_accounts,
@@ -82,6 +94,7 @@ from nodealloc.testing.podlife import (
 )
 from nodealloc.testing.podsources import FakeSource, check_source
 from nodealloc.testing.podstatus import FakeSink, check_sink
+from nodealloc.testing.probes import FakeProber, check_exchanges, check_exec, check_prober
 from nodealloc.testing.runtime import (
     FakeContainerRuntime,
     check_command_runner,
@@ -228,6 +241,53 @@ def commands() -> None:
     }
     fake.commands = lambda _, command: left[tuple(command)]
     check_command_runner(fake, app, left)
+
+
+def asked_well_and_sick() -> None:
+    """Two containers."""
+    fake = FakeProber()
+    fake.says("sick", ReplyKind.FAILURE, "status 500")
+    well, sick = (Question(action=ExecAction(), container_id=one) for one in ("well", "sick"))
+    check_prober(fake, well=well, sick=sick)
+
+
+def exchanging() -> None:
+    """A port that listens, one that does not, and one whose queue is full."""
+
+    def at(port: int, timeout_s: float = 20.0) -> Question:
+        action = TcpSocketAction(port=port)
+        return Question(action=action, address="127.0.0.1", port=port, timeout_s=timeout_s)
+
+    with socket.create_server(("127.0.0.1", 0)) as good, socket.socket() as full:
+        with socket.create_server(("127.0.0.1", 0)) as gone:
+            closed = gone.getsockname()[1]
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        port = full.getsockname()[1]
+        with contextlib.ExitStack() as held:
+            for _ in range(4):
+                one = held.enter_context(socket.socket())
+                one.setblocking(False)
+                one.connect_ex(("127.0.0.1", port))
+            check_exchanges(
+                TcpProber(), well=at(good.getsockname()[1]), sick=at(closed), silent=at(port, 0.05)
+            )
+
+
+def executed() -> None:
+    """One container that answers two commands, and has no third."""
+    fake = FakeContainerRuntime()
+    sandbox = box("u")
+    app = fake.create_container(fake.run_sandbox(sandbox), APP, sandbox)
+    fake.start_container(app)
+
+    def answer(_id: str, command: Sequence[str]) -> CommandResult:
+        if tuple(command) == ("absent",):
+            raise RuntimeRefusedError("run_command", "UNKNOWN", "no such file")
+        return CommandResult(code=int(tuple(command) == ("false",)))
+
+    fake.commands = answer
+    check_exec(fake, app, {("true",): 0, ("false",): 1}, absent=("absent",))
 
 
 def looks() -> None:
@@ -430,6 +490,9 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "node.TellsRegranted": lambda _: regranted(),
     "pluginreg.PluginHandler": lambda _: check_handler(RecordingHandler(), "example.com/gpu", "/a", ["v1"]),
     "pluginreg.Registration": lambda _: registration(),
+    "probes.Exchanges": lambda _: exchanging(),
+    "probes.Exec": lambda _: executed(),
+    "probes.Prober": lambda _: asked_well_and_sick(),
     "runtime.CommandRunner": lambda _: commands(),
     "runtime.Containers": lambda _: check_containers(FakeContainerRuntime(), box("u"), APP),
     "runtime.Images": lambda _: check_images(FakeContainerRuntime(), "another"),
@@ -473,6 +536,11 @@ EXEMPT = {
     "podlife.PodRuntime": "four Protocols of runtime in one object, each checked by itself",
     "podlife.PodVerdicts": "a value of two mappings, with nothing to promise",
     "runtime.EventFeed": "another name of Looks",
+    "probes.ContainerSeen": "read and not called; a ContainerReport of runtime is one",
+    "probes.ExecResult": "what an Exec answers, checked with it",
+    "probes.PodSeen": "read and not called; a PodKnown of runtime is one",
+    "probes.RecordSeen": "read and not called; a ContainerRecord of runtime is one",
+    "probes.ReportSeen": "read and not called; a PodReport of runtime is one",
     "topology.Serves": "an ability of Allocator, checked with it",
     "volumes.CanAttach": "an ability of Plugin, checked with it",
     "volumes.CanExpand": "an ability of Plugin, checked with it",

@@ -227,7 +227,20 @@ def test_events_say_what_an_answer_was() -> None:
         ("Unhealthy", "Liveness probe failed: why"),
         ("ProbeWarning", "Liveness probe says nothing: why"),
         ("Unhealthy", "Liveness probe errored: why"),
+        ("Unhealthy", "Liveness probe failed: why"),
     ]
+    refused = Reply(ReplyKind.REFUSED, "no such file")
+    event = event_of(refused, ProbeKind.READINESS, pod, "app", rules=KUBELET)
+    assert event is not None
+    assert event.message == "Readiness probe errored: no such file"
+
+
+def test_a_command_that_is_not_there_is_a_failure() -> None:
+    """With `fails_what_cannot_run` off, as a kubelet does, it says nothing for ever."""
+    once = attrs.evolve(KINDS[ProbeKind.LIVENESS], schedule=Schedule(failure_threshold=1))
+    refused = Reply(ReplyKind.REFUSED, "no such file")
+    assert ask(Tally(container_id="c1"), once, refused).verdict == Unwell(message="no such file")
+    assert ask(Tally(container_id="c1"), once, refused, rules=KUBELET).verdict == NoAnswer()
 
 
 def test_verdicts_tell_no_probe_from_no_answer() -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "Stream",
     "Unary",
     "dial",
+    "dial_host",
     "failure",
     "method",
     "target",
@@ -136,6 +137,34 @@ def dial(
         ("grpc.max_reconnect_backoff_ms", 1000),
     )
     return cast("Channel", grpc.insecure_channel(target(path), options=options))
+
+
+def dial_host(
+    where: str, /, *, largest_bytes: int, tls: bool = False, roots: bytes | None = None, server_name: str = ""
+) -> Channel:
+    """A channel to an address that is used for one call: no proxy, no name service, no tries of its own.
+
+    Args:
+        where: `host:port`; an IPv6 address in brackets.
+        largest_bytes: Of a message, either way.
+        tls: Whether to talk TLS.
+        roots: Certificates to trust, in PEM; None for gRPC's own.
+        server_name: Name in the certificate; "" for the host.
+    """
+    options: tuple[tuple[str, object], ...] = (
+        ("grpc.enable_retries", 0),
+        ("grpc.service_config_disable_resolution", 1),
+        ("grpc.max_receive_message_length", largest_bytes),
+        ("grpc.max_send_message_length", largest_bytes),
+        ("grpc.enable_http_proxy", 0),
+        ("grpc.use_local_subchannel_pool", 1),
+    )
+    if not tls:
+        return cast("Channel", grpc.insecure_channel(where, options=options))
+    if server_name:
+        options = (*options, ("grpc.ssl_target_name_override", server_name))
+    credentials = grpc.ssl_channel_credentials(root_certificates=roots)
+    return cast("Channel", grpc.secure_channel(where, credentials, options=options))
 
 
 def failure(error: grpc.RpcError, /) -> Failure:

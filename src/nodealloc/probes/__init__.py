@@ -1,6 +1,45 @@
-"""Has it started, is it alive, is it ready: containers are asked, and answers become verdicts."""
+"""Has it started, is it alive, is it ready: containers are asked, and answers become verdicts.
 
-from nodealloc.probes._kinds import ASKED, ContainerKind, ProbeKind, asks, drawn, kinds_of
+```text
+ put(pod, life) ──┐                 due ─▶ Prober: HTTP, TCP, exec, gRPC, yours
+ reports of a     ├─▶ asks ─▶ look ─┤                 │ Reply
+ runtime        ──┘   table   pure  │   hear ◀────────┘
+                        ▲           │   pure ─▶ verdict ─▶ Journal ─▶ verdicts World
+                        └───────────┴──────────────────────────────────── │
+```
+
+| noun        | what it is                                                               |
+|-------------|--------------------------------------------------------------------------|
+| `Probing`   | the shell: asks when it is time, remembers verdicts, tells them          |
+| `Prober`    | one way of asking; `HttpProber`, `TcpProber`, `ExecProber`, or yours     |
+| `Reply`     | what came of asking once                                                 |
+| `Tally`     | what replies came to so far; `look` and `hear` are pure functions of it  |
+| `PodVerdicts` | what stands, by container: no probe, no answer yet, passed, unwell     |
+| `ASKED`     | phase of a pod's life × kind of container: which probes are asked        |
+
+A verdict stands until there is a new one, also over restarts of the agent. Asking
+over gRPC is in `nodealloc.probes.health`, which loads gRPC.
+"""
+
+from nodealloc.probes._codec import KEY_PREFIX, verdicts_from_checkpoint, verdicts_to_checkpoint
+from nodealloc.probes._exec import ExecProber
+from nodealloc.probes._http import HttpProber
+from nodealloc.probes._kinds import ASKED, ContainerKind, ProbeKind, asks, kinds_of
+from nodealloc.probes._options import ProbeOptions, Probers
+from nodealloc.probes._ports import (
+    Action,
+    ContainerSeen,
+    Exchange,
+    Exchanges,
+    Exec,
+    ExecResult,
+    PodSeen,
+    Prober,
+    Question,
+    RecordSeen,
+    ReportSeen,
+)
+from nodealloc.probes._probing import Probing
 from nodealloc.probes._replies import Reply, ReplyKind
 from nodealloc.probes._rules import KUBELET, Rules
 from nodealloc.probes._schedule import Schedule
@@ -16,6 +55,7 @@ from nodealloc.probes._tally import (
     hear,
     look,
 )
+from nodealloc.probes._tcp import TcpProber
 from nodealloc.probes._verdicts import (
     ContainerVerdicts,
     NoAnswer,
@@ -28,31 +68,50 @@ from nodealloc.probes._verdicts import (
 
 __all__ = [
     "ASKED",
+    "KEY_PREFIX",
     "KUBELET",
     "TRIES",
+    "Action",
     "Asking",
     "ContainerKind",
+    "ContainerSeen",
     "ContainerVerdicts",
+    "Exchange",
+    "Exchanges",
+    "Exec",
+    "ExecProber",
+    "ExecResult",
     "Heard",
+    "HttpProber",
     "Instance",
     "Looked",
     "Next",
     "NoAnswer",
     "NoProbe",
     "Passed",
+    "PodSeen",
     "PodVerdicts",
     "ProbeKind",
+    "ProbeOptions",
     "ProbeVerdict",
+    "Prober",
+    "Probers",
+    "Probing",
+    "Question",
+    "RecordSeen",
     "Reply",
     "ReplyKind",
+    "ReportSeen",
     "Rules",
     "Schedule",
     "Tally",
+    "TcpProber",
     "Unwell",
     "asks",
-    "drawn",
     "event_of",
     "hear",
     "kinds_of",
     "look",
+    "verdicts_from_checkpoint",
+    "verdicts_to_checkpoint",
 ]

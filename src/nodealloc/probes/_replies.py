@@ -20,11 +20,13 @@ class ReplyKind(enum.Enum):
     """Nobody can say how the container is: the agent was late itself, or the answer makes no sense."""
     ERROR = "error"
     """It could not be asked: the runtime is away, the port has no such name."""
+    REFUSED = "refused"
+    """What was to be run in it is not there."""
 
     @property
     def is_success(self) -> bool:
         """Whether it counts towards passing."""
-        return self in {ReplyKind.SUCCESS, ReplyKind.WARNING}
+        return self is ReplyKind.SUCCESS or self is ReplyKind.WARNING
 
 
 @attrs.frozen
@@ -34,7 +36,10 @@ class Reply:
     Attributes:
         kind: Which way it went.
         message: For people, or ""; shown in events.
+        timed_out: Whether nobody answered in time, by the clock of whoever asked.
+            Where that clock ran on without the agent, it says nothing.
     """
 
     kind: ReplyKind
     message: str = ""
+    timed_out: bool = attrs.field(default=False, kw_only=True)

@@ -25,6 +25,8 @@ class Rules:
         follows_sidecars: A sidecar that ended is asked again once it runs again,
             whatever the pod's restart policy. The kubelet never asks it again
             where that is Never.
+        fails_what_cannot_run: A command that is not in the container, or cannot be
+            started in it, is a failure. For the kubelet it says nothing for ever.
     """
 
     resets_run: bool = attrs.field(
@@ -47,6 +49,7 @@ class Rules:
     follows_sidecars: bool = attrs.field(
         default=True, metadata=recorded(False, "probe_worker 104", "probe_worker 168", "probe_worker 220")
     )
+    fails_what_cannot_run: bool = attrs.field(default=True, metadata=recorded(False, "kubelet_stories 20"))
 
 
 RIGHT = Rules()

@@ -136,7 +136,7 @@ def look(
 
     Source: kubelet ``worker.go``; where `rules` says so, ours.
     """
-    if life in {LifeState.TERMINATED, LifeState.FINISHED}:
+    if life is LifeState.TERMINATED or life is LifeState.FINISHED:
         return Looked(tally=tally, next=Next.END)
     if seen is None or life is LifeState.WAITING:
         return Looked(tally=tally, next=Next.WAIT)
@@ -203,21 +203,32 @@ def hear(tally: Tally, asking: Asking, reply: Reply, /, *, rules: Rules = RIGHT)
 
     Source: kubelet ``worker.go``; where `rules` says so, ours.
     """
-    if reply.kind is ReplyKind.ERROR or (reply.kind is ReplyKind.UNKNOWN and rules.spares_unknown):
+    if not _counts(reply, rules):
         return Heard(tally=tally)
     succeeded = reply.kind.is_success
     run = tally.run + 1 if tally.was_success is succeeded else 1
-    counted = attrs.evolve(tally, was_success=succeeded, run=run)
     schedule = asking.schedule
-    if run < (schedule.success_threshold if succeeded else schedule.failure_threshold):
-        return Heard(tally=counted)
-    verdict: ProbeVerdict = Passed() if succeeded else Unwell(message=reply.message, grace_s=asking.grace_s)
-    settles = asking.kind.kills and (asking.kind is ProbeKind.STARTUP or not succeeded)
-    if settles:
-        counted = attrs.evolve(counted, is_settled=True, run=0, was_success=None)
-    if type(verdict) is type(tally.verdict):
-        return Heard(tally=counted)
-    return Heard(tally=attrs.evolve(counted, verdict=verdict), told=verdict)
+    counts = run >= (schedule.success_threshold if succeeded else schedule.failure_threshold)
+    told: ProbeVerdict | None = None
+    if counts and not isinstance(tally.verdict, Passed if succeeded else Unwell):
+        told = Passed() if succeeded else Unwell(message=reply.message, grace_s=asking.grace_s)
+    settles = counts and asking.kind.kills and (asking.kind is ProbeKind.STARTUP or not succeeded)
+    counted = Tally(
+        container_id=tally.container_id,
+        was_success=None if settles else succeeded,
+        run=0 if settles else run,
+        verdict=tally.verdict if told is None else told,
+        is_settled=settles or tally.is_settled,
+    )
+    return Heard(tally=counted, told=told)
+
+
+def _counts(reply: Reply, rules: Rules) -> bool:
+    """Whether an answer says anything about the container."""
+    kind = reply.kind
+    if kind is ReplyKind.UNKNOWN:
+        return not rules.spares_unknown
+    return rules.fails_what_cannot_run if kind is ReplyKind.REFUSED else kind is not ReplyKind.ERROR
 
 
 def event_of(
@@ -227,13 +238,13 @@ def event_of(
 
     Source: kubelet ``prober.go``.
     """
+    if reply.kind is ReplyKind.SUCCESS:
+        return None
     spared = reply.kind is ReplyKind.UNKNOWN and rules.spares_unknown
     match reply.kind:
-        case ReplyKind.SUCCESS:
-            return None
         case ReplyKind.WARNING:
             reason, word = "ProbeWarning", "warning"
-        case ReplyKind.ERROR:
+        case ReplyKind.ERROR | ReplyKind.REFUSED if not _counts(reply, rules):
             reason, word = "Unhealthy", "errored"
         case _:
             reason, word = ("ProbeWarning", "says nothing") if spared else ("Unhealthy", "failed")

@@ -20,6 +20,7 @@
 | `testing.volume_sources`| fakes and checks of who tells of claims, attachments, content       |
 | `testing.pluginreg`    | fakes and checks of watchers, registrations and handlers             |
 | `testing.runtime`      | a container runtime in memory that misbehaves on demand; its checks  |
+| `testing.probes`       | a prober that says what a test wants; checks of probers              |
 | `testing.devices`      | a plugin as an object or a process; checks of connections and keepers |
 | `testing.abilities`    | an allocator that can do all; checks of what allocators can do       |
 | `testing.node`         | fakes of runtime and advisor; checks of both, and of a kubelet's files |

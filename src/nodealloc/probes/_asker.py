@@ -1,0 +1,370 @@
+"""The shell that asks: when each probe is due, what is under way, what came of it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Final, Generic, TypeVar
+
+import attrs
+
+from nodealloc._frozen import Frozen
+from nodealloc.dsw_asw import Clock, Driven, Executor, Passing, Running, Summary, World
+from nodealloc.podfacts import PodEvent
+from nodealloc.probes._asks import Ask, Heards, ProbedPod, asks_of, tally_of
+from nodealloc.probes._budget import Budget
+from nodealloc.probes._kinds import asks
+from nodealloc.probes._lines import Key, Line, Timetable
+from nodealloc.probes._options import ProbeOptions, Probers
+from nodealloc.probes._ports import PodSeen
+from nodealloc.probes._questions import Answer, Questions
+from nodealloc.probes._replies import Reply, ReplyKind
+from nodealloc.probes._rules import Rules
+from nodealloc.probes._tally import TRIES, Instance, Next, event_of, hear, look
+from nodealloc.probes._verdicts import Passed, PodVerdicts, ProbeVerdict, Unwell
+
+__all__ = ["Asker", "Worlds"]
+
+_log = logging.getLogger("nodealloc.probes")
+_BATCH_S: Final = 0.01
+"""What comes within it is dealt with at once: a thousand wake-ups a second cost more than their questions."""
+_STEP_S: Final = 1.0
+"""The longest sleep without a reason, so that a thread that was told nothing looks whether it should end."""
+
+Seen = TypeVar("Seen", bound=PodSeen)
+
+
+@attrs.frozen(kw_only=True)
+class Worlds(Generic[Seen]):
+    """What an asker looks at, and where it writes what it heard.
+
+    Attributes:
+        wanted: Pods, by uid.
+        reports: What is known of their containers.
+        verdicts: What stands.
+        heard: What answers came to; the asker alone writes it.
+    """
+
+    wanted: World[str, ProbedPod]
+    reports: World[str, Seen]
+    verdicts: World[str, PodVerdicts]
+    heard: World[str, Heards]
+
+
+class Asker(Driven, Passing, Generic[Seen]):
+    """Asks probes when they are due; a part of `Probing`.
+
+    One question of a line is under way at most, whatever becomes of it: a prober that
+    never returns is never asked a second time.
+    """
+
+    def __init__(
+        self,
+        worlds: Worlds[Seen],
+        *,
+        probers: Probers,
+        options: ProbeOptions,
+        rules: Rules,
+        on_event: Callable[[PodEvent], None] | None,
+        executor: Executor,
+        clock: Clock,
+        unix_s: Callable[[], float],
+    ) -> None:
+        super().__init__("probes", 10.0)
+        self._worlds, self._options, self._rules = worlds, options, rules
+        self._on_event, self._clock, self._unix_s = on_event, clock, unix_s
+        self._passing = threading.RLock()
+        self._lines: dict[Key, Line] = {}
+        self._of_pod: dict[str, set[Key]] = {}
+        self._met: set[str] = set()
+        self._table = Timetable(options.first_per_s)
+        self._budget = Budget(options.kills, options.kills_window_s)
+        self._questions = Questions(
+            probers, options=options, executor=executor, clock=clock, on_answer=self._wake
+        )
+        self._events: list[PodEvent] = []
+        self._closed = False
+        self._turned_s = float("-inf")
+        self.withheld = 0
+        self._watches = [
+            worlds.wanted.watch(self._wake),
+            worlds.reports.watch(self._wake),
+            worlds.verdicts.watch(self._wake),
+        ]
+        if any(len(watch) for watch in self._watches):
+            self._work.set()
+
+    # As part of a group: whatever passes are made, questions take a worker.
+
+    def reconcile(self) -> Summary:
+        """Hear what came, and ask what is due."""
+        self.begin_pass()
+        return self.end_pass(None)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a pass now would find something to do; never where a thread of its own does it."""
+        if self._questions.sockets is not None:
+            return False
+        if self._work.is_set():
+            return True
+        wait_s = self.seconds_to_next()
+        return wait_s is not None and wait_s <= 0
+
+    def begin_pass(self) -> None:
+        """Hear what came, and ask what is due; there is nothing to write down."""
+        self.move_on()
+
+    def end_pass(self, error: Exception | None, /) -> Summary:
+        """What is under way."""
+        del error
+        with self._passing:
+            return Summary(passes=1, running=len(self.running()), next_due_s=self._table.next_s())
+
+    def abandon_pass(self) -> None:
+        """The pass was interrupted: look again."""
+        self._wake()
+
+    def seconds_to_next(self) -> float | None:
+        """How long until a question is due."""
+        with self._passing:
+            due_s = self._table.next_s()
+        return None if due_s is None else max(0.0, due_s - self._clock.monotonic_s())
+
+    def reconcilers(self) -> Iterator[Passing]:
+        """Itself."""
+        yield self
+
+    def running(self) -> tuple[Running[object], ...]:
+        """Questions that took a worker and have not ended."""
+        return self._questions.running()
+
+    def close(self, timeout_s: float = 0.0, /) -> tuple[Running[object], ...]:
+        """Ask nothing more; drop what goes over sockets, and wait for workers."""
+        until_s = time.monotonic() + timeout_s
+        self._closed = True
+        for watch in self._watches:
+            watch.close()
+        self._wake()
+        while self.running() and (left_s := until_s - time.monotonic()) > 0:
+            self._work.wait(min(left_s, _STEP_S))
+            self.move_on()
+        return self.running()
+
+    # With a thread of its own: sockets share it.
+
+    def select(self) -> None:
+        """From now on whoever calls `turn` waits for sockets, too."""
+        self._questions.select()
+
+    def turn(self, most_s: float | None, /) -> None:
+        """Wait for sockets, a due moment or a word, and move on."""
+        sockets = self._questions.sockets
+        if sockets is None:
+            return
+        early_s = self._turned_s + _BATCH_S - self._clock.monotonic_s()
+        if early_s > 0:
+            time.sleep(early_s)
+        waits = [wait for wait in (self.seconds_to_next(), most_s) if wait is not None]
+        end_s = sockets.next_end_s()
+        if end_s is not None:
+            waits.append(max(0.0, end_s - self._clock.monotonic_s()))
+        sockets.turn(0.0 if self._work.is_set() else min(waits, default=None), self._clock.monotonic_s)
+        self._turned_s = self._clock.monotonic_s()
+        self.move_on()
+
+    def leave(self) -> None:
+        """The thread ends."""
+        with self._passing:
+            self._questions.leave()
+
+    def interrupt(self) -> None:
+        """Have `turn` return; from any thread."""
+        sockets = self._questions.sockets
+        if sockets is not None:
+            sockets.wake()
+
+    def _wake(self) -> None:
+        super()._wake()
+        self.interrupt()
+
+    # What both do.
+
+    def move_on(self) -> None:
+        """Look at what changed, hear what came, ask what is due."""
+        with self._passing:
+            self._work.clear()
+            changed = {uid: None for watch in self._watches for uid in watch.take()}
+            for uid in changed:
+                self._look_at(uid)
+            while (answer := self._questions.next_answer()) is not None:
+                self._heard(answer)
+            now_s = self._clock.monotonic_s()
+            while not self._closed and (line := self._table.take(now_s)) is not None:
+                self._due(line, now_s)
+            events, self._events = self._events, []
+        for event in events:
+            self._tell(event)
+
+    def _tell(self, event: PodEvent) -> None:
+        if self._on_event is not None:
+            try:
+                self._on_event(event)
+            except Exception:  # noqa: BLE001 - a listener's fault is its own
+                _log.exception("whoever listens to events raised; the next one is told all the same")
+
+    def _look_at(self, uid: str) -> None:
+        """A pod, its containers or its verdicts changed."""
+        want, known = self._worlds.wanted.get(uid), self._worlds.reports.get(uid)
+        asks: tuple[Ask, ...] = ()
+        if want is not None:
+            verdicts = self._worlds.verdicts.get(uid)
+            asks = asks_of(want, known, verdicts, node_ip=self._options.node_ip)
+        keys = {(uid, ask.name, ask.asking.kind) for ask in asks}
+        for key in self._of_pod.get(uid, set()) - keys:
+            self._drop(key)
+        for ask in asks:
+            self._update((uid, ask.name, ask.asking.kind), ask)
+        if want is not None and want.pod is not None:
+            self._met.add(uid)
+        if want is None:
+            self._met.discard(uid)
+            self._worlds.heard.drop(uid, by="probes")
+
+    def _drop(self, key: Key) -> None:
+        line = self._lines.pop(key)
+        line.due_s = None
+        self._questions.drop(line)
+        mine = self._of_pod[key[0]]
+        mine.discard(key)
+        if not mine:
+            del self._of_pod[key[0]]
+
+    def _update(self, key: Key, ask: Ask) -> None:
+        now_s = self._clock.monotonic_s()
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = Line(key, ask, tally_of(ask))
+            self._of_pod.setdefault(key[0], set()).add(key)
+            line.started_s = self._start_of(key[0], ask, now_s)
+        elif line.ask.container_id != ask.container_id:
+            self._questions.drop(line)
+            line.started_s, line.is_first, line.due_s = now_s, True, None
+        elif line.ask.asking.schedule != ask.asking.schedule:
+            line.due_s = None
+        line.ask = ask
+        if line.due_s is None and not line.number:
+            self._plan(line, now_s)
+
+    def _start_of(self, uid: str, ask: Ask, now_s: float) -> float | None:
+        """When an instance that was not seen before started, on our clock.
+
+        The wall clock counts only where it ran before we looked: it may jump.
+        """
+        if isinstance(ask.verdict, Passed | Unwell) or (uid not in self._met and ask.started_unix_s is None):
+            return None  # asked before, or long ago: its delay is over
+        if uid in self._met or ask.started_unix_s is None:
+            return now_s
+        return now_s - max(0.0, self._unix_s() - ask.started_unix_s)
+
+    def _looked(self, line: Line, at_s: float) -> Next:
+        """Whether a line is asked at a moment; what comes up on the way is told."""
+        ask = line.ask
+        instance = Instance(
+            id=ask.container_id,
+            is_running=ask.is_running,
+            has_ended=ask.has_ended,
+            started_s=line.started_s,
+            has_started=ask.has_started,
+        )
+        looked = look(line.tally, ask.asking, instance, life=ask.life, now_s=at_s, rules=self._rules)
+        line.tally = looked.tally
+        for verdict in looked.told:
+            self._say(line, verdict)
+        return looked.next
+
+    def _plan(self, line: Line, now_s: float) -> None:
+        """Find out when a line that rests is asked, if at all."""
+        delay_s = line.ask.asking.schedule.initial_delay_s
+        at_s = now_s if line.started_s is None else max(now_s, line.started_s + delay_s)
+        if self._looked(line, at_s) is Next.ASK:
+            self._table.add(line, at_s)
+
+    def _due(self, line: Line, now_s: float) -> None:
+        asked_s = line.asked_s
+        late = now_s - asked_s > self._options.late_s
+        if (line.is_first or late) and not line.is_paced:
+            place_s = self._table.place(now_s)
+            if place_s > now_s:
+                self._table.add(line, place_s, is_paced=True)
+                return
+            line.asked_s = now_s
+        line.is_first = line.is_paced = False
+        if self._looked(line, now_s) is Next.ASK:
+            line.tries = 1
+            self._questions.ask(line, now_s)
+
+    def _heard(self, answer: Answer) -> None:
+        """What came of a question becomes a tally, and perhaps a verdict."""
+        self._questions.over(answer)
+        line = self._lines.get(answer.key)
+        if line is None or line.number != answer.number:
+            return
+        line.number = 0
+        now_s = self._clock.monotonic_s()
+        reply = self._judged(line.ask, answer)
+        if reply.kind is ReplyKind.ERROR and line.tries < TRIES and not self._closed:
+            line.tries += 1
+            self._questions.ask(line, now_s)
+            return
+        asking = line.ask.asking
+        # Asked before its pod had to end, and not to be killed for it any more.
+        if asks(asking.kind, line.ask.life, asking.container):
+            self._count(line, reply, now_s)
+        due_s = line.asked_s + asking.schedule.period_s
+        if due_s < now_s:
+            due_s += (now_s - due_s) // asking.schedule.period_s * asking.schedule.period_s
+        if self._looked(line, max(due_s, now_s)) is Next.ASK:
+            self._table.add(line, due_s)
+
+    def _judged(self, ask: Ask, answer: Answer) -> Reply:
+        """The agent's own lateness is nobody's failure."""
+        took_s, given_s = answer.ended_s - answer.began_s, ask.asking.schedule.timeout_s
+        if not answer.reply.timed_out or took_s <= given_s + self._options.late_s:
+            return answer.reply
+        return Reply(
+            ReplyKind.UNKNOWN,
+            f"the agent itself was late: {took_s:.1f} s went by for a time-out of {given_s:g} s",
+        )
+
+    def _count(self, line: Line, reply: Reply, now_s: float) -> None:
+        asking, before = line.ask.asking, line.tally
+        heard = hear(before, asking, reply, rules=self._rules)
+        if isinstance(heard.told, Unwell) and asking.kind.kills and not self._budget.spend(now_s):
+            self.withheld += 1
+            run = asking.schedule.failure_threshold - 1
+            line.tally = attrs.evolve(before, was_success=False, run=run)
+            kills, window_s = self._options.kills, self._options.kills_window_s
+            reply = attrs.evolve(
+                reply, message=f"{reply.message}; not killed: {kills} were within {window_s:g} s"
+            )
+        else:
+            line.tally = heard.tally
+            if heard.told is not None:
+                self._say(line, heard.told)
+        event = event_of(reply, asking.kind, line.ask.pod, line.ask.name, rules=self._rules)
+        if event is not None:
+            self._events.append(event)
+
+    def _say(self, line: Line, verdict: ProbeVerdict) -> None:
+        """Write down what was heard; the engine remembers it, and tells."""
+        uid = line.key[0]
+        there = {self._lines[key].ask.container_id for key in self._of_pod[uid]} | {line.ask.container_id}
+
+        def change(before: Heards | None) -> Heards:
+            kept = {key: one for key, one in (before or {}).items() if key[0] in there}
+            return Frozen({**kept, (line.ask.container_id, line.ask.asking.kind): verdict})
+
+        self._worlds.heard.alter(uid, change, by="probes")

@@ -1,0 +1,40 @@
+"""The domain of verdicts: what was heard becomes what is remembered."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from nodealloc.dsw_asw import Cancel, Near, Outcome, Plan, Step, View
+from nodealloc.probes._asks import Heards, ProbedPod, stands
+from nodealloc.probes._ports import PodSeen
+from nodealloc.probes._verdicts import PodVerdicts
+
+__all__ = ["Verdicts"]
+
+Seen = TypeVar("Seen", bound=PodSeen)
+
+
+class Verdicts:
+    """Rules of the engine: a verdict is remembered before anybody is told. There is nothing to perform."""
+
+    def __init__(self, reports: Near[str, str, Seen], heard: Near[str, str, Heards]) -> None:
+        self._reports, self._heard = reports, heard
+
+    def plan(self, view: View[str, ProbedPod, PodVerdicts, None], /) -> Plan[PodVerdicts, None]:
+        """The verdicts that stand now."""
+        if view.want is None:
+            return Plan(have=None)
+        known = view.of(self._reports).get(view.key)
+        heard = view.of(self._heard).get(view.key, {})
+        return Plan(have=stands(view.key, view.want, known, view.have, heard))
+
+    def perform(self, step: Step[None], cancel: Cancel, /) -> None:
+        """Never called: a plan has no steps."""
+        raise NotImplementedError
+
+    def settled(
+        self, have: PodVerdicts | None, step: Step[None], outcome: Outcome[None], /
+    ) -> PodVerdicts | None:
+        """Never called either."""
+        del step, outcome
+        return have

@@ -1,0 +1,123 @@
+"""Questions over sockets that do not block: connecting, sending, receiving; and one that is waited for."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import ipaddress
+import os
+import selectors
+import socket
+import ssl
+import struct
+import time
+from collections.abc import Generator
+from typing import Final, TypeAlias
+
+from nodealloc.probes._ports import Exchange
+from nodealloc.probes._replies import Reply
+
+__all__ = ["answered", "connected", "is_address", "opened", "received", "resolved", "secured", "sent"]
+
+Waits: TypeAlias = Generator[tuple[socket.socket, int], None, None]
+_READ: Final = selectors.EVENT_READ
+_WRITE: Final = selectors.EVENT_WRITE
+_LEAVE_NO_PORT: Final = struct.pack("ii", 1, 0)
+"""Close at once instead of holding the port for a minute: with thousands of probes ports would run out."""
+
+
+@functools.lru_cache(maxsize=4096)
+def is_address(host: str, /) -> bool:
+    """Whether it is an IP address, so that nobody has to be asked for one."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def resolved(host: str, port: int, /) -> str:
+    """The first address of a host; blocks while a name server is asked.
+
+    Raises:
+        OSError: It has none.
+    """
+    if is_address(host):
+        return host
+    return str(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][4][0])
+
+
+def opened(address: str) -> socket.socket:
+    """A TCP socket that does not block, and leaves no port behind."""
+    made = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    made.settimeout(0)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LEAVE_NO_PORT)
+    return made
+
+
+def connected(one: socket.socket, address: str, port: int, /) -> Waits:
+    """Connect.
+
+    Raises:
+        OSError: Nobody listens there.
+    """
+    code = one.connect_ex((address, port))
+    if code == errno.EINPROGRESS:
+        yield one, _WRITE
+        code = one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    if code:
+        raise OSError(code, os.strerror(code))
+
+
+def secured(one: ssl.SSLSocket, /) -> Waits:
+    """Shake hands."""
+    while True:
+        try:
+            one.do_handshake()
+        except ssl.SSLWantReadError:
+            yield one, _READ
+        except ssl.SSLWantWriteError:
+            yield one, _WRITE
+        else:
+            return
+
+
+def sent(one: socket.socket, data: bytes, /) -> Waits:
+    """Send all of it."""
+    while data:
+        try:
+            data = data[one.send(data) :]
+        except (BlockingIOError, ssl.SSLWantWriteError):
+            yield one, _WRITE
+        except ssl.SSLWantReadError:
+            yield one, _READ
+
+
+def received(one: socket.socket, most_bytes: int, /) -> Generator[tuple[socket.socket, int], None, bytes]:
+    """What comes next; b"" when the other side has ended."""
+    while True:
+        try:
+            return one.recv(most_bytes)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            yield one, _READ
+        except ssl.SSLWantWriteError:
+            yield one, _WRITE
+
+
+def answered(exchange: Exchange, timeout_s: float, /) -> Reply:
+    """Wait for one exchange on this thread."""
+    until_s = time.monotonic() + timeout_s
+    with selectors.DefaultSelector() as selector:
+        try:
+            one, events = next(exchange)
+            while True:
+                selector.register(one, events)
+                # Looked at once more after the time is over: an answer that has come is an answer.
+                ready = selector.select(max(0.0, until_s - time.monotonic()))
+                selector.unregister(one)
+                one, events = next(exchange) if ready else exchange.throw(TimeoutError())
+        except StopIteration as done:
+            reply: Reply = done.value
+            return reply
+        finally:
+            exchange.close()

@@ -1,0 +1,49 @@
+"""Commands as a way of asking."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nodealloc.dsw_asw import UncertainError
+from nodealloc.errors import PermanentError
+from nodealloc.podspec import ExecAction
+from nodealloc.probes._ports import Exec, Question
+from nodealloc.probes._replies import Reply, ReplyKind
+
+__all__ = ["ExecProber"]
+
+_SHOWN_BYTES: Final = 1024
+"""Of what a command says that are told; a kubelet keeps ten times that."""
+
+
+class ExecProber:
+    """A `Prober`: a command that leaves with 0 is well.
+
+    Args:
+        commands: Runs them; a `CommandRunner` of `nodealloc.runtime` is one.
+
+    Source: kubelet ``pkg/probe/exec``.
+    """
+
+    def __init__(self, commands: Exec, /) -> None:
+        self._commands = commands
+
+    def probe(self, question: Question, /) -> Reply:
+        """See `Prober.probe`; raises what the runner raises where nobody was asked."""
+        action = question.action
+        if not isinstance(action, ExecAction):
+            raise TypeError(f"an exec prober was asked to do {type(action).__name__}; give it an ExecAction")
+        try:
+            left = self._commands.run_command(question.container_id, action.command, question.timeout_s)
+        except UncertainError as error:
+            # Without its own time-out the runtime was away, and nobody knows what the command said.
+            given_s: object = getattr(error, "timeout_s", None)
+            if not isinstance(given_s, (int, float)):
+                raise
+            return Reply(ReplyKind.FAILURE, f"the command has not ended after {question.timeout_s:g} s")
+        except PermanentError as error:
+            return Reply(ReplyKind.REFUSED, str(error))
+        if left.code == 0:
+            return Reply(ReplyKind.SUCCESS)
+        said = (left.output + left.errors)[:_SHOWN_BYTES].decode("utf-8", "replace").strip()
+        return Reply(ReplyKind.FAILURE, said or f"the command left with {left.code}")

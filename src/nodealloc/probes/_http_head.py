@@ -1,0 +1,93 @@
+"""The head of an HTTP answer, and whether its body is whole. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from nodealloc.errors import PermanentError
+
+__all__ = ["Head", "HttpNonsenseError", "head_in", "is_whole"]
+
+_STATUS: Final = re.compile(rb"HTTP/1\.[01] (\d{3})(?: |$)")
+_CONTINUES: Final = frozenset({100, 102, 103})
+_NO_BODY: Final = frozenset({204, 304})
+_BEGINS: Final = b"HTTP/1."
+
+
+class HttpNonsenseError(PermanentError):
+    """What came is no answer in HTTP/1, or breaks off."""
+
+
+@attrs.frozen
+class Head:
+    """The head of an answer.
+
+    Attributes:
+        status: Three digits.
+        fields: Header by its name in small letters; of one that is there twice, the last.
+        length_bytes: Of the head, with what came before it and the empty line.
+    """
+
+    status: int
+    fields: Mapping[str, str]
+    length_bytes: int
+
+
+def head_in(data: bytes, /) -> Head | None:
+    """The head of the final answer; None while it has not come whole.
+
+    Raises:
+        HttpNonsenseError: What came is no HTTP/1.
+    """
+    begin = 0
+    while True:
+        end = data.find(b"\r\n\r\n", begin)
+        if end < 0:
+            if not data.startswith(_BEGINS, begin) and not _BEGINS.startswith(data[begin : begin + 7]):
+                raise HttpNonsenseError(f"the answer is no HTTP/1: {data[begin:][:40]!r}")
+            return None
+        lines = data[begin:end].split(b"\r\n")
+        status = _STATUS.match(lines[0])
+        if status is None:
+            raise HttpNonsenseError(f"the answer is no HTTP/1: {lines[0][:40]!r}")
+        begin = end + 4
+        if int(status[1]) not in _CONTINUES:
+            return Head(int(status[1]), _fields(lines[1:]), begin)
+
+
+def _fields(lines: list[bytes]) -> dict[str, str]:
+    pairs = [line.partition(b":") for line in lines]
+    return {
+        name.strip().lower().decode("latin-1"): value.strip().decode("latin-1") for name, _, value in pairs
+    }
+
+
+def is_whole(head: Head, body: bytes, /, *, has_ended: bool = False) -> bool:
+    """Whether the body is all there; `has_ended` where the other side has said its last word."""
+    if head.status in _NO_BODY:
+        return True
+    if "chunked" in head.fields.get("transfer-encoding", "").lower():
+        return _chunks_end(body)
+    length = head.fields.get("content-length", "")
+    if length.isascii() and length.isdigit():
+        return len(body) >= int(length)
+    return has_ended
+
+
+def _chunks_end(body: bytes) -> bool:
+    """Whether the last chunk has come, which is empty."""
+    at = 0
+    while (line := body.find(b"\r\n", at)) >= 0:
+        word = body[at:line].partition(b";")[0].strip()
+        try:
+            size = int(word, 16)
+        except ValueError as error:
+            raise HttpNonsenseError(f"a chunk of {word[:20]!r} bytes") from error
+        if size == 0:
+            return body.find(b"\r\n", line + 2) >= 0
+        at = line + 2 + size + 2
+    return False

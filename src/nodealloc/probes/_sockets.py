@@ -1,0 +1,139 @@
+"""Exchanges that share one thread: whoever waits for an answer waits for all of them."""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import itertools
+import selectors
+import socket
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar, cast
+
+from nodealloc.probes._ports import Exchange
+from nodealloc.probes._replies import Reply, ReplyKind
+
+__all__ = ["Sockets"]
+
+T = TypeVar("T")
+
+_ENOUGH: Final = 64
+"""Bytes of wake-ups that are read at a time; all of them say the same."""
+
+
+class _Running(Generic[T]):
+    """One exchange under way."""
+
+    __slots__ = ("events", "exchange", "socket", "token", "until_s")
+
+    def __init__(self, exchange: Exchange, token: T, until_s: float) -> None:
+        self.exchange, self.token, self.until_s = exchange, token, until_s
+        self.socket: socket.socket | None = None
+        self.events = 0
+
+
+class Sockets(Generic[T]):
+    """Exchanges under way; everything but `wake` belongs to one thread.
+
+    Args:
+        ended: Is told what came of each exchange, by its token.
+    """
+
+    def __init__(self, ended: Callable[[T, Reply], None]) -> None:
+        self._ended = ended
+        self._selector = selectors.DefaultSelector()
+        self._running: dict[T, _Running[T]] = {}
+        self._ends: list[tuple[float, int, _Running[T]]] = []
+        self._numbers = itertools.count()
+        self._hears, self._says = socket.socketpair()
+        for end in (self._hears, self._says):
+            end.settimeout(0)
+        self._selector.register(self._hears, selectors.EVENT_READ, None)
+        self._woken = False
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def wake(self) -> None:
+        """Have `turn` return; from any thread."""
+        if not self._woken:
+            self._woken = True
+            with contextlib.suppress(OSError):  # full, so that it is awake; or closed
+                self._says.send(b"!")
+
+    def begin(self, token: T, exchange: Exchange, until_s: float, /) -> None:
+        """Send a question on its way; it may have ended when this returns."""
+        running = _Running(exchange, token, until_s)
+        self._running[token] = running
+        self._go_on(running, late=False)
+        if self._running.get(token) is running:
+            heapq.heappush(self._ends, (until_s, next(self._numbers), running))
+
+    def drop(self, token: T, /) -> None:
+        """Nobody wants to hear of it any more."""
+        running = self._running.pop(token, None)
+        if running is not None:
+            self._leave(running)
+            running.exchange.close()
+
+    def next_end_s(self) -> float | None:
+        """When the next one runs out of time."""
+        while self._ends and self._running.get(self._ends[0][2].token) is not self._ends[0][2]:
+            heapq.heappop(self._ends)
+        return self._ends[0][0] if self._ends else None
+
+    def turn(self, timeout_s: float | None, now_s: Callable[[], float], /) -> None:
+        """Wait for sockets, at most so many seconds; what came is looked at before the time is."""
+        ready = self._selector.select(timeout_s)
+        for key, _ in ready:
+            if key.data is None:
+                self._woken = False
+                with contextlib.suppress(OSError):
+                    while self._hears.recv(_ENOUGH):
+                        pass
+            else:
+                self._go_on(cast("_Running[T]", key.data), late=False)
+        while (end_s := self.next_end_s()) is not None and end_s <= now_s():
+            running = heapq.heappop(self._ends)[2]
+            self._go_on(running, late=True)
+
+    def close(self) -> None:
+        """End all of them; nobody is told."""
+        for token in tuple(self._running):
+            self.drop(token)
+        self._selector.close()
+        self._hears.close()
+        self._says.close()
+
+    def _go_on(self, running: _Running[T], *, late: bool) -> None:
+        """Let it run to where it waits, or to its end."""
+        try:
+            waits = running.exchange.throw(TimeoutError()) if late else next(running.exchange)
+        except StopIteration as done:
+            self._over(running, cast("Reply", done.value))
+        except Exception as error:  # noqa: BLE001 - one prober's fault is an error of its own probe
+            self._over(running, Reply(ReplyKind.ERROR, str(error) or type(error).__name__))
+        else:
+            self._wait_for(running, *waits)
+
+    def _wait_for(self, running: _Running[T], one: socket.socket, events: int) -> None:
+        if running.socket is one:
+            if running.events != events:
+                self._selector.modify(one, events, running)
+        else:
+            self._leave(running)
+            self._selector.register(one, events, running)
+        running.socket, running.events = one, events
+
+    def _over(self, running: _Running[T], reply: Reply) -> None:
+        self._running.pop(running.token, None)
+        self._leave(running)
+        running.exchange.close()
+        self._ended(running.token, reply)
+
+    def _leave(self, running: _Running[T]) -> None:
+        """Wait for its socket no more. By the time an exchange has ended, it may be closed."""
+        one, running.socket = running.socket, None
+        if one is not None:
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(one)

@@ -1,0 +1,479 @@
+"""Probers against real servers on loopback: good ones, and every bad habit that is known."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import grpc
+import pytest
+
+from nodealloc._proto import health_v1_pb2 as wire
+from nodealloc.podspec import GrpcAction, HttpGetAction, HttpHeader, TcpSocketAction
+from nodealloc.probes import HttpProber, Prober, Question, Reply, ReplyKind, TcpProber
+from nodealloc.probes.health import GrpcProber, Tls
+from nodealloc.testing.probes import check_exchanges, check_prober
+
+LONG_S, SHORT_S = 20.0, 0.2
+Serve = Callable[[socket.socket], None]
+
+
+@contextlib.contextmanager
+def server(*serves: Serve, tls: ssl.SSLContext | None = None) -> Iterator[int]:
+    """A server that treats its first connection by the first of `serves`, the last by the last; its port."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        stop = threading.Event()
+
+        def one(accepted: socket.socket, serve: Serve) -> None:
+            with accepted, contextlib.suppress(OSError):
+                accepted.settimeout(LONG_S)
+                made = accepted if tls is None else tls.wrap_socket(accepted, server_side=True)
+                with made:
+                    serve(made)
+
+        def loop() -> None:
+            count = 0
+            while not stop.is_set():
+                try:
+                    accepted, _ = listening.accept()
+                except OSError:
+                    return
+                serve = serves[min(count, len(serves) - 1)]
+                count += 1
+                threading.Thread(target=one, args=(accepted, serve), daemon=True).start()
+
+        thread = threading.Thread(target=loop, daemon=True)
+        thread.start()
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            stop.set()
+            with contextlib.suppress(OSError):
+                listening.shutdown(socket.SHUT_RDWR)
+            thread.join(LONG_S)
+
+
+def request_of(one: socket.socket) -> bytes:
+    """The head of a request, read whole."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        more = one.recv(4096)
+        if not more:
+            return data
+        data += more
+    return data
+
+
+def says(answer: bytes) -> Serve:
+    """Reads the request, answers with these bytes, closes."""
+
+    def serve(one: socket.socket) -> None:
+        request_of(one)
+        one.sendall(answer)
+
+    return serve
+
+
+def silent(one: socket.socket) -> None:
+    """Takes the request and says nothing until the other side has gone."""
+    while one.recv(4096):
+        pass
+
+
+def answer(status: str, body: bytes = b"", *fields: str) -> bytes:
+    """An answer with a length."""
+    head = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *fields, "", ""]
+    return "\r\n".join(head).encode() + body
+
+
+def http(port: int, path: str = "/", *, timeout_s: float = LONG_S, scheme: str = "HTTP") -> Question:
+    """A question over HTTP."""
+    action = HttpGetAction(port=port, path=path, scheme=scheme)
+    return Question(action=action, address="127.0.0.1", port=port, timeout_s=timeout_s)
+
+
+def tcp(port: int, *, timeout_s: float = LONG_S, address: str = "127.0.0.1") -> Question:
+    """A question by connecting."""
+    return Question(action=TcpSocketAction(port=port), address=address, port=port, timeout_s=timeout_s)
+
+
+def closed_port() -> int:
+    """A port where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        port: int = one.getsockname()[1]
+    return port
+
+
+def test_http_keeps_the_promises_of_probers() -> None:
+    """With a thread and without, well, sick and silent are told apart, and no socket is left open."""
+    with (
+        server(says(answer("200 OK", b"ok"))) as good,
+        server(says(answer("500 No"))) as bad,
+        server(silent) as hung,
+    ):
+        check_exchanges(HttpProber(), well=http(good), sick=http(bad), silent=http(hung, timeout_s=SHORT_S))
+
+
+@pytest.mark.parametrize(
+    ("sent", "kind", "word"),
+    [
+        (answer("204 No Content"), ReplyKind.SUCCESS, ""),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", ReplyKind.SUCCESS, ""),
+        (answer("304 Not Modified"), ReplyKind.SUCCESS, ""),
+        (answer("399 Odd"), ReplyKind.SUCCESS, ""),
+        (answer("301 Moved"), ReplyKind.SUCCESS, ""),
+        (answer("400 No", b"because"), ReplyKind.FAILURE, "400: because"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" + answer("200 OK"), ReplyKind.SUCCESS, ""),
+        (b"HTTP/1.0 200 OK\r\n\r\nuntil the end", ReplyKind.SUCCESS, ""),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", ReplyKind.SUCCESS, ""),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n",
+            ReplyKind.FAILURE,
+            "breaks off",
+        ),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nodd\r\n", ReplyKind.FAILURE, "chunk"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\nhalf", ReplyKind.FAILURE, "breaks off"),
+        (b"HTTP/1.1 200 OK\r\nContent-Le", ReplyKind.FAILURE, "breaks off"),
+        (b"", ReplyKind.FAILURE, "closed"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", ReplyKind.FAILURE, "no HTTP/1"),
+        (b"HTTP/2 200\r\n\r\n", ReplyKind.FAILURE, "no HTTP/1"),
+        (b"\x15\x03\x01\x00\x02\x02\x46" * 3, ReplyKind.FAILURE, "no HTTP/1"),
+    ],
+)
+def test_http_understands_what_servers_say(sent: bytes, kind: ReplyKind, word: str) -> None:
+    """Success from 200 to 399; half an answer, or none that makes sense, is a failure that says why."""
+    with server(says(sent)) as port:
+        reply = HttpProber().probe(http(port))
+    assert reply.kind is kind
+    assert word in reply.message
+
+
+def test_a_huge_body_is_not_read() -> None:
+    """10 KiB are enough to know; the other gigabyte is left where it is."""
+    sent = list[int]()
+
+    def endless(one: socket.socket) -> None:
+        request_of(one)
+        one.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
+        with contextlib.suppress(OSError):
+            for _ in range(1_000_000_000 // 65536):
+                sent.append(one.send(b"x" * 65536))
+        raise OSError
+
+    with server(endless) as port:
+        assert HttpProber().probe(http(port)) == Reply(ReplyKind.SUCCESS)
+    assert sum(sent) < 100_000_000
+
+
+def test_a_head_without_end_is_refused() -> None:
+    """Headers that go on for ever are no answer, before they fill the memory."""
+
+    def endless(one: socket.socket) -> None:
+        request_of(one)
+        one.sendall(b"HTTP/1.1 200 OK\r\n")
+        while True:
+            one.sendall(b"X-Odd: " + b"x" * 8000 + b"\r\n")
+
+    with server(endless) as port:
+        reply = HttpProber().probe(http(port))
+    assert (reply.kind, "no end of the headers" in reply.message) == (ReplyKind.FAILURE, True)
+
+
+def test_a_server_that_dribbles_runs_out_of_time() -> None:
+    """The time-out is for the whole answer: a byte now and then does not draw it out."""
+
+    def dribbles(one: socket.socket) -> None:
+        request_of(one)
+        for byte in answer("200 OK", b"x" * 10_000):
+            one.sendall(bytes([byte]))
+            threading.Event().wait(0.05)
+
+    with server(dribbles) as port:
+        reply = HttpProber().probe(http(port, timeout_s=SHORT_S))
+    assert (reply.kind, reply.timed_out) == (ReplyKind.FAILURE, True)
+
+
+def test_redirects_are_followed_within_the_host() -> None:
+    """To another path and another port; the last answer counts."""
+    with server(says(answer("200 OK"))) as good, server(says(answer("503 Busy"))) as bad:
+        for port, kind in ((good, ReplyKind.SUCCESS), (bad, ReplyKind.FAILURE)):
+            elsewhere = answer("302 Found", b"", f"Location: http://127.0.0.1:{port}/ready?x=1")
+            with server(says(elsewhere)) as first:
+                assert HttpProber().probe(http(first)).kind is kind
+    with server(says(answer("307 Found", b"", "Location: here")), says(answer("200 OK"))) as port:
+        assert HttpProber().probe(http(port, "/a/b")).kind is ReplyKind.SUCCESS
+
+
+@pytest.mark.parametrize(
+    "location", ["http://example.com/", "https://[::1]/", "ftp://127.0.0.1/", "http://127.0.0.1:odd/"]
+)
+def test_a_redirect_that_leaves_the_host_is_a_warning(location: str) -> None:
+    """Nobody else is asked; it counts as a success, with a word on it."""
+    with server(says(answer("302 Found", b"", f"Location: {location}"))) as port:
+        reply = HttpProber().probe(http(port))
+    assert (reply.kind, location in reply.message) == (ReplyKind.WARNING, True)
+
+
+def test_redirects_in_a_circle_end() -> None:
+    """Ten are followed, the next one is a failure."""
+    with server(says(answer("302 Found", b"", "Location: /"))) as port:
+        reply = HttpProber().probe(http(port))
+    assert (reply.kind, "redirects" in reply.message) == (ReplyKind.FAILURE, True)
+
+
+def test_the_request_is_what_the_pod_says() -> None:
+    """Its headers stand in place of ours, an empty one takes ours away, and no line can be smuggled in."""
+    seen = list[bytes]()
+
+    def keeps(one: socket.socket) -> None:
+        seen.append(request_of(one))
+        one.sendall(answer("200 OK"))
+
+    headers = (
+        HttpHeader(name="Host", value="web.test"),
+        HttpHeader(name="X-Way", value="a\r\nX-Other: b"),
+        HttpHeader(name="accept", value=""),
+    )
+    with server(keeps) as port:
+        action = HttpGetAction(port=port, path="a b/ü?q=1#end", http_headers=headers)
+        HttpProber().probe(Question(action=action, address="127.0.0.1", port=port, timeout_s=LONG_S))
+    lines = seen[0].split(b"\r\n")
+    assert lines[0] == b"GET /a%20b/%C3%BC?q=1 HTTP/1.1"
+    assert sorted(lines[1:-2]) == [
+        b"Host: web.test",
+        b"X-Way: a  X-Other: b",
+        b"connection: close",
+        b"user-agent: kube-probe/1.32",
+    ]
+
+
+def test_names_are_resolved_and_absent_ones_are_failures() -> None:
+    """A host's name takes a worker, since a name server is asked; no such host is its failure."""
+    with server(says(answer("200 OK"))) as port:
+        for prober, question in (
+            (HttpProber(), Question(action=HttpGetAction(port=port), address="localhost", port=port)),
+            (TcpProber(), Question(action=TcpSocketAction(port=port), address="localhost", port=port)),
+        ):
+            assert prober.exchange(question) is None
+            assert prober.probe(question).kind is ReplyKind.SUCCESS
+    for prober in (HttpProber(), TcpProber()):
+        nowhere = Question(action=HttpGetAction(port=1), address="no-such-host.invalid", port=1)
+        assert "no such host" in prober.probe(nowhere).message
+
+
+def test_tcp_keeps_the_promises_of_probers() -> None:
+    """Whoever takes a connection is well; a port where nobody listens is not; a full backlog is silent."""
+    with full_backlog() as full, server(silent) as good:
+        sick = tcp(closed_port())
+        check_exchanges(TcpProber(), well=tcp(good), sick=sick, silent=tcp(full, timeout_s=SHORT_S))
+
+
+@contextlib.contextmanager
+def full_backlog() -> Iterator[int]:
+    """A port whose queue is full: the kernel answers no further connection."""
+    with socket.socket() as listening, contextlib.ExitStack() as held:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        port = listening.getsockname()[1]
+        for _ in range(16):
+            one = held.enter_context(socket.socket())
+            one.settimeout(SHORT_S)
+            try:
+                one.connect(("127.0.0.1", port))
+            except TimeoutError:
+                break
+        else:
+            pytest.skip("this kernel takes any number of connections")
+        yield port
+
+
+def test_a_full_backlog_is_a_failure_for_http_too() -> None:
+    """Nobody takes the connection; the reply says that time ran out."""
+    with full_backlog() as port:
+        reply = HttpProber().probe(http(port, timeout_s=SHORT_S))
+    assert (reply.kind, reply.timed_out) == (ReplyKind.FAILURE, True)
+
+
+def test_probes_hold_no_ports_afterwards() -> None:
+    """A hundred probes leave no connection behind that waits for a minute."""
+    with server(says(answer("200 OK", b"ok"))) as port:
+        for _ in range(100):
+            assert HttpProber().probe(http(port)).kind is ReplyKind.SUCCESS
+            assert TcpProber().probe(tcp(port)).kind is ReplyKind.SUCCESS
+        table = Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]
+    waiting = [line for line in table if line.split()[2].endswith(f":{port:04X}") and line.split()[3] == "06"]
+    assert waiting == []
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate of its own for `web.test`, with its key, in one file."""
+    folder = tmp_path_factory.mktemp("tls")
+    key, signed, both = folder / "key", folder / "signed", folder / "both"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    command += ["-keyout", str(key), "-out", str(signed), "-days", "30", "-subj", "/CN=web.test"]
+    command += ["-addext", "subjectAltName=DNS:web.test,IP:127.0.0.1"]
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no openssl here: {error}")
+    both.write_bytes(key.read_bytes() + signed.read_bytes())
+    return both
+
+
+@pytest.fixture
+def tls(certificate: Path) -> ssl.SSLContext:
+    """A server's side of it."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.load_cert_chain(certificate)
+    return made
+
+
+def test_https_takes_any_certificate_unless_told(certificate: Path, tls: ssl.SSLContext) -> None:
+    """As a kubelet does; a context that verifies is the caller's to give, and is kept to."""
+    trusting = ssl.create_default_context(cafile=str(certificate))
+    with server(says(answer("200 OK", b"ok")), tls=tls) as port:
+        question = http(port, scheme="HTTPS")
+        assert HttpProber().probe(question) == Reply(ReplyKind.SUCCESS)
+        assert HttpProber(tls=trusting).probe(question) == Reply(ReplyKind.SUCCESS)
+        refused = HttpProber(tls=ssl.create_default_context()).probe(question)
+    assert (refused.kind, "certificate" in refused.message.lower()) == (ReplyKind.FAILURE, True)
+
+
+def test_https_keeps_the_promises_of_probers(tls: ssl.SSLContext) -> None:
+    """Shaking hands blocks nobody; a server that does not shake runs out of time."""
+    with (
+        server(says(answer("200 OK", b"ok" * 2000)), tls=tls) as good,
+        server(says(answer("500 No")), tls=tls) as bad,
+        server(silent) as hung,
+    ):
+        check_exchanges(
+            HttpProber(),
+            well=http(good, scheme="HTTPS"),
+            sick=http(bad, scheme="HTTPS"),
+            silent=http(hung, scheme="HTTPS", timeout_s=SHORT_S),
+        )
+
+
+def test_plain_http_where_tls_is_asked_is_a_failure(tls: ssl.SSLContext) -> None:
+    """And the other way round."""
+    with server(says(answer("200 OK"))) as plain, server(says(answer("200 OK")), tls=tls) as secured:
+        assert HttpProber().probe(http(plain, scheme="HTTPS", timeout_s=0.5)).kind is ReplyKind.FAILURE
+        assert HttpProber().probe(http(secured)).kind is ReplyKind.FAILURE
+
+
+class Health(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no types
+    """A health service that answers by the name of the service asked for."""
+
+    def __init__(self) -> None:
+        self.hold = threading.Event()
+
+    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
+        """Its only method."""
+        if details.method != "/grpc.health.v1.Health/Check":
+            return None
+        return grpc.unary_unary_rpc_method_handler(self.check)
+
+    def check(self, data: bytes, context: grpc.ServicerContext) -> bytes:
+        """Serving, sick, silent, odd or refused."""
+        name = wire.HealthCheckRequest.FromString(data).service
+        if name == "silent":
+            self.hold.wait(LONG_S)
+        if name == "odd":
+            return b"\xff\xff"
+        if name == "absent":
+            context.abort(grpc.StatusCode.NOT_FOUND, "no such service")
+        status = wire.HealthCheckResponse.NOT_SERVING if name == "sick" else wire.HealthCheckResponse.SERVING
+        return wire.HealthCheckResponse(status=status).SerializeToString()
+
+
+@contextlib.contextmanager
+def health_server(
+    credentials: grpc.ServerCredentials | None = None, *handlers: grpc.GenericRpcHandler
+) -> Iterator[int]:
+    """A gRPC server with these services; its port."""
+    made = grpc.server(ThreadPoolExecutor(8))
+    made.add_generic_rpc_handlers(handlers)
+    where = "127.0.0.1:0"
+    port = made.add_insecure_port(where) if credentials is None else made.add_secure_port(where, credentials)
+    made.start()
+    try:
+        yield port
+    finally:
+        for one in handlers:
+            if isinstance(one, Health):
+                one.hold.set()
+        made.stop(None).wait(LONG_S)
+
+
+def health(port: int, service: str = "", *, timeout_s: float = LONG_S) -> Question:
+    """A question over gRPC."""
+    action = GrpcAction(port=port, service=service)
+    return Question(action=action, address="127.0.0.1", port=port, timeout_s=timeout_s)
+
+
+def test_grpc_keeps_the_promises_of_probers() -> None:
+    """SERVING is well, everything else is not, and nobody waits longer than the time-out."""
+    with health_server(None, Health()) as port:
+        check_prober(
+            GrpcProber(),
+            well=health(port),
+            sick=health(port, "sick"),
+            silent=health(port, "silent", timeout_s=SHORT_S),
+        )
+
+
+@pytest.mark.parametrize(
+    ("service", "word"), [("sick", "NOT_SERVING"), ("odd", "BAD ANSWER"), ("absent", "NOT_FOUND")]
+)
+def test_grpc_says_what_the_health_service_said(service: str, word: str) -> None:
+    """A status in words, an answer that cannot be read, a refusal."""
+    with health_server(None, Health()) as port:
+        reply = GrpcProber().probe(health(port, service))
+    assert (reply.kind, word in reply.message) == (ReplyKind.FAILURE, True)
+
+
+def test_grpc_where_there_is_no_health_service() -> None:
+    """A server without it fails, with what to do."""
+    with health_server(None) as port:
+        reply = GrpcProber().probe(health(port))
+    assert (reply.kind, "add it" in reply.message) == (ReplyKind.FAILURE, True)
+
+
+@pytest.mark.parametrize("serve", [says(answer("200 OK", b"ok")), silent])
+def test_http_1_where_grpc_is_asked_is_a_failure(serve: Serve) -> None:
+    """Another protocol, or a server that says nothing, is no health."""
+    with server(serve) as port:
+        reply = GrpcProber().probe(health(port, timeout_s=1.0))
+    assert reply.kind is ReplyKind.FAILURE
+
+
+def test_grpc_over_tls_is_explicit(certificate: Path) -> None:
+    """Plain text to a TLS port fails; the right roots and name pass; others are refused."""
+    data = certificate.read_bytes()
+    credentials = grpc.ssl_server_credentials([(data, data)])
+    with health_server(credentials, Health()) as port:
+        kinds = [
+            GrpcProber(tls=tls).probe(health(port, timeout_s=2.0)).kind
+            for tls in (
+                Tls(roots=data),
+                Tls(roots=data, server_name="web.test"),
+                Tls(roots=data, server_name="other.test"),
+                Tls(),
+                None,
+            )
+        ]
+    assert kinds == [ReplyKind.SUCCESS] * 2 + [ReplyKind.FAILURE] * 3
+
+
+@pytest.mark.parametrize("prober", [HttpProber(), GrpcProber()])
+def test_a_prober_refuses_what_it_cannot_do(prober: Prober) -> None:
+    """An action of another kind is a mistake of whoever wires, not an answer."""
+    with pytest.raises(TypeError, match="TcpSocketAction"):
+        prober.probe(tcp(1))
