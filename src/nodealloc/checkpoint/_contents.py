@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import attrs
 
 from nodealloc._frozen import freeze
-
-if TYPE_CHECKING:
-    from nodealloc.checkpoint._ports import Checkpoint
+from nodealloc.checkpoint._remembered import Checkpoint
 
 __all__ = ["Contents", "Damaged", "Identity", "Since"]
 
@@ -81,7 +79,7 @@ class Contents:
         writer: Who made the last commit; None when that is not known.
     """
 
-    values: Mapping[str, Checkpoint] = attrs.field(factory=dict["str", "Checkpoint"], validator=freeze)
+    values: Mapping[str, Checkpoint] = attrs.field(factory=dict[str, Checkpoint], validator=freeze)
     damaged: tuple[Damaged, ...] = ()
     since: Since = Since.NEW
     writer: Identity | None = None

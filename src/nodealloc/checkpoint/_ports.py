@@ -3,31 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol, Self, TypeAlias
+from typing import Protocol, TypeAlias
 
 from nodealloc.checkpoint._contents import Contents
+from nodealloc.checkpoint._remembered import Checkpoint
 
 __all__ = ["Checkpoint", "Formats", "Reader", "Store"]
-
-
-class Checkpoint(Protocol):
-    """Something remembered under a key, as bytes that can be told from damaged ones.
-
-    `unmarshal(x.marshal())` equals `x`.
-    """
-
-    def marshal(self) -> bytes:
-        """The bytes to store, checksum included; the same value gives the same bytes."""
-        ...
-
-    @classmethod
-    def unmarshal(cls, data: bytes, /) -> Self:
-        """Read bytes; raises `DecodeError` for bytes of another shape, and nothing else."""
-        ...
-
-    def verify(self) -> None:
-        """Raise `CorruptCheckpointError` when content and checksum disagree."""
-        ...
 
 
 Reader: TypeAlias = Callable[[bytes], Checkpoint]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 import attrs
 
@@ -11,13 +11,13 @@ from nodealloc.checkpoint import Checkpoint, DeviceManagerState
 from nodealloc.devices._grants import NO_NODE, Grant, Grants
 from nodealloc.devices._inventory import Inventory
 from nodealloc.devices._state import restored, to_row
+from nodealloc.devices._stock import DeviceStock, masks
 from nodealloc.idset import NodeSet
 from nodealloc.topology import Claim, Confinement, Holding, Owner, Recalled, ResourceUse, Shortfall
 
-if TYPE_CHECKING:
-    from nodealloc.devices._allocator import DeviceAllocator
+__all__ = ["adopted", "capacity", "devices_of", "from_kubelet_file", "holdings"]
 
-__all__ = ["adopted", "capacity", "devices_of", "from_kubelet_file", "holdings", "masks"]
+S = TypeVar("S", bound=DeviceStock)
 
 
 def holdings(grants: Grants, /) -> Iterator[Holding]:
@@ -56,7 +56,7 @@ def devices_of(grants: Grants, owner: Owner, /) -> dict[str, tuple[str, ...]]:
     }
 
 
-def from_kubelet_file(empty: DeviceAllocator, file: Checkpoint, /) -> dict[str, Recalled]:
+def from_kubelet_file(empty: DeviceStock, file: Checkpoint, /) -> dict[str, Recalled]:
     """See `KubeletFile.from_kubelet`."""
     if not isinstance(file, DeviceManagerState):
         return {}
@@ -70,9 +70,7 @@ def from_kubelet_file(empty: DeviceAllocator, file: Checkpoint, /) -> dict[str, 
     }
 
 
-def adopted(
-    allocator: DeviceAllocator, claim: Claim, where: Confinement, wanted: Mapping[str, int], /
-) -> DeviceAllocator | Shortfall:
+def adopted(allocator: S, claim: Claim, where: Confinement, wanted: Mapping[str, int], /) -> S | Shortfall:
     """See `Adopts.adopted`.
 
     Args:
@@ -119,16 +117,3 @@ def _grant(inventory: Inventory | None, ids: tuple[str, ...]) -> Grant:
 
 def _nowhere(_identity: str) -> tuple[int, ...]:
     return ()
-
-
-def masks(inventories: Mapping[str, Inventory], grants: Grants, /) -> dict[str, int]:
-    """Per resource the devices that somebody holds, as far as they are listed."""
-    ids: dict[str, set[str]] = {}
-    for of_members in grants.values():
-        for (_, resource), grant in of_members.items():
-            ids.setdefault(resource, set()).update(grant.ids)
-    return {
-        resource: inventories[resource].devices.mask_of(there)
-        for resource, there in ids.items()
-        if resource in inventories
-    }

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import attrs
 
-from nodealloc._frozen import Frozen, freeze
 from nodealloc.checkpoint import DEVICE_STATE, Checkpoint, DeviceManagerState
 from nodealloc.devices import _abilities as abilities
-from nodealloc.devices._grants import NO_NODE, Grant, Grants, without
-from nodealloc.devices._hints import device_hints, held_hints
-from nodealloc.devices._inventory import DeviceList, Inventory
-from nodealloc.devices._life import Phase
+from nodealloc.devices._grants import NO_NODE, Grant, without
+from nodealloc.devices._hints import device_hints
+from nodealloc.devices._inventory import Inventory
 from nodealloc.devices._pick import pick
 from nodealloc.devices._preferences import Answers, PreferenceQuestion
 from nodealloc.devices._state import from_rows, read_alike, remembered, to_row
-from nodealloc.podspec import Json, is_extended_resource
+from nodealloc.devices._stock import DeviceStock, amount_of, resources_of, wanted_of
+from nodealloc.podspec import Json
 from nodealloc.topology import (
     Allocator,
     Availability,
     Claim,
-    ClaimKind,
     Confinement,
     CountedHints,
     Hints,
@@ -33,8 +31,6 @@ from nodealloc.topology import (
     Restored,
     Shortfall,
     TopologyHint,
-    lent,
-    peak,
 )
 
 __all__ = ["DeviceAllocator"]
@@ -44,7 +40,7 @@ _KEPT = 64
 
 
 @attrs.frozen(kw_only=True)
-class DeviceAllocator:
+class DeviceAllocator(DeviceStock):
     """Devices as an `nodealloc.topology.Allocator`: immutable, pure, safe to share.
 
     It `Reports`, `Remembers`, `Accounts`, `Confines`, `Adopts`, tells whose
@@ -65,23 +61,6 @@ class DeviceAllocator:
 
     Source: kubelet v1.32 ``cm/devicemanager``.
     """
-
-    nodes: tuple[int, ...] = (0,)
-    inventories: Mapping[str, Inventory] = attrs.field(factory=Frozen[str, Inventory], validator=freeze)
-    grants: Grants = attrs.field(factory=Frozen[str, Mapping[tuple[str, str], Grant]], validator=freeze)
-    answers: Answers = attrs.field(
-        factory=Frozen[PreferenceQuestion, tuple[str, ...]], validator=freeze, eq=False
-    )
-    awaited: frozenset[str] | None = None
-    retry_s: float = 1.0
-    unanswered: tuple[PreferenceQuestion, ...] = attrs.field(default=(), eq=False)
-    name: str = "devices"
-    _held: Mapping[str, int] = attrs.field(
-        default=attrs.Factory(lambda self: abilities.masks(self.inventories, self.grants), takes_self=True),
-        eq=False,
-        repr=False,
-        alias="held",
-    )
 
     # What the shell changes: the world, answers, responses.
 
@@ -134,8 +113,8 @@ class DeviceAllocator:
     def hints(self, claims: Sequence[Claim], /) -> Hints | NotYet:
         """Where the claims could go; see `nodealloc.topology.Allocator`."""
         answer: dict[str, Sequence[TopologyHint] | CountedHints | None] = {}
-        for resource in _resources(claims):
-            wanted = _wanted(claims, resource)
+        for resource in resources_of(claims):
+            wanted = wanted_of(claims, resource)
             if not wanted or not self._is_ours(resource):
                 continue
             if self._stands(claims, resource):
@@ -160,7 +139,7 @@ class DeviceAllocator:
         """This allocator with the claim granted; see `nodealloc.topology.Allocator`."""
         granted: DeviceAllocator = self
         for resource in sorted(claim.amounts):
-            wanted = _amount(claim, resource)
+            wanted = amount_of(claim, resource)
             if not wanted or not self._is_ours(resource):
                 continue
             step = granted._allocate(claim, resource, wanted, affinity.affinity)
@@ -189,8 +168,8 @@ class DeviceAllocator:
     def availability(self, claims: Sequence[Claim], /) -> Sequence[Availability]:
         """What is free where, for a refusal; a device at several nodes counts at each."""
         rows: list[Availability] = []
-        for resource in _resources(claims):
-            wanted = _wanted(claims, resource)
+        for resource in resources_of(claims):
+            wanted = wanted_of(claims, resource)
             inventory = self.inventories.get(resource)
             if not wanted or inventory is None:
                 continue
@@ -243,7 +222,7 @@ class DeviceAllocator:
 
     def adopted(self, claim: Claim, where: Confinement, /) -> DeviceAllocator | Shortfall:
         """See `Adopts.adopted`: the devices that `where` names, with or without their plugin."""
-        wanted = {one: _amount(claim, one) for one in sorted(claim.amounts) if self._is_ours(one)}
+        wanted = {one: amount_of(claim, one) for one in sorted(claim.amounts) if self._is_ours(one)}
         return abilities.adopted(self, claim, where, {one: count for one, count in wanted.items() if count})
 
     def kubelet_key(self) -> str:
@@ -276,29 +255,13 @@ class DeviceAllocator:
             return inventory
         devices = inventory.devices
         questions: list[PreferenceQuestion] = []
-
-        def prefer(among: int, settled: int) -> int | None:
-            if not inventory.options.preferred_allocation:
-                return None
-            question = PreferenceQuestion(
-                resource=resource,
-                available=devices.ids_of(among),
-                must_include=devices.ids_of(settled),
-                size=wanted,
-            )
-            answer = self.answers.get(question)
-            if answer is None:
-                questions.append(question)
-                return None
-            return devices.mask_of(answer)
-
         chosen = pick(
             devices,
             wanted,
             available=devices.healthy & ~self._held.get(resource, 0),
             reusable=self._reusable(claim, resource, devices),
             affinity=affinity,
-            prefer=prefer,
+            prefer=self._preferring(inventory, wanted, questions),
         )
         if chosen is None:
             return self._short(claim, inventory, wanted, affinity)
@@ -311,89 +274,28 @@ class DeviceAllocator:
             unanswered=(*self.unanswered, *questions)[-_KEPT:],
         )
 
-    def _is_ours(self, resource: str) -> bool:
-        if resource in self.inventories:
-            return True
-        return is_extended_resource(resource) if self.awaited is None else resource in self.awaited
-
-    def _ready(self, resource: str) -> Inventory | NotYet:
-        inventory = self.inventories.get(resource)
-        if inventory is None:
-            reason = f"plugin {resource} has not registered"
-        elif inventory.phase is Phase.AWAITED:
-            reason = f"plugin {resource} has not registered again since the restart"
-        elif inventory.phase is Phase.CONNECTING:
-            reason = f"plugin {resource} has registered and not listed its devices yet"
-        elif inventory.phase is Phase.LOST:
-            reason = f"plugin {resource} is away ({inventory.trouble}); its grace period is not over"
-        elif inventory.phase is Phase.SERVING and not inventory.settled:
-            reason = f"plugin {resource} has listed no device since it registered"
-        else:
-            return inventory
-        return NotYet(blocker=resource, message=reason, after_s=self.retry_s)
-
-    def _stands(self, claims: Sequence[Claim], resource: str) -> bool:
-        """Whether these claims are held; an init member may have ended and given back what it had."""
-        held = {claim.owner: len(self._already([claim], resource)) for claim in claims}
-        return any(held.values()) and all(
-            held[claim.owner] == _amount(claim, resource)
-            or (claim.kind is ClaimKind.INIT and not held[claim.owner])
-            for claim in claims
-        )
-
-    def _already(self, claims: Sequence[Claim], resource: str) -> frozenset[str]:
-        """What these claims hold of a resource."""
-        ids: frozenset[str] = frozenset()
-        for claim in claims:
-            grant = self.grants.get(claim.owner.workload, {}).get((claim.owner.member, resource))
-            if grant is not None:
-                ids |= grant.ids
-        return ids
-
-    def _hints_of_held(
-        self, claim: Claim, resource: str, ids: frozenset[str]
-    ) -> list[TopologyHint] | CountedHints | None:
-        """From the places as they were remembered: the plugin may be away."""
-        held = self.grants.get(claim.owner.workload, {}).items()
-        places = {
-            i: grant.nodes_of(i) for (_, name), grant in held if name == resource for i in grant.ids & ids
-        }
-        here = [tuple(node for node in places[i] if node in self.nodes) for i in sorted(places)]
-        placed = [place for place in here if place]
-        return held_hints(self.nodes, placed) if placed else None
-
-    def _reusable(self, claim: Claim, resource: str, devices: DeviceList) -> int:
-        """What ended members held and no other member of the workload holds."""
-        if not claim.reuse:
-            return 0
-        held = self.grants.get(claim.owner.workload, {}).items()
-        ended, kept = lent(claim, [(member, grant.ids) for (member, name), grant in held if name == resource])
-        return devices.mask_of(set().union(*ended) - set().union(*kept)) & devices.healthy
-
-    def _ids_held(self, resource: str) -> set[str]:
-        return {
-            identity
-            for held in self.grants.values()
-            for (_, name), grant in held.items()
-            if name == resource
-            for identity in grant.ids
-        }
-
-    def _short(self, claim: Claim, inventory: Inventory, wanted: int, affinity: int | None) -> Shortfall:
+    def _preferring(
+        self, inventory: Inventory, wanted: int, questions: list[PreferenceQuestion]
+    ) -> Callable[[int, int], int | None]:
+        """Which devices its plugin would take; what it has not said yet is added to the questions."""
         devices = inventory.devices
-        free = (devices.healthy & ~self._held.get(inventory.resource, 0)).bit_count()
-        if inventory.phase is Phase.GONE:
-            why = "its plugin is gone; start it again"
-        else:
-            sick = len(devices.ids) - devices.healthy.bit_count()
-            why = f"{len(devices.ids)} exist, {sick} of them unhealthy; ask for fewer or release some"
-        return Shortfall(
-            resource=inventory.resource,
-            wanted=wanted,
-            free=free,
-            nodes=affinity,
-            detail=f"{claim.owner.member}: {wanted} {inventory.resource} wanted, {free} free: {why}",
-        )
+
+        def prefer(among: int, settled: int) -> int | None:
+            if not inventory.options.preferred_allocation:
+                return None
+            question = PreferenceQuestion(
+                resource=inventory.resource,
+                available=devices.ids_of(among),
+                must_include=devices.ids_of(settled),
+                size=wanted,
+            )
+            answer = self.answers.get(question)
+            if answer is None:
+                questions.append(question)
+                return None
+            return devices.mask_of(answer)
+
+        return prefer
 
 
 def _changed(claim: Claim, resource: str, wanted: int, held: int) -> Shortfall:
@@ -404,16 +306,3 @@ def _changed(claim: Claim, resource: str, wanted: int, held: int) -> Shortfall:
         detail=f"{claim.owner.member} holds {held} {resource} and asks for {wanted} now; "
         "release it before it is admitted with another number",
     )
-
-
-def _resources(claims: Sequence[Claim]) -> list[str]:
-    return sorted({resource for claim in claims for resource in claim.amounts})
-
-
-def _amount(claim: Claim, resource: str) -> int:
-    amount = claim.amounts.get(resource)
-    return 0 if amount is None else max(amount.value, 0)
-
-
-def _wanted(claims: Sequence[Claim], resource: str) -> int:
-    return peak(claims, lambda claim: _amount(claim, resource))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TypeVar, cast
 
 import attrs
 
@@ -12,17 +12,17 @@ from nodealloc.checkpoint import DEVICE_STATE, DeviceManagerState, KeptBytes, Po
 from nodealloc.devices._grants import NO_NODE, Grant
 from nodealloc.devices._inventory import Inventory
 from nodealloc.devices._life import Phase
+from nodealloc.devices._stock import DeviceStock
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import MAX_ID
 from nodealloc.podspec import Json
 
-if TYPE_CHECKING:
-    from nodealloc.devices._allocator import DeviceAllocator
-
 __all__ = ["from_rows", "read_alike", "remembered", "restored", "to_row"]
 
+S = TypeVar("S", bound=DeviceStock)
 
-def remembered(allocator: DeviceAllocator, /) -> DeviceManagerState:
+
+def remembered(allocator: DeviceStock, /) -> DeviceManagerState:
     """The allocator as `kubelet_internal_checkpoint` keeps it.
 
     A grant that its plugin has not answered has no answer there either (null).
@@ -51,7 +51,7 @@ def remembered(allocator: DeviceAllocator, /) -> DeviceManagerState:
     return DeviceManagerState(pod_device_entries=tuple(entries), registered_devices=registered)
 
 
-def read_alike(before: DeviceAllocator, after: DeviceAllocator, /) -> bool:
+def read_alike(before: DeviceStock, after: DeviceStock, /) -> bool:
     """Whether the next process, a kubelet or one of ours, reads the same from the records of both.
 
     It reads grants and the names of resources; which devices there are, and how
@@ -63,7 +63,7 @@ def read_alike(before: DeviceAllocator, after: DeviceAllocator, /) -> bool:
     return before.grants == after.grants and _known(before) == _known(after)
 
 
-def _known(allocator: DeviceAllocator) -> set[str]:
+def _known(allocator: DeviceStock) -> set[str]:
     """Resources whose plugins are awaited after a restart; names with nobody behind them are none."""
     return {
         name
@@ -72,7 +72,7 @@ def _known(allocator: DeviceAllocator) -> set[str]:
     }
 
 
-def restored(allocator: DeviceAllocator, state: DeviceManagerState, /, *, now_s: float) -> DeviceAllocator:
+def restored(allocator: S, state: DeviceManagerState, /, *, now_s: float) -> S:
     """An allocator that knows what was remembered, with every plugin awaited.
 
     Args:
@@ -105,7 +105,7 @@ def _node(node: int, entry: PodDevices) -> int:
     raise DecodeError(DEVICE_STATE, [Fault(path, reason)])
 
 
-def to_row(allocator: DeviceAllocator, workload: str, /) -> list[Json]:
+def to_row(allocator: DeviceStock, workload: str, /) -> list[Json]:
     """What one workload holds, as JSON: a list of member, resource, places and the plugin's answer."""
     return [
         {
@@ -118,9 +118,7 @@ def to_row(allocator: DeviceAllocator, workload: str, /) -> list[Json]:
     ]
 
 
-def from_rows(
-    allocator: DeviceAllocator, rows: Mapping[str, Json], /, *, now_s: float = 0.0
-) -> DeviceAllocator:
+def from_rows(allocator: S, rows: Mapping[str, Json], /, *, now_s: float = 0.0) -> S:
     """An allocator that knows what `to_row` said of each workload, with every plugin awaited.
 
     Args:

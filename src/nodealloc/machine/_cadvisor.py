@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from nodealloc._reading import MAX_DOCUMENT_BYTES
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import CPUSet
-from nodealloc.machine._model import Cpu, Machine, NumaNode
+from nodealloc.machine._model import Machine
+from nodealloc.machine._parts import Cpu, NumaNode
 from nodealloc.machine._reading import MachineReader
 
 if TYPE_CHECKING:

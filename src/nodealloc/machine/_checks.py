@@ -11,7 +11,7 @@ from nodealloc.idset import MAX_ID, CPUSet, format_list
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from nodealloc.machine._model import Cpu, NumaNode
+    from nodealloc.machine._parts import Cpu, NumaNode
 
 _FARTHEST = 1 << 63
 _SHOWN = 40
@@ -22,18 +22,8 @@ __all__ = [
     "check_distances",
     "check_nodes",
     "check_offline",
-    "check_pages",
     "cpus_by_node",
-    "not_negative",
 ]
-
-
-def not_negative(_instance: object, attribute: object, value: int) -> None:
-    """An attrs validator: a count, an id or a size is 0 or more."""
-    # Not `value < 0`, which what is no number (NaN) passes.
-    if not value >= 0:
-        name = getattr(attribute, "name", "value")
-        raise ConfigurationError(f"{name} is {value}; expected 0 or more")
 
 
 def cpus_by_node(cpus: Iterable[Cpu]) -> dict[int, CPUSet]:
@@ -51,16 +41,6 @@ def _set_of(ids: Sequence[int]) -> CPUSet:
     for number in ids:
         data[number >> 3] |= 1 << (number & 7)
     return CPUSet.from_mask(int.from_bytes(data, "little"))
-
-
-def check_pages(node: int, hugepages: Mapping[int, int]) -> None:
-    """Page sizes are above 0, counts 0 or more."""
-    for size, count in hugepages.items():
-        if size <= 0 or count < 0:
-            raise ConfigurationError(
-                f"NUMA node {node}: {count} huge pages of {size} bytes; "
-                "expected a size above 0 and a count of 0 or more"
-            )
 
 
 def _ascending(noun: str, ids: Sequence[int]) -> None:

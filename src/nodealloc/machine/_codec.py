@@ -8,7 +8,8 @@ from nodealloc._reading import MAX_DOCUMENT_BYTES, Json, under
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import CPUSet
 from nodealloc.machine._checks import cpus_by_node
-from nodealloc.machine._model import LEVELS, Cpu, Machine, NumaNode
+from nodealloc.machine._model import LEVELS, Machine
+from nodealloc.machine._parts import Cpu, NumaNode
 from nodealloc.machine._reading import MachineReader
 
 if TYPE_CHECKING:

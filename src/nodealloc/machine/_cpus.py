@@ -8,7 +8,7 @@ import attrs
 
 from nodealloc.idset import bits, format_list
 from nodealloc.machine._groups import by_ids, by_masks, named
-from nodealloc.machine._model import Cpu
+from nodealloc.machine._parts import Cpu
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

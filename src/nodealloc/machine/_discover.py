@@ -10,8 +10,9 @@ from nodealloc._arguments import check
 from nodealloc.idset import CPUSet, bits
 from nodealloc.machine._cpus import CpuFiles, read_presence
 from nodealloc.machine._errors import NotAMachineError
-from nodealloc.machine._model import Cpu, Machine, NumaNode
+from nodealloc.machine._model import Machine
 from nodealloc.machine._nodes import read_distances, read_nodes
+from nodealloc.machine._parts import Cpu, NumaNode
 from nodealloc.machine._sysfs import Note, Notes, Tree
 
 __all__ = ["Discovery", "discover"]

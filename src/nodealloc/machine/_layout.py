@@ -16,7 +16,8 @@ from nodealloc.idset import CPUSet
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nodealloc.machine._model import Machine, NumaNode
+    from nodealloc.machine._model import Machine
+    from nodealloc.machine._parts import NumaNode
 
 __all__ = ["Box", "Legend", "Mark", "layout", "legend", "size_text", "summary"]
 

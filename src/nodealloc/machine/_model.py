@@ -1,4 +1,4 @@
-"""Values only: CPUs, NUMA nodes and the machine that they make up. No I/O."""
+"""Values only: the machine that CPUs and NUMA nodes make up. No I/O."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-from nodealloc._frozen import Frozen, freeze
 from nodealloc._lazy import lazy
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.machine import _checks as checks
+from nodealloc.machine._parts import Cpu, NumaNode
 
-__all__ = ["LEVELS", "Cpu", "Level", "Machine", "NumaNode"]
+__all__ = ["LEVELS", "Level", "Machine"]
 
 Level: TypeAlias = Literal["core", "cluster", "l3", "die", "socket"]
 """A kind of group that a CPU lies in, by the name of its field in `Cpu`."""
@@ -24,54 +24,6 @@ LEVELS: tuple[Level, ...] = ("socket", "die", "l3", "cluster", "core")
 
 _DECIMAL_BITS = 14_000
 """Longest mask that a fingerprint names in decimal digits; Python refuses to write 4300 of them."""
-
-
-@attrs.frozen(kw_only=True)
-class Cpu:
-    """One logical CPU that is online.
-
-    Group ids are opaque: equal id means same group, and where a rule needs an
-    order, groups go by ascending id.
-
-    Attributes:
-        id: As the kernel numbers it; 0-based, gaps allowed.
-        core: Physical core, unique on the machine.
-        socket: Package.
-        numa_nodes: Local NUMA nodes, ascending; empty when the kernel names none.
-        l3: Group of CPUs behind one last-level (uncore) cache, or None.
-        die: Die inside the package, unique on the machine, or None.
-        cluster: Cluster of cores inside the die, unique on the machine, or None.
-        kind: Name of the core's kind on hybrid machines (`core`, `atom`), else "".
-    """
-
-    id: int = attrs.field(validator=checks.not_negative)
-    core: int = attrs.field(validator=checks.not_negative)
-    socket: int = attrs.field(validator=checks.not_negative)
-    numa_nodes: tuple[int, ...] = ()
-    l3: int | None = attrs.field(default=None, validator=attrs.validators.optional(checks.not_negative))
-    die: int | None = attrs.field(default=None, validator=attrs.validators.optional(checks.not_negative))
-    cluster: int | None = attrs.field(default=None, validator=attrs.validators.optional(checks.not_negative))
-    kind: str = ""
-
-
-@attrs.frozen(kw_only=True)
-class NumaNode:
-    """One NUMA node; it may lack CPUs, memory or both.
-
-    Attributes:
-        id: As the kernel numbers it; 0-based, gaps allowed.
-        cpus: Online CPUs that are local to it.
-        memory_bytes: Memory in bytes, huge pages included; 0 for a node without.
-        hugepages: Page size in bytes to number of pages in the pool.
-    """
-
-    id: int = attrs.field(validator=checks.not_negative)
-    cpus: CPUSet = CPUSet()
-    memory_bytes: int = attrs.field(default=0, validator=checks.not_negative)
-    hugepages: Mapping[int, int] = attrs.field(factory=Frozen[int, int], validator=freeze, hash=False)
-
-    def __attrs_post_init__(self) -> None:
-        checks.check_pages(self.id, self.hugepages)
 
 
 @attrs.frozen(kw_only=True, slots=False)

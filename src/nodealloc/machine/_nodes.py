@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from nodealloc.idset import CPUSet, bits, format_list
-from nodealloc.machine._model import NumaNode
+from nodealloc.machine._parts import NumaNode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,8 @@ from nodealloc._reading import MAX_DOCUMENT_BYTES, is_larger
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import CPUSet
 from nodealloc.machine._checks import cpus_by_node
-from nodealloc.machine._model import Cpu, Machine, NumaNode
+from nodealloc.machine._model import Machine
+from nodealloc.machine._parts import Cpu, NumaNode
 from nodealloc.machine._synthetic_options import Options, read_options
 from nodealloc.machine._synthetic_text import Core, parse_cores
 

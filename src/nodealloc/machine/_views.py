@@ -11,7 +11,8 @@ from nodealloc.machine._model import LEVELS, Machine
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nodealloc.machine._model import Cpu, Level
+    from nodealloc.machine._model import Level
+    from nodealloc.machine._parts import Cpu
 
 __all__ = ["as_kubelet_counts", "by_first_cpu"]
 

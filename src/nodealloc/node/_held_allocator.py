@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import attrs
 
-from nodealloc.topology import Allocator
-
-if TYPE_CHECKING:
-    from nodealloc.node._node import NodeAllocator
+from nodealloc.topology import Allocator, Snapshot
 
 __all__ = ["HeldAllocator"]
 
 A = TypeVar("A", bound=Allocator)
+
+
+class Holder(Protocol):
+    """Whoever holds the snapshot and remembers its changes: a `NodeAllocator`."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The node as it is remembered."""
+        ...
+
+    def alter(self, name: str, change: Callable[[Allocator], Allocator], /) -> tuple[Allocator, Allocator]:
+        """Replace one allocator by a function of it; the allocators before and after."""
+        ...
 
 
 @attrs.frozen(kw_only=True)
@@ -29,7 +39,7 @@ class HeldAllocator(Generic[A]):
         name: Its name.
     """
 
-    node: NodeAllocator
+    node: Holder
     kind: type[A]
     name: str
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import attrs
 
 from nodealloc.podspec import Json
 from nodealloc.volumes._model import VolumeMode, VolumeSpec
 from nodealloc.volumes._paths import SafeRoot, naming
-
-if TYPE_CHECKING:
-    from nodealloc.volumes.plugins._local_block import LocalBlock
 
 __all__ = ["BlockRecord", "BlockRecords"]
 
@@ -52,17 +49,6 @@ class BlockRecord:
             read_only=spec.read_only,
             size_bytes=spec.size_bytes,
             formatting=formatting,
-        )
-
-    def spec(self, plugin: LocalBlock, /) -> VolumeSpec:
-        """The volume of a record."""
-        return plugin.volume(
-            self.name,
-            self.path,
-            size_bytes=self.size_bytes,
-            fstype=self.fstype,
-            mode=self.mode,
-            read_only=self.read_only,
         )
 
 

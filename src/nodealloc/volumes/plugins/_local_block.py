@@ -212,19 +212,30 @@ class LocalBlock:
         """What its record says; without a record it was never attached, unless it is mounted."""
         record = self._records.read(found.name)
         if record is not None:
-            return record.spec(self)
+            return self._spec(record)
         if found.pod_uid:
             return None
         # The record is written before the device is asked for: only a stranger takes it from a mount.
         unknown = self.volume(found.name, "")
         return attrs.evolve(unknown, needs_stage=self._mounter.is_mounted(self._stage_path(unknown)))
 
+    def _spec(self, record: BlockRecord) -> VolumeSpec:
+        """The volume of a record."""
+        return self.volume(
+            record.name,
+            record.path,
+            size_bytes=record.size_bytes,
+            fstype=record.fstype,
+            mode=record.mode,
+            read_only=record.read_only,
+        )
+
     def _known(self, spec: VolumeSpec) -> VolumeSpec:
         """The spec, with what its record knows where it was found without."""
         if spec.config:
             return spec
         record = self._records.read(spec.name)
-        return spec if record is None else record.spec(self)
+        return spec if record is None else self._spec(record)
 
     def _prepare(self, spec: VolumeSpec, device: str) -> str:
         """The device's file system, made if and only if the device is empty."""
