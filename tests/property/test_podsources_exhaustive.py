@@ -1,4 +1,4 @@
-"""Every order in which a pod is added, edited, removed, fails and finishes, to a depth of eight."""
+"""Every order in which a pod is added, edited, removed and fails, to a depth of eight; it finishes at any time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nodealloc.podsources import Editions, Rules, Unfinished, successor
 from nodealloc.podspec import Container, Pod
 
 DEPTH = 8
-ACTS = ("add", "edit", "remove", "fail", "finish")
+ACTS = ("add", "edit", "remove", "fail")
 BASE = Pod(uid="u", name="web", containers=(Container(name="app"),))
 
 
@@ -73,10 +73,11 @@ def lives(rules: Rules) -> Iterator[tuple[tuple[str, ...], Life]]:
         found: dict[Life, tuple[str, ...]] = {}
         for life, way in newest.items():
             for act in ACTS:
-                then = after(life, act, rules)
-                if then is not None and then not in seen:
-                    found[then] = (*way, act)
-                    seen[then] = (*way, act)
+                then, how = after(life, act, rules), (*way, act)
+                # Finishing is the node's, at any time, and takes nothing of the depth.
+                while then is not None and then not in seen:
+                    found[then] = seen[then] = how
+                    then, how = after(then, "finish", rules), (*how, "finish")
         newest = found
     for life, way in seen.items():
         yield way, life

@@ -286,6 +286,14 @@ def test_a_sound_kubelet_file_that_makes_no_sense_is_reported(key: str) -> None:
     assert isinstance(node.admit(pod("new")), NotYet)
 
 
+@pytest.mark.parametrize("value", [[1], None, "a", 3])
+def test_a_sound_record_that_is_no_mapping_is_reported(value: Json) -> None:
+    """Its checksum is right, and it is no record at all: a report, no exception."""
+    made = JsonCheckpoint(kind="workload", version=1, value=value)
+    node = NodeAllocator(empty(), MemoryStore(FORMATS, data={"workload.a": made.marshal()}))
+    assert [one.key for one in node.start().damaged] == ["workload.a"]
+
+
 @pytest.mark.parametrize("name", ["cpu", "memory", "devices"])
 def test_a_sound_record_with_senseless_grants_is_reported(name: str) -> None:
     """What no allocator wrote damages its own workload; the others are kept."""

@@ -372,6 +372,8 @@ def test_an_older_listing_brings_nothing_back(node: Node) -> None:
 
 def test_rows_that_make_no_sense_are_refused() -> None:
     """Of another kind, or with an exit that is none."""
+    with pytest.raises(DecodeError, match="expected a mapping"):
+        pod_from_checkpoint(JsonCheckpoint(kind="pod ends", version=1, value=[1]))
     with pytest.raises(DecodeError, match="expected pod ends version 1"):
         pod_from_checkpoint(JsonCheckpoint(kind="other", version=1, value={}))
     known = PodKnown(

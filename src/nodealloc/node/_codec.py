@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, cast, get_args
 
 import cattrs
@@ -34,6 +35,8 @@ def from_checkpoint(checkpoint: JsonCheckpoint, /) -> WorkloadRecord:
         found = f"{checkpoint.kind} version {checkpoint.version}"
         reason = f"expected {KIND} version {VERSION}, found {found}; start the version that wrote it"
         raise DecodeError("record", [Fault("$", reason)])
+    if not isinstance(checkpoint.value, Mapping):
+        raise DecodeError("record of a workload", [Fault("$", "expected a mapping")])
     try:
         return _CONVERTER.structure(checkpoint.value, WorkloadRecord)
     except cattrs.BaseValidationError as error:

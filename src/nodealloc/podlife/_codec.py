@@ -132,6 +132,8 @@ def record_from_checkpoint(checkpoint: JsonCheckpoint, now: Moment, /) -> PodRec
         raise DecodeError(
             "the life of a pod", [Fault("$", f"expected {KIND} version {VERSION}, found {found}")]
         )
+    if not isinstance(checkpoint.value, Mapping):
+        raise DecodeError("the life of a pod", [Fault("$", "expected a mapping")])
     try:
         row = _CONVERTER.structure(checkpoint.value, _Row)
     except cattrs.BaseValidationError as error:

@@ -31,6 +31,7 @@ of the engine. `Rules()` is what is right, `KUBELET` is as recorded.
 """
 
 from nodealloc.podsources._changes import Merged, Merging, PodChange, Saying, SourceOp
+from nodealloc.podsources._codec import editions_from_checkpoint, editions_to_checkpoint
 from nodealloc.podsources._editions import Edition, Editions, Successor, Unfinished, successor
 from nodealloc.podsources._folder import FolderSource
 from nodealloc.podsources._http import HttpSource
@@ -60,6 +61,8 @@ __all__ = [
     "SourceOp",
     "Successor",
     "Unfinished",
+    "editions_from_checkpoint",
+    "editions_to_checkpoint",
     "is_mirror",
     "is_mirror_of",
     "is_static",

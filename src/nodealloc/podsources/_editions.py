@@ -19,6 +19,8 @@ __all__ = ["Edition", "Editions", "Successor", "Unfinished", "successor"]
 
 _NAMES: Final = uuid.UUID("0f6b7e7c-8d55-5c0a-9a51-6a2f0a4de1b7")
 """Name space of the uids of later pods of one name; ours."""
+_MOST_GONE: Final = 1000
+"""Names that are not there any more and are kept."""
 
 
 @attrs.frozen(kw_only=True)
@@ -53,14 +55,20 @@ class Edition:
 class Editions:
     """The static pods of one source by full name, with those that were there once.
 
-    An immutable value. Kept over a restart, it keeps every uid as it is; without
-    it, a pod that had predecessors begins as the first of its name again.
+    An immutable value. Kept over a restart (`editions_to_checkpoint`), it keeps
+    every uid as it is; without it, a pod that had predecessors begins as the
+    first of its name again.
+
+    Of more than a thousand names that are not there any more all are forgotten.
+    Names that nobody knows then begin with `least`, so that no uid comes twice.
 
     Attributes:
         by_name: Full name to what became of it.
+        least: More than the number of any pod whose name was forgotten.
     """
 
     by_name: Mapping[str, Edition] = attrs.field(factory=dict[str, Edition], validator=freeze)
+    least: int = 0
 
     def read(self, pods: Iterable[Pod], /, *, rules: Rules = RIGHT) -> tuple[Editions, tuple[Pod, ...]]:
         """Take over a whole listing.
@@ -79,7 +87,7 @@ class Editions:
         for pod in pods:
             content = _content(pod)
             edition = names.get(pod.full_name) or self.by_name.get(
-                pod.full_name, Edition(content=content)
+                pod.full_name, Edition(number=self.least, content=content)
             ).read(content, rules)
             names.setdefault(pod.full_name, edition)
             told.append(_as_told(pod, edition.number, content, rules))
@@ -88,14 +96,17 @@ class Editions:
             for name, was in self.by_name.items()
             if name not in names
         }
-        return Editions(by_name={**gone, **names}), tuple(told)
+        if len(gone) > _MOST_GONE:
+            numbers = [one.number + 1 for one in gone.values()] if rules.renews_uid else []
+            return Editions(by_name=names, least=max([self.least, *numbers])), tuple(told)
+        return Editions(by_name={**gone, **names}, least=self.least), tuple(told)
 
     def ended(self, full_name: str, /) -> Editions:
         """The pod of that name has ended, and not by an edit: put back or edited, it is a new one."""
         was = self.by_name.get(full_name)
         if was is None or was.has_ended:
             return self
-        return Editions(by_name={**self.by_name, full_name: attrs.evolve(was, has_ended=True)})
+        return attrs.evolve(self, by_name={**self.by_name, full_name: attrs.evolve(was, has_ended=True)})
 
 
 @attrs.frozen(kw_only=True)

@@ -47,6 +47,8 @@ def pod_from_checkpoint(checkpoint: JsonCheckpoint, /) -> PodKnown:
     if (checkpoint.kind, checkpoint.version) != (KIND, VERSION):
         found = f"{checkpoint.kind} version {checkpoint.version}"
         raise DecodeError("ends of a pod", [Fault("$", f"expected {KIND} version {VERSION}, found {found}")])
+    if not isinstance(checkpoint.value, Mapping):
+        raise DecodeError("ends of a pod", [Fault("$", "expected a mapping")])
     try:
         row = _CONVERTER.structure(checkpoint.value, _Row)
     except cattrs.BaseValidationError as error:
