@@ -1,4 +1,7 @@
-"""Every order in which a pod is added, edited, removed and fails, to a depth of eight; it finishes at any time."""
+"""Every order in which a pod is added, edited, removed and fails, to a depth of eight.
+
+It finishes at any time, which takes nothing of the depth.
+"""
 
 from __future__ import annotations
 
