@@ -14,7 +14,7 @@ from nodealloc.admission import MakingRoom
 from nodealloc.checkpoint import MemoryStore
 from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.podspec import Json
-from nodealloc.podspec._manifest import pod_as_it_stands
+from nodealloc.podspec._pod import pod_as_it_stands
 from nodealloc.testing.conformance._chain import recorded_chain, recorded_view
 from nodealloc.topology import NumaTopology, Snapshot
 from nodealloc.verdicts import Refused

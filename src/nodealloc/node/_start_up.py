@@ -106,6 +106,7 @@ class StartUp:
         """It was loaded: goes on, where nobody has to look, until only the runtime is waited for."""
         self._loaded.put(_NODE, report, by="load")
         self._go_on(None)
+        self.is_ready = self.state is NodeState.READY
 
     def written(self) -> None:
         """Somebody accepted the report, and it is written."""
@@ -113,6 +114,7 @@ class StartUp:
             _NODE, lambda state: NODE_LIFE.after(state or NODE_LIFE.start, _E.WRITTEN), by="accept"
         )
         self.engine.run_until_quiet()
+        self.is_ready = self.state is NodeState.READY
 
     def waiting(self) -> NotYet | None:
         """What has to happen before anything new is admitted; None when the node is ready.

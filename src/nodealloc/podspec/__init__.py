@@ -22,7 +22,6 @@ from nodealloc.podspec._hashes import (
     is_same_container,
     kubelet_hash,
 )
-from nodealloc.podspec._manifest import pod_from_manifest
 from nodealloc.podspec._model import (
     ClaimUse,
     Container,
@@ -30,7 +29,6 @@ from nodealloc.podspec._model import (
     Json,
     LocalName,
     MessagePolicy,
-    Pod,
     PodOs,
     PodResourceClaim,
     PullPolicy,
@@ -53,6 +51,7 @@ from nodealloc.podspec._placement import (
     PreferredNodes,
     Toleration,
 )
+from nodealloc.podspec._pod import Pod, pod_from_manifest
 from nodealloc.podspec._probes import (
     ExecAction,
     GrpcAction,

@@ -14,7 +14,8 @@ from nodealloc._reading import Json, Reader, kind_of
 from nodealloc._wire import wire
 from nodealloc.podspec._between import CHECKS
 from nodealloc.podspec._checks import UID, at_least, label, maybe, name_fault, one_of, relative, subdomain
-from nodealloc.podspec._model import ClaimUse, Container, Pod, PullPolicy, Resources, Volume, VolumeUse
+from nodealloc.podspec._fields import PodFields
+from nodealloc.podspec._model import ClaimUse, Container, PullPolicy, Resources, Volume, VolumeUse
 from nodealloc.podspec._pod_reader import PodReader
 from nodealloc.podspec._probes import Probe
 from nodealloc.podspec._resources import amounts_of, read_resources
@@ -77,7 +78,7 @@ class ContainerFields(Container):
 
 
 @attrs.frozen(kw_only=True)
-class Spec(Pod):
+class Spec(PodFields):
     """What stands below `spec`; what concerns others than a node is carried."""
 
     scheduler_name: Json = attrs.field(default=None, metadata=_RAW)

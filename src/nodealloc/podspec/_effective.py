@@ -9,7 +9,8 @@ from nodealloc._peak import peak
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nodealloc.podspec._model import Container, Pod, Resources
+    from nodealloc.podspec._model import Container, Resources
+    from nodealloc.podspec._pod import Pod
 
 __all__ = ["effective_limits", "effective_requests"]
 

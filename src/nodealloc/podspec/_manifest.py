@@ -1,4 +1,4 @@
-"""A Kubernetes Pod manifest as a `Pod`; the dicts stop here.
+"""A Kubernetes Pod manifest as the fields of a pod; the dicts stop here.
 
 Reading goes on behind a fault, so that one message lists them all.
 """
@@ -6,75 +6,33 @@ Reading goes on behind a fault, so that one message lists them all.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
-from typing import Final, Protocol, cast
+from collections.abc import Sequence
+from typing import Final, Protocol, TypeVar, cast
 
 import attrs
 
-from nodealloc._reading import MAX_DOCUMENT_BYTES, short
-from nodealloc.errors import Fault
-from nodealloc.podspec._model import Container, DnsPolicy, Pod
+from nodealloc._reading import short
+from nodealloc.podspec._fields import PodFields
+from nodealloc.podspec._model import Container, DnsPolicy
 from nodealloc.podspec._pod_reader import PodReader, some
 
-__all__ = ["pod_as_it_stands", "pod_from_manifest"]
+__all__ = ["Maker", "read_pod"]
+
+P = TypeVar("P", bound=PodFields)
+P_co = TypeVar("P_co", bound=PodFields, covariant=True)
 
 _NAMES: Final = uuid.UUID("6f1d2f6e-7d0c-5b35-9a3e-4f0a1b8f3c55")
 """Name space of the uids that are made for manifests without one; ours."""
-_SOURCE: Final = 320
-"""Characters of a pod's name in an error; a name and a name space that are right have fewer."""
 
 
-class _Maker(Protocol):
-    def __call__(self, **fields: object) -> Pod: ...
+class Maker(Protocol[P_co]):
+    """Makes a pod of its fields."""
+
+    def __call__(self, **fields: object) -> P_co: ...
 
 
-def pod_from_manifest(
-    manifest: object,
-    /,
-    *,
-    source: str = "",
-    max_bytes: int = MAX_DOCUMENT_BYTES,
-    unread: Callable[[Fault], None] | None = None,
-) -> Pod:
-    """Read one Pod manifest, as YAML or JSON gives it.
-
-    Every field of v1.32 is read, carried along where it concerns others than
-    the node, or named. What is missing gets the default of the API: a request
-    follows its limit, a manifest without `metadata.uid` gets one that depends
-    on namespace and name alone.
-
-    Args:
-        manifest: A mapping with `metadata` and `spec`.
-        source: What to call it in an error, such as a file name.
-        max_bytes: A manifest that takes more is refused unread. Counted without
-            blanks and quotes, and what a reference of YAML stands for each time.
-        unread: Told of each field that is unknown or not supported, which is then
-            left out: for manifests of a newer API. None refuses the manifest.
-
-    Raises:
-        DecodeError: Lists every wrong field with its path; of more than a
-            hundred the first, and how many more there are.
-
-    Source: Kubernetes API reference, Pod v1; the checks and defaults are those of
-    ``pkg/apis/core/validation`` and ``pkg/apis/core/v1/defaults`` that concern a node.
-    """
-    reader = PodReader(source or "pod", unread=unread).start()
-    if not reader.fits(manifest, max_bytes):
-        reader.check()
-    pod = _pod(manifest, reader)
-    reader.check(source or (f"pod {pod.full_name[:_SOURCE]}" if pod.name else "pod"))
-    return pod
-
-
-def pod_as_it_stands(manifest: object, /) -> Pod:
-    """A pod of a manifest that an API server might have refused; what cannot be read has its default.
-
-    For replaying recorded decisions alone: what was decided about such a pod is recorded all the same.
-    """
-    return _pod(manifest, PodReader("recorded pod").start())
-
-
-def _pod(manifest: object, reader: PodReader) -> Pod:
+def read_pod(manifest: object, reader: PodReader, make: Maker[P], /) -> P:
+    """The pod of a manifest; faults are the reader's, and what cannot be read has its default."""
     if isinstance(manifest, str | bytes):
         reader.fault(
             "$", "expected a mapping, found a text; read it first, with json.loads or yaml.safe_load"
@@ -98,11 +56,11 @@ def _pod(manifest: object, reader: PodReader) -> Pod:
     }
     uid = metadata.pop("uid", "") or str(uuid.uuid5(_NAMES, f"{namespace}/{name}"))
     given: dict[str, object] = {**metadata, **spec, "namespace": namespace, "carried": carried, "uid": uid}
-    pod = cast("_Maker", Pod)(**given, status=found.status if found else {})
+    pod = make(**given, status=found.status if found else {})
     return _with_defaults(pod, reader)
 
 
-def _with_defaults(pod: Pod, reader: PodReader) -> Pod:
+def _with_defaults(pod: P, reader: PodReader) -> P:
     if pod.dns_policy is DnsPolicy.NONE and not (pod.dns_config and pod.dns_config.nameservers):
         reader.fault("$.spec.dnsConfig.nameservers", "dnsPolicy None needs at least one name server")
     if pod.share_process_namespace and pod.host_pid:

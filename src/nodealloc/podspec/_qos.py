@@ -6,7 +6,8 @@ import enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nodealloc.podspec._model import Container, Pod
+    from nodealloc.podspec._model import Container
+    from nodealloc.podspec._pod import Pod
 
 __all__ = ["QosClass", "qos_class"]
 

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from nodealloc._frozen import thawed
 from nodealloc._reading import Json
 from nodealloc._wire import written
-from nodealloc.podspec._model import Container, Pod, Resources, Volume, VolumeUse
+from nodealloc.podspec._fields import PodFields
+from nodealloc.podspec._model import Container, Resources, Volume, VolumeUse
 
 __all__ = ["manifest_of"]
 
 
-def manifest_of(pod: Pod, /) -> dict[str, Json]:
+def manifest_of(pod: PodFields, /) -> dict[str, Json]:
     """The manifest of a pod, without what has its default."""
     metadata: dict[str, Json] = {
         "name": pod.name,

@@ -14,7 +14,7 @@ from nodealloc.admission import KUBELET, AppArmor, Chain, RoomMade, SysctlAllowL
 from nodealloc.errors import ConfigurationError, PermanentError
 from nodealloc.podfacts import NodeView, PodOnNode, PodsOnNode, Taint, TaintEffect
 from nodealloc.podspec import Pod, PodSecurityContext, Quantity, Sysctl
-from nodealloc.podspec._manifest import pod_as_it_stands
+from nodealloc.podspec._pod import pod_as_it_stands
 from nodealloc.verdicts import Refused, Verdict
 
 if TYPE_CHECKING:
