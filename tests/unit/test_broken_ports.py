@@ -20,7 +20,14 @@ from nodealloc.podfacts import PodIdentity
 from nodealloc.podsources import Reading
 from nodealloc.podspec import Json, Pod
 from nodealloc.probes import Exchange, Question, Reply, ReplyKind, TcpProber
-from nodealloc.runtime import CommandResult, ContainerConfig, Listing, PodReport, SandboxConfig
+from nodealloc.runtime import (
+    CommandResult,
+    ContainerConfig,
+    Listing,
+    PodReport,
+    PullCredentials,
+    SandboxConfig,
+)
 from nodealloc.testing.abilities import FakeCpuAllocator
 from nodealloc.testing.cgroups import FakeCgroups
 from nodealloc.testing.cpuset import FakeCpusetWriter, check_cpuset_writer
@@ -30,7 +37,13 @@ from nodealloc.testing.dsw_asw import ManualCancel, ManualExecutor, MemoryJourna
 from nodealloc.testing.node import FakeAdvisor, FakeRuntime
 from nodealloc.testing.pluginreg import FakeRegistration, RecordingHandler
 from nodealloc.testing.podfacts import FakePods
-from nodealloc.testing.podlife import FakeEnvironment, FakeHooks, FakePreparer, PlainConfiguration
+from nodealloc.testing.podlife import (
+    FakeCredentials,
+    FakeEnvironment,
+    FakeHooks,
+    FakePreparer,
+    PlainConfiguration,
+)
 from nodealloc.testing.podsources import FakeSource
 from nodealloc.testing.podstatus import FakeSink
 from nodealloc.testing.probes import FakeProber
@@ -124,6 +137,7 @@ def another_attempt(_: object, pod: Pod, attempt: int, _provided: object, /) -> 
 
 
 NOT_YET = NotYet(blocker="somebody", message="never")
+ANYWHERE = (PullCredentials(username="me", password="secret word"),)  # noqa: S106 - invented
 
 
 def only_itself(self: FakeCgroups, name: CgroupName, /) -> None:
@@ -415,6 +429,8 @@ FAULTS = [
     Fault("volumes.Plugin", FakeHost, "unmount", once(FakeHost, "unmount"), "second time"),
     Fault("podfacts.PodSource", FakePods, "uids", always(()), "not listed"),
     Fault("podlife.Configures", PlainConfiguration, "sandbox", another_attempt, "is configured as"),
+    Fault("podlife.CredentialSource", FakeCredentials, "credentials", always(ANYWHERE), "are handed to"),
+    Fault("podlife.CredentialSource", FakeCredentials, "credentials", always(()), "nobody is tried"),
     Fault("podlife.EnvironmentSource", FakeEnvironment, "config_map", always({}), "is not there is found"),
     Fault("podlife.HookRunner", FakeHooks, "run_hook", always(""), "said to have succeeded"),
     Fault("podlife.Preparer", FakePreparer, "take_back", always(NOT_YET), "cannot be taken back"),

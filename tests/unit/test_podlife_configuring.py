@@ -24,6 +24,7 @@ from nodealloc.podlife import (
 )
 from nodealloc.podspec import Container, FieldRef, HostAlias, MessagePolicy, Pod, ValueFrom, Variable
 from nodealloc.runtime import ContainerRecord, ContainerReport, PodReport, RunState
+from nodealloc.testing.podlife import check_configures
 
 NODE = NodeSettings(name="n1", memory_capacity_bytes=1 << 30)
 IP = Variable(name="IP", value_from=ValueFrom(field_ref=FieldRef(field_path="status.podIP")))
@@ -155,3 +156,10 @@ def test_a_pipe_in_place_of_last_words_holds_nobody(tmp_path: Path) -> None:
     os.mkfifo(path)
     with pytest.raises(OSError, match="no file"):
         files.last_words(WEB, app, 0, node=node)
+
+
+def test_it_keeps_the_promises_of_who_configures(tmp_path: Path) -> None:
+    """As the kit holds anybody's to them, with files and without."""
+    node = attrs.evolve(NODE, pods_directory=str(tmp_path))
+    check_configures(NodeConfiguration(node, files=PodFiles()), WEB)
+    check_configures(NodeConfiguration(NODE), WEB)

@@ -36,7 +36,14 @@ from nodealloc.podspec import (
     Volume,
 )
 from nodealloc.probes import Question, ReplyKind, TcpProber
-from nodealloc.runtime import CommandResult, ContainerConfig, PodReport, RuntimeRefusedError, SandboxConfig
+from nodealloc.runtime import (
+    CommandResult,
+    ContainerConfig,
+    PodReport,
+    PullCredentials,
+    RuntimeRefusedError,
+    SandboxConfig,
+)
 from nodealloc.testing.abilities import (
     FakeCpuAllocator,
     check_accounts,
@@ -83,11 +90,13 @@ from nodealloc.testing.pluginreg import (
 )
 from nodealloc.testing.podfacts import FakePods, check_pod_source
 from nodealloc.testing.podlife import (
+    FakeCredentials,
     FakeEnvironment,
     FakeHooks,
     FakePreparer,
     PlainConfiguration,
     check_configures,
+    check_credential_source,
     check_environment_source,
     check_hook_runner,
     check_preparer,
@@ -374,6 +383,11 @@ def a_pod() -> Pod:
     return Pod(uid="u", name="web", containers=(Container(name="app", image="busybox"),))
 
 
+def credentials() -> FakeCredentials:
+    """Somebody for one registry."""
+    return FakeCredentials({"r.test": (PullCredentials(username="me", password="secret word"),)})  # noqa: S106 - invented
+
+
 def environment() -> FakeEnvironment:
     """One object of each kind is there."""
     return FakeEnvironment(config_maps={("n", "o"): {"a": "1"}}, secrets={("n", "o"): {"a": b"1"}})
@@ -516,6 +530,9 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "volumes.Plugin": lambda _: plugin_of_everything(),
     "podfacts.PodSource": lambda _: pod_source(),
     "podlife.Configures": lambda _: check_configures(PlainConfiguration(), a_pod()),
+    "podlife.CredentialSource": lambda _: check_credential_source(
+        credentials(), a_pod(), "r.test/a:1", "other.test/a:1"
+    ),
     "podlife.EnvironmentSource": lambda _: check_environment_source(environment(), ("n", "o")),
     "podlife.HookRunner": lambda _: hook_runner(),
     "podlife.Preparer": lambda _: check_preparer(FakePreparer(), a_pod()),

@@ -9,7 +9,6 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -52,10 +51,8 @@ class ContainerHooks:
         """Run one to its end, until its time is over, or until asked to stop.
 
         Returns:
-            Why it failed, in words; "" where it did not.
-
-        Raises:
-            CancelledError: It was asked to stop before it had ended.
+            Why it failed, in words, also where it was called off or ran out of time; "" where
+            it did not.
         """
         run = _Run(call, cancel)
         handler = call.handler
@@ -111,6 +108,9 @@ class _Run:
     def cut_off(self) -> _Ended:
         return _Ended(f"it has not ended after {self._call.timeout_s:g} s, which is all it was given")
 
+    def called_off(self) -> _Ended:
+        return _Ended("it was called off before it had ended")
+
     def told(self, kind: str, what: str, ended: _Ended) -> str:
         """The words of kubelets' events, as they were recorded."""
         if not ended.fault:
@@ -148,9 +148,7 @@ class _Run:
             return found[0]
         with contextlib.suppress(OSError):
             stop()
-        if self.cancel.is_set():
-            raise CancelledError
-        return self.cut_off()
+        return self.called_off() if self.cancel.is_set() else self.cut_off()
 
     @property
     def host(self) -> str:
@@ -175,7 +173,7 @@ class _Run:
 def _sleep(run: _Run, seconds: int) -> _Ended:
     left_s = run.left_s
     if run.cancel.wait(max(0.0, min(float(seconds), left_s))):
-        raise CancelledError
+        return run.called_off()
     return _Ended() if seconds <= left_s else run.cut_off()
 
 

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 import attrs
@@ -18,9 +18,11 @@ from nodealloc.dsw_asw import Cancel
 from nodealloc.podfacts import PodIdentity
 from nodealloc.podlife import (
     Configures,
+    CredentialSource,
     EnvironmentSource,
     HookCall,
     HookRunner,
+    ImageName,
     PodRecord,
     Preparer,
     Provided,
@@ -32,16 +34,18 @@ from nodealloc.podspec import (
     container_hash,
     kubelet_hash,
 )
-from nodealloc.runtime import ContainerConfig, PodReport, SandboxConfig
+from nodealloc.runtime import ContainerConfig, PodReport, PullCredentials, SandboxConfig
 from nodealloc.testing.dsw_asw import ManualCancel
 from nodealloc.verdicts import Admitted, NotYet, Refused
 
 __all__ = [
+    "FakeCredentials",
     "FakeEnvironment",
     "FakeHooks",
     "FakePreparer",
     "PlainConfiguration",
     "check_configures",
+    "check_credential_source",
     "check_environment_source",
     "check_hook_runner",
     "check_preparer",
@@ -129,6 +133,24 @@ class FakeEnvironment:
     def secret(self, namespace: str, name: str, /) -> Mapping[str, bytes] | None:
         """See `EnvironmentSource.secret`."""
         return self.secrets.get((namespace, name))
+
+
+@attrs.define
+class FakeCredentials:
+    """A `CredentialSource` that a test fills.
+
+    Attributes:
+        users: Registry to who is tried there, in order.
+    """
+
+    users: dict[str, tuple[PullCredentials, ...]] = attrs.field(
+        factory=dict[str, tuple[PullCredentials, ...]]
+    )
+
+    def credentials(self, pod: Pod, image: ImageName, /) -> Sequence[PullCredentials]:
+        """See `CredentialSource.credentials`."""
+        del pod
+        return self.users.get(image.registry, ())
 
 
 @attrs.define
@@ -221,6 +243,24 @@ def check_environment_source(source: EnvironmentSource, there: tuple[str, str], 
     absent = "nobody-has-this-name"
     assert source.config_map(namespace, absent) is None, "a config map that is not there is found"
     assert source.secret(absent, name) is None, "a secret of another name space is found"
+
+
+def check_credential_source(source: CredentialSource, pod: Pod, mine: str, others: str, /) -> None:
+    """Hold a `CredentialSource` to its promises.
+
+    Args:
+        source: What to check.
+        pod: For which it has credentials.
+        mine: An image that they are for.
+        others: An image of a registry that they are not for.
+    """
+    found = [*source.credentials(pod, ImageName.of(mine))]
+    assert found, f"nobody is tried for {mine}, which there are credentials for"
+    assert found == [*source.credentials(pod, ImageName.of(mine))], f"{mine} has two answers"
+    leaked = [*source.credentials(pod, ImageName.of(others))]
+    assert not set(found) & set(leaked), f"credentials for {mine} are handed to the registry of {others}"
+    shown = [one.username for one in found if one.password and one.password in repr(one)]
+    assert not shown, f"the passwords of {shown} show when they are printed"
 
 
 def check_hook_runner(hooks: HookRunner, good: HookCall, bad: HookCall, endless: HookCall, /) -> None:
