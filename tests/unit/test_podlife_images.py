@@ -16,11 +16,13 @@ from nodealloc.podlife import (
     ImageFetcher,
     ImageName,
     ImageUnavailableError,
+    RestartBackOff,
     SecretCredentials,
     find_image,
     pull_held,
     pull_policy,
 )
+from nodealloc.podlife._images import FailedPulls
 from nodealloc.podspec import Container, LocalName, Pod, PullPolicy
 from nodealloc.runtime import ImageRecord, PullCredentials, RuntimeRefusedError, RuntimeUnavailableError
 from nodealloc.testing.conformance import Row, read_rows
@@ -108,12 +110,19 @@ def test_an_image_is_known_by_all_its_names() -> None:
         assert find_image([one], ImageName.of(text)) is None
 
 
-def test_latest_is_fetched_always_unless_the_pod_says_otherwise() -> None:
-    """As the API has it for manifests that say nothing."""
-    always, present = PullPolicy.ALWAYS, PullPolicy.IF_NOT_PRESENT
-    assert [pull_policy(app(one)) for one in ("a", "a:latest", "a:1", f"a@{DIGEST}", "A//")] == [
-        always, always, present, present, present,
-    ]  # fmt: skip
+def test_a_manifest_says_when_its_image_is_fetched() -> None:
+    """As the API has it: always for `latest`; for a pod made by hand that does not say, once."""
+
+    def read(image: str) -> PullPolicy:
+        manifest = {
+            "metadata": {"name": "web", "uid": "u"},
+            "spec": {"containers": [{"name": "app", "image": image}]},
+        }
+        return pull_policy(Pod.from_manifest(manifest).containers[0])
+
+    always, once = PullPolicy.ALWAYS, PullPolicy.IF_NOT_PRESENT
+    assert [read(one) for one in ("a", "a:latest", "a:1", f"a@{DIGEST}")] == [always, always, once, once]
+    assert pull_policy(app("a")) is once
     assert pull_policy(app("a", PullPolicy.NEVER)) is PullPolicy.NEVER
 
 
@@ -170,6 +179,20 @@ def test_a_runtime_that_is_away_is_no_verdict_on_the_image() -> None:
 
     reason, words = refused(ImageFetcher(Runtime()), "a:1")
     assert (reason, words) == ("ImageInspectError", 'Failed to inspect image "a:1": connection refused')
+
+
+def test_failures_wait_longer_and_longer() -> None:
+    """By pod and image; what came, and a pod that is gone, begin anew."""
+    pulls = FailedPulls(RestartBackOff())
+    assert [pulls.failed("u", "a", now_s) for now_s in (0.0, 10.0, 30.0)] == [10, 20, 40]
+    assert pulls.failed("u", "b", 30.0) == 10
+    assert pulls.failed("v", "a", 30.0) == 10
+    assert pulls.has_failed("u", "a")
+    pulls.came("u", "a")
+    assert not pulls.has_failed("u", "a")
+    assert pulls.failed("u", "a", 70.0) == 10
+    pulls.forget("v")
+    assert not pulls.has_failed("v", "a")
 
 
 class Slow(FakeContainerRuntime):

@@ -271,8 +271,16 @@ def test_an_image_that_cannot_be_had_is_told_and_tried_again() -> None:
     assert facts is not None
     waiting = facts.containers["app"].waiting
     assert waiting is not None
-    assert waiting.reason in {"ErrImagePull", "ImagePullBackOff"}
-    node.after(60)
+    assert (waiting.reason, waiting.message) == ("ErrImagePull", "no such image")
+    assert waiting.until_s is not None
+    node.after(10.5)
+    facts = node.lives.facts.get("u")
+    assert facts is not None
+    waiting = facts.containers["app"].waiting
+    assert waiting is not None
+    assert waiting.reason == "ImagePullBackOff"
+    assert waiting.message == 'Back-off pulling image "private": ErrImagePull: no such image'
+    node.after(20.5)
     assert node.running() == ["app#0"]
 
 

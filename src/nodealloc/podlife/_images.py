@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from nodealloc.errors import ConfigurationError, RetryableError
 from nodealloc.podlife._image_names import ImageName
 from nodealloc.podlife._plan import Held
+from nodealloc.podlife._restarts import RestartEntry
 from nodealloc.podspec import PullPolicy
 from nodealloc.runtime import (
     AnswerLostError,
@@ -23,11 +24,13 @@ from nodealloc.runtime import (
 
 if TYPE_CHECKING:
     from nodealloc.dsw_asw import Cancel
+    from nodealloc.podlife._restarts import RestartBackOff
     from nodealloc.podspec import Container, Pod
     from nodealloc.runtime import Images, PullCredentials
 
 __all__ = [
     "CredentialSource",
+    "FailedPulls",
     "ImageFetcher",
     "ImageUnavailableError",
     "find_image",
@@ -65,17 +68,11 @@ class CredentialSource(Protocol):
 
 
 def pull_policy(container: Container, /) -> PullPolicy:
-    """When a container's image is fetched; where the pod does not say, always for `latest`.
+    """When a container's image is fetched; where nobody says so, once.
 
-    Source: the Kubernetes API's defaults.
+    A pod that was read always says so: whoever reads a manifest puts the API's default in.
     """
-    if container.image_pull_policy is not None:
-        return container.image_pull_policy
-    try:
-        name = ImageName.of(container.image)
-    except ConfigurationError:
-        return PullPolicy.IF_NOT_PRESENT
-    return PullPolicy.ALWAYS if name.tag == "latest" and not name.digest else PullPolicy.IF_NOT_PRESENT
+    return container.image_pull_policy or PullPolicy.IF_NOT_PRESENT
 
 
 def find_image(images: Sequence[ImageRecord], name: ImageName, /) -> ImageRecord | None:
@@ -193,6 +190,41 @@ def _words(error: Exception) -> str:
     if isinstance(error, RuntimeRefusedError | RuntimeUnavailableError | AnswerLostError | NoSuchRecordError):
         return error.reason or str(error)
     return str(error) or type(error).__name__
+
+
+class FailedPulls:
+    """How long images that could not be had wait for the next try, by pod; thread-safe.
+
+    It is forgotten with the process: a registry that is asked once more does no harm.
+    """
+
+    def __init__(self, policy: RestartBackOff, /) -> None:
+        self._policy = policy
+        self._lock = threading.Lock()
+        self._entries: dict[str, dict[str, RestartEntry]] = {}
+
+    def failed(self, uid: str, image: str, now_s: float, /) -> float:
+        """Seconds to the next try, after one that failed just now."""
+        with self._lock:
+            mine = self._entries.setdefault(uid, {})
+            delay_s = self._policy.after(mine.get(image), now_s)
+            mine[image] = RestartEntry(delay_s=delay_s, started_s=now_s)
+            return delay_s
+
+    def came(self, uid: str, image: str, /) -> None:
+        """An image was had after all."""
+        with self._lock:
+            self._entries.get(uid, {}).pop(image, None)
+
+    def has_failed(self, uid: str, image: str, /) -> bool:
+        """Whether it has failed since it was had."""
+        with self._lock:
+            return image in self._entries.get(uid, {})
+
+    def forget(self, uid: str, /) -> None:
+        """Nothing of a pod counts any more."""
+        with self._lock:
+            self._entries.pop(uid, None)
 
 
 class _Line:

@@ -32,6 +32,7 @@ from nodealloc.podlife._codec import POD_ROWS, record_to_checkpoint
 from nodealloc.podlife._details import LifePolicy
 from nodealloc.podlife._domain import Lives, Nears
 from nodealloc.podlife._facts import PodFacts, Telling
+from nodealloc.podlife._images import CredentialSource
 from nodealloc.podlife._listings import Listings
 from nodealloc.podlife._performing import Performer
 from nodealloc.podlife._ports import Configures, HookRunner, PodRuntime, PodVerdicts, Preparation
@@ -67,6 +68,7 @@ class PodLives(Group):
         remembered: What was remembered, by pod uid (`record_from_checkpoint`).
         policy: How patient to be.
         rules: Where the kubelet is wrong.
+        credentials: As whom images are fetched; None for as nobody.
         executor: Runs calls; by default a thread for each.
         clock: Time for graces, back-off and deadlines.
         now: This moment, for what outlives a boot; its monotonic part is that of `clock`.
@@ -95,6 +97,7 @@ class PodLives(Group):
         remembered: Mapping[str, PodRecord] | None = None,
         policy: LifePolicy = LifePolicy(),  # noqa: B008 - immutable
         rules: Rules = RIGHT,
+        credentials: CredentialSource | None = None,
         executor: Executor | None = None,
         clock: Clock | None = None,
         now: Callable[[], Moment] = Moment.now,
@@ -132,6 +135,7 @@ class PodLives(Group):
             clock=time,
             policy=policy,
             rules=rules,
+            credentials=credentials,
         )
         parts = {id(one.wakes): one.wakes for one in preparations if one.wakes is not None}
         self._lives = Reconciler(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import threading
-from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import CancelledError
 
 import attrs
@@ -28,75 +26,40 @@ from nodealloc.podlife._details import (
     StopSandbox,
     TakeBack,
 )
+from nodealloc.podlife._images import (
+    CredentialSource,
+    FailedPulls,
+    ImageFetcher,
+    ImageUnavailableError,
+    pull_held,
+)
 from nodealloc.podlife._listings import Listings
 from nodealloc.podlife._ports import Configures, HookCall, HookRunner, PodRuntime, Preparation, Provided
 from nodealloc.podlife._record import PodRecord, PodWanted, StartFailure
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._stops import containers_of
-from nodealloc.podspec import Container, PullPolicy
+from nodealloc.podspec import Container
 from nodealloc.runtime import NameReservedError, NoSuchRecordError, PodKnown, PodReport, RuntimeWatch
 from nodealloc.verdicts import NotYet, Refused
 
-__all__ = ["Performer", "Turns"]
-
-
-class Turns:
-    """So many at a time, in the order they came; who is asked to stop gives up its place.
-
-    Args:
-        places: How many; None for any number.
-    """
-
-    def __init__(self, places: int | None) -> None:
-        self._lock = threading.Lock()
-        self._free = places
-        self._line: deque[threading.Event] = deque()
-
-    @contextlib.contextmanager
-    def turn(self, cancel: Cancel, /) -> Generator[None]:
-        """Wait for a place, and give it back.
-
-        Raises:
-            CancelledError: Asked to stop while it waited.
-        """
-        mine = threading.Event()
-        with self._lock:
-            if self._free is None:
-                mine.set()
-            elif self._free > 0 and not self._line:
-                self._free -= 1
-                mine.set()
-            else:
-                self._line.append(mine)
-        leave = cancel.on_cancel(mine.set)
-        try:
-            mine.wait()
-        finally:
-            leave()
-        with self._lock:
-            if mine in self._line:
-                self._line.remove(mine)
-                raise CancelledError
-        try:
-            yield
-        finally:
-            self._give_back()
-
-    def _give_back(self) -> None:
-        with self._lock:
-            if self._line:
-                self._line.popleft().set()
-            elif self._free is not None:
-                self._free += 1
+__all__ = ["Performer"]
 
 
 class _CannotStartError(Exception):
-    """A container does not start, for a reason that is told of it."""
+    """A container does not start, for a reason that is told of it.
 
-    def __init__(self, reason: str, error: Exception) -> None:
+    Attributes:
+        failure: What is told.
+        error: Why.
+        again_after_s: When it is tried again, in seconds; None for the engine's back-off.
+    """
+
+    def __init__(self, reason: str, error: Exception, failure: StartFailure | None = None) -> None:
         super().__init__(f"{reason}: {error}")
-        self.failure = StartFailure(reason=reason, message=str(error) or type(error).__name__)
+        message = str(error) or type(error).__name__
+        self.failure = failure or StartFailure(reason=reason, message=message)
         self.error = error
+        self.again_after_s: float | None = None
 
 
 class Performer:
@@ -115,6 +78,7 @@ class Performer:
         clock: Time for deadlines.
         policy: How patient to be.
         rules: `keeps_deadline`.
+        credentials: As whom images are fetched; None for as nobody.
     """
 
     def __init__(
@@ -132,6 +96,7 @@ class Performer:
         clock: Clock,
         policy: LifePolicy,
         rules: Rules,
+        credentials: CredentialSource | None = None,
     ) -> None:
         self._runtime = runtime
         self._watch = watch
@@ -145,7 +110,8 @@ class Performer:
         self._clock = clock
         self._policy = policy
         self._rules = rules
-        self._turns = Turns(policy.pulls_at_once)
+        self._images = ImageFetcher(runtime, at_once=policy.pulls_at_once, credentials=credentials)
+        self._failed_pulls = FailedPulls(policy.pulls)
 
     def perform(self, step: Step[Detail], cancel: Cancel, /) -> Acted | Failed[Acted] | Uncertain[Acted]:
         """Do a step; whatever goes wrong, the next listing is one that began after it."""
@@ -158,8 +124,8 @@ class Performer:
         except _CannotStartError as error:
             known = Acted(listing=self._listings.hurry(uid), failure=error.failure)
             if isinstance(error.error, UncertainError):
-                return Uncertain(error.error, known=known)
-            return Failed(error.error, known=known)
+                return Uncertain(error.error, known=known, again_after_s=error.again_after_s)
+            return Failed(error.error, known=known, again_after_s=error.again_after_s)
         except UncertainError as error:
             return Uncertain(error, known=Acted(listing=self._listings.hurry(uid)))
         except Exception as error:  # noqa: BLE001 - whatever went wrong, it is tried again after a back-off
@@ -222,28 +188,31 @@ class Performer:
 
     def _pull(self, record: PodRecord, detail: Pull, cancel: Cancel) -> Acted:
         container = _container(record, detail.container)
-        with self._turns.turn(cancel):
-            return Acted(id=self._image(container))
-
-    def _image(self, container: Container) -> str:
-        policy, name = container.image_pull_policy, container.image
-        there = "" if policy is PullPolicy.ALWAYS else self._image_here(name)
-        if there:
-            return there
-        if policy is PullPolicy.NEVER:
-            missing = NoSuchRecordError("images", name)
-            raise _CannotStartError("ErrImageNeverPull", missing)
+        uid, image = record.pod.uid, container.image
         try:
-            return self._runtime.pull_image(name)
-        except Exception as error:
-            raise _CannotStartError("ErrImagePull", error) from error
+            found = self._images.fetch(record.pod, container, cancel)
+        except ImageUnavailableError as error:
+            raise self._no_image(uid, error) from error
+        self._failed_pulls.came(uid, image)
+        return Acted(id=found.id)
 
-    def _image_here(self, name: str) -> str:
-        try:
-            images = self._runtime.images()
-        except Exception as error:
-            raise _CannotStartError("ImageInspectError", error) from error
-        return next((one.id for one in images if name == one.id or name in one.names), "")
+    def _no_image(self, uid: str, error: ImageUnavailableError) -> _CannotStartError:
+        """The first failure is told by its reason, later ones as a back-off with that reason in it."""
+        again_s, failure = error.after_s, None
+        if error.reason == "ErrImagePull":
+            now_s = self._clock.monotonic_s()
+            is_first = not self._failed_pulls.has_failed(uid, error.image)
+            again_s = self._failed_pulls.failed(uid, error.image, now_s)
+            held = pull_held(error.image, error.reason, error.message, now_s + again_s)
+            failure = StartFailure(
+                reason=error.reason if is_first else held.reason,
+                message=error.message if is_first else held.message,
+                until_s=held.until_s,
+            )
+        lost = error.__cause__
+        told = _CannotStartError(error.reason, lost if isinstance(lost, UncertainError) else error, failure)
+        told.again_after_s = again_s
+        return told
 
     def _run_sandbox(self, record: PodRecord, detail: RunSandbox, cancel: Cancel) -> Acted:
         config = self._configuring.sandbox(record.pod, detail.attempt, record.provided)
@@ -330,6 +299,7 @@ class Performer:
 
     def _forget(self, uid: str, detail: Forget) -> None:
         self._give_up(uid, detail.full_name)
+        self._failed_pulls.forget(uid)
         self._watch.forget(uid)
         self._wanted.drop(uid, by="forgotten")
 
