@@ -72,8 +72,9 @@ class HoldingExecutor(ManualExecutor):
         parked: Calls that hang.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: VirtualClock) -> None:
         super().__init__()
+        self.clock = clock
         self.held: set[str] = set()
         self.parked: list[Callable[[], None]] = []
 
@@ -85,7 +86,7 @@ class HoldingExecutor(ManualExecutor):
             future.set_running_or_notify_cancel()
             # It has begun for the engine: nobody can take it back.
             operation = cast("_Operation", args[0])
-            operation.began_s = 0.0
+            operation.began_s = self.clock.monotonic_s()
 
             def go_on() -> None:
                 operation.began_s = None
@@ -94,6 +95,19 @@ class HoldingExecutor(ManualExecutor):
             self.parked.append(go_on)
             return future
         return super().submit(call, *args, **kwargs)
+
+
+class NotingRuntime(FakeContainerRuntime):
+    """Notes when containers are asked to end, and with how much time."""
+
+    def __init__(self, node: Node) -> None:
+        super().__init__(unix_s=node.unix_s)
+        self._node = node
+
+    def stop_container(self, container_id: str, grace_s: float, /) -> None:
+        """Note it, and end it."""
+        self._node.stops.append((self._node.clock.monotonic_s(), grace_s))
+        super().stop_container(container_id, grace_s)
 
 
 class Node:
@@ -108,7 +122,9 @@ class Node:
     ) -> None:
         self.clock = VirtualClock(1000.0)
         self.boot_id = "boot-1"
-        self.runtime = FakeContainerRuntime(unix_s=self.unix_s)
+        self.booted_s = 0.0
+        self.stops: list[tuple[float, float]] = []
+        self.runtime = NotingRuntime(self)
         self.journal: MemoryJournal[JsonCheckpoint] = MemoryJournal()
         self.preparations = preparations
         self.policy = policy or LifePolicy(pulls_at_once=None)
@@ -127,7 +143,7 @@ class Node:
 
     def start_agent(self) -> None:
         """A new process, with what the journal remembers."""
-        self.executor = HoldingExecutor()
+        self.executor = HoldingExecutor(self.clock)
         rows = self.journal.rows
         lives = rows_of(POD_ROWS, rows, lambda row: record_from_checkpoint(row, self.now()))
         known = rows_of(RUNTIME_ROWS, rows, pod_from_checkpoint)

@@ -99,7 +99,7 @@ def end(
     boxes = [one.record.id for one in observed.report.sandboxes if one.record.is_ready]
     if boxes:
         return Next(record=record, steps=tuple(stop_sandbox(uid, one, policy) for one in boxes))
-    if is_busy or not observed.is_current:
+    if is_busy or not observed.is_shown:
         return Next(record=record)
     event = LifeEvent.CONTAINERS_GONE if record.made else LifeEvent.NOTHING_TO_TAKE_BACK
     return Next(record=attrs.evolve(record.moved(event), starting={}, stopping={}, images={}))
@@ -173,7 +173,7 @@ def clear_away(
             may_change_nothing=True,
         )
         return Next(record=record, steps=(name,))
-    if not observed.is_current:
+    if not observed.is_shown:
         return Next(record=record)
     boxes = tuple(one.record.id for one in observed.report.sandboxes)
     runs = tuple(one.record.id for one in observed.report.containers)

@@ -29,6 +29,8 @@ class Observed:
         report: Its sandboxes and containers.
         is_current: Whether the runtime was asked since our last call, and nothing is in doubt:
             only then anything is made.
+        is_shown: The same, but for a call that has not come back in its time: what it may
+            still make is ended when it is seen.
         fault: Why it is in doubt, in words; "" for nothing.
         ends: Container name to its newest end.
         end_ids: Container name to the id of that instance.
@@ -38,6 +40,7 @@ class Observed:
 
     report: PodReport
     is_current: bool
+    is_shown: bool = False
     fault: str = ""
     ends: Mapping[str, ContainerEnd] = attrs.field(factory=dict[str, ContainerEnd])
     end_ids: Mapping[str, str] = attrs.field(factory=dict[str, str])
@@ -89,6 +92,10 @@ def observe(
     return Observed(
         report=report,
         # What our calls did is known without asking again, as long as nothing else is in doubt.
+        is_shown=is_known
+        and not known.fault
+        and listing is not None
+        and (record.doubt is None or listing >= record.doubt),
         is_current=is_sure and not known.fault and (is_known or is_pending),
         fault=known.fault,
         ends=ends,

@@ -193,6 +193,8 @@ def _held(turn: _Turn, record: PodRecord) -> Mapping[str, Held]:
     definitions = record.definitions or Definitions.of(record.pod)
     held: dict[str, Held] = {}
     for name, end in turn.observed.ends.items():
+        if name in record.starting:
+            continue  # it was decided, and the decision is in the entries
         answer = record.restarts.asked(
             name,
             definitions.ours.get(name, ""),
