@@ -19,9 +19,9 @@ from nodealloc.checkpoint import (
     Json,
     JsonCheckpoint,
     SqliteStore,
-    fnv1a32,
     row_key,
 )
+from nodealloc.checkpoint._fnv import fnv1a32
 
 STORED = (10, 100, 1_000, 10_000)
 PODS = 100

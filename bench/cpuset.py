@@ -12,12 +12,12 @@ from nodealloc.cpuset import (
     CpuLayout,
     CPUSet,
     CpusetReconciler,
-    HintTable,
     KubeletPicker,
     PickMode,
-    SortStrategy,
     StaticPolicy,
 )
+from nodealloc.cpuset._hints import HintTable
+from nodealloc.cpuset._pickers import SortStrategy
 from nodealloc.dsw_asw import InlineExecutor
 from nodealloc.idset import NodeSet
 from nodealloc.machine import machine_from_text

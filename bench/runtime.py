@@ -26,7 +26,9 @@ from nodealloc.testing.conformance._runtime import recorded_awaited, recorded_ma
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from nodealloc.runtime import Awaited, Marks, PodReport
+    from nodealloc.runtime import PodReport
+    from nodealloc.runtime._listing import Marks
+    from nodealloc.runtime._pleg import Awaited
     from nodealloc.testing.conformance import Row
 
 __all__ = ["figures"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from nodealloc.cgroups import Mount, mounts_below
+from nodealloc.cgroups import Mount
+from nodealloc.cgroups._layout import mounts_below
 
 HYBRID = """\
 25 21 0:23 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755

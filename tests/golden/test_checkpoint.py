@@ -17,14 +17,14 @@ from nodealloc.checkpoint import (
     CpuLayout,
     CpuManagerState,
     CpuManagerStateV1,
-    DeviceLayout,
     DeviceManagerState,
-    MemoryLayout,
     MemoryManagerState,
     PodDevices,
-    fnv1a32,
     read_cpu_manager_state,
 )
+from nodealloc.checkpoint._device_state import DeviceLayout
+from nodealloc.checkpoint._fnv import fnv1a32
+from nodealloc.checkpoint._memory_state import MemoryLayout
 from nodealloc.errors import DecodeError
 from nodealloc.testing.checkpoint import mutations
 

@@ -9,8 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodealloc.cgroups import (
-    MAX_SHARES,
-    MIN_SHARES,
     CgroupName,
     Layout,
     Limits,
@@ -19,18 +17,22 @@ from nodealloc.cgroups import (
     Spelling,
     TreeOptions,
     container_limits,
-    desired_tree,
-    milli_cpu_to_quota_us,
-    milli_cpu_to_shares,
     oom_score_adj,
     pod_limits,
     pod_name,
     pod_uid,
     render,
-    shares_to_weight,
     stand_in,
+)
+from nodealloc.cgroups._convert import (
+    MAX_SHARES,
+    MIN_SHARES,
+    milli_cpu_to_quota_us,
+    milli_cpu_to_shares,
+    shares_to_weight,
     weight_to_shares,
 )
+from nodealloc.cgroups._qos_tree import desired_tree
 from nodealloc.podspec import Pod
 from nodealloc.testing.cgroups import FakeCgroups
 from nodealloc.testing.strategies.cgroups import cgroup_names, limits, pods

@@ -15,11 +15,10 @@ from nodealloc.checkpoint import (
     FileStore,
     JsonCheckpoint,
     MemoryManagerState,
-    check_key,
-    fnv1a32,
-    reader_for,
     row_key,
 )
+from nodealloc.checkpoint._fnv import fnv1a32
+from nodealloc.checkpoint._keys import check_key, reader_for
 from nodealloc.testing.checkpoint import FaultyFiles, InjectedFault, PowerCut, SimulatedDisk, check_checkpoint
 from nodealloc.testing.strategies.checkpoint import (
     cpu_manager_states,

@@ -14,14 +14,14 @@ from nodealloc.cpuset import (
     CpuLayout,
     CPUSet,
     CpuState,
-    HintTable,
     KubeletPicker,
     PickMode,
-    SortStrategy,
     StaticOptions,
     StaticPolicy,
 )
 from nodealloc.cpuset._codec import from_kubelet, from_record, to_kubelet, to_record
+from nodealloc.cpuset._hints import HintTable
+from nodealloc.cpuset._pickers import SortStrategy
 from nodealloc.cpuset._recorded import RecordedCpus
 from nodealloc.machine import Machine
 from nodealloc.podspec import Quantity

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from nodealloc.errors import DecodeError
 from nodealloc.idset import CPUSet
 from nodealloc.machine import (
-    LEVELS,
     Discovery,
     Machine,
     NotAMachineError,
@@ -28,6 +27,7 @@ from nodealloc.machine import (
     machine_from_text,
     machine_to_json,
 )
+from nodealloc.machine._model import LEVELS
 from nodealloc.testing.machine import sysfs_files, write_sysfs
 from nodealloc.testing.strategies.machine import cpu_sets, machines
 

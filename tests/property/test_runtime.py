@@ -15,7 +15,6 @@ from nodealloc.runtime import (
     ContainerConfig,
     ContainerEnd,
     ContainerGcPolicy,
-    Marks,
     Pleg,
     PodReport,
     Rules,
@@ -23,11 +22,12 @@ from nodealloc.runtime import (
     RuntimeUnavailableError,
     RuntimeWatch,
     SandboxConfig,
-    changes_of,
     plan_container_gc,
     pod_from_checkpoint,
     relist,
 )
+from nodealloc.runtime._listing import Marks
+from nodealloc.runtime._pleg import changes_of
 from nodealloc.testing.dsw_asw import ManualExecutor, MemoryJournal, VirtualClock
 from nodealloc.testing.runtime import FakeContainerRuntime
 

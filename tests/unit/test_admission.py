@@ -25,11 +25,11 @@ from nodealloc.admission import (
     operating_system,
     pressure,
     safe_sysctls,
-    shortages,
     shutdown,
     taints,
     victims,
 )
+from nodealloc.admission._fit import shortages
 from nodealloc.cpuset import CpuAllocator, StaticPolicy
 from nodealloc.errors import ConfigurationError, PermanentError, RetryableError
 from nodealloc.machine import machine_from_text

@@ -14,8 +14,8 @@ from nodealloc.cgroups import (
     Mount,
     UnsupportedLimitError,
     render,
-    shares_to_weight,
 )
+from nodealloc.cgroups._convert import shares_to_weight
 from nodealloc.cgroups._render import limits_from
 from nodealloc.cgroups._stats import stats_from
 from nodealloc.idset import CPUSet, NodeSet

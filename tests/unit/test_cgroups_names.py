@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nodealloc.cgroups import CgroupName, Spelling, hugepage_name, milli_cpu_to_quota_us, milli_cpu_to_shares
+from nodealloc.cgroups import CgroupName, Spelling, hugepage_name
+from nodealloc.cgroups._convert import milli_cpu_to_quota_us, milli_cpu_to_shares
 from nodealloc.errors import DecodeError
 
 

@@ -16,15 +16,15 @@ from nodealloc.cgroups import (
     PodOptions,
     TreeOptions,
     container_limits,
-    desired_tree,
     enforced_limits,
-    enforcement_faults,
     oom_score_adj,
     pod_limits,
     pod_name,
     pod_uid,
     pod_view,
 )
+from nodealloc.cgroups._enforcement import enforcement_faults
+from nodealloc.cgroups._qos_tree import desired_tree
 from nodealloc.idset import CPUSet
 from nodealloc.podspec import Container, Pod, Quantity
 

@@ -18,8 +18,8 @@ from nodealloc.checkpoint import (
     KeptBytes,
     PodDevices,
     _kept_bytes,
-    fnv1a32,
 )
+from nodealloc.checkpoint._fnv import fnv1a32
 from nodealloc.devices import (
     Device,
     DeviceAllocator,

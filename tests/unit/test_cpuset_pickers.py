@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from nodealloc.cpuset import (
-    CpuLayout,
-    CPUSet,
-    HintTable,
-    KubeletPicker,
-    NotEnoughCpusError,
-    PickMode,
-    SortStrategy,
-    take_cpus,
-)
+from nodealloc.cpuset import CpuLayout, CPUSet, KubeletPicker, NotEnoughCpusError, PickMode, take_cpus
 from nodealloc.cpuset._balance import Split, splits
+from nodealloc.cpuset._hints import HintTable
+from nodealloc.cpuset._pickers import SortStrategy
 from nodealloc.machine import Cpu, Machine, machine_from_text
 from nodealloc.testing.cpuset import check_picker
 from nodealloc.topology import CountedHints, TopologyHint

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from nodealloc.cpuset import (
-    Applied,
     CpuAllocator,
     CPUSet,
     CpusetBusyError,
@@ -13,6 +12,7 @@ from nodealloc.cpuset import (
     CpusetWriteError,
     StaticPolicy,
 )
+from nodealloc.cpuset._confinement import Applied
 from nodealloc.dsw_asw import InlineExecutor, ThreadExecutor, WaitTimeoutError
 from nodealloc.idset import NodeSet
 from nodealloc.machine import machine_from_text

@@ -14,32 +14,27 @@ from nodealloc.checkpoint import DEVICE_STATE, KUBELET_FORMATS, DeviceManagerSta
 from nodealloc.devices import (
     DEVICE_LIFE,
     Capacity,
-    Conflict,
     Device,
     DeviceAllocator,
-    DeviceEvent,
-    DeviceEvents,
     DeviceLedger,
     DeviceList,
     DeviceMount,
     DeviceNode,
     Grant,
-    Happening,
     Inventory,
     Phase,
     PluginOptions,
     RegistrationRefusedError,
     Response,
-    Touched,
-    from_rows,
     merge,
-    plugin_socket,
-    prepare_directory,
     remembered,
     restored,
-    to_row,
-    touched_by,
 )
+from nodealloc.devices._directory import plugin_socket, prepare_directory
+from nodealloc.devices._events import DeviceEvent, DeviceEvents, Touched, touched_by
+from nodealloc.devices._launch import Conflict
+from nodealloc.devices._life import Happening
+from nodealloc.devices._state import from_rows, to_row
 from nodealloc.devices.plugins import (
     DevicePlugins,
     decode_list,

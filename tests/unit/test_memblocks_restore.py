@@ -8,15 +8,11 @@ from pathlib import Path
 import attrs
 import pytest
 
-from nodealloc.checkpoint import (
-    MemoryBlock,
-    MemoryLayout,
-    MemoryManagerState,
-    MemoryNode,
-)
+from nodealloc.checkpoint import MemoryBlock, MemoryManagerState, MemoryNode
 from nodealloc.checkpoint import (
     MemoryTable as StoredTable,
 )
+from nodealloc.checkpoint._memory_state import MemoryLayout
 from nodealloc.errors import DecodeError
 from nodealloc.machine import Machine, NumaNode
 from nodealloc.memblocks import (

@@ -19,13 +19,11 @@ from nodealloc.podsources import (
     SourceOp,
     Unfinished,
     is_mirror,
-    is_mirror_of,
     is_static,
     merge,
-    mirror_of,
-    source_of,
     successor,
 )
+from nodealloc.podsources._static import is_mirror_of, mirror_of, source_of
 from nodealloc.podspec import Container, Pod
 from nodealloc.testing.conformance import Row, read_rows
 from nodealloc.testing.conformance import _podsources as replayer

@@ -13,7 +13,6 @@ from nodealloc.errors import RetryableError
 from nodealloc.podfacts import PodIdentity
 from nodealloc.runtime import (
     KUBELET,
-    ChangeKind,
     ContainerGcPolicy,
     ContainerRecord,
     Disk,
@@ -25,18 +24,17 @@ from nodealloc.runtime import (
     Rules,
     RunState,
     SandboxRecord,
-    changes_of,
     containers_to_drop,
     plan_container_gc,
     plan_image_gc,
     plan_log_gc,
     plan_sandbox_gc,
     plan_unused_images,
-    pleg_health,
     relist,
-    seen_images,
     sweep,
 )
+from nodealloc.runtime._image_gc import seen_images
+from nodealloc.runtime._pleg import ChangeKind, changes_of, pleg_health
 from nodealloc.testing.conformance import Row, read_rows
 from nodealloc.testing.conformance import _runtime as replayer
 

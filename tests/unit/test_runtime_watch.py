@@ -31,8 +31,8 @@ from nodealloc.runtime import (
     SandboxConfig,
     may_start,
     pod_from_checkpoint,
-    pod_to_checkpoint,
 )
+from nodealloc.runtime._codec import pod_to_checkpoint
 from nodealloc.testing.dsw_asw import ManualExecutor, MemoryJournal, VirtualClock
 from nodealloc.testing.runtime import FakeContainerRuntime
 

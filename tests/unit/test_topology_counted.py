@@ -13,7 +13,6 @@ from nodealloc.machine import machine_from_text
 from nodealloc.memblocks import memory_allocator
 from nodealloc.podspec import Quantity
 from nodealloc.topology import (
-    TOPOLOGY_WORK_LIMIT,
     Claim,
     CountedHints,
     HintError,
@@ -40,6 +39,7 @@ from nodealloc.topology import (
     node_masks,
     release,
 )
+from nodealloc.topology._verdicts import TOPOLOGY_WORK_LIMIT
 
 GPU, NIC = "example.com/gpu", "example.com/nic"
 GIB = 1 << 30

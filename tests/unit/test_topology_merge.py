@@ -8,7 +8,6 @@ from typing import cast
 import pytest
 
 from nodealloc.topology import (
-    KUBELET_MAX_NODES,
     Closest,
     DistanceError,
     HintError,
@@ -30,6 +29,7 @@ from nodealloc.topology import (
     UnknownPolicyError,
     merge,
 )
+from nodealloc.topology._policy import KUBELET_MAX_NODES
 
 FOUR = NumaTopology(nodes=(0, 1, 2, 3))
 RESTRICTED = Policy(name=PolicyName.RESTRICTED)

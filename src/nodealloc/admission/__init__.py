@@ -28,16 +28,16 @@ pods that run are taken into the view as they are; no handler is asked about the
 
 from nodealloc.admission._apparmor import AppArmor
 from nodealloc.admission._chain import Chain, Handler, allocation, chain_of
-from nodealloc.admission._fit import Shortage, node_fit, shortages
+from nodealloc.admission._fit import node_fit
 from nodealloc.admission._host_ports import host_ports
-from nodealloc.admission._importance import is_critical, is_static
+from nodealloc.admission._importance import is_static
 from nodealloc.admission._node_state import pressure, shutdown
 from nodealloc.admission._placement import node_affinity, node_name, operating_system, taints
 from nodealloc.admission._preemption import victims
 from nodealloc.admission._resize import Resizes, resized
 from nodealloc.admission._rules import KUBELET, Rules
 from nodealloc.admission._sysctls import SysctlAllowList, safe_sysctls
-from nodealloc.admission._verdicts import MakingRoom, RoomMade
+from nodealloc.admission._verdicts import MakingRoom
 
 __all__ = [
     "KUBELET",
@@ -46,14 +46,11 @@ __all__ = [
     "Handler",
     "MakingRoom",
     "Resizes",
-    "RoomMade",
     "Rules",
-    "Shortage",
     "SysctlAllowList",
     "allocation",
     "chain_of",
     "host_ports",
-    "is_critical",
     "is_static",
     "node_affinity",
     "node_fit",
@@ -62,7 +59,6 @@ __all__ = [
     "pressure",
     "resized",
     "safe_sysctls",
-    "shortages",
     "shutdown",
     "taints",
     "victims",

@@ -23,10 +23,8 @@ All of it is arithmetic on values; the cgroup limits that follow from it are in
 from nodealloc.allocatable._amounts import allocatable, usable_by_pods
 from nodealloc.allocatable._errors import ReservationError
 from nodealloc.allocatable._reservation import Reservation, reservation_faults
-from nodealloc.allocatable._thresholds import EVICTION_SIGNALS
 
 __all__ = [
-    "EVICTION_SIGNALS",
     "Reservation",
     "ReservationError",
     "allocatable",

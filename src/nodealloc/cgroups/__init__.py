@@ -26,26 +26,10 @@ Names in both spellings:
 `detect()` gives the driver of this node, `stand_in(DIRECTORY)` one for a laptop.
 """
 
-from nodealloc.cgroups._convert import (
-    MAX_SHARES,
-    MIN_QUOTA_US,
-    MIN_SHARES,
-    PERIOD_US,
-    hugepage_name,
-    milli_cpu_to_quota_us,
-    milli_cpu_to_shares,
-    shares_to_weight,
-    weight_to_shares,
-)
+from nodealloc.cgroups._convert import hugepage_name
 from nodealloc.cgroups._detect import detect
 from nodealloc.cgroups._driver import CgroupFs
-from nodealloc.cgroups._enforcement import (
-    Enforce,
-    Enforcement,
-    enforce_reservation,
-    enforced_limits,
-    enforcement_faults,
-)
+from nodealloc.cgroups._enforcement import Enforce, Enforcement, enforce_reservation, enforced_limits
 from nodealloc.cgroups._errors import (
     CgroupAbsentError,
     CgroupBusyError,
@@ -60,8 +44,8 @@ from nodealloc.cgroups._errors import (
     UnsupportedLimitError,
 )
 from nodealloc.cgroups._launch import launch
-from nodealloc.cgroups._layout import Layout, Mount, mounts_below
-from nodealloc.cgroups._life import CGROUP_LIFE, CgroupEvent, CgroupState
+from nodealloc.cgroups._layout import Layout, Mount
+from nodealloc.cgroups._life import CGROUP_LIFE
 from nodealloc.cgroups._limits import NO_LIMIT, Limits
 from nodealloc.cgroups._name import CgroupName, Spelling
 from nodealloc.cgroups._pods import (
@@ -72,37 +56,28 @@ from nodealloc.cgroups._pods import (
     pod_limits,
     pod_name,
     pod_uid,
-    qos_name,
 )
 from nodealloc.cgroups._ports import CgroupDriver, ProcessDriver, TreeDriver, TreeReader
-from nodealloc.cgroups._qos_tree import TreeOptions, desired_tree
+from nodealloc.cgroups._qos_tree import TreeOptions
 from nodealloc.cgroups._reconciler import QosTree
 from nodealloc.cgroups._render import Write, render
-from nodealloc.cgroups._report import Drift, Removal, RemovalState, TreeReport
-from nodealloc.cgroups._requirements import NEEDED_CONTROLLERS, Shortfall, check_requirements, check_swap
+from nodealloc.cgroups._report import RemovalState, TreeReport
+from nodealloc.cgroups._requirements import Shortfall, check_requirements, check_swap
 from nodealloc.cgroups._stand_in import stand_in
 from nodealloc.cgroups._stats import CgroupStats
 from nodealloc.cgroups._view import pod_view
 
 __all__ = [
     "CGROUP_LIFE",
-    "MAX_SHARES",
-    "MIN_QUOTA_US",
-    "MIN_SHARES",
-    "NEEDED_CONTROLLERS",
     "NO_LIMIT",
-    "PERIOD_US",
     "CgroupAbsentError",
     "CgroupBusyError",
     "CgroupDriver",
-    "CgroupEvent",
     "CgroupFs",
     "CgroupHoldsCallerError",
     "CgroupName",
-    "CgroupState",
     "CgroupStats",
     "ControllerMissingError",
-    "Drift",
     "Enforce",
     "Enforcement",
     "Layout",
@@ -117,7 +92,6 @@ __all__ = [
     "ProcessGoneError",
     "QosTree",
     "ReadOnlyError",
-    "Removal",
     "RemovalState",
     "Shortfall",
     "Spelling",
@@ -131,24 +105,16 @@ __all__ = [
     "check_swap",
     "container_limits",
     "container_name",
-    "desired_tree",
     "detect",
     "enforce_reservation",
     "enforced_limits",
-    "enforcement_faults",
     "hugepage_name",
     "launch",
-    "milli_cpu_to_quota_us",
-    "milli_cpu_to_shares",
-    "mounts_below",
     "oom_score_adj",
     "pod_limits",
     "pod_name",
     "pod_uid",
     "pod_view",
-    "qos_name",
     "render",
-    "shares_to_weight",
     "stand_in",
-    "weight_to_shares",
 ]

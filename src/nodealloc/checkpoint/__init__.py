@@ -28,7 +28,7 @@ from nodealloc.checkpoint._cpu_state import (
     CpuManagerStateV1,
     read_cpu_manager_state,
 )
-from nodealloc.checkpoint._device_state import DEVICE_STATE, DeviceLayout, DeviceManagerState, PodDevices
+from nodealloc.checkpoint._device_state import DEVICE_STATE, DeviceManagerState, PodDevices
 from nodealloc.checkpoint._errors import (
     CorruptCheckpointError,
     StoreBusyError,
@@ -37,23 +37,21 @@ from nodealloc.checkpoint._errors import (
 )
 from nodealloc.checkpoint._file_store import FileStore
 from nodealloc.checkpoint._files import Files
-from nodealloc.checkpoint._fnv import fnv1a32
 from nodealloc.checkpoint._identity import this_machine
 from nodealloc.checkpoint._inspect import Finding, inspect
 from nodealloc.checkpoint._json import Json
 from nodealloc.checkpoint._kept_bytes import KeptBytes
-from nodealloc.checkpoint._keys import check_key, reader_for, row_formats, row_key, rows_of
+from nodealloc.checkpoint._keys import row_formats, row_key, rows_of
 from nodealloc.checkpoint._kubelet import KUBELET_FORMATS
 from nodealloc.checkpoint._memory_state import (
     MEMORY_STATE,
     MemoryBlock,
-    MemoryLayout,
     MemoryManagerState,
     MemoryNode,
     MemoryTable,
 )
 from nodealloc.checkpoint._memory_store import MemoryStore
-from nodealloc.checkpoint._ports import Checkpoint, Formats, Reader, Store
+from nodealloc.checkpoint._ports import Checkpoint, Formats, Store
 from nodealloc.checkpoint._record import JsonCheckpoint
 from nodealloc.checkpoint._sqlite_store import SqliteStore
 
@@ -69,7 +67,6 @@ __all__ = [
     "CpuManagerState",
     "CpuManagerStateV1",
     "Damaged",
-    "DeviceLayout",
     "DeviceManagerState",
     "FileStore",
     "Files",
@@ -80,24 +77,19 @@ __all__ = [
     "JsonCheckpoint",
     "KeptBytes",
     "MemoryBlock",
-    "MemoryLayout",
     "MemoryManagerState",
     "MemoryNode",
     "MemoryStore",
     "MemoryTable",
     "PodDevices",
-    "Reader",
     "Since",
     "SqliteStore",
     "Store",
     "StoreBusyError",
     "StoreClosedError",
     "StoreFailedError",
-    "check_key",
-    "fnv1a32",
     "inspect",
     "read_cpu_manager_state",
-    "reader_for",
     "row_formats",
     "row_key",
     "rows_of",

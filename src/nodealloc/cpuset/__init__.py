@@ -30,7 +30,6 @@
 from nodealloc.cpuset._affinity_writer import AffinityWriter, process_target
 from nodealloc.cpuset._allocator import CpuAllocator
 from nodealloc.cpuset._cgroup_writers import CgroupV1Writer, CgroupV2Writer
-from nodealloc.cpuset._confinement import Applied, Wanted
 from nodealloc.cpuset._demand import exclusive_cpus_setting
 from nodealloc.cpuset._errors import (
     CpusetBusyError,
@@ -39,11 +38,9 @@ from nodealloc.cpuset._errors import (
     PickerError,
     TargetGoneError,
 )
-from nodealloc.cpuset._hints import HintTable
 from nodealloc.cpuset._layout import CpuLayout
 from nodealloc.cpuset._options import StaticOptions
-from nodealloc.cpuset._pickers import SortStrategy
-from nodealloc.cpuset._policy import CpuPolicy, NonePolicy, StaticPolicy
+from nodealloc.cpuset._policy import NonePolicy, StaticPolicy
 from nodealloc.cpuset._ports import CpusetWriter, Picker
 from nodealloc.cpuset._reconciler import CpusetReconciler
 from nodealloc.cpuset._state import Assignment, CpuState
@@ -52,31 +49,26 @@ from nodealloc.idset import CPUSet
 
 __all__ = [
     "AffinityWriter",
-    "Applied",
     "Assignment",
     "CPUSet",
     "CgroupV1Writer",
     "CgroupV2Writer",
     "CpuAllocator",
     "CpuLayout",
-    "CpuPolicy",
     "CpuState",
     "CpusetBusyError",
     "CpusetReconciler",
     "CpusetWriteError",
     "CpusetWriter",
-    "HintTable",
     "KubeletPicker",
     "NonePolicy",
     "NotEnoughCpusError",
     "PickMode",
     "Picker",
     "PickerError",
-    "SortStrategy",
     "StaticOptions",
     "StaticPolicy",
     "TargetGoneError",
-    "Wanted",
     "exclusive_cpus_setting",
     "process_target",
     "take_cpus",

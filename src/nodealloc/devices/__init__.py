@@ -23,42 +23,31 @@ Nothing here loads gRPC. Whoever talks to plugins takes `DevicePlugins` from
 """
 
 from nodealloc.devices._allocator import DeviceAllocator
-from nodealloc.devices._directory import plugin_socket, prepare_directory
 from nodealloc.devices._errors import PluginRefusedError, PluginUnavailableError, RegistrationRefusedError
-from nodealloc.devices._events import DeviceEvent, DeviceEvents, Touched, touched_by
-from nodealloc.devices._grants import NO_NODE, Grant
-from nodealloc.devices._hints import device_hints, held_hints
+from nodealloc.devices._grants import Grant
+from nodealloc.devices._hints import device_hints
 from nodealloc.devices._inventory import Capacity, Device, DeviceList, Inventory, PluginOptions
-from nodealloc.devices._launch import Conflict, DeviceMount, DeviceNode, Launch, Response, merge
+from nodealloc.devices._launch import DeviceMount, DeviceNode, Launch, Response, merge
 from nodealloc.devices._ledger import DeviceLedger
-from nodealloc.devices._life import DEVICE_LIFE, Happening, Phase
+from nodealloc.devices._life import DEVICE_LIFE, Phase
 from nodealloc.devices._limits import Deadlines, PluginLimits
 from nodealloc.devices._pick import pick
-from nodealloc.devices._ports import AllocatorKeeper, Connect, PluginCalls, PluginConnection, PluginWatch
-from nodealloc.devices._preferences import Answers, PreferenceQuestion
-from nodealloc.devices._state import from_rows, read_alike, remembered, restored, to_row
-from nodealloc.devices._status import DevicePluginStatus
+from nodealloc.devices._ports import AllocatorKeeper, PluginCalls, PluginConnection, PluginWatch
+from nodealloc.devices._preferences import PreferenceQuestion
+from nodealloc.devices._state import remembered, restored
 
 __all__ = [
     "DEVICE_LIFE",
-    "NO_NODE",
     "AllocatorKeeper",
-    "Answers",
     "Capacity",
-    "Conflict",
-    "Connect",
     "Deadlines",
     "Device",
     "DeviceAllocator",
-    "DeviceEvent",
-    "DeviceEvents",
     "DeviceLedger",
     "DeviceList",
     "DeviceMount",
     "DeviceNode",
-    "DevicePluginStatus",
     "Grant",
-    "Happening",
     "Inventory",
     "Launch",
     "Phase",
@@ -72,17 +61,9 @@ __all__ = [
     "PreferenceQuestion",
     "RegistrationRefusedError",
     "Response",
-    "Touched",
     "device_hints",
-    "from_rows",
-    "held_hints",
     "merge",
     "pick",
-    "plugin_socket",
-    "prepare_directory",
-    "read_alike",
     "remembered",
     "restored",
-    "to_row",
-    "touched_by",
 ]

@@ -20,14 +20,13 @@ from nodealloc.machine._discover import Discovery, discover
 from nodealloc.machine._draw_svg import draw_svg
 from nodealloc.machine._draw_text import draw_text
 from nodealloc.machine._errors import NotAMachineError
-from nodealloc.machine._model import LEVELS, Level, Machine
+from nodealloc.machine._model import Level, Machine
 from nodealloc.machine._parts import Cpu, NumaNode
 from nodealloc.machine._synthetic import machine_from_text
 from nodealloc.machine._sysfs import Note
 from nodealloc.machine._views import as_kubelet_counts, by_first_cpu
 
 __all__ = [
-    "LEVELS",
     "Cpu",
     "Discovery",
     "Level",

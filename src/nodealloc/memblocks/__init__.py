@@ -16,22 +16,19 @@ serves allocations of its own or those of one group, never both.
 from nodealloc.memblocks._allocator import MemoryAllocator, memory_allocator
 from nodealloc.memblocks._blocks import Block, NodeMemory, hugepages, mems
 from nodealloc.memblocks._errors import ReservationMismatchError
-from nodealloc.memblocks._layout import Reserved
 from nodealloc.memblocks._options import MemoryOptions, MemoryPolicy
 from nodealloc.memblocks._reserved import check_reserved, parse_reserved
-from nodealloc.memblocks._state import Grants, MemoryState
+from nodealloc.memblocks._state import MemoryState
 from nodealloc.memblocks._unpinned import UnpinnedMemory
 
 __all__ = [
     "Block",
-    "Grants",
     "MemoryAllocator",
     "MemoryOptions",
     "MemoryPolicy",
     "MemoryState",
     "NodeMemory",
     "ReservationMismatchError",
-    "Reserved",
     "UnpinnedMemory",
     "check_reserved",
     "hugepages",

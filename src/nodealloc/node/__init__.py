@@ -18,7 +18,7 @@
 from nodealloc.node._confinement import confinement_of
 from nodealloc.node._errors import AdoptionError, NoKubeletFileError, NotAdmittedError, NotRememberedError
 from nodealloc.node._held_allocator import HeldAllocator
-from nodealloc.node._life import NODE_LIFE, NodeEvent, NodeState
+from nodealloc.node._life import NODE_LIFE, NodeState
 from nodealloc.node._loading import StartReport
 from nodealloc.node._node import FORMATS, NodeAllocator
 from nodealloc.node._ports import Advisor, KubeletFile, Running, Runtime, TellsRegranted
@@ -37,7 +37,6 @@ __all__ = [
     "KubeletFile",
     "NoKubeletFileError",
     "NodeAllocator",
-    "NodeEvent",
     "NodeState",
     "NotAdmittedError",
     "NotRememberedError",

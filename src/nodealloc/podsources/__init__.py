@@ -32,18 +32,17 @@ of the engine. `Rules()` is what is right, `KUBELET` is as recorded.
 
 from nodealloc.podsources._changes import Merged, Merging, PodChange, Saying, SourceOp
 from nodealloc.podsources._codec import editions_from_checkpoint, editions_to_checkpoint
-from nodealloc.podsources._editions import Edition, Editions, Successor, Unfinished, successor
+from nodealloc.podsources._editions import Editions, Successor, Unfinished, successor
 from nodealloc.podsources._folder import FolderSource
 from nodealloc.podsources._http import HttpSource
 from nodealloc.podsources._merge import merge
-from nodealloc.podsources._ports import Reading, Source, SourceFault
+from nodealloc.podsources._ports import Reading, Source
 from nodealloc.podsources._rules import KUBELET, Rules
-from nodealloc.podsources._sources import PodSources, Polling, SourceAnswer
-from nodealloc.podsources._static import is_mirror, is_mirror_of, is_static, mirror_of, source_of
+from nodealloc.podsources._sources import PodSources, Polling
+from nodealloc.podsources._static import is_mirror, is_static
 
 __all__ = [
     "KUBELET",
-    "Edition",
     "Editions",
     "FolderSource",
     "HttpSource",
@@ -56,18 +55,13 @@ __all__ = [
     "Rules",
     "Saying",
     "Source",
-    "SourceAnswer",
-    "SourceFault",
     "SourceOp",
     "Successor",
     "Unfinished",
     "editions_from_checkpoint",
     "editions_to_checkpoint",
     "is_mirror",
-    "is_mirror_of",
     "is_static",
     "merge",
-    "mirror_of",
-    "source_of",
     "successor",
 ]

@@ -15,40 +15,27 @@
 
 from nodealloc.podspec._amounts import Amounts, Resources, resources
 from nodealloc.podspec._effective import effective_limits, effective_requests
-from nodealloc.podspec._hashes import (
-    HASH_ANNOTATION,
-    KUBELET_HASH_ANNOTATION,
-    container_hash,
-    is_same_container,
-    kubelet_hash,
-)
+from nodealloc.podspec._hashes import HASH_ANNOTATION, container_hash, is_same_container, kubelet_hash
 from nodealloc.podspec._model import (
-    ClaimUse,
     Container,
     DnsPolicy,
     Json,
     LocalName,
     MessagePolicy,
-    PodOs,
-    PodResourceClaim,
     PullPolicy,
     ReadinessGate,
     ResizePolicy,
     RestartPolicy,
-    SchedulingGate,
     Volume,
     VolumeUse,
 )
 from nodealloc.podspec._names import is_extended_resource
 from nodealloc.podspec._network import ContainerPort, DnsConfig, DnsOption, HostAlias
 from nodealloc.podspec._placement import (
-    Affinity,
     NodeAffinity,
-    NodeSelector,
     NodeSelectorOperator,
     NodeSelectorRequirement,
     NodeSelectorTerm,
-    PreferredNodes,
     Toleration,
 )
 from nodealloc.podspec._pod import Pod, pod_from_manifest
@@ -68,7 +55,6 @@ from nodealloc.podspec._quantity import Quantity, QuantityFormat
 from nodealloc.podspec._resources import page_bytes
 from nodealloc.podspec._security import (
     AppArmorProfile,
-    Capabilities,
     PodSecurityContext,
     ProfileType,
     SeccompProfile,
@@ -76,24 +62,12 @@ from nodealloc.podspec._security import (
     SeLinuxOptions,
     Sysctl,
 )
-from nodealloc.podspec._variables import (
-    EnvFrom,
-    FieldRef,
-    KeyRef,
-    NameRef,
-    ResourceFieldRef,
-    ValueFrom,
-    Variable,
-)
+from nodealloc.podspec._variables import EnvFrom, FieldRef, KeyRef, ResourceFieldRef, ValueFrom, Variable
 
 __all__ = [
     "HASH_ANNOTATION",
-    "KUBELET_HASH_ANNOTATION",
-    "Affinity",
     "Amounts",
     "AppArmorProfile",
-    "Capabilities",
-    "ClaimUse",
     "Container",
     "ContainerPort",
     "DnsConfig",
@@ -112,17 +86,12 @@ __all__ = [
     "LifecycleHandler",
     "LocalName",
     "MessagePolicy",
-    "NameRef",
     "NodeAffinity",
-    "NodeSelector",
     "NodeSelectorOperator",
     "NodeSelectorRequirement",
     "NodeSelectorTerm",
     "Pod",
-    "PodOs",
-    "PodResourceClaim",
     "PodSecurityContext",
-    "PreferredNodes",
     "Probe",
     "ProfileType",
     "PullPolicy",
@@ -134,7 +103,6 @@ __all__ = [
     "ResourceFieldRef",
     "Resources",
     "RestartPolicy",
-    "SchedulingGate",
     "SeLinuxOptions",
     "SeccompProfile",
     "SecurityContext",

@@ -1,8 +1,7 @@
 """What runs: sandboxes, containers, images and exits, as any container runtime reports them."""
 
-from nodealloc.runtime._codec import RUNTIME_ROWS, pod_from_checkpoint, pod_to_checkpoint
+from nodealloc.runtime._codec import RUNTIME_ROWS, pod_from_checkpoint
 from nodealloc.runtime._container_gc import (
-    ContainerGcPlan,
     ContainerGcPolicy,
     containers_to_drop,
     plan_container_gc,
@@ -20,28 +19,15 @@ from nodealloc.runtime._errors import (
 from nodealloc.runtime._health import CgroupDriverKind, Heard, RuntimeCondition, RuntimeHealth, may_start
 from nodealloc.runtime._image_gc import (
     Disk,
-    GcWarning,
-    ImageGcPlan,
     ImageGcPolicy,
     ImageUse,
-    Swept,
     plan_image_gc,
     plan_unused_images,
-    seen_images,
     sweep,
 )
 from nodealloc.runtime._known import ContainerEnd, PodKnown
-from nodealloc.runtime._listing import Listing, Marks, Oddity, PodListing
-from nodealloc.runtime._pleg import (
-    Awaited,
-    ChangeKind,
-    Pleg,
-    PodChange,
-    Relisted,
-    changes_of,
-    pleg_health,
-    relist,
-)
+from nodealloc.runtime._listing import Listing, Oddity, PodListing
+from nodealloc.runtime._pleg import Pleg, PodChange, relist
 from nodealloc.runtime._ports import (
     CommandResult,
     CommandRunner,
@@ -75,15 +61,12 @@ __all__ = [
     "RUNTIME_ROWS",
     "AnswerLostError",
     "Answered",
-    "Awaited",
     "CgroupDriverKind",
-    "ChangeKind",
     "CommandResult",
     "CommandRunner",
     "CommandTimedOutError",
     "ContainerConfig",
     "ContainerEnd",
-    "ContainerGcPlan",
     "ContainerGcPolicy",
     "ContainerRecord",
     "ContainerReport",
@@ -92,11 +75,9 @@ __all__ = [
     "DnsConfig",
     "EventFeed",
     "Exit",
-    "GcWarning",
     "Heard",
     "HostDevice",
     "HostMount",
-    "ImageGcPlan",
     "ImageGcPolicy",
     "ImageRecord",
     "ImageUse",
@@ -104,7 +85,6 @@ __all__ = [
     "LinuxResources",
     "Listing",
     "Looks",
-    "Marks",
     "NameReservedError",
     "NoSuchRecordError",
     "Oddity",
@@ -117,7 +97,6 @@ __all__ = [
     "PortMapping",
     "Propagation",
     "PullCredentials",
-    "Relisted",
     "Rules",
     "RunState",
     "RuntimeCondition",
@@ -131,8 +110,6 @@ __all__ = [
     "Sandboxes",
     "Security",
     "SecurityProfile",
-    "Swept",
-    "changes_of",
     "containers_to_drop",
     "may_start",
     "plan_container_gc",
@@ -140,10 +117,7 @@ __all__ = [
     "plan_log_gc",
     "plan_sandbox_gc",
     "plan_unused_images",
-    "pleg_health",
     "pod_from_checkpoint",
-    "pod_to_checkpoint",
     "relist",
-    "seen_images",
     "sweep",
 ]

@@ -18,9 +18,8 @@ from nodealloc.cgroups import (
     ProcessDriver,
     ProcessGoneError,
     TreeReader,
-    shares_to_weight,
-    weight_to_shares,
 )
+from nodealloc.cgroups._convert import shares_to_weight, weight_to_shares
 from nodealloc.errors import NodeallocError
 
 if TYPE_CHECKING:

@@ -45,24 +45,22 @@ from nodealloc.topology._errors import (
     UnknownPolicyError,
     WorkLimitError,
 )
-from nodealloc.topology._explanation import Explanation, Outlook, ResourceView, Veto, WeakerFit, explain
+from nodealloc.topology._explanation import Explanation, Outlook, explain
 from nodealloc.topology._hints import Hints, NumaMask, NumaTopology, TopologyHint
 from nodealloc.topology._holdings import Confinement, Holding, ResourceUse
 from nodealloc.topology._merge import Merged, merge
 from nodealloc.topology._pods import workload_of
-from nodealloc.topology._policy import KUBELET_MAX_NODES, Policy, PolicyName, Scope
+from nodealloc.topology._policy import Policy, PolicyName, Scope
 from nodealloc.topology._ports import Allocator, Availability, Reports, Serves, Shortfall
 from nodealloc.topology._restoring import Eviction, Move, RestorePlan
 from nodealloc.topology._snapshot import Affinities, Snapshot
-from nodealloc.topology._verdicts import TOPOLOGY_AFFINITY_ERROR, TOPOLOGY_WORK_LIMIT, Placed, Refusal
+from nodealloc.topology._verdicts import TOPOLOGY_AFFINITY_ERROR, Placed, Refusal
 from nodealloc.topology._work import Work
 from nodealloc.verdicts import Admitted, NotYet
 
 __all__ = [
-    "KUBELET_MAX_NODES",
     "LISTED_NODES",
     "TOPOLOGY_AFFINITY_ERROR",
-    "TOPOLOGY_WORK_LIMIT",
     "Accounts",
     "Admitted",
     "Adopts",
@@ -105,7 +103,6 @@ __all__ = [
     "Remembers",
     "Reports",
     "ResourceUse",
-    "ResourceView",
     "RestorePlan",
     "Restored",
     "Scene",
@@ -118,8 +115,6 @@ __all__ = [
     "UnknownAllocatorError",
     "UnknownOptionError",
     "UnknownPolicyError",
-    "Veto",
-    "WeakerFit",
     "Work",
     "WorkLimitError",
     "Workload",

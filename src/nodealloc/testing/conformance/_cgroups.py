@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from nodealloc.cgroups import (
-    CgroupName,
-    Spelling,
-    milli_cpu_to_quota_us,
-    milli_cpu_to_shares,
-    oom_score_adj,
-    pod_limits,
-    shares_to_weight,
-)
+from nodealloc.cgroups import CgroupName, Spelling, oom_score_adj, pod_limits
+from nodealloc.cgroups._convert import milli_cpu_to_quota_us, milli_cpu_to_shares, shares_to_weight
 from nodealloc.podspec import Container, Pod, Quantity, qos_class
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from nodealloc.admission import KUBELET, AppArmor, Chain, RoomMade, SysctlAllowList, chain_of, safe_sysctls
+from nodealloc.admission import KUBELET, AppArmor, Chain, SysctlAllowList, chain_of, safe_sysctls
+from nodealloc.admission._verdicts import RoomMade
 from nodealloc.errors import ConfigurationError, PermanentError
 from nodealloc.podfacts import NodeView, PodOnNode, PodsOnNode, Taint, TaintEffect
 from nodealloc.podspec import Pod, PodSecurityContext, Quantity, Sysctl

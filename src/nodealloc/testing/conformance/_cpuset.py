@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from nodealloc.cpuset import (
-    CpuLayout,
-    CPUSet,
-    HintTable,
-    KubeletPicker,
-    NotEnoughCpusError,
-    PickMode,
-    SortStrategy,
-)
+from nodealloc.cpuset import CpuLayout, CPUSet, KubeletPicker, NotEnoughCpusError, PickMode
 from nodealloc.cpuset import (
     take_cpus as take,
 )
+from nodealloc.cpuset._hints import HintTable
+from nodealloc.cpuset._pickers import SortStrategy
 from nodealloc.testing.conformance._recorded_machine import recorded_machine
 
 if TYPE_CHECKING:

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, cast
 from nodealloc.podfacts import ExitUnknown, PodIdentity
 from nodealloc.runtime import (
     KUBELET,
-    Awaited,
     ContainerGcPolicy,
     ContainerRecord,
     ContainerReport,
     Disk,
-    ImageGcPlan,
     ImageGcPolicy,
     ImageRecord,
     ImageUse,
@@ -32,11 +30,11 @@ from nodealloc.runtime import (
     plan_log_gc,
     plan_sandbox_gc,
     plan_unused_images,
-    pleg_health,
     relist,
-    seen_images,
     sweep,
 )
+from nodealloc.runtime._image_gc import ImageGcPlan, seen_images
+from nodealloc.runtime._pleg import Awaited, pleg_health
 
 if TYPE_CHECKING:
     from nodealloc.podspec import Json

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from nodealloc.cgroups import MAX_SHARES, MIN_QUOTA_US, MIN_SHARES, NO_LIMIT, CgroupName, Limits
+from nodealloc.cgroups import NO_LIMIT, CgroupName, Limits
+from nodealloc.cgroups._convert import MAX_SHARES, MIN_QUOTA_US, MIN_SHARES
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.podspec import Container, Pod, Quantity
 

@@ -10,12 +10,12 @@ from nodealloc.checkpoint import (
     DeviceManagerState,
     Json,
     MemoryBlock,
-    MemoryLayout,
     MemoryManagerState,
     MemoryNode,
     MemoryTable,
     PodDevices,
 )
+from nodealloc.checkpoint._memory_state import MemoryLayout
 
 __all__ = [
     "cpu_lists",
