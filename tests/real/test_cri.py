@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -19,6 +20,8 @@ from nodealloc.cri import CriCpusetWriter, CriDeadlines, CriRuntime, LogLine, fo
 from nodealloc.dsw_asw import ThreadExecutor
 from nodealloc.errors import NodeallocError
 from nodealloc.podfacts import Exited, ExitUnknown, PodIdentity
+from nodealloc.podspec import ExecAction
+from nodealloc.probes import ExecProber, Question, Reply, ReplyKind
 from nodealloc.runtime import (
     CommandResult,
     CommandTimedOutError,
@@ -177,6 +180,38 @@ def test_commands_run_in_a_container(runtime: CriRuntime) -> None:
     with pytest.raises(CommandTimedOutError):
         runtime.run_command(made, ["sleep", "30"], 1.0)
     assert time.monotonic() - began_s < 10.0
+
+
+def test_a_command_as_a_probe_is_gone_after_its_time(
+    runtime: CriRuntime, record_property: Callable[[str, object], None]
+) -> None:
+    """What was started in the container ends; what forked away from it is counted, and no more."""
+    made = started(runtime, app())
+    prober = ExecProber(runtime)
+
+    def asked(*command: str, timeout_s: float = 10.0) -> Reply:
+        action = ExecAction(command=command)
+        return prober.probe(Question(action=action, container_id=made, timeout_s=timeout_s))
+
+    def left() -> list[str]:
+        # The daemon's processes are seen from here; one that has ended has no words of its own left.
+        found = []
+        for file in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                found.append(file.read_bytes().replace(b"\0", b" ").decode())
+        return [line for line in found if line.startswith("sleep 887")]
+
+    assert asked("true").kind is ReplyKind.SUCCESS
+    assert asked("sh", "-c", "exit 4").kind is ReplyKind.FAILURE
+    assert asked("no-such-program").kind is ReplyKind.REFUSED
+    for _ in range(3):
+        reply = asked("sleep", "8871", timeout_s=1.0)
+        assert (reply.kind, "has not ended" in reply.message) == (ReplyKind.FAILURE, True)
+    eventually(lambda: not left())
+    asked("sh", "-c", "sleep 8872 & exec sleep 8873", timeout_s=1.0)
+    eventually(lambda: not [line for line in left() if "8873" in line])
+    record_property("survivors", len(left()))
+    assert len(left()) <= 1
 
 
 def test_a_whole_life_of_a_pod(runtime: CriRuntime) -> None:

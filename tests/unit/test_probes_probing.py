@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import attrs
 import pytest
 
-from nodealloc.checkpoint import JsonCheckpoint, MemoryStore
+from nodealloc.checkpoint import JsonCheckpoint, MemoryStore, row_formats, rows_of
 from nodealloc.dsw_asw import Group, InlineExecutor, World
 from nodealloc.errors import DecodeError
 from nodealloc.podfacts import Exited, LifeState, PodEvent, PodIdentity
@@ -23,8 +23,8 @@ from nodealloc.podspec import (
     TcpSocketAction,
 )
 from nodealloc.probes import (
-    KEY_PREFIX,
     KUBELET,
+    PROBE_ROWS,
     ContainerVerdicts,
     NoAnswer,
     NoProbe,
@@ -89,7 +89,7 @@ class Node:
     def __init__(self, *, options: ProbeOptions = ProbeOptions(), rules: Rules = Rules()) -> None:  # noqa: B008
         self.clock, self.executor, self.prober = VirtualClock(1000.0), ManualExecutor(), FakeProber()
         self.reports: World[str, PodKnown] = World("reports")
-        self.store = MemoryStore({f"{KEY_PREFIX}*": JsonCheckpoint.unmarshal})
+        self.store = MemoryStore(row_formats(PROBE_ROWS))
         self.events: list[PodEvent] = []
         self.options, self.rules = options, rules
         self.unix_s = START_UNIX_S
@@ -112,10 +112,9 @@ class Node:
 
     def restart(self) -> None:
         """Kill the agent, and start another one with what is in the store."""
-        kept = [JsonCheckpoint.unmarshal(one.marshal()) for one in self.store.read().values.values()]
-        found = [verdicts_from_checkpoint(one) for one in kept]
+        kept = {key: JsonCheckpoint.unmarshal(one.marshal()) for key, one in self.store.read().values.items()}
         self.executor = ManualExecutor()
-        self.probing = self.begin({one.uid: one for one in found})
+        self.probing = self.begin(rows_of(PROBE_ROWS, kept, verdicts_from_checkpoint))
 
     def rest(self) -> None:
         """Let everything happen that happens now."""

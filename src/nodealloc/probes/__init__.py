@@ -21,7 +21,7 @@ A verdict stands until there is a new one, also over restarts of the agent. Aski
 over gRPC is in `nodealloc.probes.health`, which loads gRPC.
 """
 
-from nodealloc.probes._codec import KEY_PREFIX, verdicts_from_checkpoint, verdicts_to_checkpoint
+from nodealloc.probes._codec import PROBE_ROWS, verdicts_from_checkpoint, verdicts_to_checkpoint
 from nodealloc.probes._exec import ExecProber
 from nodealloc.probes._http import HttpProber
 from nodealloc.probes._kinds import ASKED, ContainerKind, ProbeKind, asks, kinds_of
@@ -68,8 +68,8 @@ from nodealloc.probes._verdicts import (
 
 __all__ = [
     "ASKED",
-    "KEY_PREFIX",
     "KUBELET",
+    "PROBE_ROWS",
     "TRIES",
     "Action",
     "Asking",

@@ -23,12 +23,12 @@ from nodealloc.probes._verdicts import (
     Unwell,
 )
 
-__all__ = ["KEY_PREFIX", "KIND", "VERSION", "verdicts_from_checkpoint", "verdicts_to_checkpoint"]
+__all__ = ["KIND", "PROBE_ROWS", "VERSION", "verdicts_from_checkpoint", "verdicts_to_checkpoint"]
 
 KIND: Final = "probe verdicts"
 VERSION: Final = 1
-KEY_PREFIX: Final = "probes."
-"""Keys of rows begin with this; `row_key` makes one of a uid."""
+PROBE_ROWS: Final = "probes"
+"""Kind of the rows of verdicts, for `row_key` and `rows_of` of `nodealloc.checkpoint`, by uid."""
 _WELL: Final = "passed"
 _NONE_YET: Final = "no answer"
 

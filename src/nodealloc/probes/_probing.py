@@ -25,7 +25,7 @@ from nodealloc.podfacts import LifeState, PodEvent
 from nodealloc.podspec import Pod
 from nodealloc.probes._asker import Asker, Worlds
 from nodealloc.probes._asks import Heards, ProbedPod
-from nodealloc.probes._codec import KEY_PREFIX, verdicts_to_checkpoint
+from nodealloc.probes._codec import PROBE_ROWS, verdicts_to_checkpoint
 from nodealloc.probes._domain import Verdicts
 from nodealloc.probes._kinds import ProbeKind
 from nodealloc.probes._options import ProbeOptions, Probers
@@ -180,8 +180,4 @@ class Probing(Group, Generic[Seen]):
 
 def _rows(uid: str, verdicts: PodVerdicts | None) -> Mapping[str, JsonCheckpoint | None]:
     kept = verdicts is not None and verdicts.by_container
-    return {
-        row_key(KEY_PREFIX.removesuffix("."), uid): verdicts_to_checkpoint(verdicts)
-        if kept and verdicts
-        else None
-    }
+    return {row_key(PROBE_ROWS, uid): verdicts_to_checkpoint(verdicts) if kept and verdicts else None}
