@@ -24,6 +24,7 @@ from nodealloc.node._node import FORMATS, NodeAllocator
 from nodealloc.node._ports import Advisor, KubeletFile, Running, Runtime, TellsRegranted
 from nodealloc.node._record import WorkloadRecord
 from nodealloc.node._views import describe, holdings, resource_use
+from nodealloc.node._watched import WatchedRuntime
 from nodealloc.topology import Confinement, Holding, ResourceUse
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "Runtime",
     "StartReport",
     "TellsRegranted",
+    "WatchedRuntime",
     "WorkloadRecord",
     "confinement_of",
     "describe",
