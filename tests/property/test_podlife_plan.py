@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import attrs
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodealloc.podfacts import Exited, ExitUnknown, PodIdentity
@@ -127,7 +127,6 @@ def disturb(node: Node, which: int, exit_: Exit, more: int) -> None:
 
 
 @given(pod=pods(), events=EVENTS)
-@settings(max_examples=200)
 def test_no_container_ever_runs_twice_at_a_time(pod: Pod, events: list[tuple[int, Exit, int]]) -> None:
     """Whatever ends, gets lost or dies: one living instance a name, and no line of explanation is missing."""
     node = Node(pod)
@@ -142,7 +141,6 @@ def test_no_container_ever_runs_twice_at_a_time(pod: Pod, events: list[tuple[int
 
 
 @given(pod=pods(), events=EVENTS)
-@settings(max_examples=200)
 def test_init_containers_that_succeeded_stay_done_in_their_sandbox(
     pod: Pod, events: list[tuple[int, Exit, int]]
 ) -> None:
@@ -157,7 +155,6 @@ def test_init_containers_that_succeeded_stay_done_in_their_sandbox(
 
 
 @given(pod=pods(), events=EVENTS)
-@settings(max_examples=200)
 def test_a_pod_left_alone_comes_to_rest(pod: Pod, events: list[tuple[int, Exit, int]]) -> None:
     """After any history in which init containers succeed from now on, few plans bring it where it stays.
 
@@ -190,7 +187,6 @@ def test_a_pod_left_alone_comes_to_rest(pod: Pod, events: list[tuple[int, Exit, 
 
 
 @given(pod=pods(), events=EVENTS)
-@settings(max_examples=100)
 def test_init_containers_come_in_order(pod: Pod, events: list[tuple[int, Exit, int]]) -> None:
     """In each sandbox the first start of a container comes after those before it; mains come last."""
     node = Node(pod)
