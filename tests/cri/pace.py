@@ -18,6 +18,7 @@ from nodealloc._proto import runtime_v1_pb2 as wire
 from nodealloc._rpc.caller import Caller
 from nodealloc.cri import CriRuntime
 from nodealloc.cri import _codec as codec
+from nodealloc.cri import _requests as requests
 from nodealloc.podfacts import PodIdentity
 from nodealloc.runtime import ContainerConfig, Pace, RunState, RuntimeWatch, SandboxConfig
 from tests.cri.containerd import running
@@ -48,9 +49,11 @@ def bare(caller: Caller, asked: Sequence[SandboxConfig]) -> float:
     """The calls alone, over a connection that is up."""
     began_s = time.monotonic()
     for box in asked:
-        sandbox = codec.decode_id(caller.call("RunPodSandbox", codec.encode_run(box), 60.0))
-        made = codec.decode_id(caller.call("CreateContainer", codec.encode_create(sandbox, APP, box), 60.0))
-        caller.call("StartContainer", codec.encode_about("StartContainer", made), 60.0)
+        sandbox = codec.decode_id(caller.call("RunPodSandbox", requests.encode_run(box), 60.0))
+        made = codec.decode_id(
+            caller.call("CreateContainer", requests.encode_create(sandbox, APP, box), 60.0)
+        )
+        caller.call("StartContainer", requests.encode_about("StartContainer", made), 60.0)
     return time.monotonic() - began_s
 
 

@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 
 from nodealloc._proto import runtime_v1_pb2 as wire
 from nodealloc.cgroups import PodOptions
-from nodealloc.cri._codec import encode_create, encode_run
+from nodealloc.cri._requests import encode_create, encode_run
 from nodealloc.idset import CPUSet
 from nodealloc.podlife import (
     ContainerConfigError,

@@ -12,21 +12,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import secrets
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 
-import attrs
-
+from nodealloc.checkpoint._commit import Change, Rename, Script, digest
 from nodealloc.checkpoint._errors import StoreFailedError
 from nodealloc.checkpoint._files import Files, call
 from nodealloc.checkpoint._guard import check_owner
-from nodealloc.checkpoint._held import judge
-from nodealloc.checkpoint._json import Json, Shape
-from nodealloc.checkpoint._record import JsonCheckpoint
-from nodealloc.errors import DecodeError
 
 __all__ = ["DAMAGED", "KEPT", "MARK", "NO_FILE", "Change", "Directory", "aside"]
 
@@ -43,81 +37,6 @@ _RECORD = f"{MARK}commit"
 _NEW = f"{MARK}new-"
 _LARGEST = 1 << 28
 """Bytes of a file; without a limit an endless one would take all memory at the next start."""
-
-
-@attrs.frozen(kw_only=True)
-class Change:
-    """What a transaction does to the directory.
-
-    Attributes:
-        puts: Name to new content.
-        removes: Names that go; absent ones are no error.
-        moves: (old name, new name) pairs.
-    """
-
-    puts: Mapping[str, bytes] = attrs.field(factory=dict[str, bytes])
-    removes: tuple[str, ...] = ()
-    moves: tuple[tuple[str, str], ...] = ()
-
-    def steps(self) -> int:
-        """How many names change."""
-        return len(self.puts) + len(self.removes) + len(self.moves)
-
-
-@attrs.frozen
-class _Rename:
-    """One file that gets another name.
-
-    Attributes:
-        source: Its name now.
-        target: Its name then.
-        digest: Of its content; empty for a file that is only moved aside.
-    """
-
-    source: str
-    target: str
-    digest: str = ""
-
-
-@attrs.frozen(kw_only=True)
-class _Script:
-    """Renames and removals that may be repeated from the start at any time."""
-
-    renames: tuple[_Rename, ...]
-    removes: tuple[str, ...]
-
-    def pack(self) -> bytes:
-        renames = [[step.source, step.target, step.digest] for step in self.renames]
-        value: Json = {"rename": renames, "remove": list(self.removes)}
-        return JsonCheckpoint(kind="commit", version=1, value=value).marshal()
-
-    @classmethod
-    def unpack(cls, data: bytes) -> _Script | str:
-        record = judge(JsonCheckpoint.unmarshal, data)
-        if isinstance(record, str):
-            return record
-        shape = Shape("record of a commit")
-        value = record.value if isinstance(record, JsonCheckpoint) else None
-        renames: list[_Rename] = []
-        try:
-            found = shape.fields(value, "$", ("rename", "remove"))
-            for step in shape.sequence(found.get("rename", ()), "$.rename"):
-                words = [shape.text(word, "$.rename") for word in shape.sequence(step, "$.rename")]
-                if len(words) == 3:
-                    renames.append(_Rename(*words))
-                else:
-                    shape.fault("$.rename", "three names are due")
-            removes = [
-                shape.text(name, "$.remove") for name in shape.sequence(found.get("remove", ()), "$.remove")
-            ]
-            shape.check()
-        except DecodeError as error:
-            return str(error)
-        return cls(renames=tuple(renames), removes=tuple(removes))
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 def aside(names: Iterable[str], key: str, *, kind: str = DAMAGED) -> str:
@@ -153,7 +72,7 @@ class Directory:
     def __init__(self, path: str, files: Files) -> None:
         self.path = path
         self._files = files
-        self._unfinished: _Script | None = None
+        self._unfinished: Script | None = None
         self._undo: Change | None = None
         self.descriptor = call("open", path, files.open, path, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -215,13 +134,13 @@ class Directory:
             StoreFailedError: The directory is as it was.
         """
         self.settle()
-        new: list[_Rename] = []
+        new: list[Rename] = []
         record = None
         try:
             for name, data in change.puts.items():
-                new.append(_Rename(self._prepare(name, data), name, _digest(data)))
-            moves = (_Rename(*pair) for pair in change.moves)
-            script = _Script(renames=(*new, *moves), removes=change.removes)
+                new.append(Rename(self._prepare(name, data), name, digest(data)))
+            moves = (Rename(*pair) for pair in change.moves)
+            script = Script(renames=(*new, *moves), removes=change.removes)
             if change.steps() > 1:
                 record = self._prepare("@commit", script.pack())
         except StoreFailedError:
@@ -268,7 +187,7 @@ class Directory:
         """Give the descriptor back."""
         self._close(self.descriptor)
 
-    def _commit_at_once(self, script: _Script, before: Mapping[str, bytes]) -> None:
+    def _commit_at_once(self, script: Script, before: Mapping[str, bytes]) -> None:
         touched = [step.target for step in script.renames if step.digest]
         touched += script.removes
         try:
@@ -285,7 +204,7 @@ class Directory:
                 self.settle()
             raise
 
-    def _commit_by_record(self, script: _Script, record: str, new: Sequence[str]) -> None:
+    def _commit_by_record(self, script: Script, record: str, new: Sequence[str]) -> None:
         try:
             self._rename(record, _RECORD)
             self._flush()
@@ -299,9 +218,9 @@ class Directory:
         with contextlib.suppress(StoreFailedError):
             self.settle()
 
-    def _script(self) -> _Script | str:
+    def _script(self) -> Script | str:
         try:
-            return _Script.unpack(self.read(_RECORD))
+            return Script.unpack(self.read(_RECORD))
         except StoreFailedError as error:
             if error.code not in NO_FILE:
                 raise
@@ -315,7 +234,7 @@ class Directory:
                 raise
             self._rename(name, aside(names, name, kind=KEPT))
 
-    def _was_committed(self, script: _Script, names: Sequence[str]) -> bool:
+    def _was_committed(self, script: Script, names: Sequence[str]) -> bool:
         """Whether all new files of a record are there, under their old name or the new one.
 
         The record may have reached the disk without them when power went before
@@ -324,16 +243,16 @@ class Directory:
         """
         for step in script.renames:
             name = step.source if step.source in names else step.target
-            if step.digest and (name not in names or _digest(self.read(name)) != step.digest):
+            if step.digest and (name not in names or digest(self.read(name)) != step.digest):
                 return False
         return True
 
-    def _finish(self, script: _Script) -> None:
+    def _finish(self, script: Script) -> None:
         self._run(script)
         self._flush()
         self._remove(_RECORD)
 
-    def _run(self, script: _Script) -> None:
+    def _run(self, script: Script) -> None:
         for step in script.renames:
             self._rename(step.source, step.target, missing_is_done=True)
         for name in script.removes:

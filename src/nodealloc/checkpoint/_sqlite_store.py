@@ -5,24 +5,35 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import sqlite3
-import stat
 from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
 
 from nodealloc.checkpoint._contents import Damaged, Identity
 from nodealloc.checkpoint._errors import StoreFailedError
 from nodealloc.checkpoint._files import Files
-from nodealloc.checkpoint._guard import check_owner
 from nodealloc.checkpoint._held import HeldStore, pack_identity, unpack_identity
 from nodealloc.checkpoint._lock import PidLock
 from nodealloc.checkpoint._ports import Formats
+from nodealloc.checkpoint._sqlite_file import (
+    APPLICATION,
+    UnreadableFile,
+    behind,
+    check_content,
+    check_folder,
+    check_regular,
+    connect,
+    flush,
+    identity_of,
+    is_full,
+    is_locked_out,
+    is_passing,
+    is_there,
+)
 from nodealloc.checkpoint._stack import with_room
 
 __all__ = ["SqliteStore"]
 
-_APPLICATION = 0x6E6F6465
 _SCHEMA = f"""
 PRAGMA journal_mode=WAL;
 PRAGMA synchronous=FULL;
@@ -33,7 +44,7 @@ CREATE TABLE damaged (
   data BLOB, kept_as TEXT, settled INTEGER NOT NULL
 );
 CREATE TABLE facts (name TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID;
-PRAGMA application_id={_APPLICATION};
+PRAGMA application_id={APPLICATION};
 PRAGMA user_version=1;
 COMMIT;
 """
@@ -83,11 +94,11 @@ class SqliteStore(HeldStore):
         identity: Identity | None = None,
         wait: bool = False,
     ) -> None:
-        self._path = _behind(Path(path))
+        self._path = behind(Path(path))
         super().__init__(str(self._path), formats, identity)
         with self._failing():
             # Before the lock is made there: a folder that is absent has its own words.
-            _check_folder(self._path.parent)
+            check_folder(self._path.parent)
         self._lock = PidLock(f"{self._path}.lock", Files(), wait=wait)
         try:
             with_room(self._open)
@@ -100,20 +111,20 @@ class SqliteStore(HeldStore):
     def _open(self) -> None:
         with self._failing():
             self._clean()
-            if not _is_there(self._path):
+            if not is_there(self._path):
                 self._create()
             try:
-                self._connection = _connect(self._path)
-                _check(self._connection)
+                self._connection = connect(self._path)
+                check_content(self._connection)
                 rows = self._rows()
-            except _Unreadable as error:
+            except UnreadableFile as error:
                 self._set_all_aside(str(error))
-                self._connection = _connect(self._path)
+                self._connection = connect(self._path)
                 rows = self._rows()
             # By now SQLite has opened all that it goes by; what was put there meanwhile counts too.
             for ending in ("", *_BESIDE):
-                _check_regular(Path(f"{self._path}{ending}"))
-            self._file = _identity(self._path)
+                check_regular(Path(f"{self._path}{ending}"))
+            self._file = identity_of(self._path)
             self._note_folders()
             self._load(rows)
             self._fold()
@@ -124,9 +135,9 @@ class SqliteStore(HeldStore):
             stored = self._connection.execute("SELECT key, data FROM checkpoints").fetchall()
             facts = dict(self._connection.execute("SELECT name, data FROM facts").fetchall())
         except sqlite3.DatabaseError as error:
-            if _is_passing(error):
+            if is_passing(error):
                 raise
-            raise _Unreadable(str(error)) from None
+            raise UnreadableFile(str(error)) from None
         good = {str(key): data for key, data in stored if isinstance(data, bytes)}
         bad = {str(key): "the row holds no bytes" for key, data in stored if not isinstance(data, bytes)}
         identity = facts.get("identity")
@@ -167,9 +178,9 @@ class SqliteStore(HeldStore):
             try:
                 self._put(fresh, settled, writer)
             except sqlite3.Error as error:
-                if _is_locked_out(error):
+                if is_locked_out(error):
                     self._reopen()
-                elif _is_full(error):
+                elif is_full(error):
                     # The log keeps the room that the failed commit took, until it is folded.
                     self._fold()
                 else:
@@ -195,7 +206,7 @@ class SqliteStore(HeldStore):
     def _check_in_place(self) -> None:
         """Refuse to write a file that nobody will find: SQLite goes on in one that was moved or replaced."""
         try:
-            is_mine = _identity(self._path) == self._file
+            is_mine = identity_of(self._path) == self._file
         except FileNotFoundError:
             is_mine = False
         if not is_mine:
@@ -233,8 +244,8 @@ class SqliteStore(HeldStore):
             StoreFailedError: What the file holds is not what this store committed.
         """
         self._connection.close()
-        self._connection = _connect(self._path)
-        self._file = _identity(self._path)
+        self._connection = connect(self._path)
+        self._file = identity_of(self._path)
         stored = dict(self._connection.execute("SELECT key, data FROM checkpoints").fetchall())
         unread = {entry.key for entry in self._damaged}
         if {key: data for key, data in stored.items() if key not in unread} != self._bytes:
@@ -262,15 +273,15 @@ class SqliteStore(HeldStore):
             raise StoreFailedError(
                 str(new), "sqlite", sqlite3.SQLITE_BUSY, "its log cannot be folded into it"
             )
-        _flush(new)
+        flush(new)
         new.rename(self._path)
-        _flush(self._path.parent)
+        flush(self._path.parent)
 
     def _clean(self) -> None:
         for ending in ("", *_BESIDE):
             self._path.with_name(f"{self._path.name}.new{ending}").unlink(missing_ok=True)
-            _check_regular(Path(f"{self._path}{ending}"))
-        if not _is_there(self._path) and any(_is_there(Path(f"{self._path}{ending}")) for ending in _BESIDE):
+            check_regular(Path(f"{self._path}{ending}"))
+        if not is_there(self._path) and any(is_there(Path(f"{self._path}{ending}")) for ending in _BESIDE):
             self._move_all(self._free_folder())
 
     def _set_all_aside(self, reason: str) -> None:
@@ -279,7 +290,7 @@ class SqliteStore(HeldStore):
         folder = self._free_folder()
         self._move_all(folder)
         self._create()
-        connection = _connect(self._path)
+        connection = connect(self._path)
         try:
             connection.execute(
                 "INSERT INTO damaged (key, reason, kept_as, settled) VALUES ('*', ?, ?, 0)",
@@ -291,17 +302,17 @@ class SqliteStore(HeldStore):
     def _move_all(self, folder: Path) -> None:
         # The folder comes first: whatever is cut off after it, the next start finds it and reports.
         folder.mkdir(mode=0o700)
-        _flush(folder.parent)
+        flush(folder.parent)
         for ending in (*_BESIDE, ""):
             part = Path(f"{self._path}{ending}")
-            if _is_there(part):
+            if is_there(part):
                 part.rename(folder / part.name)
-        _flush(folder)
-        _flush(folder.parent)
+        flush(folder)
+        flush(folder.parent)
 
     def _free_folder(self) -> Path:
         number = 1
-        while _is_there(folder := Path(f"{self._path}.damaged-{number}")):
+        while is_there(folder := Path(f"{self._path}.damaged-{number}")):
             number += 1
         return folder
 
@@ -339,121 +350,3 @@ class SqliteStore(HeldStore):
             reason = error.strerror or str(error)
             path = error.filename or str(self._path)
             raise StoreFailedError(str(path), "open", error.errno or 0, reason) from error
-
-
-class _Unreadable(Exception):  # noqa: N818  # caught in this file
-    """The file is no store, and will not be one when it is read again."""
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, check_same_thread=False
-    )
-    try:
-        connection.execute("PRAGMA synchronous=FULL")
-        # The store folds the log itself, sooner and down to nothing.
-        connection.execute("PRAGMA wal_autocheckpoint=0")
-    except sqlite3.DatabaseError as error:
-        connection.close()
-        if _is_passing(error):
-            raise
-        raise _Unreadable(str(error)) from None
-    return connection
-
-
-def _check(connection: sqlite3.Connection) -> None:
-    try:
-        mine = connection.execute("PRAGMA application_id").fetchone()
-        found = connection.execute("PRAGMA quick_check(1)").fetchone()
-    except sqlite3.DatabaseError as error:
-        connection.close()
-        if _is_passing(error):
-            raise
-        raise _Unreadable(str(error)) from None
-    if mine != (_APPLICATION,) or found != ("ok",):
-        connection.close()
-        # The check puts a page that could not be read into its text, like one that is wrong.
-        code = re.search(r"error code=(\d+)", str(found[0]))
-        if code is not None and _is_passing_code(int(code[1])):
-            raise sqlite3.OperationalError(str(found[0]))
-        raise _Unreadable("empty, or no store of this library" if found == ("ok",) else str(found[0]))
-
-
-def _is_locked_out(error: sqlite3.Error) -> bool:
-    """Whether this connection gets no lock on a file that nobody else has open, or was closed for that."""
-    mine = {sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-    return isinstance(error, sqlite3.ProgrammingError) or getattr(error, "sqlite_errorcode", 0) & 0xFF in mine
-
-
-def _is_full(error: sqlite3.Error) -> bool:
-    """Whether the disk was full; SQLite says so in two ways."""
-    code = getattr(error, "sqlite_errorcode", 0)
-    return code & 0xFF == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_WRITE
-
-
-def _is_passing(error: sqlite3.DatabaseError) -> bool:
-    return _is_passing_code(getattr(error, "sqlite_errorcode", 0))
-
-
-def _is_passing_code(code: int) -> bool:
-    """Whether the same file may be read later: a call failed, and nothing was said against the bytes.
-
-    What speaks against the bytes is listed, rather than what passes: a store that
-    is opened once more in vain costs a start, a good one set aside costs its content.
-    """
-    against_the_bytes = {
-        0,  # from Python's own reading of a column, say text that is no UTF-8
-        sqlite3.SQLITE_ERROR,  # no such table
-        sqlite3.SQLITE_CORRUPT,
-        sqlite3.SQLITE_NOTADB,
-        sqlite3.SQLITE_FORMAT,
-        sqlite3.SQLITE_EMPTY,
-        sqlite3.SQLITE_TOOBIG,
-        sqlite3.SQLITE_MISMATCH,
-    }
-    return code & 0xFF not in against_the_bytes
-
-
-def _behind(path: Path) -> Path:
-    """The file itself; a link that leads nowhere is no new store, but a disk that is not mounted."""
-    try:
-        return Path(os.path.realpath(path, strict=path.is_symlink()))
-    except OSError as error:
-        reason = f"{error.strerror}: {error.filename}"
-        raise StoreFailedError(str(path), "readlink", error.errno or 0, reason) from error
-
-
-def _check_regular(path: Path) -> None:
-    """Refuse what SQLite would wait for, as for the writer of a pipe, or write through, as through a link."""
-    with contextlib.suppress(FileNotFoundError):
-        found = path.lstat()
-        if not stat.S_ISREG(found.st_mode):
-            raise StoreFailedError(str(path), "lstat", errno.EEXIST, "no regular file")
-        check_owner(str(path), found)
-
-
-def _check_folder(path: Path) -> None:
-    """Refuse a folder in which others could replace the file, or what lies beside it."""
-    check_owner(str(path), path.stat(), may_be_shared=True)
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_dev, found.st_ino
-
-
-def _is_there(path: Path) -> bool:
-    """Whether a name exists; unlike `Path.exists` on any Python, a failing disk is no answer."""
-    try:
-        path.stat()
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -9,6 +9,7 @@ from pathlib import Path
 import attrs
 
 from nodealloc.cri import _codec as codec
+from nodealloc.cri import _requests as requests
 from nodealloc.cri._grpc import Line
 from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import DecodeError
@@ -92,7 +93,7 @@ class CriRuntime:
 
     def inspect(self, uid: str, /) -> PodReport:
         """See `Looks.inspect`; what vanishes meanwhile is left out."""
-        of_boxes, of_runs = codec.encode_of_pod(uid)
+        of_boxes, of_runs = requests.encode_of_pod(uid)
         boxes, odd = codec.decode_sandboxes(self._look("ListPodSandbox", of_boxes, uid))
         runs, odd_runs = codec.decode_containers(self._look("ListContainers", of_runs, uid))
         for oddity in (*odd, *odd_runs):
@@ -115,7 +116,10 @@ class CriRuntime:
     def run_sandbox(self, config: SandboxConfig, /) -> str:
         """See `Sandboxes.run_sandbox`."""
         data = self._change(
-            "RunPodSandbox", codec.encode_run(config), (config.pod.uid, config.attempt), config.pod.full_name
+            "RunPodSandbox",
+            requests.encode_run(config),
+            (config.pod.uid, config.attempt),
+            config.pod.full_name,
         )
         return codec.decode_id(data)
 
@@ -129,18 +133,18 @@ class CriRuntime:
 
     def create_container(self, sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig, /) -> str:
         """See `Containers.create_container`."""
-        request = codec.encode_create(sandbox_id, config, sandbox)
+        request = requests.encode_create(sandbox_id, config, sandbox)
         about = (sandbox_id, config.name, config.attempt)
         shown = f"{sandbox.pod.full_name}/{config.name}"
         return codec.decode_id(self._change("CreateContainer", request, about, shown))
 
     def start_container(self, container_id: str, /) -> None:
         """See `Containers.start_container`."""
-        self._change("StartContainer", codec.encode_about("StartContainer", container_id), container_id)
+        self._change("StartContainer", requests.encode_about("StartContainer", container_id), container_id)
 
     def stop_container(self, container_id: str, grace_s: float, /) -> None:
         """See `Containers.stop_container`."""
-        request = codec.encode_stop(container_id, grace_s)
+        request = requests.encode_stop(container_id, grace_s)
         limit_s = self._deadlines.change_s + grace_s
         try:
             self._line.call("StopContainer", request, limit_s, about=container_id, changes=True)
@@ -149,7 +153,7 @@ class CriRuntime:
 
     def update_container(self, container_id: str, resources: LinuxResources, /) -> None:
         """See `Containers.update_container`."""
-        request = codec.encode_update(container_id, resources)
+        request = requests.encode_update(container_id, resources)
         self._change("UpdateContainerResources", request, container_id)
 
     def remove_container(self, container_id: str, /) -> None:
@@ -163,14 +167,14 @@ class CriRuntime:
 
     def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
         """See `Images.pull_image`."""
-        request, limit_s = codec.encode_pull(name, credentials), self._deadlines.pull_s
+        request, limit_s = requests.encode_pull(name, credentials), self._deadlines.pull_s
         return codec.decode_id(
             self._line.call("PullImage", request, limit_s, about=name, changes=True, service="ImageService")
         )
 
     def remove_image(self, id: str, /) -> None:  # noqa: A002 - the port's name
         """See `Images.remove_image`."""
-        request, limit_s = codec.encode_image(id), self._deadlines.change_s
+        request, limit_s = requests.encode_image(id), self._deadlines.change_s
         try:
             self._line.call("RemoveImage", request, limit_s, about=id, changes=True, service="ImageService")
         except NoSuchRecordError:
@@ -178,7 +182,7 @@ class CriRuntime:
 
     def run_command(self, container_id: str, command: Sequence[str], timeout_s: float, /) -> CommandResult:
         """See `CommandRunner.run_command`; seconds are rounded up to whole ones."""
-        request = codec.encode_command(container_id, command, timeout_s)
+        request = requests.encode_command(container_id, command, timeout_s)
         about = (container_id, tuple(command))
         try:
             # The runtime ends it after its time; the call itself has a little longer to say so.
@@ -199,7 +203,7 @@ class CriRuntime:
         """What a container is confined to, as the runtime wrote it down."""
         data = self._line.call(
             "ContainerStatus",
-            codec.encode_confined(container_id),
+            requests.encode_confined(container_id),
             self._deadlines.look_s,
             about=(container_id, "notes"),
             shown=container_id,
@@ -215,12 +219,12 @@ class CriRuntime:
 
     def _end(self, name: str, about: str) -> None:
         try:
-            self._change(name, codec.encode_about(name, about), about)
+            self._change(name, requests.encode_about(name, about), about)
         except NoSuchRecordError:  # older runtimes say so, newer ones say nothing
             return
 
     def _sandbox(self, sandbox_id: str) -> SandboxReport | None:
-        request = codec.encode_about("PodSandboxStatus", sandbox_id)
+        request = requests.encode_about("PodSandboxStatus", sandbox_id)
         try:
             return codec.decode_sandbox(self._look("PodSandboxStatus", request, sandbox_id))
         except NoSuchRecordError:
@@ -229,7 +233,7 @@ class CriRuntime:
             raise _nonsense("PodSandboxStatus", sandbox_id, error) from error
 
     def _container(self, container_id: str, sandbox_id: str) -> ContainerReport | None:
-        request = codec.encode_about("ContainerStatus", container_id)
+        request = requests.encode_about("ContainerStatus", container_id)
         try:
             report = codec.decode_container(self._look("ContainerStatus", request, container_id))
         except NoSuchRecordError:

@@ -22,8 +22,9 @@ from nodealloc.dsw_asw._planner import Planner
 from nodealloc.dsw_asw._plans import Near
 from nodealloc.dsw_asw._ports import Clock, Domain, Executor, Observer
 from nodealloc.dsw_asw._records import Records
-from nodealloc.dsw_asw._remembering import Remember, Rows, commit_all
-from nodealloc.dsw_asw._steps import Failure, Running, Scope, Step
+from nodealloc.dsw_asw._remembering import Remember, Rows, commit_all, remembering
+from nodealloc.dsw_asw._scopes import touch
+from nodealloc.dsw_asw._steps import Failure, Running, Scope
 from nodealloc.dsw_asw._summary import Summary
 from nodealloc.dsw_asw._telling import tell
 from nodealloc.dsw_asw._turn import Turn
@@ -198,10 +199,13 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
                 intents = turn.intents if error is None else {}
                 for key in self._records.waiting:
                     if key not in turn.held:
-                        self._book.forget_step(key, _remembering(key))
+                        self._book.forget_step(key, remembering(key))
                 turn.held |= self._records.publish(intents, turn.held)
+            for key in turn.intents if error is None else ():
+                if key not in turn.held:
+                    self._book.forget_step(key, remembering(key))
             if turn.plans and not self._closed:
-                self._start_all(turn)
+                self._begun.start_all(turn)
             self._waits.changed(turn.keys)
             with self._book.lock:
                 next_due_s = self._book.timers.next_due_s
@@ -304,9 +308,10 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             what = lacks(key, self._desired.get(key), self._actual.get(key))
             if not what:
                 return None
-            mine = None if scope is None else scope(key)
-            failures = (one for one in self.failures(key) if mine is None or _touch(one.scope, mine))
-            return Missing(key=key, what=what, failures=tuple(failures))
+            failures = self.failures(key)
+            if scope is not None:
+                failures = tuple(one for one in failures if touch(one.scope, scope(key)))
+            return Missing(key=key, what=what, failures=failures)
 
         wait = Wait(keys, look, self._clock, self._waits.remove)
         self._waits.add(wait)
@@ -392,29 +397,4 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
     def _hold(self, key: K, turn: Turn[K, H, S], error: Exception) -> Failure:
         turn.held.add(key)
         turn.count("failed")
-        return self._book.hold_off(key, _remembering(key), error, turn.now_s)
-
-    def _start_all(self, turn: Turn[K, H, S]) -> None:
-        planned: list[tuple[K, Step[S], float | None]] = []
-        for key, plan in turn.plans:
-            if key in turn.held:
-                continue
-            if turn.intents and key in turn.intents:
-                self._book.forget_step(key, _remembering(key))
-            self._begun.cancel(key, plan)
-            planned += [(key, step, plan.again_at_s) for step in plan.steps]
-        if len(planned) > 1:
-            planned.sort(key=lambda one: one[1].phase)
-        for key, step, again_at_s in planned:
-            self._begun.start(key, step, again_at_s, turn)
-
-
-def _remembering(key: Hashable) -> Step[object]:
-    """What a fault of the journal is counted under."""
-    return Step(scope=(key,), verb="remember", detail=None)
-
-
-def _touch(one: Scope, other: Scope) -> bool:
-    """Whether one scope begins with the other."""
-    depth = min(len(one), len(other))
-    return one[:depth] == other[:depth]
+        return self._book.hold_off(key, remembering(key), error, turn.now_s)

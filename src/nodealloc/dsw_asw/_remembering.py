@@ -8,8 +8,9 @@ from typing import Generic, TypeVar
 import attrs
 
 from nodealloc.dsw_asw._ports import Journal
+from nodealloc.dsw_asw._steps import Step
 
-__all__ = ["Remember", "Rows", "commit_all"]
+__all__ = ["Remember", "Rows", "commit_all", "remembering"]
 
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 H_contra = TypeVar("H_contra", contravariant=True)
@@ -56,3 +57,8 @@ def commit_all(parts: Iterable[Rows], /) -> Mapping[int, Exception]:
         except Exception as error:  # noqa: BLE001 - a full disk must not lose the other journals' rows
             failed[name] = error
     return failed
+
+
+def remembering(key: Hashable, /) -> Step[object]:
+    """What a fault of the journal is counted under."""
+    return Step(scope=(key,), verb="remember", detail=None)

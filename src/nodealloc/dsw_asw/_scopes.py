@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nodealloc.dsw_asw._steps import Scope
 
-__all__ = ["Scopes"]
+__all__ = ["Scopes", "touch"]
 
 
 class Scopes:
@@ -46,3 +46,9 @@ class Scopes:
             self._below[outer] -= 1
             if not self._below[outer]:
                 del self._below[outer]
+
+
+def touch(one: Scope, other: Scope, /) -> bool:
+    """Whether one scope begins with the other."""
+    depth = min(len(one), len(other))
+    return one[:depth] == other[:depth]

@@ -82,6 +82,18 @@ class Work(Generic[K, W, H, S, R]):
             keys.append(operation.key)
         return keys
 
+    def start_all(self, turn: Turn[K, H, S], /) -> None:
+        """Start what the plans of this pass say, lower phases first, but for keys that are not remembered."""
+        planned: list[tuple[K, Step[S], float | None]] = []
+        for key, plan in turn.plans:
+            if key not in turn.held:
+                self.cancel(key, plan)
+                planned += [(key, step, plan.again_at_s) for step in plan.steps]
+        if len(planned) > 1:
+            planned.sort(key=lambda one: one[1].phase)
+        for key, step, again_at_s in planned:
+            self.start(key, step, again_at_s, turn)
+
     def start(self, key: K, step: Step[S], again_at_s: float | None, turn: Turn[K, H, S], /) -> None:
         """Start a step, unless it runs, is held off, or its scope is closed."""
         try:

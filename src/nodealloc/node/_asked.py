@@ -9,11 +9,11 @@ import attrs
 from nodealloc.admission import is_static
 from nodealloc.errors import DecodeError
 from nodealloc.node._record import WorkloadRecord
-from nodealloc.podfacts import LifeState, PodOnNode
+from nodealloc.podfacts import LifeState, NodeView, PodOnNode
 from nodealloc.podspec import Json, Pod, Quantity
 from nodealloc.topology import Affinities, Claim, Holding, Workload, peak, workload_of
 
-__all__ = ["Asked", "known_pods"]
+__all__ = ["Asked", "known_pods", "with_ending"]
 
 
 @attrs.frozen
@@ -101,3 +101,11 @@ def _peak_nanos(workload: Workload, resource: str) -> int:
         return 0 if amount is None else amount.nanos
 
     return peak(workload.claims, nanos)
+
+
+def with_ending(view: NodeView, uid: str, /) -> NodeView:
+    """A view in which a pod has to end; the same one where it is not there, or ends already."""
+    there = view.pods.get(uid)
+    if there is None or there.state.is_ending:
+        return view
+    return view.with_pod(attrs.evolve(there, state=LifeState.TERMINATING))

@@ -12,7 +12,7 @@ from nodealloc._arguments import check, wrong
 from nodealloc.admission import Chain
 from nodealloc.checkpoint import KUBELET_FORMATS, Formats, JsonCheckpoint, Store
 from nodealloc.errors import RetryableError
-from nodealloc.node._asked import Asked, known_pods
+from nodealloc.node._asked import Asked, known_pods, with_ending
 from nodealloc.node._books import Books, Change, Held
 from nodealloc.node._decisions import Decisions, Verdict
 from nodealloc.node._door import Door, view_of
@@ -23,7 +23,7 @@ from nodealloc.node._ports import Advisor, Runtime
 from nodealloc.node._record import WorkloadRecord
 from nodealloc.node._start_up import StartUp, not_yet
 from nodealloc.node._views import holdings
-from nodealloc.podfacts import LifeState, NodeView, PodsOnNode
+from nodealloc.podfacts import NodeView, PodsOnNode
 from nodealloc.podspec import Pod
 from nodealloc.topology import (
     Allocator,
@@ -358,7 +358,7 @@ class NodeAllocator:
 
         An unknown one changes nothing. As with `alter_view`, tell it again after a restart.
         """
-        self.alter_view(lambda view: _with_ending(view, uid))
+        self.alter_view(lambda view: with_ending(view, uid))
 
     def _loaded(self, held: Held) -> tuple[StartReport, Change]:
         loaded = load(held.snapshot, self._store.read())
@@ -398,10 +398,3 @@ class NodeAllocator:
 
     def _gone_stale(self, record: WorkloadRecord) -> bool:
         return self._books.settle(lambda held: self._decisions.released_as_it_was(held, record))
-
-
-def _with_ending(view: NodeView, uid: str) -> NodeView:
-    there = view.pods.get(uid)
-    if there is None or there.state.is_ending:
-        return view
-    return view.with_pod(attrs.evolve(there, state=LifeState.TERMINATING))

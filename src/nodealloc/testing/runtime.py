@@ -25,24 +25,20 @@ from typing import TypeVar
 import attrs
 
 from nodealloc.dsw_asw import Cancel
-from nodealloc.errors import NodeallocError
 from nodealloc.podfacts import Exited, ExitUnknown
 from nodealloc.runtime import (
-    AnswerLostError,
     CgroupDriverKind,
     CommandResult,
     ContainerConfig,
     ContainerRecord,
     ContainerReport,
     Exit,
-    ImageRecord,
     LinuxResources,
     Listing,
     NameReservedError,
     NoSuchRecordError,
     Oddity,
     PodReport,
-    PullCredentials,
     RunState,
     RuntimeCondition,
     RuntimeHealth,
@@ -52,6 +48,7 @@ from nodealloc.runtime import (
     SandboxRecord,
     SandboxReport,
 )
+from nodealloc.testing._fake_images import FakeImages
 from nodealloc.testing._runtime_checks import (
     ContainerRuntime,
     check_command_runner,
@@ -77,22 +74,7 @@ __all__ = [
 T = TypeVar("T")
 
 
-@attrs.define
-class _Fault:
-    """How one call misbehaves.
-
-    Attributes:
-        error: What it raises; None for an answer that is lost.
-        times: How often; None for ever.
-        done: Whether it is done first.
-    """
-
-    error: NodeallocError | None
-    times: int | None
-    done: bool
-
-
-class FakeContainerRuntime:
+class FakeContainerRuntime(FakeImages):
     """A runtime in memory: `Looks`, `Sandboxes`, `Containers`, `Images`, `CommandRunner`.
 
     Thread-safe. A container runs from its start until `exit` ends it or it is
@@ -120,26 +102,17 @@ class FakeContainerRuntime:
     ) -> None:
         ticks = itertools.count(1_000_000)
         self._unix_s: Callable[[], float] = (lambda: float(next(ticks))) if unix_s is None else unix_s
-        self._sleep = sleep
-        self._lock = threading.RLock()
+        super().__init__(sleep, images)
         self._numbers = itertools.count(1)
         self._sandboxes: dict[str, SandboxReport] = {}
         self._containers: dict[str, ContainerReport] = {}
         self._limits: dict[str, LinuxResources] = {}
-        self._faults: dict[str, list[_Fault]] = {}
-        self._gates: dict[tuple[str, str], threading.Event] = {}
-        self._slow: dict[str, float] = {}
-        self._away = ""
         self._feeds: dict[int, Callable[[], None]] = {}
         self._broken = threading.Event()
-        self.calls: list[str] = []
         self.oddities: list[Oddity] = []
         self.commands: Callable[[str, Sequence[str]], CommandResult] = lambda _id, _argv: CommandResult(
             code=0
         )
-        self.image_store: dict[str, ImageRecord] = {}
-        for name in images:
-            self.image_store[f"sha256:{name}"] = ImageRecord(id=f"sha256:{name}", names=(name,), size_bytes=1)
         self.health_told: RuntimeHealth = RuntimeHealth(
             conditions={
                 "RuntimeReady": RuntimeCondition(holds=True),
@@ -152,23 +125,6 @@ class FakeContainerRuntime:
         )
 
     # What a test makes it do.
-
-    def fail(self, call: str, error: NodeallocError, /, *, times: int | None = 1) -> None:
-        """Have a call raise this without doing anything; so often, or for ever."""
-        self._faults.setdefault(call, []).append(_Fault(error, times, done=False))
-
-    def lose_answer(self, call: str, /, *, times: int | None = 1) -> None:
-        """Have a call do its work, and raise `AnswerLostError`."""
-        self._faults.setdefault(call, []).append(_Fault(None, times, done=True))
-
-    def hang(self, call: str, about: str = "", /) -> threading.Event:
-        """Have a call hang until the event is set; "" for whatever it is about."""
-        gate = self._gates[call, about] = threading.Event()
-        return gate
-
-    def slow(self, call: str, seconds: float, /) -> None:
-        """Have a call take so long; 0 ends it."""
-        self._slow[call] = seconds
 
     def go_away(self, reason: str = "connection refused", /) -> None:
         """Answer nothing until `restart`; feeds of events break."""
@@ -371,31 +327,6 @@ class FakeContainerRuntime:
 
         self._changed("remove_container", container_id, work)
 
-    def images(self) -> Sequence[ImageRecord]:
-        """See `Images.images`."""
-        return self._call("images", "", lambda: tuple(self.image_store.values()))
-
-    def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
-        """See `Images.pull_image`; every image can be had, by anybody."""
-        del credentials
-
-        def work() -> str:
-            made = f"sha256:{name}"
-            self.image_store[made] = ImageRecord(id=made, names=(name,), size_bytes=1)
-            return made
-
-        return self._call("pull_image", name, work)
-
-    def remove_image(self, id: str, /) -> None:  # noqa: A002 - the port's name
-        """See `Images.remove_image`."""
-
-        def work() -> None:
-            gone = [one.id for one in self.image_store.values() if id == one.id or id in one.names]
-            for one in gone:
-                del self.image_store[one]
-
-        self._call("remove_image", id, work)
-
     def run_command(self, container_id: str, command: Sequence[str], timeout_s: float, /) -> CommandResult:
         """See `CommandRunner.run_command`; `commands` answers, whatever the time."""
         del timeout_s
@@ -424,42 +355,11 @@ class FakeContainerRuntime:
             with self._lock:
                 self._feeds.pop(number, None)
 
-    def _call(self, call: str, about: str, work: Callable[[], T]) -> T:
-        with self._lock:
-            self.calls.append(f"{call} {about}".rstrip())
-            gates = [self._gates.get((call, one)) for one in dict.fromkeys((about, ""))]
-        for gate in gates:
-            if gate is not None:
-                gate.wait()
-        if call in self._slow:
-            self._sleep(self._slow[call])
-        with self._lock:
-            if self._away:
-                raise RuntimeUnavailableError(call, self._away)
-            fault = self._fault(call)
-            if fault is not None and fault.error is not None:
-                raise fault.error
-            answer = work()
-            if fault is not None:
-                raise AnswerLostError(call, "as the test says")
-            return answer
-
     def _changed(self, call: str, about: str, work: Callable[[], T]) -> T:
         try:
             return self._call(call, about, work)
         finally:
             self._tell()
-
-    def _fault(self, call: str) -> _Fault | None:
-        waiting = self._faults.get(call)
-        if not waiting:
-            return None
-        fault = waiting[0]
-        if fault.times is not None:
-            fault.times -= 1
-            if fault.times <= 0:
-                waiting.pop(0)
-        return fault
 
     def _tell(self) -> None:
         for on_event in tuple(self._feeds.values()):
@@ -469,12 +369,6 @@ class FakeContainerRuntime:
         if container_id not in self._containers:
             raise NoSuchRecordError(call, container_id)
         return self._containers[container_id]
-
-    def _image(self, name: str) -> str:
-        for one in self.image_store.values():
-            if name == one.id or name in one.names:
-                return one.id
-        raise NoSuchRecordError("create_container", name)
 
     def _end(self, container_id: str, exit: Exit, reason: str) -> None:  # noqa: A002 - its name
         one = self._containers.get(container_id)
