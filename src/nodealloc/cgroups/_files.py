@@ -8,6 +8,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nodealloc._control_file import write_control_file
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -31,15 +33,8 @@ class KernelFiles:
             raise
 
     def write(self, path: str, text: str, /) -> None:
-        """Write a text with one system call; the kernel's refusal is an `OSError`.
-
-        A buffered write would raise when the object is collected, which is too late.
-        """
-        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            os.write(descriptor, text.encode())
-        finally:
-            os.close(descriptor)
+        """Write a text with one system call; the kernel's refusal is an `OSError`."""
+        write_control_file(path, text)
 
     def make(self, path: str, /) -> None:
         """Make one directory; one that is there is not an error."""

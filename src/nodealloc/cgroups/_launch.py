@@ -6,8 +6,9 @@ import os
 import subprocess
 from typing import IO, TYPE_CHECKING, Final
 
+from nodealloc._control_file import write_control_file
+from nodealloc._procfs import PROC
 from nodealloc.cgroups._errors import LimitRefusedError, ProcessGoneError
-from nodealloc.cgroups._files import KernelFiles
 from nodealloc.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -100,9 +101,9 @@ def launch(
 
 
 def _set_score(name: CgroupName, pid: int, score: int) -> None:
-    path = f"/proc/{pid}/oom_score_adj"
+    path = str(PROC / str(pid) / "oom_score_adj")
     try:
-        KernelFiles().write(path, str(score))
+        write_control_file(path, str(score))
     except FileNotFoundError:
         raise ProcessGoneError(pid, name) from None
     except OSError as error:

@@ -7,9 +7,9 @@ import os
 import select
 import signal
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from nodealloc._procfs import stat_of
 from nodealloc.cgroups._errors import Process
 
 if TYPE_CHECKING:
@@ -24,13 +24,11 @@ _AT_ONCE: Final = 256
 
 def describe(pid: int, /) -> Process:
     """A process with its name and state, as far as `/proc` shows them."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace") if pid else ""
-    except OSError:
-        text = ""
-    # The name stands in parentheses and may hold any character, parentheses too.
-    before, _, after = text.rpartition(")")
-    return Process(pid, before.partition("(")[2], after.split()[0] if after else "")
+    if pid:
+        with contextlib.suppress(OSError):
+            found = stat_of(pid)
+            return Process(pid, found.name, found.state)
+    return Process(pid)
 
 
 class Held:

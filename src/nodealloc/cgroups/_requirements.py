@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from nodealloc._procfs import PROC
+from nodealloc.cgroups._layout import Layout, Mount
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from nodealloc.cgroups._layout import Layout, Mount
 
 __all__ = ["NEEDED_CONTROLLERS", "Shortfall", "check_requirements", "check_swap"]
 
@@ -79,7 +80,7 @@ def _missing(layout: Layout, needed: Iterable[str]) -> Iterator[Shortfall]:
 def _offered_by_kernel(controller: str) -> bool:
     """Whether `/proc/cgroups` lists a controller as enabled; True where it cannot be read."""
     try:
-        lines = Path("/proc/cgroups").read_text().splitlines()
+        lines = (PROC / "cgroups").read_text().splitlines()
     except OSError:
         return True
     enabled = {line.split()[0] for line in lines if line.split()[-1] == "1"}
@@ -139,7 +140,7 @@ def check_swap(swaps: str | None = None, /) -> Shortfall | None:
     """
     if swaps is None:
         try:
-            swaps = Path("/proc/swaps").read_text()
+            swaps = (PROC / "swaps").read_text()
         except OSError:  # a kernel without swap has no such file
             return None
     devices = [line.split()[0] for line in swaps.splitlines()[1:] if line.strip()]

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Final
 
+from nodealloc._procfs import PROC, stat_of
 from nodealloc.cgroups._convert import PAGE_BYTES
 from nodealloc.cgroups._driver import CgroupFs
 from nodealloc.cgroups._files import KernelFiles
@@ -120,7 +121,7 @@ class _StandInFiles(KernelFiles):
         return text
 
     def _move(self, pid: int, directory: str) -> None:
-        if not Path(f"/proc/{pid}").exists():
+        if not (PROC / str(pid)).exists():
             raise OSError(errno.ESRCH, os.strerror(errno.ESRCH), directory)
         top = Path(self._root)
         if self.read(f"{self._root}/{MARKER}") == "1":
@@ -148,7 +149,7 @@ class _StandInFiles(KernelFiles):
 
 def _runs(pid: int) -> bool:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        return not stat_of(pid).has_ended
     except OSError:
         return False
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import attrs
 
+from nodealloc._procfs import PROC, stat_of, threads_of
 from nodealloc.cpuset._errors import CpusetBusyError, CpusetWriteError, TargetGoneError
 from nodealloc.errors import NodeallocError
 from nodealloc.idset import CPUSet, NodeSet
@@ -20,11 +21,8 @@ _ROUNDS = 16
 _DIGITS = 10
 """Of a process's number; the kernel's largest has seven."""
 
-_START_TIME = 19
-"""Place of the start time in `/proc/PID/stat`, counted behind the command's name."""
 
-
-def process_target(pid: int, /, *, proc: Path = Path("/proc")) -> str:
+def process_target(pid: int, /, *, proc: Path = PROC) -> str:
     """The target that names this process and none that is given its number later.
 
     Raises:
@@ -46,7 +44,7 @@ class AffinityWriter:
         proc: Where procfs is mounted.
     """
 
-    proc: Path = attrs.field(converter=Path, default=Path("/proc"))
+    proc: Path = attrs.field(converter=Path, default=PROC)
 
     def read(self, target: str, /) -> tuple[CPUSet, NodeSet | None]:
         """See `CpusetWriter.read`; empty where threads are confined to different sets."""
@@ -99,7 +97,7 @@ class AffinityWriter:
         if started and _started(self.proc, pid, target) != started:
             raise TargetGoneError(target)
         try:
-            threads = {int(entry.name) for entry in (self.proc / number / "task").iterdir()}
+            threads = {*threads_of(pid, proc=self.proc)}
         except OSError as error:
             raise _mapped(error, target, "anything") from error
         if not threads:
@@ -110,13 +108,11 @@ class AffinityWriter:
 def _started(proc: Path, pid: int, target: str) -> str:
     """When a process started, in clock ticks since boot: with its number, unique for all time."""
     try:
-        stat = (proc / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+        return stat_of(pid, proc=proc).started_ticks
+    except ProcessLookupError as error:
+        raise TargetGoneError(target) from error
     except OSError as error:
         raise _mapped(error, target, "anything") from error
-    fields = stat.rpartition(")")[2].split()
-    if len(fields) <= _START_TIME:
-        raise TargetGoneError(target)
-    return fields[_START_TIME]
 
 
 def _mapped(error: OSError, target: str, wanted: str) -> NodeallocError:

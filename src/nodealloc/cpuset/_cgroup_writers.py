@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import attrs
 
+from nodealloc._control_file import write_control_file
 from nodealloc.cpuset._errors import CpusetBusyError, CpusetWriteError, TargetGoneError
 from nodealloc.errors import NodeallocError
 from nodealloc.idset import CPUSet, IdSet, NodeSet, parse_list
@@ -69,13 +70,7 @@ class _CgroupWriter:
     def _write(self, target: str, name: str, value: str) -> None:
         path = self._path(target, name)
         try:
-            # One write on a descriptor: the kernel's answer is to that call. Truncating
-            # means nothing to the kernel, and everything to a directory that stands in.
-            descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
-            try:
-                os.write(descriptor, value.encode())
-            finally:
-                os.close(descriptor)
+            write_control_file(path, value)
         except OSError as error:
             raise _mapped(error, target, path, value, self.root) from error
 

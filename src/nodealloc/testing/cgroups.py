@@ -6,6 +6,7 @@ import subprocess
 from typing import TYPE_CHECKING, Protocol
 
 from nodealloc._arguments import check
+from nodealloc._procfs import stat_of
 from nodealloc.cgroups import (
     NO_LIMIT,
     CgroupAbsentError,
@@ -119,8 +120,7 @@ def _runs(pid: int, running: Collection[int] | None) -> bool:
     if running is not None:
         return pid in running
     try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:  # noqa: PTH123 - one line, read once
-            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+        return not stat_of(pid).has_ended
     except OSError:
         return False
 
