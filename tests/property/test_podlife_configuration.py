@@ -11,10 +11,10 @@ from nodealloc.podlife import (
     ImageName,
     NodeSettings,
     container_config,
-    expand,
     pod_dns,
     termination_message,
 )
+from nodealloc.podlife._configuration._expansion import expand
 from nodealloc.podspec import Container, DnsConfig, DnsPolicy, MessagePolicy, Pod, Variable
 
 NODE = NodeSettings(

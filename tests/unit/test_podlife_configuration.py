@@ -18,17 +18,16 @@ from nodealloc.podlife import (
     PodAddresses,
     SandboxConfigError,
     container_config,
-    expand,
     field_value,
-    hostname_of,
-    hosts_file,
-    message_file,
     pod_dns,
     sandbox_config,
     sub_paths_of,
     termination_message,
     variables_of,
 )
+from nodealloc.podlife._configuration._container import message_file
+from nodealloc.podlife._configuration._dns import hostname_of, hosts_file
+from nodealloc.podlife._configuration._expansion import expand
 from nodealloc.podspec import HASH_ANNOTATION, MessagePolicy, Pod, ProfileType, Quantity
 from nodealloc.runtime import ContainerConfig, DnsConfig, HostDevice, HostMount, Propagation, SecurityProfile
 

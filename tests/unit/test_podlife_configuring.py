@@ -19,9 +19,9 @@ from nodealloc.podlife import (
     PodFiles,
     PodGift,
     PodRecord,
-    message_file,
     termination_message,
 )
+from nodealloc.podlife._configuration._container import message_file
 from nodealloc.podspec import Container, FieldRef, HostAlias, MessagePolicy, Pod, ValueFrom, Variable
 from nodealloc.runtime import ContainerRecord, ContainerReport, PodReport, RunState
 from nodealloc.testing.podlife import check_configures

@@ -12,17 +12,15 @@ from typing import Any, cast
 
 import pytest
 
-from nodealloc.podlife import (
+from nodealloc.podlife import ImageName, RestartBackOff, SecretCredentials
+from nodealloc.podlife._images import (
+    FailedPulls,
     ImageFetcher,
-    ImageName,
     ImageUnavailableError,
-    RestartBackOff,
-    SecretCredentials,
     find_image,
     pull_held,
     pull_policy,
 )
-from nodealloc.podlife._images import FailedPulls
 from nodealloc.podspec import Container, LocalName, Pod, PullPolicy
 from nodealloc.runtime import ImageRecord, PullCredentials, RuntimeRefusedError, RuntimeUnavailableError
 from nodealloc.testing.conformance import Row, read_rows

@@ -22,9 +22,9 @@ from nodealloc.podlife import (
     Why,
     explain,
     plan_pod,
-    sandbox_need,
     stops_of,
 )
+from nodealloc.podlife._sandbox import sandbox_need
 from nodealloc.podspec import HASH_ANNOTATION, Container, Pod, Quantity, ResizePolicy, RestartPolicy, Variable
 from nodealloc.runtime import (
     ContainerEnd,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nodealloc.podfacts import Exited, ExitUnknown, PodIdentity
-from nodealloc.podlife import ExitRule, RestartBackOff, Restarts, back_off_event, back_off_held
+from nodealloc.podlife import ExitRule, RestartBackOff, Restarts
+from nodealloc.podlife._restarts import back_off_event, back_off_held
 
 ME = PodIdentity(uid="u", namespace="default", name="web")
 BAD, CLEAN = Exited(code=1), Exited(code=0)

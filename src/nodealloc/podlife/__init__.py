@@ -11,9 +11,6 @@
 from nodealloc.podlife._actions import plan_pod, stops_of
 from nodealloc.podlife._codec import POD_ROWS, record_from_checkpoint, record_to_checkpoint
 from nodealloc.podlife._configuration import (
-    LOG_LINES,
-    LOG_TAIL_BYTES,
-    MESSAGE_BYTES,
     ContainerConfigError,
     ContainerGift,
     EnvironmentSource,
@@ -26,12 +23,8 @@ from nodealloc.podlife._configuration import (
     PodGift,
     SandboxConfigError,
     container_config,
-    expand,
     field_value,
-    hostname_of,
-    hosts_file,
     linux_resources,
-    message_file,
     pod_dns,
     resource_value,
     sandbox_config,
@@ -47,14 +40,7 @@ from nodealloc.podlife._facts import ContainerFacts, PodFacts, facts_of
 from nodealloc.podlife._grace import effective_grace_s, kill_grace_s, stop_timeout_s, stops_after
 from nodealloc.podlife._hooks import ContainerHooks
 from nodealloc.podlife._image_names import ImageName
-from nodealloc.podlife._images import (
-    CredentialSource,
-    ImageFetcher,
-    ImageUnavailableError,
-    find_image,
-    pull_held,
-    pull_policy,
-)
+from nodealloc.podlife._images import CredentialSource
 from nodealloc.podlife._life import POD_LIFE, LifeEvent
 from nodealloc.podlife._lives import PodLives
 from nodealloc.podlife._plan import (
@@ -87,17 +73,8 @@ from nodealloc.podlife._record import (
     Starting,
     Stopping,
 )
-from nodealloc.podlife._restarts import (
-    ExitRule,
-    RestartAnswer,
-    RestartBackOff,
-    RestartEntry,
-    Restarts,
-    back_off_event,
-    back_off_held,
-)
+from nodealloc.podlife._restarts import ExitRule, RestartAnswer, RestartBackOff, RestartEntry, Restarts
 from nodealloc.podlife._rules import KUBELET, Rules
-from nodealloc.podlife._sandbox import SandboxNeed, sandbox_need
 from nodealloc.podlife._worker import (
     Asked,
     Resync,
@@ -113,9 +90,6 @@ from nodealloc.podlife._workers import Known, Workers
 
 __all__ = [
     "KUBELET",
-    "LOG_LINES",
-    "LOG_TAIL_BYTES",
-    "MESSAGE_BYTES",
     "POD_LIFE",
     "POD_ROWS",
     "RESOURCES_ANNOTATION",
@@ -139,9 +113,7 @@ __all__ = [
     "HookRunner",
     "HookState",
     "ImageFacts",
-    "ImageFetcher",
     "ImageName",
-    "ImageUnavailableError",
     "Known",
     "LifeEvent",
     "LifePolicy",
@@ -169,7 +141,6 @@ __all__ = [
     "Resync",
     "Rules",
     "SandboxConfigError",
-    "SandboxNeed",
     "SecretCredentials",
     "StartFailure",
     "Starting",
@@ -185,29 +156,19 @@ __all__ = [
     "WorkerPod",
     "WorkerUpdate",
     "Workers",
-    "back_off_event",
-    "back_off_held",
     "container_config",
     "effective_grace_s",
-    "expand",
     "explain",
     "facts_of",
     "field_value",
-    "find_image",
-    "hostname_of",
-    "hosts_file",
     "kill_grace_s",
     "linux_resources",
-    "message_file",
     "plan_pod",
     "pod_dns",
-    "pull_held",
-    "pull_policy",
     "record_from_checkpoint",
     "record_to_checkpoint",
     "resource_value",
     "sandbox_config",
-    "sandbox_need",
     "stop_timeout_s",
     "stops_after",
     "stops_of",
