@@ -236,7 +236,7 @@ def test_a_start_that_fails_is_what_a_container_waits_for() -> None:
 
 
 def test_an_init_container_that_waits_again_is_not_ready() -> None:
-    """`waiting_is_unready`: what has to run again has not succeeded; a kubelet keeps it ready."""
+    """`running_is_ready`: what has to run again has not succeeded; a kubelet keeps it ready."""
     init = Container(name="init", image="i:1")
     was = tell(Observed(pod=pod(init=(init,)), report=report(instance("init", 0, DONE), instance("app"))))
     lost = Observed(
@@ -403,16 +403,32 @@ def test_what_did_not_end_is_lost_at_the_end() -> None:
     assert isinstance(only(now).state, ContainerTerminated)
     assert isinstance(only(end_status(spec, was, rules=KUBELET)).state, ContainerRunning)
     heard = end_status(spec, was, source_status=was, rules=KUBELET)
-    assert only(heard) == only(now)
+    assert isinstance(only(heard).state, ContainerTerminated)
 
 
-def test_main_containers_that_never_began_are_not_lost() -> None:
-    """Their init containers had not succeeded: the first of those is what failed."""
+def test_what_never_began_is_not_lost() -> None:
+    """`waits_unbegun`: it waits for what it waited for, also at the end; for a kubelet it is lost."""
     init = Container(name="init", image="i:1")
     was = tell(Observed(pod=pod(init=(init,))))
     now = end_status(pod(init=(init,)), was)
     assert isinstance(only(now).state, ContainerWaiting)
-    assert isinstance(only(now, "init").state, ContainerTerminated)
+    assert isinstance(only(now, "init").state, ContainerWaiting)
+    theirs = end_status(pod(init=(init,)), was, rules=KUBELET)
+    assert isinstance(only(theirs, "init").state, ContainerTerminated)
+    pulls = Observed(
+        pod=attrs.evolve(pod(), deletion_timestamp="2026-01-01T00:00:00Z"),
+        report=report(),
+        start_failures={"app": StartFailure(reason="ErrImagePull")},
+    )
+    assert only(tell(pulls)).state == ContainerWaiting(reason="ErrImagePull")
+    assert only(tell(pulls, None, KUBELET)).state == ContainerWaiting(reason="ContainerCreating")
+
+
+def test_what_is_lost_is_not_ready() -> None:
+    """At the end as well; a kubelet tells it as it was."""
+    was = tell(Observed(pod=pod(), report=report(instance("app"))))
+    assert (only(end_status(pod(), was)).ready, only(end_status(pod(), was)).started) == (False, False)
+    assert only(end_status(pod(), was, rules=KUBELET)).ready
 
 
 def test_a_condition_that_is_told_no_longer_is_news() -> None:
@@ -439,6 +455,7 @@ def test_what_cannot_be_is_told_as_unknown() -> None:
     assert (state.exit, only(now.status).last_state) == (ExitUnknown(), only(was).state)
     assert isinstance(only(now.status, "work").state, ContainerTerminated)
     assert [one.container for one in now.oddities] == ["app"]
+    assert ready(now.status, "ContainersReady")[0] == "False"
     assert take_status(known, spec, odd, now_unix_s=2.0, rules=KUBELET) is known
 
 

@@ -125,6 +125,14 @@ def has_succeeded(state: ContainerState | None, /) -> bool:
     return isinstance(state.exit, Exited) and state.exit.code == 0
 
 
+def _before(old: ContainerStatus, container_id: str) -> ContainerTerminated | None:
+    """How the instance before this one ended, from what was told."""
+    for state in (old.state, old.last_state):
+        if isinstance(state, ContainerTerminated) and state.container_id != container_id:
+            return state
+    return None
+
+
 def _by_name(statuses: Iterable[ContainerStatus]) -> tuple[ContainerStatus, ...]:
     return tuple(sorted(statuses, key=lambda one: one.name))
 
@@ -207,7 +215,7 @@ class _Statuses:
         if failure is not None and self._starts_again(container, instances, is_init=is_init):
             ended = status.state if isinstance(status.state, ContainerTerminated) else status.last_state
             waits = ContainerWaiting(reason=failure.reason, message=failure.message)
-            ready = status.ready and not self._rules.waiting_is_unready
+            ready = status.ready and not self._rules.running_is_ready
             status = attrs.evolve(status, state=waits, last_state=ended, ready=ready)
         return attrs.evolve(status, allocated=self._observed.devices.get(container.name, ()))
 
@@ -245,9 +253,7 @@ class _Statuses:
         if len(instances) > 1:
             last = self._state(instances[1], was_running=was_running)
         elif old is not None and self._rules.keeps_past:
-            is_same = old.container_id == self._scheme + newest.id
-            ended = old.state if isinstance(old.state, ContainerTerminated) and not is_same else None
-            last = ended or old.last_state
+            last = _before(old, self._scheme + newest.id)
         return ContainerStatus(
             name=container.name,
             state=state,
@@ -270,6 +276,8 @@ class _Statuses:
     def _starts_again(self, container: Container, instances: Sequence[_Instance], *, is_init: bool) -> bool:
         """Whether it is to be started when its time has come."""
         observed, rules = self._observed, self._rules
+        if rules.waits_unbegun and not instances:
+            return True
         if observed.pod.deletion_timestamp or (rules.ends_once_over and observed.is_ending):
             return False
         if not instances:

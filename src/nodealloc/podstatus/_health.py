@@ -67,7 +67,7 @@ def _init(status: ContainerStatus, container: Container, asked: _Asked) -> Conta
 def _main(status: ContainerStatus, container: Container, asked: _Asked) -> ContainerStatus:
     started = _started(status, container, asked)
     if not started:
-        ready = status.ready and not asked.rules.waiting_is_unready
+        ready = status.ready and not asked.rules.running_is_ready
         return attrs.evolve(status, started=started, ready=ready)
     verdict, before = _verdicts(status, asked)
     if verdict.readiness is None and asked.rules.keeps_health and before is not None and before.ready:

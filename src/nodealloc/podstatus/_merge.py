@@ -97,9 +97,12 @@ def oddities_of(pod: Pod, before: PodStatus, after: PodStatus, /) -> tuple[Oddit
 def since(one: PodCondition, before: PodStatus, now_unix_s: float | None, /) -> PodCondition:
     """The condition with the time since when it is as it is."""
     old = before.condition(one.type)
+    at_unix_s = now_unix_s
     if old is not None and old.status is one.status:
-        return attrs.evolve(one, last_transition_unix_s=old.last_transition_unix_s)
-    return attrs.evolve(one, last_transition_unix_s=now_unix_s)
+        at_unix_s = old.last_transition_unix_s
+    if one.last_transition_unix_s == at_unix_s:
+        return one
+    return attrs.evolve(one, last_transition_unix_s=at_unix_s)
 
 
 def _unready(status: PodStatus, now_unix_s: float | None) -> PodStatus:
@@ -115,18 +118,32 @@ def _unready(status: PodStatus, now_unix_s: float | None) -> PodStatus:
     return attrs.evolve(status, conditions=conditions)
 
 
-def _rest(status: PodStatus) -> PodStatus:
+def _rest(status: PodStatus) -> tuple[object, ...]:
     """Without what others write."""
-    return attrs.evolve(status, conditions=(), carried={})
+    return (
+        status.phase,
+        status.reason,
+        status.message,
+        status.init_containers,
+        status.containers,
+        status.ephemeral_containers,
+        status.qos,
+        status.pod_ips,
+        status.host_ips,
+        status.started_unix_s,
+    )
 
 
 def _named(status: PodStatus, other: PodStatus) -> tuple[PodCondition, ...]:
     return tuple(one for one in status.conditions if other.condition(one.type) is not None)
 
 
-def _own(status: PodStatus) -> Mapping[str, PodCondition]:
-    mine = (one for one in status.conditions if one.type in OWNED or one.type == DISRUPTION_TARGET)
-    return {one.type: attrs.evolve(one, last_transition_unix_s=None) for one in mine}
+def _own(status: PodStatus) -> Mapping[str, tuple[object, ...]]:
+    return {
+        one.type: (one.status, one.reason, one.message)
+        for one in status.conditions
+        if one.type in OWNED or one.type == DISRUPTION_TARGET
+    }
 
 
 def _oddities(pod: Pod, before: PodStatus, after: PodStatus) -> Iterator[Oddity]:

@@ -14,8 +14,11 @@ class Rules:
     """Where this package does otherwise than the kubelet.
 
     Attributes:
-        waiting_is_unready: A container that waits is not ready. An init container
-            that succeeded once stays ready for the kubelet when it waits again.
+        running_is_ready: Only a container that runs is ready, and an init container
+            that has succeeded. For the kubelet one that is lost, or that waits again,
+            stays as it was.
+        waits_unbegun: A container that never began is told as it is when its pod has
+            ended, and what it waited for. For the kubelet it is lost, too.
         stays_running: A pod of which each container has begun once is never Pending
             again. For the kubelet it is, when one of them waits.
         keeps_past: Restart counts never fall, and nobody guesses at them; how
@@ -47,10 +50,11 @@ class Rules:
             told as unknown. The kubelet drops the whole status, time and again.
     """
 
-    waiting_is_unready: bool = attrs.field(
+    running_is_ready: bool = attrs.field(
         default=True,
         metadata=recorded(False, "pod_phase_status 13", "pod_phase_status 88", "pod_phase_status 89"),
     )
+    waits_unbegun: bool = attrs.field(default=True, metadata=recorded(False, "status_merge 215"))
     stays_running: bool = attrs.field(
         default=True,
         metadata=recorded(False, "pod_phase_status 49", "pod_phase_status 306", "pod_phase_status 448"),

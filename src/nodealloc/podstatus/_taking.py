@@ -9,10 +9,12 @@ from typing import Final
 import attrs
 
 from nodealloc.podfacts import (
+    ConditionStatus,
     ContainerRunning,
     ContainerState,
     ContainerStatus,
     ContainerTerminated,
+    PodCondition,
     PodPhase,
     PodStatus,
 )
@@ -32,6 +34,9 @@ from nodealloc.podstatus._rules import RIGHT, Rules
 
 __all__ = ["Told", "end_status", "leave", "take_status", "with_verdict"]
 
+_WIDEST: Final = 4
+"""Bytes of a character at most."""
+_REVIVED: Final = "The container was seen alive after it had ended for good"
 _MOST_ODDITIES: Final = 16
 _MESSAGE_BYTES: Final = 12 * 1024
 """Last words of all containers of a pod together."""
@@ -99,7 +104,7 @@ def take_status(
     oddities = oddities_of(pod, before, status)
     if oddities and not rules.resolves_oddities:
         return known
-    status = _resolved(status, before, oddities)
+    status = _resolved(pod, status, before, oddities)
     timed = tuple(
         since(one, before, now_unix_s) if one.type in OWNED or one.type == DISRUPTION_TARGET else one
         for one in status.conditions
@@ -147,7 +152,7 @@ def end_status(
     """
     judged = status if rules.knows_begun else source_status or PodStatus()
     sidecars = frozenset(one.name for one in pod.init_containers if one.restartable)
-    made = _without_living(status, has_begun=_was_initialized(judged, sidecars, pod))
+    made = _without_living(status, rules, has_begun=_was_initialized(judged, sidecars, pod))
     if is_terminal(status.phase) or (static and not rules.ends_static):
         return made
     return attrs.evolve(made, phase=PodPhase.FAILED)
@@ -160,7 +165,7 @@ def leave(known: Told, /, *, now_unix_s: float) -> Told:
     status = known.status
     if not is_terminal(status.phase):
         begun = _was_initialized(status, known.sidecars, None)
-        status = attrs.evolve(_without_living(status, has_begun=begun), phase=PodPhase.FAILED)
+        status = attrs.evolve(_without_living(status, RIGHT, has_begun=begun), phase=PodPhase.FAILED)
         conditions = status.conditions
         for type_ in (CONTAINERS_READY, READY):
             if status.condition(type_) is not None:
@@ -171,13 +176,13 @@ def leave(known: Told, /, *, now_unix_s: float) -> Told:
     return attrs.evolve(known, status=status, version=version, is_over=True, is_leaving=True)
 
 
-def _without_living(status: PodStatus, *, has_begun: bool) -> PodStatus:
+def _without_living(status: PodStatus, rules: Rules, *, has_begun: bool) -> PodStatus:
     """What did not end is lost; init containers up to the last one that began."""
     main, init = status.containers, status.init_containers
     if has_begun:
-        main = tuple(map(_lost, main))
+        main = tuple(_lost(one, rules) for one in main)
     last = max((at for at, one in enumerate(init) if has_run(one)), default=0)
-    init = tuple(_lost(one) if at <= last else one for at, one in enumerate(init))
+    init = tuple(_lost(one, rules) if at <= last else one for at, one in enumerate(init))
     return attrs.evolve(status, containers=main, init_containers=init)
 
 
@@ -222,9 +227,9 @@ def with_verdict(
     return attrs.evolve(made, conditions=conditions)
 
 
-def _resolved(status: PodStatus, before: PodStatus, oddities: Iterable[Oddity]) -> PodStatus:
+def _resolved(pod: Pod, status: PodStatus, before: PodStatus, oddities: Iterable[Oddity]) -> PodStatus:
     """What cannot be becomes unknown; how it ended when it did stands behind it."""
-    odd = {one.container: one for one in oddities if one.revived}
+    odd = {one.container for one in oddities if one.revived}
     if not odd:
         return status
 
@@ -232,15 +237,22 @@ def _resolved(status: PodStatus, before: PodStatus, oddities: Iterable[Oddity]) 
         if one.name not in odd:
             return one
         old = before.container(one.name)
-        state = attrs.evolve(LOST, message=odd[one.name].message, container_id=one.container_id)
+        state = attrs.evolve(LOST, message=_REVIVED, container_id=one.container_id)
         last = one.last_state if old is None or old.state == state else old.state
         return attrs.evolve(one, state=state, last_state=last, ready=False, started=False)
 
-    return attrs.evolve(
+    made = attrs.evolve(
         status,
         init_containers=tuple(map(unknown, status.init_containers)),
         containers=tuple(map(unknown, status.containers)),
     )
+    conditions = made.conditions
+    for one in ready_conditions(pod, made.init_containers + made.containers, made.phase, others=conditions):
+        told = made.condition(one.type)
+        # Where it says something else than its containers, that stands.
+        if told is not None and (told.status is ConditionStatus.TRUE or told.reason == one.reason):
+            conditions = replaced(conditions, one)
+    return attrs.evolve(made, conditions=conditions)
 
 
 def _was_initialized(status: PodStatus, sidecars: frozenset[str], pod: Pod | None) -> bool:
@@ -263,8 +275,13 @@ def _fits(pod: Pod, status: PodStatus) -> bool:
     return at < len(pod.init_containers) and pod.init_containers[at].name == status.init_containers[at].name
 
 
-def _lost(one: ContainerStatus) -> ContainerStatus:
-    return one if isinstance(one.state, ContainerTerminated) else attrs.evolve(one, state=LOST)
+def _lost(one: ContainerStatus, rules: Rules) -> ContainerStatus:
+    if isinstance(one.state, ContainerTerminated) or (rules.waits_unbegun and not has_run(one)):
+        return one
+    if not rules.running_is_ready:
+        return attrs.evolve(one, state=LOST)
+    state = attrs.evolve(LOST, container_id=one.container_id)
+    return attrs.evolve(one, state=state, ready=False, started=False)
 
 
 def _normal(status: PodStatus, pod: Pod) -> PodStatus:
@@ -274,7 +291,10 @@ def _normal(status: PodStatus, pod: Pod) -> PodStatus:
     limit = _MESSAGE_BYTES // count if count else _MESSAGE_BYTES
 
     def normal(one: ContainerStatus) -> ContainerStatus:
-        return attrs.evolve(one, state=_bounded(one.state, limit), last_state=_bounded(one.last_state, limit))
+        state, last = _bounded(one.state, limit), _bounded(one.last_state, limit)
+        if state is one.state and last is one.last_state:
+            return one
+        return attrs.evolve(one, state=state, last_state=last)
 
     init = sorted(status.init_containers, key=lambda one: names.get(one.name, len(names)))
     return attrs.evolve(
@@ -282,30 +302,33 @@ def _normal(status: PodStatus, pod: Pod) -> PodStatus:
         init_containers=tuple(map(normal, init)),
         containers=tuple(sorted(map(normal, status.containers), key=lambda one: one.name)),
         ephemeral_containers=tuple(map(normal, status.ephemeral_containers)),
-        conditions=tuple(
-            attrs.evolve(one, last_transition_unix_s=_whole(one.last_transition_unix_s))
-            for one in status.conditions
-        ),
+        conditions=tuple(map(_in_seconds, status.conditions)),
         started_unix_s=_whole(status.started_unix_s),
     )
 
 
 def _bounded(state: ContainerState | None, limit: int) -> ContainerState | None:
     match state:
-        case ContainerRunning():
-            return attrs.evolve(state, started_unix_s=_whole(state.started_unix_s))
-        case ContainerTerminated():
-            message = state.message
-            if len(message.encode(errors="replace")) > limit:
-                message = message.encode(errors="replace")[:limit].decode(errors="ignore")
+        case ContainerRunning(started_unix_s=started):
+            return state if _is_whole(started) else attrs.evolve(state, started_unix_s=_whole(started))
+        case ContainerTerminated(started_unix_s=started, finished_unix_s=finished, message=message):
+            if _is_whole(started) and _is_whole(finished) and len(message) * _WIDEST <= limit:
+                return state
+            kept = message.encode(errors="replace")[:limit].decode(errors="ignore")
             return attrs.evolve(
-                state,
-                message=message,
-                started_unix_s=_whole(state.started_unix_s),
-                finished_unix_s=_whole(state.finished_unix_s),
+                state, message=kept, started_unix_s=_whole(started), finished_unix_s=_whole(finished)
             )
         case _:
             return state
+
+
+def _in_seconds(one: PodCondition) -> PodCondition:
+    at_unix_s = one.last_transition_unix_s
+    return one if _is_whole(at_unix_s) else attrs.evolve(one, last_transition_unix_s=_whole(at_unix_s))
+
+
+def _is_whole(moment_unix_s: float | None) -> bool:
+    return moment_unix_s is None or moment_unix_s % 1 == 0
 
 
 def _whole(moment_unix_s: float | None) -> float | None:

@@ -8,7 +8,7 @@ from typing import Final, Generic, TypeVar, cast
 import attrs
 
 from nodealloc.dsw_asw import KEEP, Cancel, Done, Near, Outcome, Plan, Step, View, World
-from nodealloc.podfacts import PodPhase
+from nodealloc.podfacts import PodPhase, PodStatus
 from nodealloc.podstatus._merge import is_terminal
 from nodealloc.podstatus._observed import Observed
 from nodealloc.podstatus._ports import Sink
@@ -103,16 +103,18 @@ class Tellings(Generic[W]):
         self._decide = decide
         self._unix_s = unix_s
         self._deadline_s = deadline_s
+        # What each pod's status was decided from: the same records need no second look.
+        self._decided: dict[str, tuple[tuple[object, ...], PodStatus]] = {}
 
     def plan(self, view: View[str, W, Told, Telling], /) -> Plan[Told, Telling]:
         """Decide what is true; tell it where that is new; tell of the end once all was told."""
         have, now_unix_s = view.have, self._unix_s(view.now_s)
         if view.want is not None:
-            observed = self._known(view, self._observed(view.want))
-            true = self._decide(have, observed, now_unix_s)
+            true = self._true(view, view.want, now_unix_s)
         elif have is None or view.of(self._unheard).get(view.key):
             return Plan()
         else:
+            self._decided.pop(view.key, None)
             true = leave(have, now_unix_s=now_unix_s)
         if true is None:
             return Plan()
@@ -151,12 +153,22 @@ class Tellings(Generic[W]):
             return have
         return attrs.evolve(have, told_version=tale.version, told_phase=tale.phase)
 
-    def _known(self, view: View[str, W, Told, Telling], observed: Observed) -> Observed:
-        for part in self._parts:
-            record = view.of(part.near).get(view.key)
+    def _true(self, view: View[str, W, Told, Telling], want: W, now_unix_s: float) -> Told | None:
+        have, key = view.have, view.key
+        parts = [view.of(part.near).get(key) for part in self._parts]
+        before = self._decided.get(key)
+        if have is not None and before is not None and before[1] is have.status and not have.is_leaving:
+            seen, now = before[0], (want, *parts)
+            if all(old is new for old, new in zip(seen, now, strict=True)):
+                return have
+        observed = self._observed(want)
+        for part, record in zip(self._parts, parts, strict=True):
             if record is not None:
                 observed = part.into(observed, record)
-        return observed
+        true = self._decide(have, observed, now_unix_s)
+        if true is not None:
+            self._decided[key] = ((want, *parts), true.status)
+        return true
 
     def _step(self, uid: str, true: Told) -> Step[Telling] | None:
         if true.is_told:
