@@ -7,6 +7,7 @@ import socket
 import ssl
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,9 +16,33 @@ import grpc
 import pytest
 
 from nodealloc._proto import health_v1_pb2 as wire
-from nodealloc.podspec import GrpcAction, HttpGetAction, HttpHeader, TcpSocketAction
-from nodealloc.probes import HttpProber, Prober, Question, Reply, ReplyKind, TcpProber
+from nodealloc.dsw_asw import World
+from nodealloc.podfacts import PodEvent, PodIdentity
+from nodealloc.podspec import (
+    Container,
+    GrpcAction,
+    HttpGetAction,
+    HttpHeader,
+    Pod,
+    Probe,
+    TcpSocketAction,
+)
+from nodealloc.probes import (
+    Exchange,
+    HttpProber,
+    ProbeKind,
+    ProbeOptions,
+    Prober,
+    Probers,
+    Probing,
+    Question,
+    Reply,
+    ReplyKind,
+    Schedule,
+    TcpProber,
+)
 from nodealloc.probes.health import GrpcProber, Tls
+from nodealloc.runtime import ContainerRecord, ContainerReport, PodKnown, PodReport, RunState
 from nodealloc.testing.probes import check_exchanges, check_prober
 
 LONG_S, SHORT_S = 20.0, 0.2
@@ -61,13 +86,13 @@ def server(*serves: Serve, tls: ssl.SSLContext | None = None) -> Iterator[int]:
 
 def request_of(one: socket.socket) -> bytes:
     """The head of a request, read whole."""
-    data = b""
-    while b"\r\n\r\n" not in data:
-        more = one.recv(4096)
+    data = bytearray()
+    while b"\r\n\r\n" not in data[-70_000:]:
+        more = one.recv(65_536)
         if not more:
-            return data
+            break
         data += more
-    return data
+    return bytes(data)
 
 
 def says(answer: bytes) -> Serve:
@@ -477,3 +502,249 @@ def test_a_prober_refuses_what_it_cannot_do(prober: Prober) -> None:
     """An action of another kind is a mistake of whoever wires, not an answer."""
     with pytest.raises(TypeError, match="TcpSocketAction"):
         prober.probe(tcp(1))
+
+
+class Agent:
+    """A thread of its own that probes pods on loopback."""
+
+    def __init__(self, prober: Probers, options: ProbeOptions = ProbeOptions()) -> None:  # noqa: B008
+        self.reports: World[str, PodKnown] = World("reports")
+        self.events: list[PodEvent] = []
+        self.probing = Probing(prober, reports=self.reports, options=options, on_event=self.events.append)
+
+    def run(self, uid: str, probe: Probe, *, period_s: float = 0.1, timeout_s: float = LONG_S) -> None:
+        """A pod with one readiness probe, whose container runs."""
+        pod = Pod(uid=uid, name=uid, containers=(Container(name="app", readiness_probe=probe),))
+        record = ContainerRecord(
+            id=f"c-{uid}",
+            pod=PodIdentity.of(pod),
+            name="app",
+            sandbox_id="box",
+            state=RunState.RUNNING,
+        )
+        report = PodReport(uid=uid, containers=(ContainerReport(record=record),), ips=("127.0.0.1",))
+        self.reports.put(uid, PodKnown(uid=uid, report=report))
+        schedule = Schedule(period_s=period_s, timeout_s=timeout_s, failure_threshold=1)
+        self.probing.put(pod, schedules={("app", ProbeKind.READINESS): schedule})
+
+    def ready(self, uid: str) -> bool | None:
+        """What stands; None for no answer yet."""
+        verdicts = self.probing.verdicts.get(uid)
+        return None if verdicts is None else verdicts.ready.get(f"c-{uid}")
+
+    def wait_for(self, uid: str, *, ready: bool) -> None:
+        """Block until it stands."""
+        ends_s = time.monotonic() + LONG_S
+        while self.ready(uid) is not ready:
+            assert time.monotonic() < ends_s, f"{uid} is {self.ready(uid)}: {self.events[-1:]}"
+            time.sleep(0.01)
+
+
+def http_probe(port: int, path: str = "/") -> Probe:
+    """By HTTP."""
+    return Probe(http_get=HttpGetAction(port=port, path=path))
+
+
+def test_one_thread_asks_all_and_a_server_that_hangs_delays_itself_alone() -> None:
+    """Good, bad, silent, refusing and full ones side by side; the good one is asked on all the time."""
+    count = list[None]()
+
+    def counted(one: socket.socket) -> None:
+        count.append(None)
+        says(answer("200 OK", b"ok"))(one)
+
+    with (
+        server(counted) as good,
+        server(says(answer("500 No", b"because"))) as bad,
+        server(silent) as hung,
+        full_backlog() as full,
+    ):
+        agent = Agent(Probers.real())
+        with agent.probing:
+            agent.run("hung", http_probe(hung), timeout_s=LONG_S)
+            agent.run("late", http_probe(hung), timeout_s=SHORT_S)
+            agent.run("full", Probe(tcp_socket=TcpSocketAction(port=full)), timeout_s=SHORT_S)
+            agent.run("bad", http_probe(bad))
+            agent.run("closed", Probe(tcp_socket=TcpSocketAction(port=closed_port())))
+            agent.run("named", Probe(http_get=HttpGetAction(port=good, host="localhost")))
+            agent.run("good", http_probe(good))
+            agent.run("tcp", Probe(tcp_socket=TcpSocketAction(port=good)))
+            for uid in ("good", "tcp", "named"):
+                agent.wait_for(uid, ready=True)
+            for uid in ("bad", "closed", "full", "late"):
+                agent.wait_for(uid, ready=False)
+            assert agent.ready("hung") is None
+            before = len(count)
+            ends_s = time.monotonic() + LONG_S
+            while len(count) < before + 5:
+                assert time.monotonic() < ends_s, "nobody is asked any more"
+                time.sleep(0.01)
+    assert {"500: because" in one.message for one in agent.events if one.pod.uid == "bad"} == {True}
+
+
+def test_a_verdict_follows_a_server_over_its_life() -> None:
+    """Not there, well, not well, gone: each is seen; asking ends with the pod."""
+    said = [b""]
+    asked = list[None]()
+
+    def one_of(one: socket.socket) -> None:
+        asked.append(None)
+        says(said[0])(one)
+
+    agent = Agent(Probers.real())
+    with agent.probing:
+        port = closed_port()
+        agent.run("web", http_probe(port))
+        agent.wait_for("web", ready=False)
+        with server(one_of) as port:
+            said[0] = answer("200 OK")
+            agent.run("web", http_probe(port))
+            agent.wait_for("web", ready=True)
+            said[0] = answer("503 Busy")
+            agent.wait_for("web", ready=False)
+            said[0] = answer("200 OK")
+            agent.wait_for("web", ready=True)
+            agent.probing.remove("web")
+            ends_s = time.monotonic() + LONG_S
+            while agent.probing.verdicts.get("web") is not None:
+                assert time.monotonic() < ends_s, "its verdicts stay"
+                time.sleep(0.01)
+            time.sleep(0.1)
+            before = len(asked)
+            time.sleep(0.5)
+            assert len(asked) == before
+
+
+def test_sockets_under_way_are_bounded() -> None:
+    """Twenty silent servers, three sockets: no more are open at a time, and everybody gets a turn."""
+    now, most, lock = [0], [0], threading.Lock()
+
+    def counted(one: socket.socket) -> None:
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        silent_until_gone(one)
+        with lock:
+            now[0] -= 1
+
+    with server(counted) as port:
+        agent = Agent(Probers.real(), ProbeOptions(sockets=3))
+        with agent.probing:
+            for number in range(20):
+                agent.run(f"p{number}", http_probe(port), timeout_s=0.1)
+            for number in range(20):
+                agent.wait_for(f"p{number}", ready=False)
+    # One that was given up here may be noticed there a moment later.
+    assert most[0] <= 6
+
+
+def silent_until_gone(one: socket.socket) -> None:
+    """Says nothing until the other side has gone, in whichever way."""
+    with contextlib.suppress(OSError):
+        silent(one)
+
+
+def test_removing_a_pod_gives_its_socket_up_at_once() -> None:
+    """A question that is under way is dropped: its server sees the end of the connection."""
+    began, gone = threading.Event(), threading.Event()
+
+    def waits(one: socket.socket) -> None:
+        request_of(one)
+        began.set()
+        silent_until_gone(one)
+        gone.set()
+
+    with server(waits) as port:
+        agent = Agent(Probers.real())
+        with agent.probing:
+            agent.run("web", http_probe(port))
+            assert began.wait(LONG_S)
+            agent.probing.remove("web")
+            assert gone.wait(LONG_S)
+            assert agent.probing.stop(1.0) == ()
+
+
+def test_stopping_gives_every_socket_up() -> None:
+    """Nothing is left open when the thread has ended, and a second stop is one."""
+    gone = threading.Event()
+
+    def waits(one: socket.socket) -> None:
+        silent_until_gone(one)
+        gone.set()
+
+    with server(waits) as port:
+        agent = Agent(Probers.real())
+        agent.run("web", http_probe(port))
+        agent.probing.start()
+        ends_s = time.monotonic() + LONG_S
+        while not agent.probing._asker._questions._over_sockets:
+            assert time.monotonic() < ends_s, "it is not asked"
+            time.sleep(0.01)
+        assert agent.probing.stop(1.0) == ()
+        assert gone.wait(LONG_S)
+        assert agent.probing.stop() == ()
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_prober_that_breaks_is_an_error_of_its_own_probe(at_once: bool) -> None:
+    """An exchange that raises is told as what could not be asked; others go on."""
+
+    class Broken(TcpProber):
+        def exchange(self, question: Question, /) -> Exchange | None:
+            if at_once:
+                raise RuntimeError("told to")
+
+            def breaks() -> Exchange:
+                raise RuntimeError("told to")
+                yield
+
+            return breaks()
+
+    with server(says(answer("200 OK"))) as port:
+        agent = Agent(Probers(http=HttpProber(), tcp=Broken()))
+        with agent.probing:
+            agent.run("broken", Probe(tcp_socket=TcpSocketAction(port=port)))
+            agent.run("good", http_probe(port))
+            agent.wait_for("good", ready=True)
+            ends_s = time.monotonic() + LONG_S
+            while not agent.events:
+                assert time.monotonic() < ends_s, "nobody tells"
+                time.sleep(0.01)
+    assert agent.ready("broken") is None
+    assert {one.message for one in agent.events} == {"Readiness probe errored: told to"}
+
+
+def test_a_thread_that_stumbles_goes_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A fault of ours is logged, and a second later all are asked again."""
+    monkeypatch.setattr("nodealloc.probes._probing._AFTER_A_FAULT_S", 0.01)
+    with server(says(answer("200 OK"))) as port:
+        agent = Agent(Probers.real())
+        right, wrong = agent.probing._asker.turn, [True]
+
+        def turn(most_s: float | None, /) -> None:
+            if wrong.pop() if wrong else False:
+                raise RuntimeError("told to")
+            right(most_s)
+
+        monkeypatch.setattr(agent.probing._asker, "turn", turn)
+        with agent.probing:
+            agent.run("web", http_probe(port))
+            agent.wait_for("web", ready=True)
+    assert "asking raised" in caplog.text
+
+
+def test_a_request_that_does_not_fit_is_sent_in_parts() -> None:
+    """Headers of many megabytes leave as the other side takes them."""
+    seen = list[int]()
+
+    def counted(one: socket.socket) -> None:
+        seen.append(len(request_of(one)))
+        one.sendall(answer("200 OK"))
+
+    with server(counted) as port:
+        action = HttpGetAction(port=port, http_headers=(HttpHeader(name="X-Long", value="x" * 30_000_000),))
+        question = Question(action=action, address="127.0.0.1", port=port, timeout_s=LONG_S)
+        assert HttpProber().probe(question) == Reply(ReplyKind.SUCCESS)
+    assert seen[0] > 30_000_000

@@ -8,13 +8,14 @@ import attrs
 import pytest
 
 from nodealloc.podfacts import LifeState, PodIdentity
-from nodealloc.podspec import Container, ExecAction, Pod, Probe, RestartPolicy
+from nodealloc.podspec import Container, ExecAction, Pod, Probe, RestartPolicy, TcpSocketAction
 from nodealloc.probes import (
     ASKED,
     KUBELET,
     Asking,
     ContainerKind,
     ContainerVerdicts,
+    ExecProber,
     Instance,
     Next,
     NoAnswer,
@@ -22,6 +23,7 @@ from nodealloc.probes import (
     Passed,
     PodVerdicts,
     ProbeKind,
+    Question,
     Reply,
     ReplyKind,
     Rules,
@@ -35,6 +37,8 @@ from nodealloc.probes import (
     look,
 )
 from nodealloc.probes._kinds import drawn
+from nodealloc.runtime import AnswerLostError, CommandTimedOutError, RuntimeUnavailableError
+from nodealloc.testing.runtime import FakeContainerRuntime
 
 YES, NO = Reply(ReplyKind.SUCCESS), Reply(ReplyKind.FAILURE, "no")
 C1 = Instance(id="c1", started_s=0.0, has_started=True)
@@ -290,3 +294,18 @@ def test_a_schedule_is_that_of_the_pods_probe() -> None:
     """Whole seconds of a manifest become durations."""
     probe = Probe(exec=ExecAction(), period_seconds=5, timeout_seconds=2, initial_delay_seconds=3)
     assert Schedule.of(probe) == Schedule(period_s=5.0, timeout_s=2.0, initial_delay_s=3.0)
+
+
+def test_an_exec_prober_tells_what_failed_from_what_nobody_knows() -> None:
+    """A command that ran out of its time has failed; one whose runtime is away says nothing."""
+    runtime = FakeContainerRuntime()
+    question = Question(action=ExecAction(command=("a",)), container_id="c", timeout_s=2.0)
+    runtime.fail("run_command", CommandTimedOutError("c", 2.0))
+    reply = ExecProber(runtime).probe(question)
+    assert reply == Reply(ReplyKind.FAILURE, "the command has not ended after 2 s")
+    for error in (AnswerLostError("run_command", "gone"), RuntimeUnavailableError("run_command", "away")):
+        runtime.fail("run_command", error)
+        with pytest.raises(type(error)):
+            ExecProber(runtime).probe(question)
+    with pytest.raises(TypeError, match="TcpSocketAction"):
+        ExecProber(runtime).probe(Question(action=TcpSocketAction(port=1)))

@@ -402,7 +402,7 @@ def test_questions_under_way_are_bounded(pods: int) -> None:
         node.probing.put(one)
         node.reports.put(one.uid, known(one, f"c{number}"))
     most = 0
-    for _ in range(100):
+    for _ in range(40):
         node.clock.advance(0.1)
         node.probing.reconcile()
         most = max(most, len(node.executor))
@@ -743,3 +743,113 @@ def test_an_inline_executor_is_enough() -> None:
     verdicts = probing.verdicts.get("web")
     assert verdicts is not None
     assert (verdicts.ready, len(prober.asked)) == ({"c1": True}, 3)
+
+
+def test_a_pod_without_a_name_is_refused() -> None:
+    """Its events could not say whose they are."""
+    with pytest.raises(ValueError, match="name"):
+        Node().probing.put(Pod(uid="u", containers=(container(),)))
+
+
+def test_a_pod_without_an_address_is_told_of() -> None:
+    """Nobody can be asked before it has one; that fails nobody."""
+    node = Node()
+    asked = pod("web", Container(name="app", liveness_probe=Probe(tcp_socket=TcpSocketAction(port=1))))
+    node.probing.put(asked)
+    seen = known(asked, "c1")
+    assert seen.report is not None
+    node.reports.put("web", attrs.evolve(seen, report=attrs.evolve(seen.report, ips=())))
+    node.after(1.0)
+    assert [one.message for one in node.events] == ["Liveness probe errored: the pod has no address"]
+    node.reports.put("web", seen)
+    node.after(10.0)
+    assert node.of("web", "c1") == ContainerVerdicts(liveness=Passed())
+
+
+def test_another_schedule_counts_at_once() -> None:
+    """From every ten seconds to every second, and back; what was counted stays."""
+    node = Node()
+    slow = pod("web", container(readiness_probe=probe(period_seconds=10)))
+    node.run(slow, "c1")
+    node.after(2.0)
+    assert len(node.prober.asked) == 1
+    node.probing.put(slow, schedules={("app", ProbeKind.READINESS): Schedule(period_s=1.0)})
+    node.after(5.0)
+    assert 5 <= len(node.prober.asked) <= 7
+    node.probing.put(slow)
+    before = len(node.prober.asked)
+    node.after(8.0)
+    assert len(node.prober.asked) - before <= 2
+
+
+def test_a_call_that_the_executor_gives_up_fails_nobody() -> None:
+    """Cancelled before a worker took it up: told, tried again, and the bound is free."""
+
+    class Dropping(ManualExecutor):
+        def submit(self, *args: object, **more: object) -> object:  # type: ignore[override]
+            future = super().submit(*args, **more)  # type: ignore[arg-type, var-annotated]
+            future.cancel()
+            return future
+
+    node = Node(options=ProbeOptions(workers=1))
+    node.executor = Dropping()
+    node.probing = node.begin()
+    node.run(LIVE, "c1")
+    node.after(2.0)
+    assert node.of("web", "c1") == ContainerVerdicts(liveness=NoAnswer())
+    assert {one.message for one in node.events} == {
+        "Liveness probe errored: the question was given up before it was asked"
+    }
+
+
+def test_what_waits_for_room_is_dropped_with_its_pod() -> None:
+    """One worker, two pods: the second one goes before its turn, and is never asked."""
+    node = Node(options=ProbeOptions(workers=1, first_per_s=1e6))
+    for name in ("a", "b"):
+        one = attrs.evolve(READY, uid=name, name=name)
+        node.probing.put(one)
+        node.reports.put(name, known(one, f"c-{name}"))
+    for _ in range(5):
+        node.clock.advance(0.01)
+        node.probing.reconcile()
+    assert len(node.executor) == 1
+    node.probing.remove("b")
+    node.rest()
+    assert [one.container_id for one in node.prober.asked] == ["c-a"]
+
+
+def test_nothing_is_asked_after_the_end() -> None:
+    """Who waited for room does not get it, and an answer that comes is heard by nobody."""
+    node = Node(options=ProbeOptions(workers=1, first_per_s=1e6))
+    for name in ("a", "b"):
+        one = attrs.evolve(READY, uid=name, name=name)
+        node.probing.put(one)
+        node.reports.put(name, known(one, f"c-{name}"))
+    for _ in range(5):
+        node.clock.advance(0.01)
+        node.probing.reconcile()
+    assert len(node.probing.stop(0.0)) == 1
+    node.executor.run_all()
+    assert node.probing.stop(1.0) == ()
+    node.probing.reconcile()
+    assert len(node.prober.asked) == 1
+
+
+def test_a_verdict_that_cannot_be_remembered_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is full: what stood stands; when there is room it is written, then told."""
+    node = Node()
+    node.run(READY, "c1")
+
+    def full(_changes: object, /) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(node.store, "commit", full)
+    node.prober.says("", ReplyKind.FAILURE, "no")
+    for _ in range(30):
+        node.clock.advance(0.1)
+        node.probing.reconcile()
+        node.executor.run_all()
+    assert node.of("web", "c1") == ContainerVerdicts(readiness=Passed())
+    monkeypatch.undo()
+    node.after(10.0)
+    assert node.of("web", "c1") == ContainerVerdicts(readiness=Unwell(message="no"))

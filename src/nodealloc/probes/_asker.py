@@ -30,8 +30,8 @@ __all__ = ["Asker", "Worlds"]
 _log = logging.getLogger("nodealloc.probes")
 _BATCH_S: Final = 0.01
 """What comes within it is dealt with at once: a thousand wake-ups a second cost more than their questions."""
-_STEP_S: Final = 1.0
-"""The longest sleep without a reason, so that a thread that was told nothing looks whether it should end."""
+_STEP_S: Final = 0.1
+"""Between two looks whether a worker is back while nothing else is done any more."""
 
 Seen = TypeVar("Seen", bound=PodSeen)
 
@@ -144,13 +144,17 @@ class Asker(Driven, Passing, Generic[Seen]):
     def close(self, timeout_s: float = 0.0, /) -> tuple[Running[object], ...]:
         """Ask nothing more; drop what goes over sockets, and wait for workers."""
         until_s = time.monotonic() + timeout_s
-        self._closed = True
+        with self._passing:
+            self._closed = True
+            self._questions.ask_nothing_more()
         for watch in self._watches:
             watch.close()
         self._wake()
         while self.running() and (left_s := until_s - time.monotonic()) > 0:
+            # Not by a pass: the thread that waits for sockets may be in the middle of one.
+            self._questions.forget_answers()
             self._work.wait(min(left_s, _STEP_S))
-            self.move_on()
+            self._work.clear()
         return self.running()
 
     # With a thread of its own: sockets share it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -21,7 +22,7 @@ from nodealloc.dsw_asw import (
     ThreadExecutor,
     World,
 )
-from nodealloc.podfacts import LifeState, PodEvent
+from nodealloc.podfacts import LifeState, PodEvent, PodIdentity
 from nodealloc.podspec import Pod
 from nodealloc.probes._asker import Asker, Worlds
 from nodealloc.probes._asks import Heards, ProbedPod
@@ -37,6 +38,8 @@ from nodealloc.probes._verdicts import PodVerdicts
 __all__ = ["Probing"]
 
 Seen = TypeVar("Seen", bound=PodSeen)
+_log = logging.getLogger("nodealloc.probes")
+_AFTER_A_FAULT_S: Final = 1.0
 _ANY: Final[Mapping[tuple[str, ProbeKind], Schedule]] = {}
 
 
@@ -135,7 +138,11 @@ class Probing(Group, Generic[Seen]):
             life: How far it has come; when it has to end, nothing of it is killed any more.
             schedules: In place of what the pod says, by container and kind: periods
                 and time-outs that are no whole seconds.
+
+        Raises:
+            ValueError: The pod has no uid, name or namespace.
         """
+        PodIdentity.of(pod)
         self._wanted.put(pod.uid, ProbedPod(pod=pod, life=life, schedules=schedules), by="put")
 
     def remove(self, uid: str, /) -> None:
@@ -157,13 +164,12 @@ class Probing(Group, Generic[Seen]):
         """See `Driven`; in the thread of its own, asking is what the waiting consists of."""
         if threading.current_thread() is not self._thread:
             return super().wait_for_work(timeout_s)
-        until_s = None if timeout_s is None else time.monotonic() + timeout_s
         while not self._stopping.is_set() and not self._remembering.has_work:
-            left = [] if until_s is None else [until_s - time.monotonic()]
-            if left and left[0] <= 0:
-                break
-            due_s = self._remembering.seconds_to_next()
-            self._asker.turn(min([*left, *([] if due_s is None else [due_s])], default=None))
+            try:
+                self._asker.turn(self._remembering.seconds_to_next())
+            except Exception:  # noqa: BLE001 - a thread that ended would leave all containers unasked
+                _log.exception("%s: asking raised; it goes on in a second", self.name)
+                self._stopping.wait(_AFTER_A_FAULT_S)
         return self.has_work
 
     def _wake(self) -> None:

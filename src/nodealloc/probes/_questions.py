@@ -120,7 +120,11 @@ class Questions:
             self._answer(Answer(line.key, line.number, Reply(ReplyKind.ERROR, fault), now_s, now_s))
             return
         begin = None if self.sockets is None else self._exchange.get(id(prober))
-        exchange = None if begin is None else begin(question)
+        try:
+            exchange = None if begin is None else begin(question)
+        except Exception as error:  # noqa: BLE001 - one prober's fault is an error of its own probe
+            self._answer(Answer(line.key, line.number, _could_not(error), now_s, now_s))
+            return
         made = _Question(line.key, line.number, line.ask.container_id, question, prober, exchange)
         if made.busy in self._busy_now:
             hung = Reply(ReplyKind.UNKNOWN, "the question before has not come back yet")
@@ -143,9 +147,22 @@ class Questions:
             del self._over_sockets[number]
             self._free(number)
 
+    def ask_nothing_more(self) -> None:
+        """Who waits for room waits no more."""
+        for waiting in self._waiting.values():
+            waiting.clear()
+
+    def forget_answers(self) -> None:
+        """Nobody hears what comes now; from any thread."""
+        while (answer := self.next_answer()) is not None:
+            self._workers.pop(answer.number, None)
+
     def next_answer(self) -> Answer | None:
         """The oldest answer that was not taken."""
-        return self._answers.popleft() if self._answers else None
+        try:
+            return self._answers.popleft()
+        except IndexError:
+            return None
 
     def over(self, answer: Answer, /) -> None:
         """An answer was taken: there is room for another question."""
@@ -176,7 +193,7 @@ class Questions:
         try:
             future = self._executor.submit(self._work, made)
         except RuntimeError as error:  # the system gives no more threads
-            self._answer(Answer(made.key, number, Reply(ReplyKind.ERROR, str(error)), now_s, now_s))
+            self._answer(Answer(made.key, number, _could_not(error), now_s, now_s))
         else:
             future.add_done_callback(partial(self._dropped, made))
 
@@ -186,7 +203,7 @@ class Questions:
         try:
             reply = made.prober.probe(made.question)
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody was asked
-            reply = Reply(ReplyKind.ERROR, str(error) or type(error).__name__)
+            reply = _could_not(error)
         self._answer(Answer(made.key, made.number, reply, began_s, self._clock.monotonic_s()))
 
     def _dropped(self, made: _Question, future: Future[None]) -> None:
@@ -203,3 +220,7 @@ class Questions:
     def _answer(self, answer: Answer) -> None:
         self._answers.append(answer)
         self._on_answer()
+
+
+def _could_not(error: Exception) -> Reply:
+    return Reply(ReplyKind.ERROR, str(error) or type(error).__name__)
