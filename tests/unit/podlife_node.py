@@ -13,6 +13,7 @@ from nodealloc.dsw_asw import Group, Moment, Step, World
 from nodealloc.podfacts import Exited, LifeState
 from nodealloc.podlife import (
     POD_ROWS,
+    Configures,
     LifePolicy,
     PodLives,
     PodRecord,
@@ -119,7 +120,9 @@ class Node:
         preparations: Sequence[Preparation] = (),
         policy: LifePolicy | None = None,
         rules: Rules | None = None,
+        configuring: Configures | None = None,
     ) -> None:
+        self.configuring: Configures = configuring or PlainConfiguration()
         self.clock = VirtualClock(1000.0)
         self.boot_id = "boot-1"
         self.booted_s = 0.0
@@ -153,7 +156,7 @@ class Node:
         self.lives = PodLives(
             self.runtime,
             watch=self.watch,
-            configuring=PlainConfiguration(),
+            configuring=self.configuring,
             hooks=self.hooks,
             preparations=self.preparations,
             probes=self.verdicts,

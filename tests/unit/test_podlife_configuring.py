@@ -112,6 +112,9 @@ def test_hosts_and_last_words_are_made_where_they_are_mounted(tmp_path: Path) ->
     assert "10.1.0.6\tweb" in hosts.read_text()
     assert "10.1.0.5" not in hosts.read_text()
     assert hosts.stat().st_ino == before
+    words.write_text("bye")
+    configuration.container(RECORD, app, 0, "i", REPORT)
+    assert words.read_text() == "bye"
 
 
 def test_last_words_are_read_from_the_end(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ __all__ = [
     "MakeReady",
     "Pull",
     "Remove",
+    "Resize",
     "RunSandbox",
     "Start",
     "StopContainer",
@@ -130,6 +131,16 @@ class Start:
 
 
 @attrs.frozen
+class Resize:
+    """Other resources for an instance that runs, as `Definitions.resources` writes them."""
+
+    container: str
+    container_id: str
+    attempt: int
+    resources: str
+
+
+@attrs.frozen
 class Hook:
     """A hook of one instance; past `until_s`, on the engine's clock, it has failed."""
 
@@ -179,7 +190,18 @@ class Forget:
 
 
 Detail: TypeAlias = Union[
-    MakeReady, TakeBack, Pull, RunSandbox, Start, Hook, StopContainer, StopSandbox, Remove, GiveUpName, Forget
+    MakeReady,
+    TakeBack,
+    Pull,
+    RunSandbox,
+    Start,
+    Resize,
+    Hook,
+    StopContainer,
+    StopSandbox,
+    Remove,
+    GiveUpName,
+    Forget,
 ]
 """What a step is about."""
 

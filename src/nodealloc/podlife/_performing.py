@@ -20,6 +20,7 @@ from nodealloc.podlife._details import (
     MakeReady,
     Pull,
     Remove,
+    Resize,
     RunSandbox,
     Start,
     StopContainer,
@@ -147,6 +148,9 @@ class Performer:
                 return self._run_sandbox(self._record(uid), detail, cancel)
             case Start():
                 return self._start(self._record(uid), detail, cancel)
+            case Resize():
+                self._resize(self._record(uid), detail)
+                return Acted()
             case Hook():
                 return self._hook(self._record(uid), detail, cancel)
             case StopContainer():
@@ -248,6 +252,13 @@ class Performer:
             raise  # made by a call whose answer was lost: the listing shows it
         except Exception as error:
             raise _CannotStartError("CreateContainerError", error) from error
+
+    def _resize(self, record: PodRecord, detail: Resize) -> None:
+        """Limits are all that is taken from how it would be made now."""
+        container = _container(record, detail.container)
+        image, report = record.images.get(detail.container, ""), self._report(record.pod.uid)
+        config = self._configuring.container(record, container, detail.attempt, image, report)
+        self._runtime.update_container(detail.container_id, config.resources)
 
     def _hook(self, record: PodRecord, detail: Hook, cancel: Cancel) -> Acted:
         container = _container(record, detail.container)

@@ -15,6 +15,7 @@ from nodealloc.podlife._details import (
     HookKind,
     MakeReady,
     Pull,
+    Resize,
     RunSandbox,
     Start,
     StopContainer,
@@ -72,6 +73,9 @@ def _done(have: PodRecord, step: Step[Detail], acted: Acted, now_s: float, rules
             return _with_sandbox(have, detail.attempt, acted)
         case Start():
             return _started(have, detail, acted)
+        case Resize():
+            resized = extended(have.resized, detail.container_id, detail.resources)
+            return attrs.evolve(have, resized=resized)
         case Hook():
             return _hooked(have, detail, acted, now_s)
         case StopContainer():
@@ -91,7 +95,7 @@ def _not_done(
     if isinstance(detail, MakeReady | TakeBack):
         words = str(outcome.error) or type(outcome.error).__name__
         return attrs.evolve(have, waits_for=NotYet(blocker=detail.name, message=words))
-    if isinstance(detail, Hook):
+    if isinstance(detail, Hook | Resize):
         return have
     if isinstance(detail, Pull | Start) and known is not None and known.failure is not None:
         have = have.failing(detail.container, known.failure)

@@ -19,6 +19,7 @@ from nodealloc.podlife._details import (
     LifePolicy,
     MakeReady,
     Pull,
+    Resize,
     RunSandbox,
     Start,
     StopSandbox,
@@ -112,7 +113,7 @@ def sync(
             steps += more
     else:
         record, more = _starts(turn, record, plan)
-        steps += more
+        steps += (*more, *_resizes(turn, plan, definitions))
     return Next(record=record, steps=steps, again_at_s=min(moments, default=None))
 
 
@@ -164,6 +165,7 @@ def _learnt(record: PodRecord, observed: Observed, now_s: float) -> PodRecord:
             del starting[name]
     for cid in [cid for cid in stopping if cid not in live]:
         del stopping[cid]
+    resized = {cid: text for cid, text in record.resized.items() if cid in live}
     hooks = {cid: state for cid, state in record.post_start.items() if cid in live}
     pre = {cid: state for cid, state in record.pre_stop.items() if cid in live}
     after = attrs.evolve(
@@ -175,6 +177,7 @@ def _learnt(record: PodRecord, observed: Observed, now_s: float) -> PodRecord:
         stopping=stopping,
         post_start=hooks,
         pre_stop=pre,
+        resized=resized,
     )
     return record if after == record else after
 
@@ -318,6 +321,26 @@ def _starts(turn: _Turn, record: PodRecord, plan: PodPlan) -> tuple[PodRecord, t
             record, step = _start(turn, record, name, made, plan.sandbox_id)
             steps.append(step)
     return record, tuple(steps)
+
+
+def _resizes(turn: _Turn, plan: PodPlan, definitions: Definitions) -> tuple[Step[Detail], ...]:
+    """Give containers that run the resources that they are to have now."""
+    steps: list[Step[Detail]] = []
+    for one in plan.steps:
+        newest = turn.observed.report.newest(one.name) if one.resize else None
+        if newest is None:
+            continue
+        cid, resources = newest.record.id, definitions.resources[one.name]
+        steps.append(
+            Step(
+                scope=("pod", turn.uid, "resize", cid),
+                verb="resize",
+                detail=Resize(one.name, cid, newest.record.attempt, resources),
+                subject=(cid, resources),
+                deadline_s=turn.policy.call_s,
+            )
+        )
+    return tuple(steps)
 
 
 def _post_start(turn: _Turn, record: PodRecord) -> tuple[Step[Detail], ...]:

@@ -49,7 +49,8 @@ class PodFiles:
         if container.termination_message_path:
             file = Path(message_file(pod, container, attempt, node))
             file.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-            _write(file, b"", _MESSAGE_MODE)
+            # What a container has written stays: this may be asked for while it runs.
+            _write(file, None, _MESSAGE_MODE)
 
     def last_words(self, pod: Pod, container: Container, attempt: int, /, *, node: NodeSettings) -> bytes:
         """The end of what an instance left as its last words; nothing where there is no such file.
@@ -73,12 +74,13 @@ def _check_is_file(path: str | Path, descriptor: int) -> None:
         raise OSError(f"{path} is no file; something else was put in its place")
 
 
-def _write(path: Path, data: bytes, mode: int) -> None:
+def _write(path: Path, data: bytes | None, mode: int) -> None:
+    """Have a file with this in it; with None whatever is in it stays."""
     descriptor = _opened(path, os.O_RDWR | os.O_CREAT)
     with open(descriptor, "r+b", buffering=0) as file:  # noqa: PTH123 - a descriptor
         _check_is_file(path, descriptor)
         os.fchmod(descriptor, mode)
-        if file.read(len(data) + 1) != data:
+        if data is not None and file.read(len(data) + 1) != data:
             file.seek(0)
             file.truncate()
             file.write(data)

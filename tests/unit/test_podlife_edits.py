@@ -1,0 +1,93 @@
+"""Pods that are edited under their uid while they run."""
+
+from __future__ import annotations
+
+import attrs
+
+from nodealloc.podlife import NodeConfiguration, NodeSettings
+from nodealloc.podspec import Container, Pod, Quantity, Variable
+from nodealloc.runtime import RuntimeUnavailableError
+from tests.unit.podlife_node import Node, pod
+
+SETTINGS = NodeSettings(name="n1", memory_capacity_bytes=16 << 30, pods_directory="")
+
+
+def sized(milli: int) -> Pod:
+    """A pod with one container that may use so much."""
+    cpu = {"cpu": Quantity.parse(f"{milli}m")}
+    return pod(containers=[Container(name="app", image="busybox", requests=cpu, limits=cpu)])
+
+
+def node() -> Node:
+    """A node whose pods are configured in full, with one that runs."""
+    made = Node(configuring=NodeConfiguration(SETTINGS))
+    made.lives.put(sized(200))
+    made.after(1)
+    assert made.running() == ["app#0"]
+    return made
+
+
+def quota(of: Node) -> int | None:
+    """CPU time in a period of the newest container."""
+    newest = of.runtime.inspect("u").newest("app")
+    assert newest is not None
+    return of.runtime.limits(newest.record.id).cpu_quota_us
+
+
+def updates(of: Node) -> int:
+    """How often limits were changed."""
+    return sum(one.startswith("update_container") for one in of.runtime.calls)
+
+
+def test_other_resources_reach_the_container_that_runs() -> None:
+    """Without a restart, and once, also over a restart of the agent; back again as well."""
+    here = node()
+    assert quota(here) == 20_000
+    here.lives.put(sized(300))
+    here.after(1)
+    assert (quota(here), here.running(), updates(here)) == (30_000, ["app#0"], 1)
+    here.kill_agent()
+    here.lives.put(sized(300))
+    here.lives.heard()
+    here.after(5)
+    assert (here.running(), updates(here)) == (["app#0"], 1)
+    here.lives.put(sized(200))
+    here.after(1)
+    assert (quota(here), updates(here)) == (20_000, 2)
+
+
+def test_a_runtime_that_cannot_change_limits_now_is_asked_again() -> None:
+    """The container runs on as it is until then."""
+    here = node()
+    here.runtime.fail(
+        "update_container", RuntimeUnavailableError("UpdateContainerResources", "away"), times=2
+    )
+    here.lives.put(sized(300))
+    here.after(30)
+    assert (quota(here), here.running()) == (30_000, ["app#0"])
+
+
+def test_another_environment_makes_the_container_anew() -> None:
+    """With the new resources at once; what is remembered of the old one goes with it."""
+    here = node()
+    here.lives.put(sized(300))
+    here.after(1)
+    assert here.record().resized
+    edited = sized(400)
+    app = attrs.evolve(edited.containers[0], variables=(Variable(name="V", value="2"),))
+    here.lives.put(attrs.evolve(edited, containers=(app,)))
+    here.after(40)
+    assert (here.running(), quota(here), updates(here)) == (["app#1"], 40_000, 1)
+    assert not here.record().resized
+
+
+def test_a_container_that_was_taken_out_ends() -> None:
+    """The others run on."""
+    here = Node(configuring=NodeConfiguration(SETTINGS))
+    both = [Container(name=name, image="busybox") for name in ("app", "extra")]
+    here.lives.put(pod(containers=both))
+    here.after(1)
+    assert sorted(here.running()) == ["app#0", "extra#0"]
+    here.lives.put(pod(containers=both[:1]))
+    here.after(40)
+    assert here.running() == ["app#0"]
