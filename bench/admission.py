@@ -11,7 +11,7 @@ from examples.scheduler.fleet import fleet, guaranteed
 from nodealloc.admission import Chain, chain_of
 from nodealloc.podfacts import NodeView
 from nodealloc.podspec import Pod
-from nodealloc.podspec._manifest import pod_as_it_stands
+from nodealloc.podspec._pod import pod_as_it_stands
 from nodealloc.testing.conformance._chain import recorded_chain, recorded_view
 from nodealloc.topology import Policy
 from nodealloc.verdicts import Admitted

@@ -15,7 +15,7 @@ import attrs
 
 from nodealloc.cgroups import CgroupName, ProcessDriver, launch
 from nodealloc.errors import RetryableError
-from nodealloc.node import Running
+from nodealloc.node import RunningContainer
 from nodealloc.topology import Owner
 
 __all__ = ["Process", "ProcessRuntime"]
@@ -123,9 +123,9 @@ class ProcessRuntime:
                 del self._children[pid]
         return alive
 
-    def running(self) -> Sequence[Running]:
+    def running(self) -> Sequence[RunningContainer]:
         """The same, as the node asks for it."""
-        return [Running(owner=one.owner, container_id=one.container_id) for one in self.processes()]
+        return [RunningContainer(owner=one.owner, container_id=one.container_id) for one in self.processes()]
 
     def exit_status(self, owner: Owner) -> int | None:
         """How the owner's command ended, under this agent or an earlier one; None while unknown."""

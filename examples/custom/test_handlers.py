@@ -6,7 +6,7 @@ from examples.custom.handlers import Licences, maintenance_window
 from nodealloc.admission import chain_of
 from nodealloc.podfacts import LifeState, NodeView, PodOnNode
 from nodealloc.podspec import Container, Pod, resources
-from nodealloc.testing.admission import check_handler
+from nodealloc.testing.admission import check_admission_handler
 from nodealloc.verdicts import Admitted, NotYet, Refused
 
 NODE = NodeView(name="n1", allocatable=resources({"cpu": 8, "memory": "8Gi", "pods": 110}))
@@ -24,7 +24,7 @@ def test_they_are_handlers() -> None:
     taken = NODE.with_pod(PodOnNode.of(licensed("a")))
     closed = attrs.evolve(NODE, labels={"example.com/maintenance": "tonight"})
     for handler in (Licences(1), maintenance_window):
-        answers = check_handler(handler, pods=[licensed("b")], views=[taken, closed])
+        answers = check_admission_handler(handler, pods=[licensed("b")], views=[taken, closed])
         assert len({type(answer) for _, _, answer in answers}) == 2
 
 

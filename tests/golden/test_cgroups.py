@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nodealloc.cgroups import Mount
+from nodealloc.cgroups import CgroupMount
 from nodealloc.cgroups._layout import mounts_below
 
 HYBRID = """\
@@ -23,17 +23,17 @@ UNIFIED = (
 def test_hybrid_mounts_are_read() -> None:
     """Co-mounted controllers are one hierarchy, foreign ones are left out, read-only ones are marked."""
     assert mounts_below(HYBRID, "/sys/fs/cgroup") == (
-        Mount(path="/sys/fs/cgroup/cpu,cpuacct", version=1, controllers=("cpu", "cpuacct")),
-        Mount(path="/sys/fs/cgroup/memory", version=1, controllers=("memory",), read_only=True),
-        Mount(path="/sys/fs/cgroup/unified", version=2),
+        CgroupMount(path="/sys/fs/cgroup/cpu,cpuacct", version=1, controllers=("cpu", "cpuacct")),
+        CgroupMount(path="/sys/fs/cgroup/memory", version=1, controllers=("memory",), read_only=True),
+        CgroupMount(path="/sys/fs/cgroup/unified", version=2),
     )
 
 
 def test_unified_mount_is_read() -> None:
     """A v2 node has one hierarchy; a directory in it is a delegated subtree."""
-    assert mounts_below(UNIFIED, "/sys/fs/cgroup") == (Mount(path="/sys/fs/cgroup", version=2),)
+    assert mounts_below(UNIFIED, "/sys/fs/cgroup") == (CgroupMount(path="/sys/fs/cgroup", version=2),)
     assert mounts_below(UNIFIED, "/sys/fs/cgroup/user.slice") == (
-        Mount(path="/sys/fs/cgroup/user.slice", version=2),
+        CgroupMount(path="/sys/fs/cgroup/user.slice", version=2),
     )
     assert mounts_below(UNIFIED, "/elsewhere") == ()
 

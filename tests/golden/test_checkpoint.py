@@ -14,7 +14,6 @@ import pytest
 from nodealloc.checkpoint import (
     KUBELET_FORMATS,
     CorruptCheckpointError,
-    CpuLayout,
     CpuManagerState,
     CpuManagerStateV1,
     DeviceManagerState,
@@ -22,6 +21,7 @@ from nodealloc.checkpoint import (
     PodDevices,
     read_cpu_manager_state,
 )
+from nodealloc.checkpoint._cpu_state import CpuLayout
 from nodealloc.checkpoint._device_state import DeviceLayout
 from nodealloc.checkpoint._fnv import fnv1a32
 from nodealloc.checkpoint._memory_state import MemoryLayout

@@ -24,8 +24,8 @@ from nodealloc.dsw_asw import (
     Plan,
     Reconciler,
     Remember,
-    Scope,
     Step,
+    StepScope,
     Summary,
     Uncertain,
     UncertainError,
@@ -103,7 +103,7 @@ class Room:
         self.lamps: dict[int, dict[int, int]] = {}
         self.broken: list[str] = []
         self.rows = rows
-        self.inside: list[Scope] = []
+        self.inside: list[StepScope] = []
 
     def enter(self, step: LampStep) -> None:
         """A call begins: nobody else is in its scope, and its intent is durable."""

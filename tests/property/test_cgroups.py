@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodealloc.cgroups import (
+    CgroupMount,
     CgroupName,
     Layout,
     Limits,
-    Mount,
     QosTree,
     Spelling,
     TreeOptions,
@@ -35,16 +35,18 @@ from nodealloc.cgroups._convert import (
 from nodealloc.cgroups._qos_tree import desired_tree
 from nodealloc.podspec import Pod
 from nodealloc.testing.cgroups import FakeCgroups
-from nodealloc.testing.strategies.cgroups import cgroup_names, limits, pods
+from nodealloc.testing.strategies.cgroups import cgroup_names, cgroup_pods, limits
 
 ROOT = CgroupName.of("kubepods")
 V1 = Layout(
     mounts=tuple(
-        Mount(path=f"/c/{each}", version=1, controllers=(each,))
+        CgroupMount(path=f"/c/{each}", version=1, controllers=(each,))
         for each in ("cpu", "cpuset", "hugetlb", "memory", "pids")
     )
 )
-V2 = Layout(mounts=(Mount(path="/c", version=2, controllers=("cpu", "cpuset", "hugetlb", "memory", "pids")),))
+V2 = Layout(
+    mounts=(CgroupMount(path="/c", version=2, controllers=("cpu", "cpuset", "hugetlb", "memory", "pids")),)
+)
 
 
 @given(name=cgroup_names(), spelling=st.sampled_from(Spelling))
@@ -119,7 +121,7 @@ def test_stand_in_keeps_what_is_not_asked(asked: list[Limits], version: int) -> 
             assert shares_to_weight(found.cpu_shares or 2) == shares_to_weight(expected.cpu_shares or 2)
 
 
-@given(before=pods(), after=pods())
+@given(before=cgroup_pods(), after=cgroup_pods())
 def test_one_round_converges(before: list[Pod], after: list[Pod]) -> None:
     """From any tree, one round leaves nothing to do, nobody's cgroup, and no drift."""
     driver = FakeCgroups()
@@ -135,14 +137,14 @@ def test_one_round_converges(before: list[Pod], after: list[Pod]) -> None:
     assert set(driver.tree) - {CgroupName()} == set(desired_tree(after, TreeOptions(root=ROOT)))
 
 
-@given(some=pods())
+@given(some=cgroup_pods())
 def test_every_cgroup_has_its_parent_in_the_tree(some: list[Pod]) -> None:
     """None is made below one that nobody makes."""
     desired = desired_tree(some, TreeOptions(root=ROOT))
     assert all(name.parent in desired or name == ROOT for name in desired)
 
 
-@given(some=pods())
+@given(some=cgroup_pods())
 def test_burstable_weighs_as_its_pods(some: list[Pod]) -> None:
     """The class has no fewer shares than any of its pods, and no more than all of them, but for rounding."""
     desired = desired_tree(some, TreeOptions(root=ROOT))
@@ -153,7 +155,7 @@ def test_burstable_weighs_as_its_pods(some: list[Pod]) -> None:
     assert total <= sum(each) + len(each) + 2
 
 
-@given(some=pods(), capacity=st.integers(1 << 30, 1 << 40))
+@given(some=cgroup_pods(), capacity=st.integers(1 << 30, 1 << 40))
 def test_pods_are_found_again(some: list[Pod], capacity: int) -> None:
     """A pod's cgroup leads back to its uid, and its containers' scores are in order."""
     for pod in some:

@@ -22,7 +22,7 @@ from nodealloc.devices.plugins import _codec as codec
 from nodealloc.devices.plugins import decode_list, encode_list
 from nodealloc.errors import DecodeError
 from nodealloc.podspec import Quantity
-from nodealloc.testing.strategies.devices import allocators, device_lists, devices, inventories
+from nodealloc.testing.strategies.devices import device_allocators, device_lists, devices, inventories
 from nodealloc.topology import Claim, ClaimKind, CountedHints, Owner, TopologyHint
 
 GPU = "example.com/gpu"
@@ -44,7 +44,7 @@ def ask(workload: str, member: str, count: int, **more: object) -> Claim:
 @given(st.data())
 def test_no_device_is_held_twice(data: st.DataObject) -> None:
     """After any sequence of grants and releases no device is in two workloads, and releasing all restores."""
-    allocator = begin = data.draw(allocators(GPU))
+    allocator = begin = data.draw(device_allocators(GPU))
     for step in range(data.draw(st.integers(1, 15))):
         workload = f"w{data.draw(st.integers(0, 4))}"
         if data.draw(st.booleans()):
@@ -63,7 +63,7 @@ def test_no_device_is_held_twice(data: st.DataObject) -> None:
 @given(st.data())
 def test_init_containers_lend_and_nobody_shares_at_one_time(data: st.DataObject) -> None:
     """Members that run at one time are disjoint; the footprint is at most what runs plus what ended."""
-    allocator = data.draw(allocators(GPU))
+    allocator = data.draw(device_allocators(GPU))
     ended: tuple[str, ...] = ()
     together: dict[str, frozenset[str]] = {}
     for number in range(data.draw(st.integers(1, 5))):
@@ -84,7 +84,7 @@ def test_init_containers_lend_and_nobody_shares_at_one_time(data: st.DataObject)
             together[f"m{number}"] = ids
 
 
-@given(allocators(GPU), st.integers(1, 4))
+@given(device_allocators(GPU), st.integers(1, 4))
 def test_every_hint_can_be_had(allocator: DeviceAllocator, count: int) -> None:
     """A hint that is offered is granted, with every device inside it where it has a place."""
     hints = allocator.hints([ask("p", "c", count)])
@@ -153,7 +153,7 @@ def test_stale_generations_change_nothing(inventory: Inventory, listed: DeviceLi
     assert inventory.ended(generation, "late", now_s=1.0) is inventory
 
 
-@given(allocators(GPU), st.integers(1, 3))
+@given(device_allocators(GPU), st.integers(1, 3))
 def test_memory_survives(allocator: DeviceAllocator, count: int) -> None:
     """What is remembered and restored grants the running pod again while its plugin is away."""
     answer = allocator.allocate(ask("p", "c", count), TopologyHint(None, True))

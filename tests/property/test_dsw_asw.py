@@ -15,8 +15,8 @@ from nodealloc.dsw_asw import (
     Outcome,
     Plan,
     Reconciler,
-    Scope,
     Step,
+    StepScope,
     Uncertain,
     UncertainError,
     View,
@@ -74,9 +74,9 @@ def test_a_world_is_a_dict_that_remembers_changes(deeds: list[tuple[int, int | N
 
 
 @given(st.lists(st.tuples(st.booleans(), scopes())))
-def test_no_two_open_scopes_touch(deeds: list[tuple[bool, Scope]]) -> None:
+def test_no_two_open_scopes_touch(deeds: list[tuple[bool, StepScope]]) -> None:
     """A scope is granted exactly when it begins with no held one and no held one begins with it."""
-    held: set[Scope] = set()
+    held: set[StepScope] = set()
     lock = Scopes()
     for take, scope in deeds:
         if take:
@@ -111,8 +111,8 @@ class Chaos(RuleBasedStateMachine):
         self.clock = VirtualClock()
         self.executor = ManualExecutor()
         self.faults: list[type[Exception]] = []
-        self.touched: list[Scope] = []
-        self.overlaps: list[tuple[Scope, Scope]] = []
+        self.touched: list[StepScope] = []
+        self.overlaps: list[tuple[StepScope, StepScope]] = []
         self.reconciler = Reconciler(
             self,
             desired=self.desired,

@@ -17,9 +17,9 @@ from nodealloc.memblocks._transitions import replay
 from nodealloc.testing.memblocks import check_books
 from nodealloc.testing.strategies.memblocks import (
     Admission,
-    Removal,
-    histories,
+    MemoryRemoval,
     memory_allocators,
+    memory_histories,
     memory_workloads,
 )
 from nodealloc.topology import (
@@ -48,9 +48,9 @@ def offered(allocator: MemoryAllocator, *claims: Claim) -> list[TopologyHint]:
     return [*(found[0] or ())] if found else []
 
 
-def after(allocator: MemoryAllocator, step: Admission | Removal) -> MemoryAllocator:
+def after(allocator: MemoryAllocator, step: Admission | MemoryRemoval) -> MemoryAllocator:
     """One step on: a workload is let in as a whole or not at all."""
-    if isinstance(step, Removal):
+    if isinstance(step, MemoryRemoval):
         members = [*allocator.state.grants.get(step.key, {})]
         if step.member is None or not members:
             return allocator.release(step.key)
@@ -77,9 +77,9 @@ def asked(resource: str, claim: Claim) -> int:
     return claim.amounts[resource].value if resource in claim.amounts else 0
 
 
-@given(allocator=memory_allocators(), steps=histories())
+@given(allocator=memory_allocators(), steps=memory_histories())
 def test_no_byte_is_granted_twice_or_lost(
-    allocator: MemoryAllocator, steps: list[Admission | Removal]
+    allocator: MemoryAllocator, steps: list[Admission | MemoryRemoval]
 ) -> None:
     """After every step the books add up, and taking all workloads away restores the beginning."""
     empty = allocator
@@ -92,9 +92,9 @@ def test_no_byte_is_granted_twice_or_lost(
     assert allocator == empty
 
 
-@given(allocator=memory_allocators(), steps=histories(), workload=memory_workloads("late"))
+@given(allocator=memory_allocators(), steps=memory_histories(), workload=memory_workloads("late"))
 def test_release_gives_back_exactly_what_was_taken(
-    allocator: MemoryAllocator, steps: list[Admission | Removal], workload: Workload
+    allocator: MemoryAllocator, steps: list[Admission | MemoryRemoval], workload: Workload
 ) -> None:
     """A workload that comes and goes leaves every group of nodes with the bytes that it had."""
     for step in steps:
@@ -108,9 +108,9 @@ def test_release_gives_back_exactly_what_was_taken(
         assert gone == allocator
 
 
-@given(allocator=memory_allocators(strict=True), steps=histories(), seed=st.integers(0, 99))
+@given(allocator=memory_allocators(strict=True), steps=memory_histories(), seed=st.integers(0, 99))
 def test_a_strict_state_is_the_replay_of_its_grants(
-    allocator: MemoryAllocator, steps: list[Admission | Removal], seed: int
+    allocator: MemoryAllocator, steps: list[Admission | MemoryRemoval], seed: int
 ) -> None:
     """Whatever happened before, the state is what its grants make, in any order."""
     for step in steps:
@@ -123,9 +123,9 @@ def test_a_strict_state_is_the_replay_of_its_grants(
     assert attrs.evolve(again, grants=state.grants) == state
 
 
-@given(allocator=memory_allocators(), steps=histories(), workload=memory_workloads("new"))
+@given(allocator=memory_allocators(), steps=memory_histories(), workload=memory_workloads("new"))
 def test_every_hint_is_one_that_allocation_accepts(
-    allocator: MemoryAllocator, steps: list[Admission | Removal], workload: Workload
+    allocator: MemoryAllocator, steps: list[Admission | MemoryRemoval], workload: Workload
 ) -> None:
     """What is offered for a claim can be had, on exactly those nodes."""
     for step in steps:
@@ -142,9 +142,9 @@ def test_every_hint_is_one_that_allocation_accepts(
             allocator = granted
 
 
-@given(allocator=memory_allocators(strict=True), steps=histories(), workload=memory_workloads("new"))
+@given(allocator=memory_allocators(strict=True), steps=memory_histories(), workload=memory_workloads("new"))
 def test_every_hint_of_a_whole_workload_serves_all_of_it(
-    allocator: MemoryAllocator, steps: list[Admission | Removal], workload: Workload
+    allocator: MemoryAllocator, steps: list[Admission | MemoryRemoval], workload: Workload
 ) -> None:
     """With hints for the peak of a workload, its members fit one after the other."""
     for step in steps:
@@ -180,9 +180,9 @@ def test_a_workload_on_one_group_holds_its_peak(allocator: MemoryAllocator, work
         assert held_bytes(allocator, "only", resource) == wanted
 
 
-@given(allocator=memory_allocators(), steps=histories(), workload=memory_workloads("again"))
+@given(allocator=memory_allocators(), steps=memory_histories(), workload=memory_workloads("again"))
 def test_held_claims_are_granted_again_as_they_are(
-    allocator: MemoryAllocator, steps: list[Admission | Removal], workload: Workload
+    allocator: MemoryAllocator, steps: list[Admission | MemoryRemoval], workload: Workload
 ) -> None:
     """Asking for what is held changes nothing, and its hint is where it is."""
     for step in steps:
@@ -196,9 +196,9 @@ def test_held_claims_are_granted_again_as_they_are(
             assert mems(blocks) == allocator.mems("again", claim.owner.member) != ""
 
 
-@given(allocator=memory_allocators(), steps=histories())
+@given(allocator=memory_allocators(), steps=memory_histories())
 def test_records_and_pickles_restore_the_state(
-    allocator: MemoryAllocator, steps: list[Admission | Removal]
+    allocator: MemoryAllocator, steps: list[Admission | MemoryRemoval]
 ) -> None:
     """Through the kubelet's bytes and back, on the same machine, everything is as it was."""
     empty = allocator
@@ -216,11 +216,11 @@ def test_records_and_pickles_restore_the_state(
 
 @given(
     allocator=memory_allocators(),
-    steps=histories(),
+    steps=memory_histories(),
     change=st.lists(st.sampled_from([-(1 << 30), -(1 << 20), 0, 0, 1 << 20]), min_size=4, max_size=4),
 )
 def test_a_machine_that_shrank_keeps_what_fits(
-    allocator: MemoryAllocator, steps: list[Admission | Removal], change: list[int]
+    allocator: MemoryAllocator, steps: list[Admission | MemoryRemoval], change: list[int]
 ) -> None:
     """Everybody is kept, moved or evicted; the books add up, and who is kept is where he was."""
     for step in steps:
@@ -247,12 +247,12 @@ def test_a_machine_that_shrank_keeps_what_fits(
 
 @given(
     allocator=memory_allocators(strict=True),
-    steps=histories(),
+    steps=memory_histories(),
     workload=memory_workloads("asked"),
     scope=st.sampled_from(Scope),
 )
 def test_no_merge_ends_in_a_refusal_by_memory(
-    allocator: MemoryAllocator, steps: list[Admission | Removal], workload: Workload, scope: Scope
+    allocator: MemoryAllocator, steps: list[Admission | MemoryRemoval], workload: Workload, scope: Scope
 ) -> None:
     """Under best-effort, strict and falling back, memory refuses only what has no hint at all."""
     allocator = attrs.evolve(allocator, options=attrs.evolve(allocator.options, fall_back=True))

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from nodealloc.memblocks import MemoryAllocator, NodeMemory
 from nodealloc.testing.strategies.memblocks import (
     Admission,
-    Removal,
-    histories,
+    MemoryRemoval,
     memory_allocators,
+    memory_histories,
     memory_workloads,
 )
 from nodealloc.topology import Claim, Shortfall, TopologyHint, Workload
@@ -108,9 +108,9 @@ class Plain:
         return ranked[0] if ranked else TopologyHint(None, preferred=False)
 
 
-def step_on(allocator: MemoryAllocator, step: Admission | Removal) -> MemoryAllocator:
+def step_on(allocator: MemoryAllocator, step: Admission | MemoryRemoval) -> MemoryAllocator:
     """One step of a history, checked against the plain rules on the way."""
-    if isinstance(step, Removal):
+    if isinstance(step, MemoryRemoval):
         return allocator.release(step.key)
     tried = allocator
     for place, claim in enumerate(step.workload.claims):
@@ -133,13 +133,13 @@ def step_on(allocator: MemoryAllocator, step: Admission | Removal) -> MemoryAllo
 
 @given(
     allocator=memory_allocators(strict=False),
-    steps=histories(),
+    steps=memory_histories(),
     workload=memory_workloads("last"),
     choices=st.lists(st.integers(-3, 12), min_size=1, max_size=3),
 )
 def test_every_step_is_decided_by_the_plain_rules(
     allocator: MemoryAllocator,
-    steps: list[Admission | Removal],
+    steps: list[Admission | MemoryRemoval],
     workload: Workload,
     choices: list[int],
 ) -> None:

@@ -21,11 +21,11 @@ from nodealloc.testing.strategies.node import (
     GPU,
     Admit,
     EmptyNode,
+    NodeStep,
     Release,
     Restart,
-    Step,
     empty_nodes,
-    histories,
+    node_histories,
 )
 from nodealloc.testing.strategies.podspec import pods
 from nodealloc.topology import Admitted, ClaimKind, NotYet, Owner, Placed, Workload
@@ -48,7 +48,7 @@ class Life:
         assert report.is_clean, f"on the same machine everything stands: {report}"
         return node
 
-    def take(self, step: Step) -> None:
+    def take(self, step: NodeStep) -> None:
         """Do one step."""
         if isinstance(step, Admit):
             self.admit(step.pod)
@@ -176,8 +176,8 @@ def check_apart(owned: Mapping[Owner, int], held: Mapping[str, Workload]) -> Non
         assert one.member in lent[other] or other.member in lent[one], f"{one} never lent to {other}"
 
 
-@given(empty_nodes(), histories())
-def test_any_history_leaves_a_node_that_can_be_emptied(empty: EmptyNode, steps: list[Step]) -> None:
+@given(empty_nodes(), node_histories())
+def test_any_history_leaves_a_node_that_can_be_emptied(empty: EmptyNode, steps: list[NodeStep]) -> None:
     """After every step nothing is granted twice; after the last release nothing is left."""
     life = Life(empty)
     for step in steps:

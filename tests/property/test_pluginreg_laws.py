@@ -8,17 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodealloc.dsw_asw import BackOff
-from nodealloc.pluginreg import Identity, PluginInfo, PluginRegistrar, RegistrationState, Sightings
+from nodealloc.pluginreg import PluginInfo, PluginRegistrar, RegistrationState, Sightings, SocketIdentity
 from nodealloc.testing.dirwatch import FakeWatcher
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, run_to_rest
 from nodealloc.testing.pluginreg import FakeRegistration, RecordingHandler
 
 PATHS = ("/a", "/b", "/c", "/d")
-IDENTITIES = st.builds(Identity, st.just(1), st.integers(0, 3), st.sampled_from([b"", b"x"]))
+IDENTITIES = st.builds(SocketIdentity, st.just(1), st.integers(0, 3), st.sampled_from([b"", b"x"]))
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(PATHS), IDENTITIES)))
-def test_generations_only_grow(looks: list[dict[str, Identity]]) -> None:
+def test_generations_only_grow(looks: list[dict[str, SocketIdentity]]) -> None:
     """A generation is given out once; the same socket keeps its own."""
     sightings, given_out = Sightings(), set[int]()
     for found in looks:
@@ -42,10 +42,10 @@ def test_any_order_converges(data: st.DataObject) -> None:
     time, and never two registrations of one endpoint without a deregistration
     in between.
     """
-    sockets: dict[str, Identity] = {}
+    sockets: dict[str, SocketIdentity] = {}
     number = 0
 
-    def look(_directory: str) -> Mapping[str, Identity]:
+    def look(_directory: str) -> Mapping[str, SocketIdentity]:
         return dict(sockets)
 
     client, handler = FakeRegistration(), RecordingHandler()
@@ -66,7 +66,7 @@ def test_any_order_converges(data: st.DataObject) -> None:
         name = f"n{PATHS.index(path) // 2}"
         if what == "bind":
             number += 1
-            sockets[path] = Identity(1, number, b"")
+            sockets[path] = SocketIdentity(1, number, b"")
             client.plugins[path] = PluginInfo(type="T", name=name, endpoint=path)
         elif what == "remove":
             sockets.pop(path, None)

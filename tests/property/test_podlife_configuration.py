@@ -15,7 +15,7 @@ from nodealloc.podlife import (
     termination_message,
 )
 from nodealloc.podlife._configuration._expansion import expand
-from nodealloc.podspec import Container, DnsConfig, DnsPolicy, MessagePolicy, Pod, Variable
+from nodealloc.podspec import Container, DnsPolicy, MessagePolicy, Pod, PodDnsConfig, Variable
 
 NODE = NodeSettings(
     name="n1", memory_capacity_bytes=1 << 30, cluster_dns=("10.0.0.10",), cluster_domain="cluster.test"
@@ -94,7 +94,7 @@ def test_resolv_conf_is_within_limits_and_loses_nothing(
         name="web",
         dns_policy=policy,
         host_network=shares,
-        dns_config=DnsConfig(nameservers=tuple(servers), searches=tuple(searches)),
+        dns_config=PodDnsConfig(nameservers=tuple(servers), searches=tuple(searches)),
     )
     found = pod_dns(pod, NODE)
     config = found.config

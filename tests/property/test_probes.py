@@ -16,7 +16,6 @@ from nodealloc.probes import (
     PROBE_ROWS,
     Asking,
     ContainerVerdicts,
-    Heard,
     Passed,
     PodVerdicts,
     ProbeKind,
@@ -31,6 +30,7 @@ from nodealloc.probes import (
     hear,
     verdicts_from_checkpoint,
 )
+from nodealloc.probes._tally import Heard
 from nodealloc.runtime import ContainerRecord, ContainerReport, PodKnown, PodReport, RunState
 from nodealloc.testing.dsw_asw import ManualExecutor, MemoryJournal, VirtualClock
 from nodealloc.testing.probes import FakeProber

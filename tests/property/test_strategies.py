@@ -39,7 +39,7 @@ BOUNDS: Mapping[str, tuple[st.SearchStrategy[object], Callable[..., object]]] = 
         devices.inventories("r/r", nodes=2),
         lambda one: one.resource == "r/r" and set(one.devices.by_node) <= {-1, 0, 1},
     ),
-    "device allocators": (devices.allocators("r/r", nodes=2), lambda one: one.nodes == (0, 1)),
+    "device allocators": (devices.device_allocators("r/r", nodes=2), lambda one: one.nodes == (0, 1)),
     "machines": (
         machine.machines(max_cpus=6, offline=False, cpuless_nodes=False),
         lambda one: len(one.online) <= 6 and not one.offline and all(each.cpus for each in one.numa_nodes),
@@ -49,9 +49,9 @@ BOUNDS: Mapping[str, tuple[st.SearchStrategy[object], Callable[..., object]]] = 
         memblocks.memory_workloads("m", exclusive=False),
         lambda one: not any(claim.exclusive for claim in one.claims),
     ),
-    "memory histories": (memblocks.histories(max_steps=3), lambda one: 1 <= len(one) <= 3),
+    "memory histories": (memblocks.memory_histories(max_steps=3), lambda one: 1 <= len(one) <= 3),
     "histories of nodes": (
-        node.histories(max_steps=3, max_pods=2),
+        node.node_histories(max_steps=3, max_pods=2),
         lambda one: (
             len(one) <= 3
             and {step.pod.name for step in one if isinstance(step, node.Admit)} <= {"pod-0", "pod-1"}

@@ -13,7 +13,7 @@ from nodealloc.node import (
     FORMATS,
     Confinement,
     NodeAllocator,
-    Running,
+    RunningContainer,
     Runtime,
     StartReport,
 )
@@ -24,7 +24,7 @@ from nodealloc.topology import Admitted, Claim, Owner, Policy, Snapshot, Workloa
 class Nothing:
     """A `Runtime` in which nothing runs."""
 
-    def running(self) -> Sequence[Running]:
+    def running(self) -> Sequence[RunningContainer]:
         """Nothing."""
         return []
 

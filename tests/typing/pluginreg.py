@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from nodealloc.dirwatch import Watcher
 from nodealloc.dsw_asw import InlineExecutor
-from nodealloc.pluginreg import Identity, PluginHandler, PluginInfo, PluginRegistrar, Registration
+from nodealloc.pluginreg import PluginHandler, PluginInfo, PluginRegistrar, Registration, SocketIdentity
 from nodealloc.testing.dirwatch import FakeWatcher
 from nodealloc.testing.pluginreg import FakeRegistration
 
@@ -34,7 +34,7 @@ handlers: dict[str, PluginHandler] = {"CSIPlugin": drivers}
 info = PluginInfo(type="CSIPlugin", name="csi.example.com", endpoint="/run/csi.sock", versions=("1.0.0",))
 client: Registration = FakeRegistration({"/reg/a.sock": info})
 watcher: Watcher = FakeWatcher()
-sockets = {"/reg/a.sock": Identity(1, 7, b"")}
+sockets = {"/reg/a.sock": SocketIdentity(1, 7, b"")}
 registrar = PluginRegistrar(
     "/reg",
     handlers,

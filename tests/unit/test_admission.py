@@ -35,7 +35,7 @@ from nodealloc.errors import ConfigurationError, PermanentError, RetryableError
 from nodealloc.machine import machine_from_text
 from nodealloc.podfacts import LifeState, NodeView, PodOnNode, Pressure, Taint, TaintEffect
 from nodealloc.podspec import Pod, resources
-from nodealloc.testing.admission import check_handler
+from nodealloc.testing.admission import check_admission_handler
 from nodealloc.topology import Placed, Policy, Snapshot
 from nodealloc.verdicts import Admitted, NotYet, Refused, Verdict
 
@@ -487,10 +487,10 @@ def test_who_makes_room_goes_by_rank_or_as_recorded() -> None:
 
 def test_handlers_that_ship_pass_their_check() -> None:
     """Each is a pure function of pod and view."""
-    check_handler(chain_of())
-    check_handler(chain_of(rules=KUBELET))
+    check_admission_handler(chain_of())
+    check_admission_handler(chain_of(rules=KUBELET))
     for handler in (shutdown, pressure, node_name, taints, AppArmor(enabled=False), SysctlAllowList.of([])):
-        check_handler(handler)
+        check_admission_handler(handler)
 
 
 @pytest.mark.parametrize(
@@ -505,7 +505,7 @@ def test_handlers_that_ship_pass_their_check() -> None:
 def test_a_broken_handler_does_not_pass(broken: Any, says: str) -> None:
     """The check says what is wrong."""
     with pytest.raises(AssertionError, match=says):
-        check_handler(broken)
+        check_admission_handler(broken)
 
 
 def test_a_handler_that_counts_its_calls_does_not_pass() -> None:
@@ -517,4 +517,4 @@ def test_a_handler_that_counts_its_calls_does_not_pass() -> None:
         return Admitted() if len(calls) % 2 else NotYet(blocker="me", message="every second time")
 
     with pytest.raises(AssertionError, match="asked again"):
-        check_handler(counting)
+        check_admission_handler(counting)

@@ -6,12 +6,12 @@ import pytest
 
 from nodealloc.cgroups import (
     NO_LIMIT,
+    CgroupMount,
     CgroupName,
     CgroupStats,
     ControllerMissingError,
     Layout,
     Limits,
-    Mount,
     UnsupportedLimitError,
     render,
 )
@@ -23,14 +23,16 @@ from nodealloc.idset import CPUSet, NodeSet
 NAME = CgroupName.of("a")
 V1 = Layout(
     mounts=(
-        Mount(path="/c/cpu,cpuacct", version=1, controllers=("cpu", "cpuacct")),
-        Mount(path="/c/cpuset", version=1, controllers=("cpuset",)),
-        Mount(path="/c/hugetlb", version=1, controllers=("hugetlb",)),
-        Mount(path="/c/memory", version=1, controllers=("memory",)),
-        Mount(path="/c/pids", version=1, controllers=("pids",)),
+        CgroupMount(path="/c/cpu,cpuacct", version=1, controllers=("cpu", "cpuacct")),
+        CgroupMount(path="/c/cpuset", version=1, controllers=("cpuset",)),
+        CgroupMount(path="/c/hugetlb", version=1, controllers=("hugetlb",)),
+        CgroupMount(path="/c/memory", version=1, controllers=("memory",)),
+        CgroupMount(path="/c/pids", version=1, controllers=("pids",)),
     )
 )
-V2 = Layout(mounts=(Mount(path="/c", version=2, controllers=("cpu", "cpuset", "hugetlb", "memory", "pids")),))
+V2 = Layout(
+    mounts=(CgroupMount(path="/c", version=2, controllers=("cpu", "cpuset", "hugetlb", "memory", "pids")),)
+)
 EVERYTHING = Limits(
     cpu_shares=1024,
     cpu_quota_us=50_000,
@@ -111,7 +113,7 @@ def test_lifted_limits() -> None:
 
 def test_missing_controllers_are_named() -> None:
     """A limit without its controller is refused; huge pages of nothing need none."""
-    bare = Layout(mounts=(Mount(path="/c", version=2, controllers=("cpu",)),))
+    bare = Layout(mounts=(CgroupMount(path="/c", version=2, controllers=("cpu",)),))
     with pytest.raises(ControllerMissingError, match="memory") as refused:
         render(bare, NAME, Limits(memory_bytes=1 << 20))
     assert refused.value.controller == "memory"
@@ -178,7 +180,7 @@ def test_stats_have_one_shape() -> None:
 
 def test_layout_says_what_it_is() -> None:
     """Kind and places in one line."""
-    hybrid = Layout(mounts=(*V1.mounts[:1], Mount(path="/c/unified", version=2)))
+    hybrid = Layout(mounts=(*V1.mounts[:1], CgroupMount(path="/c/unified", version=2)))
     assert (V1.kind, V2.kind, hybrid.kind) == ("v1", "v2", "hybrid")
     assert str(hybrid) == "cgroup hybrid: cpu+cpuacct at /c/cpu,cpuacct, no controllers at /c/unified"
     assert V1.unified is None

@@ -7,12 +7,12 @@ import pytest
 from nodealloc.allocatable import Reservation
 from nodealloc.cgroups import (
     NO_LIMIT,
+    CgroupMount,
     CgroupName,
     Enforce,
     Enforcement,
     Layout,
     Limits,
-    Mount,
     PodOptions,
     TreeOptions,
     container_limits,
@@ -30,7 +30,9 @@ from nodealloc.podspec import Container, Pod, Quantity
 
 ROOT = CgroupName.of("kubepods")
 MIB = 1 << 20
-V2 = Layout(mounts=(Mount(path="/c", version=2, controllers=("cpu", "cpuset", "hugetlb", "memory", "pids")),))
+V2 = Layout(
+    mounts=(CgroupMount(path="/c", version=2, controllers=("cpu", "cpuset", "hugetlb", "memory", "pids")),)
+)
 
 
 def amounts(**texts: str) -> dict[str, Quantity]:

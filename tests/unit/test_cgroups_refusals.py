@@ -13,11 +13,11 @@ from nodealloc.cgroups import (
     CgroupBusyError,
     CgroupFs,
     CgroupHoldsCallerError,
+    CgroupMount,
     CgroupName,
     Layout,
     LimitRefusedError,
     Limits,
-    Mount,
     Process,
     ProcessGoneError,
     ReadOnlyError,
@@ -31,7 +31,7 @@ from nodealloc.cgroups._processes import Held, describe
 from nodealloc.errors import NodeallocError, PermanentError
 
 NAME = CgroupName.of("a")
-V2 = Layout(mounts=(Mount(path="/c", version=2, controllers=("cpu", "memory", "pids")),))
+V2 = Layout(mounts=(CgroupMount(path="/c", version=2, controllers=("cpu", "memory", "pids")),))
 
 
 class Refusing(KernelFiles):
@@ -149,7 +149,7 @@ def test_stuck_process_is_named(tmp_path: Path) -> None:
             return frozenset({0, 2**22 + 5}) if path.endswith("/a") else frozenset()
 
     (tmp_path / "a").mkdir()
-    layout = Layout(mounts=(Mount(path=str(tmp_path), version=1, controllers=("pids",)),))
+    layout = Layout(mounts=(CgroupMount(path=str(tmp_path), version=1, controllers=("pids",)),))
     left = CgroupFs(layout, files=Immortal(), kill_wait_s=0.01).kill(NAME)
     assert left == (Process(0), Process(2**22 + 5))
 
@@ -182,7 +182,7 @@ def test_hierarchy_without_a_list_of_controllers(tmp_path: Path) -> None:
     """A v2 hierarchy that cannot be read offers nothing, and is still found."""
     text = f"30 24 0:26 / {tmp_path} rw - cgroup2 cgroup rw\n"
     driver = detect(tmp_path, mountinfo=text)
-    assert driver.layout.mounts == (Mount(path=str(tmp_path), version=2),)
+    assert driver.layout.mounts == (CgroupMount(path=str(tmp_path), version=2),)
     (tmp_path / "cgroup.controllers").write_text("cpu memory io\n")
     assert detect(tmp_path, mountinfo=text).layout.mounts[0].controllers == ("cpu", "memory")
 

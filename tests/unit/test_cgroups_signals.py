@@ -12,7 +12,7 @@ import pytest
 
 from nodealloc.cgroups import CgroupFs, CgroupName, Spelling
 from nodealloc.cgroups._files import KernelFiles
-from nodealloc.cgroups._layout import Layout, Mount
+from nodealloc.cgroups._layout import CgroupMount, Layout
 from nodealloc.cgroups._processes import Held, end
 
 NAME = CgroupName.of("a")
@@ -43,7 +43,7 @@ def driver(tmp_path: Path, files: KernelFiles, version: int) -> CgroupFs:
     """A driver over that list."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "cgroup.kill").touch()
-    mount = Mount(path=str(tmp_path), version=version, controllers=("pids",))
+    mount = CgroupMount(path=str(tmp_path), version=version, controllers=("pids",))
     return CgroupFs(Layout(mounts=(mount,), spelling=Spelling.CGROUPFS), files=files, kill_wait_s=0.01)
 
 

@@ -13,6 +13,7 @@ from nodealloc.allocatable import Reservation, ReservationError
 from nodealloc.cgroups import (
     NO_LIMIT,
     CgroupAbsentError,
+    CgroupMount,
     CgroupName,
     CgroupStats,
     ControllerMissingError,
@@ -22,13 +23,12 @@ from nodealloc.cgroups import (
     LimitRefusedError,
     Limits,
     MemoryInUseError,
-    Mount,
     NoSuchTreeError,
     PodOptions,
     QosTree,
-    Shortfall,
     Spelling,
     TreeOptions,
+    UnmetRequirement,
     check_requirements,
     check_swap,
     detect,
@@ -391,11 +391,11 @@ def test_failed_pods_do_not_stop_the_others() -> None:
     [
         (Layout(mounts=()), "cpu: no hierarchy with it is mounted; mount -t cgroup -o cpu"),
         (
-            Layout(mounts=(Mount(path="/nowhere", version=2, controllers=()),)),
+            Layout(mounts=(CgroupMount(path="/nowhere", version=2, controllers=()),)),
             "cpu: it is not in /nowhere/cgroup.controllers",
         ),
         (
-            Layout(mounts=(Mount(path="/proc", version=1, controllers=("cpu",), read_only=True),)),
+            Layout(mounts=(CgroupMount(path="/proc", version=1, controllers=("cpu",), read_only=True),)),
             "cpu: /proc is mounted read-only; mount -o remount,rw /proc",
         ),
     ],
@@ -411,7 +411,9 @@ def test_occupied_top_is_named(tmp_path: Path) -> None:
     (tmp_path / "cgroup.type").write_text("domain")
     (tmp_path / "cgroup.procs").write_text("1\n")
     (tmp_path / "cgroup.subtree_control").write_text("pids")
-    layout = Layout(mounts=(Mount(path=str(tmp_path), version=2, controllers=("cpu", "memory", "pids")),))
+    layout = Layout(
+        mounts=(CgroupMount(path=str(tmp_path), version=2, controllers=("cpu", "memory", "pids")),)
+    )
     (shortfall,) = check_requirements(layout, ["cpu", "pids"])
     assert (shortfall.what, "holds processes itself" in shortfall.reason) == ("cpu", True)
     (tmp_path / "cgroup.procs").write_text("")
@@ -460,7 +462,7 @@ def test_swap_is_named() -> None:
     """Swap that is on is named with its devices."""
     assert check_swap("Filename Type Size Used Priority\n") is None
     found = check_swap("Filename Type Size Used Priority\n/dev/sda2 partition 1 0 -2\n")
-    assert isinstance(found, Shortfall)
+    assert isinstance(found, UnmetRequirement)
     assert "/dev/sda2" in str(found)
 
 

@@ -449,7 +449,7 @@ def test_rows_of_workloads_read_back(machine: Machine) -> None:
 
 def test_cpus_of_a_whole_pod_are_read() -> None:
     """Newer kubelets give CPUs to pods; they stay held by the pod's member without a name."""
-    from nodealloc.checkpoint import CpuLayout as FileLayout
+    from nodealloc.checkpoint._cpu_state import CpuLayout as FileLayout
 
     stored = CpuManagerState(
         policy_name="static", default_cpuset="0", pod_entries={"pod": "2-3"}, layout=FileLayout.V3

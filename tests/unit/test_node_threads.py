@@ -16,7 +16,7 @@ from nodealloc.devices import Device, DeviceAllocator, DeviceList, Inventory, Pl
 from nodealloc.errors import PermanentError, RetryableError
 from nodealloc.machine import machine_from_text
 from nodealloc.memblocks import memory_allocator
-from nodealloc.node import FORMATS, NODE_LIFE, NodeAllocator, NodeState, Running, describe, holdings
+from nodealloc.node import FORMATS, NODE_LIFE, NodeAllocator, NodeState, RunningContainer, describe, holdings
 from nodealloc.podspec import Json
 from nodealloc.testing.node import FakeAdvisor, FakeRuntime
 from nodealloc.testing.topology import workload
@@ -49,7 +49,7 @@ class HungRuntime(FakeRuntime):
         self.answers = threading.Event()
         self.calls = 0
 
-    def running(self) -> Sequence[Running]:
+    def running(self) -> Sequence[RunningContainer]:
         """What runs, after a while."""
         self.calls += 1
         self.asked.set()
@@ -209,7 +209,7 @@ def test_what_a_runtime_raises_is_raised_where_it_was_asked() -> None:
     class Broken(FakeRuntime):
         wrong = True
 
-        def running(self) -> Sequence[Running]:
+        def running(self) -> Sequence[RunningContainer]:
             if self.wrong:
                 raise ZeroDivisionError
             return super().running()
@@ -417,7 +417,7 @@ def test_what_was_touched_since_the_runtime_was_asked_is_not_stale() -> None:
     node: NodeAllocator
 
     class Late(FakeRuntime):
-        def running(self) -> Sequence[Running]:
+        def running(self) -> Sequence[RunningContainer]:
             found = super().running()
             if "bound" in node.records:
                 node.before_start(Owner("bound", "app-0"), "1")

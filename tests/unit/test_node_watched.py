@@ -9,7 +9,7 @@ import pytest
 
 from nodealloc.dsw_asw import ThreadExecutor
 from nodealloc.errors import RetryableError
-from nodealloc.node import Running, WatchedRuntime
+from nodealloc.node import RunningContainer, WatchedRuntime
 from nodealloc.podfacts import Exited, PodIdentity
 from nodealloc.runtime import (
     ContainerConfig,
@@ -47,7 +47,9 @@ def started(fake: FakeContainerRuntime, owner: Owner) -> str:
     there = fake.listing().pods.get(owner.workload)
     sandbox = there.sandboxes[0].id if there is not None else fake.run_sandbox(box)
     attempt = 0 if there is None else len(there.containers)
-    made = fake.create_container(sandbox, ContainerConfig(name=owner.member, image="busybox", attempt=attempt), box)
+    made = fake.create_container(
+        sandbox, ContainerConfig(name=owner.member, image="busybox", attempt=attempt), box
+    )
     fake.start_container(made)
     return made
 
@@ -63,7 +65,7 @@ def test_an_answer_is_no_older_than_the_question(fake: FakeContainerRuntime, wat
     """Though nobody looks for ten minutes by itself."""
     runtime = WatchedRuntime(watch)
     made = started(fake, Owner("u", "app"))
-    assert runtime.running() == [Running(owner=Owner("u", "app"), container_id=made)]
+    assert runtime.running() == [RunningContainer(owner=Owner("u", "app"), container_id=made)]
     fake.exit(made, Exited(code=0))
     assert runtime.running() == []
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nodealloc.cgroups import CgroupName, Layout, Limits, Mount, TreeOptions, launch, pod_view
+from nodealloc.cgroups import CgroupMount, CgroupName, Layout, Limits, TreeOptions, launch, pod_view
 from nodealloc.cpuset import CpuAllocator, CPUSet, CpusetReconciler, StaticPolicy
 from nodealloc.devices import PluginUnavailableError
 from nodealloc.devices.plugins import RegisterRequest, introduce
@@ -34,7 +34,7 @@ from tests.unit.test_ports import Counting
 
 POD = Pod(uid="uid", name="pod")
 USE = Use(pod_uid="uid", generation=1, volume="v")
-V2 = Layout(mounts=(Mount(path="/c", version=2, controllers=("cpu", "cpuset", "memory", "pids")),))
+V2 = Layout(mounts=(CgroupMount(path="/c", version=2, controllers=("cpu", "cpuset", "memory", "pids")),))
 
 
 def test_a_command_starts_in_its_directory(tmp_path: Path) -> None:

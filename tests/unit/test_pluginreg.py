@@ -16,13 +16,13 @@ from nodealloc.dsw_asw import BackOff, Uncertain
 from nodealloc.errors import PermanentError
 from nodealloc.pluginreg import (
     REGISTRATION_LIFE,
-    Identity,
     PluginInfo,
     PluginRegistrar,
     PollingWatcher,
     RegistrationBrokenError,
     RegistrationState,
     Sightings,
+    SocketIdentity,
     scan,
 )
 from nodealloc.testing.devices import wait_until
@@ -69,8 +69,8 @@ class Bench:
             look=self._look,
         )
 
-    def _look(self, _directory: str) -> Mapping[str, Identity]:
-        return {path: Identity(1, number, b"") for path, number in self.sockets.items()}
+    def _look(self, _directory: str) -> Mapping[str, SocketIdentity]:
+        return {path: SocketIdentity(1, number, b"") for path, number in self.sockets.items()}
 
     def appear(self, path: str, info: PluginInfo | None = None) -> None:
         """A socket is bound, or bound anew."""
@@ -279,7 +279,7 @@ def until(registrar: PluginRegistrar, state: RegistrationState | None) -> None:
 @pytest.mark.parametrize("fails", [False, True])
 def test_an_overdue_handler_is_uncertain_until_it_returns(fails: bool) -> None:
     """Past its deadline nobody knows; once it is back it is registered, if need be after letting go."""
-    sockets = {"/a": Identity(1, 1, b"")}
+    sockets = {"/a": SocketIdentity(1, 1, b"")}
     client, handler, clock = FakeRegistration({"/a": gpu()}), RecordingHandler(), VirtualClock()
     release = handler.hang["example.com/gpu"] = threading.Event()
     registrar = PluginRegistrar(
@@ -316,10 +316,10 @@ def test_looking_that_fails_is_tried_again(caplog: pytest.LogCaptureFixture, tmp
     """A look that raises is logged, and the next one finds the plugins."""
     trouble = [OSError("no such device")]
 
-    def look(_directory: str) -> Mapping[str, Identity]:
+    def look(_directory: str) -> Mapping[str, SocketIdentity]:
         if trouble:
             raise trouble.pop()
-        return {"/a": Identity(1, 1, b"")}
+        return {"/a": SocketIdentity(1, 1, b"")}
 
     handler = RecordingHandler()
     with PluginRegistrar(
@@ -347,7 +347,7 @@ def test_the_table_is_walked() -> None:
 
 def test_sightings_keep_their_generation() -> None:
     """The same socket is the same sighting; another one on its path is not."""
-    one, two = Identity(1, 5, b"x"), Identity(1, 5, b"y")
+    one, two = SocketIdentity(1, 5, b"x"), SocketIdentity(1, 5, b"y")
     first = Sightings().after({"/a": one, "/b": one})
     assert first.after({"/a": one, "/b": one}) == first
     second = first.after({"/a": two})
@@ -486,7 +486,7 @@ def test_a_plugin_that_is_asked_for_too_long_is_uncertain_and_asked_again() -> N
         clock=clock,
         identify_s=5.0,
         observer=observer,
-        look=lambda _directory: {"/a": Identity(1, 1, b"")},
+        look=lambda _directory: {"/a": SocketIdentity(1, 1, b"")},
     )
     registrar.observe()
     registrar.reconciler.run_until_quiet()
@@ -509,7 +509,7 @@ def test_a_plugin_that_is_asked_for_too_long_is_uncertain_and_asked_again() -> N
 
 def test_a_look_without_a_reason_finds_what_a_watcher_kept_to_itself(tmp_path: Path) -> None:
     """Every `observe_s`, whatever the watcher says."""
-    sockets: dict[str, Identity] = {}
+    sockets: dict[str, SocketIdentity] = {}
     with PluginRegistrar(
         tmp_path / "plugins",
         {"DevicePlugin": RecordingHandler()},
@@ -518,5 +518,5 @@ def test_a_look_without_a_reason_finds_what_a_watcher_kept_to_itself(tmp_path: P
         observe_s=0.01,
         look=lambda _directory: dict(sockets),
     ) as registrar:
-        sockets["/a"] = Identity(1, 1, b"")
+        sockets["/a"] = SocketIdentity(1, 1, b"")
         wait_until(lambda: [one.state for one in registrar.status()] == [RegistrationState.REGISTERED])

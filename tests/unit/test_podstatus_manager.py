@@ -30,9 +30,9 @@ from nodealloc.podstatus import (
     Ending,
     FolderSink,
     Observed,
-    Oddity,
     Part,
     StatusManager,
+    StatusOddity,
     TellingOptions,
     Told,
     told_from_checkpoint,
@@ -486,7 +486,7 @@ def test_what_is_kept_comes_back_from_its_row() -> None:
         told_version=3,
         told_phase=PodPhase.PENDING,
         sidecars=frozenset({"b", "a"}),
-        oddities=(Oddity(container="app", message="m"),),
+        oddities=(StatusOddity(container="app", message="m"),),
     )
     row = told_to_checkpoint(told)
     assert told_from_checkpoint(row) == told

@@ -7,7 +7,7 @@ from typing import Final
 from nodealloc.podfacts import PodOnNode
 from nodealloc.podspec import Pod, QosClass, qos_class
 
-__all__ = ["eviction_order", "is_critical", "is_static", "rank"]
+__all__ = ["comes_from_node", "eviction_order", "is_critical", "rank"]
 
 _SOURCE: Final = "kubernetes.io/config.source"
 _MIRROR: Final = "kubernetes.io/config.mirror"
@@ -16,7 +16,7 @@ _CRITICAL: Final = 2_000_000_000
 _QOS: Final = {QosClass.BEST_EFFORT: 0, QosClass.BURSTABLE: 1, QosClass.GUARANTEED: 2}
 
 
-def is_static(pod: Pod, /) -> bool:
+def comes_from_node(pod: Pod, /) -> bool:
     """Whether it comes from the node's own files, by its annotation."""
     return pod.annotations.get(_SOURCE, "api") != "api"
 
@@ -26,7 +26,7 @@ def is_critical(pod: Pod, /) -> bool:
 
     Source: kubelet ``types/pod_update.go``.
     """
-    if pod.annotations and (is_static(pod) or _MIRROR in pod.annotations):
+    if pod.annotations and (comes_from_node(pod) or _MIRROR in pod.annotations):
         return True
     return pod.priority is not None and pod.priority >= _CRITICAL
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from nodealloc.admission._importance import is_static
+from nodealloc.admission._importance import comes_from_node
 from nodealloc.admission._rules import Rules
 from nodealloc.admission._verdicts import ADMITTED
 from nodealloc.podfacts import NodeView, Taint, TaintEffect
@@ -73,7 +73,7 @@ def taints(pod: Pod, view: NodeView, /) -> Admitted | Refused:
 
     Taints that only keep a scheduler off are a scheduler's matter.
     """
-    if not view.taints or is_static(pod):
+    if not view.taints or comes_from_node(pod):
         return ADMITTED
     for taint in view.taints:
         if taint.effect is _NO_EXECUTE and not any(_tolerates(one, taint) for one in pod.tolerations):

@@ -44,7 +44,7 @@ from nodealloc.cgroups._errors import (
     UnsupportedLimitError,
 )
 from nodealloc.cgroups._launch import launch
-from nodealloc.cgroups._layout import Layout, Mount
+from nodealloc.cgroups._layout import CgroupMount, Layout
 from nodealloc.cgroups._life import CGROUP_LIFE
 from nodealloc.cgroups._limits import NO_LIMIT, Limits
 from nodealloc.cgroups._name import CgroupName, Spelling
@@ -62,7 +62,7 @@ from nodealloc.cgroups._qos_tree import TreeOptions
 from nodealloc.cgroups._reconciler import QosTree
 from nodealloc.cgroups._render import Write, render
 from nodealloc.cgroups._report import RemovalState, TreeReport
-from nodealloc.cgroups._requirements import Shortfall, check_requirements, check_swap
+from nodealloc.cgroups._requirements import UnmetRequirement, check_requirements, check_swap
 from nodealloc.cgroups._stand_in import stand_in
 from nodealloc.cgroups._stats import CgroupStats
 from nodealloc.cgroups._view import pod_view
@@ -75,6 +75,7 @@ __all__ = [
     "CgroupDriver",
     "CgroupFs",
     "CgroupHoldsCallerError",
+    "CgroupMount",
     "CgroupName",
     "CgroupStats",
     "ControllerMissingError",
@@ -84,7 +85,6 @@ __all__ = [
     "LimitRefusedError",
     "Limits",
     "MemoryInUseError",
-    "Mount",
     "NoSuchTreeError",
     "PodOptions",
     "Process",
@@ -93,12 +93,12 @@ __all__ = [
     "QosTree",
     "ReadOnlyError",
     "RemovalState",
-    "Shortfall",
     "Spelling",
     "TreeDriver",
     "TreeOptions",
     "TreeReader",
     "TreeReport",
+    "UnmetRequirement",
     "UnsupportedLimitError",
     "Write",
     "check_requirements",

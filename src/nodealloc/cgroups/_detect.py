@@ -11,7 +11,7 @@ import attrs
 from nodealloc._mountinfo import read_mountinfo
 from nodealloc.cgroups._driver import CgroupFs
 from nodealloc.cgroups._errors import NoSuchTreeError
-from nodealloc.cgroups._layout import USED_CONTROLLERS, Layout, Mount, mounts_below
+from nodealloc.cgroups._layout import USED_CONTROLLERS, CgroupMount, Layout, mounts_below
 from nodealloc.cgroups._name import Spelling
 from nodealloc.cgroups._stand_in import MARKER, stand_in
 
@@ -50,7 +50,7 @@ def detect(
     return CgroupFs(Layout(mounts=tuple(_offered(mounts)), spelling=spelling))
 
 
-def _offered(mounts: Iterable[Mount]) -> Iterable[Mount]:
+def _offered(mounts: Iterable[CgroupMount]) -> Iterable[CgroupMount]:
     """Mounts with the controllers of a v2 hierarchy filled in; v1 takes precedence."""
     taken: set[str] = set()
     for mount in mounts:

@@ -29,7 +29,7 @@ from nodealloc.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from nodealloc.cgroups._layout import Layout, Mount
+    from nodealloc.cgroups._layout import CgroupMount, Layout
     from nodealloc.errors import NodeallocError
 
 __all__ = ["CgroupFs"]
@@ -168,7 +168,7 @@ class CgroupFs:
         """What `apply` would write, without writing."""
         return render(self.layout, name, limits)
 
-    def _places(self, name: CgroupName) -> list[tuple[Mount, str]]:
+    def _places(self, name: CgroupName) -> list[tuple[CgroupMount, str]]:
         return [(mount, self.layout.directory(mount, name)) for mount in self.layout.mounts]
 
     def _reader(self, name: CgroupName) -> _Reader:
@@ -193,7 +193,7 @@ class CgroupFs:
             if mount.version == 1 and "cpuset" in mount.controllers:
                 self._inherit_cpuset(mount, name)
 
-    def _make(self, mount: Mount, path: str, name: CgroupName) -> None:
+    def _make(self, mount: CgroupMount, path: str, name: CgroupName) -> None:
         parent = self.layout.directory(mount, name.parent)
         if not self._files.exists(parent):
             raise CgroupAbsentError(name.parent, parent, wanted_by=name)
@@ -204,7 +204,7 @@ class CgroupFs:
         except OSError as error:
             raise _refused_directory(error, path, mount, name) from None
 
-    def _hand_down(self, mount: Mount, name: CgroupName) -> None:
+    def _hand_down(self, mount: CgroupMount, name: CgroupName) -> None:
         """Switch controllers on for the children of `name`, from the root down (v2)."""
         for depth in range(len(name.parts) + 1):
             ancestor = CgroupName(name.parts[:depth])
@@ -222,7 +222,7 @@ class CgroupFs:
                 )
                 self._write(ancestor, write, mount)
 
-    def _inherit_cpuset(self, mount: Mount, name: CgroupName) -> None:
+    def _inherit_cpuset(self, mount: CgroupMount, name: CgroupName) -> None:
         """A new v1 cpuset is empty and takes no process; give it what its parent has."""
         path, parent = (self.layout.directory(mount, each) for each in (name, name.parent))
         for file in ("cpuset.cpus", "cpuset.mems"):
@@ -242,7 +242,7 @@ class CgroupFs:
         for write in refused:
             self._write(name, write, self.layout.mount_of(write.controller))
 
-    def _write(self, name: CgroupName, write: Write, mount: Mount | None) -> None:
+    def _write(self, name: CgroupName, write: Write, mount: CgroupMount | None) -> None:
         controllers = mount.controllers if mount else ()
         try:
             self._files.write(write.path, write.text)
@@ -296,7 +296,7 @@ class _Reader:
             return None
 
 
-def _refused_directory(error: OSError, path: str, mount: Mount, name: CgroupName) -> NodeallocError:
+def _refused_directory(error: OSError, path: str, mount: CgroupMount, name: CgroupName) -> NodeallocError:
     if error.errno in {errno.EACCES, errno.EPERM}:
         return ReadOnlyError(path, mount.controllers, "it may not be written by this user")
     return refusal(error, name=name, path=path, text="a directory", controllers=mount.controllers)

@@ -12,14 +12,14 @@ from nodealloc.cgroups._name import CgroupName, Spelling
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["USED_CONTROLLERS", "Layout", "Mount", "mounts_below"]
+__all__ = ["USED_CONTROLLERS", "CgroupMount", "Layout", "mounts_below"]
 
 USED_CONTROLLERS: Final = ("cpu", "cpuacct", "cpuset", "freezer", "hugetlb", "memory", "pids")
 """Controllers that this package makes cgroups in; it leaves all others alone."""
 
 
 @attrs.frozen(kw_only=True)
-class Mount:
+class CgroupMount:
     """One hierarchy of cgroups.
 
     Attributes:
@@ -45,7 +45,7 @@ class Layout:
         stand_in: Whether ordinary directories stand in for the kernel's.
     """
 
-    mounts: tuple[Mount, ...]
+    mounts: tuple[CgroupMount, ...]
     spelling: Spelling = Spelling.CGROUPFS
     stand_in: bool = False
 
@@ -56,18 +56,18 @@ class Layout:
         return "hybrid" if len(versions) > 1 else f"v{max(versions, default=2)}"
 
     @property
-    def unified(self) -> Mount | None:
+    def unified(self) -> CgroupMount | None:
         """The v2 hierarchy, with or without controllers."""
         return next((mount for mount in self.mounts if mount.version == 2), None)
 
-    def mount_of(self, controller: str, /) -> Mount | None:
+    def mount_of(self, controller: str, /) -> CgroupMount | None:
         """The hierarchy that offers a controller, or None.
 
         On v2, CPU accounting and freezing belong to every cgroup and are no controllers.
         """
         return next((mount for mount in self.mounts if controller in mount.controllers), None)
 
-    def directory(self, mount: Mount, name: CgroupName, /) -> str:
+    def directory(self, mount: CgroupMount, name: CgroupName, /) -> str:
         """Where a cgroup stands in one hierarchy."""
         path = name.path(self.spelling)
         return mount.path if path == "/" else mount.path + path
@@ -80,7 +80,7 @@ class Layout:
         return f"cgroup {self.kind}{' (a directory that stands in)' if self.stand_in else ''}: {where}"
 
 
-def mounts_below(mountinfo: str, root: str, /) -> tuple[Mount, ...]:
+def mounts_below(mountinfo: str, root: str, /) -> tuple[CgroupMount, ...]:
     """Cgroup hierarchies mounted at, below or around `root`.
 
     For `root` inside a v2 hierarchy (a delegated subtree), the mount's path is
@@ -93,15 +93,15 @@ def mounts_below(mountinfo: str, root: str, /) -> tuple[Mount, ...]:
 
     Source: ``proc(5)``; co-mounted v1 controllers are one hierarchy.
     """
-    found: dict[str, Mount] = {}
-    around: Mount | None = None
+    found: dict[str, CgroupMount] = {}
+    around: CgroupMount | None = None
     # A line that is none is passed over: it is somebody else's mount, and cgroups can be found without.
     for one in filter(None, map(parse_line, mountinfo.split("\n"))):
         if one.fstype not in {"cgroup", "cgroup2"}:
             continue
         version = 2 if one.fstype == "cgroup2" else 1
         controllers = sorted(set(one.super_options).intersection(USED_CONTROLLERS)) if version == 1 else ()
-        made = Mount(
+        made = CgroupMount(
             path=one.target,
             version=version,
             controllers=tuple(controllers),
@@ -114,7 +114,7 @@ def mounts_below(mountinfo: str, root: str, /) -> tuple[Mount, ...]:
     return _in_order(found.values() if found else filter(None, [around]))
 
 
-def _in_order(mounts: Iterable[Mount]) -> tuple[Mount, ...]:
+def _in_order(mounts: Iterable[CgroupMount]) -> tuple[CgroupMount, ...]:
     """v1 before v2; a v1 hierarchy without a controller of ours is left alone."""
     useful = [mount for mount in mounts if mount.version == 2 or mount.controllers]
     return tuple(sorted(useful, key=lambda mount: (mount.version, mount.path)))

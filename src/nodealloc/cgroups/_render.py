@@ -8,7 +8,7 @@ import attrs
 
 from nodealloc.cgroups._convert import PAGE_BYTES, hugepage_name, shares_to_weight, weight_to_shares
 from nodealloc.cgroups._errors import ControllerMissingError, UnsupportedLimitError
-from nodealloc.cgroups._layout import Layout, Mount
+from nodealloc.cgroups._layout import CgroupMount, Layout
 from nodealloc.cgroups._limits import NO_LIMIT, Limits
 from nodealloc.cgroups._name import CgroupName
 from nodealloc.idset import CPUSet, NodeSet
@@ -89,7 +89,7 @@ def render(layout: Layout, name: CgroupName, limits: Limits, /) -> tuple[Write, 
     return (*writes, *_hugepage_writes(layout, name, limits.hugepage_bytes))
 
 
-def _mount(layout: Layout, name: CgroupName, controller: str) -> Mount:
+def _mount(layout: Layout, name: CgroupName, controller: str) -> CgroupMount:
     mount = layout.mount_of(controller)
     if mount is None:
         raise ControllerMissingError(

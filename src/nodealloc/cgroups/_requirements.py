@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from nodealloc._procfs import PROC
-from nodealloc.cgroups._layout import Layout, Mount
+from nodealloc.cgroups._layout import CgroupMount, Layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["NEEDED_CONTROLLERS", "Shortfall", "check_requirements", "check_swap"]
+__all__ = ["NEEDED_CONTROLLERS", "UnmetRequirement", "check_requirements", "check_swap"]
 
 NEEDED_CONTROLLERS: Final = ("cpu", "cpuset", "memory", "pids")
 """Controllers without which pods cannot be confined. Source: kubelet ``cm/container_manager_linux.go``."""
 
 
 @attrs.frozen(kw_only=True)
-class Shortfall:
+class UnmetRequirement:
     """One thing that is missing.
 
     Attributes:
@@ -41,7 +41,7 @@ class Shortfall:
 
 def check_requirements(
     layout: Layout, /, needed: Iterable[str] = NEEDED_CONTROLLERS
-) -> tuple[Shortfall, ...]:
+) -> tuple[UnmetRequirement, ...]:
     """What this tree lacks to confine pods; empty when it can.
 
     Reads the tree and writes nothing. Run it once at start.
@@ -54,13 +54,13 @@ def check_requirements(
     )
 
 
-def _missing(layout: Layout, needed: Iterable[str]) -> Iterator[Shortfall]:
+def _missing(layout: Layout, needed: Iterable[str]) -> Iterator[UnmetRequirement]:
     for controller in needed:
         if layout.mount_of(controller) is not None:
             continue
         if layout.unified is not None:
             known = _offered_by_kernel(controller)
-            yield Shortfall(
+            yield UnmetRequirement(
                 what=controller,
                 reason=f"it is not in {layout.unified.path}/cgroup.controllers"
                 + ("" if known else ", and this kernel does not have it"),
@@ -70,7 +70,7 @@ def _missing(layout: Layout, needed: Iterable[str]) -> Iterator[Shortfall]:
                 else "boot a kernel that has it (for memory perhaps with cgroup_enable=memory)",
             )
         else:
-            yield Shortfall(
+            yield UnmetRequirement(
                 what=controller,
                 reason="no hierarchy with it is mounted",
                 remedy=f"mount -t cgroup -o {controller} cgroup /sys/fs/cgroup/{controller}",
@@ -87,22 +87,22 @@ def _offered_by_kernel(controller: str) -> bool:
     return controller in enabled
 
 
-def _unwritable(mount: Mount, needed: set[str]) -> Iterator[Shortfall]:
+def _unwritable(mount: CgroupMount, needed: set[str]) -> Iterator[UnmetRequirement]:
     controllers = [each for each in mount.controllers if each in needed] or list(mount.controllers)
     what = "+".join(controllers) or mount.path
     if mount.read_only or _is_read_only(mount.path):
-        yield Shortfall(
+        yield UnmetRequirement(
             what=what, reason=f"{mount.path} is mounted read-only", remedy=f"mount -o remount,rw {mount.path}"
         )
     elif not os.access(mount.path, os.W_OK):
-        yield Shortfall(
+        yield UnmetRequirement(
             what=what,
             reason=f"{mount.path} may not be written by user {os.geteuid()}",
             remedy="run as root, or have a subtree delegated to this user and give it as the root",
         )
 
 
-def _occupied(unified: Mount | None, needed: set[str]) -> Iterator[Shortfall]:
+def _occupied(unified: CgroupMount | None, needed: set[str]) -> Iterator[UnmetRequirement]:
     """A subtree of v2 whose top holds processes cannot hand its controllers down."""
     if unified is None or not needed.intersection(unified.controllers):
         return
@@ -116,7 +116,7 @@ def _occupied(unified: Mount | None, needed: set[str]) -> Iterator[Shortfall]:
         return
     missing = sorted(needed.intersection(unified.controllers).difference(switched))
     if missing:
-        yield Shortfall(
+        yield UnmetRequirement(
             what="+".join(missing),
             reason=f"{top} holds processes itself, so that it cannot hand controllers down",
             remedy="move them into a cgroup below it first",
@@ -130,7 +130,7 @@ def _is_read_only(path: str) -> bool:
         return False
 
 
-def check_swap(swaps: str | None = None, /) -> Shortfall | None:
+def check_swap(swaps: str | None = None, /) -> UnmetRequirement | None:
     """Swap that is on, or None: memory limits hold less than they say while there is swap.
 
     Args:
@@ -146,7 +146,7 @@ def check_swap(swaps: str | None = None, /) -> Shortfall | None:
     devices = [line.split()[0] for line in swaps.splitlines()[1:] if line.strip()]
     if not devices:
         return None
-    return Shortfall(
+    return UnmetRequirement(
         what="swap",
         reason=f"it is on ({', '.join(devices)})",
         remedy="swapoff -a, or decide how much swap each cgroup may use (swap_bytes)",

@@ -12,7 +12,7 @@ from nodealloc._procfs import PROC, stat_of
 from nodealloc.cgroups._convert import PAGE_BYTES
 from nodealloc.cgroups._driver import CgroupFs
 from nodealloc.cgroups._files import KernelFiles
-from nodealloc.cgroups._layout import Layout, Mount
+from nodealloc.cgroups._layout import CgroupMount, Layout
 from nodealloc.cgroups._name import Spelling
 from nodealloc.cgroups._processes import end
 
@@ -181,8 +181,10 @@ def stand_in(
             if (top / name).exists() and not (top / name).read_text():
                 (top / name).write_text(_CPUS)
     mounts = (
-        (Mount(path=str(root), version=2, controllers=_V2_CONTROLLERS),)
+        (CgroupMount(path=str(root), version=2, controllers=_V2_CONTROLLERS),)
         if marker.read_text() == "2"
-        else tuple(Mount(path=str(root / each), version=1, controllers=(each,)) for each in _V1_CONTROLLERS)
+        else tuple(
+            CgroupMount(path=str(root / each), version=1, controllers=(each,)) for each in _V1_CONTROLLERS
+        )
     )
     return CgroupFs(Layout(mounts=mounts, spelling=spelling, stand_in=True), files=files)

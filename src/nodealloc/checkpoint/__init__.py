@@ -23,7 +23,6 @@ open ─▶ finish or drop what was cut off ─▶ verify each key ─▶ Conten
 from nodealloc.checkpoint._contents import Contents, Damaged, Identity, Since
 from nodealloc.checkpoint._cpu_state import (
     CPU_STATE,
-    CpuLayout,
     CpuManagerState,
     CpuManagerStateV1,
     read_cpu_manager_state,
@@ -63,7 +62,6 @@ __all__ = [
     "Checkpoint",
     "Contents",
     "CorruptCheckpointError",
-    "CpuLayout",
     "CpuManagerState",
     "CpuManagerStateV1",
     "Damaged",

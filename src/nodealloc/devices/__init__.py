@@ -27,7 +27,7 @@ from nodealloc.devices._errors import PluginRefusedError, PluginUnavailableError
 from nodealloc.devices._grants import Grant
 from nodealloc.devices._hints import device_hints
 from nodealloc.devices._inventory import Capacity, Device, DeviceList, Inventory, PluginOptions
-from nodealloc.devices._launch import DeviceMount, DeviceNode, Launch, Response, merge
+from nodealloc.devices._launch import DeviceMount, DeviceNode, Launch, Response
 from nodealloc.devices._ledger import DeviceLedger
 from nodealloc.devices._life import DEVICE_LIFE, Phase
 from nodealloc.devices._limits import Deadlines, PluginLimits
@@ -62,7 +62,6 @@ __all__ = [
     "RegistrationRefusedError",
     "Response",
     "device_hints",
-    "merge",
     "pick",
     "remembered",
     "restored",

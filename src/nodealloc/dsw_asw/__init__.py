@@ -101,15 +101,15 @@ from nodealloc.dsw_asw._steps import (
     Failure,
     Outcome,
     Running,
-    Scope,
     Step,
+    StepScope,
     Uncertain,
 )
 from nodealloc.dsw_asw._summary import Summary
 from nodealloc.dsw_asw._telling import tell
 from nodealloc.dsw_asw._transitions import Transition, Transitions
 from nodealloc.dsw_asw._waits import Wait
-from nodealloc.dsw_asw._world import Change, Record, Snapshot, Watch, World
+from nodealloc.dsw_asw._world import Change, Record, Watch, World
 
 __all__ = [
     "KEEP",
@@ -146,10 +146,9 @@ __all__ = [
     "Remember",
     "RestlessPlanError",
     "Running",
-    "Scope",
     "ShutDownError",
-    "Snapshot",
     "Step",
+    "StepScope",
     "Summary",
     "SystemClock",
     "ThreadExecutor",

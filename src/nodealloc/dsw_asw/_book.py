@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from nodealloc._back_off import BackOff
 from nodealloc.dsw_asw._agenda import Agenda
 from nodealloc.dsw_asw._failures import Failures, Rests
-from nodealloc.dsw_asw._steps import Failure, Scope, Step
+from nodealloc.dsw_asw._steps import Failure, Step, StepScope
 from nodealloc.dsw_asw._timers import Timer, Timers
 
 __all__ = ["Book"]
@@ -38,7 +38,7 @@ class Book(Generic[K]):
         self.rests = Rests[K]()
         self._resync_s = resync_s
         self._looks: dict[K, Timer] = {}
-        self._held: dict[K, dict[tuple[Scope, str], tuple[Timer, Timer]]] = {}
+        self._held: dict[K, dict[tuple[StepScope, str], tuple[Timer, Timer]]] = {}
 
     def begin(self, agenda: Agenda[K], now_s: float) -> None:
         """Start with an agenda."""

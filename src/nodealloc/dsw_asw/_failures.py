@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 from nodealloc._back_off import BackOff
-from nodealloc.dsw_asw._steps import Failure, Scope, Step
+from nodealloc.dsw_asw._steps import Failure, Step, StepScope
 from nodealloc.errors import RetryableError
 
 __all__ = ["Failures", "Rests"]
@@ -20,7 +20,7 @@ class Failures(Generic[K]):
 
     def __init__(self, policy: BackOff) -> None:
         self._policy = policy
-        self._by_key: dict[K, dict[tuple[Scope, str], Failure]] = {}
+        self._by_key: dict[K, dict[tuple[StepScope, str], Failure]] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -87,7 +87,7 @@ class Failures(Generic[K]):
         """How long a failure is remembered after its wait is over."""
         return 2 * self._policy.max_s
 
-    def _remove(self, key: K, name: tuple[Scope, str]) -> None:
+    def _remove(self, key: K, name: tuple[StepScope, str]) -> None:
         failures = self._by_key.get(key)
         if failures is not None and failures.pop(name, None) is not None:
             self._count -= 1
@@ -99,7 +99,7 @@ class Rests(Generic[K]):
     """Steps that did what they could for now: they rest until their plan wants to look again."""
 
     def __init__(self) -> None:
-        self._by_key: dict[K, dict[tuple[Scope, str], tuple[object, float]]] = {}
+        self._by_key: dict[K, dict[tuple[StepScope, str], tuple[object, float]]] = {}
         self._spared: dict[K, str] = {}
 
     def __len__(self) -> int:

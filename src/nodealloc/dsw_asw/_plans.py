@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 
 import attrs
 
-from nodealloc.dsw_asw._steps import Running, Scope, Step
+from nodealloc.dsw_asw._steps import Running, Step, StepScope
 
 if TYPE_CHECKING:
     from nodealloc.dsw_asw._world import World
@@ -101,8 +101,8 @@ def _in_order(steps: Iterable[Step[T]]) -> tuple[Step[T], ...]:
     return tuple(steps)
 
 
-def _scopes(value: object) -> bool | tuple[Scope, ...]:
-    return value if isinstance(value, bool) else tuple(cast("Collection[Scope]", value))
+def _scopes(value: object) -> bool | tuple[StepScope, ...]:
+    return value if isinstance(value, bool) else tuple(cast("Collection[StepScope]", value))
 
 
 @attrs.frozen(kw_only=True)
@@ -123,4 +123,4 @@ class Plan(Generic[H_co, S_co]):
     have: H_co | Keep | None = KEEP
     steps: tuple[Step[S_co], ...] = attrs.field(default=(), converter=_in_order)
     again_at_s: float | None = attrs.field(default=None, validator=_moment)
-    cancel: bool | tuple[Scope, ...] = attrs.field(default=False, converter=_scopes)
+    cancel: bool | tuple[StepScope, ...] = attrs.field(default=False, converter=_scopes)

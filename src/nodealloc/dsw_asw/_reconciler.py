@@ -24,7 +24,7 @@ from nodealloc.dsw_asw._ports import Clock, Domain, Executor, Observer
 from nodealloc.dsw_asw._records import Records
 from nodealloc.dsw_asw._remembering import Remember, Rows, commit_all, remembering
 from nodealloc.dsw_asw._scopes import touch
-from nodealloc.dsw_asw._steps import Failure, Running, Scope
+from nodealloc.dsw_asw._steps import Failure, Running, StepScope
 from nodealloc.dsw_asw._summary import Summary
 from nodealloc.dsw_asw._telling import tell
 from nodealloc.dsw_asw._turn import Turn
@@ -293,7 +293,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         lacks: Callable[[K, W | None, H | None], str],
         /,
         *,
-        scope: Callable[[K], Scope] | None = None,
+        scope: Callable[[K], StepScope] | None = None,
     ) -> Wait[K]:
         """Begin to wait for keys; block with `Wait.result` or await `Wait.result_async`.
 
@@ -326,7 +326,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         /,
         *,
         timeout_s: float = 123.0,
-        scope: Callable[[K], Scope] | None = None,
+        scope: Callable[[K], StepScope] | None = None,
     ) -> None:
         """Block until keys are in line; somebody else has to make the passes.
 

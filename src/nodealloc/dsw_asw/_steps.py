@@ -9,13 +9,13 @@ import attrs
 
 from nodealloc._arguments import wrong
 
-__all__ = ["Cancelled", "Done", "Failed", "Failure", "Outcome", "Running", "Scope", "Step", "Uncertain"]
+__all__ = ["Cancelled", "Done", "Failed", "Failure", "Outcome", "Running", "Step", "StepScope", "Uncertain"]
 
 S_co = TypeVar("S_co", covariant=True)
 R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
 
-Scope: TypeAlias = tuple[Hashable, ...]
+StepScope: TypeAlias = tuple[Hashable, ...]
 """What a step touches, from the outside in: `("volume",)`, `("volume", "pod")`.
 
 Two steps exclude each other when one's scope begins with the other's: the
@@ -59,7 +59,7 @@ class Step(Generic[S_co]):
             `again_at_s` it rests until any record changes.
     """
 
-    scope: Scope = attrs.field(validator=_makes_sense)
+    scope: StepScope = attrs.field(validator=_makes_sense)
     verb: str
     detail: S_co
     phase: int = 0
@@ -167,7 +167,7 @@ class Failure:
         due_s: When the next try may start, on the engine's clock.
     """
 
-    scope: Scope
+    scope: StepScope
     verb: str
     subject: Hashable
     error: Exception
@@ -193,7 +193,7 @@ class Running(Generic[S_co]):
         cancelling: Whether it was asked to stop.
     """
 
-    scope: Scope
+    scope: StepScope
     verb: str
     detail: S_co
     since_s: float = 0.0

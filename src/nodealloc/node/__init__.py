@@ -21,7 +21,7 @@ from nodealloc.node._held_allocator import HeldAllocator
 from nodealloc.node._life import NODE_LIFE, NodeState
 from nodealloc.node._loading import StartReport
 from nodealloc.node._node import FORMATS, NodeAllocator
-from nodealloc.node._ports import Advisor, KubeletFile, Running, Runtime, TellsRegranted
+from nodealloc.node._ports import Advisor, KubeletFile, RunningContainer, Runtime, TellsRegranted
 from nodealloc.node._record import WorkloadRecord
 from nodealloc.node._views import describe, holdings, resource_use
 from nodealloc.node._watched import WatchedRuntime
@@ -42,7 +42,7 @@ __all__ = [
     "NotAdmittedError",
     "NotRememberedError",
     "ResourceUse",
-    "Running",
+    "RunningContainer",
     "Runtime",
     "StartReport",
     "TellsRegranted",

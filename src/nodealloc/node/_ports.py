@@ -10,11 +10,11 @@ import attrs
 from nodealloc.checkpoint import Checkpoint
 from nodealloc.topology import Allocator, Owner, Recalled, Snapshot
 
-__all__ = ["Advisor", "KubeletFile", "Running", "Runtime", "TellsRegranted"]
+__all__ = ["Advisor", "KubeletFile", "RunningContainer", "Runtime", "TellsRegranted"]
 
 
 @attrs.frozen(kw_only=True)
-class Running:
+class RunningContainer:
     """A container that may still use what its owner was granted.
 
     Attributes:
@@ -30,7 +30,7 @@ class Running:
 class Runtime(Protocol):
     """What runs containers, as far as the node has to ask."""
 
-    def running(self) -> Collection[Running]:
+    def running(self) -> Collection[RunningContainer]:
         """Every container that has not ended for certain.
 
         May be called at any time, from any thread. Raises `RetryableError` when

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from nodealloc.errors import RetryableError
-from nodealloc.node._ports import Running
+from nodealloc.node._ports import RunningContainer
 from nodealloc.runtime import Answered, PodListing, RunState, RuntimeWatch
 from nodealloc.topology import Owner
 
@@ -30,7 +30,7 @@ class WatchedRuntime:
         self._watch = watch
         self._patience_s = patience_s
 
-    def running(self) -> Sequence[Running]:
+    def running(self) -> Sequence[RunningContainer]:
         """See `Runtime.running`.
 
         Raises:
@@ -56,9 +56,9 @@ class WatchedRuntime:
         return answer.shown >= number
 
 
-def _of_pod(pod: PodListing) -> Iterator[Running]:
+def _of_pod(pod: PodListing) -> Iterator[RunningContainer]:
     for one in pod.containers:
         if one.state is not RunState.EXITED:
-            yield Running(owner=Owner(pod.uid, one.name), container_id=one.id)
+            yield RunningContainer(owner=Owner(pod.uid, one.name), container_id=one.id)
     if pod.is_spoilt:
-        yield Running(owner=Owner(pod.uid, ""), container_id=pod.uid)
+        yield RunningContainer(owner=Owner(pod.uid, ""), container_id=pod.uid)

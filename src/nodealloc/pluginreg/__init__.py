@@ -17,7 +17,7 @@
 | `RegistrationStatus` | what is seen, what is registered, since when, what went wrong       |
 """
 
-from nodealloc.pluginreg._domain import Answer, Errand, Known, Registrations
+from nodealloc.pluginreg._domain import Errand, Registrations
 from nodealloc.pluginreg._errors import RegistrationBrokenError, RegistrationUnavailableError
 from nodealloc.pluginreg._grpc import GrpcRegistration
 from nodealloc.pluginreg._life import REGISTRATION_LIFE, RegistrationEvent, RegistrationState
@@ -25,16 +25,13 @@ from nodealloc.pluginreg._polling import PollingWatcher
 from nodealloc.pluginreg._ports import PluginHandler, PluginInfo, Registration
 from nodealloc.pluginreg._reconciler import PluginRegistrar
 from nodealloc.pluginreg._scan import scan
-from nodealloc.pluginreg._sightings import Identity, Sighting, Sightings
+from nodealloc.pluginreg._sightings import Sighting, Sightings, SocketIdentity
 from nodealloc.pluginreg._status import RegistrationStatus
 
 __all__ = [
     "REGISTRATION_LIFE",
-    "Answer",
     "Errand",
     "GrpcRegistration",
-    "Identity",
-    "Known",
     "PluginHandler",
     "PluginInfo",
     "PluginRegistrar",
@@ -48,5 +45,6 @@ __all__ = [
     "Registrations",
     "Sighting",
     "Sightings",
+    "SocketIdentity",
     "scan",
 ]

@@ -6,7 +6,7 @@ import threading
 
 from nodealloc.errors import ConfigurationError
 from nodealloc.pluginreg._scan import scan
-from nodealloc.pluginreg._sightings import Identity
+from nodealloc.pluginreg._sightings import SocketIdentity
 
 __all__ = ["PollingWatcher"]
 
@@ -25,7 +25,7 @@ class PollingWatcher:
         self._directory = directory
         self._interval_s = interval_s
         self._closed = threading.Event()
-        self._seen: dict[str, Identity] | None = None
+        self._seen: dict[str, SocketIdentity] | None = None
 
     def wait(self, timeout_s: float, /) -> bool:
         """See `Watcher`."""

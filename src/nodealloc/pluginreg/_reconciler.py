@@ -28,7 +28,7 @@ from nodealloc.pluginreg._grpc import GrpcRegistration
 from nodealloc.pluginreg._polling import PollingWatcher
 from nodealloc.pluginreg._ports import PluginHandler, Registration
 from nodealloc.pluginreg._scan import scan
-from nodealloc.pluginreg._sightings import Identity, Sighting, Sightings
+from nodealloc.pluginreg._sightings import Sighting, Sightings, SocketIdentity
 from nodealloc.pluginreg._status import RegistrationStatus, left_out_at, status_of
 from nodealloc.pluginreg._watching import watching
 
@@ -84,7 +84,7 @@ class PluginRegistrar:
         handle_s: float = 60.0,
         most_sockets: int = MOST_SOCKETS,
         observer: Observer | None = None,
-        look: Callable[[str], Mapping[str, Identity]] = scan,
+        look: Callable[[str], Mapping[str, SocketIdentity]] = scan,
     ) -> None:
         self._directory = os.fspath(directory)
         self._watcher = PollingWatcher(self._directory) if watcher is None else watcher

@@ -6,12 +6,12 @@ import stat
 
 from nodealloc._sockets import identity
 from nodealloc._walk import walk
-from nodealloc.pluginreg._sightings import Identity
+from nodealloc.pluginreg._sightings import SocketIdentity
 
 __all__ = ["scan"]
 
 
-def scan(directory: str, /) -> dict[str, Identity]:
+def scan(directory: str, /) -> dict[str, SocketIdentity]:
     """Sockets below a directory, by path; a directory that is not there holds none.
 
     Files and directories whose name begins with a dot, and whatever is no
@@ -22,7 +22,7 @@ def scan(directory: str, /) -> dict[str, Identity]:
     Source: kubelet ``pluginmanager/pluginwatcher``, which goes into directories
     with a dot at start and not later.
     """
-    found: dict[str, Identity] = {}
+    found: dict[str, SocketIdentity] = {}
     for entry in walk(directory):
         try:
             is_socket = stat.S_ISSOCK(entry.stat().st_mode)
@@ -30,5 +30,5 @@ def scan(directory: str, /) -> dict[str, Identity]:
             continue
         standing = identity(entry.path) if is_socket else None
         if standing is not None:
-            found[entry.path] = Identity(*standing)
+            found[entry.path] = SocketIdentity(*standing)
     return found

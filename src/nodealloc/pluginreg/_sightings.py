@@ -8,11 +8,11 @@ import attrs
 
 from nodealloc._frozen import freeze
 
-__all__ = ["Identity", "Sighting", "Sightings"]
+__all__ = ["Sighting", "Sightings", "SocketIdentity"]
 
 
 @attrs.frozen
-class Identity:
+class SocketIdentity:
     """What tells a socket from another one that took its path.
 
     Attributes:
@@ -39,7 +39,7 @@ class Sighting:
     """
 
     path: str
-    identity: Identity
+    identity: SocketIdentity
     generation: int
 
 
@@ -57,7 +57,7 @@ class Sightings:
     generation: int = 0
     left_out: tuple[str, ...] = ()
 
-    def after(self, found: Mapping[str, Identity], /, *, most: int | None = None) -> Sightings:
+    def after(self, found: Mapping[str, SocketIdentity], /, *, most: int | None = None) -> Sightings:
         """The next look: same socket, same sighting; a new socket on an old path is a new one.
 
         Args:

@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from nodealloc.dsw_asw import Cancel, Failed, Near, Outcome, Plan, Running, Scope, Step, Uncertain, View
+from nodealloc.dsw_asw import Cancel, Failed, Near, Outcome, Plan, Running, Step, StepScope, Uncertain, View
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife._details import Acted, Detail, LifePolicy, MakeReady
 from nodealloc.podlife._ending import asked_to_end, clear_away, end, reasons_to_end, take_back
@@ -228,7 +228,7 @@ def _sooner(answer: Next, moment_s: float | None) -> Next:
     return attrs.evolve(answer, again_at_s=moment_s)
 
 
-def _unwanted(running: Sequence[Running[Detail]], answer: Next) -> bool | tuple[Scope, ...]:
+def _unwanted(running: Sequence[Running[Detail]], answer: Next) -> bool | tuple[StepScope, ...]:
     """Scopes of what nobody wants any more: hooks and parts, and in the end all that makes something."""
     if not running:
         return False

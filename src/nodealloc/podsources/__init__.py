@@ -1,7 +1,7 @@
 """Which pods should be here: what sources say, merged; static pods, mirror pods, twins.
 
 ```text
-   files, HTTP, a watch ──▶ Saying ──▶ merge(Merged, Saying) ──▶ changes, events, Merged
+   files, HTTP, a watch ──▶ Saying ──▶ merge_saying(…) ──▶ changes, events, MergedSayings
                                               pure                      │
    Editions: which edition of a name is which pod                       ▼
    successor(wanted, left): who has a name, one at a time        by_uid(), has_heard()
@@ -17,12 +17,12 @@ nothing may be destroyed:
 
     >>> from nodealloc.podspec import Container, Pod
     >>> web = Pod(uid="u", name="web", containers=(Container(name="app", image="web:1"),))
-    >>> first = merge(Merged(), Saying(source="file", pods=(web,)))
+    >>> first = merge_saying(MergedSayings(), Saying(source="file", pods=(web,)))
     >>> [(one.op.value, [pod.name for pod in one.pods]) for one in first.changes]
     [('add', ['web'])]
     >>> first.merged.has_heard(["file", "api"])
     False
-    >>> gone = merge(first.merged, Saying(source="file"))
+    >>> gone = merge_saying(first.merged, Saying(source="file"))
     >>> [(one.op.value, [pod.name for pod in one.pods]) for one in gone.changes]
     [('remove', ['web'])]
 
@@ -30,12 +30,12 @@ nothing may be destroyed:
 of the engine. `Rules()` is what is right, `KUBELET` is as recorded.
 """
 
-from nodealloc.podsources._changes import Merged, Merging, PodChange, Saying, SourceOp
+from nodealloc.podsources._changes import MergedSayings, Merging, PodChange, Saying, SourceOp
 from nodealloc.podsources._codec import editions_from_checkpoint, editions_to_checkpoint
 from nodealloc.podsources._editions import Editions, Successor, Unfinished, successor
 from nodealloc.podsources._folder import FolderSource
 from nodealloc.podsources._http import HttpSource
-from nodealloc.podsources._merge import merge
+from nodealloc.podsources._merge import merge_saying
 from nodealloc.podsources._ports import Reading, Source
 from nodealloc.podsources._rules import KUBELET, Rules
 from nodealloc.podsources._sources import PodSources, Polling
@@ -46,7 +46,7 @@ __all__ = [
     "Editions",
     "FolderSource",
     "HttpSource",
-    "Merged",
+    "MergedSayings",
     "Merging",
     "PodChange",
     "PodSources",
@@ -62,6 +62,6 @@ __all__ = [
     "editions_to_checkpoint",
     "is_mirror",
     "is_static",
-    "merge",
+    "merge_saying",
     "successor",
 ]

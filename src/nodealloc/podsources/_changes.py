@@ -12,7 +12,7 @@ from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import PodEvent
 from nodealloc.podspec import Pod
 
-__all__ = ["Merged", "Merging", "PodChange", "Saying", "SourceOp"]
+__all__ = ["MergedSayings", "Merging", "PodChange", "Saying", "SourceOp"]
 
 
 class SourceOp(enum.Enum):
@@ -77,7 +77,7 @@ class PodChange:
 
 
 @attrs.frozen(kw_only=True)
-class Merged:
+class MergedSayings:
     """All that sources have said so far.
 
     Attributes:
@@ -116,6 +116,6 @@ class Merging:
         events: Pods that were refused.
     """
 
-    merged: Merged
+    merged: MergedSayings
     changes: tuple[PodChange, ...] = ()
     events: tuple[PodEvent, ...] = ()

@@ -7,18 +7,20 @@ from collections.abc import Iterable, Iterator, Mapping
 import attrs
 
 from nodealloc.podfacts import EventKind, PodEvent, PodIdentity
-from nodealloc.podsources._changes import Merged, Merging, PodChange, Saying, SourceOp
+from nodealloc.podsources._changes import MergedSayings, Merging, PodChange, Saying, SourceOp
 from nodealloc.podsources._rules import RIGHT, Rules
 from nodealloc.podsources._static import LOCAL, SEEN, SOURCE
 from nodealloc.podspec import Pod
 
-__all__ = ["merge"]
+__all__ = ["merge_saying"]
 
 _ORDER = (SourceOp.REMOVE, SourceOp.ADD, SourceOp.UPDATE, SourceOp.DELETE, SourceOp.RECONCILE)
 """What goes comes first, so that a name is free for its next pod; statuses come last."""
 
 
-def merge(merged: Merged, saying: Saying, /, *, seen: str = "", rules: Rules = RIGHT) -> Merging:
+def merge_saying(
+    merged: MergedSayings, saying: Saying, /, *, seen: str = "", rules: Rules = RIGHT
+) -> Merging:
     """Take in one message of a source.
 
     Args:
@@ -35,7 +37,7 @@ def merge(merged: Merged, saying: Saying, /, *, seen: str = "", rules: Rules = R
     heard = merged.heard | {saying.source} if saying.op is SourceOp.SET else merged.heard
     pods = {**merged.pods, saying.source: work.after}
     twins = {**merged.twins, saying.source: tuple(work.twins)}
-    after = Merged(pods=pods, heard=heard, twins=twins)
+    after = MergedSayings(pods=pods, heard=heard, twins=twins)
     return Merging(
         merged=after,
         changes=tuple(work.changes(is_first=heard != merged.heard)),
@@ -46,7 +48,7 @@ def merge(merged: Merged, saying: Saying, /, *, seen: str = "", rules: Rules = R
 class _Work:
     """One message, while it is taken in."""
 
-    def __init__(self, merged: Merged, saying: Saying, seen: str, rules: Rules) -> None:
+    def __init__(self, merged: MergedSayings, saying: Saying, seen: str, rules: Rules) -> None:
         self._before: Mapping[str, Pod] = merged.pods.get(saying.source, {})
         self._waiting = merged.twins.get(saying.source, ())
         self._saying = saying

@@ -31,9 +31,9 @@ from nodealloc.dsw_asw import (
 )
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import PodEvent
-from nodealloc.podsources._changes import Merged, Saying
+from nodealloc.podsources._changes import MergedSayings, Saying
 from nodealloc.podsources._editions import Editions
-from nodealloc.podsources._merge import merge
+from nodealloc.podsources._merge import merge_saying
 from nodealloc.podsources._ports import Reading, Source, SourceFault
 from nodealloc.podsources._rules import RIGHT, Rules
 from nodealloc.podsources._static import API
@@ -210,7 +210,7 @@ class PodSources(Group):
         self.answers: World[str, SourceAnswer] = World("answers of sources")
         self.editions: World[str, Editions] = World("editions of static pods")
         self._asked: World[str, int] = World("questions to sources")
-        self._merged = Merged()
+        self._merged = MergedSayings()
         self._taking = threading.Lock()
         self._names = tuple(sources)
         self._wakers = dict(wakers or {})
@@ -264,7 +264,7 @@ class PodSources(Group):
         """Whether every source was heard once; until then nothing may be destroyed."""
         return self._merged.has_heard(self._names)
 
-    def merged(self) -> Merged:
+    def merged(self) -> MergedSayings:
         """All that the sources have said so far."""
         return self._merged
 
@@ -290,7 +290,9 @@ class PodSources(Group):
             if source != API:
                 editions, pods = (self.editions.get(source) or Editions()).read(pods, rules=self._rules)
                 self._keep(source, editions)
-            done = merge(self._merged, Saying(source=source, pods=pods), seen=self._seen(), rules=self._rules)
+            done = merge_saying(
+                self._merged, Saying(source=source, pods=pods), seen=self._seen(), rules=self._rules
+            )
             self._merged = done.merged
             if any(one.pods for one in done.changes):
                 self.pods.replace(done.merged.by_uid(), by=source)

@@ -30,7 +30,7 @@ from nodealloc.podspec._model import (
     VolumeUse,
 )
 from nodealloc.podspec._names import is_extended_resource
-from nodealloc.podspec._network import ContainerPort, DnsConfig, DnsOption, HostAlias
+from nodealloc.podspec._network import ContainerPort, DnsOption, HostAlias, PodDnsConfig
 from nodealloc.podspec._placement import (
     NodeAffinity,
     NodeSelectorOperator,
@@ -70,7 +70,6 @@ __all__ = [
     "AppArmorProfile",
     "Container",
     "ContainerPort",
-    "DnsConfig",
     "DnsOption",
     "DnsPolicy",
     "EnvFrom",
@@ -91,6 +90,7 @@ __all__ = [
     "NodeSelectorRequirement",
     "NodeSelectorTerm",
     "Pod",
+    "PodDnsConfig",
     "PodSecurityContext",
     "Probe",
     "ProfileType",

@@ -8,7 +8,7 @@ from typing import Final, cast
 
 from nodealloc._declared import Check
 from nodealloc._reading import Reader
-from nodealloc.podspec._network import DnsConfig
+from nodealloc.podspec._network import PodDnsConfig
 from nodealloc.podspec._placement import (
     NodeSelector,
     NodeSelectorOperator,
@@ -95,7 +95,7 @@ def _security(value: object, path: str, reader: Reader) -> None:
 
 
 def _dns(value: object, path: str, reader: Reader) -> None:
-    found = cast("DnsConfig", value)
+    found = cast("PodDnsConfig", value)
     for key, items, most in (("nameservers", found.nameservers, 3), ("searches", found.searches, 32)):
         if len(items) > most:
             reader.fault(f"{path}.{key}", f"{len(items)} are more than {most}")
@@ -103,7 +103,7 @@ def _dns(value: object, path: str, reader: Reader) -> None:
 
 CHECKS: Final[Mapping[type, Check]] = {
     AppArmorProfile: _profile,
-    DnsConfig: _dns,
+    PodDnsConfig: _dns,
     EnvFrom: _one_object,
     LifecycleHandler: _one_action,
     NodeSelector: _terms,

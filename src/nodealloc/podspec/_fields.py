@@ -23,7 +23,7 @@ from nodealloc.podspec._model import (
     SchedulingGate,
     Volume,
 )
-from nodealloc.podspec._network import DnsConfig, HostAlias
+from nodealloc.podspec._network import HostAlias, PodDnsConfig
 from nodealloc.podspec._placement import Affinity, Toleration
 from nodealloc.podspec._security import PodSecurityContext
 
@@ -68,7 +68,7 @@ class PodFields:
     host_users: bool | None = None
     share_process_namespace: bool = False
     dns_policy: DnsPolicy = DnsPolicy.CLUSTER_FIRST
-    dns_config: DnsConfig | None = None
+    dns_config: PodDnsConfig | None = None
     host_aliases: tuple[HostAlias, ...] = ()
     hostname: str = attrs.field(default="", metadata=wire(check=maybe(label)))
     subdomain: str = attrs.field(default="", metadata=wire(check=maybe(label)))

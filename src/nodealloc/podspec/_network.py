@@ -7,7 +7,7 @@ import attrs
 from nodealloc._wire import wire
 from nodealloc.podspec._checks import ip_address, maybe, one_of, port, port_name, whole_port
 
-__all__ = ["ContainerPort", "DnsConfig", "DnsOption", "HostAlias"]
+__all__ = ["ContainerPort", "DnsOption", "HostAlias", "PodDnsConfig"]
 
 
 @attrs.frozen(kw_only=True)
@@ -43,7 +43,7 @@ class DnsOption:
 
 
 @attrs.frozen(kw_only=True)
-class DnsConfig:
+class PodDnsConfig:
     """What is added to a pod's resolv.conf.
 
     Attributes:

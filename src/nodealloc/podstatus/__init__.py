@@ -30,7 +30,7 @@ never fall. `Rules()` is what is right, `KUBELET` is as recorded.
 from nodealloc.podstatus._codec import STATUS_ROWS, told_from_checkpoint, told_to_checkpoint
 from nodealloc.podstatus._conditions import conditions_of
 from nodealloc.podstatus._manager import StatusManager, TellingOptions
-from nodealloc.podstatus._merge import Oddity, merge_status, oddities_of, same_status
+from nodealloc.podstatus._merge import StatusOddity, merge_status, oddities_of, same_status
 from nodealloc.podstatus._observed import Ending, Health, Observed, StartFailure, with_runtime
 from nodealloc.podstatus._phase import phase_of
 from nodealloc.podstatus._ports import Sink
@@ -48,12 +48,12 @@ __all__ = [
     "FolderSink",
     "Health",
     "Observed",
-    "Oddity",
     "Part",
     "Rules",
     "Sink",
     "StartFailure",
     "StatusManager",
+    "StatusOddity",
     "TellingOptions",
     "Told",
     "conditions_of",

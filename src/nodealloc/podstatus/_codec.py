@@ -9,7 +9,7 @@ from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.podfacts import PodPhase, status_from_manifest, status_to_manifest
 from nodealloc.podspec import Json
-from nodealloc.podstatus._merge import Oddity
+from nodealloc.podstatus._merge import StatusOddity
 from nodealloc.podstatus._taking import Told
 
 __all__ = ["KIND", "STATUS_ROWS", "VERSION", "told_from_checkpoint", "told_to_checkpoint"]
@@ -77,7 +77,7 @@ def told_from_checkpoint(checkpoint: JsonCheckpoint, /) -> Told:
         is_leaving=bool(leaving),
         sidecars=frozenset(cast("Sequence[str]", sidecars)),
         oddities=tuple(
-            Oddity(container=container, message=message, revived=revived)
+            StatusOddity(container=container, message=message, revived=revived)
             for container, message, revived in cast("Sequence[tuple[str, str, bool]]", oddities)
         ),
     )

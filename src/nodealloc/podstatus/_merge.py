@@ -19,11 +19,11 @@ from nodealloc.podstatus._conditions import CONTAINERS_READY, DISRUPTION_TARGET,
 from nodealloc.podstatus._containers import has_succeeded
 from nodealloc.podstatus._rules import RIGHT, Rules
 
-__all__ = ["Oddity", "is_terminal", "merge_status", "oddities_of", "same_status", "since"]
+__all__ = ["StatusOddity", "is_terminal", "merge_status", "oddities_of", "same_status", "since"]
 
 
 @attrs.frozen(kw_only=True)
-class Oddity:
+class StatusOddity:
     """Something that was seen of a container and cannot be.
 
     Attributes:
@@ -86,7 +86,7 @@ def same_status(before: PodStatus, after: PodStatus, /, *, rules: Rules = RIGHT)
     return _rest(before) == _rest(after)
 
 
-def oddities_of(pod: Pod, before: PodStatus, after: PodStatus, /) -> tuple[Oddity, ...]:
+def oddities_of(pod: Pod, before: PodStatus, after: PodStatus, /) -> tuple[StatusOddity, ...]:
     """What cannot be, if `before` was true: containers that ended for good, and live.
 
     Source: kubelet ``status/status_manager.go``.
@@ -146,21 +146,21 @@ def _own(status: PodStatus) -> Mapping[str, tuple[object, ...]]:
     }
 
 
-def _oddities(pod: Pod, before: PodStatus, after: PodStatus) -> Iterator[Oddity]:
+def _oddities(pod: Pod, before: PodStatus, after: PodStatus) -> Iterator[StatusOddity]:
     if pod.restart_policy is RestartPolicy.ALWAYS:
         return
     alive = _alive(after.containers)
     for old in before.containers:
         if _is_final(old, pod) and old.name in alive:
-            yield Oddity(container=old.name, message=_revived(f"container {old.name}"))
+            yield StatusOddity(container=old.name, message=_revived(f"container {old.name}"))
     alive = _alive(after.init_containers)
     for at, old in enumerate(before.init_containers):
         known = pod.init_containers[at] if at < len(pod.init_containers) else None
         if known is None or known.name != old.name:
             message = f"found mismatch between pod spec and status, container: {old.name}"
-            yield Oddity(container=old.name, message=message, revived=False)
+            yield StatusOddity(container=old.name, message=message, revived=False)
         elif not known.restartable and _is_final(old, pod) and old.name in alive:
-            yield Oddity(container=old.name, message=_revived(f"init container {old.name}"))
+            yield StatusOddity(container=old.name, message=_revived(f"init container {old.name}"))
 
 
 def _revived(what: str) -> str:

@@ -29,7 +29,7 @@ from nodealloc.podstatus._conditions import (
     replaced,
 )
 from nodealloc.podstatus._containers import LOST, has_run, has_succeeded, runs
-from nodealloc.podstatus._merge import Oddity, is_terminal, oddities_of, same_status, since
+from nodealloc.podstatus._merge import StatusOddity, is_terminal, oddities_of, same_status, since
 from nodealloc.podstatus._rules import RIGHT, Rules
 
 __all__ = ["Told", "end_status", "leave", "take_status", "with_verdict"]
@@ -64,7 +64,7 @@ class Told:
     told_phase: PodPhase | None = None
     is_leaving: bool = False
     sidecars: frozenset[str] = frozenset()
-    oddities: tuple[Oddity, ...] = ()
+    oddities: tuple[StatusOddity, ...] = ()
 
     @property
     def is_told(self) -> bool:
@@ -227,7 +227,7 @@ def with_verdict(
     return attrs.evolve(made, conditions=conditions)
 
 
-def _resolved(pod: Pod, status: PodStatus, before: PodStatus, oddities: Iterable[Oddity]) -> PodStatus:
+def _resolved(pod: Pod, status: PodStatus, before: PodStatus, oddities: Iterable[StatusOddity]) -> PodStatus:
     """What cannot be becomes unknown; how it ended when it did stands behind it."""
     odd = {one.container for one in oddities if one.revived}
     if not odd:

@@ -43,18 +43,7 @@ from nodealloc.probes._probing import Probing
 from nodealloc.probes._replies import Reply, ReplyKind
 from nodealloc.probes._rules import KUBELET, Rules
 from nodealloc.probes._schedule import Schedule
-from nodealloc.probes._tally import (
-    TRIES,
-    Asking,
-    Heard,
-    Instance,
-    Looked,
-    Next,
-    Tally,
-    event_of,
-    hear,
-    look,
-)
+from nodealloc.probes._tally import TRIES, Asking, Instance, Looked, Next, Tally, event_of, hear, look
 from nodealloc.probes._tcp import TcpProber
 from nodealloc.probes._verdicts import (
     ContainerVerdicts,
@@ -81,7 +70,6 @@ __all__ = [
     "Exec",
     "ExecProber",
     "ExecResult",
-    "Heard",
     "HttpProber",
     "Instance",
     "Looked",

@@ -27,7 +27,7 @@ from nodealloc.runtime._image_gc import (
 )
 from nodealloc.runtime._known import ContainerEnd, PodKnown
 from nodealloc.runtime._listing import Listing, Oddity, PodListing
-from nodealloc.runtime._pleg import Pleg, PodChange, relist
+from nodealloc.runtime._pleg import Pleg, relist
 from nodealloc.runtime._ports import (
     CommandResult,
     CommandRunner,
@@ -90,7 +90,6 @@ __all__ = [
     "Oddity",
     "Pace",
     "Pleg",
-    "PodChange",
     "PodKnown",
     "PodListing",
     "PodReport",

@@ -10,7 +10,7 @@
 | `testing.dsw_asw`      | a clock that stands still, an executor that waits, `check_transitions` |
 | `testing.simulation`   | a program in virtual time: a seed is a life with faults and restarts |
 | `testing.podfacts`     | a fake source of pods; its check                                     |
-| `testing.admission`    | `check_handler`, with pods and nodes to judge                        |
+| `testing.admission`    | `check_admission_handler`, with pods and nodes to judge                        |
 | `testing.podsources`   | a fake source and waker; their checks                                |
 | `testing.podlife`      | fakes and checks of who prepares, configures and runs hooks          |
 | `testing.podstatus`    | a fake sink of statuses that fails on demand; its check              |

@@ -1,7 +1,7 @@
 """Checks for whoever judges pods, and for allocators that let what runs grow and shrink.
 
 >>> from nodealloc.admission import node_name
->>> asked = check_handler(node_name)
+>>> asked = check_admission_handler(node_name)
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from nodealloc.podspec import Container, ContainerPort, Pod, resources
 from nodealloc.topology import Accounts, Claim, Shortfall
 from nodealloc.verdicts import Admitted, NotYet, Refused, Verdict
 
-__all__ = ["check_handler", "check_resizes", "judged_pods", "judged_views"]
+__all__ = ["check_admission_handler", "check_resizes", "judged_pods", "judged_views"]
 
 
-def check_handler(
+def check_admission_handler(
     handler: Handler, pods: Iterable[Pod] = (), views: Iterable[NodeView] = ()
 ) -> list[tuple[Pod, NodeView, Verdict]]:
     """Hold a handler to its promises, on pods and nodes of the kit and on yours.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.errors import RetryableError
-from nodealloc.node import Advisor, KubeletFile, Running, Runtime, TellsRegranted
+from nodealloc.node import Advisor, KubeletFile, RunningContainer, Runtime, TellsRegranted
 from nodealloc.testing.abilities import filled
 from nodealloc.topology import Allocator, Claim, Owner, Remembers, Snapshot, Workload
 
@@ -41,11 +41,11 @@ class FakeRuntime:
         """A container has ended."""
         self.containers.pop(container_id, None)
 
-    def running(self) -> Sequence[Running]:
+    def running(self) -> Sequence[RunningContainer]:
         """See `Runtime.running`; raises `RetryableError` while `reachable` is off."""
         if not self.reachable:
             raise RetryableError("the runtime does not answer", after_s=2.0)
-        return [Running(owner=owner, container_id=one) for one, owner in self.containers.items()]
+        return [RunningContainer(owner=owner, container_id=one) for one, owner in self.containers.items()]
 
 
 class FakeAdvisor:
@@ -110,7 +110,7 @@ def check_runtime(runtime: Runtime, start: Callable[[Owner], str], stop: Callabl
     owner = Owner("check-runtime", "app")
     assert not list(runtime.running()), "give a runtime in which nothing runs"
     first = start(owner)
-    assert list(runtime.running()) == [Running(owner=owner, container_id=first)], (
+    assert list(runtime.running()) == [RunningContainer(owner=owner, container_id=first)], (
         "a running container is not listed"
     )
     assert list(runtime.running()) == list(runtime.running()), "two calls in a row differ"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import attrs
 
-from nodealloc.podsources import Merged, Reading, Saying, Source, merge
+from nodealloc.podsources import MergedSayings, Reading, Saying, Source, merge_saying
 from nodealloc.podspec import Pod
 from nodealloc.testing.dsw_asw import ManualCancel
 
@@ -46,5 +46,5 @@ def check_source(source: Source, /) -> None:
     names = [pod.full_name for pod in first.pods]
     assert all(pod.name for pod in first.pods), "a pod has no name"
     assert len(set(names)) == len(names), "two pods have one full name; name one of them as a fault"
-    done = merge(Merged(), Saying(source="checked", pods=first.pods))
+    done = merge_saying(MergedSayings(), Saying(source="checked", pods=first.pods))
     assert not done.events, f"merged, a pod is refused: {done.events[0].message}"

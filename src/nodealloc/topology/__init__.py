@@ -55,7 +55,6 @@ from nodealloc.topology._ports import Allocator, Availability, Reports, Serves, 
 from nodealloc.topology._restoring import Eviction, Move, RestorePlan
 from nodealloc.topology._snapshot import Affinities, Snapshot
 from nodealloc.topology._verdicts import TOPOLOGY_AFFINITY_ERROR, Placed, Refusal
-from nodealloc.topology._work import Work
 from nodealloc.verdicts import Admitted, NotYet
 
 __all__ = [
@@ -115,7 +114,6 @@ __all__ = [
     "UnknownAllocatorError",
     "UnknownOptionError",
     "UnknownPolicyError",
-    "Work",
     "WorkLimitError",
     "Workload",
     "admit",

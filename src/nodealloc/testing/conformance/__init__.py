@@ -18,15 +18,15 @@ command line with `--against MODULE:FUNCTION`:
 from nodealloc.testing.conformance._against import answer_named, from_fields
 from nodealloc.testing.conformance._kinds import (
     KINDS,
-    Answer,
     NoRoomError,
     Row,
+    RowAnswer,
     UnknownKindError,
     answer_for,
 )
 from nodealloc.testing.conformance._runner import (
     Difference,
-    Outcome,
+    RowOutcome,
     files_of,
     is_machines,
     kind_of,
@@ -38,11 +38,11 @@ from nodealloc.testing.conformance._runner import (
 
 __all__ = [
     "KINDS",
-    "Answer",
     "Difference",
     "NoRoomError",
-    "Outcome",
     "Row",
+    "RowAnswer",
+    "RowOutcome",
     "UnknownKindError",
     "answer_for",
     "answer_named",

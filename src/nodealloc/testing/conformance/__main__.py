@@ -9,9 +9,9 @@ from pathlib import Path
 
 from nodealloc.errors import ConfigurationError, DecodeError, NodeallocError
 from nodealloc.testing.conformance import (
-    Answer,
     NoRoomError,
-    Outcome,
+    RowAnswer,
+    RowOutcome,
     answer_named,
     files_of,
     is_machines,
@@ -70,17 +70,17 @@ def main() -> int:
     return 1 if failed or unread else 0
 
 
-def _replayed(path: Path, machines: Path | None, show: int, answer: Answer | None) -> Outcome | None:
+def _replayed(path: Path, machines: Path | None, show: int, answer: RowAnswer | None) -> RowOutcome | None:
     """What a file came to, told; nothing passed and nothing failed of one that is skipped; None for junk."""
     name = path.name.partition(".")[0]
     if is_machines(path):
         print(f"{path}: machines, looked up by the other kinds; nothing to replay", file=sys.stderr)
-        return Outcome(kind=name, passed=0, differences=())
+        return RowOutcome(kind=name, passed=0, differences=())
     try:
         outcome = replay_file(path, machines, answer=answer)
     except NoRoomError as error:
         print(f"{name}: skipped, no package answers rows of the kind {error.kind} yet")
-        return Outcome(kind=error.kind, passed=0, differences=())
+        return RowOutcome(kind=error.kind, passed=0, differences=())
     except NodeallocError as error:
         print(error, file=sys.stderr)
         return None

@@ -9,14 +9,14 @@ from typing import TypeAlias, cast
 
 from nodealloc.errors import ConfigurationError
 from nodealloc.podspec import Json
-from nodealloc.testing.conformance._kinds import Answer, Row
+from nodealloc.testing.conformance._kinds import Row, RowAnswer
 
 __all__ = ["answer_named", "from_fields"]
 
 _Fields: TypeAlias = Callable[[Row, Mapping[str, Row]], object]
 
 
-def answer_named(name: str, /) -> Answer:
+def answer_named(name: str, /) -> RowAnswer:
     """The function that `MODULE:FUNCTION` names, as an answer.
 
     Modules are looked for in the working directory too.
@@ -38,11 +38,11 @@ def answer_named(name: str, /) -> Answer:
     return from_fields(cast("_Fields", found))
 
 
-def from_fields(function: _Fields, /) -> Answer:
+def from_fields(function: _Fields, /) -> RowAnswer:
     """An answer from a function that says some of a row's fields anew.
 
     What it does not say is not compared. It may answer with a pair, what was
-    expected and what it got, as any `Answer`.
+    expected and what it got, as any `RowAnswer`.
     """
 
     def answer(row: Row, machines: Mapping[str, Row]) -> tuple[Json, Json]:

@@ -10,10 +10,10 @@ from typing import TypeAlias, cast
 from nodealloc.errors import PermanentError
 from nodealloc.podspec import Json
 
-__all__ = ["KINDS", "Answer", "NoRoomError", "Row", "UnknownKindError", "answer_for", "known_kind"]
+__all__ = ["KINDS", "NoRoomError", "Row", "RowAnswer", "UnknownKindError", "answer_for", "known_kind"]
 
 Row: TypeAlias = Mapping[str, Json]
-Answer: TypeAlias = Callable[[Row, Mapping[str, Row]], tuple[Json, Json]]
+RowAnswer: TypeAlias = Callable[[Row, Mapping[str, Row]], tuple[Json, Json]]
 """From a row and the recorded machines by name to (expected, got); equal means passed."""
 
 KINDS: Mapping[str, str | None] = {
@@ -106,7 +106,7 @@ def known_kind(kind: str, /) -> str:
     return kind
 
 
-def answer_for(kind: str, /) -> Answer:
+def answer_for(kind: str, /) -> RowAnswer:
     """The function for a kind.
 
     Raises:
@@ -117,4 +117,4 @@ def answer_for(kind: str, /) -> Answer:
     if name is None:
         raise NoRoomError(kind)
     module = import_module(f"nodealloc.testing.conformance.{name}")
-    return cast("Answer", getattr(module, kind))
+    return cast("RowAnswer", getattr(module, kind))

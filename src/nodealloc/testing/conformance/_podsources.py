@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
-from nodealloc.podsources import KUBELET, Merged, PodChange, Saying, SourceOp, merge
+from nodealloc.podsources import KUBELET, MergedSayings, PodChange, Saying, SourceOp, merge_saying
 from nodealloc.podspec import Container, Pod
 
 if TYPE_CHECKING:
@@ -17,10 +17,10 @@ __all__ = ["pod_source_updates", "recorded_saying"]
 
 def pod_source_updates(row: Row, _machines: Mapping[str, Row]) -> tuple[Json, Json]:
     """Expected and got for the messages of one trace, up to the first that differs."""
-    merged = Merged()
+    merged = MergedSayings()
     steps = cast("list[Row]", row["steps"])
     for index, step in enumerate(steps):
-        done = merge(merged, recorded_saying(step), seen="now", rules=KUBELET)
+        done = merge_saying(merged, recorded_saying(step), seen="now", rules=KUBELET)
         merged = done.merged
         got: dict[str, object] = {
             "notifications": [_told(one) for one in done.changes],

@@ -14,11 +14,11 @@ import attrs
 
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.podspec import Json
-from nodealloc.testing.conformance._kinds import KINDS, Answer, Row, answer_for, known_kind
+from nodealloc.testing.conformance._kinds import KINDS, Row, RowAnswer, answer_for, known_kind
 
 __all__ = [
     "Difference",
-    "Outcome",
+    "RowOutcome",
     "files_of",
     "is_machines",
     "kind_of",
@@ -50,7 +50,7 @@ class Difference:
 
 
 @attrs.frozen(kw_only=True)
-class Outcome:
+class RowOutcome:
     """What a file came to.
 
     Attributes:
@@ -134,8 +134,8 @@ def read_machines(path: Path, /) -> dict[str, Row]:
 
 
 def replay(
-    kind: str, rows: Iterable[Row], answer: Answer, machines: Mapping[str, Row] | None = None, /
-) -> Outcome:
+    kind: str, rows: Iterable[Row], answer: RowAnswer, machines: Mapping[str, Row] | None = None, /
+) -> RowOutcome:
     """Compare what `answer` says of each row with what was recorded.
 
     An error that `answer` raises counts as a difference and does not end the
@@ -159,17 +159,19 @@ def replay(
             passed += 1
         else:
             differences.append(Difference(line=line, row=row, expected=expected, got=got))
-    return Outcome(kind=kind, passed=passed, differences=tuple(differences))
+    return RowOutcome(kind=kind, passed=passed, differences=tuple(differences))
 
 
-def _ask(answer: Answer, row: Row, machines: Mapping[str, Row]) -> tuple[Json, Json]:
+def _ask(answer: RowAnswer, row: Row, machines: Mapping[str, Row]) -> tuple[Json, Json]:
     try:
         return answer(row, machines)
     except Exception as error:  # noqa: BLE001  # whatever a port under test raises is its answer
         return "an answer", f"{type(error).__name__}: {error}"
 
 
-def replay_file(path: Path, machines: Path | None = None, /, *, answer: Answer | None = None) -> Outcome:
+def replay_file(
+    path: Path, machines: Path | None = None, /, *, answer: RowAnswer | None = None
+) -> RowOutcome:
     """Replay a file against this library, or against somebody else's answers.
 
     Args:

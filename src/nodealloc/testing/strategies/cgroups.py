@@ -14,7 +14,7 @@ from nodealloc.podspec import Container, Pod, Quantity
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
 
-__all__ = ["cgroup_names", "limits", "pods"]
+__all__ = ["cgroup_names", "cgroup_pods", "limits"]
 
 _PART = "[a-z0-9]([a-z0-9-]{0,12}[a-z0-9])?"
 _PAGE = 4096
@@ -67,7 +67,7 @@ def _named(containers: list[Container], prefix: str, *, restartable: bool = Fals
 
 
 @st.composite
-def pods(draw: DrawFn) -> list[Pod]:
+def cgroup_pods(draw: DrawFn) -> list[Pod]:
     """Pods of all classes with different uids."""
     uids = draw(
         st.lists(st.from_regex("[a-f0-9]{4}(-[a-f0-9]{4})?", fullmatch=True), unique=True, max_size=6)

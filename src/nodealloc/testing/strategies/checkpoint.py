@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from nodealloc.checkpoint import (
-    CpuLayout,
     CpuManagerState,
     DeviceManagerState,
     Json,
@@ -15,6 +14,7 @@ from nodealloc.checkpoint import (
     MemoryTable,
     PodDevices,
 )
+from nodealloc.checkpoint._cpu_state import CpuLayout
 from nodealloc.checkpoint._memory_state import MemoryLayout
 
 __all__ = [

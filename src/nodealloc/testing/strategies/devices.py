@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from nodealloc.devices import Device, DeviceAllocator, DeviceList, Inventory, Phase, PluginOptions
 
-__all__ = ["allocators", "device_lists", "devices", "inventories"]
+__all__ = ["device_allocators", "device_lists", "devices", "inventories"]
 
 _IDS = st.text("abc019-", min_size=0, max_size=4)
 _HEALTH = st.sampled_from(["Healthy", "Healthy", "Unhealthy", "Odd", ""])
@@ -38,7 +38,7 @@ def inventories(resource: str, nodes: int = 4) -> st.SearchStrategy[Inventory]:
 
 
 @st.composite
-def allocators(draw: st.DrawFn, resource: str, nodes: int = 4) -> DeviceAllocator:
+def device_allocators(draw: st.DrawFn, resource: str, nodes: int = 4) -> DeviceAllocator:
     """An allocator whose plugin serves; some devices are ill, some have no place, some have several."""
     listed = draw(
         st.lists(

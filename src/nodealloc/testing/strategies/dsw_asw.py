@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hypothesis import strategies as st
 
-from nodealloc.dsw_asw import BackOff, Cancelled, Done, Failed, Outcome, Scope, Uncertain, UncertainError
+from nodealloc.dsw_asw import BackOff, Cancelled, Done, Failed, Outcome, StepScope, Uncertain, UncertainError
 from nodealloc.errors import RetryableError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ __all__ = ["back_offs", "outcomes", "scopes"]
 R = TypeVar("R")
 
 
-def scopes(*, max_depth: int = 3, names: str = "ab") -> SearchStrategy[Scope]:
+def scopes(*, max_depth: int = 3, names: str = "ab") -> SearchStrategy[StepScope]:
     """Scopes that often touch each other."""
     return st.lists(st.sampled_from(names), min_size=1, max_size=max_depth).map(tuple)
 

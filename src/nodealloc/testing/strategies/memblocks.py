@@ -15,7 +15,14 @@ from nodealloc.topology import Claim, ClaimKind, Owner, TopologyHint, Workload
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Admission", "Removal", "histories", "memory_allocators", "memory_machines", "memory_workloads"]
+__all__ = [
+    "Admission",
+    "MemoryRemoval",
+    "memory_allocators",
+    "memory_histories",
+    "memory_machines",
+    "memory_workloads",
+]
 
 _MIB = 1 << 20
 _PAGES = (2 * _MIB, 1 << 30)
@@ -111,7 +118,7 @@ class Admission:
 
 
 @attrs.frozen
-class Removal:
+class MemoryRemoval:
     """A step of a history: a workload goes, or one member of it.
 
     Attributes:
@@ -124,13 +131,13 @@ class Removal:
 
 
 @st.composite
-def histories(draw: st.DrawFn, *, max_steps: int = 12) -> list[Admission | Removal]:
+def memory_histories(draw: st.DrawFn, *, max_steps: int = 12) -> list[Admission | MemoryRemoval]:
     """Workloads that come and go."""
-    steps: list[Admission | Removal] = []
+    steps: list[Admission | MemoryRemoval] = []
     for index in range(draw(st.integers(1, max_steps))):
         if index and draw(st.integers(0, 2)) == 0:
             key = f"pod-{draw(st.integers(0, index - 1))}"
-            steps.append(Removal(key, draw(st.sampled_from([None, None, None, 0, 1]))))
+            steps.append(MemoryRemoval(key, draw(st.sampled_from([None, None, None, 0, 1]))))
         else:
             choices = draw(st.lists(st.integers(-3, 12), min_size=1, max_size=3))
             steps.append(Admission(draw(memory_workloads(f"pod-{index}")), tuple(choices)))

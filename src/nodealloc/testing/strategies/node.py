@@ -19,7 +19,7 @@ from nodealloc.testing.strategies.podspec import pods
 from nodealloc.testing.strategies.topology import policies
 from nodealloc.topology import NumaTopology, Scope, Snapshot
 
-__all__ = ["GPU", "Admit", "EmptyNode", "Release", "Restart", "Step", "empty_nodes", "histories"]
+__all__ = ["GPU", "Admit", "EmptyNode", "NodeStep", "Release", "Restart", "empty_nodes", "node_histories"]
 
 GPU = "example.com/gpu"
 """The device resource of these nodes."""
@@ -71,7 +71,7 @@ class Restart:
     plugin_returns: bool = True
 
 
-Step: TypeAlias = Admit | Release | Restart
+NodeStep: TypeAlias = Admit | Release | Restart
 """One thing that happens to a node."""
 
 
@@ -121,11 +121,11 @@ def _cpu_policies(draw: st.DrawFn, machine: Machine) -> StaticPolicy:
         return StaticPolicy.of(machine, reserved=CPUSet(reserved))
 
 
-def histories(*, max_steps: int = 12, max_pods: int = 5) -> st.SearchStrategy[list[Step]]:
+def node_histories(*, max_steps: int = 12, max_pods: int = 5) -> st.SearchStrategy[list[NodeStep]]:
     """What happens to a node; pods are `pod-0` and on, and one that comes again is the same."""
     names = [f"pod-{number}" for number in range(max_pods)]
 
-    def steps(known: tuple[Pod, ...]) -> st.SearchStrategy[list[Step]]:
+    def steps(known: tuple[Pod, ...]) -> st.SearchStrategy[list[NodeStep]]:
         comes = st.sampled_from(known).map(Admit)
         ends = st.builds(Release, st.sampled_from(names), st.none() | st.integers(0, 3))
         again = st.builds(Restart, st.booleans())
