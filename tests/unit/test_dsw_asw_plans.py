@@ -569,6 +569,19 @@ def test_a_group_commits_once_and_its_worlds_wake_each_other() -> None:
     assert group.stop() == ()
 
 
+def test_a_group_in_a_group_is_heard_every_time() -> None:
+    """Each change of an inner group's member wakes whoever drives the outer one, not the first alone."""
+    desk = Desk(copy)
+    group = Group(Group(desk.reconciler))
+    heard: list[str] = []
+    group.add_listener(lambda: heard.append("work"))
+    for number in range(3):
+        group.run_until_quiet()
+        heard.clear()
+        desk.desired.put("a", str(number))
+        assert heard == ["work"]
+
+
 def test_a_group_that_is_interrupted_forgets_no_key() -> None:
     """Ctrl-C in the second plan gives up the first one's pass too; both are made again."""
     journal: MemoryJournal[str] = MemoryJournal()

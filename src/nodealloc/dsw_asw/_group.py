@@ -37,7 +37,7 @@ class Group(Driven):
     def reconcile(self) -> Summary:
         """Make one pass over the members that have work."""
         with self._passing:
-            self._work.clear()
+            self._quiet()
             done: list[Summary] = []
             begun: list[tuple[Passing, Rows | None]] = []
             try:
@@ -56,7 +56,7 @@ class Group(Driven):
                 for one, _ in begun:
                     one.abandon_pass()
         # Members woke it while the pass was made; cleared before the question, so that no wake-up is lost.
-        self._work.clear()
+        self._quiet()
         if self.has_work:
             self._wake()
         return Summary.of_one_pass(done)
@@ -83,6 +83,13 @@ class Group(Driven):
         return tuple(
             one for member in self._members for one in member.close(max(0.0, until_s - time.monotonic()))
         )
+
+    def _quiet(self) -> None:
+        """Have the next change heard again, from groups in it too: they make no passes of their own."""
+        self._work.clear()
+        for member in self._members:
+            if isinstance(member, Group):
+                member._quiet()  # noqa: SLF001 - another one of this class
 
     def reconcilers(self) -> Iterator[Passing]:
         """Its reconcilers and those of the groups in it, in order."""

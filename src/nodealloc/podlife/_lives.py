@@ -32,6 +32,7 @@ from nodealloc.podlife._codec import POD_ROWS, record_to_checkpoint
 from nodealloc.podlife._details import LifePolicy
 from nodealloc.podlife._domain import Lives, Nears
 from nodealloc.podlife._facts import PodFacts, Telling
+from nodealloc.podlife._hooks import ContainerHooks
 from nodealloc.podlife._images import CredentialSource
 from nodealloc.podlife._listings import Listings
 from nodealloc.podlife._performing import Performer
@@ -58,7 +59,7 @@ class PodLives(Group):
         runtime: What runs containers.
         watch: Looks at it; driven by whoever made it.
         configuring: Says what sandboxes and containers are made from.
-        hooks: Runs hooks.
+        hooks: Runs hooks; by default commands by the runtime, and requests over HTTP.
         preparations: Parts of a pod that are ready before anything of it runs, in
             their order; they are taken back in the reverse.
         probes: What probes say, by pod uid; None where nothing is probed.
@@ -89,7 +90,7 @@ class PodLives(Group):
         *,
         watch: RuntimeWatch,
         configuring: Configures,
-        hooks: HookRunner,
+        hooks: HookRunner | None = None,
         preparations: Sequence[Preparation] = (),
         probes: World[str, PodVerdicts] | None = None,
         sources: PodSources | None = None,
@@ -127,7 +128,7 @@ class PodLives(Group):
             watch,
             self._listings,
             configuring=configuring,
-            hooks=hooks,
+            hooks=ContainerHooks(runtime) if hooks is None else hooks,
             preparations=preparations,
             wanted=self.wanted,
             pods=self.pods,
@@ -227,7 +228,7 @@ class PodLives(Group):
         return self._alter(uid, lambda want: want.ended(ending), "end")
 
     def poke(self, uid: str, container: str = "", /) -> bool:
-        """Start now what waits for its back-off.
+        """Start now what waits for its back-off, and try again now what failed.
 
         Args:
             uid: Of the pod.
@@ -241,7 +242,9 @@ class PodLives(Group):
             number = want.pokes.get(container, 0) + 1
             return attrs.evolve(want, pokes=extended(want.pokes, container, number))
 
-        return self._alter(uid, poked, "poke")
+        is_there = self._alter(uid, poked, "poke")
+        self._lives.retry_now(uid)
+        return is_there
 
     def heard(self) -> None:
         """Every source was heard: what none of them has ends, and so does what only the runtime knows.
