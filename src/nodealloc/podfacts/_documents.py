@@ -26,8 +26,8 @@ from nodealloc.podfacts._containers import (
     ResourceHealthState,
     ResourceStatus,
 )
-from nodealloc.podfacts._manifest import UNKNOWN_CODE, UNKNOWN_REASON
 from nodealloc.podfacts._status import ConditionStatus, PodCondition, PodPhase, PodStatus
+from nodealloc.podfacts._unknown import UNKNOWN_CODE, UNKNOWN_REASON
 from nodealloc.podspec import QosClass
 
 __all__ = ["read_status"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from nodealloc._frozen import thawed
 from nodealloc._reading import MAX_DOCUMENT_BYTES, Reader
@@ -17,16 +17,13 @@ from nodealloc.podfacts._containers import (
     Exited,
 )
 from nodealloc.podfacts._status import PodCondition, PodStatus
+from nodealloc.podfacts._unknown import UNKNOWN_CODE, UNKNOWN_REASON
 
 if TYPE_CHECKING:
     from nodealloc._reading import Json
     from nodealloc.errors import Fault
 
 __all__ = ["status_from_manifest", "status_to_manifest"]
-
-UNKNOWN_CODE: Final = 137
-UNKNOWN_REASON: Final = "ContainerStatusUnknown"
-"""How the API's JSON, which needs a number, says that nobody knows how a container ended."""
 
 
 def status_from_manifest(

@@ -18,6 +18,7 @@ from nodealloc.topology._merge import merge
 from nodealloc.topology._pods import workload_of
 from nodealloc.topology._policy import PolicyName, Scope
 from nodealloc.topology._ports import Allocator
+from nodealloc.topology._search import Found, search
 from nodealloc.topology._serving import unserved
 from nodealloc.topology._shares import allocated_shares
 from nodealloc.topology._snapshot import Affinities, Snapshot
@@ -67,9 +68,6 @@ def admit(snapshot: Snapshot, asked: Pod | Workload, /) -> Placed | Refusal | No
     verdict = _settle(snapshot, workload, work)
     if not (snapshot.policy.search and isinstance(verdict, Refusal)):
         return verdict
-    # Imported late: most nodes never search, and importing this package should stay quick.
-    from nodealloc.topology._search import Found, search  # noqa: PLC0415
-
     found = search(snapshot, workload, work)
     if isinstance(found, Found):
         return _admitted(snapshot, workload, found.allocators, found.affinity)

@@ -6,17 +6,16 @@ from collections.abc import Iterator
 from functools import lru_cache
 from heapq import merge as merged
 from itertools import combinations, islice
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import attrs
 
 from nodealloc.idset import bits
+from nodealloc.topology._covering import Covering
 from nodealloc.topology._errors import WorkLimitError
-from nodealloc.topology._hints import NumaMask, TopologyHint
+from nodealloc.topology._masks import NumaMask, TopologyHint
+from nodealloc.topology._needs import Need
 from nodealloc.topology._work import Work
-
-if TYPE_CHECKING:
-    from nodealloc.topology._covering import Covering
 
 __all__ = ["LISTED_NODES", "CountedHints", "Need", "in_order", "node_masks"]
 
@@ -26,29 +25,6 @@ LISTED_NODES = 8
 
 _LISTING_UNITS = 50_000
 """Work that may be spent on what is only shown."""
-
-
-@attrs.frozen(kw_only=True)
-class Need:
-    """What a set of nodes has to hold of one thing.
-
-    Attributes:
-        wanted: How much, in any unit; a set serves with at least that.
-        amounts: (nodes, amount) pairs: an amount on one node, or one that is
-            near several nodes and counts once for a set with any of them.
-    """
-
-    wanted: int
-    amounts: tuple[tuple[NumaMask, int], ...]
-
-    @classmethod
-    def touching(cls, nodes: NumaMask, /) -> Need:
-        """The need of one of these nodes."""
-        return cls(wanted=1, amounts=((nodes, 1),))
-
-    def held_by(self, nodes: NumaMask, /) -> int:
-        """How much a set of nodes holds."""
-        return sum([amount for place, amount in self.amounts if place & nodes])
 
 
 @final
@@ -151,9 +127,6 @@ class CountedHints:
         return merged(sorted(self.others, key=in_order), listed, key=in_order)
 
     def _space(self, work_units: int) -> Covering:
-        # Imported late: it stands on this module.
-        from nodealloc.topology._covering import Covering  # noqa: PLC0415
-
         return Covering(self.needs, self.nodes, Work(work_units))
 
     def _masks(self) -> Iterator[NumaMask]:

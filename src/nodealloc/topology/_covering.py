@@ -7,8 +7,8 @@ from itertools import accumulate
 from typing import TypeAlias
 
 from nodealloc.idset import bits, lowest
-from nodealloc.topology._counted import Need
-from nodealloc.topology._hints import NumaMask
+from nodealloc.topology._masks import NumaMask
+from nodealloc.topology._needs import Need
 from nodealloc.topology._walk import Keep, walk
 from nodealloc.topology._work import Work
 

@@ -2,142 +2,31 @@
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import attrs
 
-from nodealloc._frozen import Frozen, freeze
-from nodealloc.podspec import Json
 from nodealloc.topology._admission import admit
 from nodealloc.topology._asking import hints_of, released, reports_of
 from nodealloc.topology._claims import Claim, Workload
 from nodealloc.topology._errors import NoEvidenceError, WorkLimitError
 from nodealloc.topology._evidence import Evidence
-from nodealloc.topology._hints import Hints, NumaMask, TopologyHint
+from nodealloc.topology._hints import Hints, NumaMask
 from nodealloc.topology._options import Options, narrowed, options_of
 from nodealloc.topology._policy import PolicyName
-from nodealloc.topology._ports import Availability, Shortfall
+from nodealloc.topology._ports import Availability
 from nodealloc.topology._snapshot import Affinities, Snapshot
+from nodealloc.topology._story import Explanation, Outlook, ResourceView, Veto, WeakerFit
 from nodealloc.topology._verdicts import TOPOLOGY_WORK_LIMIT, Placed, Refusal
-from nodealloc.topology._wording import as_dict, lines
 from nodealloc.verdicts import NotYet
 
-__all__ = ["Explanation", "Outlook", "ResourceView", "Veto", "WeakerFit", "explain"]
+__all__ = ["explain"]
 
 _WORK_UNITS = 100_000
 """Work that may be spent on each question to a node that is not the one that was asked."""
 
 _SEARCH_STEPS = 1000
 """Claims that are tried to tell whether a search would help; more would make explaining slow."""
-
-
-class Outlook(enum.Enum):
-    """Whether waiting, or a weaker policy, would help."""
-
-    NEVER_FITS = "never-fits"
-    """Not even the emptied node takes it under the weakest policy."""
-    NEVER_PREFERRED = "never-preferred"
-    """Not even the emptied node takes it under this policy; a weaker one would."""
-    NO_ROOM = "no-room"
-    """The emptied node takes it; now not even a weaker policy would."""
-    NOT_PREFERRED = "not-preferred"
-    """It fits now, but not as this policy wants it; a weaker one would let it in."""
-    UNLUCKY_ORDER = "unlucky-order"
-    """It fits now under this very policy; a search over the whole pod finds how."""
-    UNDECIDED = "undecided"
-    """Nobody knows: telling would take more work than may be spent on it."""
-
-
-@attrs.frozen(kw_only=True)
-class ResourceView:
-    """One resource as it was asked for and found.
-
-    Attributes:
-        provider: Who manages it.
-        resource: Its name.
-        wanted: In the resource's unit; None when the provider reports nothing.
-        free: Node id to what is free there; -1 for what has no node.
-        allocatable: Node id to what could ever be granted there.
-        possible: Masks that were hinted, ascending by width; None for "any node".
-        preferred: Those among them that were preferred.
-    """
-
-    provider: str
-    resource: str
-    wanted: int | None = None
-    free: Mapping[int, int] = attrs.field(factory=Frozen[int, int], validator=freeze)
-    allocatable: Mapping[int, int] = attrs.field(factory=Frozen[int, int], validator=freeze)
-    possible: tuple[NumaMask | None, ...] = ()
-    preferred: tuple[NumaMask | None, ...] = ()
-
-
-@attrs.frozen(kw_only=True)
-class Veto:
-    """Who kept a mask from being chosen.
-
-    Attributes:
-        mask: A mask that somebody preferred.
-        provider: Who did not.
-        resource: For which resource.
-        possible: Whether it would at least have served (a hint, not preferred).
-    """
-
-    mask: NumaMask
-    provider: str
-    resource: str
-    possible: bool
-
-
-@attrs.frozen(kw_only=True)
-class WeakerFit:
-    """What a weaker policy would have done with the same node.
-
-    Attributes:
-        policy: The strictest weaker policy that lets the workload in.
-        affinity: Member to its hint there.
-    """
-
-    policy: PolicyName
-    affinity: Affinities
-
-
-@attrs.frozen(kw_only=True)
-class Explanation:
-    """The long story of a refusal.
-
-    Attributes:
-        workload: Its key.
-        members: Whose claims failed.
-        reason: The kubelet's name.
-        policy: By which the node goes.
-        outlook: Whether waiting or a weaker policy would help.
-        hint: What the hints had merged to.
-        resources: What was asked for, and what was free.
-        vetoes: Which provider kept which mask from being chosen.
-        weaker: What a weaker policy would have done, or None.
-        shortfall: What the allocator said that did not grant, or None.
-    """
-
-    workload: str
-    members: tuple[str, ...]
-    reason: str
-    policy: PolicyName
-    outlook: Outlook
-    hint: TopologyHint
-    resources: tuple[ResourceView, ...]
-    vetoes: tuple[Veto, ...]
-    weaker: WeakerFit | None
-    shortfall: Shortfall | None
-
-    @property
-    def text(self) -> str:
-        """A few lines for people."""
-        return "\n".join(lines(self))
-
-    def as_dict(self) -> Mapping[str, Json]:
-        """The same as JSON has it; masks are lists of node ids, None is null."""
-        return as_dict(self)
 
 
 def explain(refusal: Refusal, /) -> Explanation:

@@ -1,10 +1,10 @@
-"""Values only: NUMA masks, hints, and the nodes that they speak of."""
+"""Values only: hints by resource, and the nodes that they speak of."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import attrs
 
@@ -12,33 +12,16 @@ from nodealloc._arguments import check, wrong
 from nodealloc._frozen import Frozen, frozen
 from nodealloc.errors import ConfigurationError
 from nodealloc.idset import MAX_ID, bits
+from nodealloc.topology._counted import CountedHints
 from nodealloc.topology._errors import DistanceError
-
-if TYPE_CHECKING:
-    from nodealloc.topology._counted import CountedHints
+from nodealloc.topology._masks import NumaMask, TopologyHint
 
 __all__ = ["Hints", "NumaMask", "NumaTopology", "TopologyHint"]
 
 _KEPT_SPREADS = 4096
 """Spreads that a topology keeps; the sets of the eight nodes that a kubelet may have are 255."""
 
-NumaMask: TypeAlias = int
-"""A set of NUMA nodes as an integer: bit *n* stands for node *n*."""
-
-
-class TopologyHint(NamedTuple):
-    """One way to place a request: on these NUMA nodes, and whether that is good.
-
-    Attributes:
-        affinity: Nodes as a mask, never 0; None means "any node".
-        preferred: True when no narrower set of nodes could ever serve the request.
-    """
-
-    affinity: NumaMask | None
-    preferred: bool
-
-
-Hints: TypeAlias = "Mapping[str, Sequence[TopologyHint] | CountedHints | None]"
+Hints: TypeAlias = Mapping[str, Sequence[TopologyHint] | CountedHints | None]
 """Per resource its possible hints: None = no preference, empty = impossible.
 
 They are listed, or counted (`CountedHints`) where there are too many for a list;

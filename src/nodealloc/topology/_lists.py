@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from nodealloc.topology._hints import NumaMask, NumaTopology
+from nodealloc.topology._many import of_many
+from nodealloc.topology._nearest import closest_of, nearest
 from nodealloc.topology._policy import Policy
 from nodealloc.topology._reading import Sorted
 from nodealloc.topology._work import Work
 
-__all__ = ["closest_of", "compromise", "narrowest", "nearest"]
+__all__ = ["compromise", "narrowest"]
 
 _FOLD_HERE = 512
 """Combinations that are tried as they come; above, looking for something better pays."""
@@ -41,9 +43,6 @@ def compromise(
     for one in sorted_lists:
         pairs *= len(one.masks)
     if pairs > _FOLD_HERE:
-        # Imported late: few merges come here, and importing this package should stay quick.
-        from nodealloc.topology._many import of_many  # noqa: PLC0415
-
         return of_many(sorted_lists, pairs, numa, near=near, work=work or Work(policy.work_units))
     found = _of_few(numa.mask, *sorted_lists)
     return closest_of(found, numa) if near and len(found) > 1 else found[0]
@@ -58,23 +57,3 @@ def _of_few(full: NumaMask, *lists: Sorted) -> list[NumaMask]:
         target = max(target, one.least)
         found = {mask & (other or full) for mask in found for other in one.masks}
     return nearest(found, target)
-
-
-def nearest(masks: Iterable[NumaMask], target: int) -> list[NumaMask]:
-    """The masks whose width is nearest to `target`, narrower ones first, ascending; 0 if all are empty."""
-    nearest = 1 << 62
-    ties: list[NumaMask] = [0]
-    for mask in masks:
-        width = mask.bit_count()
-        distance = target - width if width <= target else width
-        if distance < nearest and width:
-            nearest = distance
-            ties = [mask]
-        elif distance == nearest and width:
-            ties.append(mask)
-    return sorted(ties)
-
-
-def closest_of(ties: Sequence[NumaMask], numa: NumaTopology) -> NumaMask:
-    """Of equally wide masks, ascending, the one whose nodes are closest to each other."""
-    return min(ties, key=numa.spread)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from nodealloc.topology._closeness import closest
 from nodealloc.topology._errors import WorkLimitError
 from nodealloc.topology._hints import NumaMask, NumaTopology
-from nodealloc.topology._lists import closest_of, nearest
 from nodealloc.topology._meeting import Meeting
+from nodealloc.topology._nearest import closest_of, nearest
 from nodealloc.topology._reachable import inside, reachable, wide_reachable, within_reach
 from nodealloc.topology._reading import Sorted
 from nodealloc.topology._work import Work

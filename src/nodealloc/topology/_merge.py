@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from nodealloc._arguments import check
+from nodealloc.topology._candidates import best
 from nodealloc.topology._hints import Hints, NumaMask, NumaTopology, TopologyHint
 from nodealloc.topology._lists import compromise, narrowest
 from nodealloc.topology._policy import Policy, PolicyName
@@ -135,9 +136,6 @@ def _of_all(
     work: Work | None,
 ) -> Merged:
     """The best mask where hints are counted, or compared by the policy's own comparison."""
-    # Imported late: most nodes have neither, and importing this package should stay quick.
-    from nodealloc.topology._candidates import best  # noqa: PLC0415
-
     full, single = numa.mask, policy.name is _SINGLE
     found = best(policy, reading, numa, allocated or {}, work or Work(policy.work_units))
     affinity, preferred = found or (0, False)

@@ -10,6 +10,7 @@ import attrs
 
 from nodealloc.topology._counted import CountedHints
 from nodealloc.topology._hints import Hints, NumaMask, TopologyHint
+from nodealloc.topology._options import options_of
 
 __all__ = ["Bare", "Reading", "Sorted", "masks_of", "read", "read_bare"]
 
@@ -185,7 +186,4 @@ def _count(counted: list[CountedHints], hints: CountedHints) -> bool:
 
 def _check(providers: Sequence[Hints], full: NumaMask, names: Sequence[str]) -> None:
     """Name the culprit, if there is one."""
-    # Imported late: what is wrong is looked for when something is.
-    from nodealloc.topology._options import options_of  # noqa: PLC0415
-
     options_of(providers, full, names)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
-from nodealloc.topology._hints import NumaMask
+from nodealloc.topology._masks import NumaMask
 from nodealloc.topology._work import Work
 
 __all__ = ["Keep", "Space", "walk"]
