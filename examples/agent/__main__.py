@@ -1,133 +1,190 @@
-"""`python -m examples.agent`: run the pods of a folder on this machine until told to stop."""
+"""`python -m examples.agent --config kubelet.yaml`: run the pods of a configuration until told to stop."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import os
+import re
 import signal
+import socket
 import sys
-import time
+import threading
 from functools import partial
 from pathlib import Path
 
-from examples.agent.agent import Agent
-from examples.agent.inputs import MACHINES, read_machine, read_pods
-from examples.agent.node import Node, empty_node
-from examples.agent.place import find_place
-from examples.agent.rebuild import adopt_running
-from examples.agent.runtime import ProcessRuntime
-from examples.agent.volumes import Volumes
-from nodealloc.cgroups import QosTree, TreeOptions
-from nodealloc.checkpoint import FileStore, this_machine
-from nodealloc.cpuset import CpusetReconciler
-from nodealloc.dsw_asw import InlineExecutor
-from nodealloc.errors import NodeallocError, RetryableError
-from nodealloc.idset import CPUSet
-from nodealloc.node import FORMATS
-from nodealloc.podspec import Pod
+import attrs
 
-HERE = Path(__file__).parent
-WAITS = "waits"
+from examples.agent.agent import Agent, Place, Rulebook
+from examples.agent.build import Built, build
+from examples.agent.config import KubeletConfig, read_config
+from examples.agent.inputs import MACHINES, read_machine
+from examples.agent.kept import open_store
+from examples.processes import ProcessCpusets, ProcessRuntime
+from nodealloc.admission import KUBELET as KUBELET_ADMISSION
+from nodealloc.admission import chain_of
+from nodealloc.cgroups import CgroupFs, CgroupName, Layout, Limits, detect, stand_in
+from nodealloc.cpuset import CpusetWriter
+from nodealloc.cri import CriCpusetWriter, CriRuntime
+from nodealloc.errors import NodeallocError
+from nodealloc.podlife import KUBELET as KUBELET_LIFE
+from nodealloc.podlife import NodeSettings
+from nodealloc.podsources import KUBELET as KUBELET_SOURCES
+from nodealloc.podstatus import KUBELET as KUBELET_STATUS
+from nodealloc.probes import KUBELET as KUBELET_PROBES
+from nodealloc.runtime import DnsConfig
+
+KUBELET = Rulebook(
+    life=KUBELET_LIFE,
+    sources=KUBELET_SOURCES,
+    status=KUBELET_STATUS,
+    probes=KUBELET_PROBES,
+    vanishes=True,
+)
 
 
 def options() -> argparse.Namespace:
     """What the command line says."""
     parser = argparse.ArgumentParser(prog="python -m examples.agent", description=__doc__)
-    parser.add_argument("--pods", type=Path, default=HERE / "pods", help="folder of Pod manifests; watched")
+    parser.add_argument("--config", type=Path, required=True, help="a KubeletConfiguration, YAML or JSON")
+    parser.add_argument("--root", type=Path, default=Path("build/agent"), help="folder of all that is kept")
+    parser.add_argument("--logs", type=Path, help="folder of logs (default: below --root)")
+    parser.add_argument("--links", type=Path, help="folder of links to each container's log")
     parser.add_argument(
-        "--state", type=Path, default=Path("build/agent"), help="folder for all that is remembered"
+        "--runtime", choices=("containerd", "processes"), help="default: by the configuration"
     )
+    parser.add_argument("--store", choices=("files", "sqlite"), default="files")
     parser.add_argument(
-        "--machine", metavar="NAME|DIR", help=f"{', '.join(MACHINES)}, a line of text, or a captured /sys"
+        "--status", type=Path, help="file of what pods are told to be (default: below --root)"
     )
-    parser.add_argument("--policy", default="restricted", help="topology policy (default: restricted)")
-    parser.add_argument("--reserved", default="0", help="CPUs of the system, a Linux list (default: 0)")
-    parser.add_argument("--cgroup", default="nodealloc-agent", help="cgroup of all pods")
+    parser.add_argument("--node", default=socket.gethostname().lower(), help="name of the node")
+    parser.add_argument("--node-ip", default="127.0.0.1", help="address of the node")
+    parser.add_argument("--rules", choices=("right", "kubelet"), default="right")
+    parser.add_argument(
+        "--machine", metavar="NAME|DIR", help=f"give out another machine: {', '.join(MACHINES)}"
+    )
     return parser.parse_args()
 
 
 def main() -> int:
     """Run until SIGTERM or SIGINT; containers stay behind for the next agent. 2 for bad input."""
-    stop: list[int] = []
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda caught, _frame: stop.append(caught))
     chosen = options()
     try:
-        return run(chosen, stop)
+        return run(chosen)
     except (NodeallocError, OSError, ValueError) as error:
         print(f"agent: {error}", file=sys.stderr)
         return 2
 
 
-def run(chosen: argparse.Namespace, stop: list[int]) -> int:
-    """Read everything before anything is written, then go round and round."""
-    pods = read_pods(chosen.pods)
+def run(chosen: argparse.Namespace) -> int:
+    """Read everything before anything is written, then go."""
+    config = read_config(chosen.config)
     machine, notes = read_machine(chosen.machine)
-    reserved = CPUSet.parse(chosen.reserved)
     for note in notes:
-        say(f"not known: {note}")
-    empty = empty_node(machine, policy=chosen.policy, reserved=reserved)
-    chosen.state.mkdir(parents=True, exist_ok=True)
-    with FileStore(chosen.state / "checkpoint", FORMATS, identity=this_machine()) as store:
-        place = find_place(chosen.cgroup, chosen.state / "cgroup", real_machine=chosen.machine is None)
-        say(f"containers are confined by {place.words}")
-        runtime = ProcessRuntime(chosen.state / "containers", place.driver)
-        rebuild = partial(adopt_running, pods=pods, runtime=runtime, place=place, say=say)
-        node = Node.start(empty, store, runtime, chosen.state, say=say, rebuild=rebuild)
-        cpusets = CpusetReconciler(place.writer, executor=InlineExecutor(), allocator=node.cpus, recheck_s=10)
-        tree = QosTree(place.driver, TreeOptions(root=place.root))
-        volumes = Volumes(chosen.state)
-        agent = Agent(machine, node, place, runtime, cpusets, tree, volumes, say)
-        try:
-            watch(agent, pods, chosen.pods, reserved, stop)
-        finally:
-            volumes.stop()
-            node.stop()
+        print(f"not known: {note}", flush=True)
+    root = chosen.root.resolve()
+    root.mkdir(parents=True, exist_ok=True)
+    memory = 0 if chosen.machine else _memory_bytes()
+    built = build(config, machine, name=chosen.node, root=root, memory_bytes=memory)
+    if chosen.rules == "kubelet":
+        chain = chain_of(rules=attrs.evolve(KUBELET_ADMISSION, waits_for_victims=True))
+        built = attrs.evolve(built, chain=chain)
+    with contextlib.ExitStack() as stack:
+        store = stack.enter_context(open_store(root, chosen.store))
+        tree = root / "cgroup" if chosen.machine else Path("/sys/fs/cgroup")
+        driver = stand_in(tree) if chosen.machine else _cgroups(tree, root)
+        runtime, cpusets = _runtime(chosen, config, root, driver.layout)
+        stack.callback(runtime.close)
+        place = Place(
+            runtime=runtime,
+            cpusets=cpusets,
+            driver=driver,
+            store=store,
+            root=root,
+            settings=_settings(chosen, config, built, root),
+            node_ip=chosen.node_ip,
+            status=chosen.status or root / "status.jsonl",
+            links=chosen.links,
+        )
+        agent = Agent(config, built, place, KUBELET if chosen.rules == "kubelet" else Rulebook())
+        agent.start()
+        stack.callback(agent.stop)
+        stop = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, partial(_asked, stop))
+        while not stop.wait(3600):
+            pass
     return 0
 
 
-def watch(agent: Agent, pods: dict[str, Pod], folder: Path, reserved: CPUSet, stop: list[int]) -> None:
-    """Go round until told to stop, and show the node whenever it has settled anew."""
-    shown = ("", frozenset[str]())
-    before: dict[str, tuple[int, int]] | None = None  # what changed since the first reading is read again
-    while not stop:
-        try:
-            settled = agent.round(pods)
-        except RetryableError as error:
-            if shown[0] != WAITS:  # once, until a round goes through
-                shown = WAITS, frozenset[str]()
-                say(f"the agent waits: {error}")
-            settled = False
-        picture = agent.picture(reserved) + f"\nsettled with {len(agent.node.allocator.records)} pods"
-        if settled and shown != (picture, frozenset(pods)):
-            shown = picture, frozenset(pods)
-            say(picture)
-        time.sleep(0.05)
-        if (now := look(folder)) != before:
-            before, pods = now, reread(folder, pods)
+def _asked(stop: threading.Event, _number: int, _frame: object) -> None:
+    stop.set()
 
 
-def reread(folder: Path, before: dict[str, Pod]) -> dict[str, Pod]:
-    """The pods there are now; those of before while a manifest is at fault."""
+def _cgroups(tree: Path, root: Path) -> CgroupFs:
+    """Real ones, or a directory that stands in for them where they are refused."""
     try:
-        return read_pods(folder)
-    except NodeallocError as error:
-        say(f"{error}\n  the pods stay as they were")
-        return before
+        driver = detect(tree)
+        probe = CgroupName.of(f"nodealloc-{os.getpid()}")
+        driver.apply(probe, Limits())
+        driver.remove(probe)
+    except (NodeallocError, OSError) as error:
+        print(f"containers are not confined: {error}", flush=True)
+        return stand_in(root / "cgroup")
+    return driver
 
 
-def look(folder: Path) -> dict[str, tuple[int, int]]:
-    """What changes when a manifest does: its inode and its time."""
-    found: dict[str, tuple[int, int]] = {}
-    for path in folder.glob("*.yaml"):
-        with contextlib.suppress(OSError):
-            found[path.name] = (path.stat().st_ino, path.stat().st_mtime_ns)
-    return found
+def _runtime(
+    chosen: argparse.Namespace, config: KubeletConfig, root: Path, layout: Layout
+) -> tuple[CriRuntime | ProcessRuntime, CpusetWriter]:
+    socket_path = config.container_runtime_endpoint.removeprefix("unix://")
+    kind = chosen.runtime or ("containerd" if socket_path else "processes")
+    if kind == "processes":
+        tree = str(root / "cgroup") if layout.stand_in else "/sys/fs/cgroup"
+        cgroup = f"{config.cgroup_root.strip('/')}/kubepods".lstrip("/")
+        made = ProcessRuntime(root / "containers", cgroup=cgroup, tree=tree)
+        return made, ProcessCpusets(made)
+    runtime = CriRuntime(Path(socket_path or "/run/containerd/containerd.sock"))
+    return runtime, CriCpusetWriter(runtime)
 
 
-def say(line: str) -> None:
-    """Print a line at once."""
-    print(line, flush=True)
+def _settings(chosen: argparse.Namespace, config: KubeletConfig, built: Built, root: Path) -> NodeSettings:
+    return NodeSettings(
+        name=chosen.node,
+        hostname=socket.gethostname(),
+        memory_capacity_bytes=built.capacity["memory"].value,
+        cluster_dns=config.cluster_dns,
+        cluster_domain=config.cluster_domain,
+        resolver=_resolver(Path(config.resolv_conf)),
+        hosts=_text(Path("/etc/hosts")),
+        allocatable=built.view.allocatable,
+        pods_directory=str(root / "pods"),
+        logs_directory=str(chosen.logs or root / "logs"),
+        limits=built.tree.pods,
+    )
+
+
+def _resolver(path: Path) -> DnsConfig | None:
+    words = [line.split() for line in _text(path).splitlines()]
+    named = {name: tuple(one for line in words if line[:1] == [name] for one in line[1:]) for name in _RESOLV}
+    if not path.name:
+        return None
+    return DnsConfig(servers=named["nameserver"], searches=named["search"], options=named["options"])
+
+
+_RESOLV = ("nameserver", "search", "options")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def _memory_bytes() -> int:
+    found = re.search(r"MemTotal:\s+(\d+) kB", _text(Path("/proc/meminfo")))
+    return int(found[1]) * 1024 if found else 0
 
 
 if __name__ == "__main__":

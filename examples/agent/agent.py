@@ -1,216 +1,402 @@
-"""The agent: walks each pod through its containers, in the order in which things are safe."""
+"""The agent: sources, admission, the life of pods, probes and status, wired to one runtime and one store."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import cast
 
 import attrs
 
-from examples.agent.node import Node
-from examples.agent.place import Place
-from examples.agent.runtime import Process, ProcessRuntime
-from examples.agent.volumes import Volumes
-from nodealloc.cgroups import QosTree, container_limits, container_name
-from nodealloc.cpuset import CPUSet, CpusetReconciler
-from nodealloc.devices import Launch
-from nodealloc.errors import NodeallocError, RetryableError
-from nodealloc.machine import Machine, draw_text
-from nodealloc.node import WorkloadRecord
-from nodealloc.podspec import Container, Pod
-from nodealloc.topology import Admitted, NotYet, Owner, Placed, Refusal, Workload, explain, workload_of
-from nodealloc.verdicts import Refused
+from examples.agent.build import Built
+from examples.agent.config import KubeletConfig, seconds
+from examples.agent.kept import Kept
+from examples.agent.logged import Logged, WholeRuntime
+from examples.agent.made_from import Configuring
+from examples.agent.parts import Admission, Cgroups, Devices, Folders, Volumes
+from examples.agent.sweeper import Sweeper
+from examples.agent.told import StatusFile
+from nodealloc.cgroups import CgroupFs, QosTree
+from nodealloc.checkpoint import Store
+from nodealloc.cpuset import CpuAllocator, CpusetReconciler, CpusetWriter
+from nodealloc.devices import DeviceAllocator
+from nodealloc.devices.plugins import DeviceAdvisor, DevicePlugins
+from nodealloc.dirwatch import InotifyWatcher
+from nodealloc.dsw_asw import Group, ThreadExecutor, World
+from nodealloc.node import NodeAllocator, confinement_of
+from nodealloc.pluginreg import PluginRegistrar
+from nodealloc.podfacts import LifeState, PodSighting
+from nodealloc.podlife import (
+    ContainerHooks,
+    Ending,
+    EndingKind,
+    LifePolicy,
+    NodeConfiguration,
+    NodeSettings,
+    PodFacts,
+    PodFiles,
+    PodLives,
+    Preparation,
+    RestartBackOff,
+)
+from nodealloc.podlife import PodVerdicts as LifeVerdicts
+from nodealloc.podlife import Rules as LifeRules
+from nodealloc.podsources import FolderSource, HttpSource, PodSources, Polling, Source, is_static
+from nodealloc.podsources import Rules as SourceRules
+from nodealloc.podspec import Pod
+from nodealloc.podstatus import Ending as ToldEnding
+from nodealloc.podstatus import (
+    Health,
+    Observed,
+    Part,
+    StartFailure,
+    StatusManager,
+    TellingOptions,
+    with_runtime,
+)
+from nodealloc.podstatus import Rules as StatusRules
+from nodealloc.probes import PodVerdicts, ProbeOptions, Probers, Probing
+from nodealloc.probes import Rules as ProbeRules
+from nodealloc.runtime import Pace, PodKnown, RunState, RuntimeWatch
+from nodealloc.topology import Owner
+from nodealloc.volumes import (
+    LinuxMounter,
+    LinuxMountTable,
+    PodsDirectory,
+    SafeRoot,
+    VolumeManager,
+    WatchedMounter,
+)
+from nodealloc.volumes.plugins import EmptyDir, HostPath
 
-__all__ = ["Agent"]
+__all__ = ["Agent", "Place", "Rulebook"]
 
 
-@attrs.define
-class Agent:
-    """Runs the pods that there should be, on the node that there is. One thread.
+@attrs.frozen(kw_only=True)
+class Rulebook:
+    """Whose rules hold, package by package."""
+
+    life: LifeRules = LifeRules()
+    sources: SourceRules = SourceRules()
+    status: StatusRules = StatusRules()
+    probes: ProbeRules = ProbeRules()
+    vanishes: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Place:
+    """What the agent stands on.
 
     Attributes:
-        machine: What is given out.
-        node: What is held, and by which plugins' leave.
-        place: How containers are confined.
-        runtime: Runs them.
-        cpusets: Writes where they run.
-        tree: Keeps the pods' cgroups.
-        volumes: Mounts what they name.
-        say: Prints a line.
-        known: Pods that were seen, by uid.
-        verdicts: Kind of each pod's verdict, so that it is said once.
-        told: Why a pod waits, for the same reason.
-        targets: What `cpusets` confines, by owner.
+        runtime: Runs containers.
+        cpusets: Confines them.
+        driver: Of the cgroups.
+        store: Remembers.
+        root: Holds `pods` and the plugins' sockets.
+        settings: What all pods get.
+        node_ip: Of the node.
+        status: File of what pods are told to be.
+        links: Folder of links to logs; None for none.
     """
 
-    machine: Machine
-    node: Node
-    place: Place
-    runtime: ProcessRuntime
-    cpusets: CpusetReconciler
-    tree: QosTree
-    volumes: Volumes
-    say: Callable[[str], None]
-    known: dict[str, Pod] = attrs.field(factory=dict[str, Pod])
-    verdicts: dict[str, str] = attrs.field(factory=dict[str, str])
-    told: dict[str, str] = attrs.field(factory=dict[str, str])
-    targets: dict[Owner, str] = attrs.field(factory=dict[Owner, str])
+    runtime: WholeRuntime
+    cpusets: CpusetWriter
+    driver: CgroupFs
+    store: Store
+    root: Path
+    settings: NodeSettings
+    node_ip: str
+    status: Path
+    links: Path | None = None
 
-    def round(self, wanted: Mapping[str, Pod]) -> bool:
-        """One pass over all pods; whether everything is where it should be.
 
-        Raises:
-            RetryableError: Something has to wait that concerns all pods, such as
-                a full disk; the next round goes on.
-        """
-        records = self.node.allocator.records
-        others = {uid for uid, pod in wanted.items() if _is_other(pod, records.get(uid))}
-        wanted = {uid: pod for uid, pod in wanted.items() if uid not in others}
-        leaving = [uid for uid in {**self.known, **records} if uid not in wanted]
-        for process in self.runtime.processes():
-            if process.owner.workload in leaving and self.runtime.stop(process):
-                self.node.allocator.after_stop(process.owner, process.container_id)
-        admitted = {uid: pod for uid, pod in wanted.items() if self._admit(pod)}
-        running = {process.owner: process for process in self.runtime.processes()}
-        self.volumes.tell(admitted, {owner.workload for owner in running})
-        self.tree.reconcile(admitted.values())
-        still = {owner.workload for owner in running}
-        gone = [uid not in still and self._forget(uid) for uid in leaving]
-        for owner, process in running.items():
-            if owner.workload in admitted and owner not in self.targets:
-                self._watch(admitted[owner.workload], process)
-        # Those who share make room before anybody starts on CPUs of its own.
-        self.cpusets.follow(self.node.cpus)
-        self.cpusets.reconcile()
-        settled = [self._advance(pod, running) for pod in admitted.values()]
-        return all(settled) and all(gone) and not others
+class Agent:
+    """Runs the pods of a configuration's sources.
 
-    def picture(self, reserved: CPUSet) -> str:
-        """Who holds which CPU."""
-        cpus = self.node.cpus
-        holders = {
-            f"{self.known[owner.workload].name}/{owner.member}": cpus.exclusive_of(owner)
-            for owner, _ in cpus.state.items()
-            if owner.workload in self.known
-        }
-        # Without strict reservation the shared pool covers the reserved CPUs as well.
-        return draw_text(self.machine, holders, shared=cpus.shared, reserved=reserved - cpus.shared)
+    Attributes:
+        group: Everything that is driven.
+        lives: Pods.
+        node: What is held.
+    """
 
-    def _admit(self, pod: Pod) -> bool:
-        self.known[pod.uid] = pod
-        try:
-            for container in pod.all_containers:
-                container_limits(container)
-        except ValueError as error:  # less memory than a page
-            words = f"pod {pod.full_name} does not come in\n  {error}"
-            self._say_once(pod, "impossible", lambda: words)
-            return False
-        verdict = self.node.allocator.admit(pod)
-        # Put into words only to be said: every round refuses anew, and explaining takes far longer.
-        self._say_once(pod, type(verdict).__name__, lambda: _words(pod, verdict))
-        return isinstance(verdict, Admitted)
-
-    def _say_once(self, pod: Pod, kind: str, words: Callable[[], str]) -> None:
-        if self.verdicts.get(pod.uid) != kind:
-            self.verdicts[pod.uid] = kind
-            self.say(words())
-
-    def _advance(self, pod: Pod, running: Mapping[Owner, Process]) -> bool:
-        """Start the next containers that are due; whether nothing is left to wait for."""
-        due = [one for one in pod.init_containers if not self._is_over(pod, one)]
-        plain = next((place for place, one in enumerate(due) if not one.restartable), len(due))
-        starting = due[: plain + 1] if plain < len(due) else [*due, *pod.containers]
-        try:
-            for container in starting:
-                owner = Owner(pod.uid, container.name)
-                if owner not in running and self.runtime.exit_status(owner) is None:
-                    self._start(pod, container)
-        except NodeallocError as error:  # one pod's trouble is no other's
-            if self.told.get(pod.uid) != str(error):
-                self.told[pod.uid] = str(error)
-                self.say(f"pod {pod.full_name} waits: {error}")
-            return False
-        return plain == len(due) or self.runtime.exit_status(Owner(pod.uid, due[plain].name)) is not None
-
-    def _is_over(self, pod: Pod, container: Container) -> bool:
-        """Whether an init container has done its work; what it alone held goes back."""
-        over = self.runtime.exit_status(Owner(pod.uid, container.name)) == 0
-        if over:
-            self.node.allocator.release(pod.uid, container.name)
-        return over
-
-    def _start(self, pod: Pod, container: Container) -> None:
-        owner = Owner(pod.uid, container.name)
-        self.node.plugins.prepare(pod.uid)
-        self.node.plugins.pre_start(owner)
-        paths = self.volumes.paths(pod)
-        launch = self.node.plugins.launch(owner)
-        if not isinstance(launch, Launch):
-            raise RetryableError(launch.message, after_s=launch.after_s)
-        self.place.driver.apply(container_name(self.place.root, pod, container), container_limits(container))
-        self.runtime.start(
-            owner,
-            container_name(self.place.root, pod, container),
-            container.command or ("true",),
-            {**container.env, **launch.env, **paths},
-            lambda process: self._confine(pod, container, process),
+    def __init__(self, config: KubeletConfig, built: Built, place: Place, rules: Rulebook) -> None:
+        self._place, self._rules = place, rules
+        pods = place.root / "pods"
+        runtime = Logged(place.runtime, pods=pods, links=place.links)
+        kept = Kept(place.store)
+        was = kept.read()
+        self._watch = RuntimeWatch(
+            runtime, events=runtime, journal=place.store, known=was.known, pace=Pace(period_s=5.0)
+        )
+        self.node = _node(built, place.store)
+        self._cpusets = CpusetReconciler(
+            place.cpusets,
+            executor=ThreadExecutor("cpusets"),
+            allocator=self.node.snapshot[CpuAllocator],
+            recheck_s=seconds(config.cpu_manager_reconcile_period),
+        )
+        self._plugins, self._registrar = self._devices(place.root)
+        self._sources = PodSources(
+            _sources(config, built.view.name, rules.sources),
+            wakers={"file": InotifyWatcher(config.static_pod_path, below=False)}
+            if config.static_pod_path
+            else {},
+            editions=was.editions,
+            remember=kept.remember,
+            polling=Polling(period_s=seconds(config.file_check_frequency)),
+            rules=rules.sources,
+        )
+        self._probing: Probing[PodKnown] = Probing(
+            Probers.real(commands=runtime),
+            reports=self._watch.pods,
+            journal=place.store,
+            remembered=was.verdicts,
+            options=ProbeOptions(node_ip=place.node_ip),
+            rules=rules.probes,
+        )
+        self._volumes = self._volume_manager(place.root)
+        self._cgroups = Cgroups(
+            QosTree(place.driver, built.tree), [one.pod for one in was.lives.values()], self._running
+        )
+        self.lives = PodLives(
+            runtime,
+            watch=self._watch,
+            configuring=Configuring(
+                whole=NodeConfiguration(place.settings, files=PodFiles(), host_ips=(place.node_ip,)),
+                node=self.node,
+                plugins=self._plugins,
+                confines=config.cpu_manager_policy != "none",
+            ),
+            hooks=ContainerHooks(runtime),
+            preparations=self._preparations(),
+            probes=cast("World[str, LifeVerdicts]", self._probing.verdicts),
+            sources=self._sources,
+            journal=place.store,
+            remembered=was.lives,
+            policy=_policy(config),
+            rules=rules.life,
+        )
+        sink = StatusFile(place.status, self._pod, self._vanishes)
+        self._status = StatusManager(
+            sink,
+            self.lives.facts,
+            observed=_observed,
+            parts=(Part.of(self._watch.pods, with_runtime), Part.of(self._probing.verdicts, _with_verdicts)),
+            journal=place.store,
+            remembered=was.told,
+            options=TellingOptions(node_ips=[place.node_ip]),  # type: ignore[list-item]
+            rules=rules.status,
+        )
+        self._sweeper = Sweeper(runtime, self._watch, self.lives)
+        self._facts = self.lives.facts.watch(self._follow_facts)
+        self._sink, self._said = sink, self._sources.pods.watch(self._follow_sources)
+        self._heard = threading.Thread(target=self._when_heard, name="first look", daemon=True)
+        self._over = threading.Event()
+        self.group = Group(
+            self._watch, self._sources, self._volumes, self._cpusets.engine, self.lives, self._status
         )
 
-    def _confine(self, pod: Pod, container: Container, process: Process) -> None:
-        """Before the container's first instruction."""
-        granted = self.node.allocator.before_start(process.owner, process.container_id)
-        target = self.place.target(container_name(self.place.root, pod, container), process.pid)
-        self.targets[process.owner] = target
-        self.cpusets.add(target, process.owner, mems=granted.mems)
-        self.cpusets.reconcile()
-        if intruders := self.cpusets.intruders(target):
-            why = [f"{one} ({failure.error})" for one in intruders for failure in self.cpusets.failures(one)]
-            raise RetryableError(f"still on its CPUs: {', '.join(why or intruders)}", after_s=0.1)
-        cpus = f"{'exclusive' if granted.exclusive else 'shared'} CPUs {granted.cpus}"
-        devices = "".join(f" with {one}" for one in self.node.devices_of(process.owner))
-        self.say(f"container {pod.name}/{container.name} starts on {cpus}{devices}")
+    def start(self) -> None:
+        """Go."""
+        self._plugins.start()
+        self._registrar.start()
+        self._sources.start()
+        self._probing.start()
+        self.group.start()
+        self._sweeper.start()
+        self._heard.start()
 
-    def _watch(self, pod: Pod, process: Process) -> None:
-        """Keep a container confined that an earlier agent started."""
-        container = next(one for one in pod.all_containers if one.name == process.owner.member)
-        granted = self.node.allocator.before_start(process.owner, process.container_id)
-        target = self.place.target(container_name(self.place.root, pod, container), process.pid)
-        self.targets[process.owner] = target
-        self.cpusets.add(target, process.owner, mems=granted.mems)
+    def stop(self) -> None:
+        """Start nothing more; containers run on."""
+        self._over.set()
+        self._sweeper.stop()
+        self.group.stop(5.0)
+        self._probing.stop(5.0)
+        self._sources.stop(5.0)
+        self._registrar.stop()
+        self._plugins.stop()
 
-    def _forget(self, uid: str) -> bool:
-        """Give back what a pod held whose containers have stopped; False while it has mounts."""
-        if self.volumes.holds(uid):
-            return False
-        record = self.node.allocator.records.get(uid)
-        for claim in record.workload.claims if record else ():
-            self.runtime.forget(claim.owner)
-            self.cpusets.remove(self.targets.pop(claim.owner, ""))
-        self.node.allocator.release(uid)
-        self.verdicts.pop(uid, None)
-        self.told.pop(uid, None)
-        pod = self.known.pop(uid, None)
-        self.say(f"pod {pod.full_name if pod else uid} has ended and holds nothing")
-        return True
+    # What follows what.
+
+    def _when_heard(self) -> None:
+        """Once it is known what runs, and which pods there should be: the tree, and who is no more."""
+        while self._watch.heard().listing == 0 and not self._over.wait(0.02):
+            pass
+        self._cgroups.settle()
+        while not self.lives.is_ready() and not self._over.wait(0.05):
+            pass
+        self._volumes.pods_changed()
+        self._status.heard()
+        self._probing.keep_only(self.lives.wanted.snapshot().keys())
+
+    def _running(self) -> Collection[str] | None:
+        return None if self._watch.heard().listing == 0 else tuple(self._watch.seen.snapshot())
+
+    def _follow_facts(self) -> None:
+        """Probes and cpusets follow what pods do."""
+        for uid in self._facts.take():
+            facts = self.lives.facts.get(uid)
+            if facts is None:
+                self._probing.remove(uid)
+                continue
+            self._probing.put(facts.pod, facts.life)
+            if facts.life is LifeState.TERMINATING:
+                self.node.mark_ending(uid)
+            report = facts.known.report if facts.known else None
+            for one in report.containers if report else ():
+                if one.record.state is RunState.RUNNING:
+                    owner = Owner(uid, one.record.name)
+                    mems = confinement_of(self.node.snapshot, owner).mems
+                    self._cpusets.add(one.record.id, owner, mems=mems)
+                else:
+                    self._cpusets.remove(one.record.id)
+
+    def _follow_sources(self) -> None:
+        for uid in self._said.take():
+            if self._vanishes(uid):
+                self._sink.vanish(uid)
+
+    def _vanishes(self, uid: str) -> bool:
+        """Whether a kubelet tells nothing of a pod any more: it came from a file, which has gone."""
+        pod = self._pod(uid)
+        return self._rules.vanishes and uid not in self._sources.pods and pod is not None and is_static(pod)
+
+    def _pod(self, uid: str) -> Pod | None:
+        facts = self.lives.facts.get(uid)
+        return self._sources.pods.get(uid) if facts is None else facts.pod
+
+    # How things are made.
+
+    def _preparations(self) -> list[Preparation]:
+        volumes = Volumes(self._volumes)
+        return [
+            Preparation(
+                name="admission",
+                why="nothing is made for a pod that may not come in",
+                by=Admission(self.node, self._cpusets, self._make_room),
+            ),
+            Preparation(
+                name="folders",
+                why="volumes lie in the pod's own directory",
+                by=Folders(self._place.root / "pods"),
+            ),
+            Preparation(name="cgroups", why="whatever is started for a pod is limited", by=self._cgroups),
+            Preparation(
+                name="volumes",
+                why="containers are made with their mounts",
+                by=volumes,
+                wakes=cast("World[str, object]", volumes.mounted),
+            ),
+            Preparation(
+                name="devices",
+                why="plugins have to allocate before a container is made",
+                by=Devices(self._plugins),
+            ),
+        ]
+
+    def _make_room(self, uid: str) -> None:
+        ending = Ending(
+            kind=EndingKind.EVICTED,
+            reason="Preempting",
+            message="Preempted in order to admit critical pod",
+            disruption="TerminationByKubelet",
+        )
+        self.lives.end(uid, ending)
+
+    def _devices(self, root: Path) -> tuple[DevicePlugins, PluginRegistrar]:
+        plugins = DevicePlugins(self.node.allocator(DeviceAllocator), directory=root / "device-plugins")
+        self.node.advise_with(DeviceAdvisor(plugins))
+        return plugins, PluginRegistrar(root / "plugins_registry", {"DevicePlugin": plugins})
+
+    def _volume_manager(self, root: Path) -> VolumeManager:
+        safe = SafeRoot(str(root))
+        mounter = WatchedMounter(safe, LinuxMounter(safe), LinuxMountTable())
+        manager = VolumeManager(
+            [EmptyDir(safe, mounter), HostPath()],
+            pods=_Lives(self),
+            executor=ThreadExecutor("volumes"),
+            leftovers=PodsDirectory(safe, mounter),
+            mounts=mounter,
+        )
+        manager.reconstruct()
+        return manager
 
 
-def _is_other(pod: Pod, record: WorkloadRecord | None) -> bool:
-    """Whether a pod asks for something else than the one admitted under its uid, which then ends first."""
-    if record is None or not record.workload.claims:
-        return False
-    return _asked(record.workload) != _asked(workload_of(pod))
+@attrs.frozen
+class _Lives:
+    """A `PodSource`: the agent's pods, once it has them, whose volumes were begun: no refused one has any."""
+
+    agent: Agent
+
+    def uids(self) -> Iterable[str]:
+        """See `PodSource.uids`."""
+        return [uid for uid in self.agent.lives.pod_source().uids() if self._is_begun(uid)]
+
+    def get(self, uid: str, /) -> PodSighting | None:
+        """See `PodSource.get`."""
+        return self.agent.lives.pod_source().get(uid) if self._is_begun(uid) else None
+
+    def _is_begun(self, uid: str) -> bool:
+        record = self.agent.lives.pods.get(uid)
+        return record is not None and "volumes" in record.made
+
+    def is_ready(self) -> bool:
+        """See `PodSource.is_ready`."""
+        return hasattr(self.agent, "lives") and self.agent.lives.pod_source().is_ready()
 
 
-def _asked(workload: Workload) -> list[tuple[object, ...]]:
-    """What decides over a container's life; annotations may change while it runs."""
-    return [(claim.owner, claim.kind, claim.exclusive, claim.amounts) for claim in workload.claims]
+def _node(built: Built, store: Store) -> NodeAllocator:
+    node = NodeAllocator(built.empty, store, view=built.view, chain=built.chain, kubelet_files=["cpu"])
+    report = node.start()
+    if not report.is_clean:
+        print(report, flush=True)
+        node.accept()
+    return node
 
 
-def _words(pod: Pod, verdict: Placed | Refused | NotYet) -> str:
-    if isinstance(verdict, Refusal):
-        return f"pod {pod.full_name} does not come in\n  " + explain(verdict).text.replace("\n", "\n  ")
-    if isinstance(verdict, Refused):
-        return f"pod {pod.full_name} does not come in\n  {verdict}"
-    if isinstance(verdict, NotYet):
-        return f"pod {pod.full_name} has to wait\n  {verdict}"
-    how = "was admitted before and stays" if verdict.repeated else "is admitted and remembered"
-    return f"pod {pod.full_name} {how}"
+def _sources(config: KubeletConfig, name: str, rules: SourceRules) -> dict[str, Source]:
+    found: dict[str, Source] = {}
+    if config.static_pod_path:
+        found["file"] = FolderSource(config.static_pod_path, node_name=name, rules=rules)
+    if config.static_pod_url:
+        found["http"] = HttpSource(config.static_pod_url, node_name=name)
+    return found
+
+
+def _policy(config: KubeletConfig) -> LifePolicy:
+    cap_s = seconds(config.crash_loop_back_off.max_container_restart_period)
+    most = 1 if config.serialize_image_pulls else config.max_parallel_image_pulls
+    return LifePolicy(
+        restarts=RestartBackOff(base_s=min(10.0, cap_s), cap_s=cap_s),
+        call_s=seconds(config.runtime_request_timeout),
+        pulls_at_once=most,
+    )
+
+
+def _observed(facts: PodFacts) -> Observed:
+    ending = facts.ending
+    return Observed(
+        pod=facts.pod,
+        life=facts.life,
+        start_failures={
+            name: StartFailure(reason=one.waiting.reason, message=one.waiting.message)
+            for name, one in facts.containers.items()
+            if one.waiting is not None
+        },
+        counts={name: one.restart_count for name, one in facts.containers.items()},
+        ending=None
+        if ending is None or not ending.reason
+        else ToldEnding(reason=ending.reason, message=ending.message, disruption=ending.disruption),
+        refused=ending is not None and ending.kind is EndingKind.REFUSED,
+        static=is_static(facts.pod),
+        noticed_unix_s=facts.noticed_unix_s,
+    )
+
+
+def _with_verdicts(observed: Observed, verdicts: PodVerdicts) -> Observed:
+    ids = {*verdicts.started, *verdicts.ready}
+    health = {
+        one: Health(startup=verdicts.started.get(one), readiness=verdicts.ready.get(one)) for one in ids
+    }
+    return attrs.evolve(observed, health=health)

@@ -1,34 +1,167 @@
-"""`python -m examples.agent.demo`: the agent's whole life, watched from outside.
+"""`python -m examples.agent.demo`: an agent's whole life, watched from outside.
 
-Starts the agent without pods, gives it some, brings a device plugin, kills the agent
-with SIGKILL, starts it again, takes the pods away, and compares what stands on disk
-with the beginning.
+Pods with probes, an init container and a sidecar, a crash loop, one that is too
+large; the agent is killed and starts again; a probe fails; a pod is edited and
+put back; one ends in its own time; all go. `--runtime containerd` does the same
+with real containers, where Debian's packages can be had and this is root.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
-import shutil
 import signal
-import subprocess
 import sys
 import time
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from typing import TypeAlias, cast
+
+import attrs
 
 from examples.agent.inputs import MACHINES
-from examples.agent.outside import (
-    AgentProcess,
-    DemoError,
-    clean,
-    held,
-    may_mount,
-    mounts,
-    remembered,
-    start_plugin,
-)
+from examples.agent.outside import DemoError, Surroundings, left_behind, surroundings
 
-PODS = Path(__file__).parent / "pods"
+Status: TypeAlias = Mapping[str, object]
+"""As the API has it."""
+
+FOREVER = "trap 'exit 0' TERM; sleep 86400 & wait $!"
+FLAG = "${MOUNT_DATA:-/data}/ok"
+"""A file in the pod's volume: where processes have it, and where containers have it."""
+NOTHING: Mapping[str, object] = {}
+PATIENCE_S = float(os.environ.get("NODEALLOC_PATIENCE_S", "60"))
+
+
+def pod(name: str, containers: list[Mapping[str, object]], **spec: object) -> Mapping[str, object]:
+    """A manifest."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": containers, "terminationGracePeriodSeconds": 5, **spec},
+    }
+
+
+def container(name: str, image: str, script: str, **more: object) -> Mapping[str, object]:
+    """One of a shell script."""
+    return {"name": name, "image": image, "command": ["sh", "-c", script], **more}
+
+
+def probe(script: str, **more: object) -> Mapping[str, object]:
+    """One by a command, each second."""
+    return {"exec": {"command": ["sh", "-c", script]}, "periodSeconds": 1, **more}
+
+
+def manifests(image: str, **spec: object) -> Mapping[str, Mapping[str, object]]:
+    """The pods that come first, each with this in its specification."""
+    web = container(
+        "app",
+        image,
+        f"echo up >{FLAG}; {FOREVER}",
+        startupProbe=probe(f"test -e {FLAG}", failureThreshold=30),
+        readinessProbe=probe(f"test -e {FLAG}"),
+        livenessProbe=probe(f"test -e {FLAG}", failureThreshold=1),
+        volumeMounts=[{"name": "data", "mountPath": "/data"}],
+    )
+    first = container("first", image, "exit 0")
+    proxy = container("proxy", image, FOREVER, restartPolicy="Always")
+    large = container("app", image, FOREVER, resources={"requests": {"cpu": "1000"}})
+    return {
+        "web": pod("web", [web], volumes=[{"name": "data", "emptyDir": NOTHING}], **spec),
+        "pipeline": pod(
+            "pipeline",
+            [container("work", image, "exit 0")],
+            initContainers=[first, proxy],
+            restartPolicy="Never",
+            **spec,
+        ),
+        "crash": pod("crash", [container("app", image, "exit 3")], **spec),
+        "large": pod("large", [large], **spec),
+        "polite": pod(
+            "polite",
+            [container("app", image, "trap 'sleep 1; exit 0' TERM; sleep 86400 & wait $!; wait")],
+            **spec,
+        ),
+    }
+
+
+@attrs.define
+class Show:
+    """The acts, and what is seen of them.
+
+    Attributes:
+        place: Where the agent runs, and how it is looked at.
+        told: The newest status of each pod, by name; None of one that is gone.
+        lines: How many lines of the status file were read.
+        flaps: Names of pods that were told not ready since `watch_ready`.
+    """
+
+    place: Surroundings
+    told: dict[str, Status | None] = attrs.field(factory=dict[str, "Status | None"])
+    lines: int = 0
+    flaps: list[str] = attrs.field(factory=list[str])
+
+    def write(self, name: str, manifest: Mapping[str, object]) -> None:
+        """Put a manifest into the folder, whole."""
+        aside = self.place.pods / f".{name}.new"
+        aside.write_text(json.dumps(manifest))
+        aside.rename(self.place.pods / f"{name}.json")
+
+    def wait(self, words: str, holds: Callable[[], object]) -> None:
+        """Wait until something holds, telling what is told of pods meanwhile."""
+        until = time.monotonic() + PATIENCE_S
+        while not holds():
+            self.place.agent_lives()
+            if time.monotonic() > until:
+                raise DemoError(f"not within {PATIENCE_S:g} s: {words}; told last: {self.told}")
+            time.sleep(0.02)
+            self.read()
+        print(f"  ok   {words}", flush=True)
+
+    def read(self) -> None:
+        """What the agent has told since the last time."""
+        lines = self.place.status()
+        for line in lines[self.lines :]:
+            said = json.loads(line)
+            name, status = str(said["name"]).removesuffix("-demo"), said["status"]
+            before, self.told[name] = self.told.get(name), status
+            if summary(before) != summary(status):
+                print(f"  | {name}: {summary(status)}", flush=True)
+            if before is not None and is_ready(before) and status is not None and not is_ready(status):
+                self.flaps.append(name)
+        self.lines = len(lines)
+
+    def is_so(self, name: str, words: str) -> bool:
+        """Whether the summary of a pod has these words."""
+        return words in summary(self.told.get(name))
+
+
+def listed(status: Status, field: str) -> list[Status]:
+    """Conditions or containers of a status."""
+    return cast("list[Status]", status.get(field) or [])
+
+
+def is_ready(status: Status) -> bool:
+    """Whether a status says that the pod is ready."""
+    found = [one for one in listed(status, "conditions") if one["type"] == "Ready"]
+    return any(one["status"] == "True" for one in found)
+
+
+def summary(status: Status | None) -> str:
+    """A status in a line."""
+    if status is None:
+        return "gone"
+    words = [str(status.get("phase"))]
+    words += [str(status["reason"])] if status.get("reason") else []
+    words += ["ready"] if is_ready(status) else []
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        for one in listed(status, kind):
+            ((state, inside),) = cast("dict[str, Status]", one["state"]).items()
+            reason = inside.get("reason", "")
+            code = f" {inside['exitCode']}" if state == "terminated" else ""
+            restarts = f", restarts {one['restartCount']}" if one.get("restartCount") else ""
+            words.append(f"{one['name']} {state}{code}{f' ({reason})' if reason else ''}{restarts}")
+    return "; ".join(words)
 
 
 def check(holds: bool, words: str) -> None:
@@ -38,75 +171,81 @@ def check(holds: bool, words: str) -> None:
         raise DemoError(words)
 
 
-def show(folder: Path, machine: list[str], cgroup: str, plugins: list[subprocess.Popen[bytes]]) -> None:
+def act(number: int, words: str) -> None:
+    """A heading."""
+    print(f"\n{number}. {words}", flush=True)
+
+
+def play(show: Show) -> None:
     """All acts."""
-    pods, state = folder / "pods", folder / "state"
-    pods.mkdir()
-    arguments = ["--pods", str(pods), "--state", str(state), "--cgroup", cgroup, *machine]
-    print("\n1. The agent starts on an empty node", flush=True)
-    first = AgentProcess(arguments)
-    first.wait_for("settled with 0 pods")
-    beginning = remembered(state / "checkpoint")
-
-    print("\n2. Pods come; each decision is remembered before it is acted upon", flush=True)
-    manifests = sorted(PODS.glob("*.yaml"))
-    if not may_mount():
-        print("  (this process may not mount: the pod with a volume in memory is left out)")
-        manifests = [path for path in manifests if "Memory" not in path.read_text()]
-    for manifest in manifests:
-        shutil.copy(manifest, pods)
-    most = len(manifests) - 1  # one is too large
-    said = first.wait_for(f"settled with {most - 1} pods")
-    check(any("too-large does not come in" in line for line in said), "the pod that is too large was refused")
-    check(any("trainer has to wait" in line for line in said), "the pod that wants a device has to wait")
-
-    print("\n3. A device plugin comes, and the pod that waited for it with it", flush=True)
-    plugins.append(start_plugin(state))
-    said = first.wait_for(f"settled with {most} pods")
-    check(any("train starts" in line and "gpu" in line for line in said), "it got its devices")
-    before, mounted = held(state), mounts(state)
-    check(len(before) == most + 1, f"{len(before)} containers run as processes")
-
-    print("\n4. The agent is killed with SIGKILL", flush=True)
+    place, files = show.place, manifests(show.place.image, **show.place.spec)
+    act(1, "The agent starts on an empty node")
+    first = place.start()
+    show.wait("it answers", place.is_up)
+    act(2, "Pods come; each is told to be what it is")
+    for name, manifest in files.items():
+        show.write(name, manifest)
+    show.wait("a pod is ready once its probes say so", lambda: show.is_so("web", "Running; ready"))
+    show.wait(
+        "what has done its work has succeeded, its sidecar ended last",
+        lambda: show.is_so("pipeline", "Succeeded"),
+    )
+    show.wait("a crash loop waits longer each time", lambda: show.is_so("crash", "CrashLoopBackOff"))
+    show.wait("a pod that is too large is refused", lambda: show.is_so("large", "Failed"))
+    show.wait("the others run", lambda: show.is_so("polite", "Running; ready"))
+    running = place.running()
+    act(3, "The agent is killed with SIGKILL, and starts again")
     first.end(signal.SIGKILL)
-    check(held(state) == before, "its containers run on, on the same CPUs")
-
-    print("\n5. The agent starts again", flush=True)
-    second = AgentProcess(arguments)
-    said = second.wait_for(f"settled with {most} pods")
-    check(not any("starts on" in line for line in said), "no container was started a second time")
-    check(not any("is admitted and remembered" in line for line in said), "no pod was admitted a second time")
-    check(held(state) == before, "every container has the pid and the CPUs that it had")
-    check(mounts(state) == mounted, f"what was mounted ({len(mounted)}) is mounted still, once")
-
-    print("\n6. All pods go", flush=True)
-    for manifest in pods.glob("*.yaml"):
-        manifest.unlink()
-    second.wait_for("settled with 0 pods")
+    check(place.running() == running, "its containers run on")
+    show.flaps.clear()
+    second = place.start()
+    show.wait("it answers", place.is_up)
+    time.sleep(2.0)
+    show.read()
+    check(
+        {name: one for name, one in place.running().items() if name in running} == running,
+        "the same containers run",
+    )
+    check(not {"web", "polite"} & set(show.flaps), "nobody was told to be less ready")
+    act(4, "A probe fails, and its container is started again")
+    place.command(running["web/app"], f"rm {FLAG}")
+    show.wait("the container was started again", lambda: show.is_so("web", "ready; app running, restarts 1"))
+    act(5, "A pod is edited, and put back")
+    edited = json.loads(json.dumps(files["polite"]))
+    edited["spec"]["containers"][0]["env"] = [{"name": "EDITION", "value": "2"}]
+    before = place.running()["polite/app"]
+    show.write("polite", edited)
+    show.wait(
+        "the edited pod runs in place of the first",
+        lambda: place.running().get("polite/app", before) != before,
+    )
+    between = place.running()["polite/app"]
+    show.write("polite", files["polite"])
+    show.wait(
+        "and the first one again", lambda: place.running().get("polite/app", between) not in (before, between)
+    )
+    act(6, "A pod ends in its own time; then all go")
+    (place.pods / "polite.json").unlink()
+    show.wait("it took the second that it needed, and left with 0", lambda: place.left_with_0("polite/app"))
+    for path in place.pods.glob("*.json"):
+        path.unlink()
+    show.wait("no container runs", lambda: not place.running())
+    show.wait("nothing of a pod is left in the runtime", place.is_empty)
+    show.wait("no directory, mount or cgroup of a pod is left", lambda: not left_behind(place))
     second.end(signal.SIGTERM)
-    same = remembered(state / "checkpoint") == beginning
-    check(same, "what is remembered is byte for byte what it was at the start")
-    check(not held(state), "no process is left")
-    check(not mounts(state), "no mount is left")
 
 
 def main() -> int:
-    """Show it; 1 when something was not as it should be."""
+    """Show it; 1 when something was not as it should be, 75 where it cannot be shown."""
     parser = argparse.ArgumentParser(prog="python -m examples.agent.demo", description=__doc__)
+    parser.add_argument("--runtime", choices=("processes", "containerd"), default="processes")
+    parser.add_argument("--store", choices=("files", "sqlite"), default="files")
     parser.add_argument("--machine", metavar="NAME|DIR", help=f"{', '.join(MACHINES)}, or a captured /sys")
     chosen = parser.parse_args()
-    machine = ["--machine", chosen.machine] if chosen.machine else []
     started = time.monotonic()
-    cgroup = f"nodealloc-demo-{os.getpid()}"
-    plugins: list[subprocess.Popen[bytes]] = []
     try:
-        with clean(cgroup) as folder:
-            try:
-                show(folder, machine, cgroup, plugins)
-            finally:
-                for plugin in plugins:
-                    plugin.kill()
-                    plugin.wait()
+        with surroundings(chosen.runtime, store=chosen.store, machine=chosen.machine) as place:
+            play(Show(place))
     except DemoError as error:
         print(f"\nThe demo failed: {error}", file=sys.stderr)
         return 1

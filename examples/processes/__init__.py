@@ -30,6 +30,7 @@ An image is a name. A mount becomes a variable that holds the host's path
 
 from __future__ import annotations
 
+from examples.processes._cpusets import ProcessCpusets
 from examples.processes._runtime import ProcessRuntime
 
-__all__ = ["ProcessRuntime"]
+__all__ = ["ProcessCpusets", "ProcessRuntime"]

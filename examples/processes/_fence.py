@@ -68,7 +68,7 @@ class Fence:
         """Change limits; without cgroups, CPUs alone, as the affinity of each process."""
         if self.driver is not None:
             self.driver.apply(CgroupName.parse(name), _limits(resources))
-        if not self.confines and resources.cpus is not None:
+        if self.driver is None and resources.cpus is not None:
             for member in self.members(name, pid, -1):
                 for task in Path(f"/proc/{member}/task").glob("*"):
                     with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -51,6 +51,7 @@ class Box:
         boot: Boot that it belongs to; with another one it is ready no more.
         parent: Cgroup of its containers.
         is_owner: Whether that cgroup goes with it.
+        host_network: Whether it was asked for the machine's network, which it has in any case.
         stopped: Whether it was stopped.
         handler: As it was asked for.
         labels: As it was made with.
@@ -66,6 +67,7 @@ class Box:
     boot: str
     parent: str
     is_owner: bool
+    host_network: bool
     stopped: bool = False
     handler: str = ""
     labels: dict[str, str]
@@ -82,7 +84,8 @@ class Made:
         name: As the pod names it.
         attempt: Counts its instances.
         created_unix_s: When it was made.
-        image: As it was asked for.
+        image: As the pod names it.
+        image_id: As it was asked for.
         definition: Fingerprint of what it was made from.
         labels: As it was made with.
         annotations: As it was made with.
@@ -104,6 +107,7 @@ class Made:
     attempt: int
     created_unix_s: float
     image: str
+    image_id: str
     definition: str
     labels: dict[str, str]
     annotations: dict[str, str]

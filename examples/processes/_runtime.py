@@ -24,6 +24,7 @@ from examples.processes._table import Run, Table
 from nodealloc.cgroups import CgroupName
 from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import DecodeError, NodeallocError
+from nodealloc.idset import CPUSet
 from nodealloc.runtime import (
     AnswerLostError,
     CgroupDriverKind,
@@ -139,6 +140,7 @@ class ProcessRuntime:
             boot=self._boot,
             parent=config.cgroup_parent or self._root.child(made).path(),
             is_owner=not config.cgroup_parent,
+            host_network=config.host_network,
             handler=config.handler,
             labels=dict(config.labels),
             annotations=dict(config.annotations),
@@ -294,12 +296,33 @@ class ProcessRuntime:
             with self._changed:
                 del self._table.feeds[me]
 
+    @property
+    def confines(self) -> bool:
+        """Whether cgroups hold the processes."""
+        return self._fence.confines
+
+    def confined(self, container_id: str, /) -> CPUSet | None:
+        """CPUs that a directory which stands in for cgroups has for a container; None without such a one."""
+        driver = self._fence.driver
+        if driver is None or self._fence.confines:
+            return None
+        cgroup = self._table.run("confined", container_id).made.cgroup
+        limits = driver.read(CgroupName.parse(cgroup))
+        return None if limits is None else limits.cpus
+
+    def pid_of(self, container_id: str, /) -> int:
+        """First process of a container that runs; 0 for any other."""
+        with self._changed:
+            run = self._table.runs.get(container_id)
+            running = run is not None and run.ended is None
+            return run.started.pid if run is not None and running and run.started is not None else 0
+
     # How it is done.
 
     def _make(self, box: Box, config: ContainerConfig, sandbox: SandboxConfig) -> Made:
         mounts = variables({one.container_path: one.host_path for one in config.mounts})
         path = {"PATH": os.environ.get("PATH", os.defpath)}
-        cpus = config.resources.cpus if not self._fence.confines else None
+        cpus = config.resources.cpus if self._fence.driver is None else None
         made = os.urandom(16).hex()
         return Made(
             id=made,
@@ -307,7 +330,8 @@ class ProcessRuntime:
             name=config.name,
             attempt=config.attempt,
             created_unix_s=time.time(),
-            image=config.image,
+            image=config.image_name or config.image,
+            image_id=config.image,
             definition=config.definition,
             labels=dict(config.labels),
             annotations=dict(config.annotations),

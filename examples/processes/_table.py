@@ -137,7 +137,15 @@ class Table:
             boxes = [one for one in self.boxes.values() if one.uid == uid]
             within = {one.id for one in boxes}
             runs = [self._report(one) for one in self.runs.values() if one.made.sandbox in within]
-        reports = [SandboxReport(record=self._box_record(one), uses_host_network=True) for one in boxes]
+        reports = [
+            SandboxReport(
+                record=self._box_record(one),
+                uses_host_network=one.host_network,
+                # It hears on every address of the machine; this one is there on each.
+                ips=None if one.host_network else ("127.0.0.1",),
+            )
+            for one in boxes
+        ]
         return PodReport.of(uid, reports, runs)
 
     def _box_record(self, box: Box) -> SandboxRecord:
@@ -163,7 +171,7 @@ class Table:
             state=run.state,
             created_unix_s=made.created_unix_s,
             image=made.image,
-            image_id=made.image,
+            image_id=made.image_id,
             definition=made.definition,
             labels=made.labels,
             annotations=made.annotations,

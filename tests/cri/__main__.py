@@ -40,12 +40,14 @@ def main() -> int:
     parser.add_argument("--version", action="append", choices=sorted(VERSIONS), help="default: 1.6 and 1.7")
     parser.add_argument("--seconds", type=int, default=280, help="time for a version (default: 280)")
     parser.add_argument("--pace", action="store_true", help="measure twenty pods instead (see pace.py)")
+    parser.add_argument("--module", help="run this module there instead of the tests, with what follows --")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     parser.add_argument("pytest", nargs="*", help="options for pytest; write -- before them")
     chosen = parser.parse_args()
     if chosen.inside:
-        return inside(chosen.inside, chosen.pytest, pace=chosen.pace)
-    words = [*(["--pace"] if chosen.pace else []), "--", *chosen.pytest]
+        return inside(chosen.inside, chosen.pytest, "tests.cri.pace" if chosen.pace else chosen.module)
+    module = ["--module", chosen.module] if chosen.module else []
+    words = [*(["--pace"] if chosen.pace else []), *module, "--", *chosen.pytest]
     codes = [outside(version, words, chosen.seconds) for version in chosen.version or ["1.6", "1.7"]]
     if all(code == NOT_HERE for code in codes):
         return NOT_HERE
@@ -87,8 +89,8 @@ def _check_namespaces() -> None:
         raise Unavailable(f"no namespaces of its own: {done.stderr.strip()}")
 
 
-def inside(version: str, words: list[str], *, pace: bool) -> int:
-    """In the namespaces: a loopback, a place for shims, then the tests."""
+def inside(version: str, words: list[str], module: str | None) -> int:
+    """In the namespaces: a loopback, a place for shims, then the tests, or a module of one's choice."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     for folder in _HARD_CODED:
         Path(folder).mkdir(parents=True, exist_ok=True)
@@ -104,7 +106,7 @@ def inside(version: str, words: list[str], *, pace: bool) -> int:
             "TMPDIR": folder,
         }
         tests = ["pytest", "-q", "-m", "cri", "-p", "no:cacheprovider", *words, "tests/real/test_cri.py"]
-        command = [sys.executable, "-m", *(["tests.cri.pace"] if pace else tests)]
+        command = [sys.executable, "-m", *([module, *words] if module else tests)]
         code = subprocess.run(command, env=environment, check=False).returncode
         with contextlib.suppress(OSError):
             shutil.copy(f"{folder}/containerd/log", CACHE / f"log-{version}")

@@ -15,7 +15,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from examples.processes import ProcessRuntime
+from examples.processes import ProcessCpusets, ProcessRuntime
 from nodealloc.cgroups import CgroupName, Limits, detect
 from nodealloc.errors import NodeallocError
 from nodealloc.idset import CPUSet
@@ -32,6 +32,7 @@ from nodealloc.runtime import (
     SandboxConfig,
     Security,
 )
+from nodealloc.testing.cpuset import check_cpuset_writer
 from nodealloc.testing.dsw_asw import ManualCancel
 from nodealloc.testing.runtime import (
     check_command_runner,
@@ -314,6 +315,17 @@ def test_cpus_are_kept_to(node: Node) -> None:
     assert os.sched_getaffinity(pid) == set(first)
     runtime.update_container(made, LinuxResources(cpus=second))
     assert os.sched_getaffinity(pid) == set(second)
+
+
+def test_cpusets_are_written_as_by_any_writer(node: Node) -> None:
+    """The writer over processes keeps the promises of every writer of cpusets."""
+    mine = sorted(os.sched_getaffinity(0))
+    if len(mine) < 2:
+        pytest.skip("one CPU")
+    runtime = node.runtime()
+    made = started(runtime, app())
+    choices = [CPUSet([mine[0]]), CPUSet(mine[:2]), CPUSet([mine[1]])]
+    check_cpuset_writer(ProcessCpusets(runtime), made, choices, absent="no-such-container")
 
 
 AGENT = """

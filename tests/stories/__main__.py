@@ -53,7 +53,7 @@ def main() -> int:
     parser.add_argument("files", nargs="*", type=Path, help="stories, one JSON document a line, gzip or not")
     parser.add_argument("--names", help="only these, separated by commas")
     parser.add_argument("--most", type=int, help="only so many of those that are not skipped, spread evenly")
-    parser.add_argument("--at-a-time", type=int, default=4 * (os.cpu_count() or 1), metavar="N")
+    parser.add_argument("--at-a-time", type=int, default=2 * (os.cpu_count() or 1), metavar="N")
     parser.add_argument(
         "--agent", default=AGENT, help="how the agent is called; {python}, {config}, {status}, {ip}"
     )
@@ -139,7 +139,10 @@ def outcome(story: Story, root: Path, chosen: argparse.Namespace) -> Outcome:
         return Outcome(
             story, "FAILED", (f"not played: {seen['fault']}", str(seen.get("log"))[-1500:]), took_s
         )
-    found = (*seen["faults"], *differences(story.seen, seen, story.end))
+    faults = [*seen["faults"]]
+    if seen["agent"] and not story.seen.get("agent"):
+        faults.append(f"the agent did not start: {str(seen['log'])[-1500:]}")
+    found = (*faults, *differences(story.seen, seen, story.end))
     return Outcome(story, "FAILED" if found else "passed", found, took_s)
 
 

@@ -2,7 +2,9 @@
 
 Exact are the values and their order. Not compared are times, texts of the
 runtime's own, amounts that are the machine's, events, counters, and what the
-recording itself calls flaky. What lasted less than a second may be seen or
+recording itself calls flaky. Whether the dead containers of a pod that has ended
+go at once or with the next collection falls as the recorded agent's looks fall:
+the recording has both for the same story of a pod. What lasted less than a second may be seen or
 missed; what happens within half a second has no order.
 """
 
@@ -35,6 +37,7 @@ _NOT_SENT: Final = (
     "linux.resources",  # of a sandbox; a container's are told one by one
     "linux.security_context.run_as_user",
     "annotations.kubernetes.io/config.hash",
+    "annotations.kubernetes.io/config.seen",
 )
 """What a runtime is told and this project's values have no word for: its own default is the same."""
 
@@ -62,6 +65,8 @@ def differences(recorded: Mapping[str, Json], seen: Mapping[str, Json], end: flo
     """
     loops = "BackOff" in json.dumps(recorded.get("pods")) or "@2 " in json.dumps(recorded.get("runtime"))
     found: list[str] = []
+    over = _ended(recorded) | _ended(seen)
+    recorded, seen = _without_ended(recorded, over), _without_ended(seen, over)
     for what, compare in (
         ("pods", _tracks),
         ("runtime", _order),
@@ -80,6 +85,43 @@ def differences(recorded: Mapping[str, Json], seen: Mapping[str, Json], end: flo
     if _refused(recorded) != _refused(seen):
         found.append(f"agent: recorded {recorded.get('agent')}, seen {seen.get('agent')}")
     return tuple(found)
+
+
+def _ended(seen: Mapping[str, Json]) -> frozenset[str]:
+    """Pods of which nothing is told at the end, or that are in a terminal phase."""
+    found: set[str] = set()
+    for name, pod in _mapping(seen.get("pods")).items():
+        phases = _items(_mapping(_mapping(_mapping(pod).get("tracks")).get("phase")).get("seq"))
+        if phases and phases[-1].value.startswith(("null", "Succeeded", "Failed")):
+            found.add(name)
+    return frozenset(found)
+
+
+def _without_ended(seen: Mapping[str, Json], over: frozenset[str]) -> Mapping[str, Json]:
+    """Without the clean-up after pods that have ended."""
+    plain = {one.partition("#")[0] for one in over}
+    starts = tuple(f"default_{one}_" for one in plain), tuple(f"{one}_" for one in plain)
+    end = dict(_mapping(seen.get("end")))
+    for what in ("containers", "sandboxes"):
+        end[what] = [one for one in _list(end.get(what)) if _list(one)[:1] and _list(one)[0] not in over]
+    end["log_files"] = [one for one in _list(end.get("log_files")) if not str(one).startswith(starts[0])]
+    end["log_links"] = [
+        one for one in _list(end.get("log_links")) if not str(_list(one)[0]).startswith(starts[1])
+    ]
+    calls = {
+        name: [one for one in _list(made) if name not in over or not _is_clean_up(one, _list(made))]
+        for name, made in _mapping(seen.get("calls")).items()
+    }
+    return {**seen, "calls": calls, "end": end}
+
+
+def _is_clean_up(call: Json, made: Sequence[Json]) -> bool:
+    """Removing; and stopping a sandbox once more before."""
+    name = str(_mapping(call).get("call"))
+    if name == "StopPodSandbox":
+        same = [one for one in made if {**_mapping(one), "at": 0} == {**_mapping(call), "at": 0}]
+        return call is not same[0]
+    return name.startswith("Remove")
 
 
 def align(theirs: Sequence[Item], ours: Sequence[Item], end: float, *, goes_on: bool = False) -> bool:
@@ -215,6 +257,8 @@ def _configs(what: str, theirs: Mapping[str, Json], ours: Mapping[str, Json], lo
 
 
 def _is_left_out(path: str, what: str) -> bool:
+    if path.startswith("annotations.nodealloc.io/"):  # ours alone
+        return True
     for one in _NOT_SENT:
         if path == one or path.startswith((f"{one}.", f"{one}[")):
             inside = one == "linux.resources" and what == "container_config"
@@ -249,6 +293,10 @@ def _end(theirs: Mapping[str, Json], ours: Mapping[str, Json], loops: bool) -> l
     found: list[str] = []
     for what in ("containers", "sandboxes", "images", "log_files", "log_links", "pod_dirs", "pod_cgroups"):
         left, right = (_left(one.get(what), loops) for one in (theirs, ours))
+        if what == "pod_dirs":  # what stands below `plugins` is the recorded agent's own
+            left, right = (
+                [one for one in dict.fromkeys(some) if "/plugins/" not in one] for some in (left, right)
+            )
         if left != right:
             gone, more = _without(left, right), _without(right, left)
             found.append(f"at the end, {what}: missing {gone}, too many {more}")
@@ -310,6 +358,10 @@ def _at(value: Json) -> float:
     """The first of two times that is known, or the one that there is."""
     known = [one for one in value if one is not None] if isinstance(value, list) else [value]
     return float(str(known[0])) if known and known[0] is not None else 0.0
+
+
+def _list(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
 
 
 def _mapping(value: Json) -> Mapping[str, Json]:

@@ -36,12 +36,12 @@ __all__ = ["AGENT", "play"]
 
 AGENT: Final = (
     "{python} -m examples.agent --config {config} --root /var/lib/kubelet --node n1 --node-ip {ip} "
-    "--status {status} --rules kubelet"
+    "--status {status} --logs /var/log/pods --links /var/log/containers --rules kubelet"
 )
 """How the agent is called; `--agent` says otherwise."""
 
 _IDLE_S: Final = 2.5
-_PATIENCE_S: Final = 30.0
+_PATIENCE_S: Final = 90.0
 
 
 class Play:

@@ -82,7 +82,8 @@ class Proxy(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
             self._write(place, at, name, data, error="canceled")
             context.abort(grpc.StatusCode.CANCELLED, "canceled")
         except grpc.RpcError as error:
-            self._write(place, at, name, data, error=str(error.details()))
+            if error.code() is not grpc.StatusCode.UNAVAILABLE:  # it reached nobody
+                self._write(place, at, name, data, error=str(error.details()))
             context.abort(error.code(), error.details())
         self._write(place, at, name, data, answer=answer)
         return answer

@@ -178,8 +178,10 @@ def order(contained: Iterable[Contained], names: Names) -> dict[str, Json]:
             if one.started is not None:
                 lines.append((one.started, 0, f"{words} {'started' if one.name else 'ready'}"))
             if one.ended is not None:
+                # What ends at once may have ended before the runtime wrote down that it began.
+                ended = max(one.ended, one.started or one.ended)
                 how = f"ended {one.how}" if one.name else "not ready"
-                lines.append((one.ended, 1 if one.name else 2, f"{words} {how}"))
+                lines.append((ended, 1 if one.name else 2, f"{words} {how}"))
         found[pod] = {"order": [[at, text] for at, _, text in sorted(lines)]}
     return found
 

@@ -60,6 +60,7 @@ class Watch:
 
     def start(self) -> None:
         """Begin to look."""
+        self._look_at_cgroups()
         self._thread.start()
 
     def stop(self) -> None:

@@ -100,13 +100,18 @@ CHANGES: dict[str, tuple[str, Callable[[Any], object], str]] = {
         lambda ours: ours["cgroups"]["s-n1/a@0"].pop(1),
         "cgroup s-n1/a@0",
     ),
+    "a dead container of a pod that goes on is left": (
+        "liveness-exec-kill",
+        lambda ours: ours["end"]["containers"].append(["p-n1", "a", 7, "exited"]),
+        "at the end, containers",
+    ),
     "something is left": (
         "restart-never-two",
         lambda ours: ours["end"]["pod_cgroups"].append("kubepods/besteffort/pod<uid>"),
         "at the end, pod_cgroups",
     ),
     "a log is gone": (
-        "restart-never-two",
+        "readiness-exec-late-then-lost",
         lambda ours: ours["end"]["log_files"].pop(),
         "at the end, log_files",
     ),
@@ -149,6 +154,10 @@ LEFT_OUT: dict[str, tuple[str, Callable[[Any], object]]] = {
     "the machine's size": (
         "qos-three",
         lambda ours: ours["cgroups"]["kubepods"][0].update(memory_limit=1, pids_max="9"),
+    ),
+    "when the dead containers of an ended pod go": (
+        "restart-never-two",
+        lambda ours: ours["end"].update(containers=[], sandboxes=[], log_files=[], log_links=[]),
     ),
     "the order of ends of one moment": (
         "containers-12",

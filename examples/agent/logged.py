@@ -1,0 +1,157 @@
+"""A runtime with what a kubelet keeps beside it: logs by the container's name, and its last words."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import attrs
+
+from nodealloc.cri import read_log
+from nodealloc.dsw_asw import Cancel
+from nodealloc.podfacts import Exited
+from nodealloc.podlife import PodRuntime, termination_message
+from nodealloc.podspec import MessagePolicy
+from nodealloc.runtime import (
+    CommandResult,
+    ContainerConfig,
+    ContainerReport,
+    EventFeed,
+    ImageRecord,
+    LinuxResources,
+    Listing,
+    PodReport,
+    PullCredentials,
+    RuntimeHealth,
+    SandboxConfig,
+)
+
+__all__ = ["Logged", "WholeRuntime"]
+
+_TAIL_BYTES = 4096
+_MESSAGES = "io.kubernetes.container.terminationMessagePolicy"
+
+
+class WholeRuntime(PodRuntime, EventFeed, Protocol):
+    """Every port of a runtime."""
+
+
+class Logged:
+    """Passes every call on; links logs when a container starts, and reads its last words when it has ended.
+
+    Args:
+        runtime: Who does it.
+        pods: Folder of the pods' directories.
+        links: Folder in which each container's log has a link.
+    """
+
+    def __init__(self, runtime: WholeRuntime, *, pods: Path, links: Path | None) -> None:
+        self._runtime, self._pods, self._links = runtime, pods, links
+        self._logs: dict[str, tuple[Path, Path | None]] = {}
+
+    def listing(self) -> Listing:
+        """See `Looks.listing`."""
+        return self._runtime.listing()
+
+    def inspect(self, uid: str, /) -> PodReport:
+        """See `Looks.inspect`: with the message that a container left."""
+        report = self._runtime.inspect(uid)
+        for one in report.containers:
+            self._link(one)
+        return attrs.evolve(report, containers=tuple(map(self._with_words, report.containers)))
+
+    def health(self) -> RuntimeHealth:
+        """See `Looks.health`."""
+        return self._runtime.health()
+
+    def follow(self, on_event: Callable[[], None], cancel: Cancel, /) -> None:
+        """See `EventFeed.follow`."""
+        self._runtime.follow(on_event, cancel)
+
+    def run_sandbox(self, config: SandboxConfig, /) -> str:
+        """See `Sandboxes.run_sandbox`."""
+        return self._runtime.run_sandbox(config)
+
+    def stop_sandbox(self, sandbox_id: str, /) -> None:
+        """See `Sandboxes.stop_sandbox`."""
+        self._runtime.stop_sandbox(sandbox_id)
+
+    def remove_sandbox(self, sandbox_id: str, /) -> None:
+        """See `Sandboxes.remove_sandbox`."""
+        self._runtime.remove_sandbox(sandbox_id)
+
+    def create_container(self, sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig, /) -> str:
+        """See `Containers.create_container`."""
+        if sandbox.log_directory:
+            Path(sandbox.log_directory, config.name).mkdir(parents=True, exist_ok=True)
+        return self._runtime.create_container(sandbox_id, config, sandbox)
+
+    def start_container(self, container_id: str, /) -> None:
+        """See `Containers.start_container`."""
+        self._runtime.start_container(container_id)
+
+    def stop_container(self, container_id: str, grace_s: float, /) -> None:
+        """See `Containers.stop_container`."""
+        self._runtime.stop_container(container_id, grace_s)
+
+    def update_container(self, container_id: str, resources: LinuxResources, /) -> None:
+        """See `Containers.update_container`."""
+        self._runtime.update_container(container_id, resources)
+
+    def remove_container(self, container_id: str, /) -> None:
+        """See `Containers.remove_container`: its log goes with it."""
+        self._runtime.remove_container(container_id)
+        log, link = self._logs.pop(container_id, (None, None))
+        for path in filter(None, (log, link)):
+            path.unlink(missing_ok=True)
+
+    def images(self) -> Sequence[ImageRecord]:
+        """See `Images.images`."""
+        return self._runtime.images()
+
+    def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
+        """See `Images.pull_image`."""
+        return self._runtime.pull_image(name, credentials)
+
+    def remove_image(self, id: str, /) -> None:  # noqa: A002 - the field's word
+        """See `Images.remove_image`."""
+        self._runtime.remove_image(id)
+
+    def run_command(self, container_id: str, command: Sequence[str], timeout_s: float, /) -> CommandResult:
+        """See `CommandRunner.run_command`."""
+        return self._runtime.run_command(container_id, command, timeout_s)
+
+    def _link(self, report: ContainerReport) -> None:
+        record = report.record
+        if not report.log_path or record.id in self._logs:
+            return
+        link = None
+        if self._links is not None:
+            pod = record.pod
+            link = self._links / f"{pod.name}_{pod.namespace}_{record.name}-{record.id}.log"
+            with contextlib.suppress(FileExistsError):
+                link.symlink_to(report.log_path)
+        self._logs[record.id] = Path(report.log_path), link
+
+    def _with_words(self, report: ContainerReport) -> ContainerReport:
+        record = report.record
+        if report.exit is None or report.message:
+            return report
+        file = self._pods / record.pod.uid / "containers" / record.name / str(record.attempt)
+        with contextlib.suppress(OSError, ValueError):
+            written = file.read_bytes()
+            policy = MessagePolicy(record.annotations.get(_MESSAGES, MessagePolicy.FILE.value))
+            failed = report.exit != Exited(code=0)
+            wants = failed and not written and policy is MessagePolicy.FALLBACK_TO_LOGS_ON_ERROR
+            output = _output(Path(report.log_path)) if wants and report.log_path else b""
+            words = termination_message(written, policy=policy, has_failed=failed, output=output)
+            return attrs.evolve(report, message=words)
+        return report
+
+
+def _output(log: Path) -> bytes:
+    """The end of what a container wrote."""
+    lines = [one.text + (b"" if one.is_partial else b"\n") for one in read_log(log)]
+    return b"".join(lines[-200:])[-_TAIL_BYTES:]

@@ -1,0 +1,119 @@
+"""The example agent's configuration: every field is used, or refused by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import attrs
+import pytest
+
+from examples.agent.build import build
+from examples.agent.config import _ROOMLESS, KubeletConfig, _spelled, read_config, seconds
+from nodealloc.cpuset import CpuAllocator
+from nodealloc.errors import DecodeError
+from nodealloc.machine import machine_from_text
+from tests.stories.rows import read, reason_to_skip
+
+VECTORS = Path(__file__).parent.parent / "vectors"
+KIND = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
+MACHINE = machine_from_text("1 socket x 2 cores, memory=8Gi")
+
+
+def config(folder: Path, **fields: object) -> KubeletConfig:
+    """Read from a file with these fields."""
+    path = folder / "kubelet.yaml"
+    path.write_text(json.dumps({**KIND, **fields}))
+    return read_config(path)
+
+
+def test_an_empty_configuration_has_the_kubelets_defaults(tmp_path: Path) -> None:
+    """Nothing has to be said."""
+    found = config(tmp_path)
+    assert (found.max_pods, found.topology_manager_policy) == (110, "none")
+    assert seconds(found.file_check_frequency) == 20.0
+
+
+def test_every_fault_is_told_by_the_name_of_its_field(tmp_path: Path) -> None:
+    """What has no room, what is no field, what is no number: all at once."""
+    with pytest.raises(DecodeError) as caught:
+        config(tmp_path, evictionSoft={"memory.available": "1Gi"}, maxPod=3, maxPods="many")
+    told = str(caught.value)
+    assert "has no room here yet; leave it out @ $.evictionSoft" in told
+    assert "is no field of a KubeletConfiguration @ $.maxPod\n" in told
+    assert "expected int" in told
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("failSwapOn", True),
+        ("cgroupDriver", "none"),
+        ("featureGates", {"NodeSwap": True}),
+        ("registerNode", True),
+    ],
+)
+def test_a_value_without_a_room_is_refused(tmp_path: Path, field: str, value: object) -> None:
+    """A field may be used for some of its values alone."""
+    with pytest.raises(DecodeError, match=r"has (a|no) room"):
+        config(tmp_path, **{field: value})
+
+
+def test_another_kind_is_refused(tmp_path: Path) -> None:
+    """A Pod is no configuration; nor is a list."""
+    path = tmp_path / "pod.yaml"
+    path.write_text("{apiVersion: v1, kind: Pod}")
+    with pytest.raises(DecodeError, match=r"expected kubelet\.config\.k8s\.io/v1beta1 KubeletConfiguration"):
+        read_config(path)
+    path.write_text("[]")
+    with pytest.raises(DecodeError, match="expected an object"):
+        read_config(path)
+
+
+def test_no_field_is_both_used_and_without_a_room() -> None:
+    """The two lists are apart."""
+    used = {_spelled(field.name) for field in attrs.fields(KubeletConfig)}
+    assert not used & _ROOMLESS
+    assert {"clusterDNS", "cpuCFSQuota", "imageGCHighThresholdPercent", "reservedSystemCPUs"} <= used
+
+
+def test_all_stories_that_can_be_played_have_a_configuration(tmp_path: Path) -> None:
+    """No field that a recorded story sets is refused, unless the story needs a room to come."""
+    for story in read(VECTORS / "kubelet_stories.jsonl.gz"):
+        if not reason_to_skip(story) and story.name != "config-soft-without-grace":
+            config(tmp_path, **story.settings)
+
+
+@pytest.mark.parametrize(("text", "value"), [("1m30s", 90.0), ("500ms", 0.5), ("0", 0.0), ("2h", 7200.0)])
+def test_durations_are_read_as_go_writes_them(text: str, value: float) -> None:
+    """Numbers with units, in a row."""
+    assert seconds(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "5", "s", "1 s", "1mm"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    """A number without a unit is none."""
+    with pytest.raises(ValueError, match="is no duration"):
+        seconds(text)
+
+
+def test_a_reservation_is_taken_off_what_is_given_out(tmp_path: Path) -> None:
+    """The system's and the agent's parts, and what eviction keeps free."""
+    told = config(
+        tmp_path,
+        systemReserved={"memory": "1Gi"},
+        reservedSystemCPUs="0",
+        evictionHard={"memory.available": "1Gi"},
+        cpuManagerPolicy="static",
+    )
+    built = build(told, MACHINE, name="n1", root=tmp_path)
+    assert built.view.allocatable["memory"].value == 6 << 30
+    assert built.view.allocatable["cpu"].value == 1
+    assert built.tree.root_limits.memory_bytes == 7 << 30
+    assert str(built.empty[CpuAllocator].shared) == "0-1"
+
+
+def test_static_cpus_need_a_cpu_for_the_system(tmp_path: Path) -> None:
+    """Else the whole machine could be given away."""
+    with pytest.raises(ValueError, match="without a CPU for the system"):
+        build(config(tmp_path, cpuManagerPolicy="static"), MACHINE, name="n1", root=tmp_path)
