@@ -25,7 +25,7 @@ from nodealloc.podlife import (
     termination_message,
     variables_of,
 )
-from nodealloc.podlife._configuration._container import message_file
+from nodealloc.podlife._configuration._container import message_path
 from nodealloc.podlife._configuration._dns import hostname_of, hosts_file
 from nodealloc.podlife._configuration._expansion import expand
 from nodealloc.podspec import HASH_ANNOTATION, MessagePolicy, Pod, ProfileType, Quantity
@@ -352,8 +352,7 @@ def test_a_volume_that_is_not_there_yet_is_named() -> None:
 def test_hosts_and_last_words_are_files_of_the_pod() -> None:
     """Unless the container mounts something there itself."""
     assert [one.container_path for one in configured().mounts] == ["/etc/hosts", "/dev/termination-log"]
-    of = pod()
-    assert message_file(of, of.containers[0], 2, NODE) == configured().mounts[1].host_path
+    assert message_path("u1", "app", 2, NODE) == configured().mounts[1].host_path
     gift = ContainerGift(volumes={"d": "/v"})
     own = configured(
         {"volumeMounts": [{"name": "d", "mountPath": "/etc/hosts"}]},

@@ -21,7 +21,7 @@ from nodealloc.podlife import (
     PodRecord,
     termination_message,
 )
-from nodealloc.podlife._configuration._container import message_file
+from nodealloc.podlife._configuration._container import message_path
 from nodealloc.podspec import Container, FieldRef, HostAlias, MessagePolicy, Pod, ValueFrom, Variable
 from nodealloc.runtime import ContainerRecord, ContainerReport, PodReport, RunState
 from nodealloc.testing.podlife import check_configures
@@ -121,13 +121,13 @@ def test_last_words_are_read_from_the_end(tmp_path: Path) -> None:
     """Of a file of any size a bounded part; where there is none, nothing."""
     node = attrs.evolve(NODE, pods_directory=str(tmp_path))
     app, files = WEB.containers[0], PodFiles()
-    assert files.last_words(WEB, app, 0, node=node) == b""
+    assert files.read("u", "app", 0, node=node) == b""
     files.make(WEB, app, 0, node=node, hosts="")
-    with Path(message_file(WEB, app, 0, node)).open("wb") as file:
+    with Path(message_path("u", "app", 0, node)).open("wb") as file:
         file.truncate(1 << 30)
         file.seek(0, os.SEEK_END)
         file.write(b"goodbye")
-    said = files.last_words(WEB, app, 0, node=node)
+    said = files.read("u", "app", 0, node=node)
     assert len(said) == 4096
     assert termination_message(said, policy=MessagePolicy.FILE, has_failed=False).endswith("goodbye")
 
@@ -139,11 +139,11 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
     files.make(WEB, app, 0, node=node, hosts="")
     secret = tmp_path / "secret"
     secret.write_text("secret")
-    path = Path(message_file(WEB, app, 0, node))
+    path = Path(message_path("u", "app", 0, node))
     path.unlink()
     path.symlink_to(secret)
     with pytest.raises(OSError, match="symbolic links"):
-        files.last_words(WEB, app, 0, node=node)
+        files.read("u", "app", 0, node=node)
     with pytest.raises(OSError, match="symbolic links"):
         files.make(WEB, app, 0, node=node, hosts="")
     assert secret.read_text() == "secret"
@@ -154,11 +154,11 @@ def test_a_pipe_in_place_of_last_words_holds_nobody(tmp_path: Path) -> None:
     node = attrs.evolve(NODE, pods_directory=str(tmp_path))
     app, files = WEB.containers[0], PodFiles()
     files.make(WEB, app, 0, node=node, hosts="")
-    path = Path(message_file(WEB, app, 0, node))
+    path = Path(message_path("u", "app", 0, node))
     path.unlink()
     os.mkfifo(path)
     with pytest.raises(OSError, match="no file"):
-        files.last_words(WEB, app, 0, node=node)
+        files.read("u", "app", 0, node=node)
 
 
 def test_it_keeps_the_promises_of_who_configures(tmp_path: Path) -> None:

@@ -7,11 +7,19 @@
 containers are seen as its pods, and it sees ours.
 
 `CriCpusetWriter` confines containers through the runtime, which then does not
-undo it; `read_log` and `follow_log` read what containers wrote.
+undo it; `read_log`, `follow_log` and `last_output` read what containers wrote.
 """
 
 from nodealloc.cri._cpusets import CriCpusetWriter
-from nodealloc.cri._logs import LogLine, follow_log, read_log
+from nodealloc.cri._logs import LogLine, follow_log, last_output, read_log
 from nodealloc.cri._runtime import CriDeadlines, CriRuntime
 
-__all__ = ["CriCpusetWriter", "CriDeadlines", "CriRuntime", "LogLine", "follow_log", "read_log"]
+__all__ = [
+    "CriCpusetWriter",
+    "CriDeadlines",
+    "CriRuntime",
+    "LogLine",
+    "follow_log",
+    "last_output",
+    "read_log",
+]

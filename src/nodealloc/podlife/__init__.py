@@ -41,6 +41,7 @@ from nodealloc.podlife._grace import effective_grace_s, kill_grace_s, stop_timeo
 from nodealloc.podlife._hooks import ContainerHooks
 from nodealloc.podlife._image_names import ImageName
 from nodealloc.podlife._images import CredentialSource
+from nodealloc.podlife._last_words import LastWords
 from nodealloc.podlife._life import POD_LIFE, LifeEvent
 from nodealloc.podlife._lives import PodLives
 from nodealloc.podlife._plan import (
@@ -115,6 +116,7 @@ __all__ = [
     "ImageFacts",
     "ImageName",
     "Known",
+    "LastWords",
     "LifeEvent",
     "LifePolicy",
     "NodeConfiguration",

@@ -4,7 +4,7 @@ from nodealloc.podlife._configuration._configuring import NodeConfiguration, Pod
 from nodealloc.podlife._configuration._container import (
     container_config,
     linux_resources,
-    message_file,
+    message_path,
     sub_paths_of,
 )
 from nodealloc.podlife._configuration._dns import PodDns, hostname_of, hosts_file, pod_dns
@@ -48,7 +48,7 @@ __all__ = [
     "hostname_of",
     "hosts_file",
     "linux_resources",
-    "message_file",
+    "message_path",
     "pod_dns",
     "resource_value",
     "sandbox_config",

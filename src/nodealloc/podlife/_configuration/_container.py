@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from nodealloc.podlife._configuration._node import EnvironmentSource, ImageFacts, NodeSettings
     from nodealloc.podspec import Container, Json, LifecycleHandler, Pod, VolumeUse
 
-__all__ = ["container_config", "linux_resources", "message_file", "sub_paths_of"]
+__all__ = ["container_config", "linux_resources", "message_path", "sub_paths_of"]
 
 _HOSTS: Final = "/etc/hosts"
 _MESSAGE_PATH: Final = "io.kubernetes.container.terminationMessagePath"
@@ -141,9 +141,9 @@ def linux_resources(
     )
 
 
-def message_file(pod: Pod, container: Container, attempt: int, node: NodeSettings, /) -> str:
-    """The file on the node that a container's last words are read from."""
-    return f"{node.pods_directory}/{pod.uid}/containers/{container.name}/{attempt}"
+def message_path(uid: str, container: str, attempt: int, node: NodeSettings, /) -> str:
+    """The file on the node that the last words of an instance are read from."""
+    return f"{node.pods_directory}/{uid}/containers/{container}/{attempt}"
 
 
 def sub_paths_of(container: Container, variables: Mapping[str, str], /) -> tuple[tuple[str, str], ...]:
@@ -199,7 +199,7 @@ def _with_files(
         return mounts
     files = {_HOSTS: f"{node.pods_directory}/{pod.uid}/etc-hosts"}
     if container.termination_message_path:
-        files[container.termination_message_path] = message_file(pod, container, attempt, node)
+        files[container.termination_message_path] = message_path(pod.uid, container.name, attempt, node)
     taken = {one.container_path for one in mounts}
     more = [HostMount(host_path=on, container_path=path) for path, on in files.items() if path not in taken]
     return (*mounts, *more)

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from nodealloc.podlife._configuration._container import message_file
+from nodealloc.podlife._configuration._container import message_path
 from nodealloc.podlife._configuration._messages import MESSAGE_BYTES
 
 if TYPE_CHECKING:
@@ -47,17 +47,23 @@ class PodFiles:
         folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
         _write(folder / "etc-hosts", hosts.encode("utf-8", "replace"), _HOSTS_MODE)
         if container.termination_message_path:
-            file = Path(message_file(pod, container, attempt, node))
+            file = Path(message_path(pod.uid, container.name, attempt, node))
             file.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
             # What a container has written stays: this may be asked for while it runs.
             _write(file, None, _MESSAGE_MODE)
 
-    def last_words(self, pod: Pod, container: Container, attempt: int, /, *, node: NodeSettings) -> bytes:
+    def read(self, uid: str, container: str, attempt: int, /, *, node: NodeSettings) -> bytes:
         """The end of what an instance left as its last words; nothing where there is no such file.
 
         For `termination_message`, which says what of it counts.
+
+        Args:
+            uid: Of the pod.
+            container: By name.
+            attempt: Of the instance.
+            node: Where files lie.
         """
-        path = message_file(pod, container, attempt, node)
+        path = message_path(uid, container, attempt, node)
         try:
             descriptor = _opened(path, os.O_RDONLY)
         except FileNotFoundError:
