@@ -12,7 +12,9 @@ from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.dsw_asw import InlineExecutor, Summary, World
 from nodealloc.podfacts import PodIdentity
 from nodealloc.podspec import Container, Pod
-from nodealloc.podstatus import KUBELET, CallSink, Observed, StatusManager, conditions_of, phase_of, status_of
+from nodealloc.podstatus import KUBELET, CallSink, Observed, StatusManager, status_of
+from nodealloc.podstatus._conditions import conditions_of
+from nodealloc.podstatus._phase import phase_of
 from nodealloc.runtime import ContainerRecord, ContainerReport, PodReport, RunState
 from nodealloc.testing.conformance._podstatus import recorded_observed, recorded_pod
 from nodealloc.testing.conformance._recorded_status import recorded_container, recorded_status

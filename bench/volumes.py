@@ -15,15 +15,9 @@ from nodealloc.dsw_asw import InlineExecutor, ThreadExecutor
 from nodealloc.podspec import Container, Pod, Volume, VolumeUse
 from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.volumes import FakeHost
-from nodealloc.volumes import (
-    ActualVolume,
-    DesiredVolume,
-    MountState,
-    PodMount,
-    Use,
-    VolumeManager,
-    VolumeSpec,
-)
+from nodealloc.volumes import Use, VolumeManager, VolumeSpec
+from nodealloc.volumes._model import ActualVolume, DesiredVolume, PodMount
+from nodealloc.volumes._states import MountState
 
 SIZES = (100, 1_000, 10_000, 100_000)
 WORKERS, DEED_S = 64, 0.05

@@ -20,7 +20,9 @@ from nodealloc.podfacts import (
     PodPhase,
 )
 from nodealloc.podspec import Pod
-from nodealloc.podstatus import KUBELET, conditions_of, phase_of
+from nodealloc.podstatus import KUBELET
+from nodealloc.podstatus._conditions import conditions_of
+from nodealloc.podstatus._phase import phase_of
 from nodealloc.testing.conformance import read_rows
 
 _CONDITION = re.compile(r"([^=]+)=(\w+)(?:\((\w+)(?:: (.*))?\))?", re.DOTALL)

@@ -15,7 +15,8 @@ from nodealloc.podlife import (
     termination_message,
 )
 from nodealloc.podlife._configuration._expansion import expand
-from nodealloc.podspec import Container, DnsPolicy, MessagePolicy, Pod, PodDnsConfig, Variable
+from nodealloc.podspec import Container, DnsPolicy, MessagePolicy, Pod, Variable
+from nodealloc.podspec._network import PodDnsConfig
 
 NODE = NodeSettings(
     name="n1", memory_capacity_bytes=1 << 30, cluster_dns=("10.0.0.10",), cluster_domain="cluster.test"

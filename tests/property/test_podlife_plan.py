@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodealloc.podfacts import Exited, ExitUnknown, PodIdentity
-from nodealloc.podlife import Definitions, PodPlan, PodSeen, explain, plan_pod, stops_of
+from nodealloc.podlife import Definitions, PodPlan, PodSeen, explain_plan, plan_pod, stops_of
 from nodealloc.podspec import Container, Pod, RestartPolicy
 from nodealloc.runtime import (
     ContainerRecord,
@@ -136,7 +136,7 @@ def test_no_container_ever_runs_twice_at_a_time(pod: Pod, events: list[tuple[int
             node.follow(plan)
             living = node.living()
             assert len(living) == len(set(living))
-            assert len(explain(plan)) >= len(pod.all_containers)
+            assert len(explain_plan(plan)) >= len(pod.all_containers)
         disturb(node, which, exit_, more)
 
 

@@ -21,14 +21,8 @@ from nodealloc.podfacts import (
     status_to_manifest,
 )
 from nodealloc.podspec import Container, Pod, Probe, RestartPolicy
-from nodealloc.podstatus import (
-    Ending,
-    Health,
-    Observed,
-    StartFailure,
-    told_from_checkpoint,
-    told_to_checkpoint,
-)
+from nodealloc.podstatus import Ending, Health, Observed, StartFailure, told_from_checkpoint
+from nodealloc.podstatus._codec import told_to_checkpoint
 from nodealloc.runtime import PodKnown
 from tests.golden.podstatus_told import Runs, Story, Teller
 

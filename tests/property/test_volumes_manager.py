@@ -19,7 +19,9 @@ from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock
 from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.volume_sources import FakeMountWatch
 from nodealloc.testing.volumes import FakeClaims, FakeHost, claiming_pod
-from nodealloc.volumes import Deed, Found, Verb, VolumeManager
+from nodealloc.volumes import Found, VolumeManager
+from nodealloc.volumes._plan import Deed
+from nodealloc.volumes._verbs import Verb
 
 CLAIMS = {"p0": ("a",), "p1": ("a", "b"), "p2": ("b",), "p3": ("a", "c")}
 uids = st.sampled_from(sorted(CLAIMS))

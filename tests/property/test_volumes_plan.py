@@ -11,27 +11,13 @@ from hypothesis import strategies as st
 
 from nodealloc.dsw_asw import Done, Failed, Outcome
 from nodealloc.testing.strategies.volumes import actual_volumes, desired_volumes, volume_specs
-from nodealloc.volumes import (
-    MOUNT_LIFE,
-    VOLUME_LIFE,
-    ActualVolume,
-    Deed,
-    DesiredVolume,
-    Gain,
-    Grown,
-    MountEvent,
-    MountState,
-    Staged,
-    Use,
-    Verb,
-    VolumeEvent,
-    VolumeSpec,
-    VolumeState,
-    plan,
-    settled,
-)
+from nodealloc.volumes import MOUNT_LIFE, VOLUME_LIFE, Grown, Staged, Use, VolumeSpec, plan, settled
+from nodealloc.volumes._model import ActualVolume, DesiredVolume
+from nodealloc.volumes._plan import Deed
+from nodealloc.volumes._settle import Gain, lost
 from nodealloc.volumes._settle import found as found_at_start
-from nodealloc.volumes._settle import lost
+from nodealloc.volumes._states import MountEvent, MountState, VolumeEvent, VolumeState
+from nodealloc.volumes._verbs import Verb
 
 KEY = "example.com/disk/disk"
 

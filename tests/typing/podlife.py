@@ -17,7 +17,7 @@ from nodealloc.podlife import (
     Restarts,
     Stop,
     container_config,
-    explain,
+    explain_plan,
     plan_pod,
 )
 from nodealloc.podspec import Container, Pod
@@ -42,7 +42,7 @@ web = Pod(uid="u", name="web", containers=(Container(name="app", image="busybox:
 plan = plan_pod(web, PodSeen(report=PodReport(uid="u")))
 assert_type(plan, PodPlan)
 assert_type(plan.stops, tuple[Stop, ...])
-assert_type(explain(plan), tuple[str, ...])
+assert_type(explain_plan(plan), tuple[str, ...])
 answer = Restarts().asked("app", "v1", RestartBackOff(), ended_s=None, now_s=0.0)
 assert_type(answer.held_until_s, float | None)
 source: EnvironmentSource = Files()

@@ -22,7 +22,9 @@ from nodealloc.podlife import (
     termination_message,
 )
 from nodealloc.podlife._configuration._container import message_path
-from nodealloc.podspec import Container, FieldRef, HostAlias, MessagePolicy, Pod, ValueFrom, Variable
+from nodealloc.podspec import Container, MessagePolicy, Pod, ValueFrom, Variable
+from nodealloc.podspec._network import HostAlias
+from nodealloc.podspec._variables import FieldRef
 from nodealloc.runtime import ContainerRecord, ContainerReport, PodReport, RunState
 from nodealloc.testing.podlife import check_configures
 

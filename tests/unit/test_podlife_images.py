@@ -21,7 +21,8 @@ from nodealloc.podlife._images import (
     pull_held,
     pull_policy,
 )
-from nodealloc.podspec import Container, LocalName, Pod, PullPolicy
+from nodealloc.podspec import Container, Pod, PullPolicy
+from nodealloc.podspec._model import LocalName
 from nodealloc.runtime import ImageRecord, PullCredentials, RuntimeRefusedError, RuntimeUnavailableError
 from nodealloc.testing.conformance import Row, read_rows
 from nodealloc.testing.dsw_asw import ManualCancel

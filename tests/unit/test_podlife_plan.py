@@ -20,12 +20,13 @@ from nodealloc.podlife import (
     Rules,
     StopReason,
     Why,
-    explain,
+    explain_plan,
     plan_pod,
     stops_of,
 )
 from nodealloc.podlife._sandbox import sandbox_need
-from nodealloc.podspec import HASH_ANNOTATION, Container, Pod, Quantity, ResizePolicy, RestartPolicy, Variable
+from nodealloc.podspec import HASH_ANNOTATION, Container, Pod, Quantity, RestartPolicy, Variable
+from nodealloc.podspec._model import ResizePolicy
 from nodealloc.runtime import (
     ContainerEnd,
     ContainerRecord,
@@ -343,7 +344,7 @@ def test_each_container_has_a_line() -> None:
         held={"db": Held(until_s=12.5, reason="CrashLoopBackOff")},
     )
     wanted = attrs.evolve(pod("app", "db", inits=inits), ephemeral_containers=(Container(name="look"),))
-    assert explain(plan_pod(wanted, seen)) == (
+    assert explain_plan(plan_pod(wanted, seen)) == (
         "ephemeral container look: started, it has never run",
         "init container setup: left, it has succeeded (status 0)",
         "sidecar log: left, it runs as it is wanted",
@@ -355,7 +356,7 @@ def test_each_container_has_a_line() -> None:
 
 def test_a_new_sandbox_has_a_line() -> None:
     """It says which attempt, and why the one at hand will not do."""
-    lines = explain(plan_pod(pod("app"), PodSeen(report=report(ran("app", ended=UNSEEN), ready=False))))
+    lines = explain_plan(plan_pod(pod("app"), PodSeen(report=report(ran("app", ended=UNSEEN), ready=False))))
     assert lines == (
         "sandbox: attempt 1 is made, sandbox box0 is not ready",
         "container app: started, the pod gets a new sandbox (an end that nobody saw)",
@@ -364,7 +365,7 @@ def test_a_new_sandbox_has_a_line() -> None:
 
 def test_a_pod_that_ends_has_a_line() -> None:
     """With what becomes of each container."""
-    lines = explain(plan_pod(pod("app", policy="Never"), PodSeen(report=report(ran("app", ended=OK)))))
+    lines = explain_plan(plan_pod(pod("app", policy="Never"), PodSeen(report=report(ran("app", ended=OK)))))
     assert lines == (
         "pod: all that lives of it is stopped",
         "container app: left, it has succeeded (status 0)",

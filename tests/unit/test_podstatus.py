@@ -30,15 +30,14 @@ from nodealloc.podstatus import (
     Observed,
     Rules,
     StartFailure,
-    end_status,
     merge_status,
-    oddities_of,
     same_status,
     status_of,
     take_status,
     with_runtime,
-    with_verdict,
 )
+from nodealloc.podstatus._merge import oddities_of
+from nodealloc.podstatus._taking import end_status, with_verdict
 from nodealloc.runtime import (
     ContainerEnd,
     ContainerRecord,

@@ -36,9 +36,9 @@ from nodealloc.podstatus import (
     TellingOptions,
     Told,
     told_from_checkpoint,
-    told_to_checkpoint,
     with_runtime,
 )
+from nodealloc.podstatus._codec import told_to_checkpoint
 from nodealloc.runtime import (
     ContainerRecord,
     ContainerReport,

@@ -555,7 +555,7 @@ EXEMPT = {
     "runtime.EventFeed": "another name of Looks",
     "probes.ContainerSeen": "read and not called; a ContainerReport of runtime is one",
     "probes.ExecResult": "what an Exec answers, checked with it",
-    "probes.PodSeen": "read and not called; a PodKnown of runtime is one",
+    "probes.ReportedPod": "read and not called; a PodKnown of runtime is one",
     "probes.RecordSeen": "read and not called; a ContainerRecord of runtime is one",
     "probes.ReportSeen": "read and not called; a PodReport of runtime is one",
     "topology.Serves": "an ability of Allocator, checked with it",

@@ -10,14 +10,12 @@ import pytest
 from nodealloc.podfacts import LifeState, PodIdentity
 from nodealloc.podspec import Container, ExecAction, Pod, Probe, RestartPolicy, TcpSocketAction
 from nodealloc.probes import (
-    ASKED,
     KUBELET,
     Asking,
     ContainerKind,
     ContainerVerdicts,
     ExecProber,
     Instance,
-    Next,
     NoAnswer,
     NoProbe,
     Passed,
@@ -31,12 +29,11 @@ from nodealloc.probes import (
     Tally,
     Unwell,
     asks,
-    event_of,
     hear,
-    kinds_of,
     look,
 )
-from nodealloc.probes._kinds import drawn
+from nodealloc.probes._kinds import ASKED, drawn, kinds_of
+from nodealloc.probes._tally import Next, event_of
 from nodealloc.runtime import AnswerLostError, CommandTimedOutError, RuntimeUnavailableError
 from nodealloc.testing.runtime import FakeContainerRuntime
 

@@ -41,8 +41,8 @@ from nodealloc.probes import (
     Schedule,
     Unwell,
     verdicts_from_checkpoint,
-    verdicts_to_checkpoint,
 )
+from nodealloc.probes._codec import verdicts_to_checkpoint
 from nodealloc.runtime import ContainerRecord, ContainerReport, PodKnown, PodReport, RunState
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, run_to_rest
 from nodealloc.testing.probes import FakeProber

@@ -109,7 +109,7 @@ from nodealloc.dsw_asw._summary import Summary
 from nodealloc.dsw_asw._telling import tell
 from nodealloc.dsw_asw._transitions import Transition, Transitions
 from nodealloc.dsw_asw._waits import Wait
-from nodealloc.dsw_asw._world import Change, Record, Watch, World
+from nodealloc.dsw_asw._world import Change, Watch, World
 
 __all__ = [
     "KEEP",
@@ -142,7 +142,6 @@ __all__ = [
     "Passing",
     "Plan",
     "Reconciler",
-    "Record",
     "Remember",
     "RestlessPlanError",
     "Running",

@@ -17,20 +17,18 @@
 | `RegistrationStatus` | what is seen, what is registered, since when, what went wrong       |
 """
 
-from nodealloc.pluginreg._domain import Errand, Registrations
+from nodealloc.pluginreg._domain import Registrations
 from nodealloc.pluginreg._errors import RegistrationBrokenError, RegistrationUnavailableError
 from nodealloc.pluginreg._grpc import GrpcRegistration
-from nodealloc.pluginreg._life import REGISTRATION_LIFE, RegistrationEvent, RegistrationState
+from nodealloc.pluginreg._life import REGISTRATION_LIFE, RegistrationState
 from nodealloc.pluginreg._polling import PollingWatcher
 from nodealloc.pluginreg._ports import PluginHandler, PluginInfo, Registration
 from nodealloc.pluginreg._reconciler import PluginRegistrar
 from nodealloc.pluginreg._scan import scan
-from nodealloc.pluginreg._sightings import Sighting, Sightings, SocketIdentity
-from nodealloc.pluginreg._status import RegistrationStatus
+from nodealloc.pluginreg._sightings import Sightings, SocketIdentity
 
 __all__ = [
     "REGISTRATION_LIFE",
-    "Errand",
     "GrpcRegistration",
     "PluginHandler",
     "PluginInfo",
@@ -38,12 +36,9 @@ __all__ = [
     "PollingWatcher",
     "Registration",
     "RegistrationBrokenError",
-    "RegistrationEvent",
     "RegistrationState",
-    "RegistrationStatus",
     "RegistrationUnavailableError",
     "Registrations",
-    "Sighting",
     "Sightings",
     "SocketIdentity",
     "scan",

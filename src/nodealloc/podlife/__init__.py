@@ -35,7 +35,7 @@ from nodealloc.podlife._configuration import (
 from nodealloc.podlife._credentials import SecretCredentials
 from nodealloc.podlife._definitions import RESOURCES_ANNOTATION, Definitions
 from nodealloc.podlife._details import HookKind, LifePolicy
-from nodealloc.podlife._explain import explain
+from nodealloc.podlife._explain import explain_plan
 from nodealloc.podlife._facts import ContainerFacts, PodFacts, facts_of
 from nodealloc.podlife._grace import effective_grace_s, kill_grace_s, stop_timeout_s, stops_after
 from nodealloc.podlife._hooks import ContainerHooks
@@ -64,16 +64,7 @@ from nodealloc.podlife._ports import (
     Preparer,
     Provided,
 )
-from nodealloc.podlife._record import (
-    Ending,
-    EndingKind,
-    HookState,
-    PodRecord,
-    PodWanted,
-    StartFailure,
-    Starting,
-    Stopping,
-)
+from nodealloc.podlife._record import Ending, EndingKind, HookState, PodRecord, PodWanted, Starting, Stopping
 from nodealloc.podlife._restarts import ExitRule, RestartAnswer, RestartBackOff, RestartEntry, Restarts
 from nodealloc.podlife._rules import KUBELET, Rules
 from nodealloc.podlife._worker import (
@@ -144,7 +135,6 @@ __all__ = [
     "Rules",
     "SandboxConfigError",
     "SecretCredentials",
-    "StartFailure",
     "Starting",
     "Stop",
     "StopReason",
@@ -160,7 +150,7 @@ __all__ = [
     "Workers",
     "container_config",
     "effective_grace_s",
-    "explain",
+    "explain_plan",
     "facts_of",
     "field_value",
     "kill_grace_s",

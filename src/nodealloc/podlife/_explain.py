@@ -9,10 +9,10 @@ from nodealloc.podfacts import Exited
 if TYPE_CHECKING:
     from nodealloc.podlife._plan import ContainerStep, PodPlan
 
-__all__ = ["explain"]
+__all__ = ["explain_plan"]
 
 
-def explain(plan: PodPlan, /) -> tuple[str, ...]:
+def explain_plan(plan: PodPlan, /) -> tuple[str, ...]:
     """Say why each container of a pod is started, stopped or left, in the order of the plan's steps.
 
     Before them, where it is so, that the pod ends and that it gets a sandbox.

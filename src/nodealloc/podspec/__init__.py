@@ -20,17 +20,15 @@ from nodealloc.podspec._model import (
     Container,
     DnsPolicy,
     Json,
-    LocalName,
     MessagePolicy,
     PullPolicy,
     ReadinessGate,
-    ResizePolicy,
     RestartPolicy,
     Volume,
     VolumeUse,
 )
 from nodealloc.podspec._names import is_extended_resource
-from nodealloc.podspec._network import ContainerPort, DnsOption, HostAlias, PodDnsConfig
+from nodealloc.podspec._network import ContainerPort, DnsOption
 from nodealloc.podspec._placement import (
     NodeAffinity,
     NodeSelectorOperator,
@@ -62,7 +60,7 @@ from nodealloc.podspec._security import (
     SeLinuxOptions,
     Sysctl,
 )
-from nodealloc.podspec._variables import EnvFrom, FieldRef, KeyRef, ResourceFieldRef, ValueFrom, Variable
+from nodealloc.podspec._variables import EnvFrom, KeyRef, ResourceFieldRef, ValueFrom, Variable
 
 __all__ = [
     "HASH_ANNOTATION",
@@ -74,23 +72,19 @@ __all__ = [
     "DnsPolicy",
     "EnvFrom",
     "ExecAction",
-    "FieldRef",
     "GrpcAction",
-    "HostAlias",
     "HttpGetAction",
     "HttpHeader",
     "Json",
     "KeyRef",
     "Lifecycle",
     "LifecycleHandler",
-    "LocalName",
     "MessagePolicy",
     "NodeAffinity",
     "NodeSelectorOperator",
     "NodeSelectorRequirement",
     "NodeSelectorTerm",
     "Pod",
-    "PodDnsConfig",
     "PodSecurityContext",
     "Probe",
     "ProfileType",
@@ -99,7 +93,6 @@ __all__ = [
     "Quantity",
     "QuantityFormat",
     "ReadinessGate",
-    "ResizePolicy",
     "ResourceFieldRef",
     "Resources",
     "RestartPolicy",

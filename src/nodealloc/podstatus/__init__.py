@@ -27,17 +27,15 @@ A terminal phase is never left, Ready falls with the decision to end, and restar
 never fall. `Rules()` is what is right, `KUBELET` is as recorded.
 """
 
-from nodealloc.podstatus._codec import STATUS_ROWS, told_from_checkpoint, told_to_checkpoint
-from nodealloc.podstatus._conditions import conditions_of
+from nodealloc.podstatus._codec import STATUS_ROWS, told_from_checkpoint
 from nodealloc.podstatus._manager import StatusManager, TellingOptions
-from nodealloc.podstatus._merge import StatusOddity, merge_status, oddities_of, same_status
+from nodealloc.podstatus._merge import StatusOddity, merge_status, same_status
 from nodealloc.podstatus._observed import Ending, Health, Observed, StartFailure, with_runtime
-from nodealloc.podstatus._phase import phase_of
 from nodealloc.podstatus._ports import Sink
 from nodealloc.podstatus._rules import KUBELET, Rules
 from nodealloc.podstatus._sinks import CallSink, FolderSink
 from nodealloc.podstatus._status import status_of
-from nodealloc.podstatus._taking import Told, end_status, take_status, with_verdict
+from nodealloc.podstatus._taking import Told, take_status
 from nodealloc.podstatus._telling import Part
 
 __all__ = [
@@ -56,16 +54,10 @@ __all__ = [
     "StatusOddity",
     "TellingOptions",
     "Told",
-    "conditions_of",
-    "end_status",
     "merge_status",
-    "oddities_of",
-    "phase_of",
     "same_status",
     "status_of",
     "take_status",
     "told_from_checkpoint",
-    "told_to_checkpoint",
     "with_runtime",
-    "with_verdict",
 ]

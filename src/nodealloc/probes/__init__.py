@@ -21,29 +21,28 @@ A verdict stands until there is a new one, also over restarts of the agent. Aski
 over gRPC is in `nodealloc.probes.health`, which loads gRPC.
 """
 
-from nodealloc.probes._codec import PROBE_ROWS, verdicts_from_checkpoint, verdicts_to_checkpoint
+from nodealloc.probes._codec import PROBE_ROWS, verdicts_from_checkpoint
 from nodealloc.probes._exec import ExecProber
 from nodealloc.probes._http import HttpProber
-from nodealloc.probes._kinds import ASKED, ContainerKind, ProbeKind, asks, kinds_of
+from nodealloc.probes._kinds import ContainerKind, ProbeKind, asks
 from nodealloc.probes._options import ProbeOptions, Probers
 from nodealloc.probes._ports import (
-    Action,
     ContainerSeen,
     Exchange,
     Exchanges,
     Exec,
     ExecResult,
-    PodSeen,
     Prober,
     Question,
     RecordSeen,
+    ReportedPod,
     ReportSeen,
 )
 from nodealloc.probes._probing import Probing
 from nodealloc.probes._replies import Reply, ReplyKind
 from nodealloc.probes._rules import KUBELET, Rules
 from nodealloc.probes._schedule import Schedule
-from nodealloc.probes._tally import TRIES, Asking, Instance, Looked, Next, Tally, event_of, hear, look
+from nodealloc.probes._tally import Asking, Instance, Tally, hear, look
 from nodealloc.probes._tcp import TcpProber
 from nodealloc.probes._verdicts import (
     ContainerVerdicts,
@@ -56,11 +55,8 @@ from nodealloc.probes._verdicts import (
 )
 
 __all__ = [
-    "ASKED",
     "KUBELET",
     "PROBE_ROWS",
-    "TRIES",
-    "Action",
     "Asking",
     "ContainerKind",
     "ContainerSeen",
@@ -72,12 +68,9 @@ __all__ = [
     "ExecResult",
     "HttpProber",
     "Instance",
-    "Looked",
-    "Next",
     "NoAnswer",
     "NoProbe",
     "Passed",
-    "PodSeen",
     "PodVerdicts",
     "ProbeKind",
     "ProbeOptions",
@@ -90,16 +83,14 @@ __all__ = [
     "Reply",
     "ReplyKind",
     "ReportSeen",
+    "ReportedPod",
     "Rules",
     "Schedule",
     "Tally",
     "TcpProber",
     "Unwell",
     "asks",
-    "event_of",
     "hear",
-    "kinds_of",
     "look",
     "verdicts_from_checkpoint",
-    "verdicts_to_checkpoint",
 ]

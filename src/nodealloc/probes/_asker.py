@@ -18,7 +18,7 @@ from nodealloc.probes._budget import Budget
 from nodealloc.probes._kinds import asks
 from nodealloc.probes._lines import Key, Line, Timetable
 from nodealloc.probes._options import ProbeOptions, Probers
-from nodealloc.probes._ports import PodSeen
+from nodealloc.probes._ports import ReportedPod
 from nodealloc.probes._questions import Answer, Questions
 from nodealloc.probes._replies import Reply, ReplyKind
 from nodealloc.probes._rules import Rules
@@ -33,7 +33,7 @@ _BATCH_S: Final = 0.01
 _STEP_S: Final = 0.1
 """Between two looks whether a worker is back while nothing else is done any more."""
 
-Seen = TypeVar("Seen", bound=PodSeen)
+Seen = TypeVar("Seen", bound=ReportedPod)
 
 
 @attrs.frozen(kw_only=True)

@@ -11,7 +11,7 @@ from nodealloc._frozen import Frozen, freeze
 from nodealloc.podfacts import LifeState, PodIdentity
 from nodealloc.podspec import Container, ExecAction, GrpcAction, Pod, Probe
 from nodealloc.probes._kinds import ContainerKind, ProbeKind, kinds_of
-from nodealloc.probes._ports import ContainerSeen, PodSeen, Question, ReportSeen
+from nodealloc.probes._ports import ContainerSeen, Question, ReportedPod, ReportSeen
 from nodealloc.probes._schedule import Schedule
 from nodealloc.probes._tally import Asking, Tally
 from nodealloc.probes._verdicts import (
@@ -85,7 +85,7 @@ class Ask:
 
 
 def asks_of(
-    want: ProbedPod, known: PodSeen | None, verdicts: PodVerdicts | None, /, *, node_ip: str
+    want: ProbedPod, known: ReportedPod | None, verdicts: PodVerdicts | None, /, *, node_ip: str
 ) -> tuple[Ask, ...]:
     """All probes of the containers that have an instance; whether one is due now, `look` says."""
     report = None if known is None else known.report
@@ -193,7 +193,7 @@ def _known(container: Container, verdicts: ContainerVerdicts | None) -> Containe
 
 
 def stands(
-    uid: str, want: ProbedPod, known: PodSeen | None, have: PodVerdicts | None, heard: Heards, /
+    uid: str, want: ProbedPod, known: ReportedPod | None, have: PodVerdicts | None, heard: Heards, /
 ) -> PodVerdicts:
     """The verdicts on a pod, from those before and what answers came to.
 

@@ -6,12 +6,12 @@ from typing import TypeVar
 
 from nodealloc.dsw_asw import Cancel, Near, Outcome, Plan, Step, View
 from nodealloc.probes._asks import Heards, ProbedPod, stands
-from nodealloc.probes._ports import PodSeen
+from nodealloc.probes._ports import ReportedPod
 from nodealloc.probes._verdicts import PodVerdicts
 
 __all__ = ["Verdicts"]
 
-Seen = TypeVar("Seen", bound=PodSeen)
+Seen = TypeVar("Seen", bound=ReportedPod)
 
 
 class Verdicts:

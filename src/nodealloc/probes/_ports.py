@@ -19,11 +19,11 @@ __all__ = [
     "Exchanges",
     "Exec",
     "ExecResult",
-    "PodSeen",
     "Prober",
     "Question",
     "RecordSeen",
     "ReportSeen",
+    "ReportedPod",
 ]
 
 Action: TypeAlias = Union[ExecAction, HttpGetAction, TcpSocketAction, GrpcAction]
@@ -157,7 +157,7 @@ class ReportSeen(Protocol):
         ...
 
 
-class PodSeen(Protocol):
+class ReportedPod(Protocol):
     """What is known of a pod; a `PodKnown` of `nodealloc.runtime` is one."""
 
     @property

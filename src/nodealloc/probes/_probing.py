@@ -30,14 +30,14 @@ from nodealloc.probes._codec import PROBE_ROWS, verdicts_to_checkpoint
 from nodealloc.probes._domain import Verdicts
 from nodealloc.probes._kinds import ProbeKind
 from nodealloc.probes._options import ProbeOptions, Probers
-from nodealloc.probes._ports import PodSeen
+from nodealloc.probes._ports import ReportedPod
 from nodealloc.probes._rules import RIGHT, Rules
 from nodealloc.probes._schedule import Schedule
 from nodealloc.probes._verdicts import PodVerdicts
 
 __all__ = ["Probing"]
 
-Seen = TypeVar("Seen", bound=PodSeen)
+Seen = TypeVar("Seen", bound=ReportedPod)
 _log = logging.getLogger("nodealloc.probes")
 _AFTER_A_FAULT_S: Final = 1.0
 _ANY: Final[Mapping[tuple[str, ProbeKind], Schedule]] = {}

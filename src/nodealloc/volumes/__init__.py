@@ -32,18 +32,10 @@ from nodealloc.volumes._errors import (
 )
 from nodealloc.volumes._linux import LinuxMounter, LinuxMountTable
 from nodealloc.volumes._manager import VolumeManager
-from nodealloc.volumes._model import (
-    ActualVolume,
-    DesiredVolume,
-    PodMount,
-    Use,
-    VolumeId,
-    VolumeMode,
-    VolumeSpec,
-)
+from nodealloc.volumes._model import Use, VolumeId, VolumeMode, VolumeSpec
 from nodealloc.volumes._paths import SafeRoot
-from nodealloc.volumes._plan import Deed, plan
-from nodealloc.volumes._pods_directory import PodsDirectory, leave_pod, pod_path, stage_path
+from nodealloc.volumes._plan import plan
+from nodealloc.volumes._pods_directory import PodsDirectory, leave_pod, pod_path
 from nodealloc.volumes._ports import (
     AttachVerifier,
     CanAttach,
@@ -62,23 +54,13 @@ from nodealloc.volumes._ports import (
     Plugin,
     Staged,
 )
-from nodealloc.volumes._settle import Gain, settled
-from nodealloc.volumes._states import (
-    MOUNT_LIFE,
-    VOLUME_LIFE,
-    MountEvent,
-    MountState,
-    VolumeEvent,
-    VolumeState,
-)
-from nodealloc.volumes._verbs import Verb
-from nodealloc.volumes._views import PodVolume
+from nodealloc.volumes._settle import settled
+from nodealloc.volumes._states import MOUNT_LIFE, VOLUME_LIFE
 from nodealloc.volumes._watched_mounter import WatchedMounter
 
 __all__ = [
     "MOUNT_LIFE",
     "VOLUME_LIFE",
-    "ActualVolume",
     "AttachVerifier",
     "CanAttach",
     "CanExpand",
@@ -88,10 +70,7 @@ __all__ = [
     "CanStage",
     "ClaimError",
     "ClaimResolver",
-    "Deed",
-    "DesiredVolume",
     "Found",
-    "Gain",
     "Grown",
     "InvalidVolumeError",
     "Leftovers",
@@ -100,33 +79,25 @@ __all__ = [
     "Mount",
     "MountBusyError",
     "MountError",
-    "MountEvent",
-    "MountState",
     "MountTable",
     "MountWatch",
     "MountedHereError",
     "Mounter",
     "OutsideRootError",
     "Plugin",
-    "PodMount",
-    "PodVolume",
     "PodVolumesError",
     "PodsDirectory",
     "SafeRoot",
     "Staged",
     "Use",
-    "Verb",
-    "VolumeEvent",
     "VolumeId",
     "VolumeManager",
     "VolumeMode",
     "VolumeSpec",
-    "VolumeState",
     "WatchedMounter",
     "leave_pod",
     "parse_mountinfo",
     "plan",
     "pod_path",
     "settled",
-    "stage_path",
 ]

@@ -7,16 +7,9 @@ from typing import TYPE_CHECKING, cast
 
 from nodealloc.podfacts import ContainerStatus, Exited, LifeState, PodIdentity, PodPhase, PodStatus
 from nodealloc.podspec import Container, Pod, Probe, ReadinessGate, RestartPolicy
-from nodealloc.podstatus import (
-    KUBELET,
-    Ending,
-    Health,
-    Observed,
-    StartFailure,
-    conditions_of,
-    phase_of,
-    status_of,
-)
+from nodealloc.podstatus import KUBELET, Ending, Health, Observed, StartFailure, status_of
+from nodealloc.podstatus._conditions import conditions_of
+from nodealloc.podstatus._phase import phase_of
 from nodealloc.runtime import (
     ContainerRecord,
     ContainerReport,

@@ -9,11 +9,9 @@ from nodealloc.podfacts import LifeState, PodEvent, PodIdentity
 from nodealloc.podspec import RestartPolicy
 from nodealloc.probes import (
     KUBELET,
-    TRIES,
     Asking,
     ContainerKind,
     Instance,
-    Next,
     NoAnswer,
     Passed,
     ProbeKind,
@@ -22,10 +20,10 @@ from nodealloc.probes import (
     ReplyKind,
     Schedule,
     Tally,
-    event_of,
     hear,
     look,
 )
+from nodealloc.probes._tally import TRIES, Next, event_of
 
 if TYPE_CHECKING:
     from nodealloc.podspec import Json

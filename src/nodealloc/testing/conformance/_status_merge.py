@@ -9,16 +9,9 @@ import attrs
 
 from nodealloc.podfacts import PodStatus
 from nodealloc.podspec import Pod
-from nodealloc.podstatus import (
-    KUBELET,
-    Told,
-    end_status,
-    merge_status,
-    oddities_of,
-    same_status,
-    take_status,
-    with_verdict,
-)
+from nodealloc.podstatus import KUBELET, Told, merge_status, same_status, take_status
+from nodealloc.podstatus._merge import oddities_of
+from nodealloc.podstatus._taking import end_status, with_verdict
 from nodealloc.testing.conformance._podstatus import recorded_pod
 from nodealloc.testing.conformance._recorded_status import recorded_status, status_row
 

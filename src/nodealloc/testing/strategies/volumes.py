@@ -6,15 +6,9 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from nodealloc.volumes import (
-    ActualVolume,
-    DesiredVolume,
-    MountState,
-    PodMount,
-    Use,
-    VolumeSpec,
-    VolumeState,
-)
+from nodealloc.volumes import Use, VolumeSpec
+from nodealloc.volumes._model import ActualVolume, DesiredVolume, PodMount
+from nodealloc.volumes._states import MountState, VolumeState
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
