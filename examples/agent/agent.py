@@ -20,6 +20,7 @@ from examples.agent.told import StatusFile
 from nodealloc.cgroups import CgroupFs, QosTree
 from nodealloc.checkpoint import Store
 from nodealloc.cpuset import CpuAllocator, CpusetReconciler, CpusetWriter
+from nodealloc.cri import last_output
 from nodealloc.devices import DeviceAllocator
 from nodealloc.devices.plugins import DeviceAdvisor, DevicePlugins
 from nodealloc.dirwatch import InotifyWatcher
@@ -31,6 +32,7 @@ from nodealloc.podlife import (
     ContainerHooks,
     Ending,
     EndingKind,
+    LastWords,
     LifePolicy,
     NodeConfiguration,
     NodeSettings,
@@ -122,12 +124,12 @@ class Agent:
 
     def __init__(self, config: KubeletConfig, built: Built, place: Place, rules: Rulebook) -> None:
         self._place, self._rules = place, rules
-        pods = place.root / "pods"
-        runtime = Logged(place.runtime, pods=pods, links=place.links)
+        runtime = Logged(place.runtime, links=place.links)
         kept = Kept(place.store)
         was = kept.read()
+        looks = LastWords(runtime, place.settings, output=last_output)
         self._watch = RuntimeWatch(
-            runtime, events=runtime, journal=place.store, known=was.known, pace=Pace(period_s=5.0)
+            looks, events=runtime, journal=place.store, known=was.known, pace=Pace(period_s=5.0)
         )
         self.node = _node(built, place.store)
         self._cpusets = CpusetReconciler(

@@ -1,4 +1,4 @@
-"""A runtime with what a kubelet keeps beside it: logs by the container's name, and its last words."""
+"""A runtime with what a kubelet keeps beside it: logs by the container's name."""
 
 from __future__ import annotations
 
@@ -7,13 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-import attrs
-
-from nodealloc.cri import read_log
 from nodealloc.dsw_asw import Cancel
-from nodealloc.podfacts import Exited
-from nodealloc.podlife import PodRuntime, termination_message
-from nodealloc.podspec import MessagePolicy
+from nodealloc.podlife import PodRuntime
 from nodealloc.runtime import (
     CommandResult,
     ContainerConfig,
@@ -30,25 +25,21 @@ from nodealloc.runtime import (
 
 __all__ = ["Logged", "WholeRuntime"]
 
-_TAIL_BYTES = 4096
-_MESSAGES = "io.kubernetes.container.terminationMessagePolicy"
-
 
 class WholeRuntime(PodRuntime, EventFeed, Protocol):
     """Every port of a runtime."""
 
 
 class Logged:
-    """Passes every call on; links logs when a container starts, and reads its last words when it has ended.
+    """Passes every call on; links logs of containers that are there.
 
     Args:
         runtime: Who does it.
-        pods: Folder of the pods' directories.
         links: Folder in which each container's log has a link.
     """
 
-    def __init__(self, runtime: WholeRuntime, *, pods: Path, links: Path | None) -> None:
-        self._runtime, self._pods, self._links = runtime, pods, links
+    def __init__(self, runtime: WholeRuntime, *, links: Path | None) -> None:
+        self._runtime, self._links = runtime, links
         self._logs: dict[str, tuple[Path, Path | None]] = {}
 
     def listing(self) -> Listing:
@@ -56,11 +47,11 @@ class Logged:
         return self._runtime.listing()
 
     def inspect(self, uid: str, /) -> PodReport:
-        """See `Looks.inspect`: with the message that a container left."""
+        """See `Looks.inspect`."""
         report = self._runtime.inspect(uid)
         for one in report.containers:
             self._link(one)
-        return attrs.evolve(report, containers=tuple(map(self._with_words, report.containers)))
+        return report
 
     def health(self) -> RuntimeHealth:
         """See `Looks.health`."""
@@ -134,24 +125,3 @@ class Logged:
             with contextlib.suppress(FileExistsError):
                 link.symlink_to(report.log_path)
         self._logs[record.id] = Path(report.log_path), link
-
-    def _with_words(self, report: ContainerReport) -> ContainerReport:
-        record = report.record
-        if report.exit is None or report.message:
-            return report
-        file = self._pods / record.pod.uid / "containers" / record.name / str(record.attempt)
-        with contextlib.suppress(OSError, ValueError):
-            written = file.read_bytes()
-            policy = MessagePolicy(record.annotations.get(_MESSAGES, MessagePolicy.FILE.value))
-            failed = report.exit != Exited(code=0)
-            wants = failed and not written and policy is MessagePolicy.FALLBACK_TO_LOGS_ON_ERROR
-            output = _output(Path(report.log_path)) if wants and report.log_path else b""
-            words = termination_message(written, policy=policy, has_failed=failed, output=output)
-            return attrs.evolve(report, message=words)
-        return report
-
-
-def _output(log: Path) -> bytes:
-    """The end of what a container wrote."""
-    lines = [one.text + (b"" if one.is_partial else b"\n") for one in read_log(log)]
-    return b"".join(lines[-200:])[-_TAIL_BYTES:]

@@ -22,7 +22,7 @@ from nodealloc.podlife import (
     sandbox_config,
 )
 from nodealloc.podspec import Container, MessagePolicy, Pod
-from nodealloc.runtime import Exit, PodReport
+from nodealloc.runtime import Exit, Looks, PodReport
 from nodealloc.testing.runtime import FakeContainerRuntime
 
 VECTORS = Path(__file__).parent.parent / "vectors"
@@ -62,7 +62,9 @@ def told(
     runtime.start_container(made)
     runtime.exit(made, how)
     (folder / "log").write_bytes(log or b"")
-    words = LastWords(runtime, node, output=lambda path: last_output(f"{folder}{path}") if log else b"")
+    words: Looks = LastWords(
+        runtime, node, output=lambda path: last_output(f"{folder}{path}") if log else b""
+    )
     (one,) = words.inspect("u").containers
     assert one.exit == how
     return one.message

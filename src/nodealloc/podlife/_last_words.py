@@ -12,6 +12,7 @@ from nodealloc.podlife._configuration import PodFiles, termination_message
 from nodealloc.podspec import MessagePolicy
 
 if TYPE_CHECKING:
+    from nodealloc.dsw_asw import Cancel
     from nodealloc.podlife._configuration import NodeSettings
     from nodealloc.runtime import ContainerReport, Listing, Looks, PodReport, RuntimeHealth
 
@@ -58,6 +59,10 @@ class LastWords:
         if all(one.exit is None for one in report.containers):
             return report
         return attrs.evolve(report, containers=tuple(map(self._told, report.containers)))
+
+    def follow(self, on_event: Callable[[], None], cancel: Cancel, /) -> None:
+        """See `Looks.follow`."""
+        self._looks.follow(on_event, cancel)
 
     def _told(self, one: ContainerReport) -> ContainerReport:
         marks = one.record.annotations
