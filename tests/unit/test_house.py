@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import graphlib
 import importlib
 import inspect
 import pkgutil
@@ -9,7 +11,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -124,3 +126,38 @@ def test_packages_load_nothing_heavy(package: str) -> None:
     code = f"import sys, nodealloc.{package}; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def loaded_by(path: Path, modules: Mapping[str, Path]) -> set[str]:
+    """Modules of ours that a file needs when it runs, wherever it imports them."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    typing_only = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and id(node) not in typing_only:
+            names = (f"{node.module}.{alias.name}" for alias in node.names)
+            found |= {name if name in modules else node.module for name in names}
+        if isinstance(node, ast.Import) and id(node) not in typing_only:
+            found |= {alias.name for alias in node.names}
+    return found & modules.keys()
+
+
+@pytest.mark.tree
+def test_files_do_not_import_each_other_in_a_circle() -> None:
+    """Neither at the top nor inside a function: what two files need stands in a third."""
+    root = ROOT / "src" / "nodealloc"
+    modules = {
+        ".".join(("nodealloc", *path.relative_to(root).with_suffix("").parts)).removesuffix(".__init__"): path
+        for path in root.rglob("*.py")
+        if "_proto" not in path.parts
+    }
+    graph = {name: loaded_by(path, modules) for name, path in modules.items()}
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(f"a circle: {' -> '.join(error.args[1])}")
