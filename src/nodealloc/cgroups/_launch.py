@@ -68,11 +68,7 @@ def launch(
         LimitRefusedError: The kernel refused the score.
         OSError: There is no such working directory.
     """
-    if not command or isinstance(command, str):
-        what = "text" if command else "empty"
-        raise ConfigurationError(f"command is {what}; give a list of a program and its arguments")
-    if oom_score_adj is not None and not _LEAST_SCORE <= oom_score_adj <= _MOST_SCORE:
-        raise ConfigurationError(f"oom_score_adj {oom_score_adj} is outside {_LEAST_SCORE} to {_MOST_SCORE}")
+    _check(command, oom_score_adj)
     process = subprocess.Popen(  # noqa: S603 - running what the caller asks for is the point
         ["/bin/sh", "-c", _GATE, "sh", *command],
         stdin=subprocess.PIPE,
@@ -98,6 +94,14 @@ def launch(
     gate.close()
     process.stdin = None
     return process
+
+
+def _check(command: Sequence[str], oom_score_adj: int | None) -> None:
+    if not command or isinstance(command, str):
+        what = "text" if command else "empty"
+        raise ConfigurationError(f"command is {what}; give a list of a program and its arguments")
+    if oom_score_adj is not None and not _LEAST_SCORE <= oom_score_adj <= _MOST_SCORE:
+        raise ConfigurationError(f"oom_score_adj {oom_score_adj} is outside {_LEAST_SCORE} to {_MOST_SCORE}")
 
 
 def _set_score(name: CgroupName, pid: int, score: int) -> None:

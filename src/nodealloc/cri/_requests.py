@@ -74,7 +74,6 @@ def encode_run(config: SandboxConfig, /) -> bytes:
 
 def encode_create(sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig, /) -> bytes:
     """A container that is to be made."""
-    security = config.security
     made = wire.ContainerConfig(
         metadata=wire.ContainerMetadata(name=config.name, attempt=config.attempt),
         image=wire.ImageSpec(image=config.image, user_specified_image=config.image_name),
@@ -105,30 +104,35 @@ def encode_create(sandbox_id: str, config: ContainerConfig, sandbox: SandboxConf
         tty=config.tty,
         linux=wire.LinuxContainerConfig(
             resources=_resources(config.resources),
-            security_context=wire.LinuxContainerSecurityContext(
-                capabilities=wire.Capability(
-                    add_capabilities=security.add_capabilities, drop_capabilities=security.drop_capabilities
-                ),
-                privileged=security.privileged,
-                namespace_options=_namespaces(sandbox, config.shares_pid_with),
-                run_as_user=_number(security.user),
-                run_as_group=_number(security.group),
-                readonly_rootfs=security.read_only_root,
-                supplemental_groups=security.groups,
-                no_new_privs=security.no_new_privileges,
-                run_as_username=security.username,
-                masked_paths=security.masked_paths,
-                readonly_paths=security.readonly_paths,
-                seccomp=_profile(security.seccomp),
-                apparmor=_profile(security.apparmor),
-                selinux_options=_selinux(security.selinux),
-            ),
+            security_context=_security(config, sandbox),
         ),
         CDI_devices=[wire.CDIDevice(name=name) for name in config.cdi_devices],
     )
     return wire.CreateContainerRequest(
         pod_sandbox_id=sandbox_id, config=made, sandbox_config=_sandbox(sandbox)
     ).SerializeToString()
+
+
+def _security(config: ContainerConfig, sandbox: SandboxConfig) -> wire.LinuxContainerSecurityContext:
+    security = config.security
+    return wire.LinuxContainerSecurityContext(
+        capabilities=wire.Capability(
+            add_capabilities=security.add_capabilities, drop_capabilities=security.drop_capabilities
+        ),
+        privileged=security.privileged,
+        namespace_options=_namespaces(sandbox, config.shares_pid_with),
+        run_as_user=_number(security.user),
+        run_as_group=_number(security.group),
+        readonly_rootfs=security.read_only_root,
+        supplemental_groups=security.groups,
+        no_new_privs=security.no_new_privileges,
+        run_as_username=security.username,
+        masked_paths=security.masked_paths,
+        readonly_paths=security.readonly_paths,
+        seccomp=_profile(security.seccomp),
+        apparmor=_profile(security.apparmor),
+        selinux_options=_selinux(security.selinux),
+    )
 
 
 def encode_stop(container_id: str, grace_s: float, /) -> bytes:

@@ -54,16 +54,8 @@ def machine_from_cadvisor(
             reader.fault(f"{path}.node_id", f"node {number} is described twice")
         own = _cores(reader, fields, path, number)
         cpus += own
-        nodes[number] = NumaNode(
-            id=number,
-            cpus=CPUSet(cpu.id for cpu in own),
-            memory_bytes=reader.size(fields.get("memory", 0), f"{path}.memory"),
-            hugepages=_pools(reader, fields, path),
-        )
-        rows[number] = [
-            reader.size(far, f"{path}.distances[{column}]")
-            for column, far in enumerate(reader.maybe_sequence(fields.get("distances"), f"{path}.distances"))
-        ]
+        nodes[number] = _node(reader, fields, path, number, own)
+        rows[number] = _row(reader, fields, path)
     if not cpus:
         reader.fault("$.topology", "no node has a core; a machine has at least one CPU")
     distances = _distances(reader, rows)
@@ -77,6 +69,25 @@ def machine_from_cadvisor(
         )
     except ValueError as error:
         raise DecodeError("cAdvisor machine description", [Fault("$.topology", str(error))]) from error
+
+
+def _node(
+    reader: MachineReader, fields: Mapping[str, object], path: str, number: int, own: list[Cpu]
+) -> NumaNode:
+    return NumaNode(
+        id=number,
+        cpus=CPUSet(cpu.id for cpu in own),
+        memory_bytes=reader.size(fields.get("memory", 0), f"{path}.memory"),
+        hugepages=_pools(reader, fields, path),
+    )
+
+
+def _row(reader: MachineReader, fields: Mapping[str, object], path: str) -> list[int]:
+    """The distances of a node, in the order of the nodes."""
+    return [
+        reader.size(far, f"{path}.distances[{column}]")
+        for column, far in enumerate(reader.maybe_sequence(fields.get("distances"), f"{path}.distances"))
+    ]
 
 
 def _cores(reader: MachineReader, fields: Mapping[str, object], path: str, node: int) -> list[Cpu]:

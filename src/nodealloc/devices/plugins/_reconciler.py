@@ -37,7 +37,7 @@ from nodealloc.devices.plugins._launched import launch_of
 from nodealloc.devices.plugins._registration import RegistrationService
 from nodealloc.devices.plugins._streams import Streams
 from nodealloc.devices.plugins._upkeep import Upkeep
-from nodealloc.dsw_asw import Clock, Group, Reconciler, Summary, SystemClock, ThreadExecutor, World
+from nodealloc.dsw_asw import Clock, Group, Summary, SystemClock, ThreadExecutor, World
 from nodealloc.errors import NodeallocError, PermanentError
 from nodealloc.topology import NotYet, Owner
 
@@ -141,18 +141,9 @@ class DevicePlugins:
         self._streams = Streams(
             self._keeper, self._inventories, self._endpoints, self._callbacks, followed, clock=self._clock
         )
-        following = Reconciler(
-            self._streams,
-            desired=followed,
-            actual=World[int, Endpoint]("device plugins that are followed"),
-            executor=ThreadExecutor("device plugin stream"),
-            clock=self._clock,
-            name="device plugin streams",
-        )
-        few = ThreadExecutor("device plugins", most=limits.introductions)
         self._latecomers = Latecomers(
             self._callbacks.take_on,
-            few,
+            ThreadExecutor("device plugins", most=limits.introductions),
             self._clock,
             most=limits.resources,
             keep_s=grace_s,
@@ -163,7 +154,7 @@ class DevicePlugins:
         )
         return Group(
             self._inventories.engine,
-            following,
+            self._streams.engine,
             self._latecomers.engine,
             self._upkeep.engine,
             name="device plugins",

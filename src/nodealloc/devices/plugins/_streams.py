@@ -11,7 +11,18 @@ from nodealloc.devices._ports import AllocatorKeeper
 from nodealloc.devices.plugins._callbacks import Callbacks, Introduction
 from nodealloc.devices.plugins._endpoints import Endpoint, Endpoints
 from nodealloc.devices.plugins._inventories import Inventories
-from nodealloc.dsw_asw import KEEP, Cancel, Clock, Outcome, Plan, Step, View, World
+from nodealloc.dsw_asw import (
+    KEEP,
+    Cancel,
+    Clock,
+    Outcome,
+    Plan,
+    Reconciler,
+    Step,
+    ThreadExecutor,
+    View,
+    World,
+)
 from nodealloc.errors import NodeallocError
 
 __all__ = ["Streams"]
@@ -31,6 +42,9 @@ class Streams:
         callbacks: Takes on a plugin whose stream ended and that registered again meanwhile.
         followed: What is wanted, by generation; a stream that ended is dropped from it.
         clock: Time.
+
+    Attributes:
+        engine: Follows them.
     """
 
     def __init__(
@@ -49,6 +63,14 @@ class Streams:
         self._callbacks = callbacks
         self._followed = followed
         self._clock = clock
+        self.engine: Reconciler[int, Endpoint, Endpoint, Endpoint, None] = Reconciler(
+            self,
+            desired=followed,
+            actual=World[int, Endpoint]("device plugins that are followed"),
+            executor=ThreadExecutor("device plugin stream"),
+            clock=clock,
+            name="device plugin streams",
+        )
 
     def plan(self, view: View[int, Endpoint, Endpoint, Endpoint], /) -> Plan[Endpoint, Endpoint]:
         """Follow it once, from its first list to its end."""
