@@ -189,6 +189,7 @@ def test_a_runtime_that_cannot_be_asked_changes_nothing() -> None:
     now = tell(Observed(pod=pod(), report=None), was)
     assert only(now) == only(was)
     assert now.pod_ips == was.pod_ips
+    assert now.conditions == was.conditions
     assert now.phase is PodPhase.RUNNING
 
 

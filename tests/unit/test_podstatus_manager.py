@@ -389,6 +389,19 @@ def test_until_sources_were_heard_a_remembered_pod_stays() -> None:
     assert journal.rows == {}
 
 
+def test_a_remembered_pod_that_is_said_to_be_there_is_waited_for() -> None:
+    """Whoever runs it may be slower than its source; once it was there, it may go."""
+    journal: MemoryJournal[JsonCheckpoint] = MemoryJournal()
+    Node(journal).put(up())
+    again = Node(journal)
+    again.manager.heard(["u"])
+    again.manager.run_until_quiet()
+    again.put(up())
+    assert again.sink.calls == []
+    again.drop()
+    assert again.phases() == ["Failed", "gone"]
+
+
 def test_restarts_count_on_after_a_reboot() -> None:
     """The runtime has forgotten everything and begins at 0; the count does not fall."""
     journal: MemoryJournal[JsonCheckpoint] = MemoryJournal()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar, cast
 
 import attrs
@@ -161,10 +161,17 @@ class StatusManager(Group, Generic[W]):
         """Why the sink has not taken what is true of a pod, if it was asked."""
         return self._telling.failures(uid)
 
-    def heard(self) -> None:
-        """Every source of pods was heard: a remembered pod that is not in `pods` is gone."""
+    def heard(self, uids: Iterable[str] = ()) -> None:
+        """Every source of pods was heard: a remembered pod that nobody has is gone.
+
+        Args:
+            uids: Pods that there are, though whoever runs them may not have put
+                them into `pods` yet; those are waited for.
+        """
+        there = frozenset(uids)
         for uid in self._unheard.snapshot():
-            self._unheard.drop(uid, by="heard")
+            if uid not in there:
+                self._unheard.drop(uid, by="heard")
 
 
 def _rows(uid: str, told: Told | None) -> Mapping[str, JsonCheckpoint | None]:

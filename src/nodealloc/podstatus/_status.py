@@ -5,6 +5,8 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Sequence
 
+import attrs
+
 from nodealloc.podfacts import (
     ConditionStatus,
     ContainerTerminated,
@@ -18,6 +20,7 @@ from nodealloc.podstatus._conditions import (
     DISRUPTION_TARGET,
     OWNED,
     READY,
+    READY_TO_START,
     SCHEDULED,
     conditions_of,
     replaced,
@@ -79,6 +82,9 @@ def status_of(
     phase, reason, message = _phase(observed, told, before, rules)
     others = _others(observed, theirs, before)
     own = conditions_of(pod, told.counted, phase, report=observed.report, others=others)
+    sandbox = before.condition(READY_TO_START)
+    if observed.report is None and sandbox is not None:
+        own = replaced(own, attrs.evolve(sandbox, last_transition_unix_s=None))
     if rules.ready_falls_first and observed.is_ending:
         own = _unready(own)
     return PodStatus(

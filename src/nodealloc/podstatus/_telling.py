@@ -111,10 +111,9 @@ class Tellings(Generic[W]):
         have, now_unix_s = view.have, self._unix_s(view.now_s)
         if view.want is not None:
             true = self._true(view, view.want, now_unix_s)
-        elif have is None or view.of(self._unheard).get(view.key):
+        elif have is None or self._may_come(view):
             return Plan()
         else:
-            self._decided.pop(view.key, None)
             true = leave(have, now_unix_s=now_unix_s)
         if true is None:
             return Plan()
@@ -128,6 +127,10 @@ class Tellings(Generic[W]):
         return Plan(
             have=KEEP if true == have else true, steps=[] if step is None else [step], cancel=tuple(late)
         )
+
+    def _may_come(self, view: View[str, W, Told, Telling]) -> bool:
+        """Whether nobody has said of a remembered pod that it is gone, and it has not been there yet."""
+        return view.key not in self._decided and view.key in view.of(self._unheard)
 
     def perform(self, step: Step[Telling], _cancel: Cancel, /) -> Tale:
         """Tell the newest that is known."""
@@ -146,6 +149,7 @@ class Tellings(Generic[W]):
         if have is None or not isinstance(outcome, Done):
             return have
         if step.detail.is_gone:
+            self._decided.pop(step.detail.uid, None)
             # It may have come back meanwhile: then nothing of it is known out there.
             return None if have.is_leaving else attrs.evolve(have, told_version=0, told_phase=None)
         tale = outcome.result

@@ -1,0 +1,195 @@
+"""Pods that live on a node, and what is told of them: one journal, one group, agents that are killed."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from nodealloc.checkpoint import rows_of
+from nodealloc.dsw_asw import Group
+from nodealloc.podfacts import ContainerRunning, PodPhase, PodStatus
+from nodealloc.podlife import Ending as LifeEnding
+from nodealloc.podlife import EndingKind, PodFacts
+from nodealloc.podspec import Container, RestartPolicy
+from nodealloc.podstatus import (
+    STATUS_ROWS,
+    Ending,
+    Observed,
+    StartFailure,
+    StatusManager,
+    told_from_checkpoint,
+    with_runtime,
+)
+from nodealloc.testing.podstatus import FakeSink
+from tests.unit.podlife_node import Node, pod
+
+WITH_INIT = pod(init_containers=(Container(name="setup", image="busybox"),), policy=RestartPolicy.NEVER)
+
+
+def observed(facts: PodFacts) -> Observed:
+    """What is told of a pod, from what its life knows."""
+    ending = facts.ending
+    failures = {name: one.waiting for name, one in facts.containers.items() if one.waiting}
+    made = Observed(
+        pod=facts.pod,
+        life=facts.life,
+        ending=Ending(reason=ending.reason, message=ending.message, disruption=ending.disruption)
+        if ending and ending.reason
+        else None,
+        refused=ending is not None and ending.kind is EndingKind.REFUSED,
+        start_failures={
+            name: StartFailure(reason=one.reason, message=one.message) for name, one in failures.items()
+        },
+        counts={name: one.restart_count for name, one in facts.containers.items()},
+        noticed_unix_s=facts.noticed_unix_s,
+    )
+    return with_runtime(made, facts.known) if facts.known else made
+
+
+class TellingNode(Node):
+    """A node with a status manager in the group of its agent."""
+
+    def __init__(self) -> None:
+        self.sink = FakeSink()
+        super().__init__()
+
+    def start_agent(self) -> None:
+        """With what was told remembered."""
+        super().start_agent()
+        self.manager = StatusManager(
+            self.sink,
+            self.lives.facts,
+            observed=observed,
+            journal=self.journal,
+            remembered=rows_of(STATUS_ROWS, self.journal.rows, told_from_checkpoint),
+            executor=self.executor,
+            clock=self.clock,
+            unix_s=self.unix_s,
+        )
+        self.group = Group(self.watch, self.lives, self.manager)
+
+    def heard(self, *uids: str) -> None:
+        """Every source was heard, and these pods are there."""
+        self.lives.heard()
+        self.manager.heard(uids)
+
+    def told(self, uid: str = "u") -> list[PodStatus]:
+        """Statuses of a pod that were told."""
+        return [one for one in self.sink.of(uid) if one is not None]
+
+    def phases(self, uid: str = "u") -> list[str]:
+        """Phases that were told, squeezed; `gone` at the end."""
+        found: list[str] = []
+        for one in self.sink.of(uid):
+            phase = "gone" if one is None else one.phase.value if one.phase else ""
+            if not found or found[-1] != phase:
+                found.append(phase)
+        return found
+
+
+def test_a_job_is_told_from_its_coming_to_its_end() -> None:
+    """Its init container, its work, its end, and that nothing of it is left."""
+    node = TellingNode()
+    node.heard()
+    node.lives.put(WITH_INIT)
+    node.after(2.0)
+    node.exit("setup")
+    node.after(3.0)
+    node.exit("app", 0)
+    node.after(5.0)
+    assert node.phases() == ["Pending", "Running", "Succeeded"]
+    last = node.told()[-1]
+    assert [one.ready for one in last.init_containers] == [True]
+    node.lives.remove("u")
+    node.after(30.0)
+    assert node.phases() == ["Pending", "Running", "Succeeded", "gone"]
+
+
+def test_who_is_evicted_has_failed_with_the_reason_though_it_leaves_with_0() -> None:
+    """Ready falls first, while it still serves; its end is told once nothing of it runs."""
+    node = TellingNode()
+    node.heard()
+    node.lives.put(pod())
+    node.after(3.0)
+    ending = LifeEnding(
+        kind=EndingKind.EVICTED, reason="Evicted", message="low on memory", disruption="TerminationByKubelet"
+    )
+    node.lives.end("u", ending)
+    node.after(30.0)
+    assert node.phases()[-1] == "Failed"
+    last = node.told()[-1]
+    assert (last.reason, last.message) == ("Evicted", "low on memory")
+    for one in node.told():
+        ready, victim = one.condition("Ready"), one.condition("DisruptionTarget")
+        assert ready is not None
+        assert victim is None or ready.status.value == "False"
+
+
+def test_restarts_are_told_with_their_count() -> None:
+    """What it waits for, how it ended, and how often it began."""
+    node = TellingNode()
+    node.heard()
+    node.lives.put(pod())
+    node.after(2.0)
+    node.exit("app", 1)
+    node.after(60.0)
+    (app,) = node.told()[-1].containers
+    assert isinstance(app.state, ContainerRunning)
+    assert (app.restart_count, app.ready) == (1, True)
+    counts = [one.containers[0].restart_count for one in node.told()]
+    assert counts == sorted(counts)
+
+
+def test_an_agent_that_starts_again_tells_nothing_new() -> None:
+    """A pod that runs and is ready is not touched by its end."""
+    node = TellingNode()
+    node.heard("u")
+    node.lives.put(pod())
+    node.after(3.0)
+    before = len(node.sink.calls)
+    node.kill_agent()
+    node.lives.put(pod())
+    node.after(2.0)
+    node.heard("u")
+    node.after(5.0)
+    assert node.sink.calls[before:] == []
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.25, 0.75, 1.5, 3.0, 4.0, 5.25])
+def test_killed_at_any_time_each_pod_ends_once(seconds: float) -> None:
+    """Its end is told, once, as it was; then it is gone, and nothing is remembered of it."""
+    node = TellingNode()
+    node.heard("u")
+    node.lives.put(WITH_INIT)
+    node.after(seconds)
+    node.kill_agent()
+    node.lives.put(WITH_INIT)
+    node.heard("u")
+    node.after(6.0)
+    for name in ("setup", "app"):
+        if f"{name}#0" in node.running():
+            node.exit(name)
+            node.after(3.0)
+    node.kill_agent()
+    node.lives.put(WITH_INIT)
+    node.heard("u")
+    node.after(3.0)
+    node.lives.remove("u")
+    node.after(60.0)
+    assert node.phases()[-2:] == ["Succeeded", "gone"]
+    ends = [one for one in node.told() if one.phase is not None and one.phase.is_terminal]
+    assert {one.phase for one in ends} == {PodPhase.SUCCEEDED}
+    assert not [name for name in node.journal.rows if name.startswith(STATUS_ROWS)]
+
+
+def test_a_pod_that_no_source_has_any_more_ends_as_gone() -> None:
+    """It was taken away while no agent ran: its end is told all the same."""
+    node = TellingNode()
+    node.heard()
+    node.lives.put(attrs.evolve(pod(), termination_grace_period_seconds=1))
+    node.after(3.0)
+    node.kill_agent()
+    node.heard()
+    node.after(60.0)
+    assert node.phases()[-1] == "gone"
+    assert node.phases()[-2] in {"Failed", "Succeeded"}
