@@ -482,6 +482,24 @@ def test_a_time_out_that_the_agent_slept_through_is_unknown() -> None:
     }
 
 
+def test_how_late_is_late_can_be_told() -> None:
+    """With half a minute of patience, a time-out that ran for ten seconds is a failure."""
+    node = Node(options=ProbeOptions(late_s=30.0))
+
+    class Starved(FakeProber):
+        def probe(self, question: Question, /) -> Reply:
+            node.clock.advance(10.0)
+            return Reply(ReplyKind.FAILURE, "no answer within 1 s", timed_out=True)
+
+    node.prober = Starved()
+    node.restart()
+    node.probing.put(LIVE)
+    node.reports.put("web", known(LIVE, "c1"))
+    for _ in range(5):
+        node.ask_once()
+    assert node.of("web", "c1") == ContainerVerdicts(liveness=Unwell(message="no answer within 1 s"))
+
+
 def test_an_answer_is_an_answer_however_late() -> None:
     """What a server said counts, also where the agent read it late; and a time-out in time counts."""
     for took_s, timed_out in ((10.0, False), (1.1, True)):
