@@ -8,6 +8,8 @@ import re
 from pathlib import Path
 from typing import Final
 
+from typing_extensions import override
+
 from nodealloc._procfs import PROC, stat_of
 from nodealloc.cgroups._convert import PAGE_BYTES
 from nodealloc.cgroups._driver import CgroupFs
@@ -70,12 +72,14 @@ class _StandInFiles(KernelFiles):
     def __init__(self, root: str) -> None:
         self._root = root
 
+    @override
     def make(self, path: str, /) -> None:
         """Make a directory with the control files that its hierarchy has, or complete one."""
         super().make(path)
         if not self.exists(path):
             self.fill(path)
 
+    @override
     def exists(self, path: str, /) -> bool:
         """Whether a directory is there with all its files; a crash may have left it half made."""
         return Path(path, _LAST).is_file()
@@ -96,6 +100,7 @@ class _StandInFiles(KernelFiles):
             Path(path, name).write_text(text)
         Path(path, _LAST).write_text("")
 
+    @override
     def write(self, path: str, text: str, /) -> None:
         """Store a text as the kernel would read it back."""
         directory, _, file = path.rpartition("/")
@@ -132,10 +137,12 @@ class _StandInFiles(KernelFiles):
                 left.add(pid)
             Path(below, "cgroup.procs").write_text("".join(f"{each}\n" for each in sorted(left)))
 
+    @override
     def pids(self, path: str, /) -> frozenset[int]:
         """Processes that were moved here and still run."""
         return frozenset(pid for pid in super().pids(path) if _runs(pid))
 
+    @override
     def remove(self, path: str, /) -> None:
         """Remove a directory with its control files, unless processes are in it."""
         if self.pids(path):

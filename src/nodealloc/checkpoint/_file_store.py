@@ -8,6 +8,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from typing_extensions import override
+
 from nodealloc.checkpoint._contents import Damaged, Identity
 from nodealloc.checkpoint._directory import DAMAGED, KEPT, MARK, NO_FILE, Change, Directory, aside
 from nodealloc.checkpoint._errors import StoreFailedError
@@ -157,6 +159,7 @@ class FileStore(HeldStore):
             return verdict
         return "set aside by an earlier start, and it reads well now: restore it by hand, or rebuild"
 
+    @override
     def _write(
         self, fresh: Mapping[str, bytes | None], settled: Iterable[Damaged], writer: Identity | None
     ) -> None:
@@ -175,6 +178,7 @@ class FileStore(HeldStore):
         if change.steps():
             self._directory.commit(change, self._bytes)
 
+    @override
     def _release(self) -> None:
         try:
             self._directory.settle()

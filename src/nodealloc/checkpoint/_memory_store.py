@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from typing_extensions import override
+
 from nodealloc.checkpoint._contents import Damaged, Identity
 from nodealloc.checkpoint._held import HeldStore
 from nodealloc.checkpoint._ports import Formats
@@ -42,6 +44,7 @@ class MemoryStore(HeldStore):
         with self._mutex:
             return dict(self._stored)
 
+    @override
     def _write(
         self, fresh: Mapping[str, bytes | None], settled: Iterable[Damaged], writer: Identity | None
     ) -> None:

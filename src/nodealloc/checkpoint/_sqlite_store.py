@@ -9,6 +9,8 @@ import sqlite3
 from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
 
+from typing_extensions import override
+
 from nodealloc.checkpoint._contents import Damaged, Identity
 from nodealloc.checkpoint._errors import StoreFailedError
 from nodealloc.checkpoint._files import Files
@@ -170,6 +172,7 @@ class SqliteStore(HeldStore):
         for key, reason in broken.items():
             self._damaged.append(Damaged(key=key, reason=reason, kept_as=f"{self._path}, table checkpoints"))
 
+    @override
     def _write(
         self, fresh: Mapping[str, bytes | None], settled: Iterable[Damaged], writer: Identity | None
     ) -> None:
@@ -253,6 +256,7 @@ class SqliteStore(HeldStore):
             reason = "the file holds something else than was committed; close this store and open it again"
             raise StoreFailedError(str(self._path), "sqlite", sqlite3.SQLITE_BUSY, reason)
 
+    @override
     def _release(self) -> None:
         with contextlib.suppress(sqlite3.Error):
             self._connection.close()

@@ -6,6 +6,8 @@ import threading
 import time
 from collections.abc import Iterator
 
+from typing_extensions import override
+
 from nodealloc.dsw_asw._driven import Driven, Passing
 from nodealloc.dsw_asw._remembering import Rows, commit_all
 from nodealloc.dsw_asw._steps import Running
@@ -34,6 +36,7 @@ class Group(Driven):
         for member in members:
             member.add_listener(self._wake)
 
+    @override
     def reconcile(self) -> Summary:
         """Make one pass over the members that have work."""
         with self._passing:
@@ -62,19 +65,23 @@ class Group(Driven):
         return Summary.of_one_pass(done)
 
     @property
+    @override
     def has_work(self) -> bool:
         """Whether a pass now would find something to do."""
         return any(member.has_work for member in self._members)
 
+    @override
     def seconds_to_next(self) -> float | None:
         """How long until a pass is due by itself; None when only an event can bring one."""
         due = [member.seconds_to_next() for member in self._members]
         return min((one for one in due if one is not None), default=None)
 
+    @override
     def running(self) -> tuple[Running[object], ...]:
         """Operations of all members that were started and have not ended."""
         return tuple(one for member in self._members for one in member.running())
 
+    @override
     def close(self, timeout_s: float = 0.0, /) -> tuple[Running[object], ...]:
         """Start nothing more, ask what runs to stop, and wait so many real seconds in all."""
         until_s = time.monotonic() + timeout_s
@@ -91,6 +98,7 @@ class Group(Driven):
             if isinstance(member, Group):
                 member._quiet()  # noqa: SLF001 - another one of this class
 
+    @override
     def reconcilers(self) -> Iterator[Passing]:
         """Its reconcilers and those of the groups in it, in order."""
         for member in self._members:

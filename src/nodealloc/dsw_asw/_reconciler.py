@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Generic, TypeVar, cast
 
+from typing_extensions import override
+
 from nodealloc._arguments import wrong
 from nodealloc._back_off import BackOff
 from nodealloc.dsw_asw._agenda import Agenda
@@ -136,6 +138,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             take_up_s=take_up_s,
         )
 
+    @override
     def reconcile(self) -> Summary:
         """Make one pass: settle what ended, plan what is due, remember, start what is free.
 
@@ -159,6 +162,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
                 raise
             return self.end_pass(next(iter(failed.values()), None))
 
+    @override
     def begin_pass(self) -> Rows | None:
         """Settle what ended and plan what is due; a group, or `reconcile`, calls it."""
         self._passing.acquire()
@@ -185,6 +189,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             self.abandon_pass()
             raise
 
+    @override
     def end_pass(self, error: Exception | None, /) -> Summary:
         """What was to be remembered is, or could not be: tell, and start steps."""
         turn = self._turn
@@ -226,6 +231,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             tell(self._observer, lambda observer: observer.passed(summary))
         return summary
 
+    @override
     def abandon_pass(self) -> None:
         """The pass was interrupted: what was due is due again, so that nothing is forgotten."""
         turn, self._turn = self._turn, None
@@ -234,6 +240,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             self._wake()
             self._passing.release()
 
+    @override
     def glance(self, passes: int = 0) -> Summary:
         """What is held off and running, without a pass."""
         with self._book.lock:
@@ -245,6 +252,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             )
 
     @property
+    @override
     def has_work(self) -> bool:
         """Whether a pass now would find something to do."""
         if self._work.is_set():
@@ -255,12 +263,14 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             due_s = self._book.timers.next_due_s
         return due_s is not None and due_s <= self._clock.monotonic_s()
 
+    @override
     def seconds_to_next(self) -> float | None:
         """How long until a pass is due by itself; None when only an event can bring one."""
         with self._book.lock:
             due_s = self._book.timers.next_due_s
         return None if due_s is None else max(0.0, due_s - self._clock.monotonic_s())
 
+    @override
     def reconcilers(self) -> Iterator[Passing]:
         """Itself."""
         yield self
@@ -283,6 +293,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         with self._book.lock:
             return self._book.failures.of_key(key)
 
+    @override
     def running(self) -> tuple[Running[object], ...]:
         """Operations that were started and have not ended."""
         return tuple(one.shown() for one in self._operations.under_way())
@@ -338,6 +349,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         """
         self.wait(keys, lacks, scope=scope).result(timeout_s)
 
+    @override
     def close(self, timeout_s: float = 0.0, /) -> tuple[Running[object], ...]:
         """Start nothing more, withdraw what no worker took up, ask the rest to stop and wait for it.
 

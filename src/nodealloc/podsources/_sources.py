@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import attrs
+from typing_extensions import override
 
 from nodealloc.dirwatch import Watcher
 from nodealloc.dsw_asw import (
@@ -235,6 +236,7 @@ class PodSources(Group):
             name="pod sources",
         )
 
+    @override
     def start(self) -> None:
         """Read all sources, and again; the wakers' threads begin."""
         super().start()
@@ -245,6 +247,7 @@ class PodSources(Group):
             self._threads.append(thread)
             thread.start()
 
+    @override
     def stop(self, timeout_s: float | None = None, /) -> tuple[Running[object], ...]:
         """End, wakers too; pods stay in `pods` as they are. See `Group`."""
         self._ending.set()

@@ -10,6 +10,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
+from typing_extensions import override
 
 from nodealloc.checkpoint import Files
 
@@ -70,6 +71,7 @@ class FaultyFiles(Files):
         if fault.code:
             raise OSError(fault.code, os.strerror(fault.code))
 
+    @override
     def open(self, path: str, flags: int, mode: int = 0o600, *, dir_fd: int | None = None) -> int:
         """Open, or fail; a descriptor that is not handed out is closed."""
         fault = self._meet("open")
@@ -79,6 +81,7 @@ class FaultyFiles(Files):
         self._leave(fault)
         return descriptor
 
+    @override
     def stat(self, descriptor: int) -> os.stat_result:
         """Look at it, or fail."""
         fault = self._meet("stat")
@@ -86,6 +89,7 @@ class FaultyFiles(Files):
         self._leave(fault)
         return found
 
+    @override
     def read(self, descriptor: int, size: int) -> bytes:
         """Read, or fail."""
         fault = self._meet("read")
@@ -93,6 +97,7 @@ class FaultyFiles(Files):
         self._leave(fault)
         return data
 
+    @override
     def write(self, descriptor: int, data: bytes | memoryview) -> int:
         """Write, perhaps less than asked, or fail."""
         fault = self._meet("write")
@@ -100,30 +105,35 @@ class FaultyFiles(Files):
         self._leave(fault)
         return written
 
+    @override
     def fsync(self, descriptor: int) -> None:
         """Flush, or fail."""
         fault = self._meet("fsync")
         self._inner.fsync(descriptor)
         self._leave(fault)
 
+    @override
     def close(self, descriptor: int) -> None:
         """Close; Linux closes even when it reports an error."""
         fault = self._meet("close")
         self._inner.close(descriptor)
         self._leave(fault)
 
+    @override
     def rename(self, source: str, target: str, *, dir_fd: int | None = None) -> None:
         """Rename, or fail."""
         fault = self._meet("rename")
         self._inner.rename(source, target, dir_fd=dir_fd)
         self._leave(fault)
 
+    @override
     def unlink(self, path: str, *, dir_fd: int | None = None) -> None:
         """Unlink, or fail."""
         fault = self._meet("unlink")
         self._inner.unlink(path, dir_fd=dir_fd)
         self._leave(fault)
 
+    @override
     def names(self, descriptor: int) -> Sequence[str]:
         """List, or fail."""
         fault = self._meet("names")
@@ -131,6 +141,7 @@ class FaultyFiles(Files):
         self._leave(fault)
         return names
 
+    @override
     def lock(self, descriptor: int, *, wait: bool) -> None:
         """Lock, or fail; the lock goes when its descriptor is closed."""
         fault = self._meet("lock")
@@ -237,6 +248,7 @@ class SimulatedDisk(Files):
         content = {path[prefix:]: _survives(inode, rng) for path, inode in names.items()}
         return SimulatedDisk(content, path=self.path, capacity_bytes=self.capacity_bytes)
 
+    @override
     def open(self, path: str, flags: int, mode: int = 0o600, *, dir_fd: int | None = None) -> int:
         """Open a file, or the directory itself."""
         del mode
@@ -259,6 +271,7 @@ class SimulatedDisk(Files):
         self._open[self._next] = _Open(path, inode)
         return self._next
 
+    @override
     def stat(self, descriptor: int) -> os.stat_result:
         """A file or directory of this user's alone."""
         inode = self._open[descriptor].inode
@@ -266,6 +279,7 @@ class SimulatedDisk(Files):
         size = 0 if inode is None else len(inode.data)
         return os.stat_result((mode, 0, 0, 1, os.geteuid(), os.getegid(), size, 0, 0, 0))
 
+    @override
     def read(self, descriptor: int, size: int) -> bytes:
         """Read on."""
         held = self._open[descriptor]
@@ -274,6 +288,7 @@ class SimulatedDisk(Files):
         held.offset += len(data)
         return data
 
+    @override
     def write(self, descriptor: int, data: bytes | memoryview) -> int:
         """Write on; not safe before `fsync`."""
         held = self._open[descriptor]
@@ -289,6 +304,7 @@ class SimulatedDisk(Files):
         held.offset += len(data)
         return len(data)
 
+    @override
     def fsync(self, descriptor: int) -> None:
         """Make a file's data, or the directory's entries, safe."""
         held = self._open[descriptor]
@@ -299,11 +315,13 @@ class SimulatedDisk(Files):
             held.inode.flushed = bytes(held.inode.data)
             held.inode.is_flushed = True
 
+    @override
     def close(self, descriptor: int) -> None:
         """Forget the descriptor and its lock."""
         del self._open[descriptor]
         self._locked.pop(descriptor, None)
 
+    @override
     def rename(self, source: str, target: str, *, dir_fd: int | None = None) -> None:
         """Rename at once for everybody; not safe before `fsync` of the directory."""
         source, target = self._below(source, dir_fd), self._below(target, dir_fd)
@@ -313,6 +331,7 @@ class SimulatedDisk(Files):
         self._visible[target] = inode
         self._waiting.append(_Entry(source, target, inode))
 
+    @override
     def unlink(self, path: str, *, dir_fd: int | None = None) -> None:
         """Remove at once for everybody; not safe before `fsync` of the directory."""
         path = self._below(path, dir_fd)
@@ -321,6 +340,7 @@ class SimulatedDisk(Files):
             raise FileNotFoundError(errno.ENOENT, "absent", path)
         self._waiting.append(_Entry(path, None, inode))
 
+    @override
     def names(self, descriptor: int) -> Sequence[str]:
         """All names."""
         path = self._open[descriptor].path
@@ -329,6 +349,7 @@ class SimulatedDisk(Files):
     def _below(self, path: str, dir_fd: int | None) -> str:
         return path if dir_fd is None else f"{self._open[dir_fd].path}/{path}"
 
+    @override
     def lock(self, descriptor: int, *, wait: bool) -> None:
         """Lock a file; waiting for one's own lock would last for ever, so it fails."""
         del wait

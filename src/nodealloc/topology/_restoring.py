@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Generic, cast
+from typing import Generic, TypeVar, cast
 
 import attrs
-from typing_extensions import TypeVar
 
 from nodealloc.topology._abilities import Restored
 from nodealloc.topology._claims import Owner
@@ -14,7 +13,7 @@ from nodealloc.topology._ports import Allocator
 __all__ = ["Eviction", "Move", "RestorePlan"]
 
 H = TypeVar("H")
-A = TypeVar("A", bound=Allocator, default=Allocator)
+A = TypeVar("A", bound=Allocator)
 
 
 @attrs.frozen(kw_only=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from typing_extensions import override
+
 from nodealloc.dsw_asw import Clock, Driven, Passing, Summary, World
 from nodealloc.volumes._model import ActualVolume, VolumeId, VolumeSpec
 from nodealloc.volumes._ports import Found, MountWatch
@@ -60,6 +62,7 @@ class LostMounts(Passing):
         self._wake()
 
     @property
+    @override
     def has_work(self) -> bool:
         """Whether a look is due and the volumes rest."""
         if not self._asked and self.seconds_to_next() != 0:
@@ -72,9 +75,11 @@ class LostMounts(Passing):
             return None
         return max(0.0, self._looked_s + self._every_s - self._clock.monotonic_s())
 
+    @override
     def begin_pass(self) -> None:
         """Nothing to settle, nothing to remember."""
 
+    @override
     def end_pass(self, _error: Exception | None, /) -> Summary:
         """Look now."""
         self._asked = False
@@ -88,6 +93,7 @@ class LostMounts(Passing):
             self._doubt(one)
         return self.glance()
 
+    @override
     def abandon_pass(self) -> None:
         """Look again."""
         self._asked = True

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 import attrs
+from typing_extensions import override
 
 from nodealloc.dsw_asw import (
     BackOff,
@@ -204,6 +205,7 @@ class VolumeManager(Group):
         if self._lost is not None:
             self._lost.look_soon()
 
+    @override
     def reconcile(self) -> Summary:
         """Make one pass over what changed: pods, then volumes; without any, look for lost mounts."""
         if self._lost is not None and not super().has_work:
@@ -211,15 +213,18 @@ class VolumeManager(Group):
         return super().reconcile()
 
     @property
+    @override
     def has_work(self) -> bool:
         """Whether a pass now would find something to do."""
         return super().has_work or self._wanting.has_work or (self._lost is not None and self._lost.has_work)
 
+    @override
     def seconds_to_next(self) -> float | None:
         """How long until a pass is due by itself; None when only an event can bring one."""
         due = [super().seconds_to_next(), None if self._lost is None else self._lost.seconds_to_next()]
         return min((one for one in due if one is not None), default=None)
 
+    @override
     def reconcilers(self) -> Iterator[Passing]:
         """Pods, what they want, volumes, and the look for lost mounts."""
         yield self._populating
@@ -228,6 +233,7 @@ class VolumeManager(Group):
         if self._lost is not None:
             yield self._lost
 
+    @override
     def close(self, timeout_s: float = 0.0, /) -> tuple[Running[object], ...]:
         """Start nothing more and wait for what runs; mounts stay. Returns what still runs."""
         self._wanting.close()

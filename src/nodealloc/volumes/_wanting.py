@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
+from typing_extensions import override
+
 from nodealloc.dsw_asw import Passing, Summary, World
 from nodealloc.volumes._model import DesiredVolume, Use, VolumeId, VolumeSpec
 from nodealloc.volumes._populator import PodWish, Populated
@@ -42,10 +44,12 @@ class Wanting(Passing):
         self._watches = (wishes.watch(wake), populated.watch(wake))
 
     @property
+    @override
     def has_work(self) -> bool:
         """Whether a pod's wish, or what was resolved of it, is another."""
         return any(map(len, self._watches))
 
+    @override
     def begin_pass(self) -> None:
         """Add and take away uses."""
         uids: dict[str, object] = {}
@@ -57,10 +61,12 @@ class Wanting(Passing):
             except Exception:  # noqa: BLE001 - one pod's fault must not stop the others
                 _log.exception("what pod %s wants of its volumes could not be told", uid)
 
+    @override
     def end_pass(self, _error: Exception | None, /) -> Summary:
         """Nothing is started here."""
         return self.glance()
 
+    @override
     def abandon_pass(self) -> None:
         """What was told stays told."""
 
