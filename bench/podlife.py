@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import gc
+import time
+import tracemalloc
 from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, cast
 
 from bench.figure import Figure, best_ns, kubelet_ns, ratios, rows
-from nodealloc.podlife import KUBELET, Definitions, Rules, plan_pod
+from nodealloc.checkpoint import MemoryStore, row_formats
+from nodealloc.dsw_asw import Group, InlineExecutor
+from nodealloc.podfacts import Exited
+from nodealloc.podlife import KUBELET, POD_ROWS, Definitions, LifePolicy, PodLives, Rules, plan_pod
+from nodealloc.podspec import Container, Pod
+from nodealloc.runtime import RUNTIME_ROWS, RuntimeWatch
 from nodealloc.testing.conformance._podplan import recorded_pod, recorded_seen
+from nodealloc.testing.dsw_asw import RecordingObserver, VirtualClock
+from nodealloc.testing.podlife import PlainConfiguration
+from nodealloc.testing.runtime import FakeContainerRuntime
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from nodealloc.testing.conformance import Row
 
@@ -29,7 +40,141 @@ def _plans_ns(count: int, rules: Rules) -> list[float]:
     return found
 
 
+class _Node:
+    """Pods on a runtime in memory, driven by hand; time stands still between listings."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock(1000.0)
+        self.runtime = FakeContainerRuntime(unix_s=self.clock.monotonic_s)
+        self.store = MemoryStore(row_formats(POD_ROWS, RUNTIME_ROWS))
+        self.observer = RecordingObserver()
+        executor = InlineExecutor()
+        self.watch = RuntimeWatch(self.runtime, journal=self.store, executor=executor, clock=self.clock)
+        self.lives = PodLives(
+            self.runtime,
+            watch=self.watch,
+            configuring=PlainConfiguration(),
+            journal=self.store,
+            policy=LifePolicy(pulls_at_once=None),
+            executor=executor,
+            clock=self.clock,
+            observer=self.observer,
+        )
+        self.group = Group(self.watch, self.lives)
+
+    def start(self, count: int) -> None:
+        """So many pods are put, and run."""
+        for number in range(count):
+            app = Container(name="app", image="busybox")
+            self.lives.put(Pod(uid=f"uid-{number}", name=f"pod-{number}", containers=(app,)))
+        self.settle()
+        started = sum(one.startswith("start_container") for one in self.runtime.calls)
+        assert started == count, f"{started} of {count} pods were started"
+
+    def settle(self) -> None:
+        """Everything that can be done now, and all listings that it asks for."""
+        self.group.run_until_quiet(passes=100_000)
+        for _ in range(3):
+            self.clock.advance(0.2)
+            self.group.run_until_quiet(passes=100_000)
+
+
+def _cpu_s(work: Callable[[], object]) -> float:
+    began_s = time.process_time()
+    work()
+    return time.process_time() - began_s
+
+
+def _decision_ms(node: _Node) -> float:
+    """Milliseconds from the moment that an end is known to the call that starts the container again."""
+    found: list[float] = []
+    for number in range(5):
+        uid = f"uid-{number}"
+        report = node.runtime.inspect(uid).newest("app")
+        assert report is not None
+        node.runtime.exit(report.record.id, Exited(code=1))
+        node.clock.advance(0.2)
+        node.watch.hurry()
+        node.watch.run_until_quiet()
+        before = len(node.runtime.calls)
+
+        def again(since: int = before) -> None:
+            while not any(one.startswith("create_container") for one in node.runtime.calls[since:]):
+                node.lives.reconcile()
+
+        found.append(_cpu_s(again) * 1e3)
+        node.settle()
+    return median(found)
+
+
+def _idle_plans(node: _Node) -> int:
+    """Pods that were planned while a minute of listings showed nothing new."""
+    node.settle()
+    before = len(node.observer.summaries)
+    for _ in range(60):
+        node.clock.advance(1.0)
+        node.group.run_until_quiet(passes=1000)
+    return sum(one.planned for one in node.observer.summaries[before:])
+
+
+def _lives() -> Iterator[Figure]:
+    """A node of a thousand pods."""
+    growth: list[tuple[float, float]] = []
+    for count in (100, 300, 1000):
+        gc.collect()
+        small = _Node()
+        growth.append((count, _cpu_s(partial(small.start, count)) / count * 1e3))
+    yield Figure(
+        package="podlife",
+        name="1,000 pods put and started, memory store, one core",
+        value=growth[-1][1],
+        unit="s",
+        at_most=3,
+        growth=growth,
+        growth_of="pods",
+        growth_unit="ms a pod",
+    )
+    gc.collect()
+    tracemalloc.start()
+    node = _Node()
+    before = tracemalloc.get_traced_memory()[0]
+    node.start(1000)
+    node.runtime.calls.clear()
+    node.observer.starts.clear()
+    node.observer.ends.clear()
+    gc.collect()
+    held = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    yield Figure(
+        package="podlife",
+        name="memory of a pod that runs, with runtime and store",
+        value=held / 1000 / 1024,
+        unit="KiB",
+        at_most=40,
+    )
+    yield Figure(
+        package="podlife",
+        name="pods planned in an idle minute of 1,000 pods",
+        value=_idle_plans(node),
+        unit="plans",
+        at_most=0,
+    )
+    yield Figure(
+        package="podlife",
+        name="an exit that is known to the call that starts it again, 1,000 pods",
+        value=_decision_ms(node),
+        unit="ms",
+        at_most=5,
+    )
+
+
 def figures() -> Iterator[Figure]:
+    """Plans, then lives."""
+    yield from _plans()
+    yield from _lives()
+
+
+def _plans() -> Iterator[Figure]:
     """A plan of the median recorded pod, by both rules."""
     theirs = kubelet_ns("pod_actions", "kubelet_ns3")
     recorded = _plans_ns(len(theirs), KUBELET)

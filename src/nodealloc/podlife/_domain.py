@@ -83,10 +83,10 @@ class Lives:
             return Plan(have=None, cancel=True)
         record = PodRecord(pod=want.pod) if view.have is None else _as_wanted(view.have, want)
         if view.have is None:
-            record = attrs.evolve(record, noticed_s=view.now_s, noticed_unix_s=want.said_unix_s)
+            record = record.but(noticed_s=view.now_s, noticed_unix_s=want.said_unix_s)
         observed = self._observed(view, record)
         if observed.ours is not record.ours:
-            record = attrs.evolve(record, ours=observed.ours)
+            record = record.but(ours=observed.ours)
         answer = self._next(self._moved(record, want, observed, view), want, observed, view)
         return Plan(
             have=answer.record,
@@ -138,7 +138,7 @@ class Lives:
             line = view.of(self._nears.lines).get(want.pod.full_name, ())
             if line and line[0] != view.key:
                 waits = NotYet(blocker=line[0], message="another pod of its name has not finished")
-                return record if record.waits_for == waits else attrs.evolve(record, waits_for=waits)
+                return record if record.waits_for == waits else record.but(waits_for=waits)
         return attrs.evolve(record.moved(LifeEvent.MAY_START), waits_for=None)
 
     def _next(self, record: PodRecord, want: PodWanted, observed: Observed, view: PodView) -> Next:
@@ -199,11 +199,11 @@ _TOO_LONG: Final = Ending(
 def _as_wanted(record: PodRecord, want: PodWanted) -> PodRecord:
     """With the pod as it is now, and the pokes that nobody answered."""
     if record.pod is not want.pod and record.pod != want.pod:
-        record = attrs.evolve(record, pod=want.pod, edition=record.edition + 1, definitions=None)
+        record = record.but(pod=want.pod, edition=record.edition + 1, definitions=None)
     if record.pokes != want.pokes:
         poked = [name for name, number in want.pokes.items() if record.pokes.get(name) != number]
         names = () if "" in poked else tuple(poked)
-        record = attrs.evolve(record, pokes=want.pokes, restarts=record.restarts.poked(names))
+        record = record.but(pokes=want.pokes, restarts=record.restarts.poked(names))
     return record
 
 

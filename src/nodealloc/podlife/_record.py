@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from typing import cast
 
 import attrs
 
-from nodealloc._frozen import Frozen, extended, freeze, reduced
+from nodealloc._frozen import Frozen, extended, freeze, frozen, reduced
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife._definitions import Definitions
 from nodealloc.podlife._life import POD_LIFE, LifeEvent
@@ -169,7 +170,7 @@ class Ours:
     report: SandboxReport | ContainerReport | None = None
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, slots=False)  # a dict is copied faster than slots
 class PodRecord:
     """What is remembered of a pod. Moments are on the engine's clock.
 
@@ -204,7 +205,7 @@ class PodRecord:
             what our last call did; None while it has not come back.
     """
 
-    pod: Pod
+    pod: Pod = attrs.field(eq=id)
     edition: int = 1
     life: LifeState = LifeState.WAITING
     noticed_s: float = 0.0
@@ -239,6 +240,15 @@ class PodRecord:
     def moved(self, event: LifeEvent, /) -> PodRecord:
         """After an event, by the table of a pod's life."""
         return attrs.evolve(self, life=POD_LIFE.after(self.life, event))
+
+    def but(self, **fields: object) -> PodRecord:
+        """With other values of some fields: as `attrs.evolve`, at a tenth of its cost, and unchecked."""
+        made = object.__new__(PodRecord)
+        held = vars(made)
+        held.update(vars(self))
+        for name, value in fields.items():
+            held[name] = frozen(cast("Mapping[str, object]", value)) if isinstance(value, dict) else value
+        return made
 
     def failing(self, name: str, failure: StartFailure | None, /) -> PodRecord:
         """With another reason why a container does not start; None where there is none."""

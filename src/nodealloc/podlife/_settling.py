@@ -63,9 +63,9 @@ def _done(have: PodRecord, step: Step[Detail], acted: Acted, now_s: float, rules
             return _made_ready(have, detail, acted, now_s, rules)
         case TakeBack():
             if acted.not_yet is not None:
-                return attrs.evolve(have, waits_for=acted.not_yet)
+                return have.but(waits_for=acted.not_yet)
             made = tuple(one for one in have.made if one != detail.name)
-            return attrs.evolve(have, made=made, waits_for=None)
+            return have.but(made=made, waits_for=None)
         case Pull():
             images = extended(have.images, detail.container, acted.id)
             return attrs.evolve(have.failing(detail.container, None), images=images)
@@ -75,7 +75,7 @@ def _done(have: PodRecord, step: Step[Detail], acted: Acted, now_s: float, rules
             return _started(have, detail, acted)
         case Resize():
             resized = extended(have.resized, detail.container_id, detail.resources)
-            return attrs.evolve(have, resized=resized)
+            return have.but(resized=resized)
         case Hook():
             return _hooked(have, detail, acted, now_s)
         case StopContainer():
@@ -85,7 +85,7 @@ def _done(have: PodRecord, step: Step[Detail], acted: Acted, now_s: float, rules
         case Forget():
             return None
         case _:
-            return attrs.evolve(have, doubt=acted.listing or have.doubt)
+            return have.but(doubt=acted.listing or have.doubt)
 
 
 def _not_done(
@@ -94,7 +94,7 @@ def _not_done(
     detail = step.detail
     if isinstance(detail, MakeReady | TakeBack):
         words = str(outcome.error) or type(outcome.error).__name__
-        return attrs.evolve(have, waits_for=NotYet(blocker=detail.name, message=words))
+        return have.but(waits_for=NotYet(blocker=detail.name, message=words))
     if isinstance(detail, Hook | Resize):
         return have
     if isinstance(detail, Pull | Start) and known is not None and known.failure is not None:
@@ -102,19 +102,16 @@ def _not_done(
     if isinstance(detail, Pull):
         return have
     # Nobody knows what it did: nothing is made before a listing that began after it.
-    return attrs.evolve(have, doubt=None if known is None else known.listing)
+    return have.but(doubt=None if known is None else known.listing)
 
 
 def _made_ready(have: PodRecord, detail: MakeReady, acted: Acted, now_s: float, rules: Rules) -> PodRecord:
     if acted.refused is not None:
         refused = Ending(kind=EndingKind.REFUSED, reason=acted.refused.reason, message=acted.refused.message)
-        return asked_to_end(
-            attrs.evolve(have, waits_for=None), (refused,), have.pod, now_s=now_s, rules=rules
-        )
+        return asked_to_end(have.but(waits_for=None), (refused,), have.pod, now_s=now_s, rules=rules)
     if acted.not_yet is not None:
-        return attrs.evolve(have, waits_for=acted.not_yet)
-    return attrs.evolve(
-        have,
+        return have.but(waits_for=acted.not_yet)
+    return have.but(
         waits_for=None,
         edition_ready=extended(have.edition_ready, detail.name, detail.edition),
         provided={**have.provided, **acted.provided},
@@ -125,7 +122,7 @@ def _ours(
     have: PodRecord, id_: str, acted: Acted, report: SandboxReport | ContainerReport | None = None
 ) -> PodRecord:
     mine = Ours(number=acted.listing or 0, report=report)
-    return attrs.evolve(have, ours=extended(have.ours, id_, mine))
+    return have.but(ours=extended(have.ours, id_, mine))
 
 
 def _with_sandbox(have: PodRecord, attempt: int, acted: Acted) -> PodRecord:
@@ -156,7 +153,7 @@ def _started(have: PodRecord, detail: Start, acted: Acted) -> PodRecord:
         and container.lifecycle.post_start is not None
     ):
         hooks = extended(hooks, acted.id, HookState.WAITS)
-    return attrs.evolve(after, starting=starting, images=images, post_start=hooks)
+    return after.but(starting=starting, images=images, post_start=hooks)
 
 
 def _hooked(have: PodRecord, detail: Hook, acted: Acted, now_s: float) -> PodRecord:
@@ -164,8 +161,8 @@ def _hooked(have: PodRecord, detail: Hook, acted: Acted, now_s: float) -> PodRec
     cid, name = detail.container_id, detail.container
     state = HookState.DONE if acted.failure is None else HookState.FAILED
     if detail.kind is HookKind.PRE_STOP:
-        return attrs.evolve(have, pre_stop=extended(have.pre_stop, cid, state))
-    after = attrs.evolve(have, post_start=extended(have.post_start, cid, state))
+        return have.but(pre_stop=extended(have.pre_stop, cid, state))
+    after = have.but(post_start=extended(have.post_start, cid, state))
     if acted.failure is None:
         return after
     grace_s = kill_grace_s(own_s=have.pod.termination_grace_period_seconds)
@@ -176,7 +173,7 @@ def _hooked(have: PodRecord, detail: Hook, acted: Acted, now_s: float) -> PodRec
         reason=StopReason.POST_START_HOOK,
         message=acted.failure.message,
     )
-    return attrs.evolve(after, stopping=extended(after.stopping, cid, stopping))
+    return after.but(stopping=extended(after.stopping, cid, stopping))
 
 
 def _ended(have: PodRecord, id_: str, acted: Acted) -> PodRecord:

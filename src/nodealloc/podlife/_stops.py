@@ -90,7 +90,7 @@ def steps_to_stop(
         else:
             steps.append(_stop(uid, one, policy, kills=True))
     return Stops(
-        record=attrs.evolve(record, pre_stop=hooks),
+        record=record.but(pre_stop=hooks),
         steps=tuple(steps),
         again_at_s=min(moments, default=None),
     )

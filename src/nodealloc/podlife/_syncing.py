@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 
 import attrs
 
@@ -98,7 +98,9 @@ def sync(
     )
     definitions = record.definitions or Definitions.of(record.pod)
     plan = plan_pod(record.pod, seen, definitions=definitions, rules=rules)
-    record = _stopping(turn, attrs.evolve(record, definitions=definitions), plan)
+    if record.definitions is None:
+        record = record.but(definitions=definitions)
+    record = _stopping(turn, record, plan)
     if plan.ends and not plan.makes_sandbox:
         return Next(record=record, is_over=True)
     stops = _stops(turn, record)
@@ -123,7 +125,7 @@ def _prepare(turn: _Turn, record: PodRecord, preparations: Sequence[Preparation]
         if record.edition_ready.get(one.name) == record.edition:
             continue
         if one.name not in record.made:
-            record = attrs.evolve(record, made=(*record.made, one.name))
+            record = record.but(made=(*record.made, one.name))
         waits = record.waits_for
         again_at_s = turn.now_s + (turn.policy.again_s if waits is None else waits.after_s)
         step: Step[Detail] = Step(
@@ -140,46 +142,71 @@ def _prepare(turn: _Turn, record: PodRecord, preparations: Sequence[Preparation]
 
 def _learnt(record: PodRecord, observed: Observed, now_s: float) -> PodRecord:
     """With what the runtime's word settles: who ended, who was made, which init containers succeeded."""
-    ended, completed, attempts = dict(record.ended), dict(record.completed), dict(record.attempts)
-    starting, stopping = dict(record.starting), dict(record.stopping)
-    init = {one.name for one in record.pod.init_containers if not one.restartable}
-    live: set[str] = set()
-    for one in reversed(observed.report.containers):
-        name, state = one.record.name, one.record.state
-        attempts[name] = max(attempts.get(name, -1), one.record.attempt)
-        if state is RunState.EXITED:
-            if name in init and succeeded(observed.ends_by_id.get(one.record.id)):
-                completed[name] = one.record.sandbox_id
-        else:
-            live.add(one.record.id)
-        made = starting.get(name)
-        if made is not None and made.attempt <= one.record.attempt and state is not RunState.CREATED:
-            del starting[name]
+    found: dict[str, object] = {}
+    attempts = _attempts(record, observed)
+    if attempts != record.attempts:
+        found["attempts"] = attempts
+    ended = {
+        name: (cid, now_s)
+        for name, cid in observed.end_ids.items()
+        if record.ended.get(name, ("", 0.0))[0] != cid
+    }
+    if ended:
+        found["ended"] = {**record.ended, **ended}
+    if record.pod.init_containers and (completed := _succeeded(record, observed)) != record.completed:
+        found["completed"] = completed
+    if record.starting:
+        starting = {
+            name: made for name, made in record.starting.items() if not _has_run(name, made.attempt, observed)
+        }
+        if len(starting) != len(record.starting):
+            found["starting"] = starting
+    if record.stopping or record.post_start or record.pre_stop:
+        live = {one.record.id for one in observed.report.containers if one.record.state is not _EXITED}
+        for field in ("stopping", "post_start", "pre_stop"):
+            before = cast("Mapping[str, object]", getattr(record, field))
+            if any(cid not in live for cid in before):
+                found[field] = {cid: one for cid, one in before.items() if cid in live}
+    return record.but(**found) if found else record
+
+
+_EXITED: Final = RunState.EXITED
+
+
+def _attempts(record: PodRecord, observed: Observed) -> Mapping[str, int]:
+    """The newest attempt of each container that anybody knows of."""
+    attempts = dict(record.attempts)
+    for one in observed.report.containers:
+        name, attempt = one.record.name, one.record.attempt
+        if attempt > attempts.get(name, -1):
+            attempts[name] = attempt
     for name, end in observed.ends.items():
-        attempts[name] = max(attempts.get(name, -1), end.attempt)
-        cid = observed.end_ids[name]
-        if ended.get(name, ("", 0.0))[0] != cid:
-            ended[name] = (cid, now_s)
-        made = starting.get(name)
-        if made is not None and made.attempt <= end.attempt:
-            del starting[name]
-    for cid in [cid for cid in stopping if cid not in live]:
-        del stopping[cid]
-    resized = {cid: text for cid, text in record.resized.items() if cid in live}
-    hooks = {cid: state for cid, state in record.post_start.items() if cid in live}
-    pre = {cid: state for cid, state in record.pre_stop.items() if cid in live}
-    after = attrs.evolve(
-        record,
-        ended=ended,
-        completed=completed,
-        attempts=attempts,
-        starting=starting,
-        stopping=stopping,
-        post_start=hooks,
-        pre_stop=pre,
-        resized=resized,
+        if end.attempt > attempts.get(name, -1):
+            attempts[name] = end.attempt
+    return attempts
+
+
+def _succeeded(record: PodRecord, observed: Observed) -> Mapping[str, str]:
+    init = {one.name for one in record.pod.init_containers if not one.restartable}
+    return {
+        **record.completed,
+        **{
+            one.record.name: one.record.sandbox_id
+            for one in reversed(observed.report.containers)
+            if one.record.name in init
+            and one.record.state is _EXITED
+            and succeeded(observed.ends_by_id.get(one.record.id))
+        },
+    }
+
+
+def _has_run(name: str, attempt: int, observed: Observed) -> bool:
+    """Whether an instance that was to be made was seen to run, or to have ended."""
+    end = observed.ends.get(name)
+    return (end is not None and attempt <= end.attempt) or any(
+        one.record.name == name and attempt <= one.record.attempt and one.record.state is not RunState.CREATED
+        for one in observed.report.containers
     )
-    return record if after == record else after
 
 
 def _completed(record: PodRecord, report: PodReport) -> frozenset[str]:
@@ -213,17 +240,19 @@ def _held(turn: _Turn, record: PodRecord) -> Mapping[str, Held]:
 
 def _told(record: PodRecord, plan: PodPlan) -> PodRecord:
     """With what is to be told of containers that wait, and nothing more of those that do not."""
+    held = [one for one in plan.steps if one.held is not None]
+    if not held and not record.failures:
+        return record
     failures = {
         name: failure
         for name, failure in record.failures.items()
         if failure.reason != _CRASH_LOOP and ((step := plan.step(name)) is None or step.start or step.held)
     }
-    for step in plan.steps:
-        if step.held is not None:
-            failures[step.name] = StartFailure(
-                reason=step.held.reason, message=step.held.message, until_s=step.held.until_s
-            )
-    return record if failures == record.failures else attrs.evolve(record, failures=failures)
+    for one in held:
+        wait = one.held
+        if wait is not None:
+            failures[one.name] = StartFailure(reason=wait.reason, message=wait.message, until_s=wait.until_s)
+    return record if failures == record.failures else record.but(failures=failures)
 
 
 _CRASH_LOOP: Final = "CrashLoopBackOff"
@@ -246,7 +275,7 @@ def _stopping(turn: _Turn, record: PodRecord, plan: PodPlan) -> PodRecord:
                     message=stop.message,
                 ),
             )
-    return record if stopping is record.stopping else attrs.evolve(record, stopping=stopping)
+    return record if stopping is record.stopping else record.but(stopping=stopping)
 
 
 def _grace_s(pod: Pod, stop: Stop) -> float:
@@ -291,7 +320,7 @@ def _in_new_sandbox(
         subject=(attempt, record.edition),
         deadline_s=turn.policy.call_s,
     )
-    return attrs.evolve(record, sandbox_attempt=attempt), (step,)
+    return record.but(sandbox_attempt=attempt), (step,)
 
 
 def stop_sandbox(uid: str, sandbox_id: str, policy: LifePolicy) -> Step[Detail]:
@@ -408,8 +437,7 @@ def _start(
             now_s=turn.now_s,
             exit=None if end is None else end.exit,
         )
-        record = attrs.evolve(
-            record,
+        record = record.but(
             starting=extended(record.starting, name, wanted),
             attempts=extended(record.attempts, name, max(attempt, record.attempts.get(name, -1))),
             restarts=answer.restarts,
