@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterable
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -32,6 +33,7 @@ from nodealloc.podlife import (
     ContainerHooks,
     Ending,
     EndingKind,
+    ImageFacts,
     LastWords,
     LifePolicy,
     NodeConfiguration,
@@ -60,7 +62,8 @@ from nodealloc.podstatus import (
 from nodealloc.podstatus import Rules as StatusRules
 from nodealloc.probes import PodVerdicts, ProbeOptions, Probers, Probing
 from nodealloc.probes import Rules as ProbeRules
-from nodealloc.runtime import Pace, PodKnown, RunState, RuntimeWatch
+from nodealloc.probes.health import GrpcProber
+from nodealloc.runtime import Images, Pace, PodKnown, RunState, RuntimeWatch
 from nodealloc.topology import Owner
 from nodealloc.volumes import (
     LinuxMounter,
@@ -150,7 +153,7 @@ class Agent:
             rules=rules.sources,
         )
         self._probing: Probing[PodKnown] = Probing(
-            Probers.real(commands=runtime),
+            Probers.real(commands=runtime, grpc=GrpcProber()),
             reports=self._watch.pods,
             journal=place.store,
             remembered=was.verdicts,
@@ -158,6 +161,7 @@ class Agent:
             rules=rules.probes,
         )
         self._volumes = self._volume_manager(place.root)
+        self._folders = Folders(place.root / "pods", self._has)
         self._cgroups = Cgroups(
             QosTree(place.driver, built.tree), [one.pod for one in was.lives.values()], self._running
         )
@@ -165,7 +169,12 @@ class Agent:
             runtime,
             watch=self._watch,
             configuring=Configuring(
-                whole=NodeConfiguration(place.settings, files=PodFiles(), host_ips=(place.node_ip,)),
+                whole=NodeConfiguration(
+                    place.settings,
+                    image=partial(_image, runtime),
+                    files=PodFiles(),
+                    host_ips=(place.node_ip,),
+                ),
                 node=self.node,
                 plugins=self._plugins,
                 confines=config.cpu_manager_policy != "none",
@@ -179,7 +188,7 @@ class Agent:
             policy=_policy(config),
             rules=rules.life,
         )
-        sink = StatusFile(place.status, self._pod, self._vanishes)
+        sink = StatusFile(place.status, self._pod, self._has if rules.vanishes else None)
         self._status = StatusManager(
             sink,
             self.lives.facts,
@@ -241,6 +250,7 @@ class Agent:
             facts = self.lives.facts.get(uid)
             if facts is None:
                 self._probing.remove(uid)
+                self._folders.remove(uid)
                 continue
             self._probing.put(facts.pod, facts.life)
             if facts.life is LifeState.TERMINATING:
@@ -256,13 +266,12 @@ class Agent:
 
     def _follow_sources(self) -> None:
         for uid in self._said.take():
-            if self._vanishes(uid):
+            if self._rules.vanishes and not self._has(uid):
                 self._sink.vanish(uid)
 
-    def _vanishes(self, uid: str) -> bool:
-        """Whether a kubelet tells nothing of a pod any more: it came from a file, which has gone."""
-        pod = self._pod(uid)
-        return self._rules.vanishes and uid not in self._sources.pods and pod is not None and is_static(pod)
+    def _has(self, uid: str) -> bool:
+        """Whether a source has a pod now."""
+        return uid in self._sources.pods
 
     def _pod(self, uid: str) -> Pod | None:
         facts = self.lives.facts.get(uid)
@@ -281,7 +290,7 @@ class Agent:
             Preparation(
                 name="folders",
                 why="volumes lie in the pod's own directory",
-                by=Folders(self._place.root / "pods"),
+                by=self._folders,
             ),
             Preparation(name="cgroups", why="whatever is started for a pod is limited", by=self._cgroups),
             Preparation(
@@ -364,6 +373,11 @@ def _sources(config: KubeletConfig, name: str, rules: SourceRules) -> dict[str, 
     if config.static_pod_url:
         found["http"] = HttpSource(config.static_pod_url, node_name=name)
     return found
+
+
+def _image(images: Images, id_: str) -> ImageFacts:
+    found = [one for one in images.images() if one.id == id_]
+    return ImageFacts(id=id_, user=found[0].user, username=found[0].username) if found else ImageFacts(id=id_)
 
 
 def _policy(config: KubeletConfig) -> LifePolicy:

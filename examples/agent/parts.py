@@ -125,10 +125,15 @@ class Cgroups:
 
 
 class Folders:
-    """The pod's own directory, removed when nothing is mounted below it."""
+    """The pod's own directory: there while a source has the pod, or anything is mounted below it.
 
-    def __init__(self, pods: Path) -> None:
-        self._pods = pods
+    Args:
+        pods: Holds all of them.
+        has: Whether a source has a pod.
+    """
+
+    def __init__(self, pods: Path, has: Callable[[str], bool]) -> None:
+        self._pods, self._has = pods, has
 
     def make_ready(self, pod: Pod, _cancel: Cancel, /) -> Admitted:
         """See `Preparer.make_ready`."""
@@ -138,13 +143,20 @@ class Folders:
 
     def take_back(self, pod: Pod, _cancel: Cancel, /) -> NotYet | None:
         """See `Preparer.take_back`."""
-        folder = self._pods / pod.uid
-        mounts = parse_mountinfo(Path("/proc/self/mountinfo").read_text())
-        inside = [one.target for one in mounts if one.target.startswith(f"{folder}/")]
-        if inside:
-            return NotYet(blocker="mounts", message=f"still mounted: {', '.join(inside)}", after_s=1.0)
-        shutil.rmtree(folder, ignore_errors=True)
+        mounted = self._mounted(pod.uid)
+        if mounted:
+            return NotYet(blocker="mounts", message=f"still mounted: {', '.join(mounted)}", after_s=1.0)
+        self.remove(pod.uid)
         return None
+
+    def remove(self, uid: str) -> None:
+        """Remove the directory, unless it is needed."""
+        if not self._has(uid) and not self._mounted(uid):
+            shutil.rmtree(self._pods / uid, ignore_errors=True)
+
+    def _mounted(self, uid: str) -> list[str]:
+        mounts = parse_mountinfo(Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))
+        return [one.target for one in mounts if one.target.startswith(f"{self._pods / uid}/")]
 
 
 class Volumes:

@@ -20,13 +20,15 @@ class StatusFile:
     Args:
         path: The file; a new agent goes on where the last one ended.
         pod: Finds a pod by its uid.
-        vanishes: Whether nothing is told of a pod from now on, as a kubelet tells
-            nothing of a static pod whose file has gone.
+        vanishes: Whether a source that has no pod any more ends what is told of it, as with
+            a kubelet's static pods; None where it does not, else whether a source has it.
     """
 
-    def __init__(self, path: Path, pod: Callable[[str], Pod | None], vanishes: Callable[[str], bool]) -> None:
+    def __init__(
+        self, path: Path, pod: Callable[[str], Pod | None], vanishes: Callable[[str], bool] | None
+    ) -> None:
         self._file = path.open("a", buffering=1)
-        self._pod, self._vanishes = pod, vanishes
+        self._pod, self._has = pod, vanishes
         self._lock = threading.Lock()
         self._names: dict[str, Pod] = {}
         self._silent: set[str] = set()
@@ -34,7 +36,7 @@ class StatusFile:
 
     def told(self, uid: str, status: PodStatus, /) -> None:
         """Write a line, unless the pod has vanished."""
-        if self._vanishes(uid):
+        if self._has is not None and not self._has(uid):
             self.vanish(uid)
             return
         self._silent.discard(uid)

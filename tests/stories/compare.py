@@ -153,7 +153,7 @@ def align(theirs: Sequence[Item], ours: Sequence[Item], end: float, *, goes_on: 
             return free and matches(i, j + 1, last)
         return False
 
-    return matches(0, 0, "")
+    return matches(0, 0, "null")  # nothing is told of a pod before it comes
 
 
 def _missable(items: Sequence[Item], end: float) -> list[bool]:

@@ -16,7 +16,7 @@ import pytest
 from nodealloc.dirwatch import InotifyWatcher
 from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import ConfigurationError, DecodeError, RetryableError
-from nodealloc.podsources import KUBELET, FolderSource, HttpSource, PodSources, Polling, Reading
+from nodealloc.podsources import KUBELET, Editions, FolderSource, HttpSource, PodSources, Polling, Reading
 from nodealloc.podspec import Container, Pod
 from nodealloc.testing.dirwatch import FakeWatcher
 from nodealloc.testing.dsw_asw import ManualCancel, VirtualClock
@@ -133,6 +133,21 @@ def test_what_cannot_be_read_leaves_its_pod_and_says_so(folder: Folder, content:
     theirs.read(ManualCancel())
     path.write_text(content)
     assert names(theirs.read(ManualCancel())) == ["good"]
+
+
+def test_a_uid_of_its_own_stays_through_every_edit(folder: Folder) -> None:
+    """Also with the kubelet, for which another pod is only the edition of one that has no uid."""
+    theirs, known = FolderSource(folder.path, settle_s=0, rules=KUBELET), Editions()
+    told: list[str] = []
+    for edition in ("1", "2"):
+        for name, more in (("own", {"uid": "mine"}), ("none", {})):
+            document = as_json(name)
+            document["metadata"] = {"name": name, "labels": {"edition": edition}, **more}
+            (folder.path / f"{name}.json").write_text(json.dumps(document))
+        known, pods = known.read(theirs.read(ManualCancel()).pods, rules=KUBELET)
+        told += [pod.uid for pod in pods]
+    assert told.count("mine") == 2
+    assert len(set(told)) == 3
 
 
 def test_junk_is_named_and_nothing_hangs(folder: Folder) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Sequence
 from concurrent.futures import CancelledError
 
@@ -290,7 +291,7 @@ class Performer:
     def _stop(self, detail: StopContainer) -> None:
         left_s = 0.0 if detail.kills else max(0.0, detail.until_s - self._clock.monotonic_s())
         if not self._rules.keeps_deadline and not detail.kills:
-            left_s = max(left_s, self._policy.term_s)
+            left_s = max(float(math.ceil(left_s)), self._policy.term_s)
         with contextlib.suppress(NoSuchRecordError):
             self._runtime.stop_container(detail.container_id, left_s)
 

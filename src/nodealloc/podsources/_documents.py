@@ -11,6 +11,7 @@ from typing import Final, cast
 import attrs
 
 from nodealloc.errors import DecodeError, Fault
+from nodealloc.podsources._static import HASH
 from nodealloc.podspec import Pod, pod_from_manifest
 
 __all__ = ["MAX_BYTES", "pod_in", "pods_in"]
@@ -79,9 +80,11 @@ def _pod(document: object, where: str, source: str, node_name: str) -> Pod:
         reason = f"{name[:40]}… has {len(name)} characters with the node's name, 253 is the limit; shorten it"
         raise DecodeError(where, [Fault("$.metadata.name", reason)])
     uid = pod.uid
+    notes: Mapping[str, str] = {**pod.annotations, HASH: uid}
     if not metadata.get("uid"):
-        uid = str(uuid.uuid5(_NAMES, f"{source}/{node_name}/{pod.namespace}/{name}"))
-    return attrs.evolve(pod, uid=uid, name=name, node_name=node_name or pod.node_name)
+        uid, notes = str(uuid.uuid5(_NAMES, f"{source}/{node_name}/{pod.namespace}/{name}")), pod.annotations
+    # One that has a uid of its own carries its hash already, as a kubelet has it: that uid stays.
+    return attrs.evolve(pod, uid=uid, name=name, node_name=node_name or pod.node_name, annotations=notes)
 
 
 def _documents(data: bytes, where: str) -> list[object]:
