@@ -871,3 +871,15 @@ def test_a_verdict_that_cannot_be_remembered_is_not_told(monkeypatch: pytest.Mon
     monkeypatch.undo()
     node.after(10.0)
     assert node.of("web", "c1") == ContainerVerdicts(readiness=Unwell(message="no"))
+
+
+def test_a_prober_that_answers_something_else_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """True is no reply: nobody has failed, others are asked on, and the event says what to do."""
+    node = Node()
+    monkeypatch.setattr(node.prober, "probe", lambda _question: True)
+    node.run(LIVE, "c1")
+    node.after(2.0)
+    assert node.of("web", "c1") == ContainerVerdicts(liveness=NoAnswer())
+    assert {one.message for one in node.events} == {
+        "Liveness probe errored: the prober answered True; it has to answer a Reply"
+    }

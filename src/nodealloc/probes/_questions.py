@@ -9,6 +9,7 @@ from functools import partial
 
 import attrs
 
+from nodealloc._arguments import is_other
 from nodealloc.dsw_asw import Clock, Executor, Running
 from nodealloc.probes._lines import Key, Line
 from nodealloc.probes._options import ProbeOptions, Probers
@@ -215,11 +216,20 @@ class Questions:
 
     def _socket_ended(self, number: int, reply: Reply) -> None:
         made, began_s = self._over_sockets.pop(number)
-        self._answers.append(Answer(made.key, number, reply, began_s, self._clock.monotonic_s()))
+        answer = Answer(made.key, number, reply, began_s, self._clock.monotonic_s())
+        self._answers.append(_checked(answer))
 
     def _answer(self, answer: Answer) -> None:
-        self._answers.append(answer)
+        self._answers.append(_checked(answer))
         self._on_answer()
+
+
+def _checked(answer: Answer) -> Answer:
+    """The answer itself, where its prober said what one may say."""
+    if is_other(answer.reply, Reply):
+        said = Reply(ReplyKind.ERROR, f"the prober answered {answer.reply!r}; it has to answer a Reply")
+        return attrs.evolve(answer, reply=said)
+    return answer
 
 
 def _could_not(error: Exception) -> Reply:
