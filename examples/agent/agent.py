@@ -36,6 +36,7 @@ from nodealloc.podlife import (
     ImageFacts,
     LastWords,
     LifePolicy,
+    LifeVerdicts,
     NodeConfiguration,
     NodeSettings,
     PodFacts,
@@ -44,7 +45,6 @@ from nodealloc.podlife import (
     Preparation,
     RestartBackOff,
 )
-from nodealloc.podlife import PodVerdicts as LifeVerdicts
 from nodealloc.podlife import Rules as LifeRules
 from nodealloc.podsources import FolderSource, HttpSource, PodSources, Polling, Source, is_static
 from nodealloc.podsources import Rules as SourceRules

@@ -15,9 +15,9 @@ from nodealloc.podlife import (
     POD_ROWS,
     Configures,
     LifePolicy,
+    LifeVerdicts,
     PodLives,
     PodRecord,
-    PodVerdicts,
     Preparation,
     Rules,
     record_from_checkpoint,
@@ -133,7 +133,7 @@ class Node:
         self.policy = policy or LifePolicy(pulls_at_once=None)
         self.rules = rules or Rules()
         self.hooks = FakeHooks()
-        self.verdicts: World[str, PodVerdicts] = World("verdicts")
+        self.verdicts: World[str, LifeVerdicts] = World("verdicts")
         self.start_agent()
 
     def unix_s(self) -> float:

@@ -161,3 +161,22 @@ def test_files_do_not_import_each_other_in_a_circle() -> None:
         graphlib.TopologicalSorter(graph).prepare()
     except graphlib.CycleError as error:
         pytest.fail(f"a circle: {' -> '.join(error.args[1])}")
+
+
+OF_EACH_PACKAGE = {
+    "KUBELET": "the rules of this package as the kubelet has them",
+    "Rules": "where this package does otherwise than the kubelet",
+    "Ending": "what is told when a pod ends: to its life, and to its status",
+}
+"""Name to why several packages may export it for things of their own."""
+
+
+def test_no_name_is_two_things() -> None:
+    """What two packages export under one name is one thing, or a role that each of them has."""
+    things: dict[str, dict[int, str]] = {}
+    for package in PACKAGES:
+        module = importlib.import_module(package)
+        for name in module.__all__:
+            things.setdefault(name, {})[id(getattr(module, name))] = package
+    doubled = {name: sorted(found.values()) for name, found in things.items() if len(found) > 1}
+    assert sorted(doubled) == sorted(OF_EACH_PACKAGE), doubled

@@ -551,7 +551,7 @@ EXEMPT = {
     "devices.PluginWatch": "half of PluginConnection, checked as one",
     "dsw_asw.Observer": "it only listens: nothing that it does is relied on; RecordingObserver keeps all",
     "podlife.PodRuntime": "four Protocols of runtime in one object, each checked by itself",
-    "podlife.PodVerdicts": "a value of two mappings, with nothing to promise",
+    "podlife.LifeVerdicts": "a value of two mappings, with nothing to promise",
     "runtime.EventFeed": "another name of Looks",
     "probes.ContainerSeen": "read and not called; a ContainerReport of runtime is one",
     "probes.ExecResult": "what an Exec answers, checked with it",

@@ -14,7 +14,7 @@ from nodealloc.podlife._ending import asked_to_end, clear_away, end, reasons_to_
 from nodealloc.podlife._life import LifeEvent
 from nodealloc.podlife._observed import Observed, observe
 from nodealloc.podlife._performing import Performer
-from nodealloc.podlife._ports import PodVerdicts, Preparation
+from nodealloc.podlife._ports import LifeVerdicts, Preparation
 from nodealloc.podlife._record import Ending, EndingKind, PodRecord, PodWanted
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._settling import settle
@@ -48,7 +48,7 @@ class Nears:
     seen: Near[str, str, PodListing]
     listed: Near[str, str, int]
     lines: Near[str, str, tuple[str, ...]]
-    verdicts: Near[str, str, PodVerdicts] | None = None
+    verdicts: Near[str, str, LifeVerdicts] | None = None
 
 
 class Lives:

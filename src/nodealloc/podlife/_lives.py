@@ -36,7 +36,7 @@ from nodealloc.podlife._hooks import ContainerHooks
 from nodealloc.podlife._images import CredentialSource
 from nodealloc.podlife._listings import Listings
 from nodealloc.podlife._performing import Performer
-from nodealloc.podlife._ports import Configures, HookRunner, PodRuntime, PodVerdicts, Preparation
+from nodealloc.podlife._ports import Configures, HookRunner, LifeVerdicts, PodRuntime, Preparation
 from nodealloc.podlife._record import Ending, EndingKind, PodRecord, PodWanted
 from nodealloc.podlife._rules import RIGHT, Rules
 from nodealloc.podsources import PodSources, is_static
@@ -92,7 +92,7 @@ class PodLives(Group):
         configuring: Configures,
         hooks: HookRunner | None = None,
         preparations: Sequence[Preparation] = (),
-        probes: World[str, PodVerdicts] | None = None,
+        probes: World[str, LifeVerdicts] | None = None,
         sources: PodSources | None = None,
         journal: Journal[JsonCheckpoint] | None = None,
         remembered: Mapping[str, PodRecord] | None = None,

@@ -25,8 +25,8 @@ __all__ = [
     "Configures",
     "HookCall",
     "HookRunner",
+    "LifeVerdicts",
     "PodRuntime",
-    "PodVerdicts",
     "Preparation",
     "Preparer",
     "Provided",
@@ -37,7 +37,7 @@ class PodRuntime(Sandboxes, Containers, Images, CommandRunner, Protocol):
     """What runs containers: four ports of `nodealloc.runtime` in one object."""
 
 
-class PodVerdicts(Protocol):
+class LifeVerdicts(Protocol):
     """What probes say of one pod's containers, by the runtime's ids; a value."""
 
     @property

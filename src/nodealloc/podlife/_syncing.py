@@ -27,7 +27,7 @@ from nodealloc.podlife._details import (
 from nodealloc.podlife._grace import kill_grace_s
 from nodealloc.podlife._observed import Observed, succeeded
 from nodealloc.podlife._plan import Held, PodPlan, PodSeen, Stop, StopReason
-from nodealloc.podlife._ports import PodVerdicts, Preparation
+from nodealloc.podlife._ports import LifeVerdicts, Preparation
 from nodealloc.podlife._record import HookState, PodRecord, StartFailure, Starting, Stopping
 from nodealloc.podlife._restarts import back_off_held
 from nodealloc.podlife._rules import Rules
@@ -75,7 +75,7 @@ def sync(
     /,
     *,
     preparations: Sequence[Preparation],
-    verdicts: PodVerdicts | None,
+    verdicts: LifeVerdicts | None,
     now_s: float,
     policy: LifePolicy,
     rules: Rules,
