@@ -5,7 +5,7 @@ Source: kubelet ``kuberuntime_manager.go`` and ``kuberuntime_container.go``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from nodealloc.podlife._definitions import Definitions
 from nodealloc.podlife._draft import Draft
@@ -25,6 +25,14 @@ if TYPE_CHECKING:
     from nodealloc.runtime import PodReport
 
 __all__ = ["plan_pod", "stops_of"]
+
+# A member of an enum costs a call at each use before Python 3.12, and these are used for every container.
+_CREATED: Final = RunState.CREATED
+_EXITED: Final = RunState.EXITED
+_RUNNING: Final = RunState.RUNNING
+_UNKNOWN: Final = RunState.UNKNOWN
+_POLICY_NEVER: Final = RestartPolicy.NEVER
+_POLICY_ON_FAILURE: Final = RestartPolicy.ON_FAILURE
 
 
 def plan_pod(
@@ -63,7 +71,7 @@ def stops_of(plan: PodPlan, report: PodReport, /, *, rules: Rules = RIGHT) -> tu
     if not plan.ends:
         return plan.stops
     own = {one.container_id: one for one in plan.stops} if rules.keeps_probe_stop else {}
-    living = [one.record for one in report.containers if one.record.state is not RunState.EXITED]
+    living = [one.record for one in report.containers if one.record.state is not _EXITED]
     found = [
         own.get(one.id) or Stop(container_id=one.id, name=one.name, reason=StopReason.UNKNOWN)
         for one in living
@@ -74,13 +82,13 @@ def stops_of(plan: PodPlan, report: PodReport, /, *, rules: Rules = RIGHT) -> tu
 def _in_new_sandbox(draft: Draft, need: SandboxNeed) -> None:
     pod, newest = draft.pod, draft.newest
     draft.ends = True
-    if pod.restart_policy is RestartPolicy.NEVER and need.attempt and newest:
+    if pod.restart_policy is _POLICY_NEVER and need.attempt and newest:
         _give_reason(draft, Why.POD_ENDS)
         return
     starting: list[Container] = []
     for one in pod.containers:
         latest = newest.get(one.name)
-        if pod.restart_policy is RestartPolicy.ON_FAILURE and latest is not None and latest.succeeded:
+        if pod.restart_policy is _POLICY_ON_FAILURE and latest is not None and latest.succeeded:
             draft.why[one.name] = Why.SUCCEEDED
         else:
             starting.append(one)
@@ -126,7 +134,7 @@ def _in_present_sandbox(draft: Draft, sandbox_id: str) -> None:
     stay = False
     for one in pod.containers:
         latest = draft.newest.get(one.name)
-        if latest is not None and latest.state is RunState.RUNNING:
+        if latest is not None and latest.state is _RUNNING:
             stay = _running(draft, one, latest) or stay
         else:
             stay = _not_running(draft, one, latest) or stay
@@ -140,7 +148,7 @@ def _in_present_sandbox(draft: Draft, sandbox_id: str) -> None:
 def _running(draft: Draft, one: Container, latest: Latest) -> bool:
     """Decide for a main container that runs; whether the pod goes on for it."""
     name, policy = one.name, draft.pod.restart_policy
-    restart = policy is not RestartPolicy.NEVER
+    restart = policy is not _POLICY_NEVER
     if draft.is_changed(latest):
         why, reason, message = Why.CHANGED, StopReason.NONE, f"Container {name} definition changed"
         # Another definition is another container: no restart policy speaks of it.
@@ -170,7 +178,7 @@ def _running(draft: Draft, one: Container, latest: Latest) -> bool:
 def _not_running(draft: Draft, one: Container, latest: Latest | None) -> bool:
     """Decide for a main container that does not run; whether the pod goes on for it."""
     why, starts = _may_restart(draft, latest)
-    if starts and latest is not None and latest.state is RunState.UNKNOWN:
+    if starts and latest is not None and latest.state is _UNKNOWN:
         draft.stop_unknown(one.name, latest, "Container")
     elif starts:
         draft.start(one.name, why)
@@ -184,13 +192,13 @@ def _may_restart(draft: Draft, latest: Latest | None) -> tuple[Why, bool]:
         return Why.DELETED, False
     if latest is None:
         return Why.NEVER_RAN, True
-    if latest.state is RunState.UNKNOWN:
+    if latest.state is _UNKNOWN:
         return Why.STATE_UNKNOWN, True
-    if latest.state is RunState.CREATED:
+    if latest.state is _CREATED:
         return Why.CREATED, True
     policy = draft.pod.restart_policy
-    if policy is RestartPolicy.NEVER:
+    if policy is _POLICY_NEVER:
         return (Why.SUCCEEDED if latest.succeeded else Why.STAYS_ENDED), False
-    if policy is RestartPolicy.ON_FAILURE and latest.succeeded:
+    if policy is _POLICY_ON_FAILURE and latest.succeeded:
         return Why.SUCCEEDED, False
     return (Why.ENDED if latest.succeeded else Why.FAILED), True

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from nodealloc.podlife._newest import Latest, look
 from nodealloc.podlife._plan import ContainerPart, ContainerStep, PodPlan, Stop, StopReason, Why
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from nodealloc.podlife._definitions import Definitions
     from nodealloc.podlife._plan import PodSeen
@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from nodealloc.runtime import ContainerReport
 
 __all__ = ["Draft"]
+
+# A member of an enum costs a call at each use before Python 3.12, and these are used for every container.
+_PART_EPHEMERAL: Final = ContainerPart.EPHEMERAL
+_PART_INIT: Final = ContainerPart.INIT
+_PART_MAIN: Final = ContainerPart.MAIN
+_PART_SIDECAR: Final = ContainerPart.SIDECAR
+_PART_UNWANTED: Final = ContainerPart.UNWANTED
+_NOBODY: Final = frozenset[str]()
 
 
 class Draft:
@@ -86,18 +94,13 @@ class Draft:
         pod = self.pod
         if self.ends and not self.makes_sandbox and self.rules.spares_doomed:
             self.starting.clear()
-        rules, names = self.rules, self._definitions.kubelet
-        older = [
-            one
-            for one in self.older
-            if (rules.one_instance if one.record.name in names else rules.follows_edits)
-        ]
-        copies = {one.record.name for one in older}
-        steps = [self._step(one, ContainerPart.EPHEMERAL, copies) for one in pod.ephemeral_containers]
+        older = self._older() if self.older else ()
+        copies = {one.record.name for one in older} if older else _NOBODY
+        steps = [self._step(one, _PART_EPHEMERAL, copies) for one in pod.ephemeral_containers]
         for one in pod.init_containers:
-            part = ContainerPart.SIDECAR if one.restartable else ContainerPart.INIT
+            part = _PART_SIDECAR if one.restartable else _PART_INIT
             steps.append(self._step(one, part, copies))
-        steps += [self._step(one, ContainerPart.MAIN, copies) for one in pod.containers]
+        steps += [self._step(one, _PART_MAIN, copies) for one in pod.containers]
         steps += [self._unwanted(one) for one in older]
         return PodPlan(
             uid=pod.uid,
@@ -109,7 +112,16 @@ class Draft:
             sandbox_why=need.why,
         )
 
-    def _step(self, one: Container, part: ContainerPart, copies: set[str]) -> ContainerStep:
+    def _older(self) -> Sequence[ContainerReport]:
+        """Instances that run and are wanted no more."""
+        rules, names = self.rules, self._definitions.kubelet
+        return [
+            one
+            for one in self.older
+            if (rules.one_instance if one.record.name in names else rules.follows_edits)
+        ]
+
+    def _step(self, one: Container, part: ContainerPart, copies: Collection[str]) -> ContainerStep:
         name = one.name
         latest = self.newest.get(name)
         why = self.why.get(name, Why.POD_ENDS)
@@ -145,4 +157,4 @@ class Draft:
             reason=StopReason.NONE,
             message=f"Container {record.name}: {why.value}",
         )
-        return ContainerStep(name=record.name, part=ContainerPart.UNWANTED, why=why, stop=stop)
+        return ContainerStep(name=record.name, part=_PART_UNWANTED, why=why, stop=stop)

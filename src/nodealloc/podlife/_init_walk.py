@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 
 __all__ = ["NextInit", "next_plain", "walk_init"]
 
-_SUCCEEDED: Final = Latest(RunState.EXITED, Exited(code=0), "Completed", None)
+# A member of an enum costs a call at each use before Python 3.12, and these are used for every container.
+_CREATED: Final = RunState.CREATED
+_EXITED: Final = RunState.EXITED
+_RUNNING: Final = RunState.RUNNING
+_UNKNOWN: Final = RunState.UNKNOWN
+_POLICY_NEVER: Final = RestartPolicy.NEVER
+
+_SUCCEEDED: Final = Latest(_EXITED, Exited(code=0), "Completed", None)
 
 
 class NextInit(NamedTuple):
@@ -50,7 +57,7 @@ def next_plain(draft: Draft) -> NextInit:
         return NextInit(is_done=True)
     for one in draft.pod.containers:
         latest = newest.get(one.name)
-        if latest is not None and latest.state is RunState.RUNNING:
+        if latest is not None and latest.state is _RUNNING:
             return NextInit(is_done=True)
     for one in reversed(inits):
         latest = newest.get(one.name)
@@ -58,9 +65,9 @@ def next_plain(draft: Draft) -> NextInit:
             return NextInit(one, latest)
     for index in range(len(inits) - 1, -1, -1):
         latest = newest.get(inits[index].name)
-        if latest is not None and latest.state is RunState.RUNNING:
+        if latest is not None and latest.state is _RUNNING:
             return NextInit()
-        if latest is not None and latest.state is RunState.EXITED:
+        if latest is not None and latest.state is _EXITED:
             if index == len(inits) - 1:
                 return NextInit(is_done=True)
             return NextInit(inits[index + 1])
@@ -78,10 +85,10 @@ def _plain(draft: Draft) -> bool:
     name, failed = found.container.name, found.failed
     if failed is None:
         draft.start(name, Why.NEVER_RAN)
-    elif draft.pod.restart_policy is RestartPolicy.NEVER:
+    elif draft.pod.restart_policy is _POLICY_NEVER:
         draft.ends = True
         draft.why[name] = Why.FAILED
-    elif failed.state is RunState.UNKNOWN:
+    elif failed.state is _UNKNOWN:
         draft.stop_unknown(name, failed, "Init container")
     else:
         draft.start(name, Why.FAILED)
@@ -100,7 +107,7 @@ class _Walk:
     def __init__(self, draft: Draft, sandbox_id: str) -> None:
         self._draft = draft
         self._sandbox_id = sandbox_id
-        self._restarts = draft.pod.restart_policy is not RestartPolicy.NEVER
+        self._restarts = draft.pod.restart_policy is not _POLICY_NEVER
         self._is_done = any(self._shows_start(one) for one in draft.pod.containers)
         self._past = self._is_done
 
@@ -136,7 +143,7 @@ class _Walk:
         if latest is None:
             return False
         if not self._sandbox_id:
-            return latest.state is RunState.CREATED or latest.state is RunState.RUNNING
+            return latest.state is _CREATED or latest.state is _RUNNING
         return latest.report is not None and latest.report.record.sandbox_id == self._sandbox_id
 
     def _latest(self, one: Container) -> Latest | None:
@@ -151,14 +158,14 @@ class _Walk:
 
     def _look(self, index: int, one: Container, latest: Latest) -> None:
         draft, name = self._draft, one.name
-        if latest.state is RunState.CREATED:
+        if latest.state is _CREATED:
             draft.start(name, Why.CREATED)
-        elif latest.state is RunState.RUNNING:
+        elif latest.state is _RUNNING:
             if one.restartable:
                 self._running_sidecar(index, one, latest)
             else:
                 draft.why[name] = Why.INIT_RUNS
-        elif latest.state is RunState.EXITED:
+        elif latest.state is _EXITED:
             self._exited(index, one, latest)
         elif one.restartable or self._restarts or draft.rules.one_instance:
             draft.stop_unknown(name, latest, "Init container")
