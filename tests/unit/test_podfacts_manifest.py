@@ -172,6 +172,8 @@ def test_moments_keep_what_they_have() -> None:
     zoned = status_from_manifest({"startTime": "2023-11-14T23:13:20+01:00"})
     bare = status_from_manifest({"startTime": "2023-11-14T22:13:20"})
     yaml = status_from_manifest({"startTime": datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)})
+    with pytest.raises(DecodeError, match="expected a text"):
+        status_from_manifest({"startTime": 1_700_000_000})
     assert zoned == bare == yaml == PodStatus(started_unix_s=1_700_000_000.0)
 
 
@@ -185,6 +187,7 @@ def test_every_fault_is_named_with_its_path() -> None:
                 "podIP": "x",
                 "hostIPs": [{}],
                 "startTime": "yesterday",
+                "hostIP": "",
                 "foo": 1,
                 "resize": [[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]],
                 "containerStatuses": [

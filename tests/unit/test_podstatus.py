@@ -307,6 +307,31 @@ def test_a_pod_ends_once_nothing_of_it_can_run() -> None:
     assert tell(never_began, None, KUBELET).phase is PodPhase.PENDING
 
 
+def test_before_its_end_is_certain_a_pod_is_pending_where_nothing_of_it_ran() -> None:
+    """Its init container has failed for good; until nothing of it can run, that is no end."""
+    init = Container(name="init", image="i:1")
+    failed = Observed(pod=pod(init=(init,), policy="Never"), report=report(instance("init", 0, BROKEN)))
+    assert tell(failed).phase is PodPhase.PENDING
+    assert tell(failed, None, KUBELET).phase is PodPhase.FAILED
+    assert tell(attrs.evolve(failed, life=LifeState.TERMINATED)).phase is PodPhase.FAILED
+
+
+def test_a_pod_without_containers_is_pending() -> None:
+    """Nothing runs and nothing has stopped."""
+    assert tell(Observed(pod=Pod(uid="u"))).phase is PodPhase.PENDING
+
+
+def test_a_sidecar_that_has_started_means_that_the_rest_could_begin() -> None:
+    """At the end a kubelet takes for lost what never began behind it; here it waits."""
+    side = Container(name="side", image="s:1", restartable=True)
+    spec = pod(init=(side,))
+    was = tell(Observed(pod=spec, report=report(instance("side"))))
+    assert only(was, "side").started
+    assert isinstance(only(end_status(spec, was)).state, ContainerWaiting)
+    theirs = end_status(spec, was, source_status=was, rules=KUBELET)
+    assert isinstance(only(theirs).state, ContainerTerminated)
+
+
 def test_who_is_ended_has_failed_whatever_its_exit() -> None:
     """An evicted pod that leaves with 0 has failed, with the reason of its eviction, once it is over."""
     ending = Ending(reason="Evicted", message="low on memory", disruption="TerminationByKubelet")

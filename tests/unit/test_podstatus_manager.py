@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from nodealloc.checkpoint import JsonCheckpoint, rows_of
-from nodealloc.dsw_asw import InlineExecutor, World
+from nodealloc.dsw_asw import Done, InlineExecutor, Near, Step, World
 from nodealloc.errors import ConfigurationError, DecodeError
 from nodealloc.podfacts import (
     ContainerStatus,
@@ -25,12 +25,14 @@ from nodealloc.podfacts import (
 )
 from nodealloc.podspec import Container, Pod, RestartPolicy
 from nodealloc.podstatus import (
+    KUBELET,
     STATUS_ROWS,
     CallSink,
     Ending,
     FolderSink,
     Observed,
     Part,
+    Rules,
     StatusManager,
     StatusOddity,
     TellingOptions,
@@ -39,6 +41,7 @@ from nodealloc.podstatus import (
     with_runtime,
 )
 from nodealloc.podstatus._codec import told_to_checkpoint
+from nodealloc.podstatus._telling import Decide, Tale, Telling, Tellings
 from nodealloc.runtime import (
     ContainerRecord,
     ContainerReport,
@@ -48,7 +51,7 @@ from nodealloc.runtime import (
     SandboxRecord,
     SandboxReport,
 )
-from nodealloc.testing.dsw_asw import ManualExecutor, MemoryJournal, VirtualClock, run_to_rest
+from nodealloc.testing.dsw_asw import ManualCancel, ManualExecutor, MemoryJournal, VirtualClock, run_to_rest
 from nodealloc.testing.podstatus import FakeSink, check_sink
 
 DONE = Exited(code=0)
@@ -321,6 +324,41 @@ def test_a_successor_has_a_status_of_its_own() -> None:
     assert status is not None
     assert (status.phase, status.containers[0].restart_count) == (PodPhase.PENDING, 0)
     assert node.phases("new") == ["Pending"]
+
+
+def test_a_kubelet_tells_nothing_that_cannot_be() -> None:
+    """By its rules the whole status is dropped, time and again; by ours it is told as unknown."""
+    node = Node()
+    node.put(over())
+    alive = attrs.evolve(up(), source_status=node.sink.statuses["u"])
+    for rules, told in ((KUBELET, []), (Rules(), ["Succeeded"])):
+        sink = FakeSink()
+        pods: World[str, Observed] = World("pods")
+        manager = StatusManager(sink, pods, rules=rules, executor=InlineExecutor())
+        pods.put("u", alive)
+        manager.run_until_quiet()
+        assert [phase_of(one) for one in sink.of("u")] == told
+
+
+def test_a_pod_that_nothing_is_kept_of_is_not_told() -> None:
+    """A step that comes too late says nothing."""
+    sink = FakeSink()
+    told: World[str, Told] = World("told")
+    unheard: World[str, int] = World("unheard")
+    domain: Tellings[Observed] = Tellings(
+        sink,
+        told,
+        lambda one: one,
+        parts=(),
+        unheard=Near(unheard, lambda uid: [uid]),
+        decide=Decide(rules=Rules()),
+        unix_s=lambda now_s: now_s,
+        deadline_s=None,
+    )
+    step = Step(scope=("status", "u"), verb="tell", detail=Telling(uid="u"))
+    assert domain.perform(step, ManualCancel()) == Tale()
+    assert domain.settled(None, step, Done(Tale())) is None
+    assert sink.calls == []
 
 
 def test_worlds_of_others_add_to_what_is_known() -> None:

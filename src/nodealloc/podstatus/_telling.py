@@ -153,8 +153,6 @@ class Tellings(Generic[W]):
             # It may have come back meanwhile: then nothing of it is known out there.
             return None if have.is_leaving else attrs.evolve(have, told_version=0, told_phase=None)
         tale = outcome.result
-        if tale.version < have.told_version:
-            return have
         return attrs.evolve(have, told_version=tale.version, told_phase=tale.phase)
 
     def _true(self, view: View[str, W, Told, Telling], want: W, now_unix_s: float) -> Told | None:
