@@ -127,6 +127,7 @@ class Agent:
 
     def __init__(self, config: KubeletConfig, built: Built, place: Place, rules: Rulebook) -> None:
         self._place, self._rules = place, rules
+        self._confines = config.cpu_manager_policy != "none"
         runtime = Logged(place.runtime, links=place.links)
         kept = Kept(place.store)
         was = kept.read()
@@ -177,7 +178,7 @@ class Agent:
                 ),
                 node=self.node,
                 plugins=self._plugins,
-                confines=config.cpu_manager_policy != "none",
+                confines=self._confines,
             ),
             hooks=ContainerHooks(runtime),
             preparations=self._preparations(),
@@ -255,7 +256,7 @@ class Agent:
             self._probing.put(facts.pod, facts.life)
             if facts.life is LifeState.TERMINATING:
                 self.node.mark_ending(uid)
-            report = facts.known.report if facts.known else None
+            report = facts.known.report if facts.known and self._confines else None
             for one in report.containers if report else ():
                 if one.record.state is RunState.RUNNING:
                     owner = Owner(uid, one.record.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -40,6 +41,7 @@ class Logged:
 
     def __init__(self, runtime: WholeRuntime, *, links: Path | None) -> None:
         self._runtime, self._links = runtime, links
+        self._listing_images = threading.Lock()
         self._logs: dict[str, tuple[Path, Path | None]] = {}
 
     def listing(self) -> Listing:
@@ -99,8 +101,9 @@ class Logged:
             path.unlink(missing_ok=True)
 
     def images(self) -> Sequence[ImageRecord]:
-        """See `Images.images`."""
-        return self._runtime.images()
+        """See `Images.images`: one after the other, since a runtime is asked the same once at a time."""
+        with self._listing_images:
+            return self._runtime.images()
 
     def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
         """See `Images.pull_image`."""
