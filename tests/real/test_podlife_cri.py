@@ -134,7 +134,7 @@ def containerd() -> Iterator[Containerd]:
 @pytest.fixture
 def node(containerd: Containerd) -> Iterator[Node]:
     """An agent over it; every pod is gone afterwards."""
-    made = Node(containerd.socket)
+    made = Node(str(containerd.socket))
     yield made
     made.group.stop()
     runtime = made.runtime

@@ -39,6 +39,13 @@ from nodealloc.podlife._explain import explain_plan
 from nodealloc.podlife._facts import ContainerFacts, PodFacts, facts_of
 from nodealloc.podlife._grace import effective_grace_s, kill_grace_s, stop_timeout_s, stops_after
 from nodealloc.podlife._hooks import ContainerHooks
+from nodealloc.podlife._housekeeping import (
+    HeldRemnant,
+    Housekeeping,
+    Remnant,
+    RemnantKind,
+    plan_housekeeping,
+)
 from nodealloc.podlife._image_names import ImageName
 from nodealloc.podlife._images import CredentialSource
 from nodealloc.podlife._last_words import LastWords
@@ -54,6 +61,7 @@ from nodealloc.podlife._plan import (
     StopReason,
     Why,
 )
+from nodealloc.podlife._pod_folders import MountInTheWayError, PodFolders
 from nodealloc.podlife._ports import (
     Configures,
     HookCall,
@@ -100,10 +108,12 @@ __all__ = [
     "EnvironmentSource",
     "ExitRule",
     "Held",
+    "HeldRemnant",
     "HookCall",
     "HookKind",
     "HookRunner",
     "HookState",
+    "Housekeeping",
     "ImageFacts",
     "ImageName",
     "Known",
@@ -111,12 +121,14 @@ __all__ = [
     "LifeEvent",
     "LifePolicy",
     "LifeVerdicts",
+    "MountInTheWayError",
     "NodeConfiguration",
     "NodeSettings",
     "PodAddresses",
     "PodDns",
     "PodFacts",
     "PodFiles",
+    "PodFolders",
     "PodGift",
     "PodLives",
     "PodPlan",
@@ -127,6 +139,8 @@ __all__ = [
     "Preparation",
     "Preparer",
     "Provided",
+    "Remnant",
+    "RemnantKind",
     "RestartAnswer",
     "RestartBackOff",
     "RestartEntry",
@@ -155,6 +169,7 @@ __all__ = [
     "field_value",
     "kill_grace_s",
     "linux_resources",
+    "plan_housekeeping",
     "plan_pod",
     "pod_dns",
     "record_from_checkpoint",
