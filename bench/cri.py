@@ -29,7 +29,7 @@ def figures() -> Iterator[Figure]:
     found = json.loads(lines[-1])
     yield Figure(
         package="cri",
-        name="20 pods, from asking for them until they are seen to run",
+        name="20 pods, from admission until they are seen to run",
         value=found["ours_s"],
         unit="s",
     )

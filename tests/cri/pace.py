@@ -1,7 +1,9 @@
-"""`python -m tests.cri --pace`: twenty pods, from asking for them until they are seen to run.
+"""`python -m tests.cri --pace`: twenty pods, from admission until they are seen to run.
 
-Beside the same calls in a bare loop, which looks at nothing. Prints one line of
-JSON: seconds of both, and their ratio.
+A node admits them and remembers that, their lives are remembered as well, and
+each is inspected running. Beside the same calls in a bare loop, which decides,
+remembers and looks at nothing. Prints one line of JSON: seconds of both, and
+their ratio.
 """
 
 from __future__ import annotations
@@ -14,19 +16,32 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+import attrs
+
 from nodealloc._proto import runtime_v1_pb2 as wire
 from nodealloc._rpc.caller import Caller
+from nodealloc.checkpoint import FileStore, Store, row_formats
+from nodealloc.cpuset import CpuAllocator, StaticPolicy
 from nodealloc.cri import CriRuntime
 from nodealloc.cri import _codec as codec
 from nodealloc.cri import _requests as requests
+from nodealloc.dsw_asw import Group
+from nodealloc.machine import discover
+from nodealloc.memblocks import memory_allocator
+from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.podfacts import PodIdentity
-from nodealloc.runtime import ContainerConfig, Pace, RunState, RuntimeWatch, SandboxConfig
+from nodealloc.podlife import POD_ROWS, PodFacts, PodLives
+from nodealloc.podspec import Container, Pod, PullPolicy, resources
+from nodealloc.runtime import RUNTIME_ROWS, ContainerConfig, RunState, RuntimeWatch, SandboxConfig
+from nodealloc.testing.podlife import FakeHooks, PlainConfiguration
+from nodealloc.topology import Placed, Snapshot
 from tests.cri.containerd import running
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 PODS, ROUNDS = 20, 5
+PATIENCE_S = 60.0
 
 
 def boxes(name: str) -> Sequence[SandboxConfig]:
@@ -57,21 +72,72 @@ def bare(caller: Caller, asked: Sequence[SandboxConfig]) -> float:
     return time.monotonic() - began_s
 
 
-def ours(runtime: CriRuntime, watch: RuntimeWatch, asked: Sequence[SandboxConfig]) -> float:
-    """Through the ports, until whoever looks has inspected each of them running."""
+class _Configuration(PlainConfiguration):
+    """In the cgroups of these tests."""
+
+    def sandbox(self, pod: Pod, attempt: int, provided: Mapping[str, object], /) -> SandboxConfig:
+        made = super().sandbox(pod, attempt, provided)
+        return attrs.evolve(made, cgroup_parent=f"/{os.environ['NODEALLOC_CRI_CGROUPS']}/{pod.uid}")
+
+
+def pods(name: str) -> Sequence[Pod]:
+    """Twenty pods of a round."""
+    box = Container(
+        name="app",
+        image=APP.image,
+        entrypoint=APP.command,
+        requests=resources({"cpu": "10m", "memory": "16Mi"}),
+        image_pull_policy=PullPolicy.IF_NOT_PRESENT,
+    )
+    return [
+        Pod(uid=f"{name}-{number}", name=f"{name}-{number}", containers=(box,), host_network=True)
+        for number in range(PODS)
+    ]
+
+
+def node(store: Store) -> NodeAllocator:
+    """A node that holds nothing, and remembers."""
+    machine = discover("/sys").machine
+    cpus = CpuAllocator(policy=StaticPolicy.of(machine, reserved=0))
+    made = NodeAllocator(Snapshot.of(machine, allocators=[cpus, memory_allocator(machine)]), store)
+    made.start()
+    return made
+
+
+def ours(door: NodeAllocator, lives: PodLives, asked: Sequence[Pod]) -> float:
+    """From the node's door until whoever looks has inspected each of them running."""
     began_s = time.monotonic()
-    wanted: dict[str, str] = {}
-    for box in asked:
-        made = runtime.create_container(runtime.run_sandbox(box), APP, box)
-        runtime.start_container(made)
-        wanted[box.pod.uid] = made
+    for pod in asked:
+        verdict = door.admit(pod)
+        assert isinstance(verdict, Placed), verdict
+        lives.put(pod)
+    wanted = {pod.uid for pod in asked}
     while wanted:
-        for uid, made in tuple(wanted.items()):
-            known = watch.pods.get(uid)
-            if known is not None and known.marks.get(made) is RunState.RUNNING and known.report is not None:
-                del wanted[uid]
+        wanted -= {uid for uid in wanted if _runs(lives.facts.get(uid))}
+        if time.monotonic() - began_s > PATIENCE_S:
+            uid = min(wanted)
+            raise TimeoutError(
+                f"{len(wanted)} do not run; {uid}: {lives.facts.get(uid)} {lives.failures(uid)}"
+            )
         time.sleep(0.001)
     return time.monotonic() - began_s
+
+
+def _runs(facts: PodFacts | None) -> bool:
+    report = facts.known.report if facts is not None and facts.known is not None else None
+    return report is not None and any(one.record.state is RunState.RUNNING for one in report.containers)
+
+
+def round_of(runtime: CriRuntime, store: Store, name: str, *, events: bool) -> float:
+    """An agent of its own for each round; it is stopped before its pods are cleared away."""
+    watch = RuntimeWatch(runtime, events=runtime if events else None, journal=store)
+    lives = PodLives(runtime, watch=watch, configuring=_Configuration(), hooks=FakeHooks(), journal=store)
+    door = node(store)
+    with Group(watch, lives):
+        while watch.heard().listing == 0:
+            time.sleep(0.01)
+        lives.heard()
+        return ours(door, lives, pods(name))
 
 
 def clear(runtime: CriRuntime) -> None:
@@ -85,18 +151,18 @@ def clear(runtime: CriRuntime) -> None:
 def main() -> int:
     """Both in turn, so that whatever else the machine does is done to both."""
     root, version = Path(os.environ["NODEALLOC_CRI_ROOT"]), os.environ["NODEALLOC_CRI_VERSION"]
+    folder = Path(os.environ["NODEALLOC_CRI_FOLDER"])
     found: dict[str, list[float]] = {"bare": [], "ours": []}
-    with running(root, Path(os.environ["NODEALLOC_CRI_FOLDER"]) / "containerd", version) as containerd:
+    with running(root, folder / "containerd", version) as containerd:
         runtime = CriRuntime(containerd.socket)
         caller = Caller(containerd.socket, wire.DESCRIPTOR, "RuntimeService", largest_bytes=1 << 24)
         for number in range(ROUNDS):
             found["bare"].append(bare(caller, boxes(f"bare{number}")))
             clear(runtime)
-            events = None if version == "1.6" else runtime
-            with RuntimeWatch(runtime, events=events, pace=Pace()) as watch:
-                while watch.heard().listing == 0:
-                    time.sleep(0.01)
-                found["ours"].append(ours(runtime, watch, boxes(f"ours{number}")))
+            with FileStore(
+                folder / f"state-{number}", {**FORMATS, **row_formats(POD_ROWS, RUNTIME_ROWS)}
+            ) as store:
+                found["ours"].append(round_of(runtime, store, f"ours{number}", events=version != "1.6"))
             clear(runtime)
         caller.close()
         runtime.close()
