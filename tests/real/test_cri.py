@@ -15,12 +15,21 @@ from typing import Final
 import attrs
 import pytest
 
+from nodealloc.cgroups import (
+    CgroupName,
+    Limits,
+    PodOptions,
+    QosTree,
+    TreeOptions,
+    detect,
+    pod_name,
+)
 from nodealloc.cpuset import CPUSet
 from nodealloc.cri import CriCpusetWriter, CriDeadlines, CriRuntime, LogLine, follow_log, read_log
 from nodealloc.dsw_asw import ThreadExecutor
 from nodealloc.errors import NodeallocError
 from nodealloc.podfacts import Exited, ExitUnknown, PodIdentity
-from nodealloc.podspec import ExecAction
+from nodealloc.podspec import Container, ExecAction, Pod, resources
 from nodealloc.probes import ExecProber, Question, Reply, ReplyKind
 from nodealloc.runtime import (
     CommandResult,
@@ -294,6 +303,45 @@ def test_limits_at_creation_and_by_update(runtime: CriRuntime) -> None:
     assert cgroup_file(uid, made, "memory.limit_in_bytes") == str(96 << 20)
     assert cgroup_file(uid, made, "cpu.shares") == "512"
     assert cgroup_file(uid, made, "cpu.cfs_quota_us") == "50000"
+
+
+def test_our_own_tree_is_the_parent(runtime: CriRuntime) -> None:
+    """The pod's cgroup is made, limited and taken away by `nodealloc.cgroups`; the runtime's lie below it."""
+    driver = detect()
+    driver.apply(CgroupName.of(CGROUPS), Limits())
+    root = CgroupName.of(CGROUPS, f"tree-{next(NUMBERS)}-{os.getpid()}")
+    tree = QosTree(driver, TreeOptions(root=root, pods=PodOptions(pids=64)))
+    amounts = resources({"cpu": "500m", "memory": "64Mi"})
+    pod = Pod(
+        uid=f"tree-{os.getpid()}",
+        name="tree",
+        containers=(Container(name="app", image=IMAGE, requests=amounts, limits=amounts),),
+    )
+    assert tree.reconcile([pod]).is_settled
+    name = pod_name(root, pod)
+    where = box(pod=PodIdentity.of(pod), cgroup_parent=name.path())
+    made = started(runtime, app(), where)
+    (inside,) = driver.pids(name.child(made))
+    status = Path(f"/proc/{inside}/cmdline").read_bytes().split(b"\0")
+    assert [one.decode() for one in status[-3:-1]] == list(SLEEP)
+    mine = driver.read(name)
+    assert mine is not None
+    assert (mine.memory_bytes, mine.pids) == (64 << 20, 64)
+    eat = "x=$(dd if=/dev/zero bs=1M count=200 2>/dev/null | tr '\\0' x); echo ${#x}"
+    greedy = runtime.create_container(
+        runtime.listing().pods[pod.uid].sandboxes[0].id,
+        app("sh", "-c", eat, name="greedy", log_path="greedy/0.log"),
+        where,
+    )
+    runtime.start_container(greedy)
+    assert ended(runtime, greedy).exit != Exited(code=0), "the pod's limit, not the container's, holds"
+    assert driver.kill(name) == ()
+    ended(runtime, made)
+    for sandbox in runtime.listing().pods[pod.uid].sandboxes:
+        runtime.stop_sandbox(sandbox.id)
+        runtime.remove_sandbox(sandbox.id)
+    assert tree.reconcile([]).is_settled
+    assert not driver.exists(name)
 
 
 def test_mounts_devices_variables_and_users(runtime: CriRuntime, tmp_path: Path) -> None:
