@@ -284,7 +284,7 @@ def test_a_seed_is_a_life() -> None:
     assert life_of(1) == life_of(1)
     assert life_of(1) != life_of(2)
     told = {name for seed in range(6) for name, _ in life_of(seed)[2]}  # type: ignore[attr-defined]
-    assert told == set(ODDS)
+    assert told == set(ODDS) - {"call takes time"}
 
 
 def test_a_process_is_killed_at_each_of_its_calls() -> None:

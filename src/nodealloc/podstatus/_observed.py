@@ -119,9 +119,12 @@ def with_runtime(observed: Observed, known: PodKnown, /) -> Observed:
     """With what `RuntimeWatch.pods` has of the pod.
 
     Where an inspection failed, what was known before it stands; a pod of which
-    nothing is left has an empty report, and its ends.
+    nothing is left has an empty report, and its ends. From one that was never
+    looked at nothing follows, not even from ends that are remembered of it.
     """
     report = known.report
     if report is None and not known.marks and not known.fault:
         report = PodReport(uid=known.uid)
+    if report is None:
+        return observed
     return attrs.evolve(observed, report=report, ends=known.ends)

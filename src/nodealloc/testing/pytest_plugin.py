@@ -22,12 +22,14 @@ name in your test file, and everything below is made from yours.
 | `virtual_clock`   | a clock that stands still until it is told to advance            |
 | `manual_executor` | an executor that runs what the test says, when it says so        |
 | `cgroups`         | a driver over a cgroup v2 tree of plain files in `tmp_path`      |
+| `simulate`        | a function: whole nodes with an agent of yours live through faults |
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -39,10 +41,12 @@ from nodealloc.memblocks import memory_allocator
 from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock
 from nodealloc.testing.node import FakeRuntime
+from nodealloc.testing.simulation.node import NodeSimulation, Tally, Wiring, agent
 from nodealloc.topology import Allocator, Policy, Snapshot
 
 __all__ = [
     "DEFAULT_MACHINE",
+    "Simulates",
     "allocators",
     "cgroups",
     "fake_runtime",
@@ -52,6 +56,7 @@ __all__ = [
     "node",
     "pytest_configure",
     "restart",
+    "simulate",
     "snapshot",
     "topology_policy",
     "virtual_clock",
@@ -157,3 +162,28 @@ def _started(empty: Snapshot, store: MemoryStore, runtime: FakeRuntime) -> NodeA
     fresh = NodeAllocator(empty, store, runtime=runtime)
     fresh.start()
     return fresh
+
+
+class Simulates(Protocol):
+    """What the fixture `simulate` gives."""
+
+    def __call__(self, wiring: Wiring = agent, *, seeds: Iterable[int] = range(10)) -> Tally:
+        """Live these seeds with this agent."""
+        ...
+
+
+@pytest.fixture
+def simulate() -> Simulates:
+    """A function from an agent's wiring and some seeds to what their lives came to.
+
+    Raises `nodealloc.testing.simulation.ViolationError` at the first guarantee that is broken.
+    """
+
+    def run(wiring: Wiring = agent, *, seeds: Iterable[int] = range(10)) -> Tally:
+        tally = Tally()
+        for seed in seeds:
+            with NodeSimulation(seed, wiring) as node:
+                tally.count(node.run())
+        return tally
+
+    return run

@@ -13,6 +13,10 @@ class SimulatedClock:
     Args:
         unix_s: The wall clock at the first boot.
 
+    Attributes:
+        passed_s: Seconds since the first boot, asleep and switched off included.
+        awake_s: The same without those asleep and switched off.
+
     Example:
         >>> clock = SimulatedClock()
         >>> clock.advance(5.0)
@@ -30,6 +34,7 @@ class SimulatedClock:
         self._unix_s = unix_s
         self._boot = 1
         self.passed_s = 0.0
+        self.awake_s = 0.0
 
     def monotonic_s(self) -> float:
         """Seconds since the boot, without those that the machine slept."""
@@ -46,6 +51,7 @@ class SimulatedClock:
         self._monotonic_s += seconds
         self._unix_s += seconds
         self.passed_s += seconds
+        self.awake_s += seconds
 
     def sleep(self, seconds: float, /) -> None:
         """Let the machine sleep: the wall clock goes on, the monotonic clock stands still."""

@@ -33,6 +33,7 @@ class ViolationError(AssertionError):
     """A checker, or the simulation itself, found something that must not be.
 
     Attributes:
+        what: What it was.
         seed: Of the run.
         at_s: Virtual seconds since its beginning.
         story: What happened last, one line each.
@@ -43,6 +44,7 @@ class ViolationError(AssertionError):
         # Worlds iterate in the order of hashes, which Python draws anew for each process.
         hashes = os.environ.get("PYTHONHASHSEED", "random")
         super().__init__(f"seed {seed} (PYTHONHASHSEED={hashes}), at {at_s:.3f} s: {what}{lines}")
+        self.what = what
         self.seed = seed
         self.at_s = at_s
         self.story = story

@@ -50,7 +50,8 @@ class DurableRows(Generic[Row]):
 class MachineDisk:
     """One directory for a store, over all lives of a machine.
 
-    Faults, by name: `disk fails` (EIO), `disk is full` (ENOSPC, for this call;
+    Faults, by name: `disk fails` (EIO), `disk cannot be read` (EIO from `open` and
+    `read`, after which a store sets a key aside as damaged), `disk is full` (ENOSPC, for this call;
     `capacity_bytes` of `disk` is for good), `write is short`. A life that ends
     at a system call leaves what was written; one that loses power leaves any
     part of what was not flushed, torn as `SimulatedDisk.outcomes` says.
@@ -69,7 +70,8 @@ class MachineDisk:
         def fault(_number: int, name: str) -> InjectedFault | None:
             life.enter()
             strikes = self._chance.strikes
-            if strikes("disk fails"):
+            reads = name in {"open", "read"}
+            if strikes("disk cannot be read" if reads else "disk fails"):
                 return InjectedFault(code=errno.EIO)
             if name in {"write", "open"} and strikes("disk is full"):
                 return InjectedFault(code=errno.ENOSPC)

@@ -1,0 +1,112 @@
+"""`python -m nodealloc.testing.simulation`: live many seeds, or tell the story of one."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+
+from nodealloc.errors import ConfigurationError
+from nodealloc.testing.simulation._simulation import ViolationError
+from nodealloc.testing.simulation.node import PLANTS, NodeSimulation
+from nodealloc.testing.simulation.node._many import Tally, seeds_until, wiring_named
+from nodealloc.testing.simulation.node._plants import spoiled
+
+_HASHES = "0"
+"""The order of hashes that a seed is told with: worlds iterate in it."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; 0 without a violation, 1 with one, 2 for bad input."""
+    arguments = _parser().parse_args(argv)
+    if os.environ.get("PYTHONHASHSEED") != _HASHES:
+        os.environ["PYTHONHASHSEED"] = _HASHES
+        given = sys.argv[1:] if argv is None else argv
+        command = [sys.executable, "-m", "nodealloc.testing.simulation", *given]
+        os.execv(sys.executable, command)  # noqa: S606 - this program again
+    if arguments.plants:
+        for plant in PLANTS:
+            print(f"{plant.name:32} {plant.about}")
+        return 0
+    if arguments.plant and arguments.plant not in {plant.name for plant in PLANTS}:
+        print(f"no planted bug is called {arguments.plant!r}; --plants lists them", file=sys.stderr)
+        return 2
+    try:
+        wiring_named(arguments.wiring)
+    except ConfigurationError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if arguments.story:
+        if arguments.seed is None:
+            print("--story needs the seed that it is to tell; add --seed N", file=sys.stderr)
+            return 2
+        return _tell(arguments.seed, arguments.wiring, arguments.plant)
+    return _live(arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m nodealloc.testing.simulation",
+        description="Live the lives of simulated nodes, one a seed, with a checker for each guarantee.",
+    )
+    parser.add_argument("--seconds", type=float, metavar="S", help="begin no further seed after so long")
+    parser.add_argument("--faults", type=int, metavar="F", help="begin no further seed after so many faults")
+    parser.add_argument("--seed", type=int, metavar="N", help="the first seed; alone: only that one")
+    parser.add_argument("--plant", default="", metavar="NAME", help="plant this bug; it should be found")
+    parser.add_argument("--plants", action="store_true", help="list the bugs that can be planted")
+    parser.add_argument(
+        "--wiring", default="", metavar="MODULE:FUNCTION", help="an agent of yours: from NodePorts to a group"
+    )
+    parser.add_argument("--story", action="store_true", help="tell the life of --seed line by line")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=os.cpu_count() or 1,
+        metavar="J",
+        help="processes; default: one for each core",
+    )
+    return parser
+
+
+def _live(arguments: argparse.Namespace) -> int:
+    one = arguments.seed is not None and arguments.seconds is None and arguments.faults is None
+    seconds = 60.0 if arguments.seconds is None and arguments.faults is None else arguments.seconds
+    first = random.SystemRandom().randrange(1 << 31) if arguments.seed is None else arguments.seed
+    tally = Tally()
+    for lived in seeds_until(
+        first,
+        seconds=-1.0 if one else seconds,
+        faults=arguments.faults,
+        jobs=1 if one else max(1, arguments.jobs),
+        wiring=arguments.wiring,
+        plant=arguments.plant,
+    ):
+        tally.add(lived)
+        if lived.violation:
+            print(lived.violation)
+            print(f"again: python -m nodealloc.testing.simulation --seed {lived.seed} --story")
+            print(flush=True)
+    print(tally)
+    return 1 if tally.violations else 0
+
+
+def _tell(seed: int, wiring: str, plant: str) -> int:
+    tally = Tally()
+    wire = wiring_named(wiring)
+    with NodeSimulation(seed, spoiled(wire, plant) if plant else wire) as node:
+        print(f"seed {seed}, class {node.seeds.name}: {node.seeds.about}")
+        node.on_line = print
+        try:
+            node.run()
+        except ViolationError as error:
+            print(f"violation, at {error.at_s:.3f} s: {error.what}")
+            tally.violations = 1
+        report = node.report()
+    tally.operations, tally.faults, tally.passed_s = report.operations, report.faults, report.passed_s
+    print(tally)
+    return 1 if tally.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""One whole node in virtual time: an agent of yours, and everything around it that goes wrong.
+
+```text
+   seed ─▶ class of seeds ─▶ odds of faults
+              │
+   wiring(NodePorts) ─▶ the agent      Outside: runtime, sources, sink, cpusets, disk
+              ▲    │ calls                 │ deeds, in order
+   killed ────┘    └──▶ ports ────────────▶├──▶ a checker for each guarantee
+                        faults, kills      └──▶ the story
+```
+
+- A *wiring* builds an agent from ports: a group of reconcilers. `agent` is the one
+  that ships; yours is any function of that shape.
+- A *deed* is one thing that really happened; checkers hear nothing else.
+- A *class of seeds* says which faults a life may have.
+
+`python -m nodealloc.testing.simulation` lives many seeds on all cores.
+"""
+
+from nodealloc.testing.simulation.node._deeds import Deed, Deeds, What
+from nodealloc.testing.simulation.node._guarantee import Guarantee
+from nodealloc.testing.simulation.node._guarantees import GUARANTEES
+from nodealloc.testing.simulation.node._many import Tally
+from nodealloc.testing.simulation.node._outside import Deletion, Outside
+from nodealloc.testing.simulation.node._plants import PLANTS, Plant, spoiled
+from nodealloc.testing.simulation.node._ports import (
+    NodePorts,
+    SimulatedCpusets,
+    SimulatedRuntime,
+    SimulatedSink,
+    SimulatedSource,
+)
+from nodealloc.testing.simulation.node._simulation import Line, NodeSimulation, Wiring
+from nodealloc.testing.simulation.node._wiring import agent, agent_with
+from nodealloc.testing.simulation.node._classes import CLASSES, SeedClass, class_of
+
+__all__ = [
+    "CLASSES",
+    "GUARANTEES",
+    "PLANTS",
+    "Deed",
+    "Deeds",
+    "Deletion",
+    "Guarantee",
+    "Line",
+    "NodePorts",
+    "NodeSimulation",
+    "Outside",
+    "Plant",
+    "SeedClass",
+    "SimulatedCpusets",
+    "SimulatedRuntime",
+    "SimulatedSink",
+    "SimulatedSource",
+    "Tally",
+    "What",
+    "Wiring",
+    "agent",
+    "agent_with",
+    "class_of",
+    "spoiled",
+]

@@ -1,0 +1,30 @@
+"""Values only: what a class of seeds is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+__all__ = ["SeedClass"]
+
+
+@attrs.frozen(kw_only=True)
+class SeedClass:
+    """Seeds whose lives have the same kinds of faults.
+
+    Attributes:
+        name: One word.
+        about: What they look for, in a sentence.
+        odds: Fault to its probability each time that it may strike.
+        deletes: Whether pods are deleted, edited and taken out of their sources.
+        crashes: Whether containers end for reasons of their own.
+        operations: Calls that one life of a seed makes before all is left to settle.
+    """
+
+    name: str
+    about: str
+    odds: Mapping[str, float]
+    deletes: bool = True
+    crashes: bool = True
+    operations: int = 3000

@@ -1,0 +1,40 @@
+"""All of it at once."""
+
+from __future__ import annotations
+
+from nodealloc.testing.simulation.node._classes._values import SeedClass
+
+__all__ = ["EVERYTHING"]
+
+EVERYTHING = SeedClass(
+    name="everything",
+    about="All of it at once.",
+    odds={
+        "killed before a call": 0.003,
+        "killed after a call": 0.003,
+        "power lost": 0.0005,
+        "machine sleeps": 0.001,
+        "clock jumps": 0.001,
+        "pass without reason": 0.01,
+        "runtime is away": 0.02,
+        "runtime is slow": 0.01,
+        "runtime hangs": 0.001,
+        "runtime refuses": 0.02,
+        "answer is lost": 0.02,
+        "disk fails": 0.001,
+        "disk is full": 0.001,
+        "write is short": 0.003,
+        "source is away": 0.03,
+        "source is slow": 0.03,
+        "source is not synced": 0.02,
+        "sink is away": 0.03,
+        "sink is slow": 0.03,
+        "sink answer is lost": 0.02,
+        "cpuset write fails": 0.02,
+        "cpuset answer is lost": 0.02,
+        "executor refuses": 0.005,
+        "executor doubles": 0.005,
+        "executor cancels": 0.003,
+        "call takes time": 0.3,
+    },
+)

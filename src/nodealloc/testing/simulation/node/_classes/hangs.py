@@ -1,0 +1,20 @@
+"""Calls hang, for one pod and for all."""
+
+from __future__ import annotations
+
+from nodealloc.testing.simulation.node._classes._values import SeedClass
+
+__all__ = ["HANGS"]
+
+HANGS = SeedClass(
+    name="hangs",
+    about="Calls hang, for one pod and for all.",
+    odds={
+        "runtime hangs": 0.004,
+        "cpuset hangs": 0.004,
+        "sink hangs": 0.004,
+        "source hangs": 0.004,
+        "executor is late": 0.01,
+        "call takes time": 0.5,
+    },
+)

@@ -1,0 +1,18 @@
+"""The agent is killed at any call of a port."""
+
+from __future__ import annotations
+
+from nodealloc.testing.simulation.node._classes._values import SeedClass
+
+__all__ = ["KILLS"]
+
+KILLS = SeedClass(
+    name="kills",
+    about="The agent is killed at any call of a port.",
+    odds={
+        "killed before a call": 0.01,
+        "killed after a call": 0.01,
+        "killed": 0.002,
+        "call takes time": 0.2,
+    },
+)

@@ -1,0 +1,20 @@
+"""The runtime is away, slow, refuses, and loses its answers."""
+
+from __future__ import annotations
+
+from nodealloc.testing.simulation.node._classes._values import SeedClass
+
+__all__ = ["RUNTIMES"]
+
+RUNTIMES = SeedClass(
+    name="runtimes",
+    about="The runtime is away, slow, refuses, and loses its answers.",
+    odds={
+        "runtime is away": 0.05,
+        "runtime is slow": 0.02,
+        "runtime refuses": 0.03,
+        "answer is lost": 0.05,
+        "call takes time": 0.2,
+        "killed after a call": 0.001,
+    },
+)

@@ -1,0 +1,20 @@
+"""Whoever is told of pods is away, slow, hangs, and loses answers."""
+
+from __future__ import annotations
+
+from nodealloc.testing.simulation.node._classes._values import SeedClass
+
+__all__ = ["SINKS"]
+
+SINKS = SeedClass(
+    name="sinks",
+    about="Whoever is told of pods is away, slow, hangs, and loses answers.",
+    odds={
+        "sink is away": 0.1,
+        "sink is slow": 0.1,
+        "sink hangs": 0.005,
+        "sink answer is lost": 0.05,
+        "killed": 0.003,
+        "call takes time": 0.3,
+    },
+)

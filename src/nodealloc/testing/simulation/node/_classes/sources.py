@@ -1,0 +1,20 @@
+"""Sources of pods are away, slow, and do not know all their pods yet."""
+
+from __future__ import annotations
+
+from nodealloc.testing.simulation.node._classes._values import SeedClass
+
+__all__ = ["SOURCES"]
+
+SOURCES = SeedClass(
+    name="sources",
+    about="Sources of pods are away, slow, and do not know all their pods yet.",
+    odds={
+        "source is away": 0.1,
+        "source is slow": 0.1,
+        "source is not synced": 0.1,
+        "source hangs": 0.01,
+        "killed": 0.003,
+        "call takes time": 0.3,
+    },
+)

@@ -1,0 +1,252 @@
+"""The runtime of a simulated node: containers that live, end and are forgotten, whatever the agent does."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections import deque
+from collections.abc import Callable
+
+import attrs
+
+from nodealloc.podfacts import Exited, ExitUnknown
+from nodealloc.runtime import (
+    ContainerConfig,
+    ContainerReport,
+    NoSuchRecordError,
+    RunState,
+    SandboxConfig,
+)
+from nodealloc.testing.runtime import FakeContainerRuntime
+from nodealloc.testing.simulation._clock import SimulatedClock
+from nodealloc.testing.simulation.node._deeds import Deed, Deeds, What
+
+__all__ = ["Behaviour", "SimulatedContainers"]
+
+
+@attrs.frozen(kw_only=True)
+class Behaviour:
+    """What a container does once it runs.
+
+    Attributes:
+        runs_s: Seconds until it ends by itself; infinite for one that does not.
+        code: With what it then ends.
+        leaves_s: Seconds that it takes to leave once it is asked to; infinite for
+            one that has to be killed.
+    """
+
+    runs_s: float
+    code: int
+    leaves_s: float
+
+
+class SimulatedContainers(FakeContainerRuntime):
+    """A runtime outside the agent: it lives on while the agent is dead.
+
+    What is due happens when somebody looks (`catch_up`), at its own time.
+
+    Args:
+        clock: The machine's.
+        deeds: Is told what happens.
+        behave: From pod uid, container name and attempt to what it does.
+    """
+
+    def __init__(
+        self, clock: SimulatedClock, deeds: Deeds, behave: Callable[[str, str, int], Behaviour]
+    ) -> None:
+        super().__init__(unix_s=lambda: self._now_unix_s, images=("busybox",))
+        self._clock = clock
+        self._deeds = deeds
+        self._behave = behave
+        self._now_unix_s = clock.moment().unix_s
+        self._due: list[tuple[float, int, str, int]] = []
+        self._order = 0
+        self._behaviours: dict[str, Behaviour] = {}
+        self._kill_at_s: dict[str, float] = {}
+        # A whole life's calls would fill the memory.
+        self.calls = deque(maxlen=200)  # type: ignore[assignment]
+
+    @property
+    def running(self) -> list[ContainerReport]:
+        """Containers that run now."""
+        self.catch_up()
+        return [one for one in self._containers.values() if one.record.state is RunState.RUNNING]
+
+    @property
+    def reports(self) -> list[ContainerReport]:
+        """Every container that the runtime knows."""
+        self.catch_up()
+        return list(self._containers.values())
+
+    def catch_up(self) -> None:
+        """Let everything end that is due by now."""
+        now_s = self._clock.awake_s
+        wall_s = self._clock.moment().unix_s
+        while self._due and self._due[0][0] <= now_s:
+            due_s, _, container_id, code = heapq.heappop(self._due)
+            one = self._containers.get(container_id)
+            if one is not None and one.record.state is RunState.RUNNING:
+                self._now_unix_s = wall_s - (now_s - due_s)
+                by_signal = code > 128
+                self._ends(container_id, Exited(code=code, signal=code - 128 if by_signal else None), due_s)
+        self._now_unix_s = wall_s
+
+    def start_container(self, container_id: str, /) -> None:
+        """See `Containers.start_container`."""
+        self.catch_up()
+        super().start_container(container_id)
+        record = self._containers[container_id].record
+        behaviour = self._behave(record.pod.uid, record.name, record.attempt)
+        self._behaviours[container_id] = behaviour
+        self._happen(What.STARTED, container_id)
+        if behaviour.runs_s != float("inf"):
+            self._end_at(container_id, self._clock.awake_s + behaviour.runs_s, behaviour.code)
+
+    def ask_to_end(self, container_id: str, grace_s: float, /) -> float:
+        """Send TERM, and KILL after the grace; seconds until it will have ended, 0 for at once."""
+        self.catch_up()
+        one = self._containers.get(container_id)
+        if one is None or one.record.state is not RunState.RUNNING:
+            return 0.0
+        self._happen(What.SIGNALLED, container_id, grace_s)
+        leaves_s = self._behaviours.get(container_id, Behaviour(runs_s=0, code=0, leaves_s=0)).leaves_s
+        takes_s = max(0.0, min(grace_s, leaves_s))
+        code = 143 if leaves_s <= grace_s and grace_s > 0 else 137
+        if takes_s == 0.0:
+            self._ends(container_id, Exited(code=code, signal=code - 128), self._clock.awake_s)
+        else:
+            self._end_at(container_id, self._clock.awake_s + takes_s, code)
+        return takes_s
+
+    def end_now(self, container_id: str, /) -> None:
+        """What had been asked to end has ended; for a call in which no time can pass."""
+        one = self._containers.get(container_id)
+        if one is not None and one.record.state is RunState.RUNNING:
+            self._ends(container_id, Exited(code=137, signal=9), self._clock.awake_s)
+
+    def stop_container(self, container_id: str, grace_s: float, /) -> None:
+        """See `Containers.stop_container`; the time that it takes passes in the port, not here."""
+        self.ask_to_end(container_id, grace_s)
+        self.end_now(container_id)
+
+    def run_sandbox(self, config: SandboxConfig, /) -> str:
+        """See `Sandboxes.run_sandbox`."""
+        self.catch_up()
+        made = super().run_sandbox(config)
+        self._deeds.happen(
+            Deed(
+                what=What.SANDBOX_MADE,
+                at_s=self._clock.awake_s,
+                uid=config.pod.uid,
+                id=made,
+                attempt=config.attempt,
+            )
+        )
+        return made
+
+    def stop_sandbox(self, sandbox_id: str, /) -> None:
+        """See `Sandboxes.stop_sandbox`; what still runs in it is killed."""
+        self.catch_up()
+        self._kill_all(sandbox_id)
+        super().stop_sandbox(sandbox_id)
+        self._of_sandbox(What.SANDBOX_STOPPED, sandbox_id)
+
+    def remove_sandbox(self, sandbox_id: str, /) -> None:
+        """See `Sandboxes.remove_sandbox`."""
+        self.catch_up()
+        self._kill_all(sandbox_id)
+        self._of_sandbox(What.SANDBOX_REMOVED, sandbox_id)
+        for one in [one for one in self._containers.values() if one.record.sandbox_id == sandbox_id]:
+            self._happen(What.REMOVED, one.record.id)
+        super().remove_sandbox(sandbox_id)
+
+    def create_container(self, sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig, /) -> str:
+        """See `Containers.create_container`."""
+        self.catch_up()
+        made = super().create_container(sandbox_id, config, sandbox)
+        self._happen(What.MADE, made)
+        return made
+
+    def remove_container(self, container_id: str, /) -> None:
+        """See `Containers.remove_container`."""
+        self.catch_up()
+        if container_id in self._containers:
+            self.end_now(container_id)
+            self._happen(What.REMOVED, container_id)
+        super().remove_container(container_id)
+
+    # What the outside does to it.
+
+    def power_cut(self) -> None:
+        """Nothing runs any more; records stay, and nobody knows how anything ended."""
+        self.catch_up()
+        for one in self.running:
+            self._end(one.record.id, ExitUnknown(), "Unknown")
+            self._happen(What.ENDED, one.record.id, ExitUnknown())
+        for made, box in list(self._sandboxes.items()):
+            record = attrs.evolve(box.record, is_ready=False)
+            self._sandboxes[made] = attrs.evolve(box, record=record, ips=None)
+
+    def come_back_empty(self) -> None:
+        """It was restarted and lost every record of what does not run."""
+        self.catch_up()
+        ended = [one for one in self._containers.values() if one.record.state is RunState.EXITED]
+        for one in ended:
+            self._deeds.happen(self._deed(What.FORGOT, one.record.id))
+        self.lose_records(*(one.record.id for one in ended))
+
+    def some_running(self, rng: random.Random) -> ContainerReport | None:
+        """One that runs, by lot."""
+        running = self.running
+        return rng.choice(running) if running else None
+
+    def crash(self, container_id: str, code: int) -> None:
+        """A container ends by itself, now."""
+        one = self._containers.get(container_id)
+        if one is not None and one.record.state is RunState.RUNNING:
+            self._ends(container_id, Exited(code=code), self._clock.awake_s)
+
+    def _end_at(self, container_id: str, at_s: float, code: int) -> None:
+        self._order += 1
+        heapq.heappush(self._due, (at_s, self._order, container_id, code))
+
+    def _ends(self, container_id: str, exit: Exited, at_s: float) -> None:  # noqa: A002 - its name
+        self._end(container_id, exit, "Completed" if exit.code == 0 else "Error")
+        self._deeds.happen(attrs.evolve(self._deed(What.ENDED, container_id, exit), at_s=at_s))
+
+    def _kill_all(self, sandbox_id: str) -> None:
+        for one in [one for one in self._containers.values() if one.record.sandbox_id == sandbox_id]:
+            if one.record.state is RunState.RUNNING:
+                self._happen(What.SIGNALLED, one.record.id, 0.0)
+                self.end_now(one.record.id)
+
+    def _of_sandbox(self, what: What, sandbox_id: str) -> None:
+        box = self._sandboxes.get(sandbox_id)
+        if box is not None:
+            self._deeds.happen(
+                Deed(
+                    what=what,
+                    at_s=self._clock.awake_s,
+                    uid=box.record.pod.uid,
+                    id=sandbox_id,
+                    attempt=box.record.attempt,
+                )
+            )
+
+    def _happen(self, what: What, container_id: str, value: object = None) -> None:
+        self._deeds.happen(self._deed(what, container_id, value))
+
+    def _deed(self, what: What, container_id: str, value: object = None) -> Deed:
+        one = self._containers.get(container_id)
+        if one is None:
+            raise NoSuchRecordError("deed", container_id)
+        record = one.record
+        return Deed(
+            what=what,
+            at_s=self._clock.awake_s,
+            uid=record.pod.uid,
+            name=record.name,
+            id=container_id,
+            attempt=record.attempt,
+            value=value,
+        )

@@ -1,0 +1,123 @@
+"""What really happened on the simulated node, in order; checkers and stories read it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+
+import attrs
+
+from nodealloc.podfacts import (
+    ConditionStatus,
+    ContainerRunning,
+    ContainerStatus,
+    ContainerTerminated,
+    Exited,
+    PodStatus,
+)
+from nodealloc.podspec import Pod
+
+__all__ = ["Deed", "Deeds", "What"]
+
+
+class What(enum.Enum):
+    """Kinds of deeds; the first ones are the node's, the others the outside's."""
+
+    SANDBOX_MADE = "sandbox made"
+    SANDBOX_STOPPED = "sandbox stopped"
+    SANDBOX_REMOVED = "sandbox removed"
+    MADE = "container made"
+    STARTED = "container started"
+    SIGNALLED = "container asked to end"
+    REMOVED = "container removed"
+    TOLD = "status told"
+    GONE = "told gone"
+    CONFINED = "cpuset written"
+    MOUNTED = "mounted"
+    UNMOUNTED = "unmounted"
+    PROBED = "probed"
+
+    ENDED = "container ended"
+    WANTED = "pod wanted"
+    DELETED = "deletion asked for"
+    UNWANTED = "pod gone from its source"
+    KILLED = "the agent was killed"
+    POWER = "the power went"
+    RESTARTED = "the runtime came back"
+    FORGOT = "the runtime forgot"
+
+
+@attrs.frozen(kw_only=True)
+class Deed:
+    """One thing that happened.
+
+    Attributes:
+        what: Of which kind.
+        at_s: Virtual seconds that the machine was awake, since the simulation began; they never go back.
+        uid: The pod concerned, or "".
+        name: The container concerned, or "".
+        id: Of the container or sandbox, or "".
+        attempt: Its attempt.
+        value: What belongs to the kind: an exit, a status, a grace in seconds, a set of CPUs.
+    """
+
+    what: What
+    at_s: float
+    uid: str = ""
+    name: str = ""
+    id: str = ""
+    attempt: int = 0
+    value: object = None
+
+    def __str__(self) -> str:
+        where = "/".join(one for one in (self.uid, self.name) if one)
+        attempt = f" (attempt {self.attempt})" if self.attempt else ""
+        value = "" if self.value is None else f": {_short(self.value)}"
+        return f"{self.what.value} {where}{attempt}{value}".strip()
+
+
+def _short(value: object) -> str:
+    """A pod or a status in a line's place."""
+    match value:
+        case Pod():
+            containers = ", ".join(one.name for one in value.all_containers)
+            return f"{value.name} ({value.restart_policy.value}: {containers})"
+        case PodStatus():
+            ready = value.condition("Ready")
+            parts = [value.phase.value if value.phase else "no phase", value.reason]
+            parts.append("ready" if ready is not None and ready.status is ConditionStatus.TRUE else "")
+            parts += [f"{one.name} {_state(one)}" for one in value.all_containers]
+            return ", ".join(filter(None, parts))
+        case float() | int():
+            return f"{value:g} s"
+        case Exited():
+            return str(value.code)
+        case _:
+            return str(value)
+
+
+def _state(status: ContainerStatus) -> str:
+    state = status.state
+    restarts = f" {status.restart_count}x" if status.restart_count else ""
+    if isinstance(state, ContainerTerminated):
+        code = state.exit.code if isinstance(state.exit, Exited) else "unknown"
+        return f"ended {code}{restarts}"
+    if isinstance(state, ContainerRunning):
+        return f"runs{restarts}"
+    return f"waits {state.reason if state else ''}{restarts}"
+
+
+class Deeds:
+    """Hands each deed to whoever listens, in the order in which they listen."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Callable[[Deed], object]] = []
+
+    def listen(self, listener: Callable[[Deed], object], /) -> None:
+        """Call this with each deed; it raises `AssertionError` for a violation."""
+        self._listeners.append(listener)
+
+    def happen(self, deed: Deed, /) -> None:
+        """Something happened."""
+        for listener in self._listeners:
+            listener(deed)

@@ -1,0 +1,74 @@
+"""What every checker of a guarantee shares."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import ClassVar
+
+from nodealloc.podfacts import ConditionStatus, PodStatus
+from nodealloc.podspec import Container, Pod
+from nodealloc.testing.simulation.node._deeds import Deed
+from nodealloc.testing.simulation.node._outside import Outside
+
+__all__ = ["Guarantee", "is_ready"]
+
+
+class Guarantee:
+    """Listens to what happens; one of your own overrides `heard`, `settled`, or both.
+
+    Attributes:
+        words: What is guaranteed, in a sentence.
+        outside: What is true.
+    """
+
+    words: ClassVar[str] = ""
+
+    def __init__(self, outside: Outside) -> None:
+        self.outside = outside
+
+    def heard(self, deed: Deed, /) -> None:
+        """Something happened; raises `AssertionError` where it must not have."""
+
+    def settled(self) -> None:
+        """All is quiet and nothing strikes any more; raises `AssertionError` likewise."""
+
+    def pod(self, uid: str) -> Pod | None:
+        """A pod as it was last wanted."""
+        return self.outside.known.get(uid)
+
+    def container(self, deed: Deed) -> Container | None:
+        """The container that a deed is about, as its pod defines it."""
+        pod = self.pod(deed.uid)
+        return next((one for one in pod.all_containers if one.name == deed.name), None) if pod else None
+
+    def is_init(self, deed: Deed) -> bool:
+        """Whether a deed is about an init container that has an end."""
+        pod = self.pod(deed.uid)
+        return pod is not None and any(
+            one.name == deed.name and not one.restartable for one in pod.init_containers
+        )
+
+    def main_runs(self, uid: str) -> set[str]:
+        """Ids of the pod's main containers that run."""
+        pod = self.pod(uid)
+        return self._running(uid, {one.name for one in pod.containers} if pod else set())
+
+    def serving(self, uid: str) -> set[str]:
+        """Ids of the pod's containers that run and that its readiness depends on: sidecars count."""
+        pod = self.pod(uid)
+        mains = pod.containers if pod else ()
+        every = pod.all_containers if pod else ()
+        return self._running(uid, {one.name for one in every if one.restartable or one in mains})
+
+    def _running(self, uid: str, names: Collection[str]) -> set[str]:
+        return {
+            one.record.id
+            for one in self.outside.containers.running
+            if one.record.pod.uid == uid and one.record.name in names
+        }
+
+
+def is_ready(status: PodStatus) -> bool:
+    """Whether a status says that the pod is ready."""
+    condition = status.condition("Ready")
+    return condition is not None and condition.status is ConditionStatus.TRUE

@@ -1,0 +1,47 @@
+"""The list of guarantees that a simulated node is held to."""
+
+from __future__ import annotations
+
+from nodealloc.testing.simulation.node._guarantee import Guarantee
+from nodealloc.testing.simulation.node._running import (
+    AttemptsOnce,
+    CpusOnce,
+    FinishedStays,
+    InitOnce,
+    NothingAfterwards,
+    NothingWithoutReason,
+    OneCopy,
+    OneDeadline,
+    PlacementStands,
+)
+from nodealloc.testing.simulation.node._told import (
+    CountsRise,
+    ExitsAreTrue,
+    ReadinessStands,
+    ReadyFallsFirst,
+    RefusalsSayWhy,
+    SameEnd,
+    TerminalStays,
+)
+
+__all__ = ["GUARANTEES"]
+
+GUARANTEES: tuple[type[Guarantee], ...] = (
+    OneCopy,
+    AttemptsOnce,
+    FinishedStays,
+    InitOnce,
+    NothingWithoutReason,
+    OneDeadline,
+    TerminalStays,
+    ReadyFallsFirst,
+    ReadinessStands,
+    CountsRise,
+    ExitsAreTrue,
+    NothingAfterwards,
+    CpusOnce,
+    PlacementStands,
+    RefusalsSayWhy,
+    SameEnd,
+)
+"""All of them. Guarantee 5 (eviction measures again) has no room on this node yet."""

@@ -1,0 +1,154 @@
+"""Many seeds on all cores."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import time
+from collections.abc import Iterator
+from importlib import import_module
+
+import attrs
+
+from nodealloc.errors import ConfigurationError
+from nodealloc.testing.simulation._simulation import Report, ViolationError
+from nodealloc.testing.simulation.node._plants import spoiled
+from nodealloc.testing.simulation.node._simulation import NodeSimulation, Wiring
+from nodealloc.testing.simulation.node._wiring import agent
+
+__all__ = ["Lived", "Tally", "live", "seeds_until", "wiring_named"]
+
+
+@attrs.frozen(kw_only=True)
+class Lived:
+    """What came of one seed.
+
+    Attributes:
+        seed: Which.
+        operations: Port calls and calls of the executor.
+        faults: How many struck.
+        passed_s: Virtual seconds.
+        violation: What was found, with its story; "" for nothing.
+    """
+
+    seed: int
+    operations: int
+    faults: int
+    passed_s: float
+    violation: str = ""
+
+
+@attrs.define
+class Tally:
+    """What many seeds came to."""
+
+    operations: int = 0
+    faults: int = 0
+    passed_s: float = 0.0
+    violations: int = 0
+    seeds: int = 0
+
+    def add(self, lived: Lived, /) -> None:
+        """One more."""
+        self.operations += lived.operations
+        self.faults += lived.faults
+        self.passed_s += lived.passed_s
+        self.violations += bool(lived.violation)
+        self.seeds += 1
+
+    def count(self, report: Report, /) -> None:
+        """One more, which kept all its guarantees."""
+        self.operations += report.operations
+        self.faults += report.faults
+        self.passed_s += report.passed_s
+        self.seeds += 1
+
+    def __str__(self) -> str:
+        hours = self.passed_s / 3600.0
+        return (
+            f"{self.operations} operations, {self.faults} faults, {hours:.1f} node-hours, "
+            f"{self.violations} violations"
+        )
+
+
+def wiring_named(name: str, /) -> Wiring:
+    """The wiring that `MODULE:FUNCTION` names; "" for the one that ships.
+
+    Raises:
+        ConfigurationError: There is none of that name.
+    """
+    if not name:
+        return agent
+    module, colon, function = name.partition(":")
+    if not colon or not module or not function:
+        raise ConfigurationError(
+            f"wiring {name!r} is no MODULE:FUNCTION; write it as examples.agent.wiring:wire"
+        )
+    try:
+        found: object = getattr(import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise ConfigurationError(f"wiring {name!r} cannot be had: {error}") from error
+    if not callable(found):
+        raise ConfigurationError(
+            f"wiring {name!r} is a {type(found).__name__}; name a function (NodePorts) -> group"
+        )
+    return found
+
+
+def live(seed: int, wiring: str = "", plant: str = "") -> Lived:
+    """Live one seed to its end, or to the first violation."""
+    wire = wiring_named(wiring)
+    with NodeSimulation(seed, spoiled(wire, plant) if plant else wire) as node:
+        violation = ""
+        try:
+            node.run()
+        except ViolationError as error:
+            violation = str(error)
+        report = node.report()
+    return Lived(
+        seed=seed,
+        operations=report.operations,
+        faults=report.faults,
+        passed_s=report.passed_s,
+        violation=violation,
+    )
+
+
+def seeds_until(
+    first: int, *, seconds: float | None, faults: int | None, jobs: int, wiring: str = "", plant: str = ""
+) -> Iterator[Lived]:
+    """Live one seed after the other, until the time is over or so many faults have struck.
+
+    Args:
+        first: The first seed; the others follow it.
+        seconds: Real seconds after which no further seed begins; None for no end.
+        faults: Faults after which none does; None for no end.
+        jobs: Processes at a time; 1 for this one.
+        wiring: See `wiring_named`.
+        plant: Which bug is planted; "" for none.
+    """
+    until = None if seconds is None else time.monotonic() + seconds
+    struck = 0
+
+    def is_over() -> bool:
+        return (until is not None and time.monotonic() > until) or (faults is not None and struck >= faults)
+
+    if jobs == 1:
+        for seed in itertools.count(first):
+            lived = live(seed, wiring, plant)
+            struck += lived.faults
+            yield lived
+            if is_over():
+                return
+    # Spawned, so that a child has no lock of its parent's; it takes the order of hashes from the environment.
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(jobs) as pool:
+        waiting = [pool.apply_async(live, (first + place, wiring, plant)) for place in range(2 * jobs)]
+        seed = first + len(waiting)
+        while waiting:
+            lived = waiting.pop(0).get()
+            struck += lived.faults
+            yield lived
+            if not is_over():
+                waiting.append(pool.apply_async(live, (seed, wiring, plant)))
+                seed += 1

@@ -1,0 +1,204 @@
+"""Everything of a simulated node that outlives the agent, and who acts there."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections.abc import Callable
+
+import attrs
+
+from nodealloc.idset import CPUSet, NodeSet
+from nodealloc.podfacts import PodStatus
+from nodealloc.podsources import Reading
+from nodealloc.podspec import Pod
+from nodealloc.testing.simulation._clock import SimulatedClock
+from nodealloc.testing.simulation.node._containers import Behaviour, SimulatedContainers
+from nodealloc.testing.simulation.node._deeds import Deed, Deeds, What
+from nodealloc.testing.simulation.node._pods import behaviour, random_pod
+
+__all__ = ["Deletion", "Outside"]
+
+_MOST_PODS = 8
+API, FILE = "api", "file"
+
+
+@attrs.frozen(kw_only=True)
+class Deletion:
+    """That somebody wants a pod gone.
+
+    Attributes:
+        at_s: When it was last asked for, on the clock of deeds.
+        grace_s: How long it may take from then.
+    """
+
+    at_s: float
+    grace_s: float
+
+    @property
+    def deadline_s(self) -> float:
+        """When it has to have ended, on the clock of deeds."""
+        return self.at_s + self.grace_s
+
+
+class Outside:
+    """The world around the agent. It acts by lot, and keeps what is true.
+
+    Attributes:
+        deeds: Everything that happens.
+        containers: The runtime.
+        pods: What each source has, by source and uid.
+        known: Every pod that there ever was, by uid; the edition that was last wanted.
+        deletions: Pods that somebody wants gone.
+        told: The newest status that the sink took, by uid.
+        cpusets: What each container is confined to, by its id.
+        is_calm: From now on nothing ends by itself.
+    """
+
+    def __init__(self, clock: SimulatedClock, rng: random.Random) -> None:
+        self.deeds = Deeds()
+        self.pods: dict[str, dict[str, Pod]] = {API: {}, FILE: {}}
+        self.known: dict[str, Pod] = {}
+        self.deletions: dict[str, Deletion] = {}
+        self.told: dict[str, PodStatus] = {}
+        self.gone: set[str] = set()
+        self.cpusets: dict[str, CPUSet] = {}
+        self.is_calm = False
+        self._clock = clock
+        self._rng = rng
+        self._number = 0
+        self.containers = SimulatedContainers(clock, self.deeds, self._behave)
+
+    # What ports ask.
+
+    def reading(self, source: str) -> Callable[[], Reading]:
+        """What a source answers."""
+        return lambda: Reading(pods=tuple(self.pods[source].values()))
+
+    def tell(self, uid: str, status: PodStatus) -> None:
+        """The sink takes a status; an API server lets go of a deleted pod that has ended."""
+        self.told[uid] = status
+        self._happen(What.TOLD, uid, value=status)
+        self._let_go_of_ended(uid)
+
+    def say_gone(self, uid: str) -> None:
+        """The sink is told that nothing is left of a pod."""
+        self.gone.add(uid)
+        self._happen(What.GONE, uid)
+        if uid in self.deletions:
+            self._let_go(uid)
+
+    def cpuset_of(self, target: str) -> tuple[CPUSet, NodeSet | None]:
+        """What a container is confined to; nothing for a new one."""
+        return self.cpusets.get(target, CPUSet()), None
+
+    def confine(self, target: str, cpus: CPUSet, _mems: NodeSet | None) -> None:
+        """A container's cpuset is written."""
+        self.cpusets[target] = cpus
+        one = next((one for one in self.containers.reports if one.record.id == target), None)
+        uid, name = (one.record.pod.uid, one.record.name) if one else ("", "")
+        self._happen(What.CONFINED, uid, name=name, id_=target, value=cpus)
+
+    # What the outside does, by lot.
+
+    def add(self, rng: random.Random) -> None:
+        """Somebody wants another pod."""
+        if sum(map(len, self.pods.values())) >= _MOST_PODS:
+            return
+        self._number += 1
+        source = FILE if rng.random() < 0.3 else API
+        pod = random_pod(rng, f"pod-{self._number}", f"uid-{self._number}")
+        self._want(source, pod)
+
+    def delete(self, rng: random.Random) -> None:
+        """Somebody asks for a pod to end; asked again, perhaps with a shorter grace."""
+        uids = [(source, uid) for source, pods in self.pods.items() for uid in pods]
+        if not uids:
+            return
+        source, uid = rng.choice(uids)
+        pod = self.pods[source][uid]
+        if source == FILE:
+            grace_s = float(pod.termination_grace_period_seconds)
+            self._delete(uid, grace_s)
+            self._let_go(uid)
+            return
+        before = self.deletions.get(uid)
+        grace = rng.choice((1, 3, 10, pod.termination_grace_period_seconds))
+        if before is not None and self._clock.awake_s + grace > before.deadline_s:
+            return
+        self._delete(uid, float(grace))
+        self.pods[source][uid] = self.known[uid] = attrs.evolve(
+            pod,
+            deletion_timestamp=self._stamp(grace),
+            deletion_grace_period_seconds=grace,
+        )
+        self._let_go_of_ended(uid)
+
+    def force(self, rng: random.Random) -> None:
+        """Somebody takes a pod out of the API without waiting for its end."""
+        uids = list(self.pods[API])
+        if uids:
+            uid = rng.choice(uids)
+            pod = self.known[uid]
+            if uid not in self.deletions:
+                self._delete(uid, float(pod.termination_grace_period_seconds))
+            self._let_go(uid)
+
+    def replace(self, rng: random.Random) -> None:
+        """A static pod is edited: another pod under the same name."""
+        uids = list(self.pods[FILE])
+        if uids:
+            uid = rng.choice(uids)
+            pod = self.known[uid]
+            self._delete(uid, float(pod.termination_grace_period_seconds))
+            self._let_go(uid)
+            self._number += 1
+            self._want(FILE, random_pod(rng, pod.name, f"uid-{self._number}"))
+
+    def crash(self, rng: random.Random) -> None:
+        """A container ends, for reasons of its own."""
+        one = self.containers.some_running(rng)
+        if one is not None:
+            self.containers.crash(one.record.id, rng.choice((0, 1, 7)))
+
+    def power_cut(self) -> None:
+        """Every process is gone."""
+        self._happen(What.POWER, "")
+        self.containers.power_cut()
+        self.cpusets.clear()
+
+    def calm(self) -> None:
+        """From now on nothing ends by itself, but init containers."""
+        self.is_calm = True
+
+    def _want(self, source: str, pod: Pod) -> None:
+        self.pods[source][pod.uid] = self.known[pod.uid] = pod
+        self._happen(What.WANTED, pod.uid, value=pod)
+
+    def _delete(self, uid: str, grace_s: float) -> None:
+        self.deletions[uid] = Deletion(at_s=self._clock.awake_s, grace_s=grace_s)
+        self._happen(What.DELETED, uid, value=grace_s)
+
+    def _let_go_of_ended(self, uid: str) -> None:
+        """What an API server's client does: a pod that is to go, and was told to have ended, goes."""
+        phase = self.told[uid].phase if uid in self.told else None
+        if uid in self.deletions and phase is not None and phase.is_terminal:
+            self._let_go(uid)
+
+    def _let_go(self, uid: str) -> None:
+        for pods in self.pods.values():
+            if pods.pop(uid, None) is not None:
+                self._happen(What.UNWANTED, uid)
+
+    def _behave(self, uid: str, name: str, _attempt: int) -> Behaviour:
+        pod = self.known.get(uid)
+        if pod is None:
+            return Behaviour(runs_s=float("inf"), code=0, leaves_s=0.0)
+        return behaviour(self._rng, pod, name, is_calm=self.is_calm)
+
+    def _stamp(self, grace: int) -> str:
+        at = dt.datetime.fromtimestamp(self._clock.moment().unix_s + grace, tz=dt.UTC)
+        return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def _happen(self, what: What, uid: str, *, name: str = "", id_: str = "", value: object = None) -> None:
+        self.deeds.happen(Deed(what=what, at_s=self._clock.awake_s, uid=uid, name=name, id=id_, value=value))

@@ -1,0 +1,58 @@
+"""Pods that a simulated node is asked to run, drawn from a seed."""
+
+from __future__ import annotations
+
+import random
+
+from nodealloc.podspec import Container, Pod, Quantity, RestartPolicy
+from nodealloc.testing.simulation.node._containers import Behaviour
+
+__all__ = ["behaviour", "random_pod"]
+
+_FOREVER = float("inf")
+
+
+def random_pod(rng: random.Random, name: str, uid: str) -> Pod:
+    """A pod of one to three containers, some with init containers, sidecars or CPUs of their own."""
+    policy = rng.choice(
+        (RestartPolicy.ALWAYS, RestartPolicy.ALWAYS, RestartPolicy.ON_FAILURE, RestartPolicy.NEVER)
+    )
+    exclusive = rng.random() < 0.4
+    init = tuple(
+        _container(f"init-{place}", exclusive=exclusive, sidecar=rng.random() < 0.4)
+        for place in range(rng.choice((0, 0, 1, 2)))
+    )
+    main = tuple(_container(f"app-{place}", exclusive=exclusive) for place in range(rng.choice((1, 1, 2))))
+    return Pod(
+        uid=uid,
+        name=name,
+        namespace="sim",
+        containers=main,
+        init_containers=init,
+        restart_policy=policy,
+        termination_grace_period_seconds=rng.choice((0, 1, 5, 30)),
+    )
+
+
+def behaviour(rng: random.Random, pod: Pod, container: str, *, is_calm: bool) -> Behaviour:
+    """What an instance of a container does; a calm one runs until it is asked to end."""
+    leaves_s = rng.choice((0.0, 0.1, 3.0, _FOREVER))
+    init = next((one for one in pod.init_containers if one.name == container), None)
+    if init is not None and not init.restartable:
+        fails = not is_calm and rng.random() < 0.2
+        return Behaviour(runs_s=rng.uniform(0.1, 20.0), code=1 if fails else 0, leaves_s=leaves_s)
+    if is_calm or rng.random() < 0.6:
+        return Behaviour(runs_s=_FOREVER, code=0, leaves_s=leaves_s)
+    return Behaviour(runs_s=rng.expovariate(1 / 60.0), code=rng.choice((0, 0, 1, 2)), leaves_s=leaves_s)
+
+
+def _container(name: str, *, exclusive: bool, sidecar: bool = False) -> Container:
+    cpus = Quantity.of(1) if exclusive else Quantity.of("100m")
+    amounts = {"cpu": cpus, "memory": Quantity.of("64Mi")}
+    return Container(
+        name=name,
+        image="busybox",
+        requests=amounts,
+        limits=amounts if exclusive else {},
+        restartable=sidecar,
+    )

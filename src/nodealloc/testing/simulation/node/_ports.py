@@ -1,0 +1,286 @@
+"""What an agent of a simulated node is built from, and the faulty ways to the outside."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+import attrs
+
+from nodealloc.checkpoint import Files
+from nodealloc.dsw_asw import Cancel, Moment
+from nodealloc.idset import CPUSet, NodeSet
+from nodealloc.machine import Machine
+from nodealloc.podfacts import PodStatus
+from nodealloc.podsources import Reading
+from nodealloc.runtime import (
+    AnswerLostError,
+    CommandResult,
+    ContainerConfig,
+    ImageRecord,
+    LinuxResources,
+    Listing,
+    PodReport,
+    PullCredentials,
+    RuntimeHealth,
+    RuntimeRefusedError,
+    RuntimeUnavailableError,
+    SandboxConfig,
+)
+from nodealloc.testing.simulation._life import Life
+from nodealloc.testing.simulation.node._containers import SimulatedContainers
+
+__all__ = ["NodePorts", "SimulatedRuntime", "SimulatedSink", "SimulatedSource"]
+
+T = TypeVar("T")
+
+
+class SimulatedRuntime:
+    """All ports of `nodealloc.runtime`, for one life of the agent.
+
+    Faults, by name: `runtime is away`, `runtime is slow`, `runtime hangs`,
+    `runtime refuses`, `answer is lost` (done, and nobody hears of it).
+    """
+
+    def __init__(self, life: Life, containers: SimulatedContainers) -> None:
+        self._life = life
+        self._outside = containers
+
+    def listing(self) -> Listing:
+        """See `Looks.listing`."""
+        return self._look("listing", self._outside.listing)
+
+    def inspect(self, uid: str, /) -> PodReport:
+        """See `Looks.inspect`."""
+        return self._look("inspect", lambda: self._outside.inspect(uid))
+
+    def health(self) -> RuntimeHealth:
+        """See `Looks.health`."""
+        return self._look("health", self._outside.health)
+
+    def follow(self, on_event: Callable[[], None], cancel: Cancel, /) -> None:
+        """See `Looks.follow`; this one has no events."""
+        del on_event, cancel
+        raise RuntimeUnavailableError("follow", "this runtime has no events")
+
+    def run_sandbox(self, config: SandboxConfig, /) -> str:
+        """See `Sandboxes.run_sandbox`."""
+        return self._do("run_sandbox", lambda: self._outside.run_sandbox(config))
+
+    def stop_sandbox(self, sandbox_id: str, /) -> None:
+        """See `Sandboxes.stop_sandbox`."""
+        self._do("stop_sandbox", lambda: self._outside.stop_sandbox(sandbox_id))
+
+    def remove_sandbox(self, sandbox_id: str, /) -> None:
+        """See `Sandboxes.remove_sandbox`."""
+        self._do("remove_sandbox", lambda: self._outside.remove_sandbox(sandbox_id))
+
+    def create_container(self, sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig, /) -> str:
+        """See `Containers.create_container`."""
+        return self._do(
+            "create_container", lambda: self._outside.create_container(sandbox_id, config, sandbox)
+        )
+
+    def start_container(self, container_id: str, /) -> None:
+        """See `Containers.start_container`."""
+        self._do("start_container", lambda: self._outside.start_container(container_id))
+
+    def stop_container(self, container_id: str, grace_s: float, /) -> None:
+        """See `Containers.stop_container`; takes as long as the container takes."""
+
+        def stop() -> None:
+            takes_s = self._outside.ask_to_end(container_id, grace_s)
+            if takes_s:
+                self._life.pause(takes_s)
+                self._outside.catch_up()
+                # In a call in which no time can pass it left at once.
+                self._outside.end_now(container_id)
+
+        self._do("stop_container", stop)
+
+    def update_container(self, container_id: str, resources: LinuxResources, /) -> None:
+        """See `Containers.update_container`."""
+        self._do("update_container", lambda: self._outside.update_container(container_id, resources))
+
+    def remove_container(self, container_id: str, /) -> None:
+        """See `Containers.remove_container`."""
+        self._do("remove_container", lambda: self._outside.remove_container(container_id))
+
+    def images(self) -> Sequence[ImageRecord]:
+        """See `Images.images`."""
+        return self._look("images", self._outside.images)
+
+    def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
+        """See `Images.pull_image`."""
+        return self._do("pull_image", lambda: self._outside.pull_image(name, credentials))
+
+    def remove_image(self, id: str, /) -> None:  # noqa: A002 - the port's name
+        """See `Images.remove_image`."""
+        self._do("remove_image", lambda: self._outside.remove_image(id))
+
+    def run_command(self, container_id: str, command: Sequence[str], timeout_s: float, /) -> CommandResult:
+        """See `CommandRunner.run_command`."""
+        return self._do("run_command", lambda: self._outside.run_command(container_id, command, timeout_s))
+
+    def _look(self, call: str, work: Callable[[], T]) -> T:
+        return self._through(call, work, changes=False)
+
+    def _do(self, call: str, work: Callable[[], T]) -> T:
+        return self._through(call, work, changes=True)
+
+    def _through(self, call: str, work: Callable[[], T], *, changes: bool) -> T:
+        life = self._life
+        strikes = life.chance.strikes
+        life.enter()
+        if strikes("runtime is away"):
+            raise RuntimeUnavailableError(call, "connection refused")
+        if strikes("runtime is slow"):
+            life.pause(life.chance.rng.uniform(1.0, 200.0))
+        if strikes("runtime hangs"):
+            life.pause(math.inf)
+        if changes and strikes("runtime refuses"):
+            raise RuntimeRefusedError(call, "UNKNOWN", "the simulated runtime does not feel like it")
+        self._outside.catch_up()
+        answer = work()
+        if changes and strikes("answer is lost"):
+            raise AnswerLostError(call, "deadline exceeded")
+        life.leave()
+        return answer
+
+
+class SimulatedSource:
+    """A `Source` of pods, for one life.
+
+    Faults, by name: `source is away`, `source is slow`, `source hangs`,
+    `source is not synced`.
+    """
+
+    def __init__(self, life: Life, read: Callable[[], Reading]) -> None:
+        self._life = life
+        self._read = read
+
+    def read(self, cancel: Cancel, /) -> Reading:
+        """See `Source.read`."""
+        life, strikes = self._life, self._life.chance.strikes
+        life.enter()
+        if strikes("source is away"):
+            raise OSError("the source does not answer")
+        if strikes("source is slow"):
+            life.pause(life.chance.rng.uniform(0.5, 40.0), cancel)
+        if strikes("source hangs"):
+            life.pause(math.inf, cancel)
+            raise OSError("the source hung, and was given up")
+        reading = self._read()
+        if strikes("source is not synced"):
+            reading = Reading(is_synced=False)
+        life.leave()
+        return reading
+
+
+class SimulatedSink:
+    """A sink of statuses, for one life.
+
+    Faults, by name: `sink is away`, `sink is slow`, `sink hangs`, `sink
+    answer is lost`.
+    """
+
+    def __init__(
+        self, life: Life, told: Callable[[str, PodStatus], object], gone: Callable[[str], object]
+    ) -> None:
+        self._life = life
+        self._told = told
+        self._gone = gone
+
+    def told(self, uid: str, status: PodStatus, /) -> None:
+        """See `Sink.told` of `nodealloc.podstatus`."""
+        self._through(lambda: self._told(uid, status))
+
+    def gone(self, uid: str, /) -> None:
+        """See `Sink.gone` of `nodealloc.podstatus`."""
+        self._through(lambda: self._gone(uid))
+
+    def _through(self, work: Callable[[], object]) -> None:
+        life, strikes = self._life, self._life.chance.strikes
+        life.enter()
+        if strikes("sink is away"):
+            raise OSError("the sink does not answer")
+        work()
+        # It has taken what it was told when it was told; its answer comes late.
+        if strikes("sink is slow"):
+            life.pause(life.chance.rng.uniform(0.5, 40.0))
+        if strikes("sink hangs"):
+            life.pause(math.inf)
+        if strikes("sink answer is lost"):
+            raise OSError("the sink's answer was lost")
+        life.leave()
+
+
+@attrs.frozen(kw_only=True)
+class NodePorts:
+    """All that a wiring builds an agent from; new for each life.
+
+    Attributes:
+        life: Clock, executor, and who may be killed.
+        now: This moment, as it is stored.
+        machine: What is given out.
+        reserved: CPUs that are not.
+        runtime: Every port of `nodealloc.runtime`.
+        sources: Name to source of pods.
+        sink: Where statuses are told.
+        cpusets: Confines containers; targets are container ids.
+        disk: The directory of the agent's store.
+        files: System calls of that directory, for a `FileStore`.
+        observe: An onlooker for the engine, or None.
+    """
+
+    life: Life
+    now: Callable[[], Moment]
+    machine: Machine
+    reserved: CPUSet
+    runtime: SimulatedRuntime
+    sources: Mapping[str, SimulatedSource]
+    sink: SimulatedSink
+    cpusets: SimulatedCpusets
+    disk: str
+    files: Files
+
+
+class SimulatedCpusets:
+    """A `CpusetWriter` for one life; targets are container ids.
+
+    Faults, by name: `cpuset write fails`, `cpuset answer is lost`, `cpuset hangs`.
+    """
+
+    def __init__(
+        self,
+        life: Life,
+        read: Callable[[str], tuple[CPUSet, NodeSet | None]],
+        write: Callable[[str, CPUSet, NodeSet | None], object],
+    ) -> None:
+        self._life = life
+        self._read = read
+        self._write = write
+
+    def read(self, target: str, /) -> tuple[CPUSet, NodeSet | None]:
+        """See `CpusetWriter.read`."""
+        self._begin()
+        answer = self._read(target)
+        self._life.leave()
+        return answer
+
+    def write(self, target: str, cpus: CPUSet, mems: NodeSet | None, /) -> None:
+        """See `CpusetWriter.write`."""
+        self._begin()
+        self._write(target, cpus, mems)
+        if self._life.chance.strikes("cpuset answer is lost"):
+            raise OSError("interrupted")
+        self._life.leave()
+
+    def _begin(self) -> None:
+        life, strikes = self._life, self._life.chance.strikes
+        life.enter()
+        if strikes("cpuset hangs"):
+            life.pause(math.inf)
+        if strikes("cpuset write fails"):
+            raise OSError("the kernel said no")

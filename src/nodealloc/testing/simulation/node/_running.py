@@ -1,0 +1,217 @@
+"""Checkers of what runs: each hears every deed of the node, and remembers what it needs."""
+
+from __future__ import annotations
+
+from nodealloc.idset import CPUSet
+from nodealloc.podfacts import Exited
+from nodealloc.podspec import QosClass, RestartPolicy, qos_class
+from nodealloc.testing.simulation.node._deeds import Deed, What
+from nodealloc.testing.simulation.node._guarantee import Guarantee
+from nodealloc.testing.simulation.node._outside import FILE, Outside
+
+__all__ = [
+    "AttemptsOnce",
+    "CpusOnce",
+    "FinishedStays",
+    "InitOnce",
+    "NothingAfterwards",
+    "NothingWithoutReason",
+    "OneCopy",
+    "OneDeadline",
+    "PlacementStands",
+]
+
+_SLACK_S = 1.0
+"""Seconds that a signal may come after its deadline."""
+
+
+class OneCopy(Guarantee):
+    """Guarantee 3."""
+
+    words = "a container of a pod never runs twice at a time"
+
+    def heard(self, deed: Deed, /) -> None:
+        """A start is no second copy."""
+        if deed.what is What.STARTED:
+            copies = [
+                one.record.id
+                for one in self.outside.containers.running
+                if (one.record.pod.uid, one.record.name) == (deed.uid, deed.name)
+            ]
+            assert len(copies) == 1, f"{deed.uid}/{deed.name} runs {len(copies)} times: {', '.join(copies)}"
+
+
+class AttemptsOnce(Guarantee):
+    """Guarantees 1 and 9."""
+
+    words = "no attempt of a container starts twice"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._started: set[tuple[str, str, int, str]] = set()
+        self._sandboxes: dict[str, str] = {}
+
+    def heard(self, deed: Deed, /) -> None:
+        """A start has a number that none before it had, in its sandbox."""
+        if deed.what is What.STARTED:
+            one = next(one for one in self.outside.containers.running if one.record.id == deed.id)
+            key = (deed.uid, deed.name, deed.attempt, one.record.sandbox_id)
+            assert key not in self._started, f"attempt {deed.attempt} of {deed.uid}/{deed.name} starts again"
+            self._started.add(key)
+
+
+class FinishedStays(Guarantee):
+    """Guarantees 1 and 8."""
+
+    words = "what its policy does not restart never runs again"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._started: set[tuple[str, str]] = set()
+        self._succeeded: set[tuple[str, str]] = set()
+
+    def heard(self, deed: Deed, /) -> None:
+        """A start is allowed by the pod's policy."""
+        pod, container = self.pod(deed.uid), self.container(deed)
+        if pod is None or container is None or container not in pod.containers:
+            return
+        key = (deed.uid, deed.name)
+        if deed.what is What.ENDED and deed.value == Exited(code=0):
+            self._succeeded.add(key)
+        if deed.what is What.STARTED:
+            if pod.restart_policy is RestartPolicy.NEVER:
+                assert key not in self._started, f"{deed.uid}/{deed.name} starts again under policy Never"
+            if pod.restart_policy is RestartPolicy.ON_FAILURE:
+                assert key not in self._succeeded, f"{deed.uid}/{deed.name} starts again after it succeeded"
+            self._started.add(key)
+
+
+class InitOnce(Guarantee):
+    """Guarantee 1."""
+
+    words = "an init container that succeeded does not run again in its sandbox"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._done: set[tuple[str, str, str]] = set()
+
+    def heard(self, deed: Deed, /) -> None:
+        """A start is not of an init container that is over."""
+        if deed.what not in {What.STARTED, What.ENDED} or not self.is_init(deed):
+            return
+        one = next(one for one in self.outside.containers.reports if one.record.id == deed.id)
+        key = (deed.uid, deed.name, one.record.sandbox_id)
+        if deed.what is What.ENDED and isinstance(deed.value, Exited) and deed.value.code == 0:
+            self._done.add(key)
+        elif deed.what is What.STARTED:
+            assert key not in self._done, f"init container {deed.uid}/{deed.name} succeeded and starts again"
+
+
+class NothingWithoutReason(Guarantee):
+    """Guarantees 1, 2, 13 and 14."""
+
+    words = "no container that is wanted is asked to end, unless it makes room for a critical pod"
+
+    def heard(self, deed: Deed, /) -> None:
+        """A signal is for a pod that somebody wants gone, or that has ended by itself."""
+        if deed.what is not What.SIGNALLED or deed.uid in self.outside.deletions:
+            return
+        pod = self.pod(deed.uid)
+        if pod is None:
+            return
+        if not self.main_runs(deed.uid) or self._makes_room(deed.uid):
+            return
+        raise AssertionError(f"{deed.uid}/{deed.name} is asked to end, and nobody wants {pod.name} gone")
+
+    def _makes_room(self, uid: str) -> bool:
+        """Whether a critical pod waits, and this one is none: here the static pods are critical."""
+        critical = self.outside.pods[FILE]
+        return uid not in critical and any(not self.serving(one) for one in critical)
+
+
+class OneDeadline(Guarantee):
+    """Guarantee 7."""
+
+    words = "a pod has one deadline; its grace only shrinks"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._first_s: dict[str, float] = {}
+        self._grace_s: dict[str, float] = {}
+
+    def heard(self, deed: Deed, /) -> None:
+        """A signal leaves no more time than there was when the first one was sent."""
+        if deed.what is What.DELETED and isinstance(deed.value, float):
+            self._grace_s[deed.uid] = min(deed.value, self._grace_s.get(deed.uid, deed.value))
+        if deed.what is What.POWER:
+            self._first_s.clear()
+        if deed.what is not What.SIGNALLED or deed.uid not in self._grace_s:
+            return
+        pod = self.pod(deed.uid)
+        own_s = float(pod.termination_grace_period_seconds) if pod else 0.0
+        first_s = self._first_s.setdefault(deed.uid, deed.at_s)
+        # What it does not know of yet it may not have counted: the pod's own grace bounds it then.
+        most_s = max(self._grace_s[deed.uid], own_s)
+        left_s = max(0.0, first_s + most_s - deed.at_s)
+        given_s = deed.value if isinstance(deed.value, float) else 0.0
+        assert given_s <= left_s + _SLACK_S, (
+            f"{deed.uid}/{deed.name} gets {given_s:g} s to end, and {left_s:.1f} s of the pod's are left"
+        )
+
+
+class NothingAfterwards(Guarantee):
+    """Guarantee 11."""
+
+    words = "when a pod is told gone nothing of it runs, and nothing ever starts again"
+
+    def heard(self, deed: Deed, /) -> None:
+        """Nothing runs when it is told gone, nor starts afterwards."""
+        if deed.what is What.GONE:
+            runs = [
+                one.record.id for one in self.outside.containers.running if one.record.pod.uid == deed.uid
+            ]
+            assert not runs, f"{deed.uid} is told gone while {', '.join(runs)} runs"
+        if deed.what is What.STARTED:
+            assert deed.uid not in self.outside.gone, (
+                f"{deed.uid}/{deed.name} starts after {deed.uid} was gone"
+            )
+
+
+class CpusOnce(Guarantee):
+    """Ours: no CPU twice."""
+
+    words = "no CPU that one container has for itself is another's"
+
+    def heard(self, deed: Deed, /) -> None:
+        """Whoever starts with CPUs of its own shares none of them with a container that has its own."""
+        if deed.what not in {What.STARTED, What.CONFINED}:
+            return
+        taken: dict[int, str] = {}
+        for one in self.outside.containers.running:
+            pod = self.pod(one.record.pod.uid)
+            cpus = self.outside.cpusets.get(one.record.id)
+            if pod is None or cpus is None or qos_class(pod) is not QosClass.GUARANTEED:
+                continue
+            if one.record.name.startswith("init-"):  # what has an end lends its CPUs to what comes after it
+                continue
+            for cpu in cpus:
+                other = taken.setdefault(cpu, one.record.id)
+                assert other == one.record.id, f"CPU {cpu} is {other}'s and {one.record.id}'s"
+
+
+class PlacementStands(Guarantee):
+    """Guarantee 1."""
+
+    words = "CPUs that a running container has for itself stay its own"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._cpus: dict[str, CPUSet] = {}
+
+    def heard(self, deed: Deed, /) -> None:
+        """A container with CPUs of its own is never confined to others."""
+        if deed.what is What.CONFINED and isinstance(deed.value, CPUSet) and deed.uid:
+            pod = self.pod(deed.uid)
+            if pod is not None and qos_class(pod) is QosClass.GUARANTEED:
+                before = self._cpus.setdefault(deed.id, deed.value)
+                assert before == deed.value, f"{deed.uid}/{deed.name} moves from {before} to {deed.value}"

@@ -1,0 +1,202 @@
+"""One seed: a node with an agent, everything around it, and a checker for each guarantee."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Self
+
+import attrs
+
+from nodealloc.dsw_asw import Driven
+from nodealloc.idset import CPUSet
+from nodealloc.machine import Machine, machine_from_text
+from nodealloc.testing.simulation._life import Life
+from nodealloc.testing.simulation._simulation import Report, Simulation, ViolationError
+from nodealloc.testing.simulation._storage import MachineDisk
+from nodealloc.testing.simulation.node._deeds import Deed, What
+from nodealloc.testing.simulation.node._guarantee import Guarantee
+from nodealloc.testing.simulation.node._guarantees import GUARANTEES
+from nodealloc.testing.simulation.node._outside import API, FILE, Outside
+from nodealloc.testing.simulation.node._ports import (
+    NodePorts,
+    SimulatedCpusets,
+    SimulatedRuntime,
+    SimulatedSink,
+    SimulatedSource,
+)
+from nodealloc.testing.simulation.node._classes import SeedClass, class_of
+
+__all__ = ["Line", "NodeSimulation", "Wiring"]
+
+Wiring = Callable[[NodePorts], Driven]
+"""From ports to the agent: a group of reconcilers, built anew for each life."""
+
+_MACHINE = machine_from_text("1 socket × 6 cores")
+_RESERVED = CPUSet.of(0)
+_QUIET_S = 1800.0
+"""Virtual seconds after the last fault within which a node has to be as it was asked to be."""
+_TOLD = 60
+"""Lines of a story that a violation tells."""
+_KEPT = 4000
+"""Lines of a story that are kept."""
+
+
+@attrs.frozen(kw_only=True)
+class Line:
+    """One line of a node's story.
+
+    Attributes:
+        at_s: Virtual seconds since the beginning.
+        text: What happened.
+        uid: The pod that it is about; "" for the whole node.
+    """
+
+    at_s: float
+    text: str
+    uid: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.at_s:10.3f} s  {self.text}"
+
+
+class NodeSimulation:
+    """The life of one node, drawn from a seed; the same each time.
+
+    Args:
+        seed: What all is drawn from; also says which faults there are.
+        wiring: Builds the agent; called again after each kill.
+        seeds: Another class than the seed's own.
+        guarantees: Which checkers listen.
+        machine: What the agent gives out.
+
+    Attributes:
+        outside: Everything that is not the agent.
+        simulation: Drives it.
+        story: What happened, the newest last.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        wiring: Wiring,
+        *,
+        seeds: SeedClass | None = None,
+        guarantees: Sequence[type[Guarantee]] = GUARANTEES,
+        machine: Machine = _MACHINE,
+    ) -> None:
+        self.seeds = class_of(seed) if seeds is None else seeds
+        self.story: deque[Line] = deque(maxlen=_KEPT)
+        self.on_line: Callable[[Line], object] = lambda _line: None
+        self._wiring = wiring
+        self._machine = machine
+        self._found: AssertionError | None = None
+        self._found_uid = ""
+        self._unmet = ""
+        self.simulation = Simulation(seed, self._build, odds=self.seeds.odds)
+        chance, clock = self.simulation.chance, self.simulation.clock
+        self.outside = Outside(clock, chance.rng)
+        self._disk = MachineDisk(chance)
+        self._checkers = [guarantee(self.outside) for guarantee in guarantees]
+        self.outside.deeds.listen(self._heard)
+        self.simulation.on_end(self._ended)
+        self.simulation.check(self._check)
+        for checker in self._checkers:
+            self.simulation.check_settled(checker.settled)
+        chance.on_strike = self._tell
+        self._act()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.simulation.close()
+
+    def run(self) -> Report:
+        """Live for as long as the class of seeds says, then settle.
+
+        Raises:
+            ViolationError: With the lines of the story that concern the pod in question.
+        """
+        try:
+            self.simulation.run(self.seeds.operations)
+            self.outside.calm()
+            return self.simulation.settle(within_s=_QUIET_S, until=self._is_as_asked)
+        except ViolationError as error:
+            raise self._told(error) from None
+
+    def report(self) -> Report:
+        """What happened so far."""
+        return self.simulation.report()
+
+    def _act(self) -> None:
+        outside, act = self.outside, self.simulation.act
+        act(20.0, outside.add)
+        if self.seeds.deletes:
+            act(40.0, outside.delete)
+            act(400.0, outside.force)
+            act(300.0, outside.replace)
+        if self.seeds.crashes:
+            act(60.0, outside.crash)
+
+    def _build(self, life: Life) -> Driven:
+        outside, clock = self.outside, self.simulation.clock
+        ports = NodePorts(
+            life=life,
+            now=clock.moment,
+            machine=self._machine,
+            reserved=_RESERVED,
+            runtime=SimulatedRuntime(life, outside.containers),
+            sources={name: SimulatedSource(life, outside.reading(name)) for name in (API, FILE)},
+            sink=SimulatedSink(life, outside.tell, outside.say_gone),
+            cpusets=SimulatedCpusets(life, outside.cpuset_of, outside.confine),
+            disk=self._disk.disk.path,
+            files=self._disk.files(life),
+        )
+        return self._wiring(ports)
+
+    def _ended(self, power_lost: bool) -> None:
+        self._disk.ended(power_lost=power_lost, rng=self.simulation.chance.rng)
+        if power_lost:
+            self.outside.power_cut()
+        self.outside.deeds.happen(Deed(what=What.KILLED, at_s=self.simulation.clock.awake_s))
+
+    def _heard(self, deed: Deed) -> None:
+        self._say(str(deed), deed.uid)
+        for checker in self._checkers:
+            try:
+                checker.heard(deed)
+            except AssertionError as error:
+                # Raised here it would be an error of the port; it is told at the next check.
+                if self._found is None:
+                    self._found, self._found_uid = error, deed.uid
+
+    def _check(self) -> None:
+        self.outside.containers.catch_up()
+        if self._found is not None:
+            raise self._found
+
+    def _is_as_asked(self) -> bool:
+        try:
+            for checker in self._checkers:
+                checker.settled()
+        except AssertionError as error:
+            self._unmet = str(error)
+            return False
+        self._unmet = ""
+        return True
+
+    def _tell(self, fault: str) -> None:
+        self.simulation.tell(fault)
+        self._say(fault)
+
+    def _say(self, text: str, uid: str = "") -> None:
+        line = Line(at_s=self.simulation.clock.passed_s, text=text, uid=uid)
+        self.story.append(line)
+        self.on_line(line)
+
+    def _told(self, error: ViolationError) -> ViolationError:
+        """The same violation with the story of the pod that it is about, and of the whole node at its end."""
+        uid = self._found_uid or next((one for one in self.outside.known if one in self._unmet.split()), "")
+        ours = [line for line in self.story if not line.uid or line.uid == uid]
+        return ViolationError(error.what, error.seed, error.at_s, tuple(str(line) for line in ours[-60:]))

@@ -1,0 +1,186 @@
+"""Checkers of what is told: each hears every deed of the node, and remembers what it needs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+
+from nodealloc.podfacts import ContainerTerminated, Exited, PodPhase, PodStatus
+from nodealloc.podspec import RestartPolicy
+from nodealloc.testing.simulation.node._deeds import Deed, What
+from nodealloc.testing.simulation.node._guarantee import Guarantee, is_ready
+from nodealloc.testing.simulation.node._outside import Outside
+
+__all__ = [
+    "CountsRise",
+    "ExitsAreTrue",
+    "ReadinessStands",
+    "ReadyFallsFirst",
+    "RefusalsSayWhy",
+    "SameEnd",
+    "TerminalStays",
+]
+
+
+class TerminalStays(Guarantee):
+    """Guarantee 8."""
+
+    words = "a terminal phase stays; each pod tells one before it is gone"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._terminal: dict[str, PodPhase] = {}
+
+    def heard(self, deed: Deed, /) -> None:
+        """What is told does not come back from its end."""
+        if deed.what is What.TOLD and isinstance(deed.value, PodStatus) and deed.value.phase is not None:
+            phase = deed.value.phase
+            before = self._terminal.get(deed.uid)
+            assert before is None or phase is before, (
+                f"{deed.uid} was told to be {before.value} and is now {phase.value}"
+            )
+            if phase.is_terminal:
+                self._terminal[deed.uid] = phase
+                running = self.main_runs(deed.uid)
+                assert not running, f"{deed.uid} is told to be {phase.value} while {', '.join(running)} runs"
+        if deed.what is What.GONE:
+            assert deed.uid in self._terminal, f"{deed.uid} is gone, and was never told to have ended"
+
+
+class ReadyFallsFirst(Guarantee):
+    """Guarantee 8."""
+
+    words = "a pod that has been asked to end is never told to be ready"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._ending: set[str] = set()
+
+    def heard(self, deed: Deed, /) -> None:
+        """After the first signal of its end nobody reads that it is ready."""
+        if deed.what is What.SIGNALLED and deed.uid in self.outside.deletions:
+            self._ending.add(deed.uid)
+        if deed.what is What.TOLD and deed.uid in self._ending and isinstance(deed.value, PodStatus):
+            assert not is_ready(deed.value), (
+                f"{deed.uid} is told to be ready after the first signal of its end"
+            )
+
+
+class ReadinessStands(Guarantee):
+    """Guarantee 1."""
+
+    words = "readiness does not flip while nothing happens to the containers"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._ready_with: dict[str, set[str]] = {}
+
+    def heard(self, deed: Deed, /) -> None:
+        """Not ready is told only where a container that made it ready has ended."""
+        if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus):
+            return
+        running = self.serving(deed.uid)
+        if is_ready(deed.value):
+            # One that has ended since may be told a moment later.
+            self._ready_with[deed.uid] = running if self._is_whole(deed.uid, running) else set()
+            return
+        before = self._ready_with.pop(deed.uid, None)
+        makes_room = deed.value.condition("DisruptionTarget") is not None
+        if before and before <= running and deed.uid not in self.outside.deletions and not makes_room:
+            raise AssertionError(f"{deed.uid} is told to be not ready, and its containers run as before")
+
+    def _is_whole(self, uid: str, running: Collection[str]) -> bool:
+        pod = self.pod(uid)
+        sidecars = [one for one in pod.init_containers if one.restartable] if pod else []
+        return pod is not None and len(running) == len(pod.containers) + len(sidecars)
+
+
+class CountsRise(Guarantee):
+    """Guarantees 1 and 9."""
+
+    words = "restart counts that are told never fall"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._counts: dict[tuple[str, str], int] = defaultdict(int)
+
+    def heard(self, deed: Deed, /) -> None:
+        """A count is at least what it was."""
+        if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus):
+            return
+        for one in deed.value.all_containers:
+            before = self._counts[deed.uid, one.name]
+            assert one.restart_count >= before, (
+                f"{deed.uid}/{one.name} was restarted {before} times and is now told {one.restart_count}"
+            )
+            self._counts[deed.uid, one.name] = one.restart_count
+
+
+class ExitsAreTrue(Guarantee):
+    """Guarantee 4."""
+
+    words = "an exit code that is told is the one that there was"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._codes: dict[tuple[str, str], set[int]] = defaultdict(set)
+
+    def heard(self, deed: Deed, /) -> None:
+        """No code is told that no instance of the container ended with."""
+        if deed.what is What.ENDED and isinstance(deed.value, Exited):
+            self._codes[deed.uid, deed.name].add(deed.value.code)
+        if deed.what is What.TOLD and isinstance(deed.value, PodStatus):
+            for one in deed.value.all_containers:
+                for state in (one.state, one.last_state):
+                    if isinstance(state, ContainerTerminated) and isinstance(state.exit, Exited):
+                        codes = self._codes[deed.uid, one.name]
+                        assert state.exit.code in codes, (
+                            f"{deed.uid}/{one.name} is told to have ended with {state.exit.code}; "
+                            f"it ended with {sorted(codes) or 'nothing yet'}"
+                        )
+
+
+class RefusalsSayWhy(Guarantee):
+    """Guarantee 12."""
+
+    words = "a pod that is told to have failed without having run says why"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._ran: set[str] = set()
+
+    def heard(self, deed: Deed, /) -> None:
+        """A refusal has a reason."""
+        if deed.what is What.STARTED:
+            self._ran.add(deed.uid)
+        if deed.what is What.TOLD and isinstance(deed.value, PodStatus) and deed.uid not in self._ran:
+            status = deed.value
+            if status.phase is PodPhase.FAILED and deed.uid not in self.outside.deletions:
+                assert status.reason, f"{deed.uid} is told to have failed, never ran, and nobody says why"
+
+
+class SameEnd(Guarantee):
+    """Guarantee 15."""
+
+    words = "when all is quiet, what runs and what is told is what was asked for, whatever happened"
+
+    def settled(self) -> None:
+        """Each wanted pod runs as its policy says; nothing else runs."""
+        wanted = {uid: pod for pods in self.outside.pods.values() for uid, pod in pods.items()}
+        for one in self.outside.containers.running:
+            uid = one.record.pod.uid
+            assert uid in wanted, f"{uid}/{one.record.name} runs, and nobody wants it"
+            assert uid not in self.outside.deletions, f"{uid}/{one.record.name} runs, and nobody wants it"
+        for uid, pod in wanted.items():
+            status = self.outside.told.get(uid)
+            assert status is not None, f"nobody was ever told of {uid}"
+            assert uid not in self.outside.deletions, (
+                f"{uid} was asked to end, and is still there: {status.phase}"
+            )
+            if pod.restart_policy is RestartPolicy.ALWAYS and status.phase is not PodPhase.FAILED:
+                runs = {
+                    one.record.name for one in self.outside.containers.running if one.record.pod.uid == uid
+                }
+                missing = [one.name for one in pod.containers if one.name not in runs]
+                assert not missing, f"{uid}: {', '.join(missing)} should run; told: {status.phase}"
+                assert is_ready(status), f"{uid} runs, and is told not to be ready"
