@@ -14,10 +14,10 @@ from nodealloc.runtime import (
     CommandResult,
     ContainerConfig,
     ContainerReport,
-    EventFeed,
     ImageRecord,
     LinuxResources,
     Listing,
+    Looks,
     PodReport,
     PullCredentials,
     RuntimeHealth,
@@ -27,7 +27,7 @@ from nodealloc.runtime import (
 __all__ = ["Logged", "WholeRuntime"]
 
 
-class WholeRuntime(PodRuntime, EventFeed, Protocol):
+class WholeRuntime(PodRuntime, Looks, Protocol):
     """Every port of a runtime."""
 
 
@@ -60,7 +60,7 @@ class Logged:
         return self._runtime.health()
 
     def follow(self, on_event: Callable[[], None], cancel: Cancel, /) -> None:
-        """See `EventFeed.follow`."""
+        """See `Looks.follow`."""
         self._runtime.follow(on_event, cancel)
 
     def run_sandbox(self, config: SandboxConfig, /) -> str:

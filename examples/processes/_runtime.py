@@ -285,7 +285,7 @@ class ProcessRuntime:
         return commands.run(self._fence, run.made, command, timeout_s)
 
     def follow(self, on_event: Callable[[], None], cancel: Cancel, /) -> None:
-        """See `EventFeed.follow`."""
+        """See `Looks.follow`."""
         me = object()
         with self._changed:
             self._table.feeds[me] = on_event

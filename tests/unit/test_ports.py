@@ -552,7 +552,6 @@ EXEMPT = {
     "dsw_asw.Observer": "it only listens: nothing that it does is relied on; RecordingObserver keeps all",
     "podlife.PodRuntime": "four Protocols of runtime in one object, each checked by itself",
     "podlife.LifeVerdicts": "a value of two mappings, with nothing to promise",
-    "runtime.EventFeed": "another name of Looks",
     "probes.ContainerSeen": "read and not called; a ContainerReport of runtime is one",
     "probes.ExecResult": "what an Exec answers, checked with it",
     "probes.ReportedPod": "read and not called; a PodKnown of runtime is one",
@@ -597,7 +596,6 @@ def test_the_kit_keeps_its_own_promises(name: str, tmp_path: Path) -> None:
 
 WIDE = {
     "runtime.Containers": (5, "the whole life of one container, which whoever does a part of it does all of"),
-    "runtime.EventFeed": (4, "another name of Looks"),
     "runtime.Looks": (4, "a runtime that has no events says so, and is looked at all the same"),
 }
 """Protocol to how many methods it has, and why it is no narrower."""

@@ -23,7 +23,6 @@ __all__ = [
     "CommandResult",
     "CommandRunner",
     "Containers",
-    "EventFeed",
     "Images",
     "Looks",
     "Sandboxes",
@@ -59,10 +58,6 @@ class Looks(Protocol):
             RuntimeRefusedError: The runtime has no events.
         """
         ...
-
-
-EventFeed = Looks
-"""Whoever is asked for events alone."""
 
 
 class Sandboxes(Protocol):
