@@ -17,6 +17,7 @@
 `python -m nodealloc.testing.simulation` lives many seeds on all cores.
 """
 
+from nodealloc.testing.simulation.node._classes import CLASSES, SeedClass, class_of
 from nodealloc.testing.simulation.node._deeds import Deed, Deeds, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._guarantees import GUARANTEES
@@ -32,7 +33,6 @@ from nodealloc.testing.simulation.node._ports import (
 )
 from nodealloc.testing.simulation.node._simulation import Line, NodeSimulation, Wiring
 from nodealloc.testing.simulation.node._wiring import agent, agent_with
-from nodealloc.testing.simulation.node._classes import CLASSES, SeedClass, class_of
 
 __all__ = [
     "CLASSES",

@@ -14,6 +14,7 @@ from nodealloc.machine import Machine, machine_from_text
 from nodealloc.testing.simulation._life import Life
 from nodealloc.testing.simulation._simulation import Report, Simulation, ViolationError
 from nodealloc.testing.simulation._storage import MachineDisk
+from nodealloc.testing.simulation.node._classes import SeedClass, class_of
 from nodealloc.testing.simulation.node._deeds import Deed, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._guarantees import GUARANTEES
@@ -25,7 +26,6 @@ from nodealloc.testing.simulation.node._ports import (
     SimulatedSink,
     SimulatedSource,
 )
-from nodealloc.testing.simulation.node._classes import SeedClass, class_of
 
 __all__ = ["Line", "NodeSimulation", "Wiring"]
 
