@@ -80,7 +80,7 @@ def _begun(place: Surroundings) -> int:
 
 
 def _live(count: int) -> _Life:
-    with surroundings("processes", more={"maxPods": 5000}) as place:
+    with surroundings("processes", more={"maxPods": 5000, "fileCheckFrequency": "20s"}) as place:
         first = place.start()
         _until(place.is_up)
         pid = first.process.pid
@@ -114,7 +114,7 @@ def _live(count: int) -> _Life:
 
 def _settled(place: Surroundings, count: int) -> bool:
     newest = {said["name"]: said["status"] for said in map(json.loads, place.status())}
-    return sum(one is not None and one["phase"] == "Running" for one in newest.values()) == count
+    return bool(sum(one is not None and one["phase"] == "Running" for one in newest.values()) == count)
 
 
 def figures() -> Iterator[Figure]:

@@ -164,7 +164,10 @@ class Agent:
         self._volumes = self._volume_manager(place.root)
         self._folders = Folders(place.root / "pods", self._has)
         self._cgroups = Cgroups(
-            QosTree(place.driver, built.tree), [one.pod for one in was.lives.values()], self._running
+            QosTree(place.driver, built.tree),
+            [one.pod for one in was.lives.values() if "cgroups" in one.made],
+            self._running,
+            follows=not rules.vanishes,
         )
         self.lives = PodLives(
             runtime,
@@ -189,7 +192,7 @@ class Agent:
             policy=_policy(config),
             rules=rules.life,
         )
-        sink = StatusFile(place.status, self._pod, self._has if rules.vanishes else None)
+        sink = StatusFile(place.status, self._pod, self._is_shown if rules.vanishes else None)
         self._status = StatusManager(
             sink,
             self.lives.facts,
@@ -239,6 +242,9 @@ class Agent:
         while not self.lives.is_ready() and not self._over.wait(0.05):
             pass
         self._volumes.pods_changed()
+        for uid in self.lives.facts.snapshot() if self._rules.vanishes else ():
+            if not self._has(uid):
+                self._sink.vanish(uid)
         self._status.heard()
         self._probing.keep_only(self.lives.wanted.snapshot().keys())
 
@@ -269,6 +275,11 @@ class Agent:
         for uid in self._said.take():
             if self._rules.vanishes and not self._has(uid):
                 self._sink.vanish(uid)
+
+    def _is_shown(self, uid: str) -> bool:
+        """Whether a kubelet tells of a pod: not of one that waits for its predecessor."""
+        facts = self.lives.facts.get(uid)
+        return self._has(uid) and (facts is None or facts.life is not LifeState.WAITING)
 
     def _has(self, uid: str) -> bool:
         """Whether a source has a pod now."""

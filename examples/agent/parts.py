@@ -60,12 +60,18 @@ class Cgroups:
         tree: Keeps them.
         pods: Known from an earlier life.
         running: Uids of the pods of which the runtime has something; None while nobody knows.
+        follows: Whether an edit of a pod changes its cgroup; a kubelet leaves it as it was made.
     """
 
     def __init__(
-        self, tree: QosTree, pods: Iterable[Pod], running: Callable[[], Collection[str] | None]
+        self,
+        tree: QosTree,
+        pods: Iterable[Pod],
+        running: Callable[[], Collection[str] | None],
+        *,
+        follows: bool = True,
     ) -> None:
-        self._tree, self._running = tree, running
+        self._tree, self._running, self._follows = tree, running, follows
         self._lock = threading.Lock()
         self._rounds = threading.Lock()
         self._pods = {pod.uid: pod for pod in pods}
@@ -80,7 +86,8 @@ class Cgroups:
     def make_ready(self, pod: Pod, _cancel: Cancel, /) -> Provided | NotYet:
         """See `Preparer.make_ready`."""
         with self._lock:
-            self._pods[pod.uid] = pod
+            if self._follows or pod.uid not in self._pods:
+                self._pods[pod.uid] = pod
             self._gone.discard(pod.uid)
         report = self._round()
         if report is None:

@@ -50,7 +50,7 @@ class StatusFile:
 
     def vanish(self, uid: str, /) -> None:
         """Nothing is told of a pod any more, though it may still end."""
-        if uid in self._names and uid not in self._silent:
+        if uid not in self._silent and (uid in self._names or self._pod(uid) is not None):
             self._silent.add(uid)
             self._write(uid, None)
 
