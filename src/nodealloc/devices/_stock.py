@@ -123,7 +123,8 @@ class DeviceStock:
             return 0
         held = self.grants.get(claim.owner.workload, {}).items()
         ended, kept = lent(claim, [(member, grant.ids) for (member, name), grant in held if name == resource])
-        return devices.mask_of(set().union(*ended) - set().union(*kept)) & devices.healthy
+        free = set[str]().union(*ended) - set[str]().union(*kept)
+        return devices.mask_of(free) & devices.healthy
 
     def _ids_held(self, resource: str) -> set[str]:
         return {
