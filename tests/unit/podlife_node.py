@@ -132,6 +132,7 @@ class Node:
         self.preparations = preparations
         self.policy = policy or LifePolicy(pulls_at_once=None)
         self.rules = rules or Rules()
+        self.configuring = configuring or PlainConfiguration()
         self.hooks = FakeHooks()
         self.verdicts: World[str, LifeVerdicts] = World("verdicts")
         self.start_agent()

@@ -52,11 +52,6 @@ class Listings:
         self._tell(shown)
         return (_LISTING,)
 
-    def forget(self, uid: str, /) -> None:
-        """Nobody waits for this pod any more."""
-        with self._lock:
-            self._awaited.pop(uid, None)
-
     def close(self) -> None:
         """Follow the listings no longer."""
         self._answers.close()

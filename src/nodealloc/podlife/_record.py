@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Mapping
 from typing import cast
 
@@ -96,8 +97,10 @@ class PodWanted:
     is_orphan: bool = False
 
     def ended(self, ending: Ending, /) -> PodWanted:
-        """With one more reason to end; one that changes nothing leaves it as it is."""
-        if ending in self.endings:
+        """With one more reason to end; a later one counts where it leaves less time."""
+        graces = [one.grace_s for one in self.endings if one.grace_s is not None]
+        is_shorter = ending.grace_s is not None and ending.grace_s < min(graces, default=math.inf)
+        if self.endings and not is_shorter:
             return self
         return attrs.evolve(self, endings=(*self.endings, ending))
 
