@@ -322,3 +322,22 @@ def test_a_file_that_something_is_mounted_on_is_told(tmp_path: Path, monkeypatch
     unlink(2)
     with pytest.raises(OSError, match="not empty"):
         folders.remove(found)
+
+
+@pytest.mark.parametrize("verb", ["start", "run sandbox", "pull", "make ready cgroup"])
+def test_what_comes_to_its_turn_after_the_end_was_asked_for_makes_nothing(verb: str) -> None:
+    """It was asked to stop before it had begun, and looks."""
+    part = FakePreparer()
+    node = Node(preparations=[Preparation(name="cgroup", why="", by=part)])
+    node.executor.held.add(verb)
+    node.lives.put(pod(containers=[attrs.evolve(APP, image="other")]))
+    node.after(1)
+    made = [one for one in node.calls() if not one.startswith("pull")]
+    node.lives.remove("u", grace_s=1)
+    node.after(0.5)
+    node.executor.held.clear()
+    node.executor.parked.pop()()
+    node.after(5)
+    later = [one for one in node.calls() if not one.startswith("pull")][len(made) :]
+    assert [one for one in later if one.startswith(("run_sandbox", "create", "start"))] == []
+    assert ("u" in node.lives.pods, part.there) == (False, set())

@@ -15,8 +15,9 @@ from nodealloc.podlife._observed import Observed
 from nodealloc.podlife._ports import Preparation
 from nodealloc.podlife._record import Ending, EndingKind, PodRecord, PodWanted
 from nodealloc.podlife._rules import Rules
+from nodealloc.podlife._starting import stop_sandbox
 from nodealloc.podlife._stops import Due, Stops, steps_to_stop
-from nodealloc.podlife._syncing import Next, stop_sandbox
+from nodealloc.podlife._syncing import Next
 from nodealloc.podspec import Pod
 
 __all__ = ["asked_to_end", "clear_away", "end", "reasons_to_end", "take_back"]

@@ -1,0 +1,188 @@
+"""Pure functions: sandboxes that are made, images that are fetched, containers that are started."""
+
+from __future__ import annotations
+
+import attrs
+
+from nodealloc._frozen import extended
+from nodealloc.dsw_asw import Step
+from nodealloc.podlife._definitions import Definitions
+from nodealloc.podlife._details import (
+    Detail,
+    Hook,
+    HookKind,
+    LifePolicy,
+    Pull,
+    Resize,
+    RunSandbox,
+    Start,
+    StopSandbox,
+)
+from nodealloc.podlife._observed import Observed
+from nodealloc.podlife._plan import PodPlan
+from nodealloc.podlife._record import HookState, PodRecord, Starting
+from nodealloc.podlife._rules import Rules
+from nodealloc.runtime import PodReport, RunState
+
+__all__ = ["Turn", "in_new_sandbox", "resizes", "starts", "stop_sandbox"]
+
+
+@attrs.frozen(kw_only=True)
+class Turn:
+    """What all decisions of one plan share."""
+
+    uid: str
+    observed: Observed
+    now_s: float
+    policy: LifePolicy
+    rules: Rules
+
+
+def in_new_sandbox(
+    turn: Turn, record: PodRecord, plan: PodPlan
+) -> tuple[PodRecord, tuple[Step[Detail], ...]]:
+    """End the sandboxes that will not do, then make one."""
+    old = [one.record.id for one in turn.observed.report.sandboxes if one.record.is_ready]
+    if old:
+        return record, tuple(stop_sandbox(turn.uid, one, turn.policy) for one in old)
+    taken = {one.record.attempt for one in turn.observed.report.sandboxes}
+    attempt = max(plan.attempt, record.sandbox_attempt)
+    if attempt in taken:
+        attempt += 1
+    step: Step[Detail] = Step(
+        scope=("pod", turn.uid, "sandbox"),
+        verb="run sandbox",
+        detail=RunSandbox(attempt, record.edition),
+        subject=(attempt, record.edition),
+        deadline_s=turn.policy.call_s,
+    )
+    return record.but(sandbox_attempt=attempt), (step,)
+
+
+def stop_sandbox(uid: str, sandbox_id: str, policy: LifePolicy) -> Step[Detail]:
+    """End one sandbox."""
+    return Step(
+        scope=("pod", uid, "sandbox", sandbox_id),
+        verb="stop sandbox",
+        detail=StopSandbox(sandbox_id),
+        subject=sandbox_id,
+        deadline_s=policy.call_s,
+    )
+
+
+def starts(turn: Turn, record: PodRecord, plan: PodPlan) -> tuple[PodRecord, tuple[Step[Detail], ...]]:
+    """Fetch images, run hooks of what has started, and start the first container that can be."""
+    hooks = _post_start(turn, record)
+    steps: list[Step[Detail]] = list(hooks)
+    is_free = not hooks
+    for name in plan.starts:
+        if any(one.name == name for one in record.stopping.values()):
+            continue
+        made = _made(record, name, plan.sandbox_id, turn.observed.report)
+        if not made and name not in record.images:
+            steps.append(_pull(turn, record, name))
+        elif is_free:
+            is_free = False
+            record, step = _start(turn, record, name, made, plan.sandbox_id)
+            steps.append(step)
+    return record, tuple(steps)
+
+
+def resizes(turn: Turn, plan: PodPlan, definitions: Definitions) -> tuple[Step[Detail], ...]:
+    """Give containers that run the resources that they are to have now."""
+    steps: list[Step[Detail]] = []
+    for one in plan.steps:
+        newest = turn.observed.report.newest(one.name) if one.resize else None
+        if newest is None:
+            continue
+        cid, resources = newest.record.id, definitions.resources[one.name]
+        steps.append(
+            Step(
+                scope=("pod", turn.uid, "resize", cid),
+                verb="resize",
+                detail=Resize(one.name, cid, newest.record.attempt, resources),
+                subject=(cid, resources),
+                deadline_s=turn.policy.call_s,
+            )
+        )
+    return tuple(steps)
+
+
+def _post_start(turn: Turn, record: PodRecord) -> tuple[Step[Detail], ...]:
+    """While one of them runs, nothing else of the pod starts: so a proxy can hold the others back."""
+    names = {one.record.id: one.record.name for one in turn.observed.report.containers}
+    running = set(turn.observed.running)
+    return tuple(
+        Step(
+            scope=("pod", turn.uid, "hook", cid),
+            verb="post-start",
+            detail=Hook(HookKind.POST_START, names[cid], cid),
+            subject=cid,
+        )
+        for cid, state in record.post_start.items()
+        if state is HookState.WAITS and cid in running and cid not in record.stopping
+    )
+
+
+def _made(record: PodRecord, name: str, sandbox_id: str, report: PodReport) -> str:
+    """An instance that was made for this start and has not run; "" for none."""
+    newest = report.newest(name)
+    if (
+        newest is None
+        or newest.record.state is not RunState.CREATED
+        or newest.record.sandbox_id != sandbox_id
+    ):
+        return ""
+    if record.definitions is not None and record.definitions.differs(newest.record, compares_all=True):
+        return ""
+    return newest.record.id
+
+
+def _pull(turn: Turn, record: PodRecord, name: str) -> Step[Detail]:
+    return Step(
+        scope=("pod", turn.uid, "image", name),
+        verb="pull",
+        detail=Pull(name, record.edition),
+        subject=(name, record.edition),
+        deadline_s=turn.policy.pull_s,
+    )
+
+
+def _start(
+    turn: Turn, record: PodRecord, name: str, made: str, sandbox_id: str
+) -> tuple[PodRecord, Step[Detail]]:
+    intent = record.starting.get(name)
+    newest = turn.observed.report.newest(name)
+    if made and newest is not None:
+        attempt = newest.record.attempt
+    elif intent is not None and intent.sandbox_id == sandbox_id:
+        attempt = intent.attempt
+        if newest is not None:
+            attempt = max(attempt, newest.record.attempt + 1)
+    else:
+        attempt = record.attempts.get(name, -1) + 1
+    wanted = Starting(attempt=attempt, sandbox_id=sandbox_id)
+    if intent != wanted:
+        definitions = record.definitions or Definitions.of(record.pod)
+        end = turn.observed.ends.get(name)
+        answer = record.restarts.asked(
+            name,
+            definitions.ours.get(name, ""),
+            turn.policy.restarts,
+            ended_s=record.ended[name][1] if name in record.ended else None,
+            now_s=turn.now_s,
+            exit=None if end is None else end.exit,
+        )
+        record = record.but(
+            starting=extended(record.starting, name, wanted),
+            attempts=extended(record.attempts, name, max(attempt, record.attempts.get(name, -1))),
+            restarts=answer.restarts,
+        )
+    step: Step[Detail] = Step(
+        scope=("pod", turn.uid, "start"),
+        verb="start",
+        detail=Start(name, attempt, sandbox_id, made, record.edition),
+        subject=(name, attempt, record.edition),
+        deadline_s=turn.policy.call_s,
+    )
+    return record, step
