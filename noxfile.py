@@ -206,7 +206,7 @@ def vm(session: nox.Session) -> None:
         "tests.vm",
         "--demo",
         "--seconds",
-        "420",
+        "600",
         *session.posargs,
         success_codes=[0, VM_NOT_HERE],
     )

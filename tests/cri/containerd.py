@@ -22,7 +22,8 @@ __all__ = ["CDI_FOLDER", "PAUSE", "Containerd", "running"]
 
 PAUSE = "localhost/pause:1"
 CDI_FOLDER = "cdi"
-_PATIENCE_S = 20.0
+_PATIENCE_S = float(os.environ.get("NODEALLOC_PATIENCE_S", "20"))
+"""Emulated machines are many times slower."""
 
 
 class Containerd:
@@ -122,6 +123,8 @@ class Containerd:
             f'[plugins."{plugin}"]',
             "restrict_oom_score_adj = true",
             "disable_apparmor = true",
+            "disable_hugetlb_controller = false",
+            "tolerate_missing_hugetlb_controller = true",
             *([] if new else [f'sandbox_image = "{PAUSE}"']),
             *([] if self.version == "1.6" else cdi),
             f'[plugins."{plugin}".containerd]',

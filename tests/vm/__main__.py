@@ -25,6 +25,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.cri.packages import Unavailable as NoContainerd
+from tests.cri.packages import fetch as fetch_containerd
 from tests.vm.guest import initramfs
 from tests.vm.hardware import arguments, file_server
 from tests.vm.packages import Unavailable, fetch
@@ -76,7 +78,18 @@ def _commands(command: Sequence[str], *, demo: bool) -> list[list[str]]:
     ]
     if demo:
         commands.append([sys.executable, "-m", "examples.agent.demo"])
-    return commands
+    return [*commands, *_containers()]
+
+
+def _containers() -> list[list[str]]:
+    """One real container on cgroup v2. Its packages are fetched here, as there is no network inside."""
+    try:
+        fetch_containerd(ROOT / ".cache" / "cri", "1.6")
+    except NoContainerd as reason:
+        print(f"vm: no containers inside: {reason}")
+        return []
+    chosen = ["--version", "1.6", "--seconds", "400", "--", "-k", "cgroup_v2"]
+    return [[sys.executable, "-m", "tests.cri", *chosen]]
 
 
 def _marked() -> list[str]:
