@@ -48,8 +48,8 @@ def container(name: str, image: str, script: str, **more: object) -> Mapping[str
 
 
 def probe(script: str, **more: object) -> Mapping[str, object]:
-    """One by a command, each second."""
-    return {"exec": {"command": ["sh", "-c", script]}, "periodSeconds": 1, **more}
+    """One by a command, each second; with time, since commands in containers take some on a busy machine."""
+    return {"exec": {"command": ["sh", "-c", script]}, "periodSeconds": 1, "timeoutSeconds": 10, **more}
 
 
 def manifests(image: str, **spec: object) -> Mapping[str, Mapping[str, object]]:
@@ -58,9 +58,9 @@ def manifests(image: str, **spec: object) -> Mapping[str, Mapping[str, object]]:
         "app",
         image,
         f"echo up >{FLAG}; {FOREVER}",
-        startupProbe=probe(f"test -e {FLAG}", failureThreshold=30),
-        readinessProbe=probe(f"test -e {FLAG}"),
-        livenessProbe=probe(f"test -e {FLAG}", failureThreshold=1),
+        startupProbe=probe(f"cat {FLAG}", failureThreshold=30),
+        readinessProbe=probe(f"cat {FLAG}"),
+        livenessProbe=probe(f"cat {FLAG}", failureThreshold=1),
         volumeMounts=[{"name": "data", "mountPath": "/data"}],
     )
     first = container("first", image, "exit 0")

@@ -394,6 +394,30 @@ def test_a_command_that_takes_too_long(peer: Peer, runtime: CriRuntime) -> None:
         runtime.run_command("c", ["sleep"], 1.0)
 
 
+def test_two_probes_may_run_the_same_command(peer: Peer, runtime: CriRuntime) -> None:
+    """Liveness and readiness ask alike at one moment; what hangs for good still piles up no further."""
+    gate, entered = threading.Event(), threading.Semaphore(0)
+
+    def hang(_request: bytes) -> bytes:
+        entered.release()
+        gate.wait(20.0)
+        return b""
+
+    peer.answers = {"ExecSync": hang}
+    asking = [
+        threading.Thread(target=runtime.run_command, args=("c", ["cat", "ok"], 10.0), daemon=True)
+        for _ in range(4)
+    ]
+    for one in asking:
+        one.start()
+        assert entered.acquire(timeout=10.0)
+    with pytest.raises(RuntimeUnavailableError, match="one is under way"):
+        runtime.run_command("c", ["cat", "ok"], 10.0)
+    gate.set()
+    for one in asking:
+        one.join(10.0)
+
+
 def test_calls_do_not_pile_up_behind_one_that_hangs(peer: Peer, runtime: CriRuntime) -> None:
     """Thousands of the same are refused at once; other containers, other calls go on; then it works again."""
     gate, entered = threading.Event(), threading.Event()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Hashable
 from pathlib import Path
 from typing import Final
@@ -55,7 +56,7 @@ class Line:
         self._unix_s = unix_s
         self._lock = threading.Lock()
         self._callers: dict[str, Caller] = {}
-        self._under_way: set[Hashable] = set()
+        self._under_way: Counter[tuple[str, Hashable]] = Counter()
         self._heard_s = unix_s()
         self._away = False
         self.outages: tuple[tuple[float, float], ...] = ()
@@ -71,6 +72,7 @@ class Line:
         shown: str = "",
         changes: bool = False,
         service: str = "RuntimeService",
+        at_once: int = 1,
     ) -> bytes:
         """One call; while the same one about the same target is under way, another is refused at once.
 
@@ -82,9 +84,10 @@ class Line:
             shown: That, in words; by default as it is.
             changes: Whether it changes anything, so that it matters if its answer is lost.
             service: Of the method.
+            at_once: So many of the same may be under way.
         """
         told = shown or (about if isinstance(about, str) else "")
-        with self._only(name, about):
+        with self._only(name, about, at_once):
             caller = self._caller(service)
             try:
                 answer = caller.call(name, request, limit_s)
@@ -135,17 +138,19 @@ class Line:
             one.close()
 
     @contextlib.contextmanager
-    def _only(self, name: str, about: Hashable) -> Generator[None]:
+    def _only(self, name: str, about: Hashable, at_once: int) -> Generator[None]:
         key = (name, about)
         with self._lock:
-            if key in self._under_way:
+            if self._under_way[key] >= at_once:
                 raise RuntimeUnavailableError(name, "the same call has not returned yet; one is under way")
-            self._under_way.add(key)
+            self._under_way[key] += 1
         try:
             yield
         finally:
             with self._lock:
-                self._under_way.discard(key)
+                self._under_way[key] -= 1
+                if not self._under_way[key]:
+                    del self._under_way[key]
 
     def _caller(self, service: str) -> Caller:
         with self._lock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Final
 
 import attrs
 
@@ -52,6 +53,10 @@ class CriDeadlines:
     look_s: float = attrs.field(default=120.0, validator=attrs.validators.gt(0))
     change_s: float = attrs.field(default=240.0, validator=attrs.validators.gt(0))
     pull_s: float = attrs.field(default=1800.0, validator=attrs.validators.gt(0))
+
+
+_SAME_COMMANDS: Final = 4
+"""So often the same command may run in a container at once: its probes, and a hook, ask what they like."""
 
 
 class CriRuntime:
@@ -187,7 +192,13 @@ class CriRuntime:
         try:
             # The runtime ends it after its time; the call itself has a little longer to say so.
             data = self._line.call(
-                "ExecSync", request, timeout_s + 5.0, about=about, shown=container_id, changes=True
+                "ExecSync",
+                request,
+                timeout_s + 5.0,
+                about=about,
+                shown=container_id,
+                changes=True,
+                at_once=_SAME_COMMANDS,
             )
         except AnswerLostError as error:
             if "deadline" not in error.reason.lower() and "timeout" not in error.reason.lower():
