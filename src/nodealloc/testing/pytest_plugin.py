@@ -41,7 +41,7 @@ from nodealloc.memblocks import memory_allocator
 from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock
 from nodealloc.testing.node import FakeRuntime
-from nodealloc.testing.simulation.node import NodeSimulation, Tally, Wiring, agent
+from nodealloc.testing.simulation.node import NodeSimulation, SeedTally, Wiring, agent
 from nodealloc.topology import Allocator, Policy, Snapshot
 
 __all__ = [
@@ -167,7 +167,7 @@ def _started(empty: Snapshot, store: MemoryStore, runtime: FakeRuntime) -> NodeA
 class Simulates(Protocol):
     """What the fixture `simulate` gives."""
 
-    def __call__(self, wiring: Wiring = agent, *, seeds: Iterable[int] = range(10)) -> Tally:
+    def __call__(self, wiring: Wiring = agent, *, seeds: Iterable[int] = range(10)) -> SeedTally:
         """Live these seeds with this agent."""
         ...
 
@@ -179,8 +179,8 @@ def simulate() -> Simulates:
     Raises `nodealloc.testing.simulation.ViolationError` at the first guarantee that is broken.
     """
 
-    def run(wiring: Wiring = agent, *, seeds: Iterable[int] = range(10)) -> Tally:
-        tally = Tally()
+    def run(wiring: Wiring = agent, *, seeds: Iterable[int] = range(10)) -> SeedTally:
+        tally = SeedTally()
         for seed in seeds:
             with NodeSimulation(seed, wiring) as node:
                 tally.count(node.run())

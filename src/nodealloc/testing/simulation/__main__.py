@@ -10,7 +10,7 @@ import sys
 from nodealloc.errors import ConfigurationError
 from nodealloc.testing.simulation._simulation import ViolationError
 from nodealloc.testing.simulation.node import PLANTS, NodeSimulation
-from nodealloc.testing.simulation.node._many import Tally, seeds_until, wiring_named
+from nodealloc.testing.simulation.node._many import SeedTally, seeds_until, wiring_named
 from nodealloc.testing.simulation.node._plants import spoiled
 
 _HASHES = "0"
@@ -73,7 +73,7 @@ def _live(arguments: argparse.Namespace) -> int:
     one = arguments.seed is not None and arguments.seconds is None and arguments.faults is None
     seconds = 60.0 if arguments.seconds is None and arguments.faults is None else arguments.seconds
     first = random.SystemRandom().randrange(1 << 31) if arguments.seed is None else arguments.seed
-    tally = Tally()
+    tally = SeedTally()
     for lived in seeds_until(
         first,
         seconds=-1.0 if one else seconds,
@@ -92,7 +92,7 @@ def _live(arguments: argparse.Namespace) -> int:
 
 
 def _tell(seed: int, wiring: str, plant: str) -> int:
-    tally = Tally()
+    tally = SeedTally()
     wire = wiring_named(wiring)
     with NodeSimulation(seed, spoiled(wire, plant) if plant else wire) as node:
         print(f"seed {seed}, class {node.seeds.name}: {node.seeds.about}")

@@ -21,7 +21,7 @@ from nodealloc.testing.simulation.node._classes import CLASSES, SeedClass, class
 from nodealloc.testing.simulation.node._deeds import Deed, Deeds, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._guarantees import GUARANTEES
-from nodealloc.testing.simulation.node._many import Tally
+from nodealloc.testing.simulation.node._many import SeedTally
 from nodealloc.testing.simulation.node._outside import Deletion, Outside
 from nodealloc.testing.simulation.node._plants import PLANTS, Plant, spoiled
 from nodealloc.testing.simulation.node._ports import (
@@ -48,11 +48,11 @@ __all__ = [
     "Outside",
     "Plant",
     "SeedClass",
+    "SeedTally",
     "SimulatedCpusets",
     "SimulatedRuntime",
     "SimulatedSink",
     "SimulatedSource",
-    "Tally",
     "What",
     "Wiring",
     "agent",

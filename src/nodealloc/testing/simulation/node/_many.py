@@ -16,7 +16,7 @@ from nodealloc.testing.simulation.node._plants import spoiled
 from nodealloc.testing.simulation.node._simulation import NodeSimulation, Wiring
 from nodealloc.testing.simulation.node._wiring import agent
 
-__all__ = ["Lived", "Tally", "live", "seeds_until", "wiring_named"]
+__all__ = ["Lived", "SeedTally", "live", "seeds_until", "wiring_named"]
 
 
 @attrs.frozen(kw_only=True)
@@ -39,7 +39,7 @@ class Lived:
 
 
 @attrs.define
-class Tally:
+class SeedTally:
     """What many seeds came to."""
 
     operations: int = 0
