@@ -78,17 +78,19 @@ def tests(session: nox.Session) -> None:
     mark = "" if session.python == PYTHONS[0] else "not slow and not vm"
     _pytest(session, "-n", "auto", "--dist", "worksteal", mark=mark)
     if session.python == PYTHONS[-1] and os.environ.get("CI"):
-        session.notify("simulation", posargs=["--seconds", "150"])
         session.notify("vm")
         session.notify("cri", posargs=["--version", "1.7", "--seconds", "120"])
 
 
 @nox.session(python=PYTHONS[0])
 def simulation(session: nox.Session) -> None:
-    """Whole nodes under simulation, with fresh seeds on all cores; `-- --seconds 3600` for an hour."""
+    """Whole nodes under simulation, with fresh seeds, and planted bugs; `-- --seconds 3600` for an hour."""
     session.install("-e", ".[test]")
     words = session.posargs or ("--seconds", "60")
     session.run("python", "-m", "nodealloc.testing.simulation", *words)
+    if not session.posargs:
+        planted = "tests/unit/test_node_simulation.py"
+        _pytest(session, "-n", "auto", planted, env={"NODEALLOC_HYPOTHESIS": "ci"})
 
 
 @nox.session

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -32,10 +33,11 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("seed", [*range(len(CLASSES)), *KEPT])
 def test_a_node_keeps_its_guarantees(seed: int) -> None:
     """One seed of each class of faults, and those that once found something, end without a violation."""
-    with NodeSimulation(seed, agent) as node:
-        report = node.run()
-    assert report.operations >= class_of(seed).operations
-    assert node.outside.known, "nobody wanted a pod"
+    done = run("--seed", str(seed), "--story")
+    assert done.returncode == 0, done.stdout[-4000:]
+    operations = int(done.stdout.splitlines()[-1].split()[0])
+    assert operations >= class_of(seed).operations
+    assert "pod wanted" in done.stdout
 
 
 def test_a_seed_is_one_life() -> None:
@@ -52,8 +54,20 @@ def test_a_seed_is_one_life() -> None:
     assert any("killed" in line for line in first)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("plant", [one.name for one in PLANTS])
+QUICK = ("full-grace", "same-attempt", "stops-all-at-start")
+"""Found by the first seeds; the others take seconds to a minute each."""
+PATIENT = [
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(
+        os.environ.get("NODEALLOC_HYPOTHESIS") != "ci",
+        reason="many seeds take minutes: nox -s simulation",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    "plant", [pytest.param(one.name, marks=[] if one.name in QUICK else PATIENT) for one in PLANTS]
+)
 def test_a_planted_bug_is_found(plant: str) -> None:
     """Each of them within two thousand faults, with the seed and a story in the message."""
     faults = seed = 0

@@ -47,12 +47,17 @@ class DurableRows(Generic[Row]):
                 self.rows[name] = row
 
 
+_CHANGES = frozenset({"write", "fsync", "rename", "unlink", "mkdir", "rmdir", "truncate", "link"})
+"""System calls that change what is on a disk."""
+
+
 class MachineDisk:
     """One directory for a store, over all lives of a machine.
 
-    Faults, by name: `disk fails` (EIO), `disk cannot be read` (EIO from `open` and
-    `read`, after which a store sets a key aside as damaged), `disk is full` (ENOSPC, for this call;
-    `capacity_bytes` of `disk` is for good), `write is short`. A life that ends
+    Faults, by name: `disk fails` (EIO from what changes it), `disk cannot be read`
+    (EIO from all else, after which a store may set a key aside as damaged), `disk
+    is full` (ENOSPC, for this call; `capacity_bytes` of `disk` is for good), `write
+    is short`. A life that ends
     at a system call leaves what was written; one that loses power leaves any
     part of what was not flushed, torn as `SimulatedDisk.outcomes` says.
 
@@ -70,8 +75,7 @@ class MachineDisk:
         def fault(_number: int, name: str) -> InjectedFault | None:
             life.enter()
             strikes = self._chance.strikes
-            reads = name in {"open", "read"}
-            if strikes("disk cannot be read" if reads else "disk fails"):
+            if strikes("disk fails" if name in _CHANGES else "disk cannot be read"):
                 return InjectedFault(code=errno.EIO)
             if name in {"write", "open"} and strikes("disk is full"):
                 return InjectedFault(code=errno.ENOSPC)

@@ -34,7 +34,7 @@ Wiring = Callable[[NodePorts], Driven]
 
 _MACHINE = machine_from_text("1 socket × 6 cores")
 _RESERVED = CPUSet.of(0)
-_QUIET_S = 1800.0
+_QUIET_S = 900.0
 """Virtual seconds after the last fault within which a node has to be as it was asked to be."""
 _TOLD = 60
 """Lines of a story that a violation tells."""
