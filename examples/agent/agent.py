@@ -402,8 +402,10 @@ def _policy(config: KubeletConfig) -> LifePolicy:
     )
 
 
-def _observed(facts: PodFacts) -> Observed:
+def _observed(facts: PodFacts) -> Observed | None:
     ending = facts.ending
+    if ending is not None and ending.kind is EndingKind.ORPHANED:
+        return None  # its name may be another pod's by now
     return Observed(
         pod=facts.pod,
         life=facts.life,

@@ -637,3 +637,21 @@ def test_a_status_survives_the_way_out_and_back() -> None:
     node.put(over())
     status = node.sink.statuses["u"]
     assert status_from_manifest(status_to_manifest(status)) == status
+
+
+def test_nobody_is_told_of_what_only_the_runtime_knew() -> None:
+    """A pod that `observed` answers None for is not told of, and not told gone when it goes."""
+    pods: World[str, Pod] = World("pods")
+    told: list[str] = []
+    manager = StatusManager(
+        CallSink(lambda uid, _status: told.append(uid), told.append),
+        pods,
+        observed=lambda pod: None if pod.name == "orphan" else Observed(pod=pod),
+        executor=InlineExecutor(),
+    )
+    for name in ("orphan", "web"):
+        pods.put(name, Pod(uid=name, name=name, containers=(Container(name="app", image="a"),)), by="test")
+    manager.run_until_quiet()
+    pods.drop("orphan", by="test")
+    manager.run_until_quiet()
+    assert told == ["web"]

@@ -84,7 +84,8 @@ class StatusManager(Group, Generic[W]):
     Args:
         sink: Who is told.
         pods: The pods that there are, by uid: whoever runs them writes it.
-        observed: From a record of `pods` to what is known; None where they are `Observed`.
+        observed: From a record of `pods` to what is known, or to None for a pod that nobody is
+            told of, such as one that only the runtime knew; None where they are `Observed`.
         parts: More worlds by uid that something is known from, such as
             `Part.of(watch.pods, with_runtime)`.
         journal: Where what was told is remembered before it is told; None to
@@ -108,7 +109,7 @@ class StatusManager(Group, Generic[W]):
         sink: Sink,
         pods: World[str, W],
         *,
-        observed: Callable[[W], Observed] | None = None,
+        observed: Callable[[W], Observed | None] | None = None,
         parts: Sequence[Part] = (),
         journal: Journal[JsonCheckpoint] | None = None,
         remembered: Mapping[str, Told] | None = None,
@@ -129,7 +130,7 @@ class StatusManager(Group, Generic[W]):
         domain = Tellings(
             sink,
             self.told,
-            cast("Callable[[W], Observed]", _itself) if observed is None else observed,
+            cast("Callable[[W], Observed | None]", _itself) if observed is None else observed,
             parts=parts,
             unheard=unheard,
             decide=Decide(node_ips=options.node_ips, runtime=options.runtime, rules=rules),

@@ -75,7 +75,8 @@ class Tellings(Generic[W]):
     Args:
         sink: Who is told.
         told: The actual world; read when it is told, so that what is told is the newest.
-        observed: From a record of the desired world to what is known.
+        observed: From a record of the desired world to what is known; None for a pod
+            that nobody is told of.
         parts: What adds to that.
         unheard: Remembered pods of which no source has said whether they are there still.
         decide: What is true, from what is known and what was told.
@@ -87,7 +88,7 @@ class Tellings(Generic[W]):
         self,
         sink: Sink,
         told: World[str, Told],
-        observed: Callable[[W], Observed],
+        observed: Callable[[W], Observed | None],
         *,
         parts: Sequence[Part],
         unheard: Near[str, str, int],
@@ -164,6 +165,8 @@ class Tellings(Generic[W]):
             if all(old is new for old, new in zip(seen, now, strict=True)):
                 return have
         observed = self._observed(want)
+        if observed is None:
+            return None
         for part, record in zip(self._parts, parts, strict=True):
             if record is not None:
                 observed = part.into(observed, record)

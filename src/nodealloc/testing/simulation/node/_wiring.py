@@ -208,9 +208,11 @@ class _NoHooks:
         return ""
 
 
-def _observed(facts: PodFacts) -> Observed:
-    """What is told of a pod follows from this."""
+def _observed(facts: PodFacts) -> Observed | None:
+    """What is told of a pod follows from this; nobody is told of one that only the runtime knew."""
     ending = facts.ending
+    if ending is not None and ending.kind is EndingKind.ORPHANED:
+        return None
     observed = Observed(
         pod=facts.pod,
         life=facts.life,
