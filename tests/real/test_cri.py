@@ -537,18 +537,23 @@ def test_events_where_there_are_any(runtime: CriRuntime) -> None:
     check_event_feed(runtime, lambda: started(runtime, app("true")), cancel, cancel.set)
 
 
-def test_one_call_of_a_kind_about_one_target(runtime: CriRuntime) -> None:
-    """While a command runs, the same one is refused at once; another one is not."""
+def test_few_calls_of_a_kind_about_one_target(runtime: CriRuntime) -> None:
+    """While a command runs four times, more than there are kinds of probes, a fifth is refused at once."""
     made = started(runtime, app())
-    slow = threading.Thread(target=lambda: runtime.run_command(made, ["sleep", "2"], 10.0), daemon=True)
-    slow.start()
+    slow = [
+        threading.Thread(target=lambda: runtime.run_command(made, ["sleep", "2"], 10.0), daemon=True)
+        for _ in range(4)
+    ]
+    for one in slow:
+        one.start()
     time.sleep(0.5)
     began_s = time.monotonic()
     with pytest.raises(RuntimeUnavailableError, match="one is under way"):
         runtime.run_command(made, ["sleep", "2"], 10.0)
     assert time.monotonic() - began_s < 0.5
     assert runtime.run_command(made, ["true"], 10.0).code == 0
-    slow.join(10.0)
+    for one in slow:
+        one.join(10.0)
 
 
 def test_kill_minus_nine_under_twenty_pods(runtime: CriRuntime, containerd: Containerd) -> None:

@@ -7,6 +7,7 @@ import multiprocessing
 import time
 from collections.abc import Iterator
 from importlib import import_module
+from typing import cast
 
 import attrs
 
@@ -92,7 +93,7 @@ def wiring_named(name: str, /) -> Wiring:
         raise ConfigurationError(
             f"wiring {name!r} is a {type(found).__name__}; name a function (NodePorts) -> group"
         )
-    return found
+    return cast("Wiring", found)
 
 
 def live(seed: int, wiring: str = "", plant: str = "") -> Lived:
