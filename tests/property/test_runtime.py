@@ -8,10 +8,11 @@ import attrs
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nodealloc.checkpoint import JsonCheckpoint
+from nodealloc.checkpoint import JsonCheckpoint, row_key, rows_of
 from nodealloc.podfacts import Exited, ExitUnknown, PodIdentity
 from nodealloc.runtime import (
     KUBELET,
+    RUNTIME_ROWS,
     ContainerConfig,
     ContainerEnd,
     ContainerGcPolicy,
@@ -67,9 +68,7 @@ class Story:
         self.watch = self._watch({})
 
     def _watch(self, known: Mapping[str, object]) -> RuntimeWatch:
-        rows = {
-            name.removeprefix("runtime/"): pod_from_checkpoint(row) for name, row in self.journal.rows.items()
-        }
+        rows = rows_of(RUNTIME_ROWS, self.journal.rows, pod_from_checkpoint)
         assert rows.keys() >= known.keys()
         return RuntimeWatch(
             self.fake, journal=self.journal, known=rows, executor=self.executor, clock=self.clock
@@ -139,7 +138,7 @@ class Story:
     def _check_ends(self) -> None:
         """What was once told of an end stays, and is on disk."""
         for uid, record in self.watch.pods.snapshot().items():
-            stored = self.journal.rows.get(f"runtime/{uid}")
+            stored = self.journal.rows.get(row_key(RUNTIME_ROWS, uid))
             kept = {} if stored is None else pod_from_checkpoint(stored).ends
             for one, end in record.value.ends.items():
                 assert kept.get(one) == end

@@ -50,12 +50,13 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=280, help="time for everything (default: 280)")
     parser.add_argument("--result", type=Path, default=CACHE / "result", help="folder for the result")
     parser.add_argument("--demo", action="store_true", help="run the example agent after the tests")
+    parser.add_argument("--no-containers", action="store_true", help="leave the real container out, as in CI")
     parser.add_argument("command", nargs="*", help="run this instead of the tests; write -- before it")
     chosen = parser.parse_args()
     started = time.monotonic()
     try:
         packages = fetch(CACHE)
-        commands = _commands(chosen.command, demo=chosen.demo)
+        commands = _commands(chosen.command, demo=chosen.demo, containers=not chosen.no_containers)
         boot(packages, commands, chosen.result, chosen.seconds - int(time.monotonic() - started))
     except Unavailable as reason:
         print(f"vm: not run: {reason}")
@@ -67,7 +68,7 @@ def main() -> int:
     return _report(chosen.result, commands)
 
 
-def _commands(command: Sequence[str], *, demo: bool) -> list[list[str]]:
+def _commands(command: Sequence[str], *, demo: bool, containers: bool) -> list[list[str]]:
     if command:
         return [list(command)]
     pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
@@ -78,7 +79,7 @@ def _commands(command: Sequence[str], *, demo: bool) -> list[list[str]]:
     ]
     if demo:
         commands.append([sys.executable, "-m", "examples.agent.demo"])
-    return [*commands, *_containers()]
+    return [*commands, *_containers()] if containers else commands
 
 
 def _containers() -> list[list[str]]:

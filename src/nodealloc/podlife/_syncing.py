@@ -144,9 +144,9 @@ def _learnt(record: PodRecord, observed: Observed, now_s: float) -> PodRecord:
         }
         if len(starting) != len(record.starting):
             found["starting"] = starting
-    if record.stopping or record.post_start or record.pre_stop:
+    if record.stopping or record.post_start or record.pre_stop or record.resized:
         live = {one.record.id for one in observed.report.containers if one.record.state is not _EXITED}
-        for field in ("stopping", "post_start", "pre_stop"):
+        for field in ("stopping", "post_start", "pre_stop", "resized"):
             before = cast("Mapping[str, object]", getattr(record, field))
             if any(cid not in live for cid in before):
                 found[field] = {cid: one for cid, one in before.items() if cid in live}
