@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,10 @@ def call(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
 
 
+@pytest.mark.skipif(
+    "CI" in os.environ,
+    reason="beside all other tests its probes have been late by a minute; nox -s demo runs it alone",
+)
 @pytest.mark.parametrize(
     "options", [[], ["--store", "sqlite", "--machine", "server"]], ids=["files", "sqlite"]
 )
