@@ -23,7 +23,7 @@ def call(*words: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(
     "CI" in os.environ,
-    reason="beside all other tests its probes have been late by a minute; nox -s demo runs it alone",
+    reason="half a minute each, beside all other tests: nox -s demo runs it alone",
 )
 @pytest.mark.parametrize(
     "options", [[], ["--store", "sqlite", "--machine", "server"]], ids=["files", "sqlite"]

@@ -87,10 +87,11 @@ class Sockets(Generic[T]):
         ready = self._selector.select(timeout_s)
         for key, _ in ready:
             if key.data is None:
-                self._woken = False
                 with contextlib.suppress(OSError):
                     while self._hears.recv(_ENOUGH):
                         pass
+                # Only now: a word that comes before it is taken off as well would be the last one heard.
+                self._woken = False
             else:
                 self._go_on(cast("_Running[T]", key.data), late=False)
         while (end_s := self.next_end_s()) is not None and end_s <= now_s():

@@ -1,0 +1,42 @@
+"""The thread that waits for the sockets of probes: whoever wakes it is heard."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from nodealloc.probes._sockets import Sockets
+
+
+class Interrupting:
+    """The end that hears, in which a word comes between two looks."""
+
+    def __init__(self, sockets: Sockets[int]) -> None:
+        self.inner = sockets._hears
+        self.sockets = sockets
+        self.looks = 0
+
+    def recv(self, size: int) -> bytes:
+        """Somebody wakes the thread just as it takes off what woke it."""
+        self.looks += 1
+        if self.looks == 1:
+            self.sockets.wake()
+        return self.inner.recv(size)
+
+
+def test_a_word_while_it_wakes_up_is_not_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Woken while it takes off what woke it, it can be woken again; it once slept for ever."""
+    sockets: Sockets[int] = Sockets(lambda _token, _reply: None)
+    interrupting = Interrupting(sockets)
+    sockets.wake()
+    with monkeypatch.context() as patched:
+        patched.setattr(sockets, "_hears", interrupting)
+        sockets.turn(1.0, time.monotonic)
+    assert interrupting.looks >= 1
+    threading.Timer(0.05, sockets.wake).start()
+    began_s = time.monotonic()
+    sockets.turn(5.0, time.monotonic)
+    assert time.monotonic() - began_s < 4.0
+    sockets.close()
