@@ -112,7 +112,7 @@ def run(chosen: argparse.Namespace) -> int:
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, partial(_asked, stop))
-        while not stop.wait(3600):
+        while not stop.wait(1.0):  # the signal may reach another thread, which does not end this wait
             pass
     return 0
 
