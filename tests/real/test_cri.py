@@ -324,8 +324,8 @@ def test_our_own_tree_is_the_parent(runtime: CriRuntime) -> None:
     where = box(pod=PodIdentity.of(pod), cgroup_parent=name.path())
     made = started(runtime, app(), where)
     (inside,) = driver.pids(name.child(made))
-    status = Path(f"/proc/{inside}/cmdline").read_bytes().split(b"\0")
-    assert [one.decode() for one in status[-3:-1]] == list(SLEEP)
+    words = Path(f"/proc/{inside}/cmdline")  # the runtime's own until it has become the command
+    eventually(lambda: words.read_bytes().decode().split("\0")[-3:-1] == list(SLEEP))
     mine = driver.read(name)
     assert mine is not None
     assert (mine.memory_bytes, mine.pids) == (64 << 20, 64)
