@@ -8,8 +8,9 @@ from typing import Final
 import attrs
 import cattrs
 
+from nodealloc._stored import faults_of, row_converter
 from nodealloc.checkpoint import Checkpoint, MemoryManagerState
-from nodealloc.errors import DecodeError, Fault
+from nodealloc.errors import DecodeError
 from nodealloc.idset import NodeSet
 from nodealloc.memblocks._blocks import Block, NodeMemory
 from nodealloc.memblocks._codec import from_kubelet
@@ -28,7 +29,7 @@ __all__ = [
 ]
 
 _Rows = dict[str, dict[str, tuple[Block, ...]]]
-_CONVERTER: Final = cattrs.Converter(forbid_extra_keys=True)
+_CONVERTER: Final = row_converter()
 
 
 def row(grants: Mapping[str, Sequence[Block]], /) -> dict[str, Json]:
@@ -45,8 +46,7 @@ def from_rows(rows: Mapping[str, Json], /) -> _Rows:
     try:
         return _CONVERTER.structure(dict(rows), _Rows)
     except cattrs.BaseValidationError as error:
-        faults = [Fault("$", line) for line in cattrs.transform_error(error)]
-        raise DecodeError("memory grants", faults) from error
+        raise DecodeError("memory grants", faults_of(error)) from error
 
 
 def from_kubelet_file(file: Checkpoint, /) -> dict[str, Recalled]:

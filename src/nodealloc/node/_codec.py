@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, cast, get_args
+from typing import Final, get_args
 
 import cattrs
 
+from nodealloc._stored import Stored, row_converter
 from nodealloc.checkpoint import JsonCheckpoint
-from nodealloc.errors import DecodeError, Fault
 from nodealloc.node._record import WorkloadRecord
 from nodealloc.podspec import Json, Quantity
 from nodealloc.topology import TopologyHint
 
-__all__ = ["KIND", "VERSION", "from_checkpoint", "to_checkpoint"]
-
-KIND: Final = "workload"
-VERSION: Final = 1
+__all__ = ["from_checkpoint", "to_checkpoint"]
 
 
 def to_checkpoint(record: WorkloadRecord, /) -> JsonCheckpoint:
     """The record as something that a store takes."""
-    value = cast("Json", _CONVERTER.unstructure(record))
-    return JsonCheckpoint(kind=KIND, version=VERSION, value=value)
+    return _STORED.written(record)
 
 
 def from_checkpoint(checkpoint: JsonCheckpoint, /) -> WorkloadRecord:
@@ -31,27 +26,13 @@ def from_checkpoint(checkpoint: JsonCheckpoint, /) -> WorkloadRecord:
     Raises:
         DecodeError: It is of another kind or version, or not of this shape.
     """
-    if (checkpoint.kind, checkpoint.version) != (KIND, VERSION):
-        found = f"{checkpoint.kind} version {checkpoint.version}"
-        reason = f"expected {KIND} version {VERSION}, found {found}; start the version that wrote it"
-        raise DecodeError("record", [Fault("$", reason)])
-    if not isinstance(checkpoint.value, Mapping):
-        raise DecodeError("record of a workload", [Fault("$", "expected a mapping")])
-    try:
-        return _CONVERTER.structure(checkpoint.value, WorkloadRecord)
-    except cattrs.BaseValidationError as error:
-        faults = [Fault(*reversed(line.rsplit(" @ ", 1))) for line in cattrs.transform_error(error)]
-        raise DecodeError("record of a workload", faults) from error
-
-
-def _text(value: object, _type: type[str]) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"expected a text, found {value!r}")  # noqa: TRY004  # cattrs reports it with its path
-    return value
+    return _STORED.read(checkpoint)
 
 
 def _quantity(value: object, _type: type[Quantity]) -> Quantity:
-    return Quantity.parse(_text(value, str))
+    if not isinstance(value, str):
+        raise ValueError(f"expected a quantity, found {value!r}")  # noqa: TRY004  # its path is put to it
+    return Quantity.parse(value)
 
 
 def _hint(value: object, _type: type[TopologyHint]) -> TopologyHint:
@@ -67,8 +48,7 @@ def _json(value: Json, _type: object) -> Json:
 
 
 def _converter() -> cattrs.Converter:
-    converter = cattrs.Converter(forbid_extra_keys=True)
-    converter.register_structure_hook(str, _text)
+    converter = row_converter()
     converter.register_structure_hook(Quantity, _quantity)
     converter.register_unstructure_hook(Quantity, str)
     converter.register_structure_hook(TopologyHint, _hint)
@@ -78,4 +58,4 @@ def _converter() -> cattrs.Converter:
     return converter
 
 
-_CONVERTER = _converter()
+_STORED: Final = Stored(WorkloadRecord, kind="workload", converter=_converter())

@@ -9,18 +9,16 @@ import attrs
 import cattrs
 
 from nodealloc._frozen import freeze
+from nodealloc._stored import Stored, row_converter
 from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.dsw_asw import Moment
-from nodealloc.errors import DecodeError, Fault
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife._record import Ending, HookState, PodRecord, Starting, Stopping
 from nodealloc.podlife._restarts import RestartEntry, Restarts
 from nodealloc.podspec import Json, Pod, pod_from_manifest
 
-__all__ = ["KIND", "POD_ROWS", "VERSION", "record_from_checkpoint", "record_to_checkpoint"]
+__all__ = ["POD_ROWS", "record_from_checkpoint", "record_to_checkpoint"]
 
-KIND: Final = "pod life"
-VERSION: Final = 1
 POD_ROWS: Final = "podlife"
 """Rows of a journal are of this kind, named by the pod's uid (`nodealloc.checkpoint.row_key`)."""
 
@@ -113,7 +111,7 @@ def record_to_checkpoint(record: PodRecord, now: Moment, /) -> JsonCheckpoint:
         },
         **{name: getattr(record, name) for name in _SAME},
     )
-    return JsonCheckpoint(kind=KIND, version=VERSION, value=cast("Json", _CONVERTER.unstructure(row)))
+    return _STORED.written(row)
 
 
 def record_from_checkpoint(checkpoint: JsonCheckpoint, now: Moment, /) -> PodRecord:
@@ -127,18 +125,7 @@ def record_from_checkpoint(checkpoint: JsonCheckpoint, now: Moment, /) -> PodRec
     Raises:
         DecodeError: It is of another kind or version, or not of this shape.
     """
-    if (checkpoint.kind, checkpoint.version) != (KIND, VERSION):
-        found = f"{checkpoint.kind} version {checkpoint.version}"
-        raise DecodeError(
-            "the life of a pod", [Fault("$", f"expected {KIND} version {VERSION}, found {found}")]
-        )
-    if not isinstance(checkpoint.value, Mapping):
-        raise DecodeError("the life of a pod", [Fault("$", "expected a mapping")])
-    try:
-        row = _CONVERTER.structure(checkpoint.value, _Row)
-    except cattrs.BaseValidationError as error:
-        faults = [Fault(*reversed(line.rsplit(" @ ", 1))) for line in cattrs.transform_error(error)]
-        raise DecodeError("the life of a pod", faults) from error
+    row = _STORED.read(checkpoint)
     at = now.monotonic_of
     return PodRecord(
         pod=_pod(row),
@@ -163,24 +150,17 @@ def _pod(row: _Row) -> Pod:
     return pod if pod.uid == row.uid else attrs.evolve(pod, uid=row.uid)
 
 
-def _text(value: object, _type: type[str]) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"expected a text, found {value!r}")  # noqa: TRY004  # cattrs reports it with its path
-    return value
-
-
 def _document(value: object, _type: type[_Document]) -> _Document:
     if not isinstance(value, dict):
-        raise ValueError(f"expected a manifest, found {value!r}")  # noqa: TRY004  # as above
+        raise ValueError(f"expected a manifest, found {value!r}")  # noqa: TRY004  # its path is put to it
     return _Document(cast("Mapping[str, Json]", value))
 
 
 def _converter() -> cattrs.Converter:
-    converter = cattrs.Converter(forbid_extra_keys=True)
-    converter.register_structure_hook(str, _text)
+    converter = row_converter()
     converter.register_structure_hook(_Document, _document)
     converter.register_unstructure_hook(_Document, lambda one: one.manifest)
     return converter
 
 
-_CONVERTER = _converter()
+_STORED: Final = Stored(_Row, kind="pod life", converter=_converter())

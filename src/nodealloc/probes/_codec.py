@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, cast
+from typing import Final
 
 import attrs
 import cattrs
 
 from nodealloc._frozen import freeze
+from nodealloc._stored import Stored, row_converter
 from nodealloc.checkpoint import JsonCheckpoint
-from nodealloc.errors import DecodeError, Fault
 from nodealloc.podspec import Json
 from nodealloc.probes._kinds import ProbeKind
 from nodealloc.probes._verdicts import (
@@ -23,10 +23,8 @@ from nodealloc.probes._verdicts import (
     Unwell,
 )
 
-__all__ = ["KIND", "PROBE_ROWS", "VERSION", "verdicts_from_checkpoint", "verdicts_to_checkpoint"]
+__all__ = ["PROBE_ROWS", "verdicts_from_checkpoint", "verdicts_to_checkpoint"]
 
-KIND: Final = "probe verdicts"
-VERSION: Final = 1
 PROBE_ROWS: Final = "probes"
 """Kind of the rows of verdicts, for `row_key` and `rows_of` of `nodealloc.checkpoint`, by uid."""
 _WELL: Final = "passed"
@@ -45,8 +43,7 @@ def verdicts_to_checkpoint(verdicts: PodVerdicts, /) -> JsonCheckpoint:
         container_id: {kind: one[kind] for kind in ProbeKind if not isinstance(one[kind], NoProbe)}
         for container_id, one in verdicts.by_container.items()
     }
-    row = _Row(uid=verdicts.uid, containers=containers)
-    return JsonCheckpoint(kind=KIND, version=VERSION, value=cast("Json", _CONVERTER.unstructure(row)))
+    return _STORED.written(_Row(uid=verdicts.uid, containers=containers))
 
 
 def verdicts_from_checkpoint(checkpoint: JsonCheckpoint, /) -> PodVerdicts:
@@ -55,14 +52,7 @@ def verdicts_from_checkpoint(checkpoint: JsonCheckpoint, /) -> PodVerdicts:
     Raises:
         DecodeError: It is of another kind or version, or not of this shape.
     """
-    if (checkpoint.kind, checkpoint.version) != (KIND, VERSION):
-        found = f"{checkpoint.kind} version {checkpoint.version}"
-        raise DecodeError(KIND, [Fault("$", f"expected {KIND} version {VERSION}, found {found}")])
-    try:
-        row = _CONVERTER.structure(checkpoint.value, _Row)
-    except cattrs.BaseValidationError as error:
-        faults = [Fault(*reversed(line.rsplit(" @ ", 1))) for line in cattrs.transform_error(error)]
-        raise DecodeError(KIND, faults) from error
+    row = _STORED.read(checkpoint)
     made: dict[str, ContainerVerdicts] = {}
     for container_id, by_kind in row.containers.items():
         verdicts = ContainerVerdicts()
@@ -90,18 +80,11 @@ def _written(verdict: ProbeVerdict) -> Json:
     return _WELL if isinstance(verdict, Passed) else _NONE_YET
 
 
-def _text(value: object, _type: type[str]) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"expected a text, found {value!r}")  # noqa: TRY004 - cattrs reports it with its path
-    return value
-
-
 def _converter() -> cattrs.Converter:
-    converter = cattrs.Converter(forbid_extra_keys=True)
-    converter.register_structure_hook(str, _text)
+    converter = row_converter()
     converter.register_structure_hook_func(lambda kind: kind == ProbeVerdict, _verdict)
     converter.register_unstructure_hook_func(lambda kind: kind == ProbeVerdict, _written)
     return converter
 
 
-_CONVERTER = _converter()
+_STORED: Final = Stored(_Row, kind="probe verdicts", converter=_converter())

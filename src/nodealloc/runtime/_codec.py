@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, cast
+from typing import Final
 
 import attrs
 import cattrs
 
 from nodealloc._frozen import freeze
+from nodealloc._stored import Stored, row_converter
 from nodealloc.checkpoint import JsonCheckpoint
-from nodealloc.errors import DecodeError, Fault
 from nodealloc.podfacts import Exited, ExitUnknown
 from nodealloc.podspec import Json
 from nodealloc.runtime._known import ContainerEnd, PodKnown
 from nodealloc.runtime._reports import Exit
 
-__all__ = ["KIND", "RUNTIME_ROWS", "VERSION", "pod_from_checkpoint", "pod_to_checkpoint"]
+__all__ = ["RUNTIME_ROWS", "pod_from_checkpoint", "pod_to_checkpoint"]
 
-KIND: Final = "pod ends"
-VERSION: Final = 1
 RUNTIME_ROWS: Final = "runtime"
 """Rows of a journal are named by this and the pod's uid."""
 _UNSEEN: Final = "it was remembered, and has not been looked at since the start"
@@ -34,8 +32,7 @@ class _Row:
 
 def pod_to_checkpoint(known: PodKnown, /) -> JsonCheckpoint:
     """Ends, and who had not ended; a report is asked for again."""
-    row = _Row(uid=known.uid, ends=known.ends, live=known.live)
-    return JsonCheckpoint(kind=KIND, version=VERSION, value=cast("Json", _CONVERTER.unstructure(row)))
+    return _STORED.written(_Row(uid=known.uid, ends=known.ends, live=known.live))
 
 
 def pod_from_checkpoint(checkpoint: JsonCheckpoint, /) -> PodKnown:
@@ -44,16 +41,7 @@ def pod_from_checkpoint(checkpoint: JsonCheckpoint, /) -> PodKnown:
     Raises:
         DecodeError: It is of another kind or version, or not of this shape.
     """
-    if (checkpoint.kind, checkpoint.version) != (KIND, VERSION):
-        found = f"{checkpoint.kind} version {checkpoint.version}"
-        raise DecodeError("ends of a pod", [Fault("$", f"expected {KIND} version {VERSION}, found {found}")])
-    if not isinstance(checkpoint.value, Mapping):
-        raise DecodeError("ends of a pod", [Fault("$", "expected a mapping")])
-    try:
-        row = _CONVERTER.structure(checkpoint.value, _Row)
-    except cattrs.BaseValidationError as error:
-        faults = [Fault(*reversed(line.rsplit(" @ ", 1))) for line in cattrs.transform_error(error)]
-        raise DecodeError("ends of a pod", faults) from error
+    row = _STORED.read(checkpoint)
     return PodKnown(uid=row.uid, ends=row.ends, live=row.live, fault=_UNSEEN)
 
 
@@ -71,15 +59,8 @@ def _written(end: Exit) -> Json:
     return [end.code, end.signal] if isinstance(end, Exited) else "unknown"
 
 
-def _text(value: object, _type: type[str]) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"expected a text, found {value!r}")  # noqa: TRY004  # cattrs reports it with its path
-    return value
-
-
 def _converter() -> cattrs.Converter:
-    converter = cattrs.Converter(forbid_extra_keys=True)
-    converter.register_structure_hook(str, _text)
+    converter = row_converter()
     converter.register_structure_hook_func(lambda kind: kind == Exit, _exit)
     converter.register_unstructure_hook(Exited, _written)
     converter.register_unstructure_hook(ExitUnknown, _written)
@@ -87,4 +68,4 @@ def _converter() -> cattrs.Converter:
     return converter
 
 
-_CONVERTER = _converter()
+_STORED: Final = Stored(_Row, kind="pod ends", converter=_converter())
