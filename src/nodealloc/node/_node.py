@@ -11,6 +11,7 @@ import attrs
 from nodealloc._arguments import check, wrong
 from nodealloc.admission import Chain
 from nodealloc.checkpoint import KUBELET_FORMATS, Formats, JsonCheckpoint, Store
+from nodealloc.dsw_asw import Reconciler
 from nodealloc.errors import RetryableError
 from nodealloc.node._asked import Asked, known_pods, with_ending
 from nodealloc.node._books import Books, Change, Held
@@ -18,6 +19,7 @@ from nodealloc.node._decisions import Decisions, Verdict
 from nodealloc.node._door import Door, view_of
 from nodealloc.node._held_allocator import HeldAllocator
 from nodealloc.node._ledger import Ledger
+from nodealloc.node._life import NodeState
 from nodealloc.node._loading import ROW, SET_ASIDE, StartReport, load
 from nodealloc.node._ports import Advisor, Runtime
 from nodealloc.node._record import WorkloadRecord
@@ -116,7 +118,7 @@ class NodeAllocator:
         self._books = Books(empty, view_of(empty) if view is None else view, store)
         self._runtime = runtime
         self._start = StartUp(self._write_start, runtime, patience_s=patience_s)
-        self.engine = self._start.engine
+        self.engine: Reconciler[str, StartReport, NodeState, None, None] = self._start.engine
         self._advisor: Advisor | None = None
         self._lock = threading.Lock()
         self._starting = False

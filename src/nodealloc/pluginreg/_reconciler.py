@@ -114,7 +114,7 @@ class PluginRegistrar:
             name="plugin registrations",
         )
         self._watched: World[str, int] = World("watched directories")
-        self.engine = Group(
+        self.engine: Group = Group(
             self.reconciler,
             watching(self._watched, self.observe, self._watcher, observe_s=observe_s, clock=self._clock),
             name="plugin registrations",

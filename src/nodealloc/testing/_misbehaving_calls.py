@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, MutableSequence
 from typing import TypeVar
 
 import attrs
@@ -48,7 +48,7 @@ class MisbehavingCalls:
         self._gates: dict[tuple[str, str], threading.Event] = {}
         self._slow: dict[str, float] = {}
         self._away = ""
-        self.calls: list[str] = []
+        self.calls: MutableSequence[str] = []
 
     def fail(self, call: str, error: NodeallocError, /, *, times: int | None = 1) -> None:
         """Have a call raise this without doing anything; so often, or for ever."""

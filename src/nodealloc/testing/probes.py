@@ -37,7 +37,7 @@ class FakeProber:
 
     def __init__(self) -> None:
         self.asked: list[Question] = []
-        self.most = 0
+        self.most: int = 0
         self._replies: dict[str, Reply | Exception] = {}
         self._gates: dict[str, threading.Event] = {}
         self._lock = threading.Lock()

@@ -124,7 +124,7 @@ class DevicePlugins:
         )
         if connect is None:
             connect = _dialling(deadlines, bounds)
-        self.engine = self._wired(connect, bounds, grace_s, look_s)
+        self.engine: Group = self._wired(connect, bounds, grace_s, look_s)
 
     def _wired(self, connect: Connect, limits: PluginLimits, grace_s: float, look_s: float) -> Group:
         """The parts that run, as one."""

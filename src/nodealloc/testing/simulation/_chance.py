@@ -37,7 +37,7 @@ class Chance:
     def __init__(self, rng: random.Random, odds: Mapping[str, float] | None = None) -> None:
         self.rng = rng
         self.struck: Counter[str] = Counter()
-        self.is_on = True
+        self.is_on: bool = True
         self.on_strike: Callable[[str], object] = lambda _fault: None
         self._odds = dict(odds or {})
         self._armed: Counter[str] = Counter()

@@ -33,8 +33,8 @@ class SimulatedClock:
         self._monotonic_s = 0.0
         self._unix_s = unix_s
         self._boot = 1
-        self.passed_s = 0.0
-        self.awake_s = 0.0
+        self.passed_s: float = 0.0
+        self.awake_s: float = 0.0
 
     def monotonic_s(self) -> float:
         """Seconds since the boot, without those that the machine slept."""

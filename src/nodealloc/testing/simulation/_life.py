@@ -36,8 +36,8 @@ class Life:
         self.clock = clock
         self.executor = executor
         self.chance = chance
-        self.is_over = False
-        self.calls = 0
+        self.is_over: bool = False
+        self.calls: int = 0
 
     def port(self, inner: Port, /) -> Port:
         """The same, but each call of a method is one at which the process may be killed.

@@ -106,8 +106,8 @@ class Simulation:
         latency_s: float = 0.05,
     ) -> None:
         self.seed = seed
-        self.clock = SimulatedClock()
-        self.chance = Chance(random.Random(seed), odds)
+        self.clock: SimulatedClock = SimulatedClock()
+        self.chance: Chance = Chance(random.Random(seed), odds)
         self._build = build
         self._latency_s = latency_s
         self._strands = Strands()
@@ -123,7 +123,7 @@ class Simulation:
         self._lives = 0
         self._in_this_moment = 0
         self.chance.on_strike = self.tell
-        self.life = self._born()
+        self.life: Life = self._born()
 
     def __enter__(self) -> Self:
         return self

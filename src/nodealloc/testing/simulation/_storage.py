@@ -30,7 +30,7 @@ class DurableRows(Generic[Row]):
 
     def __init__(self, chance: Chance) -> None:
         self.rows: dict[str, Row] = {}
-        self.commits = 0
+        self.commits: int = 0
         self._chance = chance
 
     def commit(self, changes: Mapping[str, Row | None], /) -> None:
@@ -66,7 +66,7 @@ class MachineDisk:
     """
 
     def __init__(self, chance: Chance) -> None:
-        self.disk = SimulatedDisk()
+        self.disk: SimulatedDisk = SimulatedDisk()
         self._chance = chance
 
     def files(self, life: Life, /) -> Files:

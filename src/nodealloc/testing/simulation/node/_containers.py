@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, MutableSequence
 
 import attrs
 
@@ -64,7 +64,7 @@ class SimulatedContainers(FakeContainerRuntime):
         self._behaviours: dict[str, Behaviour] = {}
         self._kill_at_s: dict[str, float] = {}
         # A whole life's calls would fill the memory.
-        self.calls = deque(maxlen=200)  # type: ignore[assignment]
+        self.calls: MutableSequence[str] = deque(maxlen=200)
 
     @property
     def running(self) -> list[ContainerReport]:

@@ -56,18 +56,18 @@ class Outside:
     """
 
     def __init__(self, clock: SimulatedClock, rng: random.Random) -> None:
-        self.deeds = Deeds()
+        self.deeds: Deeds = Deeds()
         self.pods: dict[str, dict[str, Pod]] = {API: {}, FILE: {}}
         self.known: dict[str, Pod] = {}
         self.deletions: dict[str, Deletion] = {}
         self.told: dict[str, PodStatus] = {}
         self.gone: set[str] = set()
         self.cpusets: dict[str, CPUSet] = {}
-        self.is_calm = False
+        self.is_calm: bool = False
         self._clock = clock
         self._rng = rng
         self._number = 0
-        self.containers = SimulatedContainers(clock, self.deeds, self._behave)
+        self.containers: SimulatedContainers = SimulatedContainers(clock, self.deeds, self._behave)
 
     # What ports ask.
 

@@ -85,7 +85,7 @@ class NodeSimulation:
         guarantees: Sequence[type[Guarantee]] = GUARANTEES,
         machine: Machine = _MACHINE,
     ) -> None:
-        self.seeds = class_of(seed) if seeds is None else seeds
+        self.seeds: SeedClass = class_of(seed) if seeds is None else seeds
         self.story: deque[Line] = deque(maxlen=_KEPT)
         self.on_line: Callable[[Line], object] = lambda _line: None
         self._wiring = wiring
@@ -93,9 +93,9 @@ class NodeSimulation:
         self._found: AssertionError | None = None
         self._found_uid = ""
         self._unmet = ""
-        self.simulation = Simulation(seed, self._build, odds=self.seeds.odds)
+        self.simulation: Simulation = Simulation(seed, self._build, odds=self.seeds.odds)
         chance, clock = self.simulation.chance, self.simulation.clock
-        self.outside = Outside(clock, chance.rng)
+        self.outside: Outside = Outside(clock, chance.rng)
         self._disk = MachineDisk(chance)
         self._checkers = [guarantee(self.outside) for guarantee in guarantees]
         self.outside.deeds.listen(self._heard)
