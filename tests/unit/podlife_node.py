@@ -9,7 +9,7 @@ from typing import ParamSpec, Protocol, TypeVar, cast
 import attrs
 
 from nodealloc.checkpoint import JsonCheckpoint, rows_of
-from nodealloc.dsw_asw import Group, Moment, Step, World
+from nodealloc.dsw_asw import Cancel, Group, Moment, Step, World
 from nodealloc.podfacts import Exited, LifeState
 from nodealloc.podlife import (
     POD_ROWS,
@@ -63,6 +63,7 @@ def pod(
 
 class _Operation(Protocol):
     began_s: float | None
+    cancel: Cancel
 
 
 class HoldingExecutor(ManualExecutor):
@@ -71,6 +72,8 @@ class HoldingExecutor(ManualExecutor):
     Attributes:
         held: Which verbs.
         parked: Calls that hang.
+        hanging: Their operations.
+        forgotten: Verbs whose calls nobody ever takes up.
     """
 
     def __init__(self, clock: VirtualClock) -> None:
@@ -78,6 +81,8 @@ class HoldingExecutor(ManualExecutor):
         self.clock = clock
         self.held: set[str] = set()
         self.parked: list[Callable[[], None]] = []
+        self.hanging: list[_Operation] = []
+        self.forgotten: set[str] = set()
 
     def submit(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Queue it, or let it hang once it has begun."""
@@ -94,7 +99,10 @@ class HoldingExecutor(ManualExecutor):
                 future.set_result(call(*args, **kwargs))
 
             self.parked.append(go_on)
+            self.hanging.append(operation)
             return future
+        if isinstance(step, Step) and step.verb in self.forgotten:
+            return Future[T]()
         return super().submit(call, *args, **kwargs)
 
 

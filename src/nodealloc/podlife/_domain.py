@@ -103,7 +103,10 @@ class Lives:
         self, have: PodRecord | None, step: Step[Detail], outcome: Outcome[Acted], /
     ) -> PodRecord | None:
         """What is remembered after a step."""
-        return None if have is None else settle(have, step, outcome, rules=self._rules)
+        if have is None:
+            return None
+        awaited = self._performer.awaited(str(step.scope[1]))
+        return settle(have, step, outcome, rules=self._rules, awaited=awaited)
 
     def _observed(self, view: PodView, record: PodRecord) -> Observed:
         uid, nears = view.key, self._nears

@@ -42,6 +42,11 @@ class Listings:
             self._awaited[uid] = number
         return number
 
+    def awaited(self, uid: str, /) -> int:
+        """Number of the listing that a pod waits for; 0 where it waits for none."""
+        with self._lock:
+            return self._awaited.get(uid, 0)
+
     def keys_of(self, uid: str, /) -> tuple[str, ...]:
         """Which record of the world counts for a pod."""
         shown = self._shown()

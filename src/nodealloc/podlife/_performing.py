@@ -136,6 +136,10 @@ class Performer:
             acted = attrs.evolve(acted, listing=self._listings.hurry(uid))
         return acted
 
+    def awaited(self, uid: str, /) -> int:
+        """Number of the listing that shows what the last call about a pod did; 0 where it is known."""
+        return self._listings.awaited(uid)
+
     def _perform(self, uid: str, detail: Detail, cancel: Cancel) -> Acted:
         match detail:
             case MakeReady():

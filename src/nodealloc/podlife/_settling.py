@@ -15,6 +15,7 @@ from nodealloc.podlife._details import (
     HookKind,
     MakeReady,
     Pull,
+    Remove,
     Resize,
     RunSandbox,
     Start,
@@ -42,16 +43,49 @@ __all__ = ["settle"]
 
 
 def settle(
-    have: PodRecord, step: Step[Detail], outcome: Outcome[Acted], /, *, rules: Rules
+    have: PodRecord, step: Step[Detail], outcome: Outcome[Acted], /, *, rules: Rules, awaited: int
 ) -> PodRecord | None:
-    """A pod's record after a step."""
+    """A pod's record after a step.
+
+    Args:
+        have: The record before.
+        step: Which.
+        outcome: What came of it.
+        rules: Where the kubelet is wrong.
+        awaited: Number of the listing that was asked for when a call about the pod last
+            came back; 0 where that one is known.
+    """
+    after = _settled(have, step, outcome, rules)
+    if after is None or not isinstance(step.detail, _IN_DOUBT) or not _has_come_back(outcome):
+        return after
+    if after.doubt is None or isinstance(outcome, Cancelled):
+        # Its time was over before it came back, or it stopped half way: that listing shows what it did.
+        return after.but(doubt=max(awaited, after.doubt or 0))
+    return after
+
+
+def _has_come_back(outcome: Outcome[Acted]) -> bool:
+    """Whether a call that a worker took up is over."""
+    match outcome:
+        case Uncertain(still_running=still_running):
+            return not still_running
+        case Failed(known=None):
+            return False  # the engine's own word: nobody took it up
+        case _:
+            return outcome.began_s is not None
+
+
+_IN_DOUBT = RunSandbox | Start | StopContainer | StopSandbox | Remove
+"""Steps that change what a listing shows."""
+
+
+def _settled(have: PodRecord, step: Step[Detail], outcome: Outcome[Acted], rules: Rules) -> PodRecord | None:
     match outcome:
         case Done(result=acted):
             return _done(have, step, acted, outcome.ended_s, rules)
         case Failed(known=known) | Uncertain(known=known):
             return _not_done(have, step, outcome, known)
         case Cancelled():
-            # Whatever it did before it stopped is seen by the listing that it asked for.
             return have
     return have
 
@@ -99,7 +133,7 @@ def _not_done(
         return have
     if isinstance(detail, Pull | Start) and known is not None and known.failure is not None:
         have = have.failing(detail.container, known.failure)
-    if isinstance(detail, Pull):
+    if isinstance(detail, Pull) or (known is None and isinstance(outcome, Failed)):
         return have
     # Nobody knows what it did: nothing is made before a listing that began after it.
     return have.but(doubt=None if known is None else known.listing)

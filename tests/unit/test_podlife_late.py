@@ -1,0 +1,56 @@
+"""Calls that come back after their time, are asked to stop, or that nobody takes up: the pod goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from nodealloc.podfacts import LifeState
+from nodealloc.testing.dsw_asw import ManualCancel
+from tests.unit.podlife_node import Node, pod
+
+PAST_ITS_TIME_S = 130.0
+"""Longer than a call of the runtime may take."""
+
+
+@pytest.mark.parametrize("verb", ["start", "run sandbox"])
+def test_a_call_that_stopped_after_its_time_is_made_again(verb: str) -> None:
+    """It was asked to stop when its time was over, and did: what it left behind is looked at, no more."""
+    node = Node()
+    node.executor.held.add(verb)
+    node.lives.put(pod())
+    node.after(PAST_ITS_TIME_S, step_s=5.0)
+    assert (node.running(), node.record().doubt) == ([], None)
+    node.executor.held.clear()
+    node.executor.parked.pop()()
+    node.after(60, step_s=1.0)
+    assert node.running() == ["app#0"]
+
+
+@pytest.mark.parametrize("verb", ["start", "run sandbox"])
+def test_what_a_call_made_after_its_time_is_gone_on_with(verb: str) -> None:
+    """It did not hear that it should stop: its sandbox, or container, is the pod's."""
+    node = Node()
+    node.executor.held.add(verb)
+    node.lives.put(pod())
+    node.after(PAST_ITS_TIME_S, step_s=5.0)
+    node.executor.held.clear()
+    node.executor.hanging[-1].cancel = ManualCancel()
+    node.executor.parked.pop()()
+    node.after(60, step_s=1.0)
+    assert node.running() == ["app#0"]
+    made = [one.split()[0] for one in node.calls()]
+    assert [one for one in made if one in {"run_sandbox", "create_container"}] == made[:2]
+    assert node.life() is LifeState.SYNCING
+
+
+@pytest.mark.parametrize("verb", ["start", "run sandbox"])
+def test_a_call_that_nobody_took_up_leaves_no_doubt(verb: str) -> None:
+    """It did nothing, so nothing has to be looked at before it is made again."""
+    node = Node()
+    node.executor.forgotten.add(verb)
+    node.lives.put(pod())
+    node.after(PAST_ITS_TIME_S, step_s=5.0)
+    assert (node.running(), node.record().doubt) == ([], 0)
+    node.executor.forgotten.clear()
+    node.after(300, step_s=5.0)
+    assert node.running() == ["app#0"]
