@@ -39,28 +39,25 @@ from nodealloc.podlife import (
     LifeVerdicts,
     NodeConfiguration,
     NodeSettings,
-    PodFacts,
     PodFiles,
     PodLives,
     Preparation,
     RestartBackOff,
 )
 from nodealloc.podlife import Rules as LifeRules
-from nodealloc.podsources import FolderSource, HttpSource, PodSources, Polling, Source, is_static
+from nodealloc.podsources import FolderSource, HttpSource, PodSources, Polling, Source
 from nodealloc.podsources import Rules as SourceRules
 from nodealloc.podspec import Pod
-from nodealloc.podstatus import Ending as ToldEnding
 from nodealloc.podstatus import (
-    Health,
-    Observed,
     Part,
-    StartFailure,
     StatusManager,
     TellingOptions,
+    observed_of,
     with_runtime,
+    with_verdicts,
 )
 from nodealloc.podstatus import Rules as StatusRules
-from nodealloc.probes import PodVerdicts, ProbeOptions, Probers, Probing
+from nodealloc.probes import ProbeOptions, Probers, Probing
 from nodealloc.probes import Rules as ProbeRules
 from nodealloc.probes.health import GrpcProber
 from nodealloc.runtime import Images, Pace, PodKnown, RunState, RuntimeWatch
@@ -196,8 +193,8 @@ class Agent:
         self._status = StatusManager(
             sink,
             self.lives.facts,
-            observed=_observed,
-            parts=(Part.of(self._watch.pods, with_runtime), Part.of(self._probing.verdicts, _with_verdicts)),
+            observed=observed_of,
+            parts=(Part.of(self._watch.pods, with_runtime), Part.of(self._probing.verdicts, with_verdicts)),
             journal=place.store,
             remembered=was.told,
             options=TellingOptions(node_ips=[place.node_ip]),  # type: ignore[list-item]
@@ -400,33 +397,3 @@ def _policy(config: KubeletConfig) -> LifePolicy:
         call_s=seconds(config.runtime_request_timeout),
         pulls_at_once=most,
     )
-
-
-def _observed(facts: PodFacts) -> Observed | None:
-    ending = facts.ending
-    if ending is not None and ending.kind is EndingKind.ORPHANED:
-        return None  # its name may be another pod's by now
-    return Observed(
-        pod=facts.pod,
-        life=facts.life,
-        start_failures={
-            name: StartFailure(reason=one.waiting.reason, message=one.waiting.message)
-            for name, one in facts.containers.items()
-            if one.waiting is not None
-        },
-        counts={name: one.restart_count for name, one in facts.containers.items()},
-        ending=None
-        if ending is None or not ending.reason
-        else ToldEnding(reason=ending.reason, message=ending.message, disruption=ending.disruption),
-        refused=ending is not None and ending.kind is EndingKind.REFUSED,
-        static=is_static(facts.pod),
-        noticed_unix_s=facts.noticed_unix_s,
-    )
-
-
-def _with_verdicts(observed: Observed, verdicts: PodVerdicts) -> Observed:
-    ids = {*verdicts.started, *verdicts.ready}
-    health = {
-        one: Health(startup=verdicts.started.get(one), readiness=verdicts.ready.get(one)) for one in ids
-    }
-    return attrs.evolve(observed, health=health)

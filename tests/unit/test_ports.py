@@ -552,6 +552,8 @@ EXEMPT = {
     "dsw_asw.Observer": "it only listens: nothing that it does is relied on; RecordingObserver keeps all",
     "podlife.PodRuntime": "four Protocols of runtime in one object, each checked by itself",
     "podlife.LifeVerdicts": "a value of two mappings, with nothing to promise",
+    "podstatus.LifeFacts": "read and not called; a PodFacts of podlife is one",
+    "podstatus.ProbeResults": "read and not called; a PodVerdicts of probes is one",
     "probes.ContainerSeen": "read and not called; a ContainerReport of runtime is one",
     "probes.ExecResult": "what an Exec answers, checked with it",
     "probes.ReportedPod": "read and not called; a PodKnown of runtime is one",

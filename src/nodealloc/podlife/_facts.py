@@ -9,7 +9,7 @@ import attrs
 from nodealloc._frozen import Frozen, freeze
 from nodealloc.dsw_asw import Cancel, Near, Outcome, Plan, Step, View
 from nodealloc.podfacts import LifeState
-from nodealloc.podlife._record import Ending, PodRecord, StartFailure
+from nodealloc.podlife._record import Ending, EndingKind, PodRecord, StartFailure
 from nodealloc.podspec import Pod
 from nodealloc.runtime import PodKnown
 from nodealloc.verdicts import NotYet
@@ -62,6 +62,16 @@ class PodFacts:
     def is_terminal(self) -> bool:
         """Whether no container of it runs, or ever will."""
         return self.life in {LifeState.TERMINATED, LifeState.FINISHED}
+
+    @property
+    def is_orphan(self) -> bool:
+        """Whether only the runtime knew it."""
+        return self.ending is not None and self.ending.kind is EndingKind.ORPHANED
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it was never let in, so that nothing of it was made."""
+        return self.ending is not None and self.ending.kind is EndingKind.REFUSED
 
 
 def facts_of(record: PodRecord, known: PodKnown | None, /) -> PodFacts:

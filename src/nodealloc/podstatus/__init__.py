@@ -28,10 +28,11 @@ never fall. `Rules()` is what is right, `KUBELET` is as recorded.
 """
 
 from nodealloc.podstatus._codec import STATUS_ROWS, told_from_checkpoint
+from nodealloc.podstatus._living import observed_of, with_verdicts
 from nodealloc.podstatus._manager import StatusManager, TellingOptions
 from nodealloc.podstatus._merge import StatusOddity, merge_status, same_status
 from nodealloc.podstatus._observed import Ending, Health, Observed, StartFailure, with_runtime
-from nodealloc.podstatus._ports import Sink
+from nodealloc.podstatus._ports import LifeFacts, ProbeResults, Sink
 from nodealloc.podstatus._rules import KUBELET, Rules
 from nodealloc.podstatus._sinks import CallSink, FolderSink
 from nodealloc.podstatus._status import status_of
@@ -45,8 +46,10 @@ __all__ = [
     "Ending",
     "FolderSink",
     "Health",
+    "LifeFacts",
     "Observed",
     "Part",
+    "ProbeResults",
     "Rules",
     "Sink",
     "StartFailure",
@@ -55,9 +58,11 @@ __all__ = [
     "TellingOptions",
     "Told",
     "merge_status",
+    "observed_of",
     "same_status",
     "status_of",
     "take_status",
     "told_from_checkpoint",
     "with_runtime",
+    "with_verdicts",
 ]

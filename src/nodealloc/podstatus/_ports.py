@@ -1,12 +1,15 @@
-"""The Protocol that the status manager calls; `nodealloc.testing.podstatus` has one that remembers."""
+"""What the status manager calls and reads; `nodealloc.testing.podstatus` has a sink that remembers."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
-from nodealloc.podfacts import PodStatus
+from nodealloc.podfacts import LifeState, PodStatus
+from nodealloc.podspec import Pod
+from nodealloc.runtime import PodKnown
 
-__all__ = ["Sink"]
+__all__ = ["LifeFacts", "ProbeResults", "Sink"]
 
 
 class Sink(Protocol):
@@ -27,4 +30,90 @@ class Sink(Protocol):
 
     def gone(self, uid: str, /) -> None:
         """The pod is no more, its end was told; an unknown one is no error."""
+        ...
+
+
+class _Why(Protocol):
+    """A word for programs, and a text for people; either may be ""."""
+
+    @property
+    def reason(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+
+
+class _Ending(_Why, Protocol):
+    """Why a pod ends, and what disturbed it; "" for nothing."""
+
+    @property
+    def disruption(self) -> str: ...
+
+
+class _ContainerFacts(Protocol):
+    """Why a container does not run (again) yet, if anything, and how often it was started again."""
+
+    @property
+    def waiting(self) -> _Why | None: ...
+    @property
+    def restart_count(self) -> int: ...
+
+
+class LifeFacts(Protocol):
+    """What is known of the life of a pod; `podlife.PodFacts` is one. A value: it never changes."""
+
+    @property
+    def pod(self) -> Pod:
+        """The form of it that is acted upon."""
+        ...
+
+    @property
+    def life(self) -> LifeState:
+        """How far it has come."""
+        ...
+
+    @property
+    def known(self) -> PodKnown | None:
+        """What the runtime says; None before anything of it was seen."""
+        ...
+
+    @property
+    def ending(self) -> _Ending | None:
+        """Why it ends; None while it has not to. Without a reason it ends by itself, or is deleted."""
+        ...
+
+    @property
+    def is_orphan(self) -> bool:
+        """Whether only the runtime knew it."""
+        ...
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it was never let in, so that nothing of it was made."""
+        ...
+
+    @property
+    def noticed_unix_s(self) -> float:
+        """When this node took it up, in Unix seconds."""
+        ...
+
+    @property
+    def containers(self) -> Mapping[str, _ContainerFacts]:
+        """By the container's name."""
+        ...
+
+
+class ProbeResults(Protocol):
+    """What the probes of a pod have said, by the runtime's id of a container; `probes.PodVerdicts` is one.
+
+    Whoever has no result, or no probe, is absent.
+    """
+
+    @property
+    def started(self) -> Mapping[str, bool]:
+        """Whether startup probes have succeeded."""
+        ...
+
+    @property
+    def ready(self) -> Mapping[str, bool]:
+        """Whether readiness probes succeed."""
         ...

@@ -1,0 +1,50 @@
+"""What others know of a pod as what is told of it; from their values, by shape alone."""
+
+from __future__ import annotations
+
+import attrs
+
+from nodealloc.podsources import is_static
+from nodealloc.podstatus._observed import Ending, Health, Observed, StartFailure, with_runtime
+from nodealloc.podstatus._ports import LifeFacts, ProbeResults
+
+__all__ = ["observed_of", "with_verdicts"]
+
+
+def observed_of(facts: LifeFacts, /) -> Observed | None:
+    """What is to be told of follows from this; for `StatusManager` beside `podlife.PodLives`.
+
+    Args:
+        facts: What is known of its life, such as a `podlife.PodFacts`.
+
+    Returns:
+        None for an orphan: nobody asked for it, and its uid may have been told as gone.
+    """
+    if facts.is_orphan:
+        return None
+    ending = facts.ending
+    observed = Observed(
+        pod=facts.pod,
+        life=facts.life,
+        start_failures={
+            name: StartFailure(reason=one.waiting.reason, message=one.waiting.message)
+            for name, one in facts.containers.items()
+            if one.waiting is not None
+        },
+        counts={name: one.restart_count for name, one in facts.containers.items()},
+        # Whoever ends by itself, or is deleted, has no reason: nobody else decided that it fails.
+        ending=Ending(reason=ending.reason, message=ending.message, disruption=ending.disruption)
+        if ending is not None and ending.reason
+        else None,
+        refused=facts.is_refused,
+        static=is_static(facts.pod),
+        noticed_unix_s=facts.noticed_unix_s,
+    )
+    return observed if facts.known is None else with_runtime(observed, facts.known)
+
+
+def with_verdicts(observed: Observed, verdicts: ProbeResults, /) -> Observed:
+    """With what probes have said; a `Part` over `probes.Probing.verdicts` is made of it."""
+    started, ready = verdicts.started, verdicts.ready
+    health = {one: Health(startup=started.get(one), readiness=ready.get(one)) for one in {**started, **ready}}
+    return attrs.evolve(observed, health=health)

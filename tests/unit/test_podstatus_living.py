@@ -1,0 +1,94 @@
+"""What a life and probes know of a pod, as what is told of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from nodealloc.podfacts import Exited, LifeState
+from nodealloc.podlife import ContainerFacts, EndingKind, PodFacts
+from nodealloc.podlife import Ending as LifeEnding
+from nodealloc.podlife._record import StartFailure as Waiting
+from nodealloc.podspec import Container, Pod
+from nodealloc.podstatus import Ending, Health, Observed, StartFailure, observed_of, with_verdicts
+from nodealloc.probes import ContainerVerdicts, NoAnswer, Passed, PodVerdicts, Unwell
+from nodealloc.runtime import ContainerEnd, PodKnown, PodReport
+
+WEB = Pod(uid="u", name="web", containers=(Container(name="app"), Container(name="work")))
+
+
+def ending(kind: EndingKind, reason: str = "") -> PodFacts:
+    """A pod that ends for such a cause."""
+    return PodFacts(
+        pod=WEB,
+        life=LifeState.TERMINATING,
+        ending=LifeEnding(kind=kind, reason=reason, message="m", disruption="TerminationByKubelet"),
+    )
+
+
+def test_all_that_a_life_knows_is_observed() -> None:
+    """Why containers wait, how often they began again, since when, and what the runtime says."""
+    end = ContainerEnd(name="app", exit=Exited(code=1))
+    facts = PodFacts(
+        pod=WEB,
+        life=LifeState.SYNCING,
+        known=PodKnown(uid="u", report=PodReport(uid="u"), ends={"c": end}),
+        noticed_unix_s=7.0,
+        containers={
+            "app": ContainerFacts(waiting=Waiting(reason="CrashLoopBackOff", message="5 s"), restart_count=3),
+            "work": ContainerFacts(),
+        },
+    )
+    assert observed_of(facts) == Observed(
+        pod=WEB,
+        life=LifeState.SYNCING,
+        report=PodReport(uid="u"),
+        ends={"c": end},
+        start_failures={"app": StartFailure(reason="CrashLoopBackOff", message="5 s")},
+        counts={"app": 3, "work": 0},
+        noticed_unix_s=7.0,
+    )
+
+
+def test_nobody_is_told_of_an_orphan() -> None:
+    """Only the runtime knew it; its uid may have been told as gone."""
+    assert observed_of(ending(EndingKind.ORPHANED)) is None
+
+
+@pytest.mark.parametrize(
+    "kind", [one for one in EndingKind if one is not EndingKind.ORPHANED], ids=lambda one: one.value
+)
+def test_a_reason_is_told_and_only_the_refused_were_refused(kind: EndingKind) -> None:
+    """A pod that ends by itself has no reason; one that was never let in says so."""
+    plain, said = observed_of(ending(kind)), observed_of(ending(kind, "Why"))
+    assert plain is not None
+    assert said is not None
+    assert plain.ending is None
+    assert said.ending == Ending(reason="Why", message="m", disruption="TerminationByKubelet")
+    assert said.refused is plain.refused is (kind is EndingKind.REFUSED)
+
+
+def test_a_pod_of_the_nodes_own_files_is_static() -> None:
+    """Its phase does not end as that of others."""
+    static = Pod(uid="u", annotations={"kubernetes.io/config.source": "file"})
+    observed = observed_of(PodFacts(pod=static, life=LifeState.SYNCING))
+    assert observed is not None
+    assert observed.static
+    other = observed_of(PodFacts(pod=WEB, life=LifeState.SYNCING))
+    assert other is not None
+    assert not other.static
+
+
+def test_what_probes_said_is_health() -> None:
+    """By the runtime's id; whoever has no result has no health."""
+    verdicts = PodVerdicts(
+        uid="u",
+        by_container={
+            "a": ContainerVerdicts(startup=Passed(), readiness=Unwell(message="no")),
+            "b": ContainerVerdicts(readiness=Passed()),
+            "c": ContainerVerdicts(liveness=NoAnswer()),
+        },
+    )
+    assert with_verdicts(Observed(pod=WEB), verdicts).health == {
+        "a": Health(startup=True, readiness=False),
+        "b": Health(readiness=True),
+    }
