@@ -36,6 +36,7 @@ from nodealloc.podlife import (
     ImageFacts,
     LastWords,
     LifePolicy,
+    LifeTold,
     LifeVerdicts,
     NodeConfiguration,
     NodeSettings,
@@ -52,6 +53,7 @@ from nodealloc.podstatus import (
     Part,
     StatusManager,
     TellingOptions,
+    Told,
     observed_of,
     with_runtime,
     with_verdicts,
@@ -166,6 +168,7 @@ class Agent:
             self._running,
             follows=not rules.vanishes,
         )
+        told: World[str, Told] = World("told")
         self.lives = PodLives(
             runtime,
             watch=self._watch,
@@ -183,6 +186,7 @@ class Agent:
             hooks=ContainerHooks(runtime),
             preparations=self._preparations(),
             probes=cast("World[str, LifeVerdicts]", self._probing.verdicts),
+            told=cast("World[str, LifeTold]", told) if rules.status.ready_falls_first else None,
             sources=self._sources,
             journal=place.store,
             remembered=was.lives,
@@ -197,6 +201,7 @@ class Agent:
             parts=(Part.of(self._watch.pods, with_runtime), Part.of(self._probing.verdicts, with_verdicts)),
             journal=place.store,
             remembered=was.told,
+            told=told,
             options=TellingOptions(node_ips=[place.node_ip]),  # type: ignore[list-item]
             rules=rules.status,
         )

@@ -15,6 +15,7 @@ from nodealloc.podlife import (
     POD_ROWS,
     Configures,
     LifePolicy,
+    LifeTold,
     LifeVerdicts,
     PodLives,
     PodRecord,
@@ -120,7 +121,13 @@ class NotingRuntime(FakeContainerRuntime):
 
 
 class Node:
-    """Everything that outlives an agent, and the agent that runs now."""
+    """Everything that outlives an agent, and the agent that runs now.
+
+    Attributes:
+        others_told: What others were told of pods; None where nobody is waited for.
+    """
+
+    others_told: World[str, LifeTold] | None = None
 
     def __init__(
         self,
@@ -169,6 +176,7 @@ class Node:
             hooks=self.hooks,
             preparations=self.preparations,
             probes=self.verdicts,
+            told=self.others_told,
             journal=self.journal,
             remembered=lives,
             policy=self.policy,

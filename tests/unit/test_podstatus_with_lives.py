@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import attrs
 import pytest
 
 from nodealloc.checkpoint import rows_of
-from nodealloc.dsw_asw import Group
+from nodealloc.dsw_asw import Group, World
 from nodealloc.podfacts import ContainerRunning, PodPhase, PodStatus
 from nodealloc.podlife import Ending as LifeEnding
-from nodealloc.podlife import EndingKind, PodFacts
+from nodealloc.podlife import EndingKind, LifePolicy, LifeTold, PodFacts
 from nodealloc.podspec import Container, RestartPolicy
 from nodealloc.podstatus import (
     STATUS_ROWS,
@@ -17,6 +19,7 @@ from nodealloc.podstatus import (
     Observed,
     StartFailure,
     StatusManager,
+    Told,
     told_from_checkpoint,
     with_runtime,
 )
@@ -47,14 +50,16 @@ def observed(facts: PodFacts) -> Observed:
 
 
 class TellingNode(Node):
-    """A node with a status manager in the group of its agent."""
+    """A node with a status manager in the group of its agent, which ends of pods wait for."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, policy: LifePolicy | None = None) -> None:
         self.sink = FakeSink()
-        super().__init__()
+        super().__init__(policy=policy)
 
     def start_agent(self) -> None:
         """With what was told remembered."""
+        told: World[str, Told] = World("told")
+        self.others_told = cast("World[str, LifeTold]", told)
         super().start_agent()
         self.manager = StatusManager(
             self.sink,
@@ -62,6 +67,7 @@ class TellingNode(Node):
             observed=observed,
             journal=self.journal,
             remembered=rows_of(STATUS_ROWS, self.journal.rows, told_from_checkpoint),
+            told=told,
             executor=self.executor,
             clock=self.clock,
             unix_s=self.unix_s,

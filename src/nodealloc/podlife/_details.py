@@ -55,6 +55,8 @@ class LifePolicy:
         hook_s: The same of a post-start hook.
         again_s: So soon a preparer that is not ready is asked for the second time.
         late_s: So long after its deadline a container that still runs is killed once more.
+        told_s: So long at most the end of a pod waits until others know that it is not
+            ready, inside its grace; 0 for not at all.
         pulls_at_once: Images that are fetched at the same time; None for any number.
 
     Raises:
@@ -72,6 +74,7 @@ class LifePolicy:
     hook_s: float = attrs.field(default=3600.0, validator=attrs.validators.gt(0))
     again_s: float = attrs.field(default=1.0, validator=attrs.validators.gt(0))
     late_s: float = attrs.field(default=0.5, validator=attrs.validators.gt(0))
+    told_s: float = attrs.field(default=1.0, validator=attrs.validators.ge(0))
     pulls_at_once: int | None = attrs.field(default=1, validator=_at_least_one)
 
     def kept_s(self, grace_s: float, /) -> float:

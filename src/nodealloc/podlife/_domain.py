@@ -14,7 +14,7 @@ from nodealloc.podlife._ending import asked_to_end, clear_away, end, reasons_to_
 from nodealloc.podlife._life import LifeEvent
 from nodealloc.podlife._observed import Observed, observe
 from nodealloc.podlife._performing import Performer
-from nodealloc.podlife._ports import LifeVerdicts, Preparation
+from nodealloc.podlife._ports import LifeTold, LifeVerdicts, Preparation
 from nodealloc.podlife._record import Ending, EndingKind, PodRecord, PodWanted
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._settling import settle
@@ -42,6 +42,7 @@ class Nears:
         listed: Number of the newest listing, or a higher one where none is waited for.
         lines: Full name to the static pods that want it, the one that has it first.
         verdicts: What probes say; None where nothing is probed.
+        told: What others were told; None where nobody is waited for.
     """
 
     known: Near[str, str, PodKnown]
@@ -49,6 +50,7 @@ class Nears:
     listed: Near[str, str, int]
     lines: Near[str, str, tuple[str, ...]]
     verdicts: Near[str, str, LifeVerdicts] | None = None
+    told: Near[str, str, LifeTold] | None = None
 
 
 class Lives:
@@ -128,6 +130,8 @@ class Lives:
             reasons = (Ending(kind=EndingKind.COMPLETED),)
         if reasons or record.life is LifeState.TERMINATING:
             record = asked_to_end(record, reasons, pod, now_s=now_s, rules=rules)
+        if record.told_by_s is None and record.life is LifeState.TERMINATING:
+            record = record.but(told_by_s=now_s + self._policy.told_s)
         return record
 
     def _let_in(self, record: PodRecord, want: PodWanted, observed: Observed, view: PodView) -> PodRecord:
@@ -159,6 +163,7 @@ class Lives:
                     record,
                     observed,
                     is_busy=busy_s is not None,
+                    waits_until_s=self._waits_until_s(record, view),
                     now_s=now_s,
                     policy=policy,
                     rules=self._rules,
@@ -172,6 +177,16 @@ class Lives:
         if answer.record.life is record.life:
             return answer
         return self._next(answer.record, want, observed, view)
+
+    def _waits_until_s(self, record: PodRecord, view: PodView) -> float | None:
+        """Until when others may still be told that it is not ready; None where nobody is waited for."""
+        if self._nears.told is None or record.told_by_s is None or record.deadline_s is None:
+            return None
+        told = view.of(self._nears.told).get(view.key)
+        if told is None or told.is_told_unready:
+            return None
+        until_s = min(record.told_by_s, record.deadline_s - self._policy.kept_s(record.grace_s or 0.0))
+        return until_s if view.now_s < until_s else None
 
     def _synced(self, record: PodRecord, observed: Observed, view: PodView) -> Next:
         verdicts = None if self._nears.verdicts is None else view.of(self._nears.verdicts).get(view.key)

@@ -16,7 +16,7 @@ from nodealloc.podlife._ports import Preparation
 from nodealloc.podlife._record import Ending, EndingKind, PodRecord, PodWanted
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._starting import stop_sandbox
-from nodealloc.podlife._stops import Due, Stops, steps_to_stop
+from nodealloc.podlife._stops import Due, steps_to_stop
 from nodealloc.podlife._syncing import Next
 from nodealloc.podspec import Pod
 
@@ -79,6 +79,7 @@ def end(
     /,
     *,
     is_busy: bool,
+    waits_until_s: float | None,
     now_s: float,
     policy: LifePolicy,
     rules: Rules,
@@ -90,13 +91,19 @@ def end(
         record: What is remembered; its deadline counts.
         observed: What is known.
         is_busy: Whether something of it is just being made.
+        waits_until_s: Until when others may still be told that it is not ready: nothing of
+            it is asked to end before that, except what was before; None for no waiting.
         now_s: The present.
         policy: How patient to be.
         rules: `skips_stopped`.
     """
     if observed.running:
-        stops = _stops(uid, record, observed, now_s=now_s, policy=policy, rules=rules)
-        return Next(record=stops.record, steps=stops.steps, again_at_s=stops.again_at_s)
+        due = _due(record, observed, now_s=now_s, rules=rules)
+        if waits_until_s is not None:
+            due = [one for one in due if one.record.id in record.stopping]
+        stops = steps_to_stop(uid, record, due, now_s=now_s, policy=policy)
+        moments = [one for one in (stops.again_at_s, waits_until_s) if one is not None]
+        return Next(record=stops.record, steps=stops.steps, again_at_s=min(moments, default=None))
     boxes = [one.record.id for one in observed.report.sandboxes if one.record.is_ready]
     if boxes:
         return Next(record=record, steps=tuple(stop_sandbox(uid, one, policy) for one in boxes))
@@ -106,9 +113,8 @@ def end(
     return Next(record=attrs.evolve(record.moved(event), starting={}, stopping={}, images={}))
 
 
-def _stops(
-    uid: str, record: PodRecord, observed: Observed, *, now_s: float, policy: LifePolicy, rules: Rules
-) -> Stops:
+def _due(record: PodRecord, observed: Observed, *, now_s: float, rules: Rules) -> list[Due]:
+    """Who has to end, and until when."""
     running = set(observed.running)
     records = [one.record for one in observed.report.containers if one.record.id in running]
     after = stops_after(record.pod, {one.name for one in records}, rules=rules)
@@ -126,7 +132,7 @@ def _stops(
                 after=after.get(one.name, ()),
             )
         )
-    return steps_to_stop(uid, record, due, now_s=now_s, policy=policy)
+    return due
 
 
 def take_back(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, cast
 
 import attrs
 
@@ -16,10 +15,7 @@ from nodealloc.dsw_asw import (
     Group,
     Journal,
     Moment,
-    Near,
     Observer,
-    Reconciler,
-    Remember,
     Running,
     SystemClock,
     ThreadExecutor,
@@ -27,25 +23,31 @@ from nodealloc.dsw_asw import (
 )
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import LifeState, PodLife, PodSighting, PodSource
-from nodealloc.podlife._arrivals import Following, Orphans
+from nodealloc.podlife._arrivals import Following
 from nodealloc.podlife._codec import POD_ROWS, record_to_checkpoint
 from nodealloc.podlife._details import LifePolicy
-from nodealloc.podlife._domain import Lives, Nears
-from nodealloc.podlife._facts import PodFacts, Telling
+from nodealloc.podlife._domain import Lives
+from nodealloc.podlife._engines import Drive, facts_engine, life_engine, nears_of, orphans_engine
 from nodealloc.podlife._hooks import ContainerHooks
 from nodealloc.podlife._images import CredentialSource
 from nodealloc.podlife._listings import Listings
 from nodealloc.podlife._performing import Performer
-from nodealloc.podlife._ports import Configures, HookRunner, LifeVerdicts, PodRuntime, Preparation
+from nodealloc.podlife._ports import (
+    Configures,
+    HookRunner,
+    LifeTold,
+    LifeVerdicts,
+    PodRuntime,
+    Preparation,
+)
 from nodealloc.podlife._record import Ending, EndingKind, PodRecord, PodWanted
 from nodealloc.podlife._rules import RIGHT, Rules
+from nodealloc.podlife._worlds import HEARD, Worlds
 from nodealloc.podsources import PodSources, is_static
 from nodealloc.podspec import Container, Pod
 from nodealloc.runtime import PodListing, RuntimeWatch
 
 __all__ = ["PodLives"]
-
-_HEARD: Final = "sources"
 
 
 class PodLives(Group):
@@ -63,6 +65,9 @@ class PodLives(Group):
         preparations: Parts of a pod that are ready before anything of it runs, in
             their order; they are taken back in the reverse.
         probes: What probes say, by pod uid; None where nothing is probed.
+        told: What others were told of pods, by uid: that a pod is not ready is told before
+            anything of it is asked to end, for which `policy.told_s` is waited at most. A
+            pod that is not in there is not waited for; None to wait for nobody.
         sources: Where pods come from; None where `put`, `remove` and `heard` are called.
         journal: Where a pod's life is remembered before anything is done; None to
             forget it with the process. Given the same one as others, all commit together.
@@ -93,6 +98,7 @@ class PodLives(Group):
         hooks: HookRunner | None = None,
         preparations: Sequence[Preparation] = (),
         probes: World[str, LifeVerdicts] | None = None,
+        told: World[str, LifeTold] | None = None,
         sources: PodSources | None = None,
         journal: Journal[JsonCheckpoint] | None = None,
         remembered: Mapping[str, PodRecord] | None = None,
@@ -105,23 +111,14 @@ class PodLives(Group):
         observer: Observer | None = None,
     ) -> None:
         _check_names(preparations)
-        self.wanted: World[str, PodWanted] = World("wanted pods")
-        self.pods: World[str, PodRecord] = World("pods")
-        self.facts: World[str, PodFacts] = World("facts of pods")
-        self._lines: World[str, tuple[str, ...]] = World("names of static pods")
-        self._heard: World[str, int] = World("heard")
-        self._now = now
-        self._watch = watch
-        self._listings = Listings(watch)
-        time: Clock = SystemClock() if clock is None else clock
-        running = ThreadExecutor("pods") if executor is None else executor
+        self._worlds = Worlds()
+        self.wanted, self.pods, self.facts = self._worlds.wanted, self._worlds.pods, self._worlds.facts
+        self._now, self._watch, self._listings = now, watch, Listings(watch)
         self._remember(remembered or {})
-        nears = Nears(
-            known=Near(watch.pods, _same),
-            seen=Near(watch.seen, _same),
-            listed=Near(self._listings.world, self._listings.keys_of),
-            lines=Near(self._lines, self._names_of),
-            verdicts=None if probes is None else Near(probes, _same),
+        drive = Drive(
+            executor=ThreadExecutor("pods") if executor is None else executor,
+            clock=SystemClock() if clock is None else clock,
+            observer=observer,
         )
         performer = Performer(
             runtime,
@@ -130,52 +127,24 @@ class PodLives(Group):
             configuring=configuring,
             hooks=ContainerHooks(runtime) if hooks is None else hooks,
             preparations=preparations,
-            wanted=self.wanted,
-            pods=self.pods,
-            lines=self._lines,
-            clock=time,
+            worlds=self._worlds,
+            clock=drive.clock,
             policy=policy,
             rules=rules,
             credentials=credentials,
         )
-        parts = {id(one.wakes): one.wakes for one in preparations if one.wakes is not None}
-        self._lives = Reconciler(
-            Lives(nears, performer, preparations, policy, rules),
-            desired=self.wanted,
-            actual=self.pods,
-            executor=running,
-            near=[
-                *_all(nears.known, nears.seen, nears.listed, nears.lines),
-                *([] if nears.verdicts is None else _all(nears.verdicts)),
-                *(Near(one, _same) for one in parts.values()),
-            ],
-            remember=None if journal is None else Remember(journal=journal, rows=self._rows),
-            clock=time,
-            observer=observer,
+        nears = nears_of(self._worlds, watch, self._listings, probes, told)
+        lives = Lives(nears, performer, preparations, policy, rules)
+        self._lives = life_engine(
+            lives, self._worlds, nears, preparations, drive, journal=journal, rows=self._rows
+        )
+        super().__init__(
+            self._lives,
+            orphans_engine(self._worlds, watch.seen, self._adopt, drive),
+            facts_engine(self._worlds, nears, drive),
             name="pods",
         )
-        heard: Near[str, str, int] = Near(self._heard, lambda _: (_HEARD,))
-        wanted = Near(self.wanted, _same)
-        orphans = Reconciler(
-            Orphans(self._adopt, wanted, heard),
-            desired=watch.seen,
-            actual=World[str, bool]("orphans"),
-            executor=running,
-            near=_all(wanted, heard),
-            clock=time,
-            name="orphans",
-        )
-        telling = Reconciler(
-            Telling(nears.known),
-            desired=self.pods,
-            actual=self.facts,
-            executor=running,
-            near=[nears.known],
-            clock=time,
-            name="facts",
-        )
-        super().__init__(self._lives, orphans, telling, name="pods")
-        self._closing = [] if sources is None else self._follow(sources)
+        self._closing = [] if sources is None else [Following(sources, self).close]
 
     def put(self, pod: Pod, /) -> None:
         """A pod is to be here, or is to be here in another form; one that is to be deleted carries that.
@@ -257,7 +226,7 @@ class PodLives(Group):
 
         for uid in tuple(self.wanted.snapshot()):
             self._alter(uid, unsaid, "heard")
-        self._heard.put(_HEARD, 1, by="heard")
+        self._worlds.heard.put(HEARD, 1, by="heard")
 
     def pod_source(self) -> PodSource:
         """What others ask which pods are here, and whether they have ended."""
@@ -276,7 +245,7 @@ class PodLives(Group):
 
     def is_ready(self) -> bool:
         """Whether it is known which pods should be here, and which are."""
-        return _HEARD in self._heard and self._watch.heard().listing > 0
+        return HEARD in self._worlds.heard and self._watch.heard().listing > 0
 
     def _alter(self, uid: str, change: Callable[[PodWanted], PodWanted], by: str) -> bool:
         found = self.wanted.alter(uid, lambda want: None if want is None else change(want), by=by)
@@ -286,7 +255,7 @@ class PodLives(Group):
         record = self.pods.get(uid)
         if record is not None and record.life is LifeState.FINISHED:
             return
-        self._lines.alter(
+        self._worlds.lines.alter(
             full_name, lambda line: line if uid in (line or ()) else (*(line or ()), uid), by="put"
         )
 
@@ -312,10 +281,6 @@ class PodLives(Group):
             return {}
         return {key: record_to_checkpoint(record, self._now())}
 
-    def _names_of(self, uid: str) -> tuple[str, ...]:
-        want = self.wanted.get(uid)
-        return (want.pod.full_name,) if want is not None and is_static(want.pod) else ()
-
     def _adopt(self, listing: PodListing) -> None:
         """Only the runtime knows it: it ends like any other pod."""
         owners = [one.pod for one in listing.sandboxes] + [one.pod for one in listing.containers]
@@ -331,10 +296,6 @@ class PodLives(Group):
         )
         want = PodWanted(pod=pod, said_unix_s=self._now().unix_s, is_orphan=True)
         self.wanted.alter(listing.uid, lambda before: before or want, by="orphan")
-
-    def _follow(self, sources: PodSources) -> list[Callable[[], None]]:
-        following = Following(sources, self)
-        return [following.close]
 
 
 class _Known:
@@ -358,14 +319,6 @@ class _Known:
     def is_ready(self) -> bool:
         """Whether every pod of this node is known by now."""
         return self._lives.is_ready()
-
-
-def _same(uid: str) -> tuple[str, ...]:
-    return (uid,)
-
-
-def _all(*nears: object) -> list[Near[str, str, object]]:
-    return cast("list[Near[str, str, object]]", list(nears))
 
 
 def _check_names(preparations: Sequence[Preparation]) -> None:

@@ -9,7 +9,7 @@ from concurrent.futures import CancelledError
 
 import attrs
 
-from nodealloc.dsw_asw import Cancel, Clock, Failed, Step, Uncertain, UncertainError, World
+from nodealloc.dsw_asw import Cancel, Clock, Failed, Step, Uncertain, UncertainError
 from nodealloc.podlife._details import (
     Acted,
     Detail,
@@ -37,9 +37,10 @@ from nodealloc.podlife._images import (
 )
 from nodealloc.podlife._listings import Listings
 from nodealloc.podlife._ports import Configures, HookCall, HookRunner, PodRuntime, Preparation, Provided
-from nodealloc.podlife._record import PodRecord, PodWanted, StartFailure
+from nodealloc.podlife._record import PodRecord, StartFailure
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._stops import containers_of
+from nodealloc.podlife._worlds import Worlds
 from nodealloc.podspec import Container
 from nodealloc.runtime import NameReservedError, NoSuchRecordError, PodKnown, PodReport, RuntimeWatch
 from nodealloc.verdicts import NotYet, Refused
@@ -74,9 +75,7 @@ class Performer:
         configuring: Says what sandboxes and containers are made from.
         hooks: Runs hooks.
         preparations: Who makes parts ready.
-        wanted: What is wanted of pods; a pod that is forgotten is dropped there.
-        pods: What is remembered of pods.
-        lines: Who wants which full name.
+        worlds: What is kept of pods; a pod that is forgotten is dropped from those that are wanted.
         clock: Time for deadlines.
         policy: How patient to be.
         rules: `keeps_deadline`.
@@ -92,9 +91,7 @@ class Performer:
         configuring: Configures,
         hooks: HookRunner,
         preparations: Sequence[Preparation],
-        wanted: World[str, PodWanted],
-        pods: World[str, PodRecord],
-        lines: World[str, tuple[str, ...]],
+        worlds: Worlds,
         clock: Clock,
         policy: LifePolicy,
         rules: Rules,
@@ -106,9 +103,7 @@ class Performer:
         self._configuring = configuring
         self._hooks = hooks
         self._parts = {one.name: one.by for one in preparations}
-        self._wanted = wanted
-        self._pods = pods
-        self._lines = lines
+        self._worlds = worlds
         self._clock = clock
         self._policy = policy
         self._rules = rules
@@ -174,7 +169,7 @@ class Performer:
         return Acted(listing=0)
 
     def _record(self, uid: str) -> PodRecord:
-        record = self._pods.get(uid)
+        record = self._worlds.pods.get(uid)
         if record is None:
             raise CancelledError
         return record
@@ -311,13 +306,13 @@ class Performer:
         def without(line: tuple[str, ...] | None) -> tuple[str, ...] | None:
             return tuple(one for one in line or () if one != uid) or None
 
-        self._lines.alter(full_name, without, by="finished")
+        self._worlds.lines.alter(full_name, without, by="finished")
 
     def _forget(self, uid: str, detail: Forget) -> None:
         self._give_up(uid, detail.full_name)
         self._failed_pulls.forget(uid)
         self._watch.forget(uid)
-        self._wanted.drop(uid, by="forgotten")
+        self._worlds.wanted.drop(uid, by="forgotten")
 
 
 def _container(record: PodRecord, name: str) -> Container:

@@ -25,6 +25,7 @@ __all__ = [
     "Configures",
     "HookCall",
     "HookRunner",
+    "LifeTold",
     "LifeVerdicts",
     "PodRuntime",
     "Preparation",
@@ -48,6 +49,15 @@ class LifeVerdicts(Protocol):
     @property
     def started(self) -> Mapping[str, bool]:
         """Of startup, likewise."""
+        ...
+
+
+class LifeTold(Protocol):
+    """What others were told of one pod; a value, such as `nodealloc.podstatus.Told`."""
+
+    @property
+    def is_told_unready(self) -> bool:
+        """Whether they know that it is not ready, and nobody will say otherwise, since it ends."""
         ...
 
 

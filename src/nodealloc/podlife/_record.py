@@ -206,6 +206,7 @@ class PodRecord:
         ours: Id to a sandbox or container as our own call left it; counts until a listing shows it.
         doubt: Number of the listing that is needed before anything is made, since nobody knows
             what our last call did; None while it has not come back.
+        told_by_s: So long, once it ends, others may take to hear that it is not ready.
     """
 
     pod: Pod = attrs.field(eq=id)
@@ -238,6 +239,7 @@ class PodRecord:
     images: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     ours: Mapping[str, Ours] = attrs.field(factory=Frozen[str, Ours], validator=freeze)
     doubt: int | None = 0
+    told_by_s: float | None = None
     definitions: Definitions | None = attrs.field(default=None, eq=False, repr=False)
 
     def moved(self, event: LifeEvent, /) -> PodRecord:
@@ -281,6 +283,7 @@ STORED = tuple(
         "images",
         "ours",
         "doubt",
+        "told_by_s",
         "definitions",
     }
 )

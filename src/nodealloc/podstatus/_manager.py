@@ -92,6 +92,9 @@ class StatusManager(Group, Generic[W]):
             forget it with the process. A store of `nodealloc.checkpoint` is one.
         remembered: What was remembered (`told_from_checkpoint`), by uid. One of
             these that is not in `pods` is left alone until `heard`.
+        told: Takes what is true and what was told; empty, and nobody else's to write. Made
+            before `nodealloc.podlife.PodLives`, it lets pods' ends wait until they were told
+            to be not ready. None for a new one.
         options: What the node tells, and how.
         rules: Whose.
         executor: Calls the sink; by default threads, `options.in_flight` at most.
@@ -113,6 +116,7 @@ class StatusManager(Group, Generic[W]):
         parts: Sequence[Part] = (),
         journal: Journal[JsonCheckpoint] | None = None,
         remembered: Mapping[str, Told] | None = None,
+        told: World[str, Told] | None = None,
         options: TellingOptions = TellingOptions(),
         rules: Rules = RIGHT,
         executor: Executor | None = None,
@@ -120,7 +124,7 @@ class StatusManager(Group, Generic[W]):
         unix_s: Callable[[], float] = time.time,
         observer: Observer | None = None,
     ) -> None:
-        self.told: World[str, Told] = World("told statuses")
+        self.told: World[str, Told] = World("told statuses") if told is None else told
         self._unheard: World[str, int] = World("remembered statuses")
         for uid, one in (remembered or {}).items():
             self.told.put(uid, one, by="remembered")

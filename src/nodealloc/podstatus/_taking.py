@@ -55,6 +55,7 @@ class Told:
         is_leaving: The pod is gone; told that, nothing is left.
         sidecars: Its init containers that keep running; how it ended depends on them.
         oddities: What was seen of it and cannot be, the newest few.
+        knows_end: Whether this was decided knowing that the pod ends; forgotten with the process.
     """
 
     status: PodStatus
@@ -65,11 +66,18 @@ class Told:
     is_leaving: bool = False
     sidecars: frozenset[str] = frozenset()
     oddities: tuple[StatusOddity, ...] = ()
+    knows_end: bool = False
 
     @property
     def is_told(self) -> bool:
         """Whether what is true was told."""
         return self.told_version >= self.version
+
+    @property
+    def is_told_unready(self) -> bool:
+        """Whether a pod that ends was told to be not ready, and nothing else of it is on its way."""
+        ready = self.status.condition(READY)
+        return self.knows_end and self.is_told and (ready is None or ready.status is not ConditionStatus.TRUE)
 
 
 def take_status(

@@ -227,7 +227,7 @@ class Decide:
                 static=observed.static,
                 rules=self.rules,
             )
-        return take_status(
+        true = take_status(
             known,
             observed.pod,
             status,
@@ -237,6 +237,9 @@ class Decide:
             now_unix_s=now_unix_s,
             rules=self.rules,
         )
+        if true is None or true.knows_end is observed.is_ending:
+            return true
+        return attrs.evolve(true, knows_end=observed.is_ending)
 
 
 def _is_urgent(true: Told) -> bool:

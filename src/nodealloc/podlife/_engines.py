@@ -1,0 +1,121 @@
+"""The engines behind `PodLives`: for lives, for orphans, for facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias, cast
+
+import attrs
+
+from nodealloc.checkpoint import JsonCheckpoint
+from nodealloc.dsw_asw import Clock, Executor, Journal, Near, Observer, Reconciler, Remember, World
+from nodealloc.podlife._arrivals import Orphans
+from nodealloc.podlife._details import Acted, Detail
+from nodealloc.podlife._domain import Lives, Nears
+from nodealloc.podlife._facts import PodFacts, Telling
+from nodealloc.podlife._listings import Listings
+from nodealloc.podlife._ports import LifeTold, LifeVerdicts, Preparation
+from nodealloc.podlife._record import PodRecord, PodWanted
+from nodealloc.podlife._worlds import HEARD, Worlds
+from nodealloc.runtime import PodListing, RuntimeWatch
+
+__all__ = ["Drive", "LifeEngine", "facts_engine", "life_engine", "nears_of", "orphans_engine"]
+
+LifeEngine: TypeAlias = Reconciler[str, PodWanted, PodRecord, Detail, Acted]
+Rows: TypeAlias = Callable[[str, "PodRecord | None"], "Mapping[str, JsonCheckpoint | None]"]
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Drive:
+    """What all engines run on."""
+
+    executor: Executor
+    clock: Clock
+    observer: Observer | None = None
+
+
+def nears_of(
+    worlds: Worlds,
+    watch: RuntimeWatch,
+    listings: Listings,
+    probes: World[str, LifeVerdicts] | None,
+    told: World[str, LifeTold] | None,
+) -> Nears:
+    """What plans look at beside their pod."""
+    return Nears(
+        known=Near(watch.pods, _same),
+        seen=Near(watch.seen, _same),
+        listed=Near(listings.world, listings.keys_of),
+        lines=Near(worlds.lines, worlds.names_of),
+        verdicts=None if probes is None else Near(probes, _same),
+        told=None if told is None else Near(told, _same),
+    )
+
+
+def life_engine(
+    lives: Lives,
+    worlds: Worlds,
+    nears: Nears,
+    preparations: Sequence[Preparation],
+    drive: Drive,
+    *,
+    journal: Journal[JsonCheckpoint] | None,
+    rows: Rows,
+) -> LifeEngine:
+    """Brings pods through their lives."""
+    parts = {id(one.wakes): one.wakes for one in preparations if one.wakes is not None}
+    return Reconciler(
+        lives,
+        desired=worlds.wanted,
+        actual=worlds.pods,
+        executor=drive.executor,
+        near=[
+            *_all(nears.known, nears.seen, nears.listed, nears.lines),
+            *_all(*(one for one in (nears.verdicts, nears.told) if one is not None)),
+            *(Near(one, _same) for one in parts.values()),
+        ],
+        remember=None if journal is None else Remember(journal=journal, rows=rows),
+        clock=drive.clock,
+        observer=drive.observer,
+        name="pods",
+    )
+
+
+def orphans_engine(
+    worlds: Worlds, seen: World[str, PodListing], adopt: Callable[[PodListing], None], drive: Drive
+) -> Reconciler[str, PodListing, bool, PodListing, None]:
+    """Takes up what only the runtime knows."""
+    heard: Near[str, str, int] = Near(worlds.heard, lambda _: (HEARD,))
+    wanted = Near(worlds.wanted, _same)
+    return Reconciler(
+        Orphans(adopt, wanted, heard),
+        desired=seen,
+        actual=World[str, bool]("orphans"),
+        executor=drive.executor,
+        near=_all(wanted, heard),
+        clock=drive.clock,
+        name="orphans",
+    )
+
+
+def facts_engine(
+    worlds: Worlds, nears: Nears, drive: Drive
+) -> Reconciler[str, PodRecord, PodFacts, None, None]:
+    """Derives facts from what is remembered."""
+    return Reconciler(
+        Telling(nears.known),
+        desired=worlds.pods,
+        actual=worlds.facts,
+        executor=drive.executor,
+        near=[nears.known],
+        clock=drive.clock,
+        name="facts",
+    )
+
+
+def _same(uid: str) -> tuple[str, ...]:
+    return (uid,)
+
+
+def _all(*nears: object) -> list[Near[str, str, object]]:
+    return cast("list[Near[str, str, object]]", list(nears))
