@@ -9,8 +9,18 @@ import sys
 import pytest
 
 from nodealloc.errors import ConfigurationError
+from nodealloc.idset import CPUSet
 from nodealloc.testing.simulation import ViolationError
-from nodealloc.testing.simulation.node import CLASSES, PLANTS, NodeSimulation, agent, class_of, spoiled
+from nodealloc.testing.simulation.node import (
+    CLASSES,
+    PLANTS,
+    Deed,
+    NodeSimulation,
+    What,
+    agent,
+    class_of,
+    spoiled,
+)
 
 FAULTS = 2000
 """Within so many faults each planted bug is found."""
@@ -61,7 +71,7 @@ def test_a_seed_is_one_life() -> None:
     assert any("killed" in line for line in first)
 
 
-QUICK = ("full-grace", "same-attempt", "stops-all-at-start")
+QUICK = ("full-grace", "same-attempt", "stops-all-at-start", "same-cpu", "other-cpus")
 """Found by the first seeds; the others take seconds to a minute each."""
 PATIENT = [
     pytest.mark.timeout(1800),
@@ -91,6 +101,21 @@ def test_a_planted_bug_is_found(plant: str) -> None:
         pytest.fail(f"{plant} was not found by {faults} faults in {seed} seeds")
     assert f"seed {seed}" in str(found)
     assert found.story
+
+
+def test_containers_are_confined_as_they_were_granted() -> None:
+    """In an honest life some containers get one CPU for themselves, and others are moved off it."""
+    confined: dict[str, list[CPUSet]] = {}
+
+    def heard(deed: Deed) -> None:
+        if deed.what is What.CONFINED and isinstance(deed.value, CPUSet):
+            confined.setdefault(deed.id, []).append(deed.value)
+
+    with NodeSimulation(0, agent) as node:
+        node.outside.deeds.listen(heard)
+        node.run()
+    assert any(len(cpus[0]) == 1 for cpus in confined.values())
+    assert any(len(set(cpus)) > 1 for cpus in confined.values())
 
 
 def test_at_least_twenty_bugs_can_be_planted() -> None:

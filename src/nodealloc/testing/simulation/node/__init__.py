@@ -3,7 +3,7 @@
 ```text
    seed ─▶ class of seeds ─▶ odds of faults
               │
-   wiring(NodePorts) ─▶ the agent      Outside: runtime, sources, sink, cpusets, disk
+   wiring(NodePorts) ─▶ the agent      Outside: runtime, sources, sink, disk
               ▲    │ calls                 │ deeds, in order
    killed ────┘    └──▶ ports ────────────▶├──▶ a checker for each guarantee
                         faults, kills      └──▶ the story

@@ -9,10 +9,12 @@ from collections.abc import Callable, MutableSequence
 
 import attrs
 
+from nodealloc.idset import CPUSet
 from nodealloc.podfacts import Exited, ExitUnknown
 from nodealloc.runtime import (
     ContainerConfig,
     ContainerReport,
+    LinuxResources,
     NoSuchRecordError,
     RunState,
     SandboxConfig,
@@ -165,7 +167,24 @@ class SimulatedContainers(FakeContainerRuntime):
         self.catch_up()
         made = super().create_container(sandbox_id, config, sandbox)
         self._happen(What.MADE, made)
+        self._confined(made, config.resources)
         return made
+
+    def update_container(self, container_id: str, resources: LinuxResources, /) -> None:
+        """See `Containers.update_container`."""
+        self.catch_up()
+        super().update_container(container_id, resources)
+        self._confined(container_id, resources)
+
+    def cpus(self, container_id: str, /) -> CPUSet:
+        """What a container is confined to; empty for one that may run anywhere.
+
+        Raises:
+            NoSuchRecordError: The runtime has no such container.
+        """
+        if container_id not in self._containers:
+            raise NoSuchRecordError("cpus", container_id)
+        return self.limits(container_id).cpus or CPUSet()
 
     def remove_container(self, container_id: str, /) -> None:
         """See `Containers.remove_container`."""
@@ -190,6 +209,7 @@ class SimulatedContainers(FakeContainerRuntime):
     def come_back_empty(self) -> None:
         """It was restarted and lost every record of what does not run."""
         self.catch_up()
+        self._deeds.happen(Deed(what=What.RESTARTED, at_s=self._clock.awake_s))
         ended = [one for one in self._containers.values() if one.record.state is RunState.EXITED]
         for one in ended:
             self._deeds.happen(self._deed(What.FORGOT, one.record.id))
@@ -205,6 +225,10 @@ class SimulatedContainers(FakeContainerRuntime):
         one = self._containers.get(container_id)
         if one is not None and one.record.state is RunState.RUNNING:
             self._ends(container_id, Exited(code=code), self._clock.awake_s)
+
+    def _confined(self, container_id: str, resources: LinuxResources) -> None:
+        if resources.cpus is not None:
+            self._happen(What.CONFINED, container_id, resources.cpus)
 
     def _end_at(self, container_id: str, at_s: float, code: int) -> None:
         self._order += 1

@@ -32,10 +32,7 @@ class What(enum.Enum):
     REMOVED = "container removed"
     TOLD = "status told"
     GONE = "told gone"
-    CONFINED = "cpuset written"
-    MOUNTED = "mounted"
-    UNMOUNTED = "unmounted"
-    PROBED = "probed"
+    CONFINED = "container confined"
 
     ENDED = "container ended"
     WANTED = "pod wanted"

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from nodealloc.testing.simulation.node._guarantee import Guarantee
+from nodealloc.testing.simulation.node._holding import CpusOnce, PlacementStands
 from nodealloc.testing.simulation.node._running import (
     AttemptsOnce,
-    CpusOnce,
     FinishedStays,
     InitOnce,
     NothingAfterwards,
     NothingWithoutReason,
     OneCopy,
     OneDeadline,
-    PlacementStands,
 )
 from nodealloc.testing.simulation.node._told import (
     CountsRise,

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import attrs
 
-from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.podfacts import PodStatus
 from nodealloc.podsources import Reading
 from nodealloc.podspec import Pod
@@ -51,7 +50,6 @@ class Outside:
         known: Every pod that there ever was, by uid; the edition that was last wanted.
         deletions: Pods that somebody wants gone.
         told: The newest status that the sink took, by uid.
-        cpusets: What each container is confined to, by its id.
         is_calm: From now on nothing ends by itself.
     """
 
@@ -62,7 +60,6 @@ class Outside:
         self.deletions: dict[str, Deletion] = {}
         self.told: dict[str, PodStatus] = {}
         self.gone: set[str] = set()
-        self.cpusets: dict[str, CPUSet] = {}
         self.is_calm: bool = False
         self._clock = clock
         self._rng = rng
@@ -87,17 +84,6 @@ class Outside:
         self._happen(What.GONE, uid)
         if uid in self.deletions:
             self._let_go(uid)
-
-    def cpuset_of(self, target: str) -> tuple[CPUSet, NodeSet | None]:
-        """What a container is confined to; nothing for a new one."""
-        return self.cpusets.get(target, CPUSet()), None
-
-    def confine(self, target: str, cpus: CPUSet, _mems: NodeSet | None) -> None:
-        """A container's cpuset is written."""
-        self.cpusets[target] = cpus
-        one = next((one for one in self.containers.reports if one.record.id == target), None)
-        uid, name = (one.record.pod.uid, one.record.name) if one else ("", "")
-        self._happen(What.CONFINED, uid, name=name, id_=target, value=cpus)
 
     # What the outside does, by lot.
 
@@ -165,7 +151,6 @@ class Outside:
         """Every process is gone."""
         self._happen(What.POWER, "")
         self.containers.power_cut()
-        self.cpusets.clear()
 
     def calm(self) -> None:
         """From now on nothing ends by itself, but init containers."""
@@ -200,5 +185,5 @@ class Outside:
         at = dt.datetime.fromtimestamp(self._clock.moment().unix_s + grace, tz=dt.UTC)
         return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def _happen(self, what: What, uid: str, *, name: str = "", id_: str = "", value: object = None) -> None:
-        self.deeds.happen(Deed(what=what, at_s=self._clock.awake_s, uid=uid, name=name, id=id_, value=value))
+    def _happen(self, what: What, uid: str, *, value: object = None) -> None:
+        self.deeds.happen(Deed(what=what, at_s=self._clock.awake_s, uid=uid, value=value))

@@ -9,6 +9,7 @@ from typing import TypeVar
 import attrs
 
 from nodealloc.checkpoint import Files
+from nodealloc.cpuset import CpusetWriteError, TargetGoneError
 from nodealloc.dsw_asw import Cancel, Moment
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.machine import Machine
@@ -21,6 +22,7 @@ from nodealloc.runtime import (
     ImageRecord,
     LinuxResources,
     Listing,
+    NoSuchRecordError,
     PodReport,
     PullCredentials,
     RuntimeHealth,
@@ -31,7 +33,7 @@ from nodealloc.runtime import (
 from nodealloc.testing.simulation._life import Life
 from nodealloc.testing.simulation.node._containers import SimulatedContainers
 
-__all__ = ["NodePorts", "SimulatedRuntime", "SimulatedSink", "SimulatedSource"]
+__all__ = ["NodePorts", "SimulatedCpusets", "SimulatedRuntime", "SimulatedSink", "SimulatedSource"]
 
 T = TypeVar("T")
 
@@ -40,7 +42,8 @@ class SimulatedRuntime:
     """All ports of `nodealloc.runtime`, for one life of the agent.
 
     Faults, by name: `runtime is away`, `runtime is slow`, `runtime hangs`,
-    `runtime refuses`, `answer is lost` (done, and nobody hears of it).
+    `runtime refuses`, `answer is lost` (done, and nobody hears of it), `runtime
+    restarts` (records of what does not run are gone).
     """
 
     def __init__(self, life: Life, containers: SimulatedContainers) -> None:
@@ -103,6 +106,10 @@ class SimulatedRuntime:
         """See `Containers.update_container`."""
         self._do("update_container", lambda: self._outside.update_container(container_id, resources))
 
+    def cpus(self, container_id: str, /) -> CPUSet:
+        """What a container is confined to; empty for one that may run anywhere."""
+        return self._look("cpus", lambda: self._outside.cpus(container_id))
+
     def remove_container(self, container_id: str, /) -> None:
         """See `Containers.remove_container`."""
         self._do("remove_container", lambda: self._outside.remove_container(container_id))
@@ -135,6 +142,9 @@ class SimulatedRuntime:
         life.enter()
         if strikes("runtime is away"):
             raise RuntimeUnavailableError(call, "connection refused")
+        if strikes("runtime restarts"):
+            self._outside.come_back_empty()
+            raise RuntimeUnavailableError(call, "connection reset by peer")
         if strikes("runtime is slow"):
             life.pause(life.chance.rng.uniform(1.0, 200.0))
         if strikes("runtime hangs"):
@@ -216,6 +226,29 @@ class SimulatedSink:
         life.leave()
 
 
+class SimulatedCpusets:
+    """A `CpusetWriter` over the runtime; targets are its ids of containers, faults are its own."""
+
+    def __init__(self, runtime: SimulatedRuntime) -> None:
+        self._runtime = runtime
+
+    def read(self, target: str, /) -> tuple[CPUSet, NodeSet | None]:
+        """See `CpusetWriter.read`; nothing for one that was never confined."""
+        try:
+            return self._runtime.cpus(target), None
+        except NoSuchRecordError as error:
+            raise TargetGoneError(target) from error
+
+    def write(self, target: str, cpus: CPUSet, mems: NodeSet | None, /) -> None:
+        """See `CpusetWriter.write`."""
+        try:
+            self._runtime.update_container(target, LinuxResources(cpus=cpus, mems=mems))
+        except NoSuchRecordError as error:
+            raise TargetGoneError(target) from error
+        except RuntimeRefusedError as error:
+            raise CpusetWriteError(target, str(cpus), error.reason) from error
+
+
 @attrs.frozen(kw_only=True)
 class NodePorts:
     """All that a wiring builds an agent from; new for each life.
@@ -228,10 +261,8 @@ class NodePorts:
         runtime: Every port of `nodealloc.runtime`.
         sources: Name to source of pods.
         sink: Where statuses are told.
-        cpusets: Confines containers; targets are container ids.
         disk: The directory of the agent's store.
         files: System calls of that directory, for a `FileStore`.
-        observe: An onlooker for the engine, or None.
     """
 
     life: Life
@@ -241,46 +272,10 @@ class NodePorts:
     runtime: SimulatedRuntime
     sources: Mapping[str, SimulatedSource]
     sink: SimulatedSink
-    cpusets: SimulatedCpusets
     disk: str
     files: Files
 
-
-class SimulatedCpusets:
-    """A `CpusetWriter` for one life; targets are container ids.
-
-    Faults, by name: `cpuset write fails`, `cpuset answer is lost`, `cpuset hangs`.
-    """
-
-    def __init__(
-        self,
-        life: Life,
-        read: Callable[[str], tuple[CPUSet, NodeSet | None]],
-        write: Callable[[str, CPUSet, NodeSet | None], object],
-    ) -> None:
-        self._life = life
-        self._read = read
-        self._write = write
-
-    def read(self, target: str, /) -> tuple[CPUSet, NodeSet | None]:
-        """See `CpusetWriter.read`."""
-        self._begin()
-        answer = self._read(target)
-        self._life.leave()
-        return answer
-
-    def write(self, target: str, cpus: CPUSet, mems: NodeSet | None, /) -> None:
-        """See `CpusetWriter.write`."""
-        self._begin()
-        self._write(target, cpus, mems)
-        if self._life.chance.strikes("cpuset answer is lost"):
-            raise OSError("interrupted")
-        self._life.leave()
-
-    def _begin(self) -> None:
-        life, strikes = self._life, self._life.chance.strikes
-        life.enter()
-        if strikes("cpuset hangs"):
-            life.pause(math.inf)
-        if strikes("cpuset write fails"):
-            raise OSError("the kernel said no")
+    @property
+    def cpusets(self) -> SimulatedCpusets:
+        """Confines containers through the runtime."""
+        return SimulatedCpusets(self.runtime)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from nodealloc.idset import CPUSet
-from nodealloc.podfacts import Exited
-from nodealloc.podspec import QosClass, RestartPolicy, qos_class
+from nodealloc.podfacts import ContainerTerminated, Exited, PodStatus
+from nodealloc.podspec import RestartPolicy
 from nodealloc.testing.simulation.node._deeds import Deed, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._outside import FILE, Outside
 
 __all__ = [
     "AttemptsOnce",
-    "CpusOnce",
     "FinishedStays",
     "InitOnce",
     "NothingAfterwards",
     "NothingWithoutReason",
     "OneCopy",
     "OneDeadline",
-    "PlacementStands",
 ]
 
 _SLACK_S = 1.0
@@ -69,15 +66,19 @@ class FinishedStays(Guarantee):
         super().__init__(outside)
         self._started: set[tuple[str, str]] = set()
         self._succeeded: set[tuple[str, str]] = set()
+        self._told = set[tuple[str, str]]()
 
     def heard(self, deed: Deed, /) -> None:
         """A start is allowed by the pod's policy."""
+        self._told |= _successes(deed)
         pod, container = self.pod(deed.uid), self.container(deed)
         if pod is None or container is None or container not in pod.containers:
             return
         key = (deed.uid, deed.name)
         if deed.what is What.ENDED and deed.value == Exited(code=0):
             self._succeeded.add(key)
+        if deed.what is What.FORGOT and key not in self._told:
+            self._succeeded.discard(key)  # perhaps nobody looked in time
         if deed.what is What.STARTED:
             if pod.restart_policy is RestartPolicy.NEVER:
                 assert key not in self._started, f"{deed.uid}/{deed.name} starts again under policy Never"
@@ -94,15 +95,19 @@ class InitOnce(Guarantee):
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
         self._done: set[tuple[str, str, str]] = set()
+        self._told = set[tuple[str, str]]()
 
     def heard(self, deed: Deed, /) -> None:
         """A start is not of an init container that is over."""
-        if deed.what not in {What.STARTED, What.ENDED} or not self.is_init(deed):
+        self._told |= _successes(deed)
+        if deed.what not in {What.STARTED, What.ENDED, What.FORGOT} or not self.is_init(deed):
             return
         one = next(one for one in self.outside.containers.reports if one.record.id == deed.id)
         key = (deed.uid, deed.name, one.record.sandbox_id)
         if deed.what is What.ENDED and isinstance(deed.value, Exited) and deed.value.code == 0:
             self._done.add(key)
+        elif deed.what is What.FORGOT and (deed.uid, deed.name) not in self._told:
+            self._done.discard(key)  # perhaps nobody looked in time
         elif deed.what is What.STARTED:
             assert key not in self._done, f"init container {deed.uid}/{deed.name} succeeded and starts again"
 
@@ -177,41 +182,13 @@ class NothingAfterwards(Guarantee):
             )
 
 
-class CpusOnce(Guarantee):
-    """Ours: no CPU twice."""
-
-    words = "no CPU that one container has for itself is another's"
-
-    def heard(self, deed: Deed, /) -> None:
-        """Whoever starts with CPUs of its own shares none of them with a container that has its own."""
-        if deed.what not in {What.STARTED, What.CONFINED}:
-            return
-        taken: dict[int, str] = {}
-        for one in self.outside.containers.running:
-            pod = self.pod(one.record.pod.uid)
-            cpus = self.outside.cpusets.get(one.record.id)
-            if pod is None or cpus is None or qos_class(pod) is not QosClass.GUARANTEED:
-                continue
-            if one.record.name.startswith("init-"):  # what has an end lends its CPUs to what comes after it
-                continue
-            for cpu in cpus:
-                other = taken.setdefault(cpu, one.record.id)
-                assert other == one.record.id, f"CPU {cpu} is {other}'s and {one.record.id}'s"
-
-
-class PlacementStands(Guarantee):
-    """Guarantee 1."""
-
-    words = "CPUs that a running container has for itself stay its own"
-
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
-        self._cpus: dict[str, CPUSet] = {}
-
-    def heard(self, deed: Deed, /) -> None:
-        """A container with CPUs of its own is never confined to others."""
-        if deed.what is What.CONFINED and isinstance(deed.value, CPUSet) and deed.uid:
-            pod = self.pod(deed.uid)
-            if pod is not None and qos_class(pod) is QosClass.GUARANTEED:
-                before = self._cpus.setdefault(deed.id, deed.value)
-                assert before == deed.value, f"{deed.uid}/{deed.name} moves from {before} to {deed.value}"
+def _successes(deed: Deed) -> set[tuple[str, str]]:
+    """Containers that a status tells to have ended with 0."""
+    if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus):
+        return set()
+    return {
+        (deed.uid, one.name)
+        for one in deed.value.all_containers
+        for state in (one.state, one.last_state)
+        if isinstance(state, ContainerTerminated) and state.exit == Exited(code=0)
+    }

@@ -21,7 +21,6 @@ from nodealloc.testing.simulation.node._guarantees import GUARANTEES
 from nodealloc.testing.simulation.node._outside import API, FILE, Outside
 from nodealloc.testing.simulation.node._ports import (
     NodePorts,
-    SimulatedCpusets,
     SimulatedRuntime,
     SimulatedSink,
     SimulatedSource,
@@ -149,7 +148,6 @@ class NodeSimulation:
             runtime=SimulatedRuntime(life, outside.containers),
             sources={name: SimulatedSource(life, outside.reading(name)) for name in (API, FILE)},
             sink=SimulatedSink(life, outside.tell, outside.say_gone),
-            cpusets=SimulatedCpusets(life, outside.cpuset_of, outside.confine),
             disk=self._disk.disk.path,
             files=self._disk.files(life),
         )

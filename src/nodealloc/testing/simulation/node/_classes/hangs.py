@@ -11,7 +11,6 @@ HANGS = SeedClass(
     about="Calls hang, for one pod and for all.",
     odds={
         "runtime hangs": 0.004,
-        "cpuset hangs": 0.004,
         "sink hangs": 0.004,
         "source hangs": 0.004,
         "executor is late": 0.01,

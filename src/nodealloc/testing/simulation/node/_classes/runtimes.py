@@ -1,4 +1,4 @@
-"""The runtime is away, slow, refuses, and loses its answers."""
+"""The runtime is away, slow, refuses, forgets, and loses its answers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ __all__ = ["RUNTIMES"]
 
 RUNTIMES = SeedClass(
     name="runtimes",
-    about="The runtime is away, slow, refuses, and loses its answers.",
+    about="The runtime is away, slow, refuses, forgets, and loses its answers.",
     odds={
         "runtime is away": 0.05,
         "runtime is slow": 0.02,
         "runtime refuses": 0.03,
+        "runtime restarts": 0.003,
         "answer is lost": 0.05,
         "call takes time": 0.2,
         "killed after a call": 0.001,

@@ -1,22 +1,16 @@
-"""What an agent with a bug asks for, tells and remembers, as its ports see it."""
+"""Bugs in what an agent asks of the runtime, and believes of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import attrs
 
-from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.podfacts import (
-    ConditionStatus,
-    ContainerTerminated,
     Exited,
     ExitUnknown,
-    PodPhase,
-    PodStatus,
 )
-from nodealloc.podsources import Reading
 from nodealloc.runtime import (
     AnswerLostError,
     ContainerConfig,
@@ -27,46 +21,13 @@ from nodealloc.runtime import (
     RuntimeUnavailableError,
     SandboxConfig,
 )
+from nodealloc.testing.simulation.node._plants._values import Plant
 from nodealloc.testing.simulation.node._ports import (
     NodePorts,
-    SimulatedCpusets,
     SimulatedRuntime,
-    SimulatedSink,
-    SimulatedSource,
 )
 
-__all__ = [
-    "AlwaysReady",
-    "Amnesia",
-    "CodesAreLost",
-    "ComesBack",
-    "CountsPerLife",
-    "Cpusets",
-    "EndsTooEarly",
-    "FailureIsEmpty",
-    "ForgetsToStart",
-    "GoneTooEarly",
-    "GraceGrows",
-    "LeavesBehind",
-    "MakesAnother",
-    "NewSandboxes",
-    "NoReasons",
-    "OtherCpus",
-    "ReadinessReset",
-    "Runtime",
-    "SameAttempt",
-    "SameCpu",
-    "Sink",
-    "Source",
-    "StartsTwoCopies",
-    "StopsWithFullGrace",
-    "Swallows",
-    "UnknownIsZero",
-    "believes",
-    "with_cpusets",
-    "with_runtime",
-    "with_sink",
-]
+__all__ = ["PLANTS"]
 
 
 class Runtime:
@@ -239,168 +200,60 @@ class NewSandboxes(Runtime):
         return listing
 
 
-class Sink:
-    """A sink that a bug changes."""
-
-    def __init__(self, ports: NodePorts) -> None:
-        self.inner = ports.sink
-        self.life = ports.life
-
-    def told(self, uid: str, status: PodStatus, /) -> None:
-        self.inner.told(uid, status)
-
-    def gone(self, uid: str, /) -> None:
-        self.inner.gone(uid)
-
-
-def with_sink(kind: Callable[[NodePorts], Sink]) -> Callable[[], Callable[[NodePorts], NodePorts]]:
-    return lambda: lambda ports: attrs.evolve(ports, sink=cast("SimulatedSink", kind(ports)))
-
-
-class Swallows(Sink):
-    """What a sink did not take counts as told."""
-
-    def told(self, uid: str, status: PodStatus, /) -> None:
-        try:
-            self.inner.told(uid, status)
-        except OSError:
-            return
-
-
-class AlwaysReady(Sink):
-    def told(self, uid: str, status: PodStatus, /) -> None:
-        conditions = tuple(
-            attrs.evolve(one, status=ConditionStatus.TRUE) if one.type == "Ready" else one
-            for one in status.conditions
-        )
-        self.inner.told(uid, attrs.evolve(status, conditions=conditions))
-
-
-class ReadinessReset(Sink):
-    """Each life tells of each pod first that it is not ready."""
-
-    def __init__(self, ports: NodePorts) -> None:
-        super().__init__(ports)
-        self.seen: set[str] = set()
-
-    def told(self, uid: str, status: PodStatus, /) -> None:
-        if uid not in self.seen and self.life.number > 1:
-            self.seen.add(uid)
-            conditions = tuple(
-                attrs.evolve(one, status=ConditionStatus.FALSE) if one.type == "Ready" else one
-                for one in status.conditions
-            )
-            self.inner.told(uid, attrs.evolve(status, conditions=conditions))
-        self.inner.told(uid, status)
-
-
-class CountsPerLife(Sink):
-    """Restarts are counted from the start of the agent."""
-
-    def told(self, uid: str, status: PodStatus, /) -> None:
-        if self.life.number % 2 == 0:
-            fewer = tuple(
-                attrs.evolve(one, restart_count=max(0, one.restart_count - 1)) for one in status.containers
-            )
-            status = attrs.evolve(status, containers=fewer)
-        self.inner.told(uid, status)
-
-
-class ComesBack(Sink):
-    """An ended pod is told to run for a moment, when a late observation arrives."""
-
-    def told(self, uid: str, status: PodStatus, /) -> None:
-        self.inner.told(uid, status)
-        if status.phase is not None and status.phase.is_terminal:
-            self.inner.told(uid, attrs.evolve(status, phase=PodPhase.RUNNING))
-            self.inner.told(uid, status)
-
-
-class GoneTooEarly(Sink):
-    """A pod is told gone with the first status of its end."""
-
-    def told(self, uid: str, status: PodStatus, /) -> None:
-        self.inner.told(uid, status)
-        ready = status.condition("Ready")
-        if status.containers and ready is not None and ready.status is ConditionStatus.FALSE:
-            self.inner.gone(uid)
-
-
-class EndsTooEarly(Sink):
-    """A pod that is being ended is told to have ended."""
-
-    def told(self, uid: str, status: PodStatus, /) -> None:
-        states = [one.state for one in status.containers]
-        if any(isinstance(one, ContainerTerminated) for one in states):
-            status = attrs.evolve(status, phase=PodPhase.FAILED)
-        self.inner.told(uid, status)
-
-
-class NoReasons(Sink):
-    def told(self, uid: str, status: PodStatus, /) -> None:
-        self.inner.told(uid, attrs.evolve(status, reason="", message=""))
-
-
-class Source:
-    """A source that is believed at once, whether it knows its pods or not."""
-
-    def __init__(self, inner: SimulatedSource) -> None:
-        self.inner = inner
-
-    def read(self, cancel: object, /) -> Reading:
-        try:
-            return attrs.evolve(self.inner.read(cancel), is_synced=True)  # type: ignore[arg-type]
-        except OSError:
-            return Reading()
-
-
-def believes(ports: NodePorts) -> NodePorts:
-    sources = {name: Source(one) for name, one in ports.sources.items()}
-    return attrs.evolve(ports, sources=cast("Mapping[str, SimulatedSource]", sources))
-
-
-class Cpusets:
-    """A writer that a bug changes."""
-
-    def __init__(self, ports: NodePorts) -> None:
-        self.inner = ports.cpusets
-        self.life = ports.life
-
-    def read(self, target: str, /) -> tuple[CPUSet, NodeSet | None]:
-        return self.inner.read(target)
-
-    def write(self, target: str, cpus: CPUSet, mems: NodeSet | None, /) -> None:
-        self.inner.write(target, cpus, mems)
-
-
-class SameCpu(Cpusets):
-    """Whoever has one CPU of its own gets the first one."""
-
-    def write(self, target: str, cpus: CPUSet, mems: NodeSet | None, /) -> None:
-        self.inner.write(target, CPUSet.of(1) if len(cpus) == 1 else cpus, mems)
-
-
-class OtherCpus(Cpusets):
-    """After a restart of the agent everybody moves on by one CPU."""
-
-    def read(self, target: str, /) -> tuple[CPUSet, NodeSet | None]:
-        del target
-        return CPUSet(), None
-
-    def write(self, target: str, cpus: CPUSet, mems: NodeSet | None, /) -> None:
-        moved = CPUSet.of(*((cpu + self.life.number - 1) % 6 for cpu in cpus)) if len(cpus) == 1 else cpus
-        self.inner.write(target, moved, mems)
-
-
-def with_cpusets(kind: Callable[[NodePorts], Cpusets]) -> Callable[[], Callable[[NodePorts], NodePorts]]:
-    return lambda: lambda ports: attrs.evolve(ports, cpusets=cast("SimulatedCpusets", kind(ports)))
-
-
-class Amnesia:
-    """A disk that takes everything and keeps nothing over the end of the process."""
-
-    def __call__(self, ports: NodePorts) -> NodePorts:
-        from nodealloc.testing._simulated_disk import SimulatedDisk  # noqa: PLC0415
-
-        disk = SimulatedDisk()
-        return attrs.evolve(ports, disk=disk.path, files=disk)
+PLANTS: tuple[Plant, ...] = (
+    Plant(
+        name="full-grace",
+        about="every container gets 30 s to end, whatever is left",
+        spoil=with_runtime(StopsWithFullGrace),
+    ),
+    Plant(
+        name="grace-grows",
+        about="asked again to end, a container gets more time",
+        spoil=with_runtime(GraceGrows),
+    ),
+    Plant(
+        name="lost-answer-made-again",
+        about="a lost answer is a failure: the next attempt is made without a look",
+        spoil=with_runtime(MakesAnother),
+    ),
+    Plant(
+        name="doubled-start",
+        about="after a start that timed out a second copy is started",
+        spoil=with_runtime(StartsTwoCopies),
+    ),
+    Plant(
+        name="unknown-is-zero",
+        about="an exit that nobody knows is told as 0",
+        spoil=with_runtime(UnknownIsZero),
+    ),
+    Plant(
+        name="every-exit-is-137",
+        about="exit codes are told as 137",
+        spoil=with_runtime(CodesAreLost),
+    ),
+    Plant(
+        name="failure-is-empty",
+        about="a listing that fails counts as an empty one",
+        spoil=with_runtime(FailureIsEmpty),
+    ),
+    Plant(
+        name="forgotten-start",
+        about="one start in ten is believed to have been done",
+        spoil=with_runtime(ForgetsToStart),
+    ),
+    Plant(
+        name="leaves-behind",
+        about="some containers of an ending pod are never told to end",
+        spoil=with_runtime(LeavesBehind),
+    ),
+    Plant(
+        name="same-attempt",
+        about="each instance of a container has number 0",
+        spoil=with_runtime(SameAttempt),
+    ),
+    Plant(
+        name="stops-all-at-start",
+        about="a restarted agent begins by stopping what runs",
+        spoil=with_runtime(NewSandboxes),
+    ),
+)

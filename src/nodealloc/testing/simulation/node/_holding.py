@@ -1,0 +1,87 @@
+"""Checkers of what containers hold: each hears every deed of the node, and remembers what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nodealloc.idset import CPUSet
+from nodealloc.podspec import QosClass, qos_class
+from nodealloc.runtime import ContainerRecord
+from nodealloc.testing.simulation.node._deeds import Deed, What
+from nodealloc.testing.simulation.node._guarantee import Guarantee
+from nodealloc.testing.simulation.node._outside import Outside
+
+__all__ = ["CpusOnce", "PlacementStands"]
+
+
+class _Cpus(Guarantee):
+    """What both of them ask."""
+
+    def own(self, uid: str, name: str, cpus: CPUSet) -> bool:
+        """Whether a container asked for CPUs of its own, and was given so many.
+
+        Under a policy that gives nobody CPUs of its own it has all that there are.
+        """
+        pod = self.pod(uid)
+        container = next((one for one in pod.all_containers if one.name == name), None) if pod else None
+        if pod is None or container is None or qos_class(pod) is not QosClass.GUARANTEED:
+            return False
+        return container.requests["cpu"].milli_value == 1000 * len(cpus)
+
+
+class CpusOnce(_Cpus):
+    """Ours: no CPU twice."""
+
+    words = "no CPU that one container has for itself is another's"
+
+    def heard(self, deed: Deed, /) -> None:
+        """Whoever runs with CPUs of its own shares none of them with another one that has its own."""
+        if deed.what not in {What.STARTED, What.CONFINED}:
+            return
+        taken: dict[int, str] = {}
+        for record, cpus in self._confined():
+            for cpu in cpus if self.own(record.pod.uid, record.name, cpus) else ():
+                other = taken.setdefault(cpu, record.id)
+                assert other == record.id, f"CPU {cpu} is {other}'s and {record.id}'s, each for itself"
+
+    def settled(self) -> None:
+        """By now everybody else has left them, too."""
+        owners = {
+            cpu: record.id
+            for record, cpus in self._confined()
+            if self.own(record.pod.uid, record.name, cpus)
+            for cpu in cpus
+        }
+        for record, cpus in self._confined():
+            assert cpus or not owners, f"{record.pod.uid}/{record.name} is confined to no CPUs at all"
+            for cpu in cpus:
+                owner = owners.get(cpu, record.id)
+                assert owner == record.id, (
+                    f"{record.pod.uid}/{record.name} runs on CPU {cpu}, which {owner} has for itself"
+                )
+
+    def _confined(self) -> Iterator[tuple[ContainerRecord, CPUSet]]:
+        containers = self.outside.containers
+        for one in containers.running:
+            yield one.record, containers.cpus(one.record.id)
+
+
+class PlacementStands(_Cpus):
+    """Guarantee 1."""
+
+    words = "CPUs that a container has for itself stay its own, also when it is started again"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._cpus: dict[tuple[str, str], CPUSet] = {}
+
+    def heard(self, deed: Deed, /) -> None:
+        """A container with CPUs of its own is never confined to others."""
+        if deed.what is not What.CONFINED or not isinstance(deed.value, CPUSet):
+            return
+        before = self._cpus.get((deed.uid, deed.name))
+        if self.own(deed.uid, deed.name, deed.value):
+            self._cpus.setdefault((deed.uid, deed.name), deed.value)
+        assert before is None or before == deed.value, (
+            f"{deed.uid}/{deed.name} moves from CPUs {before} to {deed.value}"
+        )

@@ -1,0 +1,44 @@
+"""Bugs in what an agent believes of its sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+import attrs
+
+from nodealloc.podsources import Reading
+from nodealloc.testing.simulation.node._plants._values import Plant
+from nodealloc.testing.simulation.node._ports import (
+    NodePorts,
+    SimulatedSource,
+)
+
+__all__ = ["PLANTS"]
+
+
+class Source:
+    """A source that is believed at once, whether it knows its pods or not."""
+
+    def __init__(self, inner: SimulatedSource) -> None:
+        self.inner = inner
+
+    def read(self, cancel: object, /) -> Reading:
+        try:
+            return attrs.evolve(self.inner.read(cancel), is_synced=True)  # type: ignore[arg-type]
+        except OSError:
+            return Reading()
+
+
+def believes(ports: NodePorts) -> NodePorts:
+    sources = {name: Source(one) for name, one in ports.sources.items()}
+    return attrs.evolve(ports, sources=cast("Mapping[str, SimulatedSource]", sources))
+
+
+PLANTS: tuple[Plant, ...] = (
+    Plant(
+        name="believes-at-once",
+        about="a source that does not answer counts as one without pods",
+        spoil=lambda: believes,
+    ),
+)
