@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from nodealloc.pluginreg import PluginInfo, RegistrationState
+from nodealloc.dsw_asw import ThreadExecutor
+from nodealloc.pluginreg import PluginInfo, PluginRegistrar, RegistrationState, SocketIdentity
+from nodealloc.testing.devices import wait_until
+from nodealloc.testing.dirwatch import FakeWatcher
 from nodealloc.testing.dsw_asw import run_to_rest
+from nodealloc.testing.pluginreg import FakeRegistration, RecordingHandler
 from tests.unit.test_pluginreg import Bench, gpu
 
 GPU = "example.com/gpu"
@@ -148,3 +154,35 @@ def test_sockets_beyond_the_most_wait_for_room(caplog: pytest.LogCaptureFixture)
     bench.settle()
     assert set(bench.handler.held) == {("example.com/a", "/a"), ("example.com/d", "/d")}
     assert [one.path for one in bench.registrar.status()] == ["/a", "/d"]
+
+
+def test_whoever_answered_waits_behind_nobody_who_does_not() -> None:
+    """With one thread for all calls, a registration comes before the next socket is asked who it is."""
+    asked_before: list[list[str]] = []
+
+    class Handler(RecordingHandler):
+        def register(self, name: str, endpoint: str, versions: Sequence[str], /) -> None:
+            asked_before.append(list(client.asked))
+            super().register(name, endpoint, versions)
+
+    client = FakeRegistration({"/a": gpu()})
+    client.hang = {"/b"}
+    registrar = PluginRegistrar(
+        "/nowhere",
+        {"DevicePlugin": Handler()},
+        watcher=FakeWatcher(),
+        registration=client,
+        executor=ThreadExecutor(most=1),
+        look=lambda _: {path: SocketIdentity(1, 1, b"") for path in ("/a", "/b", "/c")},
+    )
+    registrar.observe()
+
+    def waits_for_its_turn() -> bool:
+        registrar.reconciler.run_until_quiet()
+        return any(one.verb == "register" for one in registrar.reconciler.running())
+
+    wait_until(waits_for_its_turn)
+    client.release()
+    wait_until(lambda: bool(asked_before))
+    assert asked_before == [["/a", "/b"]]
+    registrar.stop()

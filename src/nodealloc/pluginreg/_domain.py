@@ -98,7 +98,9 @@ class Registrations:
 
         Steps for one plugin name share a scope, whatever socket they come from:
         its handler sees them one at a time. Source: kubelet
-        ``pluginmanager/reconciler``, which orders by socket alone.
+        ``pluginmanager/reconciler``, which orders by socket alone. Asking who is
+        there comes last: a crowd that never answers is asked again and again, and
+        whoever has answered does not wait behind it.
         """
         path, desired, actual = view.key, view.want, view.have
         wanted = None if desired is None else desired.generation
@@ -112,7 +114,7 @@ class Registrations:
         if actual is None:
             return Plan(steps=[self._asked(path, desired.generation)])
         if actual.state is RegistrationState.IDENTIFIED:
-            return Plan(steps=[self._handled(path, actual, REGISTER, phase=2)])
+            return Plan(steps=[self._handled(path, actual, REGISTER, phase=1)])
         if actual.state is RegistrationState.UNCERTAIN:
             return Plan(steps=[self._handled(path, actual, DEREGISTER, phase=0)])
         return Plan()
@@ -198,7 +200,7 @@ class Registrations:
             scope=("socket", path),
             verb=IDENTIFY,
             detail=Errand(path=path, generation=generation),
-            phase=1,
+            phase=2,
             deadline_s=self._identify_s,
             subject=generation,
         )
