@@ -74,7 +74,7 @@ def _members(kind: type[enum.Enum]) -> Iterator[str]:
 
 def _value(member: enum.Enum) -> str:
     told = isinstance(member.value, str | int) and str(member.value).lower() != member.name.lower()
-    return f" (``{member.value}``)" if told else ""
+    return f" (``{member.value or repr(member.value)}``)" if told else ""
 
 
 def _rewrite(

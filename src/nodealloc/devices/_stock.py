@@ -33,21 +33,7 @@ def masks(inventories: Mapping[str, Inventory], grants: Grants, /) -> dict[str, 
 
 @attrs.frozen(kw_only=True)
 class DeviceStock:
-    """Devices of every resource, and who holds them.
-
-    Attributes:
-        nodes: NUMA nodes of the machine, ascending.
-        inventories: Resource to its devices and the life of its plugin.
-        grants: Who holds what.
-        answers: What plugins said about which devices go well together.
-        awaited: Resources for which a claim is *not yet* while nobody has
-            registered them; None for every extended resource name. Others are
-            not of this allocator.
-        retry_s: After how long to ask again when it is *not yet*.
-        unanswered: Questions that came up on the way to this value and had no
-            answer; see `nodealloc.devices.plugins.DevicePlugins.ask`.
-        name: Of this provider.
-    """
+    """Devices of every resource, and who holds them: the fields of `DeviceAllocator`, which tells of each."""
 
     nodes: tuple[int, ...] = (0,)
     inventories: Mapping[str, Inventory] = attrs.field(factory=Frozen[str, Inventory], validator=freeze)

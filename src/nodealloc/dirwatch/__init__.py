@@ -1,5 +1,7 @@
 """When to look at a directory again: one room for whoever watches.
 
+::
+
     watcher = InotifyWatcher("/etc/manifests", below=False)
     while watcher.wait(60.0):
         look()
