@@ -16,7 +16,6 @@ from examples.agent.kept import Kept
 from examples.agent.logged import Logged, WholeRuntime
 from examples.agent.made_from import Configuring
 from examples.agent.parts import Admission, Cgroups, Devices, Folders, Volumes
-from examples.agent.sweeper import Sweeper
 from examples.agent.told import StatusFile
 from nodealloc.cgroups import CgroupFs, QosTree
 from nodealloc.checkpoint import Store
@@ -205,7 +204,6 @@ class Agent:
             options=TellingOptions(node_ips=[place.node_ip]),  # type: ignore[list-item]
             rules=rules.status,
         )
-        self._sweeper = Sweeper(runtime, self._watch, self.lives)
         self._facts = self.lives.facts.watch(self._follow_facts)
         self._sink, self._said = sink, self._sources.pods.watch(self._follow_sources)
         self._heard = threading.Thread(target=self._when_heard, name="first look", daemon=True)
@@ -221,13 +219,11 @@ class Agent:
         self._sources.start()
         self._probing.start()
         self.group.start()
-        self._sweeper.start()
         self._heard.start()
 
     def stop(self) -> None:
         """Start nothing more; containers run on."""
         self._over.set()
-        self._sweeper.stop()
         self.group.stop(5.0)
         self._probing.stop(5.0)
         self._sources.stop(5.0)

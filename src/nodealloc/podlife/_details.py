@@ -24,6 +24,7 @@ __all__ = [
     "HookKind",
     "LifePolicy",
     "MakeReady",
+    "Prune",
     "Pull",
     "Remove",
     "Resize",
@@ -57,6 +58,7 @@ class LifePolicy:
         late_s: So long after its deadline a container that still runs is killed once more.
         told_s: So long at most the end of a pod waits until others know that it is not
             ready, inside its grace; 0 for not at all.
+        dead_kept: Dead instances of a container whose records stay, for their logs.
         pulls_at_once: Images that are fetched at the same time; None for any number.
 
     Raises:
@@ -75,6 +77,7 @@ class LifePolicy:
     again_s: float = attrs.field(default=1.0, validator=attrs.validators.gt(0))
     late_s: float = attrs.field(default=0.5, validator=attrs.validators.gt(0))
     told_s: float = attrs.field(default=1.0, validator=attrs.validators.ge(0))
+    dead_kept: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     pulls_at_once: int | None = attrs.field(default=1, validator=_at_least_one)
 
     def kept_s(self, grace_s: float, /) -> float:
@@ -179,6 +182,14 @@ class Remove:
 
 
 @attrs.frozen
+class Prune:
+    """Records of instances and sandboxes that newer ones took the place of."""
+
+    sandboxes: tuple[str, ...]
+    containers: tuple[str, ...]
+
+
+@attrs.frozen
 class GiveUpName:
     """The next pod of its name may start."""
 
@@ -203,6 +214,7 @@ Detail: TypeAlias = Union[
     StopContainer,
     StopSandbox,
     Remove,
+    Prune,
     GiveUpName,
     Forget,
 ]

@@ -19,6 +19,7 @@ from nodealloc.podlife._details import (
     HookKind,
     LifePolicy,
     MakeReady,
+    Prune,
     Pull,
     Remove,
     Resize,
@@ -158,7 +159,7 @@ class Performer:
             case StopSandbox():
                 with contextlib.suppress(NoSuchRecordError):
                     self._runtime.stop_sandbox(detail.sandbox_id)
-            case Remove():
+            case Remove() | Prune():
                 self._remove(detail)
             case GiveUpName():
                 self._give_up(uid, detail.full_name)
@@ -294,7 +295,7 @@ class Performer:
         with contextlib.suppress(NoSuchRecordError):
             self._runtime.stop_container(detail.container_id, left_s)
 
-    def _remove(self, detail: Remove) -> None:
+    def _remove(self, detail: Remove | Prune) -> None:
         for one in detail.containers:
             with contextlib.suppress(NoSuchRecordError):
                 self._runtime.remove_container(one)

@@ -14,6 +14,7 @@ from nodealloc.podlife._details import (
     Hook,
     HookKind,
     MakeReady,
+    Prune,
     Pull,
     Remove,
     Resize,
@@ -116,6 +117,10 @@ def _done(have: PodRecord, step: Step[Detail], acted: Acted, now_s: float, rules
             return _ended(have, detail.container_id, acted)
         case StopSandbox():
             return _ended(have, detail.sandbox_id, acted)
+        case Prune():
+            for one in (*detail.containers, *detail.sandboxes):
+                have = _ours(have, one, acted)
+            return have
         case Forget():
             return None
         case _:
@@ -129,7 +134,7 @@ def _not_done(
     if isinstance(detail, MakeReady | TakeBack):
         words = str(outcome.error) or type(outcome.error).__name__
         return have.but(waits_for=NotYet(blocker=detail.name, message=words))
-    if isinstance(detail, Hook | Resize):
+    if isinstance(detail, Hook | Prune | Resize):
         return have
     if isinstance(detail, Pull | Start) and known is not None and known.failure is not None:
         have = have.failing(detail.container, known.failure)

@@ -21,6 +21,7 @@ from nodealloc.podlife._grace import kill_grace_s
 from nodealloc.podlife._observed import Observed, succeeded
 from nodealloc.podlife._plan import Held, PodPlan, PodSeen, Stop, StopReason
 from nodealloc.podlife._ports import LifeVerdicts, Preparation
+from nodealloc.podlife._pruning import prune
 from nodealloc.podlife._record import PodRecord, StartFailure, Stopping
 from nodealloc.podlife._restarts import back_off_held
 from nodealloc.podlife._rules import Rules
@@ -70,17 +71,8 @@ def sync(
     if not observed.is_current:
         return preparing or Next(record=record)
     record = _learnt(record, observed, now_s)
-    seen = PodSeen(
-        report=observed.report,
-        alive=_NOTHING if verdicts is None else verdicts.alive,
-        started=_NOTHING if verdicts is None else verdicts.started,
-        completed=_completed(record, observed.report),
-        ends=observed.ends,
-        held=_held(turn, record),
-        resized=record.resized,
-    )
     definitions = record.definitions or Definitions.of(record.pod)
-    plan = plan_pod(record.pod, seen, definitions=definitions, rules=rules)
+    plan = plan_pod(record.pod, _seen(turn, record, verdicts), definitions=definitions, rules=rules)
     if record.definitions is None:
         record = record.but(definitions=definitions)
     record = _stopping(turn, record, plan)
@@ -88,7 +80,7 @@ def sync(
         return Next(record=record, is_over=True)
     stops = _stops(turn, record)
     moments = [one for one in (stops.again_at_s, plan.again_at_s) if one is not None]
-    record, steps = _told(stops.record, plan), stops.steps
+    record, steps = _told(stops.record, plan), stops.steps + prune(turn)
     if preparing is not None:
         steps += preparing.steps
         moments += [preparing.again_at_s] if preparing.again_at_s is not None else []
@@ -100,6 +92,20 @@ def sync(
         record, more = starts(turn, record, plan)
         steps += (*more, *resizes(turn, plan, definitions))
     return Next(record=record, steps=steps, again_at_s=min(moments, default=None))
+
+
+def _seen(turn: Turn, record: PodRecord, verdicts: LifeVerdicts | None) -> PodSeen:
+    """What the pure plan is made from."""
+    report = turn.observed.report
+    return PodSeen(
+        report=report,
+        alive=_NOTHING if verdicts is None else verdicts.alive,
+        started=_NOTHING if verdicts is None else verdicts.started,
+        completed=_completed(record, report),
+        ends=turn.observed.ends,
+        held=_held(turn, record),
+        resized=record.resized,
+    )
 
 
 def _prepare(turn: Turn, record: PodRecord, preparations: Sequence[Preparation]) -> Next | None:

@@ -82,11 +82,7 @@ def status_of(
     phase, reason, message = _phase(observed, told, before, rules)
     others = _others(observed, theirs, before)
     own = conditions_of(pod, told.counted, phase, report=observed.report, others=others)
-    sandbox = before.condition(READY_TO_START)
-    if observed.report is None and sandbox is not None:
-        own = replaced(own, attrs.evolve(sandbox, last_transition_unix_s=None))
-    if rules.ready_falls_first and observed.is_ending:
-        own = _unready(own)
+    own = _known(own, observed, before, rules)
     return PodStatus(
         phase=phase,
         reason=reason,
@@ -184,6 +180,16 @@ def _others(observed: Observed, theirs: PodStatus, before: PodStatus) -> tuple[P
             message=ending.message,
         )
     return kept if victim is None else replaced(kept, victim)
+
+
+def _known(
+    own: tuple[PodCondition, ...], observed: Observed, before: PodStatus, rules: Rules
+) -> tuple[PodCondition, ...]:
+    """With what was told of a sandbox that nobody could ask about, and not ready where the pod ends."""
+    sandbox = before.condition(READY_TO_START)
+    if observed.report is None and sandbox is not None:
+        own = replaced(own, attrs.evolve(sandbox, last_transition_unix_s=None))
+    return _unready(own) if rules.ready_falls_first and observed.is_ending else own
 
 
 def _unready(conditions: tuple[PodCondition, ...]) -> tuple[PodCondition, ...]:

@@ -28,9 +28,9 @@ class Verdicts:
         heard = view.of(self._heard).get(view.key, {})
         return Plan(have=stands(view.key, view.want, known, view.have, heard))
 
-    def perform(self, step: Step[None], cancel: Cancel, /) -> None:
-        """Never called: a plan has no steps."""
-        raise NotImplementedError
+    def perform(self, step: Step[None], _cancel: Cancel, /) -> None:
+        """There is nothing to do; raises `RuntimeError`."""
+        raise RuntimeError(f"{step.verb}: verdicts are derived, and nothing is done for them")
 
     def settled(
         self, have: PodVerdicts | None, step: Step[None], outcome: Outcome[None], /

@@ -103,18 +103,15 @@ class Probing(Group, Generic[Seen]):
             clock=time_,
             unix_s=unix_s,
         )
-        near_reports: Near[str, str, Seen] = Near(reports, lambda uid: [uid])
-        near_heard: Near[str, str, Heards] = Near(heard, lambda uid: [uid])
-        self._remembering = Reconciler(
-            Verdicts(near_reports, near_heard),
+        self._remembering = _remembering(
+            reports,
+            heard,
             desired=self._wanted,
             actual=self.verdicts,
             executor=running,
-            near=cast("tuple[Near[str, str, object], ...]", (near_reports, near_heard)),
             remember=None if journal is None else Remember(journal=journal, rows=_rows),
             clock=time_,
             observer=observer,
-            name="probe verdicts",
         )
         super().__init__(self._asker, self._remembering, name="probes")
 
@@ -182,6 +179,33 @@ class Probing(Group, Generic[Seen]):
             super()._drive()
         finally:
             self._asker.leave()
+
+
+def _remembering(
+    reports: World[str, Seen],
+    heard: World[str, Heards],
+    *,
+    desired: World[str, ProbedPod],
+    actual: World[str, PodVerdicts],
+    executor: Executor,
+    remember: Remember[str, PodVerdicts, JsonCheckpoint] | None,
+    clock: Clock,
+    observer: Observer | None,
+) -> Reconciler[str, ProbedPod, PodVerdicts, None, None]:
+    """What was heard becomes what is remembered, and what others are shown."""
+    near_reports: Near[str, str, Seen] = Near(reports, lambda uid: [uid])
+    near_heard: Near[str, str, Heards] = Near(heard, lambda uid: [uid])
+    return Reconciler(
+        Verdicts(near_reports, near_heard),
+        desired=desired,
+        actual=actual,
+        executor=executor,
+        near=cast("tuple[Near[str, str, object], ...]", (near_reports, near_heard)),
+        remember=remember,
+        clock=clock,
+        observer=observer,
+        name="probe verdicts",
+    )
 
 
 def _rows(uid: str, verdicts: PodVerdicts | None) -> Mapping[str, JsonCheckpoint | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import attrs
 
@@ -13,6 +14,9 @@ from nodealloc.runtime._records import RunState
 from nodealloc.runtime._reports import ContainerReport, Exit, PodReport
 
 __all__ = ["ContainerEnd", "PodKnown"]
+
+_ENDS: Final = 2
+"""Of one container: how it is, and how it was before."""
 
 
 @attrs.frozen(kw_only=True)
@@ -48,7 +52,8 @@ class PodKnown:
         marks: Ids and states that the report answers to: equal to those of the
             newest listing, it is up to date.
         fault: Why it is not known how the pod is, in words; "" for known.
-        ends: Every instance that has ended, by id; the first word on each stays.
+        ends: Instances that have ended, by id: those that the runtime still has a record of,
+            and of each container the two newest. The first word on each stays.
         live: Instances that had not ended when last looked at, by id: name and attempt.
     """
 
@@ -79,14 +84,25 @@ class PodKnown:
             report=report,
             marks=marks,
             fault="",
-            ends={**ends, **_vanished(self.live, there, ends)},
+            ends=_kept({**ends, **_vanished(self.live, there, ends)}, there),
             live=live,
         )
 
     def gone(self) -> PodKnown:
         """After a listing in which nothing of the pod is left."""
         ends = {**self.ends, **_vanished(self.live, set(), self.ends)}
-        return PodKnown(uid=self.uid, ends=ends)
+        return PodKnown(uid=self.uid, ends=_kept(ends, set()))
+
+
+def _kept(ends: Mapping[str, ContainerEnd], there: set[str]) -> Mapping[str, ContainerEnd]:
+    """Without the oldest of those whose records are gone; what is told of a container goes back two."""
+    if len(ends) <= _ENDS:
+        return ends
+    newest: dict[str, list[tuple[int, str]]] = {}
+    for one, end in ends.items():
+        newest.setdefault(end.name, []).append((end.attempt, one))
+    kept = {one for those in newest.values() for _, one in sorted(those)[-_ENDS:]} | there
+    return {one: end for one, end in ends.items() if one in kept}
 
 
 def _end(one: ContainerReport, exit: Exit) -> ContainerEnd:  # noqa: A002 - the field's word

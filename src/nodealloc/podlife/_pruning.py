@@ -1,0 +1,57 @@
+"""Pure functions: which records of a pod that goes on nobody needs any more."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from nodealloc.dsw_asw import Step
+from nodealloc.podlife._details import Detail, Prune
+from nodealloc.podlife._starting import Turn
+from nodealloc.runtime import RunState
+
+__all__ = ["prune"]
+
+
+def prune(turn: Turn, /) -> tuple[Step[Detail], ...]:
+    """Remove all but the newest dead instances whose ends are stored, and sandboxes that are empty and old.
+
+    Source: kubelet ``pod_container_deletor.go``, ``kuberuntime_gc.go``; here at once, not once a minute.
+    """
+    report, ends, ours = turn.observed.report, turn.observed.ends_by_id, turn.observed.ours
+    if len(report.containers) < _FEWEST and len(report.sandboxes) < _FEWEST:
+        return ()
+    containers: list[str] = []
+    seen: set[str] = set()
+    dead: Counter[str] = Counter()
+    for one in report.containers:
+        record, is_newest = one.record, one.record.name not in seen
+        seen.add(record.name)
+        if record.state is RunState.EXITED:
+            dead[record.name] += 1
+            goes = dead[record.name] > turn.policy.dead_kept and record.id in ends
+        else:
+            # One that was made and never started is used as long as it is the newest.
+            goes = record.state is RunState.CREATED and not is_newest
+        if goes and record.id not in ours:
+            containers.append(record.id)
+    in_use = {one.record.sandbox_id for one in report.containers}
+    sandboxes = [
+        one.record.id
+        for one in report.sandboxes[1:]
+        if not one.record.is_ready and one.record.id not in in_use and one.record.id not in ours
+    ]
+    if not containers and not sandboxes:
+        return ()
+    detail = Prune(tuple(sandboxes), tuple(containers))
+    step: Step[Detail] = Step(
+        scope=("pod", turn.uid, "records"),
+        verb="prune",
+        detail=detail,
+        deadline_s=turn.policy.call_s,
+        subject=detail,
+    )
+    return (step,)
+
+
+_FEWEST = 2
+"""With fewer of each nothing is behind another."""
