@@ -137,6 +137,21 @@ def _commit_ms(answer_bytes: int) -> float:
 
 def figures() -> Iterator[Figure]:
     """Allocations, lists, hints, and how each grows with the number of devices."""
+    yield from _allocations()
+    yield from _lists()
+    yield from _commits()
+    recorded = rows("device_hints")
+    yield Figure(
+        package="devices",
+        name="hints of a recorded row, its reading included",
+        value=best_ns(lambda: [device_hints(cast("dict[str, Json]", row), {}) for row in recorded[:200]])
+        / 200e3,
+        unit="µs",
+        at_most=500,
+    )
+
+
+def _allocations() -> Iterator[Figure]:
     admits = [(float(count), best_ns(partial(_admit, _filled(count))) / 1e3) for count in SIZES]
     yield Figure(
         package="devices",
@@ -153,6 +168,9 @@ def figures() -> Iterator[Figure]:
         growth=admits,
         growth_of="devices",
     )
+
+
+def _lists() -> Iterator[Figure]:
     listed = [(float(count), _listed_ms(count)) for count in SIZES]
     yield Figure(
         package="devices",
@@ -184,6 +202,9 @@ def figures() -> Iterator[Figure]:
         unit="ms",
         at_most=1000,
     )
+
+
+def _commits() -> Iterator[Figure]:
     commits = [(float(size), _commit_ms(size)) for size in (1 << 10, 1 << 17, 1 << 20, 1 << 22)]
     yield Figure(
         package="devices",
@@ -193,13 +214,4 @@ def figures() -> Iterator[Figure]:
         at_most=400,
         growth=commits,
         growth_of="bytes",
-    )
-    recorded = rows("device_hints")
-    yield Figure(
-        package="devices",
-        name="hints of a recorded row, its reading included",
-        value=best_ns(lambda: [device_hints(cast("dict[str, Json]", row), {}) for row in recorded[:200]])
-        / 200e3,
-        unit="µs",
-        at_most=500,
     )

@@ -122,40 +122,15 @@ class Documents:
             fields[key] = (one.alias or one.name, hook, hint, wire.check, plain)
             if wire.required:
                 needed.append((key, one.name))
-        needed_keys = [key for key, _ in needed]
-        unsupported = self._unsupported.get(kind, {})
+        take = _fields_reader(fields, needed, self._unsupported.get(kind, {}))
         check = self._checks.get(kind)
         build = self._builders.get(kind)
 
         def read(at: At, _: object) -> object:
             value, path, reader = at
-            if type(value) is not dict and not isinstance(value, Mapping):
-                reader.expected("a mapping", value, path)
+            made = take(value, path, reader)
+            if made is None:
                 return FAULTY
-            found = cast("Mapping[str, object]", value)  # other keys are not known
-            if not found and needed:
-                reader.fault(path, f"nothing stands here; a {' and a '.join(needed_keys)} is needed")
-                return FAULTY
-            made: dict[str, object] = {}
-            faulty: set[str] = set()
-            for key, item in found.items():
-                field = fields.get(key)
-                if field is None:
-                    _unread(reader, path, key, fields, unsupported)
-                    continue
-                if item is None:
-                    continue
-                name, hook, wanted, fails, plain = field
-                one = item if type(item) is plain else hook((item, f"{path}.{key}", reader), wanted)
-                if one is FAULTY:
-                    faulty.add(name)
-                    continue
-                if fails is not None and (reason := fails(one)):
-                    reader.fault(f"{path}.{key}", reason)
-                made[name] = one
-            for key, name in needed:
-                if name not in faulty and made.get(name, "") == "":
-                    reader.fault(f"{path}.{key}", f"a {key} is needed")
             result = kind(**made) if build is None else build(made, path, reader)
             if check is not None:
                 check(result, path, reader)
@@ -198,6 +173,45 @@ class Documents:
             return {key: one for key, one in found.items() if one is not FAULTY}
 
         return read
+
+
+def _fields_reader(
+    fields: Mapping[str, _Field], needed: Sequence[tuple[str, str]], unsupported: Mapping[str, str]
+) -> Callable[[object, str, Reader], dict[str, object] | None]:
+    """What reads the fields of one class, by the names of its attributes; None where none can be read."""
+    needed_keys = " and a ".join(key for key, _ in needed)
+
+    def take(value: object, path: str, reader: Reader) -> dict[str, object] | None:
+        if type(value) is not dict and not isinstance(value, Mapping):
+            reader.expected("a mapping", value, path)
+            return None
+        found = cast("Mapping[str, object]", value)  # other keys are not known
+        if not found and needed:
+            reader.fault(path, f"nothing stands here; a {needed_keys} is needed")
+            return None
+        made: dict[str, object] = {}
+        faulty: set[str] = set()
+        for key, item in found.items():
+            field = fields.get(key)
+            if field is None:
+                _unread(reader, path, key, fields, unsupported)
+                continue
+            if item is None:
+                continue
+            name, hook, wanted, fails, plain = field
+            one = item if type(item) is plain else hook((item, f"{path}.{key}", reader), wanted)
+            if one is FAULTY:
+                faulty.add(name)
+                continue
+            if fails is not None and (reason := fails(one)):
+                reader.fault(f"{path}.{key}", reason)
+            made[name] = one
+        for key, name in needed:
+            if name not in faulty and made.get(name, "") == "":
+                reader.fault(f"{path}.{key}", f"a {key} is needed")
+        return made
+
+    return take
 
 
 def _unread(

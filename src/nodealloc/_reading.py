@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TypeAlias, Union, cast
+from typing import Final, TypeAlias, Union, cast
 
 from nodealloc.errors import DecodeError, Fault
 
@@ -176,6 +176,10 @@ def under(path: str, key: str, /) -> str:
     return f"{path}.{key}" if len(key) <= _MOST_KEY else f"{path}.{key[:_MOST_KEY]}…"
 
 
+_NESTED: Final = (dict, list)
+"""What nearly everything is that holds more."""
+
+
 def is_larger(value: object, max_bytes: int, /) -> bool:
     """Whether a document takes more bytes than that, written without blanks and quotes.
 
@@ -212,19 +216,21 @@ def is_larger(value: object, max_bytes: int, /) -> bool:
             # Nearly all values are texts: each is counted where it stands.
             if type(item) is str:
                 room -= 1 + len(item) if item.isascii() else 1 + _text_bytes(item)
-            elif type(item) is dict or type(item) is list:
-                due.append(cast("object", item))
-            elif item is None:
-                continue
-            elif isinstance(item, str | bytes):
-                room -= 1 + _text_bytes(item)
-            elif isinstance(item, int):
-                room -= 1 + item.bit_length() // 4
-            elif isinstance(item, Collection):
-                due.append(cast("object", item))
+            elif type(item) in _NESTED or (
+                isinstance(item, Collection) and not isinstance(item, str | bytes)
+            ):
+                due.append(item)
             else:
-                room -= _OTHER_BYTES
+                room -= _plain_bytes(item)
     return room < 0
+
+
+def _plain_bytes(item: object) -> int:
+    if item is None:
+        return 0
+    if isinstance(item, str | bytes):
+        return 1 + _text_bytes(item)
+    return 1 + item.bit_length() // 4 if isinstance(item, int) else _OTHER_BYTES
 
 
 def _text_bytes(text: str | bytes) -> int:

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import cast
 
 from nodealloc.checkpoint import MemoryStore, inspect
+from nodealloc.cpuset import CpuAllocator, StaticPolicy
 from nodealloc.errors import ConfigurationError, DecodeError, Fault
+from nodealloc.idset import CPUSet
 from nodealloc.machine import Machine, discover, machine_from_cadvisor, machine_from_json, machine_from_text
 from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.topology import Accounts, Holding, Snapshot
 
-__all__ = ["HELP", "held_by", "machine_of", "pairs", "restored"]
+__all__ = ["HELP", "cpus_held", "held_by", "machine_of", "pairs", "restored"]
 
 HELP = "a line such as '2 sockets x 8 cores x 2 threads', a JSON file, or a mounted or captured sysfs"
 
@@ -68,6 +70,13 @@ def held_by(snapshot: Snapshot, /) -> Iterable[Holding]:
     for allocator in snapshot.allocators:
         if isinstance(allocator, Accounts):
             yield from allocator.holdings()
+
+
+def cpus_held(machine: Machine, store: str, /) -> tuple[dict[str, CPUSet | str], list[str]]:
+    """`WORKLOAD/MEMBER` to its CPUs by what a store says, and what was wrong there."""
+    empty = Snapshot.of(machine, allocators=[CpuAllocator(policy=StaticPolicy.of(machine))])
+    snapshot, notes = restored(empty, store)
+    return {f"{one.owner.workload}/{one.owner.member}": one.cpus for one in held_by(snapshot)}, notes
 
 
 def pairs(words: str, option: str, /) -> dict[str, str]:

@@ -70,16 +70,9 @@ def _found(arguments: argparse.Namespace) -> tuple[Discovery, list[str]]:
 
 def _held(machine: Machine, store: str) -> tuple[dict[str, CPUSet | str], list[str]]:
     """Who holds which CPUs by what a store says, and what was wrong there."""
-    from nodealloc._cli._machines import held_by, restored  # noqa: PLC0415 - the same
-    from nodealloc.cpuset import CpuAllocator, StaticPolicy  # noqa: PLC0415
-    from nodealloc.topology import Snapshot  # noqa: PLC0415
+    from nodealloc._cli._machines import cpus_held  # noqa: PLC0415 - the same
 
-    empty = Snapshot.of(machine, allocators=[CpuAllocator(policy=StaticPolicy.of(machine))])
-    snapshot, notes = restored(empty, store)
-    held: dict[str, CPUSet | str] = {}
-    for one in held_by(snapshot):
-        held[f"{one.owner.workload}/{one.owner.member}"] = one.cpus
-    return held, notes
+    return cpus_held(machine, store)
 
 
 def _wants_colour() -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -24,7 +23,7 @@ from nodealloc.dsw_asw._planner import Planner
 from nodealloc.dsw_asw._plans import Near
 from nodealloc.dsw_asw._ports import Clock, Domain, Executor, Observer
 from nodealloc.dsw_asw._records import Records
-from nodealloc.dsw_asw._remembering import Remember, Rows, commit_all, remembering
+from nodealloc.dsw_asw._remembering import Remember, Rows, commit_all
 from nodealloc.dsw_asw._scopes import touch
 from nodealloc.dsw_asw._steps import Failure, Running, StepScope
 from nodealloc.dsw_asw._summary import Summary
@@ -33,6 +32,7 @@ from nodealloc.dsw_asw._turn import Turn
 from nodealloc.dsw_asw._waits import Wait, Waits
 from nodealloc.dsw_asw._work import Work
 from nodealloc.dsw_asw._world import World
+from nodealloc.dsw_asw._writing import Writing
 
 __all__ = ["Reconciler"]
 
@@ -44,8 +44,6 @@ S = TypeVar("S")
 R = TypeVar("R")
 V = TypeVar("V")
 Row = TypeVar("Row")
-
-_log = logging.getLogger("nodealloc.dsw_asw")
 
 
 class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
@@ -105,11 +103,10 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         self._operations: Operations[K, S, R] = Operations(domain.perform, executor, self._clock, self._wake)
         self._records = Records(actual, remember, name)
         self._waits = Waits[K]()
-        self._refused: tuple[Exception, float] | None = None
-        self._unwritten: dict[K, None] = {}
         self._closed = False
         self._dependencies = Dependencies[K](cast("Sequence[Near[K, Hashable, object]]", near), self._wake)
         self._book = Book[K](BackOff() if back_off is None else back_off, resync_s)
+        self._writing: Writing[K, H] = Writing(self._records, self._book, name)
         agenda = Agenda(
             desired.watch(self._wake),
             actual.watch(self._wake),
@@ -184,7 +181,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             if not self._closed:
                 for key in turn.keys:
                     self._planner.plan(key, turn)
-            return self._rows(turn)
+            return self._writing.rows(turn)
         except BaseException:
             self.abandon_pass()
             raise
@@ -196,19 +193,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         if turn is None:
             raise RuntimeError(f"{self.name}: a pass was ended that had not begun")
         try:
-            if error is not None:
-                self._not_remembered(turn, error)
-            elif not turn.held:
-                self._refused = None
-            if turn.intents or self._records.waiting:
-                intents = turn.intents if error is None else {}
-                for key in self._records.waiting:
-                    if key not in turn.held:
-                        self._book.forget_step(key, remembering(key))
-                turn.held |= self._records.publish(intents, turn.held)
-            for key in turn.intents if error is None else ():
-                if key not in turn.held:
-                    self._book.forget_step(key, remembering(key))
+            self._writing.ended(turn, error)
             if turn.plans and not self._closed:
                 self._begun.start_all(turn)
             self._waits.changed(turn.keys)
@@ -362,7 +347,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         """
         until_s = time.monotonic() + timeout_s
         self._closed = True
-        self._refused = None
+        self._writing.close()
         for operation in tuple(self._operations.under_way()):
             self._operations.ask_to_stop(operation)
         self._wake()
@@ -374,39 +359,3 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         self._waits.close()
         self._wake()
         return self.running()
-
-    def _rows(self, turn: Turn[K, H, S]) -> Rows | None:
-        """What this pass has to write down; nothing while the journal is being left alone."""
-
-        def fault(key: K, error: Exception) -> None:
-            turn.intents.pop(key, None)
-            self._hold(key, turn, error)
-
-        waits = self._refused is not None and turn.now_s < self._refused[1]
-        if waits and (turn.intents or self._records.waiting):
-            turn.held.update(turn.intents, self._records.waiting)
-            self._unwritten.update(dict.fromkeys(turn.intents))
-            turn.intents.clear()
-            return None
-        return self._records.rows(dict(turn.intents), fault)
-
-    def _not_remembered(self, turn: Turn[K, H, S], error: Exception) -> None:
-        """The journal refused: intents are dropped, results wait, and nothing starts on either."""
-        _log.error("%s: could not be remembered, tried again after a back-off: %s", self.name, error)
-        due_s = turn.now_s
-        for key in {**dict.fromkeys(turn.intents), **dict.fromkeys(self._records.waiting)}:
-            due_s = self._hold(key, turn, error).due_s
-            self._unwritten[key] = None
-        self._refused = (error, due_s)
-        with self._book.lock:
-            self._book.timers.add(due_s, self._write_again)
-
-    def _write_again(self) -> None:
-        """The journal was left alone for long enough: plan what could not be written meanwhile."""
-        keys, self._unwritten = self._unwritten, {}
-        self._book.agenda.add(keys)
-
-    def _hold(self, key: K, turn: Turn[K, H, S], error: Exception) -> Failure:
-        turn.held.add(key)
-        turn.count("failed")
-        return self._book.hold_off(key, remembering(key), error, turn.now_s)

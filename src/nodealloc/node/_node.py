@@ -27,15 +27,7 @@ from nodealloc.node._start_up import StartUp, not_yet
 from nodealloc.node._views import holdings
 from nodealloc.podfacts import NodeView, PodsOnNode
 from nodealloc.podspec import Pod
-from nodealloc.topology import (
-    Allocator,
-    Confinement,
-    NotYet,
-    Owner,
-    Placed,
-    Snapshot,
-    Workload,
-)
+from nodealloc.topology import Allocator, Confinement, NotYet, Owner, Placed, Snapshot, Workload
 from nodealloc.verdicts import Refused
 
 __all__ = ["FORMATS", "NodeAllocator"]

@@ -1,0 +1,99 @@
+"""What a pass writes down, and what is done where the journal refuses it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Hashable, Iterable
+from typing import Generic, TypeVar
+
+from nodealloc.dsw_asw._book import Book
+from nodealloc.dsw_asw._records import Records
+from nodealloc.dsw_asw._remembering import Rows, remembering
+from nodealloc.dsw_asw._steps import Failure
+from nodealloc.dsw_asw._turn import Turn
+
+__all__ = ["Writing"]
+
+K = TypeVar("K", bound=Hashable)
+H = TypeVar("H")
+S = TypeVar("S")
+
+_log = logging.getLogger("nodealloc.dsw_asw")
+
+
+class Writing(Generic[K, H]):
+    """Intents and results of passes on their way into the journal; used by one thread at a time.
+
+    A journal that refused is left alone for a back-off: what came meanwhile is
+    planned again after it.
+
+    Args:
+        records: Where results wait until they are committed.
+        book: Holds keys off.
+        name: Of the engine, for messages.
+    """
+
+    def __init__(self, records: Records[K, H], book: Book[K], name: str) -> None:
+        self._records = records
+        self._book = book
+        self._name = name
+        self._refused_until_s: float | None = None
+        self._unwritten: dict[K, None] = {}
+
+    def close(self) -> None:
+        """Try whatever a last pass has, however lately the journal refused."""
+        self._refused_until_s = None
+
+    def rows(self, turn: Turn[K, H, S], /) -> Rows | None:
+        """What this pass has to write down; nothing while the journal is being left alone."""
+
+        def fault(key: K, error: Exception) -> None:
+            turn.intents.pop(key, None)
+            self._hold(key, turn, error)
+
+        waits = self._refused_until_s is not None and turn.now_s < self._refused_until_s
+        if waits and (turn.intents or self._records.waiting):
+            turn.held.update(turn.intents, self._records.waiting)
+            self._unwritten.update(dict.fromkeys(turn.intents))
+            turn.intents.clear()
+            return None
+        return self._records.rows(dict(turn.intents), fault)
+
+    def ended(self, turn: Turn[K, H, S], error: Exception | None, /) -> None:
+        """The pass was written down, or could not be: publish what is, hold what is not."""
+        if error is not None:
+            self._not_remembered(turn, error)
+        elif not turn.held:
+            self._refused_until_s = None
+        intents = turn.intents if error is None else {}
+        waiting = tuple(self._records.waiting)
+        if turn.intents or waiting:
+            self._forget_failures(waiting, turn)
+            turn.held |= self._records.publish(intents, turn.held)
+        self._forget_failures(intents, turn)
+
+    def _forget_failures(self, keys: Iterable[K], turn: Turn[K, H, S]) -> None:
+        for key in keys:
+            if key not in turn.held:
+                self._book.forget_step(key, remembering(key))
+
+    def _not_remembered(self, turn: Turn[K, H, S], error: Exception) -> None:
+        """The journal refused: intents are dropped, results wait, and nothing starts on either."""
+        _log.error("%s: could not be remembered, tried again after a back-off: %s", self._name, error)
+        due_s = turn.now_s
+        for key in {**dict.fromkeys(turn.intents), **dict.fromkeys(self._records.waiting)}:
+            due_s = self._hold(key, turn, error).due_s
+            self._unwritten[key] = None
+        self._refused_until_s = due_s
+        with self._book.lock:
+            self._book.timers.add(due_s, self._write_again)
+
+    def _write_again(self) -> None:
+        """The journal was left alone for long enough: plan what could not be written meanwhile."""
+        keys, self._unwritten = self._unwritten, {}
+        self._book.agenda.add(keys)
+
+    def _hold(self, key: K, turn: Turn[K, H, S], error: Exception) -> Failure:
+        turn.held.add(key)
+        turn.count("failed")
+        return self._book.hold_off(key, remembering(key), error, turn.now_s)
