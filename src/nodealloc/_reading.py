@@ -219,7 +219,7 @@ def is_larger(value: object, max_bytes: int, /) -> bool:
             elif type(item) in _NESTED or (
                 isinstance(item, Collection) and not isinstance(item, str | bytes)
             ):
-                due.append(item)
+                due.append(cast("Collection[object]", item))
             else:
                 room -= _plain_bytes(item)
     return room < 0

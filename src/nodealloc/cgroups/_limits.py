@@ -71,6 +71,11 @@ def _optional(name: str, value: S | None, kind: type[S]) -> S | None:
     return None if value is None else check(f"Limits.{name}", value, kind, f"a {kind.__name__} or its text")
 
 
+def _asked_of(limits: Limits) -> Mapping[str, object]:
+    values = ((name, getattr(limits, name)) for name in _FIELDS)
+    return Frozen((name, value) for name, value in values if value is not None and value != {})
+
+
 @attrs.frozen(kw_only=True)
 class Limits:
     """What is asked of one cgroup; everything left at None stays as somebody set it.
@@ -101,36 +106,41 @@ class Limits:
     mems: NodeSet | None = attrs.field(default=None, converter=_mems)
     hugepage_bytes: Mapping[int, int] = attrs.field(factory=Frozen[int, int], validator=freeze)
 
+    _asked: Mapping[str, object] = attrs.field(
+        init=False, eq=False, repr=False, default=attrs.Factory(_asked_of, takes_self=True)
+    )
+
     def __attrs_post_init__(self) -> None:
-        for name, value in self.asked.items():
-            if name not in _SETS and type(value) is not int:
-                raise wrong(f"Limits.{name}", value, "a whole number; Quantity.parse(text).value reads 1Gi")
-        for name in ("cpus", "mems"):
-            if name in self.asked and not self.asked[name]:
+        amounts: dict[str, int] = {}
+        for name, value in self._asked.items():
+            if name not in _SETS:
+                if type(value) is not int:
+                    remedy = "a whole number; Quantity.parse(text).value reads 1Gi"
+                    raise wrong(f"Limits.{name}", value, remedy)
+                amounts[name] = value
+            elif not value:
                 raise ConfigurationError(
                     f"{name} is empty; processes need at least one, or pass None to leave it"
                 )
-        amounts = {name: value for name, value in self.asked.items() if isinstance(value, int)}
         if fault := _amounts_fault(amounts) or _hugepages_fault(self.hugepage_bytes):
             raise ConfigurationError(f"limits: {fault}")
 
     @property
     def asked(self) -> Mapping[str, object]:
         """Fields that are asked for, by name, in the order above."""
-        found: dict[str, object] = {}
-        for name in _FIELDS:
-            value: object = getattr(self, name)
-            if value is not None and value != {}:
-                found[name] = value
-        return found
+        return self._asked
 
     def over(self, earlier: Limits, /) -> Limits:
         """What stands after asking for `earlier` and then for this."""
+        if not (self and earlier):
+            return self or earlier
         pages = {**earlier.hugepage_bytes, **self.hugepage_bytes}
         return _made({**earlier.asked, **self.asked, "hugepage_bytes": pages})
 
     def since(self, earlier: Limits, /) -> Limits:
         """The part of this that `earlier` did not ask for in the same way."""
+        if not earlier:
+            return self
         pages = {
             size: amount
             for size, amount in self.hugepage_bytes.items()
@@ -153,10 +163,10 @@ class Limits:
 
     def __bool__(self) -> bool:
         """Whether anything is asked for."""
-        return bool(self.asked)
+        return bool(self._asked)
 
 
-_FIELDS: Final = tuple(field.name for field in attrs.fields(Limits))
+_FIELDS: Final = tuple(field.name for field in attrs.fields(Limits) if field.init)
 
 
 class _Maker(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from typing import Final
 
 import attrs
@@ -30,6 +31,7 @@ class Spelling(enum.Enum):
     SYSTEMD = "systemd"
 
 
+@functools.lru_cache(maxsize=4096)  # nearly all names share their first parts
 def _part_fault(part: str) -> str:
     """What is wrong with one part of a name, with the remedy, or ""."""
     if not part:
@@ -63,7 +65,7 @@ def _no_text(_instance: object, _attribute: object, parts: object) -> None:
     check("CgroupName", parts, tuple, remedy)
 
 
-@attrs.frozen(order=True)
+@attrs.frozen(order=True, cache_hash=True)
 class CgroupName:
     """Place in the cgroup tree, however the node spells it.
 
@@ -104,7 +106,7 @@ class CgroupName:
     @property
     def parent(self) -> CgroupName:
         """The cgroup one level above; the root's is the root."""
-        return CgroupName(self.parts[:-1])
+        return _above(self.parts[:-1])
 
     def is_below(self, other: CgroupName, /) -> bool:
         """Whether this cgroup stands anywhere below `other`."""
@@ -147,6 +149,11 @@ class CgroupName:
     def __str__(self) -> str:
         """The path in the plain spelling, for messages."""
         return self.path()
+
+
+@functools.lru_cache(maxsize=1024)  # a thousand pods ask for the same three
+def _above(parts: tuple[str, ...]) -> CgroupName:
+    return CgroupName(parts)
 
 
 def _from_slices(units: list[str]) -> tuple[str, ...]:

@@ -134,10 +134,15 @@ _LIFTED: Final = {
     "pids": NO_LIMIT,
 }
 """What lifts a limit that was asked for once and is not any more."""
+_NOTHING: Final = Limits()
 
 
 def change_of(wanted: Limits, before: Limits, /) -> Limits:
     """What is new in `wanted`, with limits lifted that only `before` asked for."""
+    if not before:
+        return wanted
+    if wanted == before:
+        return _NOTHING
     now, earlier = wanted.asked, before.asked
     gone = {
         name: lifted
