@@ -87,7 +87,8 @@ def run(chosen: argparse.Namespace) -> int:
     memory = 0 if chosen.machine else _memory_bytes()
     built = build(config, machine, name=chosen.node, root=root, memory_bytes=memory)
     if chosen.rules == "kubelet":
-        chain = chain_of(rules=attrs.evolve(KUBELET_ADMISSION, waits_for_victims=True))
+        rules = attrs.evolve(KUBELET_ADMISSION, waits_for_victims=True)
+        chain = chain_of(*built.chain.after, rules=rules)
         built = attrs.evolve(built, chain=chain)
     with contextlib.ExitStack() as stack:
         store = stack.enter_context(open_store(root, chosen.store))

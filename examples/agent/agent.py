@@ -16,6 +16,7 @@ from examples.agent.kept import Kept
 from examples.agent.logged import Logged, WholeRuntime
 from examples.agent.made_from import Configuring
 from examples.agent.parts import Admission, Cgroups, Devices, Folders, Volumes
+from examples.agent.sweeper import Collector
 from examples.agent.told import StatusFile
 from nodealloc.cgroups import CgroupFs, QosTree
 from nodealloc.checkpoint import Store
@@ -39,6 +40,7 @@ from nodealloc.podlife import (
     LifeVerdicts,
     NodeConfiguration,
     NodeSettings,
+    PodFacts,
     PodFiles,
     PodLives,
     Preparation,
@@ -49,6 +51,7 @@ from nodealloc.podsources import FolderSource, HttpSource, PodSources, Polling, 
 from nodealloc.podsources import Rules as SourceRules
 from nodealloc.podspec import Pod
 from nodealloc.podstatus import (
+    Observed,
     Part,
     StatusManager,
     TellingOptions,
@@ -61,7 +64,7 @@ from nodealloc.podstatus import Rules as StatusRules
 from nodealloc.probes import ProbeOptions, Probers, Probing
 from nodealloc.probes import Rules as ProbeRules
 from nodealloc.probes.health import GrpcProber
-from nodealloc.runtime import Images, Pace, PodKnown, RunState, RuntimeWatch
+from nodealloc.runtime import Images, Pace, RunState, RuntimeWatch
 from nodealloc.topology import Owner
 from nodealloc.volumes import (
     LinuxMounter,
@@ -131,7 +134,11 @@ class Agent:
         was = kept.read()
         looks = LastWords(runtime, place.settings, output=last_output)
         self._watch = RuntimeWatch(
-            looks, events=runtime, journal=place.store, known=was.known, pace=Pace(period_s=5.0)
+            looks,
+            events=runtime if rules.life.tells_meanwhile else None,
+            journal=place.store,
+            known=was.known,
+            pace=Pace(period_s=5.0 if rules.life.tells_meanwhile else 1.0),
         )
         self.node = _node(built, place.store)
         self._cpusets = CpusetReconciler(
@@ -151,9 +158,10 @@ class Agent:
             polling=Polling(period_s=seconds(config.file_check_frequency)),
             rules=rules.sources,
         )
-        self._probing: Probing[PodKnown] = Probing(
+        facts: World[str, PodFacts] = World("facts of pods")
+        self._probing: Probing[PodFacts] = Probing(
             Probers.real(commands=runtime, grpc=GrpcProber()),
-            reports=self._watch.pods,
+            reports=facts,
             journal=place.store,
             remembered=was.verdicts,
             options=ProbeOptions(node_ip=place.node_ip),
@@ -191,19 +199,22 @@ class Agent:
             remembered=was.lives,
             policy=_policy(config),
             rules=rules.life,
+            facts=facts,
         )
         sink = StatusFile(place.status, self._pod, self._is_shown if rules.vanishes else None)
         self._status = StatusManager(
             sink,
             self.lives.facts,
-            observed=observed_of,
-            parts=(Part.of(self._watch.pods, with_runtime), Part.of(self._probing.verdicts, with_verdicts)),
+            observed=_observed,
+            parts=[Part.of(self._probing.verdicts, with_verdicts)],
             journal=place.store,
             remembered=was.told,
             told=told,
             options=TellingOptions(node_ips=[place.node_ip]),  # type: ignore[list-item]
             rules=rules.status,
         )
+        collects = not rules.life.clears_away
+        self._collector = Collector(runtime, self._watch, self.lives) if collects else None
         self._facts = self.lives.facts.watch(self._follow_facts)
         self._sink, self._said = sink, self._sources.pods.watch(self._follow_sources)
         self._heard = threading.Thread(target=self._when_heard, name="first look", daemon=True)
@@ -220,10 +231,14 @@ class Agent:
         self._probing.start()
         self.group.start()
         self._heard.start()
+        if self._collector is not None:
+            self._collector.start()
 
     def stop(self) -> None:
         """Start nothing more; containers run on."""
         self._over.set()
+        if self._collector is not None:
+            self._collector.stop()
         self.group.stop(5.0)
         self._probing.stop(5.0)
         self._sources.stop(5.0)
@@ -379,7 +394,8 @@ def _node(built: Built, store: Store) -> NodeAllocator:
 def _sources(config: KubeletConfig, name: str, rules: SourceRules) -> dict[str, Source]:
     found: dict[str, Source] = {}
     if config.static_pod_path:
-        found["file"] = FolderSource(config.static_pod_path, node_name=name, rules=rules)
+        half_s = seconds(config.file_check_frequency) / 2  # so long does it take on average to notice
+        found["file"] = FolderSource(config.static_pod_path, node_name=name, unreadable_s=half_s, rules=rules)
     if config.static_pod_url:
         found["http"] = HttpSource(config.static_pod_url, node_name=name)
     return found
@@ -398,3 +414,9 @@ def _policy(config: KubeletConfig) -> LifePolicy:
         call_s=seconds(config.runtime_request_timeout),
         pulls_at_once=most,
     )
+
+
+def _observed(facts: PodFacts) -> Observed | None:
+    """What is told of a pod, with what its runtime said when it was looked at."""
+    observed = observed_of(facts)
+    return observed if observed is None or facts.known is None else with_runtime(observed, facts.known)

@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 
 from examples.agent.config import KubeletConfig, seconds
-from nodealloc.admission import Chain, chain_of
+from nodealloc.admission import Chain, SysctlAllowList, chain_of, safe_sysctls
 from nodealloc.allocatable import Reservation, allocatable
 from nodealloc.cgroups import CgroupName, Enforce, Enforcement, PodOptions, TreeOptions, enforced_limits
 from nodealloc.cpuset import CpuAllocator, NonePolicy, StaticOptions, StaticPolicy
@@ -77,6 +77,7 @@ def build(config: KubeletConfig, machine: Machine, *, name: str, root: Path, mem
         reserved_cpus=reserved,
     )
     given = allocatable(capacity, reservation, online=machine.online)
+    allowed = config.allowed_unsafe_sysctls
     levels = frozenset(Enforce(one) for one in config.enforce_node_allocatable if one != "none")
     limits = enforced_limits(capacity, reservation, Enforcement(levels=levels))
     pods = PodOptions(
@@ -91,7 +92,7 @@ def build(config: KubeletConfig, machine: Machine, *, name: str, root: Path, mem
             labels={"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"},
             allocatable=given,
         ),
-        chain=chain_of(),
+        chain=chain_of(SysctlAllowList.of([*safe_sysctls(os.uname().release), *allowed])),
         tree=TreeOptions(
             root=CgroupName.parse(config.cgroup_root).child("kubepods"),
             root_limits=limits[Enforce.PODS],

@@ -20,7 +20,7 @@ __all__ = ["CrashLoops", "KubeletConfig", "MemoryOfNode", "read_config", "second
 
 _ROOMLESS: Final = frozenset(
     """
-    address allowedUnsafeSysctls authentication authorization configMapAndSecretChangeDetectionStrategy
+    address authentication authorization configMapAndSecretChangeDetectionStrategy
     containerLogMaxFiles containerLogMaxSize containerLogMaxWorkers containerLogMonitorInterval
     contentType enableContentionProfiling enableControllerAttachDetach enableDebugFlagsHandler
     enableDebuggingHandlers enableProfilingHandler enableServer enableSystemLogHandler
@@ -111,6 +111,7 @@ class KubeletConfig:
     cluster_dns: tuple[str, ...] = ()
     cluster_domain: str = ""
     resolv_conf: str = "/etc/resolv.conf"
+    allowed_unsafe_sysctls: tuple[str, ...] = ()
     max_pods: int = 110
     pod_pids_limit: int = -1
     cpu_cfs_quota: bool = True

@@ -64,7 +64,9 @@ class Logged:
         self._runtime.follow(on_event, cancel)
 
     def run_sandbox(self, config: SandboxConfig, /) -> str:
-        """See `Sandboxes.run_sandbox`."""
+        """See `Sandboxes.run_sandbox`: its logs have a folder from the start."""
+        if config.log_directory:
+            Path(config.log_directory).mkdir(parents=True, exist_ok=True)
         return self._runtime.run_sandbox(config)
 
     def stop_sandbox(self, sandbox_id: str, /) -> None:

@@ -224,9 +224,7 @@ class Play:
         self._others.stop_sandbox(self._box(step))
 
     def _do_remove_sandbox(self, step: Mapping[str, object]) -> None:
-        box = self._box(step)
-        self._others.stop_sandbox(box)
-        self._others.remove_sandbox(box)
+        self._others.remove_sandbox(self._box(step))
 
     def _do_stop_container(self, step: Mapping[str, object]) -> None:
         self._others.stop_container(self._running(step), float(str(step.get("timeout", 0))))

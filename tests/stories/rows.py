@@ -90,12 +90,21 @@ def read(path: Path, /) -> list[Story]:
     return [Story(json.loads(line)) for line in lines if line.strip()]
 
 
+def _fell_over(story: Story) -> bool:
+    """Whether the recorded agent stopped answering though nobody ended it, without a word of why."""
+    answers = story.seen.get("agent")
+    silent = isinstance(answers, list) and [one[1] for one in answers] == ["does not answer"]
+    return silent and not story.seen.get("agent_fatal")
+
+
 def reason_to_skip(story: Story, /) -> str:
     """What it needs that is not there; "" for nothing."""
     if story.name in _NAMED:
         return _NAMED[story.name]
     if story.kind in ROOMS_TO_COME and story.name != "termination-messages":
         return ROOMS_TO_COME[story.kind]
+    if _fell_over(story):
+        return "nothing that can be imitated: the recorded agent fell over"
     for step in story.steps:
         if (what := _STEPS_TO_COME.get(str(step["do"]))) is not None:
             return what

@@ -123,7 +123,8 @@ def pods(told: Sequence[Told], names: Names) -> dict[str, Json]:
     for line in told:
         mine = tracks.setdefault(names.see(line.uid, line.name), {})
         found = {} if line.status is None else _values(line.status)
-        for track in {**mine, **found}:
+        # Of a container that the pod has no more nothing is noted: the pod is still there.
+        for track in mine if line.status is None else found:
             seq = mine.setdefault(track, [])
             value = found.get(track)
             if (seq and seq[-1][1] != value) or (not seq and value is not None):
@@ -224,7 +225,7 @@ def calls(made: Sequence[Call], names: Names) -> dict[str, Json]:
 
 
 def configs(made: Sequence[Call], names: Names) -> tuple[dict[str, Json], dict[str, Json]]:
-    """What the runtime was asked for: containers, sandboxes; later attempts only where something changed."""
+    """What the runtime was asked for: sandboxes; containers, later attempts only where something changed."""
     boxes: dict[str, str] = {}
     runs: dict[str, Json] = {}
     sandboxes: dict[str, Json] = {}
@@ -242,7 +243,9 @@ def configs(made: Sequence[Call], names: Names) -> tuple[dict[str, Json], dict[s
             pod = boxes.get(str(one.request.get("pod_sandbox_id")), "?")
             key, into, name = f"{pod}/{meta.get('name')}", runs, f"{pod}/{meta.get('name')}@{attempt}"
         config = _cleaned(config, names)
-        bare = json.dumps(_without_attempt(config), sort_keys=True)
+        # The recording has each sandbox of another number, of containers only what is new.
+        is_run = one.method == "CreateContainer"
+        bare = json.dumps(_without_attempt(config) if is_run else config, sort_keys=True)
         if last.get(key) != bare:
             last[key] = bare
             into[name] = config

@@ -138,10 +138,7 @@ class Watch:
                     self._see_run(uid, run)
         for name, one in self.contained.items():
             if name not in there and not one.removed:
-                one.removed = True
-                if one.ended is None:
-                    one.ended = self.at(time.monotonic())
-                    one.state = "exited" if one.name else "not_ready"
+                one.removed = True  # whoever is removed as it runs is not seen to end
 
     def _is_known(self, name: str, state: RunState) -> bool:
         known = self.contained.get(name)

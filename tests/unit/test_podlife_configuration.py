@@ -435,7 +435,7 @@ def test_proc_is_masked_unless_asked_otherwise() -> None:
         ({"runAsNonRoot": True}, {}, IMAGE, ""),
         ({"runAsUser": 5}, {"runAsNonRoot": True}, ImageFacts(id="x", user=0), ""),
         ({"runAsNonRoot": False}, {"runAsNonRoot": True}, ImageFacts(id="x", user=0), ""),
-        ({"runAsNonRoot": True}, {}, ImageFacts(id="x"), ""),
+        ({"runAsNonRoot": True}, {}, ImageFacts(id="x"), "image will run as root"),
     ],
 )
 def test_root_is_refused_where_it_is_forbidden(

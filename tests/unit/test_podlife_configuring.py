@@ -12,6 +12,7 @@ from nodealloc.idset import CPUSet
 from nodealloc.podfacts import PodIdentity
 from nodealloc.podlife import (
     Configures,
+    ContainerConfigError,
     ContainerGift,
     ImageFacts,
     NodeConfiguration,
@@ -22,7 +23,7 @@ from nodealloc.podlife import (
     termination_message,
 )
 from nodealloc.podlife._configuration._container import message_path
-from nodealloc.podspec import Container, MessagePolicy, Pod, ValueFrom, Variable
+from nodealloc.podspec import Container, MessagePolicy, Pod, SecurityContext, ValueFrom, Variable
 from nodealloc.podspec._network import HostAlias
 from nodealloc.podspec._variables import FieldRef
 from nodealloc.runtime import ContainerRecord, ContainerReport, PodReport, RunState
@@ -117,6 +118,19 @@ def test_hosts_and_last_words_are_made_where_they_are_mounted(tmp_path: Path) ->
     words.write_text("bye")
     configuration.container(RECORD, app, 0, "i", REPORT)
     assert words.read_text() == "bye"
+
+
+def test_a_container_that_must_not_be_root_leaves_its_folder(tmp_path: Path) -> None:
+    """As whom it runs is looked at last: the hosts file and its folder are there by then."""
+    whole = NodeConfiguration(attrs.evolve(NODE, pods_directory=str(tmp_path)), files=PodFiles())
+    bare = SecurityContext(run_as_non_root=True)
+    asked = attrs.evolve(
+        WEB, containers=(Container(name="app", image="busybox", security_context=bare),), host_aliases=()
+    )
+    with pytest.raises(ContainerConfigError, match="image will run as root"):
+        whole.container(PodRecord(pod=asked), asked.containers[0], 0, "", REPORT)
+    left = sorted(str(one.relative_to(tmp_path / "u")) for one in (tmp_path / "u").rglob("*"))
+    assert left == ["containers", "containers/app", "etc-hosts"]
 
 
 def test_last_words_are_read_from_the_end(tmp_path: Path) -> None:

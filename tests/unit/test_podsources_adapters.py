@@ -185,6 +185,45 @@ def test_away_counts_after_a_time_only(folder: Folder) -> None:
     assert folder.look().pods == ()
 
 
+def test_a_kubelet_finds_out_late_what_cannot_be_read(folder: Folder) -> None:
+    """With its rules a pod ends once its file could not be read for some time, unless it can be again."""
+    path = folder.path / "a.yaml"
+    theirs = FolderSource(folder.path, settle_s=0, unreadable_s=0.5, clock=folder.clock, rules=KUBELET)
+    path.write_text(manifest("a"))
+    assert names(theirs.read(ManualCancel())) == ["a"]
+    path.write_text("{")
+    spoilt = theirs.read(ManualCancel())
+    assert (names(spoilt), spoilt.again_after_s) == (["a"], 0.5)
+    path.write_text(manifest("a"))
+    theirs.read(ManualCancel())
+    folder.clock.advance(1)
+    assert names(theirs.read(ManualCancel())) == ["a"]
+    path.write_text("{")
+    theirs.read(ManualCancel())
+    folder.clock.advance(0.5)
+    assert names(theirs.read(ManualCancel())) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"resourceClaims": [{"name": "r", "resourceClaimName": "x"}]}, "resourceClaims"),
+        ({"ephemeralContainers": [{"name": "e", "image": "web:1"}]}, "ephemeralContainers"),
+    ],
+)
+def test_what_only_an_api_server_can_give_is_refused(
+    folder: Folder, fields: dict[str, object], words: str
+) -> None:
+    """A static pod has no claims, and nobody adds containers to it."""
+    document = as_json("a")
+    spec = {"containers": [{"name": "app", "image": "web:1"}], **fields}
+    (folder.path / "a.json").write_text(json.dumps({**document, "spec": spec}))
+    (folder.path / "b.yaml").write_text(manifest("b"))
+    looked = folder.look()
+    assert names(looked) == ["b"]
+    assert f"$.spec.{words}" in faults(looked)
+
+
 def test_for_the_kubelet_away_is_gone(folder: Folder) -> None:
     """With its rules a file counts as gone at the first look without it."""
     path = folder.path / "a.yaml"

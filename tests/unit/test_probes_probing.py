@@ -42,6 +42,7 @@ from nodealloc.probes import (
     Unwell,
     verdicts_from_checkpoint,
 )
+from nodealloc.probes._asks import ProbedPod, asks_of
 from nodealloc.probes._codec import verdicts_to_checkpoint
 from nodealloc.runtime import ContainerRecord, ContainerReport, PodKnown, PodReport, RunState
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, run_to_rest
@@ -221,6 +222,19 @@ def test_the_kubelets_verdicts_before_answers_are_told_too() -> None:
     slow = pod("web", container(liveness_probe=probe(initial_delay_seconds=100)))
     node.run(slow, "c1")
     assert node.of("web", "c1") == ContainerVerdicts(liveness=Passed())
+
+
+def test_a_container_that_has_not_begun_is_nobody_to_ask() -> None:
+    """It was made and does not run yet: the instance before it is still the newest."""
+    want = ProbedPod(pod=LIVE, life=LifeState.SYNCING)
+    made = known(LIVE, "c2", state=RunState.CREATED)
+    assert asks_of(want, made, None, node_ip="") == ()
+    before = known(LIVE, "c1", state=RunState.EXITED)
+    assert made.report is not None
+    assert before.report is not None
+    both = attrs.evolve(made.report, containers=(*made.report.containers, *before.report.containers))
+    (ask,) = asks_of(want, PodKnown(uid="web", report=both), None, node_ip="")
+    assert (ask.container_id, ask.has_ended) == ("c1", True)
 
 
 def test_the_probes_own_grace_is_in_the_verdict() -> None:

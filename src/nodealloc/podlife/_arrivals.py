@@ -8,9 +8,10 @@ from typing import Protocol
 
 from nodealloc.dsw_asw import Cancel, Done, Near, Outcome, Plan, Step, View
 from nodealloc.podlife._record import PodWanted
+from nodealloc.podlife._rules import RIGHT, Rules
 from nodealloc.podsources import PodSources, is_mirror
 from nodealloc.podspec import Pod
-from nodealloc.runtime import PodListing
+from nodealloc.runtime import PodListing, RunState
 
 __all__ = ["Following", "Orphans", "Taking"]
 
@@ -76,6 +77,7 @@ class Orphans:
         adopt: Takes one up.
         wanted: Who is wanted.
         heard: Whether every source was heard; nothing is done before.
+        rules: `clears_away`: one of which nothing runs is taken up as well.
     """
 
     def __init__(
@@ -83,8 +85,9 @@ class Orphans:
         adopt: Callable[[PodListing], None],
         wanted: Near[str, str, PodWanted],
         heard: Near[str, str, int],
+        rules: Rules = RIGHT,
     ) -> None:
-        self._adopt, self._wanted, self._heard = adopt, wanted, heard
+        self._adopt, self._wanted, self._heard, self._rules = adopt, wanted, heard, rules
 
     def plan(self, view: View[str, PodListing, bool, PodListing], /) -> Plan[bool, PodListing]:
         """Take up what is listed and not wanted."""
@@ -92,6 +95,8 @@ class Orphans:
         if listing is None:
             return Plan(have=None)
         if view.of(self._wanted) or not view.of(self._heard):
+            return Plan()
+        if not self._rules.clears_away and not _lives(listing):
             return Plan()
         step = Step(scope=("orphan", view.key), verb="take up", detail=listing, may_change_nothing=True)
         return Plan(steps=[step])
@@ -103,3 +108,10 @@ class Orphans:
     def settled(self, have: bool | None, _step: Step[PodListing], outcome: Outcome[None], /) -> bool | None:
         """It was taken up once."""
         return True if isinstance(outcome, Done) else have
+
+
+def _lives(listing: PodListing) -> bool:
+    """Whether anything of a pod runs, or may."""
+    return any(one.is_ready for one in listing.sandboxes) or any(
+        one.state in {RunState.RUNNING, RunState.UNKNOWN} for one in listing.containers
+    )

@@ -17,6 +17,7 @@ from nodealloc.verdicts import NotYet, Refused
 
 __all__ = [
     "Acted",
+    "BeginAgain",
     "Detail",
     "Forget",
     "GiveUpName",
@@ -59,6 +60,7 @@ class LifePolicy:
         told_s: So long at most the end of a pod waits until others know that it is not
             ready, inside its grace; 0 for not at all.
         dead_kept: Dead instances of a container whose records stay, for their logs.
+        look_after_s: So often a kubelet looks after pods that have finished (`Rules.clears_away`).
         pulls_at_once: Images that are fetched at the same time; None for any number.
 
     Raises:
@@ -78,6 +80,7 @@ class LifePolicy:
     late_s: float = attrs.field(default=0.5, validator=attrs.validators.gt(0))
     told_s: float = attrs.field(default=1.0, validator=attrs.validators.ge(0))
     dead_kept: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    look_after_s: float = attrs.field(default=2.0, validator=attrs.validators.gt(0))
     pulls_at_once: int | None = attrs.field(default=1, validator=_at_least_one)
 
     def kept_s(self, grace_s: float, /) -> float:
@@ -119,10 +122,11 @@ class Pull:
 
 @attrs.frozen
 class RunSandbox:
-    """A sandbox that is made."""
+    """A sandbox that is made, after those before it were ended for good: with their network."""
 
     attempt: int
     edition: int
+    before: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -197,6 +201,14 @@ class GiveUpName:
 
 
 @attrs.frozen
+class BeginAgain:
+    """It has finished, and what its source has under its uid now is to run."""
+
+    pod: Pod = attrs.field(eq=False, repr=False)
+    said_unix_s: float
+
+
+@attrs.frozen
 class Forget:
     """Nothing of it is left, and nobody wants it."""
 
@@ -216,6 +228,7 @@ Detail: TypeAlias = Union[
     Remove,
     Prune,
     GiveUpName,
+    BeginAgain,
     Forget,
 ]
 """What a step is about."""

@@ -62,6 +62,7 @@ class Lives:
         preparations: Parts of a pod, in their order.
         policy: How patient to be.
         rules: Where the kubelet is wrong.
+        began_s: When looking after pods began, on the engine's clock.
     """
 
     def __init__(
@@ -71,7 +72,10 @@ class Lives:
         preparations: Sequence[Preparation],
         policy: LifePolicy,
         rules: Rules,
+        *,
+        began_s: float = 0.0,
     ) -> None:
+        self._began_s = began_s
         self._nears = nears
         self._performer = performer
         self._preparations = tuple(preparations)
@@ -173,7 +177,16 @@ class Lives:
                 answer = take_back(uid, record, self._preparations, now_s=now_s, policy=policy)
             case LifeState.FINISHED:
                 line = view.of(self._nears.lines).get(record.pod.full_name, ())
-                return clear_away(uid, record, want, observed, holds_name=uid in line, policy=policy)
+                return clear_away(
+                    uid,
+                    record,
+                    want,
+                    observed,
+                    holds_name=uid in line,
+                    looked_s=self._looked_s(now_s),
+                    policy=policy,
+                    rules=self._rules,
+                )
         if answer.record.life is record.life:
             return answer
         return self._next(answer.record, want, observed, view)
@@ -187,6 +200,10 @@ class Lives:
             return None
         until_s = min(record.told_by_s, record.deadline_s - self._policy.kept_s(record.grace_s or 0.0))
         return until_s if view.now_s < until_s else None
+
+    def _looked_s(self, now_s: float) -> float:
+        period_s = self._policy.look_after_s
+        return self._began_s + (now_s - self._began_s) // period_s * period_s
 
     def _synced(self, record: PodRecord, observed: Observed, view: PodView) -> Next:
         verdicts = None if self._nears.verdicts is None else view.of(self._nears.verdicts).get(view.key)

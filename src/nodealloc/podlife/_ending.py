@@ -8,7 +8,15 @@ from typing import Final
 import attrs
 
 from nodealloc.dsw_asw import Step
-from nodealloc.podlife._details import Detail, Forget, GiveUpName, LifePolicy, Remove, TakeBack
+from nodealloc.podlife._details import (
+    BeginAgain,
+    Detail,
+    Forget,
+    GiveUpName,
+    LifePolicy,
+    Remove,
+    TakeBack,
+)
 from nodealloc.podlife._grace import effective_grace_s, stops_after
 from nodealloc.podlife._life import LifeEvent
 from nodealloc.podlife._observed import Observed
@@ -166,9 +174,22 @@ def clear_away(
     /,
     *,
     holds_name: bool,
+    looked_s: float,
     policy: LifePolicy,
+    rules: Rules,
 ) -> Next:
-    """What is left of a pod that has finished: its name at once, the rest when no source has it."""
+    """What is left of a pod that has finished: its name at once, the rest when no source has it.
+
+    Args:
+        uid: Which.
+        record: What is remembered.
+        want: What was said of it.
+        observed: What is known.
+        holds_name: Whether nobody else of its name may start yet.
+        looked_s: When a kubelet would have looked after all pods the last time.
+        policy: How often it does.
+        rules: `clears_away`.
+    """
     full_name = record.pod.full_name
     if not (want.is_removed or want.is_orphan):
         if not holds_name:
@@ -182,11 +203,32 @@ def clear_away(
         return Next(record=record, steps=(name,))
     if not observed.is_shown:
         return Next(record=record)
+    if not rules.clears_away:
+        return _look_after(uid, record, want, looked_s=looked_s, period_s=policy.look_after_s)
     boxes = tuple(one.record.id for one in observed.report.sandboxes)
     runs = tuple(one.record.id for one in observed.report.containers)
     detail: Detail = Remove(boxes, runs) if boxes or runs else Forget(full_name)
     verb = "remove" if boxes or runs else "forget"
     step: Step[Detail] = Step(
         scope=("pod", uid, "records"), verb=verb, detail=detail, deadline_s=policy.call_s, subject=detail
+    )
+    return Next(record=record, steps=(step,))
+
+
+def _look_after(uid: str, record: PodRecord, want: PodWanted, *, looked_s: float, period_s: float) -> Next:
+    """What a kubelet does about it when it looks next: what the runtime has of it stays there."""
+    if record.finished_s is None:
+        record = record.but(finished_s=looked_s)
+    if record.finished_s == looked_s:
+        return Next(record=record, again_at_s=looked_s + period_s)
+    detail: Detail = Forget(record.pod.full_name)
+    if want.again is not None:
+        detail = BeginAgain(want.again, want.said_unix_s)
+    step: Step[Detail] = Step(
+        scope=("pod", uid, "records"),
+        verb="forget" if want.again is None else "begin again",
+        detail=detail,
+        subject=detail,
+        may_change_nothing=True,
     )
     return Next(record=record, steps=(step,))

@@ -16,6 +16,7 @@ from nodealloc.podlife._facts import PodFacts, Telling
 from nodealloc.podlife._listings import Listings
 from nodealloc.podlife._ports import LifeTold, LifeVerdicts, Preparation
 from nodealloc.podlife._record import PodRecord, PodWanted
+from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._worlds import HEARD, Worlds
 from nodealloc.runtime import PodListing, RuntimeWatch
 
@@ -82,13 +83,17 @@ def life_engine(
 
 
 def orphans_engine(
-    worlds: Worlds, seen: World[str, PodListing], adopt: Callable[[PodListing], None], drive: Drive
+    worlds: Worlds,
+    seen: World[str, PodListing],
+    adopt: Callable[[PodListing], None],
+    drive: Drive,
+    rules: Rules,
 ) -> Reconciler[str, PodListing, bool, PodListing, None]:
     """Takes up what only the runtime knows."""
     heard: Near[str, str, int] = Near(worlds.heard, lambda _: (HEARD,))
     wanted = Near(worlds.wanted, _same)
     return Reconciler(
-        Orphans(adopt, wanted, heard),
+        Orphans(adopt, wanted, heard, rules),
         desired=seen,
         actual=World[str, bool]("orphans"),
         executor=drive.executor,
@@ -99,11 +104,11 @@ def orphans_engine(
 
 
 def facts_engine(
-    worlds: Worlds, nears: Nears, drive: Drive
+    worlds: Worlds, nears: Nears, drive: Drive, rules: Rules
 ) -> Reconciler[str, PodRecord, PodFacts, None, None]:
     """Derives facts from what is remembered."""
     return Reconciler(
-        Telling(nears.known),
+        Telling(nears.known, rules),
         desired=worlds.pods,
         actual=worlds.facts,
         executor=drive.executor,

@@ -9,9 +9,10 @@ import attrs
 from nodealloc._frozen import Frozen, freeze
 from nodealloc.dsw_asw import Cancel, Near, Outcome, Plan, Step, View
 from nodealloc.podfacts import LifeState
-from nodealloc.podlife._record import Ending, EndingKind, PodRecord, StartFailure
+from nodealloc.podlife._record import Ending, EndingKind, HookState, PodRecord, StartFailure
+from nodealloc.podlife._rules import RIGHT, Rules
 from nodealloc.podspec import Pod
-from nodealloc.runtime import PodKnown
+from nodealloc.runtime import PodKnown, PodReport, RunState
 from nodealloc.verdicts import NotYet
 
 __all__ = ["ContainerFacts", "PodFacts", "Telling", "facts_of"]
@@ -45,6 +46,7 @@ class PodFacts:
         waits_for: The part or the other pod that it waits for; None for nothing.
         noticed_unix_s: When this node took it up, in Unix seconds.
         containers: By name.
+        is_acted_on: Whether containers or sandboxes of it are being made or ended.
     """
 
     pod: Pod
@@ -57,6 +59,12 @@ class PodFacts:
     containers: Mapping[str, ContainerFacts] = attrs.field(
         factory=Frozen[str, ContainerFacts], validator=freeze
     )
+    is_acted_on: bool = False
+
+    @property
+    def report(self) -> PodReport | None:
+        """What the runtime says; None before anything of it was seen."""
+        return None if self.known is None else self.known.report
 
     @property
     def is_terminal(self) -> bool:
@@ -94,7 +102,31 @@ def facts_of(record: PodRecord, known: PodKnown | None, /) -> PodFacts:
             )
             for name in names
         },
+        is_acted_on=_is_acted_on(record, known),
     )
+
+
+def _is_acted_on(record: PodRecord, known: PodKnown | None) -> bool:
+    if record.life is not LifeState.SYNCING:
+        return record.life is LifeState.TERMINATING
+    boxes = () if known is None or known.report is None else known.report.sandboxes
+    makes_sandbox = record.sandbox_attempt > max((one.record.attempt for one in boxes), default=-1)
+    starts = any(name not in record.failures for name in record.starting)
+    stops = bool(record.stopping or record.stopped)
+    return makes_sandbox or starts or stops or HookState.WAITS in record.post_start.values()
+
+
+def _as_looked_at(now: PodFacts, before: PodFacts | None) -> PodFacts:
+    """As somebody tells of it who looks before acting on it and afterwards."""
+    if before is not None and before.is_acted_on and now.is_acted_on and before.life is now.life:
+        return attrs.evolve(now, known=before.known, containers=before.containers)
+    report = now.report
+    if now.known is None or report is None:
+        return now
+    begun = tuple(one for one in report.containers if one.record.state is not RunState.CREATED)
+    if len(begun) == len(report.containers):
+        return now
+    return attrs.evolve(now, known=attrs.evolve(now.known, report=attrs.evolve(report, containers=begun)))
 
 
 class Telling:
@@ -102,16 +134,19 @@ class Telling:
 
     Args:
         known: What is known of their containers.
+        rules: `tells_meanwhile`.
     """
 
-    def __init__(self, known: Near[str, str, PodKnown]) -> None:
+    def __init__(self, known: Near[str, str, PodKnown], rules: Rules = RIGHT) -> None:
         self._known = known
+        self._rules = rules
 
     def plan(self, view: View[str, PodRecord, PodFacts, None], /) -> Plan[PodFacts, None]:
         """The facts of a pod, or none."""
         if view.want is None:
             return Plan(have=None)
-        return Plan(have=facts_of(view.want, view.of(self._known).get(view.key)))
+        facts = facts_of(view.want, view.of(self._known).get(view.key))
+        return Plan(have=facts if self._rules.tells_meanwhile else _as_looked_at(facts, view.have))
 
     def perform(self, step: Step[None], _cancel: Cancel, /) -> None:
         """There is nothing to do; raises `RuntimeError`."""

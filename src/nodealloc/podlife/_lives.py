@@ -28,6 +28,7 @@ from nodealloc.podlife._codec import POD_ROWS, record_to_checkpoint
 from nodealloc.podlife._details import LifePolicy
 from nodealloc.podlife._domain import Lives
 from nodealloc.podlife._engines import Drive, facts_engine, life_engine, nears_of, orphans_engine
+from nodealloc.podlife._facts import PodFacts
 from nodealloc.podlife._hooks import ContainerHooks
 from nodealloc.podlife._images import CredentialSource
 from nodealloc.podlife._listings import Listings
@@ -74,6 +75,7 @@ class PodLives(Group):
         remembered: What was remembered, by pod uid (`record_from_checkpoint`).
         policy: How patient to be.
         rules: Where the kubelet is wrong.
+        facts: An empty world for `facts`, for those who have to know it before; None to make one.
         credentials: As whom images are fetched; None for as nobody.
         executor: Runs calls; by default a thread for each.
         clock: Time for graces, back-off and deadlines.
@@ -104,6 +106,7 @@ class PodLives(Group):
         remembered: Mapping[str, PodRecord] | None = None,
         policy: LifePolicy = LifePolicy(),  # noqa: B008 - immutable
         rules: Rules = RIGHT,
+        facts: World[str, PodFacts] | None = None,
         credentials: CredentialSource | None = None,
         executor: Executor | None = None,
         clock: Clock | None = None,
@@ -111,7 +114,8 @@ class PodLives(Group):
         observer: Observer | None = None,
     ) -> None:
         _check_names(preparations)
-        self._worlds = Worlds()
+        self._worlds = Worlds() if facts is None else Worlds(facts=facts)
+        self._rules = rules
         self.wanted, self.pods, self.facts = self._worlds.wanted, self._worlds.pods, self._worlds.facts
         self._now, self._watch, self._listings = now, watch, Listings(watch)
         self._remember(remembered or {})
@@ -134,14 +138,15 @@ class PodLives(Group):
             credentials=credentials,
         )
         nears = nears_of(self._worlds, watch, self._listings, probes, told)
-        lives = Lives(nears, performer, preparations, policy, rules)
+        began_s = drive.clock.monotonic_s()
+        lives = Lives(nears, performer, preparations, policy, rules, began_s=began_s)
         self._lives = life_engine(
             lives, self._worlds, nears, preparations, drive, journal=journal, rows=self._rows
         )
         super().__init__(
             self._lives,
-            orphans_engine(self._worlds, watch.seen, self._adopt, drive),
-            facts_engine(self._worlds, nears, drive),
+            orphans_engine(self._worlds, watch.seen, self._adopt, drive, rules),
+            facts_engine(self._worlds, nears, drive, rules),
             name="pods",
         )
         self._closing = [] if sources is None else [Following(sources, self).close]
@@ -149,7 +154,8 @@ class PodLives(Group):
     def put(self, pod: Pod, /) -> None:
         """A pod is to be here, or is to be here in another form; one that is to be deleted carries that.
 
-        A pod that ends, or has ended, stays so: what comes back under its uid does not run.
+        A pod that ends, or has ended, stays so: what comes back under its uid does not
+        run, unless `rules` say so (`stays_ended`).
 
         Raises:
             ConfigurationError: It has no uid or no name.
@@ -161,6 +167,8 @@ class PodLives(Group):
         def said(want: PodWanted | None) -> PodWanted:
             if want is None:
                 return PodWanted(pod=pod, said_unix_s=unix_s)
+            if want.is_removed and not self._rules.stays_ended:
+                return attrs.evolve(want, again=pod, is_said=True, said_unix_s=unix_s)
             kept = want.pod if _means_the_same(want.pod, pod) else pod
             return attrs.evolve(want, pod=kept, is_said=True, is_removed=False, is_orphan=False)
 
@@ -184,7 +192,7 @@ class PodLives(Group):
         def removed(want: PodWanted) -> PodWanted:
             for one in asked:
                 want = want.ended(one)
-            return attrs.evolve(want, is_removed=True)
+            return attrs.evolve(want, is_removed=True, again=None)
 
         return self._alter(uid, removed, "remove")
 

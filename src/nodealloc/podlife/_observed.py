@@ -84,7 +84,10 @@ def observe(
     is_sure = listing is not None and record.doubt is not None and listing >= record.doubt
     ends: dict[str, ContainerEnd] = {}
     ids: dict[str, str] = {}
+    there = {one.record.id for one in report.containers}
     for cid, end in known.ends.items():
+        if cid not in there and _is_older(end, record):
+            continue
         newest = ends.get(end.name)
         if newest is None or newest.attempt <= end.attempt:
             ends[end.name] = end
@@ -103,6 +106,11 @@ def observe(
         ends_by_id=known.ends,
         ours=record.ours if len(ours) == len(record.ours) else ours,
     )
+
+
+def _is_older(end: ContainerEnd, record: PodRecord) -> bool:
+    """Whether it ended before its pod came: of a pod of the same uid that was there before."""
+    return end.finished_unix_s is not None and end.finished_unix_s < record.noticed_unix_s
 
 
 def _with_ours(report: PodReport, ours: Mapping[str, Ours]) -> PodReport:

@@ -12,6 +12,7 @@ import attrs
 from nodealloc.dsw_asw import Cancel, Clock, Failed, Step, Uncertain, UncertainError
 from nodealloc.podlife._details import (
     Acted,
+    BeginAgain,
     Detail,
     Forget,
     GiveUpName,
@@ -38,10 +39,11 @@ from nodealloc.podlife._images import (
 )
 from nodealloc.podlife._listings import Listings
 from nodealloc.podlife._ports import Configures, HookCall, HookRunner, PodRuntime, Preparation, Provided
-from nodealloc.podlife._record import PodRecord, StartFailure
+from nodealloc.podlife._record import PodRecord, PodWanted, StartFailure
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._stops import containers_of
 from nodealloc.podlife._worlds import Worlds
+from nodealloc.podsources import is_static
 from nodealloc.podspec import Container
 from nodealloc.runtime import NameReservedError, NoSuchRecordError, PodKnown, PodReport, RuntimeWatch
 from nodealloc.verdicts import NotYet, Refused
@@ -164,6 +166,9 @@ class Performer:
             case GiveUpName():
                 self._give_up(uid, detail.full_name)
                 return Acted()
+            case BeginAgain():
+                self._begin_again(uid, detail)
+                return Acted()
             case Forget():
                 self._forget(uid, detail)
                 return Acted()
@@ -221,6 +226,9 @@ class Performer:
 
     def _run_sandbox(self, record: PodRecord, detail: RunSandbox, cancel: Cancel) -> Acted:
         config = self._configuring.sandbox(record.pod, detail.attempt, record.provided)
+        for one in detail.before:
+            with contextlib.suppress(NoSuchRecordError):
+                self._runtime.stop_sandbox(one)
         if cancel.is_set():
             raise CancelledError
         return Acted(listing=0, id=self._runtime.run_sandbox(config))
@@ -308,6 +316,21 @@ class Performer:
             return tuple(one for one in line or () if one != uid) or None
 
         self._worlds.lines.alter(full_name, without, by="finished")
+
+    def _begin_again(self, uid: str, detail: BeginAgain) -> None:
+        def again(want: PodWanted | None) -> PodWanted | None:
+            if want is None or want.again is None:
+                return want
+            return PodWanted(pod=want.again, said_unix_s=detail.said_unix_s, is_said=want.is_said)
+
+        self._failed_pulls.forget(uid)
+        if is_static(detail.pod):
+            self._worlds.lines.alter(
+                detail.pod.full_name,
+                lambda line: (*(one for one in line or () if one != uid), uid),
+                by="again",
+            )
+        self._worlds.wanted.alter(uid, again, by="again")
 
     def _forget(self, uid: str, detail: Forget) -> None:
         self._give_up(uid, detail.full_name)

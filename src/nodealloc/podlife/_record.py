@@ -86,6 +86,7 @@ class PodWanted:
         pokes: Times that somebody asked to start now what waits; by container name, "" for all.
         is_orphan: Whether only the runtime knows it.
         said_unix_s: When it was first said, in Unix seconds.
+        again: What its source has under its uid since it was removed, to run once it has finished.
     """
 
     pod: Pod
@@ -95,6 +96,7 @@ class PodWanted:
     endings: tuple[Ending, ...] = ()
     pokes: Mapping[str, int] = attrs.field(factory=Frozen[str, int], validator=freeze)
     is_orphan: bool = False
+    again: Pod | None = None
 
     def ended(self, ending: Ending, /) -> PodWanted:
         """With one more reason to end; a later one counts where it leaves less time."""
@@ -204,6 +206,9 @@ class PodRecord:
         failures: Container name to why it does not start; forgotten with the process.
         images: Container name to the image that was got for it, by the runtime's id; forgotten likewise.
         ours: Id to a sandbox or container as our own call left it; counts until a listing shows it.
+        stopped: Container name to an instance that was stopped to start again and whose end does
+            not count yet (`Rules.counts_stopped`); forgotten likewise.
+        finished_s: When all pods had been looked after the last time as it finished; forgotten likewise.
         doubt: Number of the listing that is needed before anything is made, since nobody knows
             what our last call did; None while it has not come back.
         told_by_s: So long, once it ends, others may take to hear that it is not ready.
@@ -238,6 +243,8 @@ class PodRecord:
     failures: Mapping[str, StartFailure] = attrs.field(factory=Frozen[str, StartFailure], validator=freeze)
     images: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     ours: Mapping[str, Ours] = attrs.field(factory=Frozen[str, Ours], validator=freeze)
+    stopped: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
+    finished_s: float | None = None
     doubt: int | None = 0
     told_by_s: float | None = None
     definitions: Definitions | None = attrs.field(default=None, eq=False, repr=False)
@@ -282,6 +289,8 @@ STORED = tuple(
         "failures",
         "images",
         "ours",
+        "stopped",
+        "finished_s",
         "doubt",
         "told_by_s",
         "definitions",

@@ -43,6 +43,18 @@ class Rules:
             command, environment or security makes a container anew, other resources
             are given to it while it runs, one that was taken out is stopped. The
             kubelet compares name and image, and leaves all else as it is.
+        tells_meanwhile: What happens to a pod is told as it happens. The kubelet tells
+            of it before it acts on it and afterwards: while it stops and starts
+            containers they stay as they were, and one that is made and does not run
+            yet is not there.
+        counts_stopped: A container that was stopped to start again has ended, and its
+            delay counts from that. The kubelet looks at the end before that one, as it
+            was when it decided to stop it.
+        clears_away: What is left of a pod goes with it. The kubelet leaves dead
+            containers and sandboxes to a collection, and forgets pods when it
+            looks after them next.
+        stays_ended: A pod that ends stays so, whatever comes under its uid meanwhile.
+            With the kubelet that runs once the pod has finished.
     """
 
     counts_zero_grace: bool = attrs.field(
@@ -97,6 +109,16 @@ class Rules:
     )
     one_instance: bool = attrs.field(
         default=True, metadata=recorded(False, "pod_actions 3", "pod_actions 72", "pod_actions 133")
+    )
+    tells_meanwhile: bool = attrs.field(default=True, metadata=recorded(False, "kubelet_stories 52"))
+    counts_stopped: bool = attrs.field(
+        default=True, metadata=recorded(False, "kubelet_stories 21", "kubelet_stories 13")
+    )
+    clears_away: bool = attrs.field(
+        default=True, metadata=recorded(False, "kubelet_stories 42", "kubelet_stories 46")
+    )
+    stays_ended: bool = attrs.field(
+        default=True, metadata=recorded(False, "kubelet_stories 39", "kubelet_stories 94")
     )
     follows_edits: bool = attrs.field(default=True, metadata=recorded(False, "kubelet_stories 38"))
 

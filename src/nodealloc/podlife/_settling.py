@@ -9,6 +9,7 @@ from nodealloc.dsw_asw import Cancelled, Done, Failed, Outcome, Step, Uncertain
 from nodealloc.podfacts import PodIdentity
 from nodealloc.podlife._details import (
     Acted,
+    BeginAgain,
     Detail,
     Forget,
     Hook,
@@ -121,6 +122,14 @@ def _done(have: PodRecord, step: Step[Detail], acted: Acted, now_s: float, rules
             for one in (*detail.containers, *detail.sandboxes):
                 have = _ours(have, one, acted)
             return have
+        case BeginAgain():
+            return PodRecord(
+                pod=detail.pod,
+                edition=have.edition + 1,
+                attempts=have.attempts,
+                noticed_s=now_s,
+                noticed_unix_s=detail.said_unix_s,
+            )
         case Forget():
             return None
         case _:

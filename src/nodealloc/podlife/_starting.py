@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from nodealloc._frozen import extended
+from nodealloc._frozen import extended, reduced
 from nodealloc.dsw_asw import Step
 from nodealloc.podlife._definitions import Definitions
 from nodealloc.podlife._details import (
@@ -52,7 +52,9 @@ def in_new_sandbox(
     step: Step[Detail] = Step(
         scope=("pod", turn.uid, "sandbox"),
         verb="run sandbox",
-        detail=RunSandbox(attempt, record.edition),
+        detail=RunSandbox(
+            attempt, record.edition, tuple(one.record.id for one in turn.observed.report.sandboxes)
+        ),
         subject=(attempt, record.edition),
         deadline_s=turn.policy.call_s,
     )
@@ -177,6 +179,7 @@ def _start(
             starting=extended(record.starting, name, wanted),
             attempts=extended(record.attempts, name, max(attempt, record.attempts.get(name, -1))),
             restarts=answer.restarts,
+            stopped=reduced(record.stopped, name) if name in record.stopped else record.stopped,
         )
     step: Step[Detail] = Step(
         scope=("pod", turn.uid, "start"),

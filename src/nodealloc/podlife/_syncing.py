@@ -75,7 +75,7 @@ def sync(
     plan = plan_pod(record.pod, _seen(turn, record, verdicts), definitions=definitions, rules=rules)
     if record.definitions is None:
         record = record.but(definitions=definitions)
-    record = _stopping(turn, record, plan)
+    record = _counting(_stopping(turn, record, plan), plan, observed)
     if plan.ends and not plan.makes_sandbox:
         return Next(record=record, is_over=True)
     stops = _stops(turn, record)
@@ -138,7 +138,7 @@ def _learnt(record: PodRecord, observed: Observed, now_s: float) -> PodRecord:
     ended = {
         name: (cid, now_s)
         for name, cid in observed.end_ids.items()
-        if record.ended.get(name, ("", 0.0))[0] != cid
+        if record.ended.get(name, ("", 0.0))[0] != cid and record.stopped.get(name) != cid
     }
     if ended:
         found["ended"] = {**record.ended, **ended}
@@ -212,8 +212,8 @@ def _held(turn: Turn, record: PodRecord) -> Mapping[str, Held]:
     definitions = record.definitions or Definitions.of(record.pod)
     held: dict[str, Held] = {}
     for name, end in turn.observed.ends.items():
-        if name in record.starting:
-            continue  # it was decided, and the decision is in the entries
+        if name in record.starting or name not in record.ended:
+            continue  # it was decided, and the decision is in the entries; or no end counts yet
         answer = record.restarts.asked(
             name,
             definitions.ours.get(name, ""),
@@ -249,10 +249,12 @@ _CRASH_LOOP: Final = "CrashLoopBackOff"
 
 def _stopping(turn: Turn, record: PodRecord, plan: PodPlan) -> PodRecord:
     """With a deadline for each container that is stopped though the pod goes on; it is set once."""
-    stopping = record.stopping
+    stopping, stopped = record.stopping, record.stopped
     for stop in stops_of(plan, turn.observed.report, rules=turn.rules):
         if stop.container_id not in stopping:
             grace_s = _grace_s(record.pod, stop)
+            if not turn.rules.counts_stopped:
+                stopped = extended(stopped, stop.name, stop.container_id)
             stopping = extended(
                 stopping,
                 stop.container_id,
@@ -264,7 +266,18 @@ def _stopping(turn: Turn, record: PodRecord, plan: PodPlan) -> PodRecord:
                     message=stop.message,
                 ),
             )
-    return record if stopping is record.stopping else record.but(stopping=stopping)
+    return record if stopping is record.stopping else record.but(stopping=stopping, stopped=stopped)
+
+
+def _counting(record: PodRecord, plan: PodPlan, observed: Observed) -> PodRecord:
+    """With the ends that count from now on: of instances that were stopped, and whose successors wait."""
+    if not record.stopped:
+        return record
+    held = {one.name for one in plan.steps if one.held is not None}
+    left = {
+        name: cid for name, cid in record.stopped.items() if not (name in held and cid in observed.ends_by_id)
+    }
+    return record if len(left) == len(record.stopped) else record.but(stopped=left)
 
 
 def _grace_s(pod: Pod, stop: Stop) -> float:

@@ -79,12 +79,25 @@ def _pod(document: object, where: str, source: str, node_name: str) -> Pod:
     if len(name) > 253:
         reason = f"{name[:40]}… has {len(name)} characters with the node's name, 253 is the limit; shorten it"
         raise DecodeError(where, [Fault("$.metadata.name", reason)])
+    _check_needs_nobody(pod, where)
     uid = pod.uid
     notes: Mapping[str, str] = {**pod.annotations, HASH: uid}
     if not metadata.get("uid"):
         uid, notes = str(uuid.uuid5(_NAMES, f"{source}/{node_name}/{pod.namespace}/{name}")), pod.annotations
     # One that has a uid of its own carries its hash already, as a kubelet has it: that uid stays.
     return attrs.evolve(pod, uid=uid, name=name, node_name=node_name or pod.node_name, annotations=notes)
+
+
+def _check_needs_nobody(pod: Pod, where: str) -> None:
+    """A static pod is there without an API server, so it has nothing that only one can give."""
+    faults = []
+    if pod.resource_claims:
+        faults.append(Fault("$.spec.resourceClaims", "claims are an API server's; a static pod has none"))
+    if pod.ephemeral_containers:
+        what = "they are added to a pod that runs, by an API server; leave them out"
+        faults.append(Fault("$.spec.ephemeralContainers", what))
+    if faults:
+        raise DecodeError(where, faults)
 
 
 def _documents(data: bytes, where: str) -> list[object]:

@@ -35,6 +35,7 @@ class _File:
     pod: Pod | None = None
     fault: str = ""
     away_since_s: float | None = None
+    spoilt_since_s: float | None = None
 
 
 class FolderSource:
@@ -50,6 +51,8 @@ class FolderSource:
         node_name: Is appended to the pods' names, as a kubelet does; "" for nothing.
         source: Name of this source, which uids depend on.
         away_s: For how long a file that is away still counts, in seconds.
+        unreadable_s: For how long one that cannot be read still counts, in seconds, where `rules`
+            let it end its pod: a kubelet finds out when it lists the folder next.
         settle_s: From one look at a new edition to the one that takes it, in seconds.
         max_bytes: Longer files are not read.
         clock: Time for the two above.
@@ -64,20 +67,22 @@ class FolderSource:
         node_name: str = "",
         source: str = "file",
         away_s: float = 5.0,
+        unreadable_s: float = 0.0,
         settle_s: float = 0.1,
         max_bytes: int = MAX_BYTES,
         clock: Clock | None = None,
         rules: Rules = RIGHT,
     ) -> None:
-        if away_s < 0 or settle_s < 0 or max_bytes < 1:
+        if away_s < 0 or settle_s < 0 or unreadable_s < 0 or max_bytes < 1:
             raise ConfigurationError(
-                f"away_s={away_s}, settle_s={settle_s}, max_bytes={max_bytes}: "
+                f"away_s={away_s}, settle_s={settle_s}, unreadable_s={unreadable_s}, max_bytes={max_bytes}: "
                 "give times from 0 on and a size from 1 on"
             )
         self._folder = Path(folder)
         self._node_name, self._source = node_name, source
         self._away_s = away_s if rules.waits_for_absent else 0.0
         self._settle_s, self._max_bytes, self._rules = settle_s, max_bytes, rules
+        self._unreadable_s = unreadable_s
         self._clock: Clock = SystemClock() if clock is None else clock
         self._files: dict[str, _File] = {}
         self._count = 0
@@ -108,11 +113,14 @@ class FolderSource:
             names.sort(key=self._changed_s)
         waits = [self._look(name) for name in names]
         self._miss(set(names), now_s)
+        self._end_spoilt()
         pods = self._pods(faults)
         is_new = not is_there and now_s - self._began_s < self._away_s
         soon = [self._settle_s] if any(waits) else []
         away = [one.away_since_s for one in self._files.values() if one.away_since_s is not None]
         soon += [max(0.0, since + self._away_s - now_s) for since in away]
+        spoilt = [one.spoilt_since_s for one in self._files.values() if one.spoilt_since_s is not None]
+        soon += [max(0.0, since + self._unreadable_s - now_s) for since in spoilt]
         if is_new:
             soon.append(self._began_s + self._away_s - now_s)
         is_written = any(one.read is None and one.stamp is not None for one in self._files.values())
@@ -178,7 +186,7 @@ class FolderSource:
         known.read = known.stamp = after
         try:
             known.pod = pod_in(data, where=name, source=self._source, node_name=self._node_name)
-            known.fault = ""
+            known.fault, known.spoilt_since_s = "", None
         except DecodeError as error:
             self._spoil(known, "; ".join(f"{one.reason} @ {one.path}" for one in error.faults), kept=True)
         return False
@@ -187,8 +195,15 @@ class FolderSource:
         known.fault = fault
         if not kept:
             known.read = known.stamp = None
-        if not self._rules.keeps_unreadable:
-            known.pod = None
+        if not self._rules.keeps_unreadable and known.pod is not None and known.spoilt_since_s is None:
+            known.spoilt_since_s = self._clock.monotonic_s()
+
+    def _end_spoilt(self) -> None:
+        now_s = self._clock.monotonic_s()
+        for known in self._files.values():
+            since_s = known.spoilt_since_s
+            if since_s is not None and now_s - since_s >= self._unreadable_s:
+                known.pod = known.spoilt_since_s = None
 
     def _miss(self, names: set[str], now_s: float) -> None:
         for name in [one for one in self._files if one not in names]:

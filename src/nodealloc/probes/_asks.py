@@ -31,6 +31,8 @@ Heards: TypeAlias = Mapping[tuple[str, ProbeKind], ProbeVerdict]
 
 _THERE = frozenset({"running", "unknown"})
 """States in which a verdict stands: a runtime that does not know has not seen an end."""
+_MADE = "created"
+"""Of an instance that has not begun there is nothing to say: neither that it ended, nor that it is unwell."""
 
 
 @attrs.frozen(kw_only=True)
@@ -146,10 +148,11 @@ def _asks(want: ProbedPod, one: _Asked, verdicts: PodVerdicts | None) -> Iterato
 
 
 def _instances(pod: Pod, report: ReportSeen) -> Iterator[tuple[ContainerKind, Container, ContainerSeen]]:
-    """The containers of the pod that have an instance, and the newest of each."""
+    """The containers of the pod that have an instance, and the newest of each that has begun."""
     newest: dict[str, ContainerSeen] = {}
     for one in report.containers:
-        newest.setdefault(one.record.name, one)
+        if one.record.state.value != _MADE:
+            newest.setdefault(one.record.name, one)
     for part, container in kinds_of(pod):
         if (seen := newest.get(container.name)) is not None:
             yield part, container, seen

@@ -10,6 +10,7 @@ import attrs
 from nodealloc._frozen import Frozen, freeze
 from nodealloc.podlife._configuration._container import container_config
 from nodealloc.podlife._configuration._dns import hosts_file
+from nodealloc.podlife._configuration._errors import RootForbiddenError
 from nodealloc.podlife._configuration._node import ContainerGift, ImageFacts, PodAddresses
 from nodealloc.podlife._configuration._sandbox_config import sandbox_config
 
@@ -94,28 +95,33 @@ class NodeConfiguration:
         """What a container is made from; raises `ContainerConfigError`. The files that it mounts are made."""
         pod, gifts = record.pod, _gifts(record.provided)
         own_ips = self._host_ips if pod.host_network else report.ips
-        config = container_config(
-            pod,
-            container,
-            attempt=attempt,
-            image=self._image(image_id),
-            node=self._node,
-            addresses=PodAddresses(pod_ips=own_ips, host_ips=self._host_ips),
-            gift=ContainerGift.joined(
-                [
-                    each
-                    for one in gifts
-                    for each in (one.everywhere, one.containers.get(container.name, _NOTHING))
-                ]
-            ),
-            source=self._source,
-            groups=tuple(group for one in gifts for group in one.groups),
-            target_id=_target(container, report),
-        )
-        if self._files is not None:
-            self._files.make(
-                pod, container, attempt, node=self._node, hosts=hosts_file(pod, own_ips, self._node)
+        hosts = hosts_file(pod, own_ips, self._node)
+        try:
+            config = container_config(
+                pod,
+                container,
+                attempt=attempt,
+                image=self._image(image_id),
+                node=self._node,
+                addresses=PodAddresses(pod_ips=own_ips, host_ips=self._host_ips),
+                gift=ContainerGift.joined(
+                    [
+                        each
+                        for one in gifts
+                        for each in (one.everywhere, one.containers.get(container.name, _NOTHING))
+                    ]
+                ),
+                source=self._source,
+                groups=tuple(group for one in gifts for group in one.groups),
+                target_id=_target(container, report),
             )
+        except RootForbiddenError:
+            if self._files is not None:
+                # As whom it runs is looked at last: by then its folder is there.
+                self._files.make(pod, container, None, node=self._node, hosts=hosts)
+            raise
+        if self._files is not None:
+            self._files.make(pod, container, attempt, node=self._node, hosts=hosts)
         return config
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nodealloc.errors import RetryableError
 
-__all__ = ["ContainerConfigError", "SandboxConfigError"]
+__all__ = ["ContainerConfigError", "RootForbiddenError", "SandboxConfigError"]
 
 
 class ContainerConfigError(RetryableError):
@@ -22,6 +22,10 @@ class ContainerConfigError(RetryableError):
         super().__init__(message, after_s=10.0)
         self.container = container
         self.message = message
+
+
+class RootForbiddenError(ContainerConfigError):
+    """A container must not run as root, and would, or nobody can tell."""
 
 
 class SandboxConfigError(RetryableError):

@@ -32,14 +32,14 @@ class PodFiles:
     """
 
     def make(
-        self, pod: Pod, container: Container, attempt: int, /, *, node: NodeSettings, hosts: str
+        self, pod: Pod, container: Container, attempt: int | None, /, *, node: NodeSettings, hosts: str
     ) -> None:
         """Make what the next instance of a container mounts; may be repeated.
 
         Args:
             pod: Whose.
             container: Which.
-            attempt: Of the instance.
+            attempt: Of the instance; None for one that may not be made, which leaves its folder empty.
             node: Where files lie.
             hosts: What the pod's hosts file says; the file stays the same one, for those who mount it.
         """
@@ -47,10 +47,11 @@ class PodFiles:
         folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
         _write(folder / "etc-hosts", hosts.encode("utf-8", "replace"), _HOSTS_MODE)
         if container.termination_message_path:
-            file = Path(message_path(pod.uid, container.name, attempt, node))
+            file = Path(message_path(pod.uid, container.name, attempt or 0, node))
             file.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-            # What a container has written stays: this may be asked for while it runs.
-            _write(file, None, _MESSAGE_MODE)
+            if attempt is not None:
+                # What a container has written stays: this may be asked for while it runs.
+                _write(file, None, _MESSAGE_MODE)
 
     def read(self, uid: str, container: str, attempt: int, /, *, node: NodeSettings) -> bytes:
         """The end of what an instance left as its last words; nothing where there is no such file.

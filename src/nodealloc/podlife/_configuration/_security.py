@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from nodealloc.podlife._configuration._errors import ContainerConfigError
+from nodealloc.podlife._configuration._errors import RootForbiddenError
 from nodealloc.podspec import PodSecurityContext, ProfileType
 from nodealloc.podspec import SecurityContext as Asked
 from nodealloc.runtime import Security, SecurityProfile
@@ -51,7 +51,8 @@ def security_of(
         groups: Further groups, of its volumes.
 
     Raises:
-        ContainerConfigError: It must not run as root, and would, or nobody can tell.
+        RootForbiddenError: It must not run as root, and would, or nobody can tell; an image that
+            names no user runs as root.
 
     Source: kubelet ``kuberuntime/security_context.go`` and ``pkg/securitycontext``.
     """
@@ -117,8 +118,8 @@ def _check_root(pod: Pod, container: Container, user: int | None, image: ImageFa
         )
     elif user == 0:
         fault = "runAsUser 0 is root, which runAsNonRoot forbids; leave one of them out"
-    elif user is None and image.user == 0:
+    elif user is None and not image.user and not image.username:
         fault = "container has runAsNonRoot and image will run as root"
     else:
         return
-    raise ContainerConfigError(container.name, f"{fault} {where}")
+    raise RootForbiddenError(container.name, f"{fault} {where}")
