@@ -279,3 +279,25 @@ def test_identity_changes_with_the_first_commit_only() -> None:
     with FileStore(disk.path, FORMATS, files=disk, identity=moved) as store:
         assert store.read().since is Since.OTHER_MACHINE
         assert store.read().writer == rebooted
+
+
+def test_files_of_one_commit_are_on_their_way_before_the_first_is_waited_for() -> None:
+    """A disk that can take them together may; a commit of one file needs no hint."""
+    for name, hints in (("three at once", 3), ("one replaced", 0)):
+        disk = SimulatedDisk(prepared(name))
+        files = FaultyFiles(disk, no_fault)
+        with FileStore(disk.path, FORMATS, files=files, identity=HERE) as store:
+            began = len(files.log)
+            store.commit(COMMITS[name])
+            calls = files.log[began:]
+        assert calls.count("begin_writing") == hints
+        assert not hints or "fsync" not in calls[: hints + calls.index("begin_writing")]
+
+
+def test_a_commit_of_more_files_than_are_open_at_once_is_whole() -> None:
+    """Two hundred rows go in parts of sixty-four, under one record."""
+    many = {f"row.{number}": row(number) for number in range(200)}
+    disk = SimulatedDisk(prepared(""))
+    with FileStore(disk.path, FORMATS, files=disk, identity=HERE) as store:
+        store.commit(many)
+    assert opened(disk) == many

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sys
 from collections.abc import Callable, Sequence
 from typing import ParamSpec, TypeVar
 
@@ -55,6 +56,11 @@ class Files:
     def write(self, descriptor: int, data: bytes | memoryview) -> int:
         """As in section 2 of the manual, `write`; may write less than it was given."""
         return os.write(descriptor, data)
+
+    def begin_writing(self, descriptor: int) -> None:
+        """Have the system write a file out soon, without waiting for it; a hint, that it may ignore."""
+        if sys.platform == "linux":
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def fsync(self, descriptor: int) -> None:
         """As in section 2 of the manual, `fsync` of a file or a directory."""

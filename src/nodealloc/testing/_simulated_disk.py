@@ -106,6 +106,13 @@ class FaultyFiles(Files):
         return written
 
     @override
+    def begin_writing(self, descriptor: int) -> None:
+        """Hint, or fail, which nobody minds."""
+        fault = self._meet("begin_writing")
+        self._inner.begin_writing(descriptor)
+        self._leave(fault)
+
+    @override
     def fsync(self, descriptor: int) -> None:
         """Flush, or fail."""
         fault = self._meet("fsync")
@@ -303,6 +310,10 @@ class SimulatedDisk(Files):
         held.inode.is_flushed = False
         held.offset += len(data)
         return len(data)
+
+    @override
+    def begin_writing(self, descriptor: int) -> None:
+        """Nothing is safe by a hint."""
 
     @override
     def fsync(self, descriptor: int) -> None:
