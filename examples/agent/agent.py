@@ -24,7 +24,7 @@ from nodealloc.cpuset import CpuAllocator, CpusetReconciler, CpusetWriter
 from nodealloc.cri import last_output
 from nodealloc.devices import DeviceAllocator
 from nodealloc.devices.plugins import DeviceAdvisor, DevicePlugins
-from nodealloc.dirwatch import InotifyWatcher
+from nodealloc.dirwatch import InotifyWatcher, Watcher
 from nodealloc.dsw_asw import Group, ThreadExecutor, World
 from nodealloc.node import NodeAllocator, confinement_of
 from nodealloc.pluginreg import PluginRegistrar
@@ -150,9 +150,7 @@ class Agent:
         self._plugins, self._registrar = self._devices(place.root)
         self._sources = PodSources(
             _sources(config, built.view.name, rules.sources),
-            wakers={"file": InotifyWatcher(config.static_pod_path, below=False)}
-            if config.static_pod_path
-            else {},
+            wakers=_wakers(config),
             editions=was.editions,
             remember=kept.remember,
             polling=Polling(period_s=seconds(config.file_check_frequency)),
@@ -210,7 +208,7 @@ class Agent:
             journal=place.store,
             remembered=was.told,
             told=told,
-            options=TellingOptions(node_ips=[place.node_ip]),  # type: ignore[list-item]
+            options=TellingOptions(node_ips=[place.node_ip]),
             rules=rules.status,
         )
         collects = not rules.life.clears_away
@@ -219,9 +217,8 @@ class Agent:
         self._sink, self._said = sink, self._sources.pods.watch(self._follow_sources)
         self._heard = threading.Thread(target=self._when_heard, name="first look", daemon=True)
         self._over = threading.Event()
-        self.group = Group(
-            self._watch, self._sources, self._volumes, self._cpusets.engine, self.lives, self._status
-        )
+        # The sources have threads of their own beside their passes, so that they are started by themselves.
+        self.group = Group(self._watch, self._volumes, self._cpusets.engine, self.lives, self._status)
 
     def start(self) -> None:
         """Go."""
@@ -343,7 +340,8 @@ class Agent:
     def _devices(self, root: Path) -> tuple[DevicePlugins, PluginRegistrar]:
         plugins = DevicePlugins(self.node.allocator(DeviceAllocator), directory=root / "device-plugins")
         self.node.advise_with(DeviceAdvisor(plugins))
-        return plugins, PluginRegistrar(root / "plugins_registry", {"DevicePlugin": plugins})
+        sockets = root / "plugins_registry"
+        return plugins, PluginRegistrar(sockets, {"DevicePlugin": plugins}, watcher=_watcher(sockets))
 
     def _volume_manager(self, root: Path) -> VolumeManager:
         safe = SafeRoot(str(root))
@@ -399,6 +397,20 @@ def _sources(config: KubeletConfig, name: str, rules: SourceRules) -> dict[str, 
     if config.static_pod_url:
         found["http"] = HttpSource(config.static_pod_url, node_name=name)
     return found
+
+
+def _wakers(config: KubeletConfig) -> dict[str, Watcher]:
+    waker = _watcher(Path(config.static_pod_path), below=False) if config.static_pod_path else None
+    return {} if waker is None else {"file": waker}
+
+
+def _watcher(folder: Path, *, below: bool = True) -> Watcher | None:
+    """The kernel tells of changes where its extra is installed; else a look from time to time does."""
+    try:
+        return InotifyWatcher(str(folder), below=below)
+    except ImportError as error:
+        print(f"{folder} is only looked at from time to time: {error}", flush=True)
+        return None
 
 
 def _image(images: Images, id_: str) -> ImageFacts:

@@ -146,13 +146,13 @@ class ProcessRuntime:
             annotations=dict(config.annotations),
         )
         with self._changed:
-            for one in self._table.boxes.values():
-                if (one.uid, one.attempt) == (box.uid, box.attempt):
+            for one in self._table.boxes_of(box.uid):
+                if one.attempt == box.attempt:
                     raise NameReservedError(
                         "run_sandbox", one.id, f"sandbox {one.id} has that pod and attempt"
                     )
             self._kept(lambda: self._files.write(box, "sandboxes", made))
-            self._table.boxes[made] = box
+            self._table.keep_box(box)
         if config.log_directory:
             Path(config.log_directory).mkdir(parents=True, exist_ok=True)
         self._table.tell()
@@ -166,7 +166,7 @@ class ProcessRuntime:
                 return
             stopped = attrs.evolve(box, stopped=True)
             self._kept(lambda: self._files.write(stopped, "sandboxes", sandbox_id))
-            self._table.boxes[sandbox_id] = stopped
+            self._table.keep_box(stopped)
         self._end(self._table.inside(sandbox_id))
         self._table.tell()
 
@@ -183,7 +183,7 @@ class ProcessRuntime:
             self._kept(lambda: self._fence.remove(box.parent))
         with self._changed:
             self._kept(lambda: self._files.drop("sandboxes", sandbox_id))
-            self._table.boxes.pop(sandbox_id, None)
+            self._table.drop_box(box)
         self._table.tell()
 
     # Containers
@@ -196,17 +196,14 @@ class ProcessRuntime:
                 raise NoSuchRecordError("create_container", sandbox_id)
             if not self._table.is_ready(box):
                 raise RuntimeRefusedError("create_container", "STOPPED", f"sandbox {sandbox_id} is not ready")
-            for one in self._table.runs.values():
-                if (one.made.sandbox, one.made.name, one.made.attempt) == (
-                    *(sandbox_id, config.name),
-                    config.attempt,
-                ):
+            for one in self._table.inside(sandbox_id):
+                if (one.made.name, one.made.attempt) == (config.name, config.attempt):
                     words = f"container {one.made.id} has that name and attempt"
                     raise NameReservedError("create_container", one.made.id, words)
             made = self._make(box, config, sandbox)
             self._kept(lambda: self._fence.make(made.cgroup, config.resources))
             self._kept(lambda: self._files.write(made, "containers", made.id, "made"))
-            self._table.runs[made.id] = Run(made)
+            self._table.keep_run(Run(made))
         self._table.tell()
         return made.id
 
@@ -247,7 +244,7 @@ class ProcessRuntime:
         self._kept(lambda: self._fence.remove(run.made.cgroup))
         with self._changed:
             self._kept(lambda: self._files.drop("containers", container_id))
-            self._table.runs.pop(container_id, None)
+            self._table.drop_run(run)
         self._table.tell()
 
     # Images, which are names; commands; events

@@ -16,6 +16,7 @@ from nodealloc.runtime import (
     Listing,
     NoSuchRecordError,
     Oddity,
+    PodListing,
     PodReport,
     RunState,
     SandboxRecord,
@@ -47,8 +48,8 @@ class Table:
     Attributes:
         files: Where everything stands.
         changed: Held for every look and change.
-        boxes: Sandboxes.
-        runs: Containers.
+        boxes: Sandboxes; `keep_box` and `drop_box` change them.
+        runs: Containers; `keep_run` and `drop_run` change them.
         feeds: Who is told of changes.
     """
 
@@ -58,6 +59,10 @@ class Table:
         self.boxes: dict[str, Box] = {}
         self.runs: dict[str, Run] = {}
         self.feeds: dict[object, Callable[[], None]] = {}
+        self._boxes_of: dict[str, dict[str, None]] = {}
+        self._runs_in: dict[str, dict[str, None]] = {}
+        self._listed: dict[str, PodListing] = {}
+        self._due: dict[str, None] = {}
         self._odd: tuple[Oddity, ...] = ()
         self._boot = boot_id()
 
@@ -68,14 +73,14 @@ class Table:
             for name in list(self.files.names("sandboxes")):
                 try:
                     if (box := self.files.read(Box, "sandboxes", name)) is not None:
-                        self.boxes[name] = box
+                        self.keep_box(box)
                 except DecodeError as error:
                     odd.append(Oddity.of("", str(error)))
             for name in list(self.files.names("containers")):
                 try:
                     made = None if name in self.runs else self.files.read(Made, "containers", name, "made")
                     if made is not None:
-                        self.runs[name] = Run(made)
+                        self.keep_run(Run(made))
                 except DecodeError as error:
                     odd.append(Oddity.of("", str(error)))
             self._odd = tuple(odd)
@@ -94,8 +99,49 @@ class Table:
                 run.ended = self.files.read(Ended, "containers", name, "ended")
             except DecodeError as error:  # torn when the machine lost its power, with all that ran
                 run.ended = Ended(code=None, reason="Unknown", message=str(error))
+            self._look_again(run)
             self.changed.notify_all()
         self.tell()
+
+    def keep_box(self, box: Box) -> None:
+        """There is a sandbox, or it is another than before; `changed` is held."""
+        self.boxes[box.id] = box
+        self._boxes_of.setdefault(box.uid, {})[box.id] = None
+        self._due[box.uid] = None
+
+    def drop_box(self, box: Box) -> None:
+        """A sandbox is gone; `changed` is held."""
+        self.boxes.pop(box.id, None)
+        mine = self._boxes_of.get(box.uid, {})
+        mine.pop(box.id, None)
+        if not mine:
+            self._boxes_of.pop(box.uid, None)
+        self._due[box.uid] = None
+
+    def keep_run(self, run: Run) -> None:
+        """There is a container; `changed` is held."""
+        self.runs[run.made.id] = run
+        self._runs_in.setdefault(run.made.sandbox, {})[run.made.id] = None
+        self._look_again(run)
+
+    def drop_run(self, run: Run) -> None:
+        """A container is gone; `changed` is held."""
+        self.runs.pop(run.made.id, None)
+        within = self._runs_in.get(run.made.sandbox, {})
+        within.pop(run.made.id, None)
+        if not within:
+            self._runs_in.pop(run.made.sandbox, None)
+        self._look_again(run)
+
+    def boxes_of(self, uid: str) -> list[Box]:
+        """Sandboxes of a pod."""
+        with self.changed:
+            return [self.boxes[one] for one in self._boxes_of.get(uid, ())]
+
+    def _look_again(self, run: Run) -> None:
+        box = self.boxes.get(run.made.sandbox)
+        if box is not None:
+            self._due[box.uid] = None
 
     def tell(self) -> None:
         """Something changed."""
@@ -118,25 +164,29 @@ class Table:
     def inside(self, sandbox_id: str) -> list[Run]:
         """Containers of a sandbox."""
         with self.changed:
-            return [one for one in self.runs.values() if one.made.sandbox == sandbox_id]
+            return [self.runs[one] for one in self._runs_in.get(sandbox_id, ())]
 
     def is_ready(self, box: Box) -> bool:
         """Whether a sandbox takes containers."""
         return not box.stopped and box.boot == self._boot
 
     def listing(self) -> Listing:
-        """See `Looks.listing`."""
+        """See `Looks.listing`; what is listed of a pod is made anew when something of it changed."""
         with self.changed:
-            runs = [self._record(one) for one in self.runs.values() if one.made.sandbox in self.boxes]
-            boxes = [self._box_record(one) for one in self.boxes.values()]
-        return Listing.of(boxes, runs, oddities=self._odd)
+            for uid in self._due:
+                boxes = self.boxes_of(uid)
+                runs = [self._record(run) for box in boxes for run in self.inside(box.id)]
+                made = Listing.of([self._box_record(one) for one in boxes], runs)
+                self._listed.pop(uid, None)
+                self._listed.update(made.pods)
+            self._due.clear()
+            return Listing(pods=dict(self._listed), oddities=self._odd)
 
     def inspect(self, uid: str, /) -> PodReport:
         """See `Looks.inspect`."""
         with self.changed:
-            boxes = [one for one in self.boxes.values() if one.uid == uid]
-            within = {one.id for one in boxes}
-            runs = [self._report(one) for one in self.runs.values() if one.made.sandbox in within]
+            boxes = self.boxes_of(uid)
+            runs = [self._report(run) for box in boxes for run in self.inside(box.id)]
         reports = [
             SandboxReport(
                 record=self._box_record(one),

@@ -9,6 +9,7 @@ import pytest
 from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.errors import DecodeError
 from nodealloc.podsources import KUBELET, Editions, editions_from_checkpoint, editions_to_checkpoint
+from nodealloc.podsources._editions import PodForms
 from nodealloc.podspec import Container, Json, Pod
 
 
@@ -79,3 +80,17 @@ def test_forgetting_changes_no_uid_where_the_kubelet_never_changes_one() -> None
     _, (told,) = editions.read([pod("p0")], rules=KUBELET)
     _, (first,) = Editions().read([pod("p0")], rules=KUBELET)
     assert told == first
+
+
+def test_a_pod_that_is_read_again_as_it_was_costs_nothing() -> None:
+    """The same object comes to the same object, until it has a predecessor or is another one."""
+    forms, web = PodForms(), pod("web")
+    editions, (first,) = Editions().read([web], forms=forms)
+    assert editions.read([web], forms=forms)[1][0] is first
+    (alike,) = editions.read([pod("web")], forms=forms)[1]
+    assert alike == first
+    assert alike is not first
+    away = editions.read([], forms=forms)[0]
+    (later,) = away.read([web], forms=forms)[1]
+    assert later.uid != first.uid
+    assert later == away.read([web])[1][0]

@@ -284,7 +284,7 @@ class Directory:
                 made[new] = self._open(new, flags)
                 self._fill(new, made[new], data)
             if len(made) > 1:
-                # On their way together, the disk takes them together: a wait for each costs ten times as much.
+                # On their way together, the disk takes them together: a wait for each costs far more.
                 for descriptor in made.values():
                     with contextlib.suppress(OSError):
                         self._files.begin_writing(descriptor)

@@ -15,7 +15,7 @@ from nodealloc.podsources._rules import RIGHT, Rules
 from nodealloc.podsources._static import HASH
 from nodealloc.podspec import Pod
 
-__all__ = ["Edition", "Editions", "Successor", "Unfinished", "successor"]
+__all__ = ["Edition", "Editions", "PodForms", "Successor", "Unfinished", "successor"]
 
 _NAMES: Final = uuid.UUID("0f6b7e7c-8d55-5c0a-9a51-6a2f0a4de1b7")
 """Name space of the uids of later pods of one name; ours."""
@@ -51,6 +51,39 @@ class Edition:
         )
 
 
+class PodForms:
+    """What each pod of a source came to: a reading costs what is new in it. Not for several threads.
+
+    A pod is known by being the very same object, as a source that reads only
+    files that changed hands it out again.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Pod, str, tuple[int, Pod] | None]] = {}
+
+    def keep_only(self, pods: Iterable[Pod], /) -> None:
+        """Forget all others; held here, so that no other object takes an id meanwhile."""
+        ids = {id(pod) for pod in pods}
+        for gone in self._known.keys() - ids:
+            del self._known[gone]
+
+    def content(self, pod: Pod, /) -> str:
+        """What its manifest says, as a hash."""
+        known = self._known.get(id(pod))
+        if known is None:
+            known = self._known[id(pod)] = (pod, _content(pod), None)
+        return known[1]
+
+    def told(self, pod: Pod, number: int, rules: Rules, /) -> Pod:
+        """It as everybody else is told of it."""
+        content = self.content(pod)
+        made = self._known[id(pod)][2]
+        if made is None or made[0] != number:
+            made = (number, _as_told(pod, number, content, rules))
+            self._known[id(pod)] = (pod, content, made)
+        return made[1]
+
+
 @attrs.frozen(kw_only=True)
 class Editions:
     """The static pods of one source by full name, with those that were there once.
@@ -70,13 +103,16 @@ class Editions:
     by_name: Mapping[str, Edition] = attrs.field(factory=dict[str, Edition], validator=freeze)
     least: int = 0
 
-    def read(self, pods: Iterable[Pod], /, *, rules: Rules = RIGHT) -> tuple[Editions, tuple[Pod, ...]]:
+    def read(
+        self, pods: Iterable[Pod], /, *, rules: Rules = RIGHT, forms: PodForms | None = None
+    ) -> tuple[Editions, tuple[Pod, ...]]:
         """Take over a whole listing.
 
         Args:
             pods: All pods of the source, with the uid that the manifest gives or
                 that its name and source give.
             rules: Where the kubelet is wrong.
+            forms: What the same pods came to before; for one source and one set of rules.
 
         Returns:
             What is known from now on, and the pods with the uids they run under.
@@ -84,13 +120,16 @@ class Editions:
         """
         names: dict[str, Edition] = {}
         told: list[Pod] = []
+        forms = PodForms() if forms is None else forms
+        pods = tuple(pods)
+        forms.keep_only(pods)
         for pod in pods:
-            content = _content(pod)
+            content = forms.content(pod)
             edition = names.get(pod.full_name) or self.by_name.get(
                 pod.full_name, Edition(number=self.least, content=content)
             ).read(content, rules)
             names.setdefault(pod.full_name, edition)
-            told.append(_as_told(pod, edition.number, content, rules))
+            told.append(forms.told(pod, edition.number, rules))
         gone = {
             name: attrs.evolve(was, is_there=False) if was.is_there else was
             for name, was in self.by_name.items()

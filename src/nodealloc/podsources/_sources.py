@@ -33,7 +33,7 @@ from nodealloc.dsw_asw import (
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import PodEvent
 from nodealloc.podsources._changes import MergedSayings, Saying
-from nodealloc.podsources._editions import Editions
+from nodealloc.podsources._editions import Editions, PodForms
 from nodealloc.podsources._merge import merge_saying
 from nodealloc.podsources._ports import Reading, Source, SourceFault
 from nodealloc.podsources._rules import RIGHT, Rules
@@ -212,6 +212,7 @@ class PodSources(Group):
         self.editions: World[str, Editions] = World("editions of static pods")
         self._asked: World[str, int] = World("questions to sources")
         self._merged = MergedSayings()
+        self._forms = {name: PodForms() for name in sources}
         self._taking = threading.Lock()
         self._names = tuple(sources)
         self._wakers = dict(wakers or {})
@@ -291,7 +292,9 @@ class PodSources(Group):
         with self._taking:
             pods = reading.pods
             if source != API:
-                editions, pods = (self.editions.get(source) or Editions()).read(pods, rules=self._rules)
+                editions, pods = (self.editions.get(source) or Editions()).read(
+                    pods, rules=self._rules, forms=self._forms[source]
+                )
                 self._keep(source, editions)
             done = merge_saying(
                 self._merged, Saying(source=source, pods=pods), seen=self._seen(), rules=self._rules

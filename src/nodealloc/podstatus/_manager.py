@@ -52,7 +52,7 @@ class TellingOptions:
         ValueError: No call at once, or no time for one.
     """
 
-    node_ips: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    node_ips: tuple[str, ...] = attrs.field(default=(), converter=tuple[str, ...])
     runtime: str = "containerd"
     in_flight: int = attrs.field(default=16, validator=attrs.validators.ge(1))
     deadline_s: float | None = attrs.field(default=60.0)
