@@ -71,7 +71,17 @@ def test_a_seed_is_one_life() -> None:
     assert any("killed" in line for line in first)
 
 
-QUICK = ("full-grace", "same-attempt", "stops-all-at-start", "same-cpu", "other-cpus")
+QUICK = (
+    "counts-twice",
+    "full-grace",
+    "images-go",
+    "no-grace",
+    "other-cpus",
+    "same-attempt",
+    "same-cpu",
+    "stops-all-at-start",
+    "told-after-gone",
+)
 """Found by the first seeds; the others take seconds to a minute each."""
 PATIENT = [
     pytest.mark.timeout(1800),

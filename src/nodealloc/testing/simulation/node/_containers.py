@@ -5,13 +5,14 @@ from __future__ import annotations
 import heapq
 import random
 from collections import deque
-from collections.abc import Callable, MutableSequence
+from collections.abc import Callable, MutableSequence, Sequence
 
 import attrs
 
 from nodealloc.idset import CPUSet
 from nodealloc.podfacts import Exited, ExitUnknown
 from nodealloc.runtime import (
+    CommandResult,
     ContainerConfig,
     ContainerReport,
     LinuxResources,
@@ -21,7 +22,7 @@ from nodealloc.runtime import (
 )
 from nodealloc.testing.runtime import FakeContainerRuntime
 from nodealloc.testing.simulation._clock import SimulatedClock
-from nodealloc.testing.simulation.node._deeds import Deed, Deeds, What
+from nodealloc.testing.simulation.node._deeds import Deed, Deeds, Ran, What
 
 __all__ = ["Behaviour", "SimulatedContainers"]
 
@@ -51,6 +52,9 @@ class SimulatedContainers(FakeContainerRuntime):
         clock: The machine's.
         deeds: Is told what happens.
         behave: From pod uid, container name and attempt to what it does.
+
+    Attributes:
+        unwell: Commands that fail, by the container's id.
     """
 
     def __init__(
@@ -64,6 +68,7 @@ class SimulatedContainers(FakeContainerRuntime):
         self._due: list[tuple[float, int, str, int]] = []
         self._order = 0
         self._behaviours: dict[str, Behaviour] = {}
+        self.unwell: dict[str, set[str]] = {}
         self._kill_at_s: dict[str, float] = {}
         # A whole life's calls would fill the memory.
         self.calls: MutableSequence[str] = deque(maxlen=200)
@@ -175,6 +180,29 @@ class SimulatedContainers(FakeContainerRuntime):
         self.catch_up()
         super().update_container(container_id, resources)
         self._confined(container_id, resources)
+
+    def run_command(self, container_id: str, command: Sequence[str], timeout_s: float, /) -> CommandResult:
+        """See `CommandRunner.run_command`; it fails in a container that is unwell in that way."""
+        self.catch_up()
+        result = super().run_command(container_id, command, timeout_s)
+        code = 1 if command[0] in self.unwell.get(container_id, ()) else result.code
+        self.ran(container_id, Ran(command[0], str(code)))
+        return attrs.evolve(result, code=code)
+
+    def ran(self, container_id: str, ran: Ran) -> None:
+        """What came of a command that somebody wanted to run."""
+        if container_id in self._containers:
+            self._happen(What.RAN, container_id, ran)
+
+    def remove_image(self, id: str, /) -> None:  # noqa: A002 - the port's name
+        """See `Images.remove_image`."""
+        super().remove_image(id)
+        self._deeds.happen(Deed(what=What.IMAGE_REMOVED, at_s=self._clock.awake_s, id=id))
+
+    def sicken(self, container_id: str, command: str) -> None:
+        """A command fails in this container from now on."""
+        self.unwell.setdefault(container_id, set()).add(command)
+        self._happen(What.SICKENED, container_id, command)
 
     def cpus(self, container_id: str, /) -> CPUSet:
         """What a container is confined to; empty for one that may run anywhere.

@@ -17,7 +17,7 @@ from nodealloc.podfacts import (
 )
 from nodealloc.podspec import Pod
 
-__all__ = ["Deed", "Deeds", "What"]
+__all__ = ["Deed", "Deeds", "Ran", "What"]
 
 
 class What(enum.Enum):
@@ -33,6 +33,8 @@ class What(enum.Enum):
     TOLD = "status told"
     GONE = "told gone"
     CONFINED = "container confined"
+    RAN = "command run"
+    IMAGE_REMOVED = "image removed"
 
     ENDED = "container ended"
     WANTED = "pod wanted"
@@ -42,6 +44,28 @@ class What(enum.Enum):
     POWER = "the power went"
     RESTARTED = "the runtime came back"
     FORGOT = "the runtime forgot"
+    SICKENED = "a command fails from now on"
+
+
+@attrs.frozen
+class Ran:
+    """A command that was to run in a container.
+
+    Attributes:
+        command: Its first word; see `nodealloc.testing.simulation.node.random_pod`.
+        came_of_it: Its exit status as text, or `timed out`, `refused`, `away`.
+    """
+
+    command: str
+    came_of_it: str
+
+    @property
+    def failed(self) -> bool:
+        """Whether whoever asked was told that it failed."""
+        return self.came_of_it not in {"0", "away"}
+
+    def __str__(self) -> str:
+        return f"{self.command}: {self.came_of_it}"
 
 
 @attrs.frozen(kw_only=True)
@@ -55,7 +79,7 @@ class Deed:
         name: The container concerned, or "".
         id: Of the container or sandbox, or "".
         attempt: Its attempt.
-        value: What belongs to the kind: an exit, a status, a grace in seconds, a set of CPUs.
+        value: What belongs to the kind: an exit, a status, a grace in seconds, a set of CPUs, a `Ran`.
     """
 
     what: What

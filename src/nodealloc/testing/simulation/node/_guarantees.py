@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nodealloc.testing.simulation.node._ending import GraceIsGiven, HooksFirst, ImagesStay, RestartsWait
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._holding import CpusOnce, PlacementStands
 from nodealloc.testing.simulation.node._running import (
@@ -16,6 +17,8 @@ from nodealloc.testing.simulation.node._running import (
 from nodealloc.testing.simulation.node._told import (
     CountsRise,
     ExitsAreTrue,
+    NothingToldAfterwards,
+    PhasesGoOn,
     ReadinessStands,
     ReadyFallsFirst,
     RefusalsSayWhy,
@@ -32,7 +35,13 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     InitOnce,
     NothingWithoutReason,
     OneDeadline,
+    GraceIsGiven,
+    HooksFirst,
+    RestartsWait,
+    ImagesStay,
     TerminalStays,
+    PhasesGoOn,
+    NothingToldAfterwards,
     ReadyFallsFirst,
     ReadinessStands,
     CountsRise,

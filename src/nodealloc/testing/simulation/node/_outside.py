@@ -14,7 +14,7 @@ from nodealloc.podspec import Pod
 from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation.node._containers import Behaviour, SimulatedContainers
 from nodealloc.testing.simulation.node._deeds import Deed, Deeds, What
-from nodealloc.testing.simulation.node._pods import behaviour, random_pod
+from nodealloc.testing.simulation.node._pods import LIVE, READY, behaviour, random_pod
 
 __all__ = ["Deletion", "Outside"]
 
@@ -28,16 +28,23 @@ class Deletion:
 
     Attributes:
         at_s: When it was last asked for, on the clock of deeds.
+        passed_s: The same on a clock that goes on while the machine sleeps.
         grace_s: How long it may take from then.
     """
 
     at_s: float
+    passed_s: float
     grace_s: float
 
     @property
     def deadline_s(self) -> float:
         """When it has to have ended, on the clock of deeds."""
         return self.at_s + self.grace_s
+
+    @property
+    def passed_deadline_s(self) -> float:
+        """The same on a clock that goes on while the machine sleeps."""
+        return self.passed_s + self.grace_s
 
 
 class Outside:
@@ -65,6 +72,11 @@ class Outside:
         self._rng = rng
         self._number = 0
         self.containers: SimulatedContainers = SimulatedContainers(clock, self.deeds, self._behave)
+
+    @property
+    def passed_s(self) -> float:
+        """Virtual seconds since the beginning, asleep and switched off included."""
+        return self._clock.passed_s
 
     # What ports ask.
 
@@ -147,21 +159,36 @@ class Outside:
         if one is not None:
             self.containers.crash(one.record.id, rng.choice((0, 1, 7)))
 
+    def sicken(self, rng: random.Random) -> None:
+        """A container is unwell: it does not get ready, or is not alive; or one gets well again."""
+        one = self.containers.some_running(rng)
+        if one is None:
+            return
+        unwell = self.containers.unwell.get(one.record.id)
+        if unwell:
+            unwell.clear()
+        else:
+            self.containers.sicken(one.record.id, rng.choice((READY, READY, LIVE)))
+
     def power_cut(self) -> None:
         """Every process is gone."""
         self._happen(What.POWER, "")
         self.containers.power_cut()
 
     def calm(self) -> None:
-        """From now on nothing ends by itself, but init containers."""
+        """From now on nothing ends by itself, but init containers; who is not ready stays so."""
         self.is_calm = True
+        for commands in self.containers.unwell.values():
+            commands.discard(LIVE)
 
     def _want(self, source: str, pod: Pod) -> None:
         self.pods[source][pod.uid] = self.known[pod.uid] = pod
         self._happen(What.WANTED, pod.uid, value=pod)
 
     def _delete(self, uid: str, grace_s: float) -> None:
-        self.deletions[uid] = Deletion(at_s=self._clock.awake_s, grace_s=grace_s)
+        self.deletions[uid] = Deletion(
+            at_s=self._clock.awake_s, passed_s=self._clock.passed_s, grace_s=grace_s
+        )
         self._happen(What.DELETED, uid, value=grace_s)
 
     def _let_go_of_ended(self, uid: str) -> None:

@@ -7,23 +7,34 @@ from collections.abc import Callable, Mapping
 from nodealloc.admission import MakingRoom
 from nodealloc.cpuset import CpuAllocator, CpusetReconciler, NonePolicy, StaticPolicy
 from nodealloc.dsw_asw import Cancel
+from nodealloc.errors import NodeallocError
 from nodealloc.node import NodeAllocator
 from nodealloc.podlife import (
     ContainerGift,
     HookCall,
     ImageFacts,
     NodeSettings,
+    PodLives,
     PodRecord,
     container_config,
     sandbox_config,
 )
 from nodealloc.podspec import Container, Pod
-from nodealloc.runtime import ContainerConfig, PodReport, RunState, RuntimeWatch, SandboxConfig
+from nodealloc.probes import Probing
+from nodealloc.runtime import (
+    CommandRunner,
+    ContainerConfig,
+    PodKnown,
+    PodReport,
+    RunState,
+    RuntimeWatch,
+    SandboxConfig,
+)
 from nodealloc.testing.simulation.node._ports import NodePorts
 from nodealloc.topology import Owner
 from nodealloc.verdicts import Admitted, NotYet, Refused
 
-__all__ = ["Admission", "Configuring", "Confining", "NoHooks"]
+__all__ = ["Admission", "Configuring", "Confining", "Hooks", "Probed"]
 
 
 class Admission:
@@ -128,10 +139,36 @@ class Configuring:
         )
 
 
-class NoHooks:
-    """Simulated pods have no hooks."""
+class Hooks:
+    """Runs hooks that are commands."""
+
+    def __init__(self, commands: CommandRunner) -> None:
+        self._commands = commands
 
     def run_hook(self, call: HookCall, _cancel: Cancel, /) -> str:
-        """It succeeds."""
-        del call
-        return ""
+        """See `HookRunner.run_hook`."""
+        if call.handler.exec is None:
+            return "only commands are run here"
+        try:
+            left = self._commands.run_command(call.container_id, call.handler.exec.command, call.timeout_s)
+        except NodeallocError as error:
+            return str(error)
+        return "" if left.code == 0 else f"the command left with {left.code}"
+
+
+class Probed:
+    """Has pods probed while they live."""
+
+    def __init__(self, probing: Probing[PodKnown], lives: PodLives) -> None:
+        self._probing = probing
+        self._lives = lives
+        self._changes = lives.facts.watch(self._follow)
+        self._follow()
+
+    def _follow(self) -> None:
+        for uid in self._changes.take():
+            facts = self._lives.facts.get(uid)
+            if facts is None:
+                self._probing.remove(uid)
+            else:
+                self._probing.put(facts.pod, facts.life)

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import random
 
-from nodealloc.podspec import Container, Pod, Quantity, RestartPolicy
+import attrs
+
+from nodealloc.podspec import (
+    Container,
+    ExecAction,
+    Lifecycle,
+    LifecycleHandler,
+    Pod,
+    Probe,
+    Quantity,
+    RestartPolicy,
+)
 from nodealloc.testing.simulation.node._containers import Behaviour
 
-__all__ = ["behaviour", "random_pod"]
+__all__ = ["LIVE", "PRE_STOP", "READY", "STARTED", "behaviour", "random_pod"]
 
 _FOREVER = float("inf")
+READY, LIVE, STARTED, PRE_STOP = "ready", "live", "started", "pre-stop"
+"""Commands of probes and hooks."""
 
 
 def random_pod(rng: random.Random, name: str, uid: str) -> Pod:
@@ -22,7 +35,10 @@ def random_pod(rng: random.Random, name: str, uid: str) -> Pod:
         _container(f"init-{place}", exclusive=exclusive, sidecar=rng.random() < 0.4)
         for place in range(rng.choice((0, 0, 1, 2)))
     )
-    main = tuple(_container(f"app-{place}", exclusive=exclusive) for place in range(rng.choice((1, 1, 2))))
+    main = tuple(
+        _watched(rng, _container(f"app-{place}", exclusive=exclusive))
+        for place in range(rng.choice((1, 1, 2)))
+    )
     return Pod(
         uid=uid,
         name=name,
@@ -55,4 +71,29 @@ def _container(name: str, *, exclusive: bool, sidecar: bool = False) -> Containe
         requests=amounts,
         limits=amounts if exclusive else {},
         restartable=sidecar,
+    )
+
+
+def _watched(rng: random.Random, container: Container) -> Container:
+    """The same, perhaps with probes and a hook."""
+    wants = rng.random
+    return attrs.evolve(
+        container,
+        readiness_probe=_probe(READY, period_s=5, failures=2) if wants() < 0.4 else None,
+        liveness_probe=_probe(LIVE, period_s=10, failures=3) if wants() < 0.3 else None,
+        startup_probe=_probe(STARTED, period_s=2, failures=30) if wants() < 0.2 else None,
+        lifecycle=(
+            Lifecycle(pre_stop=LifecycleHandler(exec=ExecAction(command=(PRE_STOP,))))
+            if wants() < 0.3
+            else None
+        ),
+    )
+
+
+def _probe(command: str, *, period_s: int, failures: int) -> Probe:
+    return Probe(
+        exec=ExecAction(command=(command,)),
+        period_seconds=period_s,
+        failure_threshold=failures,
+        timeout_seconds=2,
     )

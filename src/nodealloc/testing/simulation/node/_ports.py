@@ -18,6 +18,7 @@ from nodealloc.podsources import Reading
 from nodealloc.runtime import (
     AnswerLostError,
     CommandResult,
+    CommandTimedOutError,
     ContainerConfig,
     ImageRecord,
     LinuxResources,
@@ -32,6 +33,7 @@ from nodealloc.runtime import (
 )
 from nodealloc.testing.simulation._life import Life
 from nodealloc.testing.simulation.node._containers import SimulatedContainers
+from nodealloc.testing.simulation.node._deeds import Ran
 
 __all__ = ["NodePorts", "SimulatedCpusets", "SimulatedRuntime", "SimulatedSink", "SimulatedSource"]
 
@@ -127,8 +129,24 @@ class SimulatedRuntime:
         self._do("remove_image", lambda: self._outside.remove_image(id))
 
     def run_command(self, container_id: str, command: Sequence[str], timeout_s: float, /) -> CommandResult:
-        """See `CommandRunner.run_command`."""
-        return self._do("run_command", lambda: self._outside.run_command(container_id, command, timeout_s))
+        """See `CommandRunner.run_command`; a runtime that is slow or hangs ends it when its time is over."""
+        life, strikes, ran = self._life, self._life.chance.strikes, self._outside.ran
+        life.enter()
+        self._outside.catch_up()
+        if strikes("runtime is away"):
+            ran(container_id, Ran(command[0], "away"))
+            raise RuntimeUnavailableError("run_command", "connection refused")
+        if strikes("runtime refuses"):
+            ran(container_id, Ran(command[0], "refused"))
+            raise RuntimeRefusedError("run_command", "UNKNOWN", "the simulated runtime does not feel like it")
+        hangs = strikes("runtime hangs")
+        if hangs or strikes("runtime is slow"):
+            ran(container_id, Ran(command[0], "timed out"))
+            life.pause(math.inf if hangs else timeout_s)
+            raise CommandTimedOutError(container_id, timeout_s)
+        answer = self._outside.run_command(container_id, command, timeout_s)
+        life.leave()
+        return answer
 
     def _look(self, call: str, work: Callable[[], T]) -> T:
         return self._through(call, work, changes=False)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from nodealloc.podfacts import ContainerTerminated, Exited, PodStatus
 from nodealloc.podspec import RestartPolicy
-from nodealloc.testing.simulation.node._deeds import Deed, What
+from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._outside import FILE, Outside
 
@@ -115,18 +117,34 @@ class InitOnce(Guarantee):
 class NothingWithoutReason(Guarantee):
     """Guarantees 1, 2, 13 and 14."""
 
-    words = "no container that is wanted is asked to end, unless it makes room for a critical pod"
+    words = "no container that is wanted and well is asked to end, unless it makes room for a critical pod"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._failed: Counter[tuple[str, str]] = Counter()
 
     def heard(self, deed: Deed, /) -> None:
-        """A signal is for a pod that somebody wants gone, or that has ended by itself."""
+        """A signal is for a pod that somebody wants gone, that is not alive, or that has ended by itself."""
+        if deed.what is What.RAN and isinstance(deed.value, Ran) and deed.value.failed:
+            self._failed[deed.id, deed.value.command] += 1
         if deed.what is not What.SIGNALLED or deed.uid in self.outside.deletions:
             return
         pod = self.pod(deed.uid)
-        if pod is None:
+        if pod is None or self._is_unwell(deed):
             return
         if not self.main_runs(deed.uid) or self._makes_room(deed.uid):
             return
         raise AssertionError(f"{deed.uid}/{deed.name} is asked to end, and nobody wants {pod.name} gone")
+
+    def _is_unwell(self, deed: Deed) -> bool:
+        """Whether a probe for which a container is killed failed often enough."""
+        container = self.container(deed)
+        probes = (container.liveness_probe, container.startup_probe) if container is not None else ()
+        return any(
+            self._failed[deed.id, one.exec.command[0]] >= one.failure_threshold
+            for one in probes
+            if one is not None and one.exec is not None
+        )
 
     def _makes_room(self, uid: str) -> bool:
         """Whether a critical pod waits, and this one is none: here the static pods are critical."""

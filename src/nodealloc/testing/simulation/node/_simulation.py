@@ -137,6 +137,7 @@ class NodeSimulation:
             act(300.0, outside.replace)
         if self.seeds.crashes:
             act(60.0, outside.crash)
+            act(120.0, outside.sicken)
 
     def _build(self, life: Life) -> Driven:
         outside, clock = self.outside, self.simulation.clock

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection
 
 from nodealloc.podfacts import ContainerTerminated, Exited, PodPhase, PodStatus
 from nodealloc.podspec import RestartPolicy
-from nodealloc.testing.simulation.node._deeds import Deed, What
+from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, is_ready
 from nodealloc.testing.simulation.node._outside import Outside
+from nodealloc.testing.simulation.node._pods import READY
 
 __all__ = [
     "CountsRise",
     "ExitsAreTrue",
+    "NothingToldAfterwards",
+    "PhasesGoOn",
     "ReadinessStands",
     "ReadyFallsFirst",
     "RefusalsSayWhy",
@@ -47,6 +50,39 @@ class TerminalStays(Guarantee):
             assert deed.uid in self._terminal, f"{deed.uid} is gone, and was never told to have ended"
 
 
+class PhasesGoOn(Guarantee):
+    """Guarantee 8."""
+
+    words = "a pod that is told to run does not wait again while it runs"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._running_with: dict[str, set[str]] = {}
+
+    def heard(self, deed: Deed, /) -> None:
+        """Pending is not told of what was told to run, and runs as it did."""
+        if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus):
+            return
+        runs = self.main_runs(deed.uid)
+        if deed.value.phase is PodPhase.RUNNING:
+            self._running_with[deed.uid] = runs
+        if deed.value.phase is PodPhase.PENDING:
+            before = self._running_with.pop(deed.uid, None)
+            assert not before or not before <= runs, f"{deed.uid} was told to run, runs, and is told to wait"
+
+
+class NothingToldAfterwards(Guarantee):
+    """Guarantee 3."""
+
+    words = "only pods that somebody wanted are told of, and none after it was told gone"
+
+    def heard(self, deed: Deed, /) -> None:
+        """A status is of a pod that there was, and is."""
+        if deed.what is What.TOLD:
+            assert deed.uid in self.outside.known, f"{deed.uid} is told of, and nobody ever wanted it"
+            assert deed.uid not in self.outside.gone, f"{deed.uid} is told of after it was told gone"
+
+
 class ReadyFallsFirst(Guarantee):
     """Guarantee 8."""
 
@@ -76,7 +112,9 @@ class ReadinessStands(Guarantee):
         self._ready_with: dict[str, set[str]] = {}
 
     def heard(self, deed: Deed, /) -> None:
-        """Not ready is told only where a container that made it ready has ended."""
+        """Not ready is told only where a container that made it ready has ended, or a probe failed."""
+        if deed.what is What.RAN and isinstance(deed.value, Ran) and deed.value.failed:
+            self._ready_with.pop(deed.uid, None)
         if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus):
             return
         running = self.serving(deed.uid)
@@ -98,14 +136,20 @@ class ReadinessStands(Guarantee):
 class CountsRise(Guarantee):
     """Guarantees 1 and 9."""
 
-    words = "restart counts that are told never fall"
+    words = "restart counts that are told never fall, and count what happened"
 
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
         self._counts: dict[tuple[str, str], int] = defaultdict(int)
+        self._made: Counter[tuple[str, str]] = Counter()
+        self._killed = 0
 
     def heard(self, deed: Deed, /) -> None:
-        """A count is at least what it was."""
+        """A count is at least what it was, and no further ahead of what was made than kills explain."""
+        if deed.what is What.MADE:
+            self._made[deed.uid, deed.name] += 1
+        if deed.what is What.KILLED:
+            self._killed += 1  # what was about to be made may have been, for all that anybody knows
         if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus):
             return
         for one in deed.value.all_containers:
@@ -114,6 +158,10 @@ class CountsRise(Guarantee):
                 f"{deed.uid}/{one.name} was restarted {before} times and is now told {one.restart_count}"
             )
             self._counts[deed.uid, one.name] = one.restart_count
+            made = self._made[deed.uid, one.name]
+            assert one.restart_count <= made + self._killed, (
+                f"{deed.uid}/{one.name} was made {made} times and is told to be restarted {one.restart_count}"
+            )
 
 
 class ExitsAreTrue(Guarantee):
@@ -183,4 +231,22 @@ class SameEnd(Guarantee):
                 }
                 missing = [one.name for one in pod.containers if one.name not in runs]
                 assert not missing, f"{uid}: {', '.join(missing)} should run; told: {status.phase}"
-                assert is_ready(status), f"{uid} runs, and is told not to be ready"
+                unwell = self._unready(uid)
+                assert is_ready(status) or unwell, f"{uid} runs, and is told not to be ready"
+                assert not is_ready(status) or not unwell, (
+                    f"{uid} is told to be ready, and its probe fails in {', '.join(unwell)}"
+                )
+
+    def _unready(self, uid: str) -> list[str]:
+        """Names of containers that run, and whose readiness probe fails."""
+        return [
+            one.record.name
+            for one in self.outside.containers.running
+            if one.record.pod.uid == uid
+            and READY in self.outside.containers.unwell.get(one.record.id, ())
+            and self._asks(uid, one.record.name)
+        ]
+
+    def _asks(self, uid: str, name: str) -> bool:
+        pod = self.pod(uid)
+        return pod is not None and any(one.name == name and one.readiness_probe for one in pod.containers)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import cast
 
 from nodealloc.admission import Chain
 from nodealloc.checkpoint import FileStore, StoreFailedError, row_formats, rows_of
 from nodealloc.cpuset import CpuAllocator, StaticPolicy
-from nodealloc.dsw_asw import Driven, Group
+from nodealloc.dsw_asw import Driven, Group, World
 from nodealloc.idset import CPUSet
 from nodealloc.machine import Machine
 from nodealloc.memblocks import memory_allocator
@@ -17,6 +18,8 @@ from nodealloc.podlife import (
     POD_ROWS,
     Ending,
     EndingKind,
+    LifeTold,
+    LifeVerdicts,
     PodLives,
     Preparation,
     record_from_checkpoint,
@@ -24,23 +27,29 @@ from nodealloc.podlife import (
 from nodealloc.podsources import PodSources
 from nodealloc.podstatus import (
     STATUS_ROWS,
+    Part,
     StatusManager,
+    Told,
     observed_of,
     told_from_checkpoint,
+    with_runtime,
+    with_verdicts,
 )
+from nodealloc.probes import PROBE_ROWS, ExecProber, Probers, Probing, verdicts_from_checkpoint
 from nodealloc.runtime import (
     RUNTIME_ROWS,
+    PodKnown,
     RuntimeWatch,
     pod_from_checkpoint,
 )
 from nodealloc.testing.simulation._executor import Killed
-from nodealloc.testing.simulation.node._parts import Admission, Configuring, Confining, NoHooks
+from nodealloc.testing.simulation.node._parts import Admission, Configuring, Confining, Hooks, Probed
 from nodealloc.testing.simulation.node._ports import NodePorts
 from nodealloc.topology import Allocator, Policy, Snapshot
 
 __all__ = ["agent", "agent_with"]
 
-_FORMATS = {**FORMATS, **row_formats(RUNTIME_ROWS, POD_ROWS, STATUS_ROWS)}
+_FORMATS = {**FORMATS, **row_formats(RUNTIME_ROWS, POD_ROWS, PROBE_ROWS, STATUS_ROWS)}
 
 _NONE = Policy.parse("none")
 _PREEMPTED = Ending(
@@ -106,15 +115,27 @@ def _wire(
     sources = PodSources(ports.sources, executor=executor, clock=clock)
     confining = Confining(ports, node, watch)
     admission = Admission(node, confining)
+    probing: Probing[PodKnown] = Probing(
+        Probers(exec=ExecProber(ports.runtime)),
+        reports=watch.pods,
+        journal=store,
+        remembered=rows_of(PROBE_ROWS, rows, verdicts_from_checkpoint),
+        executor=executor,
+        clock=clock,
+        unix_s=lambda: ports.now().unix_s,
+    )
+    told: World[str, Told] = World("told")
     lives = PodLives(
         ports.runtime,
         watch=watch,
         configuring=Configuring(node),
-        hooks=NoHooks(),
+        hooks=Hooks(ports.runtime),
         preparations=[
             Preparation(name="admission", why="nothing is made for a pod that may not come in", by=admission),
             *preparations,
         ],
+        probes=cast("World[str, LifeVerdicts]", probing.verdicts),
+        told=cast("World[str, LifeTold]", told),
         sources=sources,
         journal=store,
         remembered=rows_of(POD_ROWS, rows, lambda row: record_from_checkpoint(row, ports.now())),
@@ -122,18 +143,21 @@ def _wire(
         executor=executor,
         clock=clock,
     )
+    Probed(probing, lives)
     admission.end = lambda uid: lives.end(uid, _PREEMPTED)
     status = StatusManager(
         ports.sink,
         lives.facts,
         observed=observed_of,
+        parts=(Part.of(watch.pods, with_runtime), Part.of(probing.verdicts, with_verdicts)),
+        told=told,
         journal=store,
         remembered=rows_of(STATUS_ROWS, rows, told_from_checkpoint),
         unix_s=lambda: ports.now().unix_s,
         executor=executor,
         clock=clock,
     )
-    return Group(sources, watch, confining.reconciler.engine, lives, status, name="simulated agent")
+    return Group(sources, watch, confining.reconciler.engine, lives, probing, status, name="simulated agent")
 
 
 def _allocators(machine: Machine) -> Sequence[Allocator]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nodealloc.errors import ConfigurationError
-from nodealloc.testing.simulation.node._plants import _cpus, _runtimes, _sinks, _sources, _stores
+from nodealloc.testing.simulation.node._plants import _cpus, _ends, _runtimes, _sinks, _sources, _stores
 from nodealloc.testing.simulation.node._plants._values import Plant
 from nodealloc.testing.simulation.node._simulation import Wiring
 
@@ -11,6 +11,7 @@ __all__ = ["PLANTS", "Plant", "spoiled"]
 
 PLANTS: tuple[Plant, ...] = (
     *_runtimes.PLANTS,
+    *_ends.PLANTS,
     *_sinks.PLANTS,
     *_sources.PLANTS,
     *_cpus.PLANTS,

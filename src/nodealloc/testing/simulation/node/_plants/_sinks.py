@@ -119,6 +119,45 @@ class EndsTooEarly(Sink):
         self.inner.told(uid, status)
 
 
+class ToldAfterwards(Sink):
+    """A status that waited for its turn is told after its pod was told gone."""
+
+    def __init__(self, ports: NodePorts) -> None:
+        super().__init__(ports)
+        self.last: dict[str, PodStatus] = {}
+
+    def told(self, uid: str, status: PodStatus, /) -> None:
+        self.inner.told(uid, status)
+        self.last[uid] = status
+
+    def gone(self, uid: str, /) -> None:
+        self.inner.gone(uid)
+        if uid in self.last:
+            self.inner.told(uid, self.last.pop(uid))
+
+
+class WaitsAgain(Sink):
+    """Each life tells of each pod first that it waits."""
+
+    def __init__(self, ports: NodePorts) -> None:
+        super().__init__(ports)
+        self.seen: set[str] = set()
+
+    def told(self, uid: str, status: PodStatus, /) -> None:
+        if uid not in self.seen and self.life.number > 1 and status.phase is PodPhase.RUNNING:
+            self.inner.told(uid, attrs.evolve(status, phase=PodPhase.PENDING))
+        self.seen.add(uid)
+        self.inner.told(uid, status)
+
+
+class CountsTwice(Sink):
+    """A restart is counted when it is decided, and when it is done."""
+
+    def told(self, uid: str, status: PodStatus, /) -> None:
+        more = tuple(attrs.evolve(one, restart_count=2 * one.restart_count) for one in status.containers)
+        self.inner.told(uid, attrs.evolve(status, containers=more))
+
+
 class NoReasons(Sink):
     def told(self, uid: str, status: PodStatus, /) -> None:
         self.inner.told(uid, attrs.evolve(status, reason="", message=""))
@@ -144,6 +183,17 @@ PLANTS: tuple[Plant, ...] = (
         name="counts-begin-anew",
         about="restart counts fall with a restart of the agent",
         spoil=with_sink(CountsPerLife),
+    ),
+    Plant(name="counts-twice", about="a restart is counted twice", spoil=with_sink(CountsTwice)),
+    Plant(
+        name="told-after-gone",
+        about="a pod is told of after it was told gone",
+        spoil=with_sink(ToldAfterwards),
+    ),
+    Plant(
+        name="waits-again",
+        about="a restarted agent tells of each pod first that it waits",
+        spoil=with_sink(WaitsAgain),
     ),
     Plant(name="comes-back", about="an ended pod is told to run again", spoil=with_sink(ComesBack)),
     Plant(

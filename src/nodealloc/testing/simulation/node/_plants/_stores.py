@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import attrs
 
+from nodealloc.checkpoint import FileStore
+from nodealloc.node import FORMATS
+from nodealloc.testing._simulated_disk import SimulatedDisk
 from nodealloc.testing.simulation.node._plants._values import Plant
-from nodealloc.testing.simulation.node._ports import (
-    NodePorts,
-)
+from nodealloc.testing.simulation.node._ports import NodePorts
 
 __all__ = ["PLANTS"]
 
@@ -16,10 +17,19 @@ class Amnesia:
     """A disk that takes everything and keeps nothing over the end of the process."""
 
     def __call__(self, ports: NodePorts) -> NodePorts:
-        from nodealloc.testing._simulated_disk import SimulatedDisk  # noqa: PLC0415
-
         disk = SimulatedDisk()
         return attrs.evolve(ports, disk=disk.path, files=disk)
+
+
+class GrantsForgotten:
+    """What was granted is not remembered: each life begins without it."""
+
+    def __call__(self, ports: NodePorts) -> NodePorts:
+        if ports.life.number > 1:
+            store = FileStore(ports.disk, FORMATS, files=ports.files)
+            store.commit({key: None for key in store.read().values if key.startswith("workload.")})
+            store.close()
+        return ports
 
 
 PLANTS: tuple[Plant, ...] = (
@@ -27,5 +37,10 @@ PLANTS: tuple[Plant, ...] = (
         name="remembers-nothing",
         about="nothing that was decided outlives the process",
         spoil=Amnesia,
+    ),
+    Plant(
+        name="grants-forgotten",
+        about="what was granted does not outlive the process",
+        spoil=GrantsForgotten,
     ),
 )
