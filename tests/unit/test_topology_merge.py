@@ -30,6 +30,7 @@ from nodealloc.topology import (
     merge,
 )
 from nodealloc.topology._policy import KUBELET_MAX_NODES
+from nodealloc.topology._work import Work
 
 FOUR = NumaTopology(nodes=(0, 1, 2, 3))
 RESTRICTED = Policy(name=PolicyName.RESTRICTED)
@@ -255,3 +256,54 @@ def test_a_topology_travels_without_what_it_has_worked_out() -> None:
     assert pickle.dumps(numa) == sent
     arrived = pickle.loads(sent)  # noqa: S301
     assert (arrived, arrived.mask, arrived.spread(0b1011)) == (numa, 15, 102)
+
+
+def test_the_same_question_again_has_the_same_answer_and_costs_the_same_work() -> None:
+    """Answers are remembered where no work is counted; where it is, each asking is counted anew."""
+    few: list[Hints] = [{"cpu": good(1, 2)}, {"gpu": poor(6, 8)}]
+    many: list[Hints] = [{str(place): poor(*range(1 + place, 13))} for place in range(4)]
+    for lists in (few, many):
+        spent: list[int] = []
+        found: list[Merged] = []
+        for _ in range(3):
+            work = Work(100_000)
+            found.append(merge(BEST_EFFORT, lists, FOUR, work=work))
+            spent.append(work.left)
+        assert len(set(spent)) == len(set(found)) == 1
+
+
+def test_what_is_remembered_is_of_one_policy_one_machine_and_its_distances() -> None:
+    """The same lists come to something else under another policy, and on nodes that stand otherwise."""
+    lists: list[Hints] = [{"cpu": good(3, 5, 6)}, {"gpu": good(3, 5, 6, 9)}]
+    one = NumaTopology(nodes=(0, 1, 2, 3), distances=_line(0, 3, 1, 2))
+    other = NumaTopology(nodes=(0, 1, 2, 3), distances=_line(0, 2, 3, 1))
+    closest = Policy(name=PolicyName.RESTRICTED, prefer_closest=True)
+    for _ in range(2):
+        assert merge(RESTRICTED, lists, one).hint.affinity == 3
+        assert merge(closest, lists, one).hint.affinity == 6
+        assert merge(closest, lists, other).hint.affinity == 5
+        assert merge(SINGLE, lists, one).admit is False
+        assert merge(Policy(), lists, one).hint.affinity is None
+
+
+def test_lists_of_a_larger_machine_are_still_outside_a_smaller_one() -> None:
+    """A list that was sorted out for one machine is checked against each that it is asked of."""
+    lists: list[Hints] = [{"cpu": good(1, 8)}]
+    assert merge(RESTRICTED, lists, FOUR).admit
+    assert merge(RESTRICTED, lists, FOUR).admit
+    with pytest.raises(MaskOutsideError):
+        merge(RESTRICTED, lists, NumaTopology(nodes=(0, 1)))
+
+
+def test_a_comparison_of_ones_own_is_asked_each_time() -> None:
+    """What it answers may depend on what is taken, so nothing of it is remembered."""
+    lists: list[Hints] = [{"cpu": good(1, 2)}]
+    packed = Policy(name=PolicyName.BEST_EFFORT, comparison=MostAllocated())
+    for taken, node in ({0: 0.9, 1: 0.1}, 1), ({0: 0.1, 1: 0.9}, 2), ({0: 0.9, 1: 0.1}, 1):
+        assert merge(packed, lists, FOUR, allocated=taken).hint.affinity == node
+
+
+def _line(*order: int) -> dict[int, dict[int, int]]:
+    """Distances of nodes that stand in a line in this order."""
+    place = {node: position for position, node in enumerate(order)}
+    return {one: {other: 10 + 5 * abs(place[one] - place[other]) for other in order} for one in order}

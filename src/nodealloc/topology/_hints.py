@@ -21,6 +21,9 @@ __all__ = ["Hints", "NumaMask", "NumaTopology", "TopologyHint"]
 _KEPT_SPREADS = 4096
 """Spreads that a topology keeps; the sets of the eight nodes that a kubelet may have are 255."""
 
+_KEPT_TIES = 70
+"""So many equally wide sets are remembered with the closest of them; eight nodes have no more."""
+
 Hints: TypeAlias = Mapping[str, Sequence[TopologyHint] | CountedHints | None]
 """Per resource its possible hints: None = no preference, empty = impossible.
 
@@ -63,6 +66,9 @@ class NumaTopology:
     distances: Mapping[int, Mapping[int, int]] = attrs.field(default=None, converter=_distances)
     mask: NumaMask = attrs.field(init=False, repr=False, eq=False)
     _spreads: dict[NumaMask, int] = attrs.field(init=False, repr=False, eq=False, factory=dict[NumaMask, int])
+    _closest: dict[tuple[NumaMask, ...], NumaMask] = attrs.field(
+        init=False, repr=False, eq=False, factory=dict[tuple[NumaMask, ...], NumaMask]
+    )
 
     def __attrs_post_init__(self) -> None:
         nodes = self.nodes
@@ -112,6 +118,21 @@ class NumaTopology:
             self._spreads[mask] = total
         return total
 
+    def closest(self, masks: tuple[NumaMask, ...], /) -> NumaMask:
+        """Of equally wide masks, at least one, the first whose nodes are nearest to each other.
+
+        Raises:
+            DistanceError: There are several, and the distances are not known.
+        """
+        if len(masks) == 1:
+            return masks[0]
+        known = self._closest.get(masks)
+        if known is None:
+            known = min(masks, key=self.spread)
+            if len(masks) <= _KEPT_TIES and len(self._closest) < _KEPT_SPREADS:
+                self._closest[masks] = known
+        return known
+
     def __getstate__(self) -> tuple[object, ...]:
         """Without the spreads, which can be worked out again."""
         return self.nodes, self.distances, self.mask
@@ -120,3 +141,4 @@ class NumaTopology:
         for name, value in zip(("nodes", "distances", "mask"), state, strict=True):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "_spreads", dict[NumaMask, int]())
+        object.__setattr__(self, "_closest", dict[tuple[NumaMask, ...], NumaMask]())

@@ -8,9 +8,9 @@ from nodealloc.topology._closeness import closest
 from nodealloc.topology._errors import WorkLimitError
 from nodealloc.topology._hints import NumaMask, NumaTopology
 from nodealloc.topology._meeting import Meeting
-from nodealloc.topology._nearest import closest_of, nearest
+from nodealloc.topology._nearest import nearest
 from nodealloc.topology._reachable import inside, reachable, wide_reachable, within_reach
-from nodealloc.topology._reading import Sorted
+from nodealloc.topology._reading import Listed
 from nodealloc.topology._work import Work
 
 __all__ = ["of_many"]
@@ -32,9 +32,11 @@ _TRIED_FIRST = 32
 
 
 def of_many(
-    sorted_lists: Sequence[Sorted], pairs: int, numa: NumaTopology, *, near: bool, work: Work
+    sorted_lists: Sequence[Listed], ways: int, numa: NumaTopology, *, near: bool, work: Work
 ) -> NumaMask:
-    """`compromise` where combinations abound: find a good mask first, then look for better ones only.
+    """The best mask when no combination is preferred, of too many `ways` to try all; 0 without any.
+
+    A good mask is looked for first, then better ones only.
 
     A mask that is as wide as it should be can be beaten only by a lower one of
     that width, which has no node above the highest one of the mask that was
@@ -52,14 +54,14 @@ def of_many(
         lists = [[mask for mask in masks if (mask & below).bit_count() >= target] for masks in lists]
         if below.bit_count() == target or not all(lists):
             return sure
-    if pairs > _LOOK_AHEAD:
+    if ways > _LOOK_AHEAD:
         return _best(lists, sure, target, numa, near=near, work=work)
     found = reachable(lists, numa.mask, work)
     found.add(sure)
     if near:
         work.spend(len(found) * target)
     best = nearest(found, target)
-    return closest_of(best, numa) if near and len(best) > 1 else best[0]
+    return numa.closest(best) if near else best[0]
 
 
 def _best(
@@ -91,7 +93,7 @@ def _best(
     if near:
         work.spend(len(wide) * target)
     others = nearest([best, *wide], target)
-    return closest_of(others, numa) if near and len(others) > 1 else others[0]
+    return numa.closest(others) if near else others[0]
 
 
 def _walked(
@@ -117,7 +119,7 @@ def _walked(
     return best
 
 
-def _inside_fixed(sorted_lists: Sequence[Sorted], full: NumaMask) -> list[list[NumaMask]]:
+def _inside_fixed(sorted_lists: Sequence[Listed], full: NumaMask) -> list[list[NumaMask]]:
     """The masks of lists with a choice, as far as lists without one allow them."""
     fixed = full
     for one in sorted_lists:

@@ -2,22 +2,24 @@
 
 One pass sorts the hints out (`_reading`). A mask that all resources prefer wins
 (`_preferred`); without one, the best of what comes out when each resource
-chooses (`_compromise`). What kubelets see every day are lists, and few masks
-that all of them prefer: these are compared here, as bare integers.
+chooses (`_compromise`). What kubelets see every day are short lists: these are
+compared here, as bare integers, and what they come to is remembered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias, cast
 
 from nodealloc._arguments import check
 from nodealloc.topology._candidates import best
+from nodealloc.topology._counted import CountedHints
 from nodealloc.topology._hints import Hints, NumaMask, NumaTopology, TopologyHint
-from nodealloc.topology._lists import compromise, narrowest
+from nodealloc.topology._lists import FEW, combinations, of_few
+from nodealloc.topology._many import of_many
+from nodealloc.topology._nearest import narrowest
 from nodealloc.topology._policy import Policy, PolicyName
-from nodealloc.topology._reading import Reading, read_bare
+from nodealloc.topology._reading import IMPOSSIBLE, KNOWN, Listed, Reading, read
 from nodealloc.topology._work import Work
 
 __all__ = ["Merged", "merge"]
@@ -36,35 +38,27 @@ class Merged(NamedTuple):
     admit: bool
 
 
-# Members of an enumeration are slow to look up; these are asked for on every call.
-_NONE = PolicyName.NONE
-_BEST_EFFORT = PolicyName.BEST_EFFORT
-_SINGLE = PolicyName.SINGLE_NUMA_NODE
-
-
 _NO_POLICY = Merged(TopologyHint(affinity=None, preferred=False), admit=True)
-_ANYWHERE = Merged(TopologyHint(affinity=None, preferred=True), admit=True)
 _NOWHERE = Merged(TopologyHint(affinity=None, preferred=False), admit=False)
 
 
-# There are few different outcomes on a machine, so each is made once.
-@lru_cache(maxsize=4096)
-def _preferred(affinity: NumaMask | None) -> Merged:
-    return Merged(TopologyHint(affinity, preferred=True), admit=True)
+class _Equals(NamedTuple):
+    """Equally good masks, of which distances choose one, ascending; and the outcome that each would be."""
+
+    masks: tuple[NumaMask, ...]
+    outcomes: Sequence[Merged]
 
 
-@lru_cache(maxsize=4096)
-def _not_preferred(affinity: NumaMask, admit: bool) -> Merged:
-    return Merged(TopologyHint(affinity, preferred=False), admit=admit)
+_Answer: TypeAlias = Merged | _Equals
 
+_KEPT = 1024
 
-@lru_cache(maxsize=4096)
-def _on_one_node(masks: frozenset[NumaMask], full: NumaMask, bound: bool) -> Merged:
-    """Under single-numa-node: the lowest node among some masks; without one any, or none for who is bound."""
-    node = min([mask for mask in masks if not mask & (mask - 1)], default=0)
-    if bound and not node:
-        return _NOWHERE
-    return _preferred(None if node in {0, full} else node)
+_answers: dict[tuple[object, ...], _Answer] = {}
+"""What questions came to: the kind of policy, all nodes, and each resource's list.
+
+A node is asked the same again, and a fleet many times. Only what takes no counted
+work is kept, so that work does not depend on what was asked before.
+"""
 
 
 def merge(
@@ -102,43 +96,90 @@ def merge(
     Source: kubelet v1.32 ``cm/topologymanager/policy*.go``.
     """
     try:
-        name, full = policy.name, numa.mask
-    except AttributeError:
+        question: list[object] = [policy.kind, numa.mask]
+        if policy.kind == 0:
+            return _NO_POLICY
+        for hints in providers:
+            if hints:
+                for options in hints.values():
+                    if options:
+                        # What is counted may be endless, and is no list that is known.
+                        key = () if options.__class__ is CountedHints else tuple(options)
+                        question.append(KNOWN[key])
+                    elif options is not None:
+                        question.append(IMPOSSIBLE)
+        answer = _answers.get(tuple(question))
+    except (AttributeError, KeyError, TypeError, ValueError):
         check("merge, policy", policy, Policy, "a Policy; Policy.parse reads a kubelet's words")
         check("merge, numa", numa, NumaTopology, "a NumaTopology(nodes=(0, 1))")
-        raise
-    if name is _NONE:
-        return _NO_POLICY
-    reading = common, offered, lists, counted = read_bare(providers, full, names)
-    if counted or policy.comparison is not None:
-        return _of_all(policy, Reading(*reading), numa, allocated, work)
-    if common:
-        if name is _SINGLE:
-            return _on_one_node(common, full, True)  # noqa: FBT003 - they are bound
-        return _preferred(narrowest(common, numa, policy.prefer_closest))
-    if common is None:
-        if offered is None:
-            return _ANYWHERE if name is _SINGLE else _preferred(full)
-        if name is _SINGLE:
-            return _on_one_node(offered, full, False)  # noqa: FBT003 - nobody is bound
-        return _preferred(narrowest(offered | {full}, numa, policy.prefer_closest))
-    if name is _SINGLE:
-        return _NOWHERE
-    affinity = (compromise(lists, numa, policy, work) or full) if lists else full
-    return _not_preferred(affinity, name is _BEST_EFFORT)
+        reading = read(providers, numa.mask, names)
+        answer = _answered(policy, reading, numa, allocated, work or Work(policy.work_units))
+    else:
+        if answer is None:
+            reading = read(providers, numa.mask, names, cast("list[Listed]", question[2:]))
+            spending = work or Work(policy.work_units)
+            before = spending.left
+            answer = _answered(policy, reading, numa, allocated, spending)
+            if spending.left == before and policy.comparison is None:
+                _keep(tuple(question), answer)
+    if isinstance(answer, _Equals):
+        return answer.outcomes[answer.masks.index(numa.closest(answer.masks))]
+    return answer
 
 
-def _of_all(
+def _keep(question: tuple[object, ...], answer: _Answer) -> None:
+    if len(_answers) >= _KEPT:
+        _answers.clear()
+    _answers[question] = answer
+
+
+def _answered(
     policy: Policy,
     reading: Reading,
     numa: NumaTopology,
     allocated: Mapping[int, float] | None,
-    work: Work | None,
+    work: Work,
+) -> _Answer:
+    """What hints come to."""
+    full = numa.mask
+    if reading.counted or policy.comparison is not None:
+        return _of_all(policy, reading, numa, allocated or {}, work)
+    if policy.name is PolicyName.SINGLE_NUMA_NODE:
+        return _on_one_node(reading, full)
+    preferred = reading.choice(full)
+    if preferred:
+        masks = narrowest(preferred)
+    elif (ways := combinations(reading.lists)) <= FEW:
+        masks = of_few(reading.lists, full)
+    else:
+        masks = (of_many(reading.lists, ways, numa, near=policy.prefer_closest, work=work),)
+    admit = bool(preferred) or policy.name is PolicyName.BEST_EFFORT
+    outcomes = [_outcome(mask or full, preferred=bool(preferred), admit=admit) for mask in masks]
+    return _Equals(masks, outcomes) if policy.prefer_closest and len(masks) > 1 else outcomes[0]
+
+
+def _outcome(affinity: NumaMask | None, *, preferred: bool, admit: bool = True) -> Merged:
+    return Merged(TopologyHint(affinity, preferred), admit)
+
+
+def _on_one_node(reading: Reading, full: NumaMask) -> Merged:
+    """Under single-numa-node: the lowest node that all prefer, or none for whom nothing is bound."""
+    bound = reading.common is not None
+    masks = reading.common if bound else reading.offered
+    node = min([mask for mask in masks or () if not mask & (mask - 1)], default=0)
+    if bound and not node:
+        return _NOWHERE
+    return _outcome(None if node in {0, full} else node, preferred=True)
+
+
+def _of_all(
+    policy: Policy, reading: Reading, numa: NumaTopology, allocated: Mapping[int, float], work: Work
 ) -> Merged:
     """The best mask where hints are counted, or compared by the policy's own comparison."""
-    full, single = numa.mask, policy.name is _SINGLE
-    found = best(policy, reading, numa, allocated or {}, work or Work(policy.work_units))
-    affinity, preferred = found or (0, False)
+    full, single = numa.mask, policy.name is PolicyName.SINGLE_NUMA_NODE
+    affinity, preferred = best(policy, reading, numa, allocated, work) or (full, False)
     if preferred:
-        return _preferred(None if single and affinity == full else affinity)
-    return _NOWHERE if single else _not_preferred(affinity or full, policy.name is _BEST_EFFORT)
+        return _outcome(None if single and affinity == full else affinity, preferred=True)
+    if single:
+        return _NOWHERE
+    return _outcome(affinity or full, preferred=False, admit=policy.name is PolicyName.BEST_EFFORT)

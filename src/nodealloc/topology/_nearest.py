@@ -1,15 +1,15 @@
-"""Of some masks those that are nearest to a width, or whose nodes are closest."""
+"""Of some masks those that are nearest to a width."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from nodealloc.topology._hints import NumaMask, NumaTopology
+from nodealloc.topology._hints import NumaMask
 
-__all__ = ["closest_of", "nearest"]
+__all__ = ["narrowest", "nearest"]
 
 
-def nearest(masks: Iterable[NumaMask], target: int) -> list[NumaMask]:
+def nearest(masks: Iterable[NumaMask], target: int) -> tuple[NumaMask, ...]:
     """The masks whose width is nearest to `target`, narrower ones first, ascending; 0 if all are empty."""
     nearest = 1 << 62
     ties: list[NumaMask] = [0]
@@ -21,9 +21,19 @@ def nearest(masks: Iterable[NumaMask], target: int) -> list[NumaMask]:
             ties = [mask]
         elif distance == nearest and width:
             ties.append(mask)
-    return sorted(ties)
+    ties.sort()
+    return tuple(ties)
 
 
-def closest_of(ties: Sequence[NumaMask], numa: NumaTopology) -> NumaMask:
-    """Of equally wide masks, ascending, the one whose nodes are closest to each other."""
-    return min(ties, key=numa.spread)
+def narrowest(masks: Iterable[NumaMask]) -> tuple[NumaMask, ...]:
+    """Of some masks, at least one, those with the fewest nodes, ascending."""
+    least = 1 << 62
+    ties: list[NumaMask] = []
+    for mask in masks:
+        width = mask.bit_count()
+        if width < least:
+            least, ties = width, [mask]
+        elif width == least:
+            ties.append(mask)
+    ties.sort()
+    return tuple(ties)

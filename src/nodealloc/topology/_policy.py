@@ -67,6 +67,7 @@ class Scope(enum.Enum):
 
 # Members of an enumeration are slow to look up before Python 3.12.
 _NONE = PolicyName.NONE
+_NAMES = tuple(PolicyName)
 
 
 def _name(name: PolicyName | str) -> PolicyName:
@@ -94,6 +95,8 @@ class Policy:
         search_steps: After how many tried claims such a search gives up.
         work_units: After how much counted work one admission, or one merge,
             gives up (`WorkLimitError`, ours); a unit is about a microsecond.
+        kind: Equal for policies that choose alike among the same lists of hints:
+            0 for `none`, None with a `comparison`; computed.
     """
 
     name: PolicyName = attrs.field(default=PolicyName.NONE, converter=_name)
@@ -103,6 +106,13 @@ class Policy:
     search: bool = False
     search_steps: int = attrs.field(default=10_000, validator=within(1))
     work_units: int = attrs.field(default=1_000_000, validator=within(1))
+    kind: int | None = attrs.field(init=False, repr=False, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        kind = (
+            None if self.comparison is not None else 2 * _NAMES.index(self.name) + bool(self.prefer_closest)
+        )
+        object.__setattr__(self, "kind", 0 if self.name is _NONE else kind)
 
     @classmethod
     def parse(cls, name: str, options: Mapping[str, str] | None = None, /) -> Policy:

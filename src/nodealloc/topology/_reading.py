@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
-from typing import NamedTuple, TypeAlias, final
+from typing import NamedTuple, final
 
 import attrs
 
@@ -12,7 +12,7 @@ from nodealloc.topology._counted import CountedHints
 from nodealloc.topology._hints import Hints, NumaMask, TopologyHint
 from nodealloc.topology._options import options_of
 
-__all__ = ["Bare", "Reading", "Sorted", "masks_of", "read", "read_bare"]
+__all__ = ["IMPOSSIBLE", "KNOWN", "Listed", "Reading", "masks_of", "read"]
 
 _KEPT_LISTS = 512
 """Lists that are remembered, sorted out; a machine's allocators answer with few different ones."""
@@ -23,7 +23,7 @@ _KEPT_HINTS = 255
 
 @final
 @attrs.frozen(eq=False)
-class Sorted:
+class Listed:
     """A list of hints, sorted out. A number is taken for the mask that it equals.
 
     Each is a key by itself, so that what several come to can be looked up quickly.
@@ -55,7 +55,7 @@ class Reading(NamedTuple):
 
     common: frozenset[NumaMask] | None
     offered: frozenset[NumaMask] | None
-    lists: Sequence[Sorted]
+    lists: Sequence[Listed]
     counted: Sequence[CountedHints]
 
     def choice(self, full: NumaMask) -> frozenset[NumaMask]:
@@ -69,20 +69,30 @@ class Reading(NamedTuple):
         return [masks_of(one, full) for one in self.lists]
 
 
-Bare: TypeAlias = tuple[
-    frozenset[NumaMask] | None, frozenset[NumaMask] | None, list[Sorted], list[CountedHints]
-]
-"""The fields of a `Reading`: most merges need no more, and it costs a third to make."""
-
 _NOTHING: frozenset[NumaMask] = frozenset()
 
-_known: dict[tuple[TopologyHint, ...], Sorted] = {}
+IMPOSSIBLE = Listed(0, _NOTHING, anywhere=False, masks=(), least=0)
+"""An empty list: "any node", and that is not preferred."""
+
+KNOWN: dict[tuple[TopologyHint, ...], Listed] = {}
+"""Lists that have come before, sorted out; none of them is empty."""
 
 
-def read(providers: Sequence[Hints], full: NumaMask, names: Sequence[str] = ()) -> Reading:
+def read(
+    providers: Sequence[Hints],
+    full: NumaMask,
+    names: Sequence[str] = (),
+    known: Sequence[Listed] | None = None,
+) -> Reading:
     """Sort out all hints.
 
     None is a preferred "any node", an empty list an "any node" that is not preferred.
+
+    Args:
+        providers: Each provider's answer.
+        full: All nodes of the machine.
+        names: Names of the providers for messages.
+        known: The lists, where they are sorted out already and nothing is counted.
 
     Raises:
         HintError: An answer is no mapping of resources to hints.
@@ -90,61 +100,63 @@ def read(providers: Sequence[Hints], full: NumaMask, names: Sequence[str] = ()) 
 
     Source: kubelet ``cm/topologymanager/policy.go``.
     """
-    return Reading(*read_bare(providers, full, names))
-
-
-def read_bare(providers: Sequence[Hints], full: NumaMask, names: Sequence[str]) -> Bare:
-    """`read`, as a plain tuple."""
-    named = 0
-    common: frozenset[NumaMask] | None = None
-    offered: frozenset[NumaMask] | None = None
-    lists: list[Sorted] = []
-    counted: list[CountedHints] = []
     try:
-        for hints in providers:
-            if not hints:
-                continue
-            for options in hints.values():
-                if not options:
-                    if options is not None:
-                        common = _NOTHING
-                    continue
-                if type(options) is CountedHints:
-                    named |= options.named
-                    if not _count(counted, options):
-                        common = _NOTHING
-                    continue
-                try:
-                    one = _known[tuple(options)]
-                except KeyError:
-                    one = _sorted(options)
-                if one.named:
-                    named |= one.named
-                    lists.append(one)
-                if one.anywhere:
-                    if one.good:
-                        offered = one.good if offered is None else offered | one.good
-                elif common is None:
-                    common = one.good
-                elif common:
-                    common &= one.good
+        lists, answers = _sorted_out(providers) if known is None else (known, ())
+        named, reading = _read(lists, answers)
     except (TypeError, ValueError, AttributeError):
         _check(providers, full, names)
         raise
     if named & ~full:
         _check(providers, full, names)
         raise ValueError("the hints changed while they were read: a mask was outside the machine")
-    return common, offered, lists, counted
+    return reading
 
 
-def masks_of(one: Sorted, full: NumaMask) -> Sequence[NumaMask]:
+def _sorted_out(providers: Sequence[Hints]) -> tuple[list[Listed], list[CountedHints]]:
+    """Each list of hints sorted out, and the answers that are counted; None leaves nothing behind."""
+    lists: list[Listed] = []
+    counted: list[CountedHints] = []
+    for hints in providers:
+        for options in hints.values() if hints else ():
+            if isinstance(options, CountedHints):
+                counted.append(options)
+            elif options:
+                key = tuple(options)
+                lists.append(KNOWN.get(key) or _listed(key))
+            elif options is not None:
+                lists.append(IMPOSSIBLE)
+    return lists, counted
+
+
+def _read(lists: Sequence[Listed], answers: Sequence[CountedHints]) -> tuple[NumaMask, Reading]:
+    """All nodes that are named, and what lists and counted answers come to."""
+    named = 0
+    common: frozenset[NumaMask] | None = None
+    offered: frozenset[NumaMask] | None = None
+    for one in lists:
+        named |= one.named
+        if one.anywhere:
+            if one.good:
+                offered = one.good if offered is None else offered | one.good
+        elif common is None:
+            common = one.good
+        elif common:
+            common &= one.good
+    counted: list[CountedHints] = []
+    for answer in answers:
+        named |= answer.named
+        if not _count(counted, answer):
+            common = _NOTHING
+    return named, Reading(common, offered, [one for one in lists if one.named], counted)
+
+
+def masks_of(one: Listed, full: NumaMask) -> Sequence[NumaMask]:
     """The masks of a list; "any node" is all of them."""
     return [mask or full for mask in one.masks]
 
 
-def _sorted(options: Sequence[TopologyHint]) -> Sorted:
+def _listed(key: tuple[TopologyHint, ...]) -> Listed:
     """A list of hints, sorted out, and remembered."""
-    key = tuple(options)
     masks = {mask for mask, _ in key if mask is not None}
     good = {mask for mask, preferred in key if preferred and mask is not None}
     nowhere = [preferred for mask, preferred in key if mask is None]
@@ -155,11 +167,11 @@ def _sorted(options: Sequence[TopologyHint]) -> Sorted:
         named = reduce(int.__or__, masks) if min(masks) > 0 else -1
         least = min(map(int.bit_count, masks))
     ordered = (0, *sorted(masks)) if nowhere and masks else tuple(sorted(masks))
-    found = Sorted(named, frozenset(good), any(nowhere), ordered, least)
+    found = Listed(named, frozenset(good), any(nowhere), ordered, least)
     if len(key) <= _KEPT_HINTS:
-        if len(_known) >= _KEPT_LISTS:
-            _known.clear()
-        _known[key] = found
+        if len(KNOWN) >= _KEPT_LISTS:
+            KNOWN.clear()
+        KNOWN[key] = found
     return found
 
 
