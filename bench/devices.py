@@ -21,7 +21,11 @@ from nodealloc.devices import (
     Inventory,
     PluginOptions,
 )
-from nodealloc.devices.plugins import DevicePlugins, decode_list, encode_list
+from nodealloc.devices.plugins import DevicePlugins
+from nodealloc.devices.plugins._codec import (
+    decode_list,
+    encode_list,
+)
 from nodealloc.podspec import Json, Quantity
 from nodealloc.testing.conformance._devices import device_hints
 from nodealloc.testing.device_plugin import DevicePluginServer, numbered

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nodealloc.checkpoint import DeviceManagerState
 from nodealloc.devices import DeviceAllocator, remembered, restored
-from nodealloc.devices.plugins import decode_response
+from nodealloc.devices.plugins._codec import decode_response
 from nodealloc.testing.conformance import read_rows
 
 

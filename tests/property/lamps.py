@@ -422,7 +422,7 @@ class House:
             "rests": len(book.rests),
             "blocked": len(work._blocked),
             "late": len(work._late),
-            "unwritten": len(self.lamps._unwritten),
+            "unwritten": len(self.lamps._writing._unwritten),
             "waiting for the journal": len(self.lamps._records.waiting),
         }
 

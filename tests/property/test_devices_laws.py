@@ -19,7 +19,10 @@ from nodealloc.devices import (
     restored,
 )
 from nodealloc.devices.plugins import _codec as codec
-from nodealloc.devices.plugins import decode_list, encode_list
+from nodealloc.devices.plugins._codec import (
+    decode_list,
+    encode_list,
+)
 from nodealloc.errors import DecodeError
 from nodealloc.podspec import Quantity
 from nodealloc.testing.strategies.devices import device_allocators, device_lists, devices, inventories

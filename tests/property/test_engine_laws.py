@@ -24,9 +24,9 @@ from nodealloc.dsw_asw import BackOff, Cancel, Driven, ThreadExecutor, World
 from nodealloc.dsw_asw._book import Book
 from nodealloc.dsw_asw._dependencies import Dependencies
 from nodealloc.dsw_asw._operations import Operations
-from nodealloc.dsw_asw._reconciler import Reconciler
 from nodealloc.dsw_asw._records import Records
 from nodealloc.dsw_asw._scopes import Scopes
+from nodealloc.dsw_asw._writing import Writing
 from nodealloc.testing.simulation import Chance, DurableRows, Life, Simulation, ViolationError
 from tests.property.lamps import BULBS, FAULTS, House, Lamp, Room, Row
 
@@ -190,9 +190,9 @@ BUGS = [
     # Any scope is free: two operations at once.
     planted(Scopes, "is_free", lambda *_: True),
     # Nothing is ever written down, and all is told and started.
-    planted(Reconciler, "_rows", nothing),
+    planted(Writing, "rows", nothing),
     # A refused commit counts as one that went well.
-    planted(Reconciler, "_not_remembered", nothing),
+    planted(Writing, "_not_remembered", nothing),
     # A moment that a plan named never comes.
     planted(Book, "look_again", nothing),
     # What failed has no moment to come back at.

@@ -10,6 +10,8 @@ from nodealloc.podlife import (
     ImageFacts,
     ImageName,
     NodeSettings,
+)
+from nodealloc.podlife._configuration import (
     container_config,
     pod_dns,
     termination_message,

@@ -31,7 +31,12 @@ from nodealloc.devices import (
     PluginUnavailableError,
     RegistrationRefusedError,
 )
-from nodealloc.devices.plugins import DevicePlugins, GrpcConnection, RegisterRequest, introduce
+from nodealloc.devices.plugins import (
+    DevicePlugins,
+    RegisterRequest,
+)
+from nodealloc.devices.plugins._grpc import GrpcConnection
+from nodealloc.devices.plugins._registration import introduce
 from nodealloc.errors import PermanentError
 from nodealloc.pluginreg import GrpcRegistration, PluginRegistrar
 from nodealloc.podspec import Quantity

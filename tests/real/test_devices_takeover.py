@@ -27,7 +27,12 @@ from nodealloc.devices import (
     PluginUnavailableError,
     RegistrationRefusedError,
 )
-from nodealloc.devices.plugins import DevicePlugins, GrpcConnection, RegisterRequest, introduce
+from nodealloc.devices.plugins import (
+    DevicePlugins,
+    RegisterRequest,
+)
+from nodealloc.devices.plugins._grpc import GrpcConnection
+from nodealloc.devices.plugins._registration import introduce
 from nodealloc.dsw_asw import BackOff
 from nodealloc.errors import NodeallocError
 from nodealloc.pluginreg import PluginInfo, PluginRegistrar, RegistrationState, scan

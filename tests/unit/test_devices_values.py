@@ -36,11 +36,13 @@ from nodealloc.devices._life import Happening
 from nodealloc.devices._state import from_rows, to_row
 from nodealloc.devices.plugins import (
     DevicePlugins,
+    launch_of,
+)
+from nodealloc.devices.plugins._codec import (
     decode_list,
     decode_response,
     encode_list,
     encode_response,
-    launch_of,
 )
 from nodealloc.errors import DecodeError, PermanentError
 from nodealloc.testing.devices import check_allocator_keeper

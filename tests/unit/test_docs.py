@@ -18,7 +18,8 @@ import nodealloc
 from nodealloc.cgroups import CGROUP_LIFE
 from nodealloc.cpuset import StaticOptions
 from nodealloc.devices import DEVICE_LIFE, Deadlines
-from nodealloc.dsw_asw import Transitions, as_svg
+from nodealloc.dsw_asw import Transitions
+from nodealloc.dsw_asw._drawing import as_svg
 from nodealloc.memblocks import MemoryOptions
 from nodealloc.node import NODE_LIFE
 from nodealloc.pluginreg import REGISTRATION_LIFE

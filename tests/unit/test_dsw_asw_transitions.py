@@ -8,7 +8,15 @@ from xml.etree import ElementTree as ET
 import attrs
 import pytest
 
-from nodealloc.dsw_asw import Transition, Transitions, as_mermaid, as_svg, as_text
+from nodealloc.dsw_asw import (
+    Transition,
+    Transitions,
+    as_text,
+)
+from nodealloc.dsw_asw._drawing import (
+    as_mermaid,
+    as_svg,
+)
 from nodealloc.testing.dsw_asw import check_transitions
 
 

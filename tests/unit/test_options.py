@@ -14,7 +14,8 @@ import pytest
 from nodealloc.cgroups import CgroupMount, CgroupName, Layout, Limits, TreeOptions, launch, pod_view
 from nodealloc.cpuset import CpuAllocator, CPUSet, CpusetReconciler, StaticPolicy
 from nodealloc.devices import PluginUnavailableError
-from nodealloc.devices.plugins import RegisterRequest, introduce
+from nodealloc.devices.plugins import RegisterRequest
+from nodealloc.devices.plugins._registration import introduce
 from nodealloc.dsw_asw import BackOff, Cancel, InlineExecutor, Reconciler, ThreadExecutor, World
 from nodealloc.errors import DecodeError, RetryableError
 from nodealloc.idset import parse_list

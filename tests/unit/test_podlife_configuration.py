@@ -17,10 +17,12 @@ from nodealloc.podlife import (
     NodeSettings,
     PodAddresses,
     SandboxConfigError,
+    sandbox_config,
+)
+from nodealloc.podlife._configuration import (
     container_config,
     field_value,
     pod_dns,
-    sandbox_config,
     sub_paths_of,
     termination_message,
     variables_of,

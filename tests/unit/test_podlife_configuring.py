@@ -20,8 +20,8 @@ from nodealloc.podlife import (
     PodFiles,
     PodGift,
     PodRecord,
-    termination_message,
 )
+from nodealloc.podlife._configuration import termination_message
 from nodealloc.podlife._configuration._container import message_path
 from nodealloc.podspec import Container, MessagePolicy, Pod, SecurityContext, ValueFrom, Variable
 from nodealloc.podspec._network import HostAlias

@@ -25,13 +25,13 @@ from nodealloc.podlife import (
     PodWanted,
     Preparation,
     Provided,
-    RestartEntry,
     Restarts,
     Starting,
     Stopping,
     record_from_checkpoint,
-    record_to_checkpoint,
 )
+from nodealloc.podlife._codec import record_to_checkpoint
+from nodealloc.podlife._restarts import RestartEntry
 from nodealloc.podsources import PodSources
 from nodealloc.podspec import (
     Container,

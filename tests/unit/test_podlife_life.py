@@ -11,18 +11,22 @@ from nodealloc.podlife import (
     POD_LIFE,
     LifeEvent,
     Rules,
+    stop_timeout_s,
+)
+from nodealloc.podlife._grace import (
+    effective_grace_s,
+    kill_grace_s,
+    stops_after,
+)
+from nodealloc.podlife._worker import (
     UpdateKind,
     Work,
     WorkEnd,
     WorkerPod,
-    Workers,
     WorkerUpdate,
     WorkKind,
-    effective_grace_s,
-    kill_grace_s,
-    stop_timeout_s,
-    stops_after,
 )
+from nodealloc.podlife._workers import Workers
 from nodealloc.podspec import Container, Pod
 
 WEB = WorkerPod(uid="u", full_name="default/web", own_s=30.0, revision="1")

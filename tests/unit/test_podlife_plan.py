@@ -11,7 +11,6 @@ import pytest
 from nodealloc.podfacts import Exited, ExitUnknown, PodIdentity
 from nodealloc.podlife import (
     KUBELET,
-    RESOURCES_ANNOTATION,
     ContainerPart,
     Definitions,
     Held,
@@ -22,8 +21,9 @@ from nodealloc.podlife import (
     Why,
     explain_plan,
     plan_pod,
-    stops_of,
 )
+from nodealloc.podlife._actions import stops_of
+from nodealloc.podlife._definitions import RESOURCES_ANNOTATION
 from nodealloc.podlife._sandbox import sandbox_need
 from nodealloc.podspec import HASH_ANNOTATION, Container, Pod, Quantity, RestartPolicy, Variable
 from nodealloc.podspec._model import ResizePolicy

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nodealloc.dsw_asw import as_svg
+from nodealloc.dsw_asw._drawing import as_svg
 from nodealloc.volumes import MOUNT_LIFE, VOLUME_LIFE
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "reference"

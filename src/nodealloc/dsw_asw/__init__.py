@@ -72,7 +72,7 @@ known state.
 
 from nodealloc._back_off import BackOff
 from nodealloc.dsw_asw._clock import SystemClock
-from nodealloc.dsw_asw._drawing import as_mermaid, as_svg, as_text
+from nodealloc.dsw_asw._drawing import as_text
 from nodealloc.dsw_asw._driven import Driven, Passing
 from nodealloc.dsw_asw._errors import (
     BadPlanError,
@@ -160,8 +160,6 @@ __all__ = [
     "WaitTimeoutError",
     "Watch",
     "World",
-    "as_mermaid",
-    "as_svg",
     "as_text",
     "tell",
 ]

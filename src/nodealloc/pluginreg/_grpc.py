@@ -21,8 +21,8 @@ _LARGEST_BYTES = 1 << 20
 _FIRST_WORD_S = 0.05
 """How long a silent socket may keep others waiting. A server speaks before it is asked for anything."""
 _ANSWER_S = 0.4
-"""How long a call may keep others waiting. So 1,024 sockets that answer none have had their turns, 48 at once,
-within the 10 s that one may take when nobody waits."""
+"""How long a call may keep others waiting. So 1,024 sockets that answer none have had their turns, 48 at
+once, within the 10 s that one may take when nobody waits."""
 _LEAST_S = 0.1
 """For the answer of one who took nearly all of its time for the first word."""
 

@@ -8,8 +8,11 @@
 `Rules()` is what is right, `KUBELET` is as recorded.
 """
 
-from nodealloc.podlife._actions import plan_pod, stops_of
-from nodealloc.podlife._codec import POD_ROWS, record_from_checkpoint, record_to_checkpoint
+from nodealloc.podlife._actions import plan_pod
+from nodealloc.podlife._codec import (
+    POD_ROWS,
+    record_from_checkpoint,
+)
 from nodealloc.podlife._configuration import (
     ContainerConfigError,
     ContainerGift,
@@ -23,21 +26,17 @@ from nodealloc.podlife._configuration import (
     PodGift,
     SandboxConfigError,
     container_config,
-    field_value,
-    linux_resources,
-    pod_dns,
-    resource_value,
     sandbox_config,
-    sub_paths_of,
-    termination_message,
-    variables_of,
 )
 from nodealloc.podlife._credentials import SecretCredentials
-from nodealloc.podlife._definitions import RESOURCES_ANNOTATION, Definitions
+from nodealloc.podlife._definitions import Definitions
 from nodealloc.podlife._details import HookKind, LifePolicy
 from nodealloc.podlife._explain import explain_plan
-from nodealloc.podlife._facts import ContainerFacts, PodFacts, facts_of
-from nodealloc.podlife._grace import effective_grace_s, kill_grace_s, stop_timeout_s, stops_after
+from nodealloc.podlife._facts import (
+    ContainerFacts,
+    PodFacts,
+)
+from nodealloc.podlife._grace import stop_timeout_s
 from nodealloc.podlife._hooks import ContainerHooks
 from nodealloc.podlife._housekeeping import (
     HeldRemnant,
@@ -74,27 +73,17 @@ from nodealloc.podlife._ports import (
     Provided,
 )
 from nodealloc.podlife._record import Ending, EndingKind, HookState, PodRecord, PodWanted, Starting, Stopping
-from nodealloc.podlife._restarts import ExitRule, RestartAnswer, RestartBackOff, RestartEntry, Restarts
-from nodealloc.podlife._rules import KUBELET, Rules
-from nodealloc.podlife._worker import (
-    Asked,
-    Resync,
-    UpdateKind,
-    Work,
-    WorkEnd,
-    Worker,
-    WorkerPod,
-    WorkerUpdate,
-    WorkKind,
+from nodealloc.podlife._restarts import (
+    ExitRule,
+    RestartBackOff,
+    Restarts,
 )
-from nodealloc.podlife._workers import Known, Workers
+from nodealloc.podlife._rules import KUBELET, Rules
 
 __all__ = [
     "KUBELET",
     "POD_LIFE",
     "POD_ROWS",
-    "RESOURCES_ANNOTATION",
-    "Asked",
     "Configures",
     "ContainerConfigError",
     "ContainerFacts",
@@ -117,7 +106,6 @@ __all__ = [
     "Housekeeping",
     "ImageFacts",
     "ImageName",
-    "Known",
     "LastWords",
     "LifeEvent",
     "LifePolicy",
@@ -143,11 +131,8 @@ __all__ = [
     "Provided",
     "Remnant",
     "RemnantKind",
-    "RestartAnswer",
     "RestartBackOff",
-    "RestartEntry",
     "Restarts",
-    "Resync",
     "Rules",
     "SandboxConfigError",
     "SecretCredentials",
@@ -155,33 +140,12 @@ __all__ = [
     "Stop",
     "StopReason",
     "Stopping",
-    "UpdateKind",
     "Why",
-    "Work",
-    "WorkEnd",
-    "WorkKind",
-    "Worker",
-    "WorkerPod",
-    "WorkerUpdate",
-    "Workers",
     "container_config",
-    "effective_grace_s",
     "explain_plan",
-    "facts_of",
-    "field_value",
-    "kill_grace_s",
-    "linux_resources",
     "plan_housekeeping",
     "plan_pod",
-    "pod_dns",
     "record_from_checkpoint",
-    "record_to_checkpoint",
-    "resource_value",
     "sandbox_config",
     "stop_timeout_s",
-    "stops_after",
-    "stops_of",
-    "sub_paths_of",
-    "termination_message",
-    "variables_of",
 ]

@@ -17,7 +17,12 @@ from nodealloc._proto import deviceplugin_v1beta1_pb2 as wire
 from nodealloc._proto import pluginregistration_v1_pb2 as registry
 from nodealloc._rpc import channels
 from nodealloc.devices import Device, DeviceMount, DeviceNode, PluginOptions, Response
-from nodealloc.devices.plugins import RegisterRequest, encode_list, encode_response, introduce
+from nodealloc.devices.plugins import RegisterRequest
+from nodealloc.devices.plugins._codec import (
+    encode_list,
+    encode_response,
+)
+from nodealloc.devices.plugins._registration import introduce
 from nodealloc.errors import NodeallocError
 
 __all__ = ["CALLS", "STATUSES", "Behaviour", "DevicePluginServer"]

@@ -31,7 +31,10 @@ from nodealloc.devices import (
     PreferenceQuestion,
     Response,
 )
-from nodealloc.devices.plugins import decode_response, encode_response
+from nodealloc.devices.plugins._codec import (
+    decode_response,
+    encode_response,
+)
 from nodealloc.errors import NodeallocError
 
 __all__ = ["FakePlugin", "PluginProcess", "check_allocator_keeper", "check_connection", "wait_until"]

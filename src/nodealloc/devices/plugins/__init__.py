@@ -18,28 +18,13 @@ reader of a stream. This part of `nodealloc.devices` loads gRPC.
 """
 
 from nodealloc.devices.plugins._advisor import DeviceAdvisor
-from nodealloc.devices.plugins._codec import (
-    RegisterRequest,
-    decode_list,
-    decode_response,
-    encode_list,
-    encode_response,
-)
-from nodealloc.devices.plugins._grpc import GrpcConnection
+from nodealloc.devices.plugins._codec import RegisterRequest
 from nodealloc.devices.plugins._launched import launch_of
 from nodealloc.devices.plugins._reconciler import DevicePlugins
-from nodealloc.devices.plugins._registration import RegistrationService, introduce
 
 __all__ = [
     "DeviceAdvisor",
     "DevicePlugins",
-    "GrpcConnection",
     "RegisterRequest",
-    "RegistrationService",
-    "decode_list",
-    "decode_response",
-    "encode_list",
-    "encode_response",
-    "introduce",
     "launch_of",
 ]

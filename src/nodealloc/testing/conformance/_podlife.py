@@ -8,17 +8,23 @@ from typing import TYPE_CHECKING, cast
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife import (
     KUBELET,
-    Known,
+    stop_timeout_s,
+)
+from nodealloc.podlife._grace import (
+    kill_grace_s,
+    stops_after,
+)
+from nodealloc.podlife._worker import (
     UpdateKind,
     Work,
     WorkEnd,
     WorkerPod,
-    Workers,
     WorkerUpdate,
     WorkKind,
-    kill_grace_s,
-    stop_timeout_s,
-    stops_after,
+)
+from nodealloc.podlife._workers import (
+    Known,
+    Workers,
 )
 from nodealloc.podspec import Container, Pod
 

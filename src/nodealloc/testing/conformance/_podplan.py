@@ -10,8 +10,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from nodealloc.podfacts import Exited, PodIdentity
-from nodealloc.podlife import KUBELET, PodPlan, PodSeen, RestartAnswer, RestartBackOff, Restarts, plan_pod
-from nodealloc.podlife._restarts import back_off_event, back_off_held
+from nodealloc.podlife import (
+    KUBELET,
+    PodPlan,
+    PodSeen,
+    RestartBackOff,
+    Restarts,
+    plan_pod,
+)
+from nodealloc.podlife._restarts import RestartAnswer, back_off_event, back_off_held
 from nodealloc.podlife._sandbox import sandbox_need
 from nodealloc.podspec import Container, ExecAction, Pod, Probe, RestartPolicy, kubelet_hash
 from nodealloc.runtime import (
