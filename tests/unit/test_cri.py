@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -441,6 +442,40 @@ def test_calls_do_not_pile_up_behind_one_that_hangs(peer: Peer, runtime: CriRunt
     gate.set()
     first.join(10.0)
     runtime.start_container("hung")
+
+
+def test_who_asks_for_images_at_the_same_time_shares_an_answer(peer: Peer, runtime: CriRuntime) -> None:
+    """None is refused, none gets an answer that is older than the question, and two calls serve them all."""
+    gate, entered = threading.Event(), threading.Event()
+    listings = iter("abc")
+
+    def list_images(_request: bytes) -> bytes:
+        name = next(listings)
+        if name == "a":
+            entered.set()
+            gate.wait(20.0)
+        return wire.ListImagesResponse(images=[wire.Image(id=name)]).SerializeToString()
+
+    peer.answers = {"ListImages": list_images}
+    with ThreadPoolExecutor(9) as pool:
+        first = pool.submit(runtime.images)
+        assert entered.wait(10.0)
+        others = [pool.submit(runtime.images) for _ in range(8)]
+        time.sleep(0.1)  # they wait; one that did not yet would get an answer that is newer still
+        gate.set()
+        assert [one.id for one in first.result(20.0)] == ["a"]
+        assert {one.id for other in others for one in other.result(20.0)} <= {"b", "c"}
+    assert [name for name, _ in peer.asked].count("ListImages") <= 3
+
+
+def test_who_shares_an_answer_shares_its_failure(peer: Peer, runtime: CriRuntime) -> None:
+    """Nobody waits for a runtime that is away once for each who asked before."""
+    peer.stop()
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(runtime.images) for _ in range(4)]
+        for one in asked:
+            with pytest.raises(RuntimeUnavailableError):
+                one.result(20.0)
 
 
 def test_a_kill_while_the_runtime_was_away_is_unknown(peer: Peer) -> None:

@@ -264,10 +264,11 @@ def test_a_long_fetch_holds_up_nobody_whose_image_is_there() -> None:
     ]  # fmt: skip
 
 
-def test_two_pods_that_want_one_image_fetch_it_once() -> None:
-    """Who waited finds what the one before has brought."""
+@pytest.mark.parametrize("at_once", [1, None])
+def test_two_pods_that_want_one_image_fetch_it_once(at_once: int | None) -> None:
+    """Who waited finds what the one before has brought, also where any number may be fetched at a time."""
     runtime = Slow()
-    threads = fetched(ImageFetcher(runtime), "a:1", "a:1")
+    threads = fetched(ImageFetcher(runtime, at_once=at_once), "a:1", "a:1")
     assert runtime.begun.acquire(timeout=10)
     runtime.go.set()
     for one in threads:

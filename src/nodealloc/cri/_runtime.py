@@ -12,6 +12,7 @@ import attrs
 from nodealloc.cri import _codec as codec
 from nodealloc.cri import _requests as requests
 from nodealloc.cri._grpc import Line
+from nodealloc.cri._shared import SharedAnswer
 from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import DecodeError
 from nodealloc.podfacts import Exited, ExitUnknown
@@ -66,7 +67,8 @@ class CriRuntime:
     Nothing is dialled before the first call, and a runtime that was restarted is
     dialled anew. Of calls of one kind about one target a single one is under
     way: another one is refused at once, so that nothing piles up behind a
-    container that hangs.
+    container that hangs. Images are everybody's: who asks for them while an
+    answer is under way shares the next one.
 
     Args:
         path: The runtime's socket.
@@ -85,6 +87,7 @@ class CriRuntime:
         self._deadlines = deadlines
         self._unix_s = unix_s
         self._line = Line(path, unix_s=unix_s)
+        self._images: SharedAnswer[Sequence[ImageRecord]] = SharedAnswer(self._listed_images)
 
     def close(self) -> None:
         """End all calls but followed events, which their `Cancel` ends. May be repeated."""
@@ -166,7 +169,10 @@ class CriRuntime:
         self._end("RemoveContainer", container_id)
 
     def images(self) -> Sequence[ImageRecord]:
-        """See `Images.images`."""
+        """See `Images.images`; who asks at the same time as others shares their answer."""
+        return self._images.get()
+
+    def _listed_images(self) -> Sequence[ImageRecord]:
         data = self._line.call("ListImages", b"", self._deadlines.look_s, service="ImageService")
         return codec.decode_images(data)
 

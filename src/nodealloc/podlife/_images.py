@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Generator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
@@ -101,7 +101,8 @@ def pull_held(image: str, reason: str, message: str, until_s: float, /) -> Held:
 class ImageFetcher:
     """Has the images of containers ready; thread-safe.
 
-    An image that is there is found without waiting for others that are fetched.
+    An image that is there is found without waiting for others that are fetched; one that
+    several pods need is fetched for one after the other, so that the first serves them all.
 
     Args:
         images: The runtime's.
@@ -123,6 +124,7 @@ class ImageFetcher:
         self._images = images
         self._credentials = credentials
         self._line = _Line(at_once)
+        self._by_name = _LineByName()
 
     def fetch(self, pod: Pod, container: Container, cancel: Cancel, /) -> ImageRecord:
         """Have a container's image on the node.
@@ -149,7 +151,7 @@ class ImageFetcher:
         if policy is PullPolicy.NEVER:
             words = f'Container image "{image}" is not present with pull policy of Never'
             raise ImageUnavailableError("ErrImageNeverPull", image, words)
-        with self._line.turn(cancel):
+        with self._by_name.turn(name.asked, cancel), self._line.turn(cancel):
             # Whoever came before may have fetched the same.
             found = None if policy is PullPolicy.ALWAYS else self._found(name)
             return found or self._pulled(pod, name)
@@ -272,3 +274,26 @@ class _Line:
                 self._waiting.popleft().set()
             elif self._free is not None:
                 self._free += 1
+
+
+class _LineByName:
+    """One at a time of each name."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lines: dict[str, _Line] = {}
+        self._users: Counter[str] = Counter()
+
+    @contextmanager
+    def turn(self, name: str, cancel: Cancel, /) -> Generator[None]:
+        with self._lock:
+            line = self._lines.setdefault(name, _Line(1))
+            self._users[name] += 1
+        try:
+            with line.turn(cancel):
+                yield
+        finally:
+            with self._lock:
+                self._users[name] -= 1
+                if not self._users[name]:
+                    del self._lines[name], self._users[name]
