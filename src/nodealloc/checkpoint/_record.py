@@ -31,7 +31,8 @@ def _plain(value: Json) -> Json:
         one, put, level = due.pop()
         if level >= DEEPEST and not isinstance(one, float):
             raise ConfigurationError(f"nested more than {DEEPEST} levels deep: store a flatter value")
-        if isinstance(one, Mapping):
+        # Most are of just these classes, which costs less to see than whether they behave like one.
+        if type(one) is dict or isinstance(one, Mapping):
             fields: dict[str, Json] = {}
             for key, part in one.items():
                 name = _text(key)
@@ -71,6 +72,8 @@ def _text(key: object) -> str:
 
 
 def _is_sequence(value: object) -> bool:
+    if type(value) is list or type(value) is tuple:
+        return True
     return isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview)
 
 

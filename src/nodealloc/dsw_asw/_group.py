@@ -32,6 +32,7 @@ class Group(Driven):
     def __init__(self, *members: Driven, name: str = "reconcile", stop_timeout_s: float = 10.0) -> None:
         super().__init__(name, stop_timeout_s)
         self._members = members
+        self._groups = tuple(one for one in members if isinstance(one, Group))
         self._passing = threading.RLock()
         for member in members:
             member.add_listener(self._wake)
@@ -42,13 +43,14 @@ class Group(Driven):
         with self._passing:
             self._quiet()
             done: list[Summary] = []
+            resting: list[Summary] = []
             begun: list[tuple[Passing, Rows | None]] = []
             try:
                 for one in self.reconcilers():
                     if one.has_work:
                         begun.append((one, one.begin_pass()))
                     else:
-                        done.append(one.glance())
+                        resting.append(one.glance())
                 failed = commit_all(rows for _, rows in begun if rows is not None)
                 while begun:
                     one, rows = begun[0]
@@ -62,19 +64,22 @@ class Group(Driven):
         self._quiet()
         if self.has_work:
             self._wake()
-        return Summary.of_one_pass(done)
+        return Summary.of_one_pass(done, resting)
 
     @property
     @override
     def has_work(self) -> bool:
         """Whether a pass now would find something to do."""
-        return any(member.has_work for member in self._members)
+        for member in self._members:  # noqa: SIM110 - a generator costs more than all members answer
+            if member.has_work:
+                return True
+        return False
 
     @override
     def seconds_to_next(self) -> float | None:
         """How long until a pass is due by itself; None when only an event can bring one."""
-        due = [member.seconds_to_next() for member in self._members]
-        return min((one for one in due if one is not None), default=None)
+        due = [wait_s for one in self._members if (wait_s := one.seconds_to_next()) is not None]
+        return min(due, default=None)
 
     @override
     def running(self) -> tuple[Running[object], ...]:
@@ -93,10 +98,10 @@ class Group(Driven):
 
     def _quiet(self) -> None:
         """Have the next change heard again, from groups in it too: they make no passes of their own."""
-        self._work.clear()
-        for member in self._members:
-            if isinstance(member, Group):
-                member._quiet()  # noqa: SLF001 - another one of this class
+        if self._work.is_set():
+            self._work.clear()
+        for group in self._groups:
+            group._quiet()  # noqa: SLF001 - another one of this class
 
     @override
     def reconcilers(self) -> Iterator[Passing]:

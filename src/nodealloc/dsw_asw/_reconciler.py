@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -104,6 +105,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         self._records = Records(actual, remember, name)
         self._waits = Waits[K]()
         self._closed = False
+        self._glanced = Summary()
         self._dependencies = Dependencies[K](cast("Sequence[Near[K, Hashable, object]]", near), self._wake)
         self._book = Book[K](BackOff() if back_off is None else back_off, resync_s)
         self._writing: Writing[K, H] = Writing(self._records, self._book, name)
@@ -173,7 +175,8 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
                 self._book.timers.run_due(turn.now_s)
             self._begun.look_at_late(turn)
             # Cleared after what this pass wrote itself, and before it looks what is due.
-            self._work.clear()
+            if self._work.is_set():
+                self._work.clear()
             with self._book.lock:
                 turn.keys, more = self._book.agenda.take()
             if more or self._operations.next_ended() is not None:
@@ -229,12 +232,19 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
     def glance(self, passes: int = 0) -> Summary:
         """What is held off and running, without a pass."""
         with self._book.lock:
-            return Summary(
-                passes=passes,
-                held_off=len(self._book.failures),
-                running=len(self._operations),
-                next_due_s=self._book.timers.next_due_s,
+            next_due_s = self._book.timers.next_due_s
+        held_off, running, seen = len(self._book.failures), len(self._operations), self._glanced
+        if (seen.passes, seen.held_off, seen.running, seen.next_due_s) != (
+            passes,
+            held_off,
+            running,
+            next_due_s,
+        ):
+            # Members of a group that rest are glanced at in every pass of the others.
+            seen = self._glanced = Summary(
+                passes=passes, held_off=held_off, running=running, next_due_s=next_due_s
             )
+        return seen
 
     @property
     @override
@@ -242,11 +252,14 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         """Whether a pass now would find something to do."""
         if self._work.is_set():
             return True
-        if not self._book.timers:
+        if self._book.timers.soonest_s == math.inf:
+            return False
+        now_s = self._clock.monotonic_s()
+        if self._book.timers.soonest_s > now_s:
             return False
         with self._book.lock:
             due_s = self._book.timers.next_due_s
-        return due_s is not None and due_s <= self._clock.monotonic_s()
+        return due_s is not None and due_s <= now_s
 
     @override
     def seconds_to_next(self) -> float | None:

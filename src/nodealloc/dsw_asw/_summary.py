@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import attrs
 
@@ -49,20 +49,21 @@ class Summary:
         )
 
     @classmethod
-    def of_one_pass(cls, parts: Iterable[Summary], /) -> Summary:
-        """What several did that made one pass together."""
-        every = tuple(parts)
+    def of_one_pass(cls, parts: Iterable[Summary], /, resting: Sequence[Summary] = ()) -> Summary:
+        """What several did that made one pass together, beside others that had nothing to do."""
+        busy = tuple(parts)
+        every = (*busy, *resting)
         due = [one.next_due_s for one in every if one.next_due_s is not None]
         return cls(
             passes=1,
-            planned=sum([one.planned for one in every]),
-            started=sum([one.started for one in every]),
-            done=sum([one.done for one in every]),
-            failed=sum([one.failed for one in every]),
-            uncertain=sum([one.uncertain for one in every]),
-            cancelled=sum([one.cancelled for one in every]),
+            planned=sum([one.planned for one in busy]),
+            started=sum([one.started for one in busy]),
+            done=sum([one.done for one in busy]),
+            failed=sum([one.failed for one in busy]),
+            uncertain=sum([one.uncertain for one in busy]),
+            cancelled=sum([one.cancelled for one in busy]),
             held_off=sum([one.held_off for one in every]),
-            blocked=sum([one.blocked for one in every]),
+            blocked=sum([one.blocked for one in busy]),
             running=sum([one.running for one in every]),
             next_due_s=min(due, default=None),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable
 
 __all__ = ["Timer", "Timers"]
@@ -30,6 +31,10 @@ class Timers:
 
     Memory follows what is due, not what was ever asked for: cancelled timers
     are swept out when they are more than half.
+
+    Attributes:
+        now_s: Of the last `run_due`.
+        soonest_s: None is due before; may be read without the owner's lock.
     """
 
     def __init__(self) -> None:
@@ -37,6 +42,7 @@ class Timers:
         self._number = 0
         self._cancelled = 0
         self.now_s = 0.0
+        self.soonest_s = math.inf
 
     def __len__(self) -> int:
         return len(self._heap) - self._cancelled
@@ -46,6 +52,8 @@ class Timers:
         self._number += 1
         timer = Timer(self, due_s, call)
         heapq.heappush(self._heap, (due_s, self._number, timer))
+        if due_s < self.soonest_s:
+            self.soonest_s = due_s
         return timer
 
     def run_due(self, now_s: float, /) -> None:
@@ -59,6 +67,7 @@ class Timers:
                 self._cancelled -= 1
             else:
                 call()
+        self._see_soonest()
 
     def cancelled(self) -> None:
         """One more was cancelled; sweep when most are."""
@@ -67,11 +76,18 @@ class Timers:
             self._heap = [entry for entry in self._heap if entry[2].call is not None]
             heapq.heapify(self._heap)
             self._cancelled = 0
+            self._see_soonest()
 
     @property
     def next_due_s(self) -> float | None:
         """When the next one is due, or None."""
-        while self._heap and self._heap[0][2].call is None:
-            heapq.heappop(self._heap)
-            self._cancelled -= 1
-        return self._heap[0][0] if self._heap else None
+        heap = self._heap
+        if heap and heap[0][2].call is None:
+            while heap and heap[0][2].call is None:
+                heapq.heappop(heap)
+                self._cancelled -= 1
+            self._see_soonest()
+        return heap[0][0] if heap else None
+
+    def _see_soonest(self) -> None:
+        self.soonest_s = self._heap[0][0] if self._heap else math.inf
