@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nodealloc.podfacts import LifeState
+from nodealloc.podfacts import LifeState, PodIdentity
+from nodealloc.runtime import ContainerConfig, SandboxConfig
 from nodealloc.testing.dsw_asw import ManualCancel
 from tests.unit.podlife_node import Node, pod
 
@@ -54,3 +55,21 @@ def test_a_call_that_nobody_took_up_leaves_no_doubt(verb: str) -> None:
     node.executor.forgotten.clear()
     node.after(300, step_s=5.0)
     assert node.running() == ["app#0"]
+
+
+def test_a_container_that_never_ran_in_a_sandbox_that_died_holds_nothing_up() -> None:
+    """It was made and not started when its sandbox ended: there is nothing to stop, and the next one starts."""
+    node = Node()
+    node.executor.held.add("start")
+    node.lives.put(pod())
+    node.after(1)
+    box = node.runtime.inspect("u").sandboxes[0].record.id
+    node.runtime.create_container(
+        box, ContainerConfig(name="app", image="busybox"), SandboxConfig(pod=PodIdentity.of(pod()))
+    )
+    node.runtime.stop_sandbox(box)
+    node.watch.hurry()
+    node.executor.held.clear()
+    node.executor.parked.pop()()
+    node.after(60, step_s=1.0)
+    assert node.running() == ["app#1"]

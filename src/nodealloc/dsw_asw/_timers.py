@@ -52,8 +52,7 @@ class Timers:
         self._number += 1
         timer = Timer(self, due_s, call)
         heapq.heappush(self._heap, (due_s, self._number, timer))
-        if due_s < self.soonest_s:
-            self.soonest_s = due_s
+        self.soonest_s = min(self.soonest_s, due_s)
         return timer
 
     def run_due(self, now_s: float, /) -> None:

@@ -152,10 +152,12 @@ def _learnt(record: PodRecord, observed: Observed, now_s: float) -> PodRecord:
             found["starting"] = starting
     if record.stopping or record.post_start or record.pre_stop or record.resized:
         live = {one.record.id for one in observed.report.containers if one.record.state is not _EXITED}
-        for field in ("stopping", "post_start", "pre_stop", "resized"):
+        # What turned out never to have run has nothing to stop, and nothing of its name waits for it.
+        kept = {"stopping": set(observed.running), "post_start": live, "pre_stop": live, "resized": live}
+        for field, ids in kept.items():
             before = cast("Mapping[str, object]", getattr(record, field))
-            if any(cid not in live for cid in before):
-                found[field] = {cid: one for cid, one in before.items() if cid in live}
+            if any(cid not in ids for cid in before):
+                found[field] = {cid: one for cid, one in before.items() if cid in ids}
     return record.but(**found) if found else record
 
 
