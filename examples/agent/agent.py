@@ -392,8 +392,8 @@ def _node(built: Built, store: Store) -> NodeAllocator:
 def _sources(config: KubeletConfig, name: str, rules: SourceRules) -> dict[str, Source]:
     found: dict[str, Source] = {}
     if config.static_pod_path:
-        half_s = seconds(config.file_check_frequency) / 2  # so long does it take on average to notice
-        found["file"] = FolderSource(config.static_pod_path, node_name=name, unreadable_s=half_s, rules=rules)
+        late_s = seconds(config.file_check_frequency)  # a kubelet notices when it lists the folder
+        found["file"] = FolderSource(config.static_pod_path, node_name=name, unreadable_s=late_s, rules=rules)
     if config.static_pod_url:
         found["http"] = HttpSource(config.static_pod_url, node_name=name)
     return found

@@ -224,13 +224,23 @@ class Play:
         self._others.stop_sandbox(self._box(step))
 
     def _do_remove_sandbox(self, step: Mapping[str, object]) -> None:
-        self._others.remove_sandbox(self._box(step))
+        box = self._box(step)
+        inside = [
+            one.id
+            for pod in self._others.listing().pods.values()
+            for one in pod.containers
+            if one.sandbox_id == box
+        ]
+        self._watch.overlook(box, *inside)
+        self._others.remove_sandbox(box)
 
     def _do_stop_container(self, step: Mapping[str, object]) -> None:
         self._others.stop_container(self._running(step), float(str(step.get("timeout", 0))))
 
     def _do_remove_container(self, step: Mapping[str, object]) -> None:
-        self._others.remove_container(self._running(step))
+        run = self._running(step)
+        self._watch.overlook(run)
+        self._others.remove_container(run)
 
     def _do_import_image(self, step: Mapping[str, object]) -> None:
         import_images(self._daemon, [str(step["image"])], pause=False)

@@ -55,6 +55,7 @@ class Watch:
         self._status, self._read = status, 0
         self._cgroup, self._mounts = cgroup, detect().layout
         self._began_s, self._ahead_s = began_s, time.time() - time.monotonic()
+        self._overlooked: set[str] = set()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -69,6 +70,12 @@ class Watch:
         self._thread.join(30)
         self._look()
         self._listen()
+        for name in self._overlooked & self.contained.keys():
+            self.contained[name].ended = None
+
+    def overlook(self, *names: str) -> None:
+        """Somebody removes these as they run: what they look like on the way is nobody's."""
+        self._overlooked.update(names)
 
     def at(self, monotonic_s: float) -> float:
         """Seconds since the first step."""

@@ -6,7 +6,8 @@ import attrs
 import pytest
 
 from nodealloc.podlife import KUBELET, PodFacts, Rules
-from nodealloc.runtime import RunState
+from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler
+from nodealloc.runtime import RunState, RuntimeRefusedError
 from tests.unit.podlife_node import Node, Verdicts, pod
 
 RIGHT = Rules()
@@ -166,3 +167,94 @@ def test_a_pod_that_comes_back_after_it_was_gone_counts_what_is_left() -> None:
     node.after(2)
     assert node.running() == ["app#0"]
     assert [one.record.attempt for one in node.runtime.inspect("u").sandboxes] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("rules", "told", "after_s"),
+    [
+        (RIGHT, [(0, "CrashLoopBackOff")], (18, 20)),
+        (KUBELET, [(0, ""), (12, "CrashLoopBackOff")], (24, 26)),
+    ],
+)
+def test_when_a_crash_loop_is_told_and_goes_on(
+    rules: Rules, told: list[tuple[int, str]], after_s: tuple[int, int]
+) -> None:
+    """At once, after its delay of 20 s; a kubelet tells and tries when it looks, each 12.5 s."""
+    node = Node(rules=rules)
+    node.lives.put(pod())
+    for wait_s in (1, 1, 14):
+        node.after(wait_s)
+        if wait_s == 1:
+            node.exit("app", 1)
+    assert node.running() == ["app#2"]
+    node.exit("app", 1)
+    node.after(1)
+    seen: list[tuple[int, str]] = []
+    for quarter in range(120):
+        if node.running():
+            assert after_s[0] <= quarter / 4 <= after_s[1]
+            break
+        one = facts(node).containers["app"].waiting
+        seen.append((quarter // 4, "" if one is None else one.reason))
+        node.after(0.25)
+    assert node.running() == ["app#3"]
+    changes = [item for place, item in enumerate(seen) if not place or seen[place - 1][1] != item[1]]
+    assert changes == told
+
+
+@pytest.mark.parametrize(
+    ("rules", "told"),
+    [
+        (RIGHT, ["ErrImagePull", "ImagePullBackOff"]),
+        (KUBELET, ["ErrImagePull", "ImagePullBackOff", "ErrImagePull", "ImagePullBackOff"]),
+    ],
+)
+def test_what_is_told_of_an_image_that_cannot_be_had(rules: Rules, told: list[str]) -> None:
+    """The first failure, then that it is waited; a kubelet tells by turns of both, one look behind."""
+    node = Node(rules=rules)
+    node.runtime.fail("pull_image", RuntimeRefusedError("pull_image", "NOT_FOUND", "no such image"), times=9)
+    node.lives.put(pod(containers=[Container(name="app", image="private")]))
+    seen: list[str] = []
+    for _ in range(60):
+        node.after(1)
+        one = facts(node).containers.get("app")
+        if one is not None and one.waiting is not None and seen[-1:] != [one.waiting.reason]:
+            seen.append(one.waiting.reason)
+    assert seen[: len(told)] == told
+
+
+def test_a_post_start_hook_that_fails_is_told() -> None:
+    """Its container is stopped, and why is told of it as of one that did not start."""
+    hook = LifecycleHandler(exec=ExecAction(command=("warm",)))
+    app = Container(name="app", image="busybox", lifecycle=Lifecycle(post_start=hook))
+    node = Node()
+    node.hooks.answer = lambda call: "no" if call.container_id == "container-2" else ""
+    node.executor.held.add("stop")
+    node.lives.put(pod(containers=[app]))
+    node.after(1)
+    waiting = facts(node).containers["app"].waiting
+    assert waiting is not None
+    assert (waiting.reason, waiting.message) == ("PostStartHookError", "no")
+    node.executor.held.clear()
+    for go_on in node.executor.parked:
+        go_on()
+    node.after(5)
+    assert node.running() == ["app#1"]
+    assert facts(node).containers["app"].waiting is None
+
+
+@pytest.mark.parametrize(("rules", "is_early"), [(RIGHT, True), (KUBELET, False)])
+def test_when_a_pod_starts_whose_name_is_free_again(rules: Rules, is_early: bool) -> None:
+    """At once; a kubelet asks again after 12.5 s whether it may."""
+    static = {"kubernetes.io/config.source": "file"}
+    node = Node(rules=rules)
+    node.lives.heard()
+    node.lives.put(pod("old", name="web", annotations=static))
+    node.after(1)
+    node.lives.put(pod("new", name="web", annotations=static))
+    node.lives.remove("old")
+    node.after(5)
+    assert node.running("old") == []
+    assert (node.running("new") == ["app#0"]) is is_early
+    node.after(8)
+    assert node.running("new") == ["app#0"]

@@ -12,6 +12,7 @@ from nodealloc.podfacts import LifeState
 from nodealloc.podlife._details import Acted, Detail, LifePolicy, MakeReady
 from nodealloc.podlife._ending import asked_to_end, clear_away, end, reasons_to_end, take_back
 from nodealloc.podlife._life import LifeEvent
+from nodealloc.podlife._looking import at_its_pace, later
 from nodealloc.podlife._observed import Observed, observe
 from nodealloc.podlife._performing import Performer
 from nodealloc.podlife._ports import LifeTold, LifeVerdicts, Preparation
@@ -147,9 +148,14 @@ class Lives:
                 return record.moved(LifeEvent.FOUND_ENDED)
         if is_static(want.pod):
             line = view.of(self._nears.lines).get(want.pod.full_name, ())
+            tries_at_s, now_s = record.tries_at_s, view.now_s
             if line and line[0] != view.key:
+                if not self._rules.tells_meanwhile and (tries_at_s is None or now_s >= tries_at_s):
+                    record = record.but(tries_at_s=later(now_s))
                 waits = NotYet(blocker=line[0], message="another pod of its name has not finished")
                 return record if record.waits_for == waits else record.but(waits_for=waits)
+            if tries_at_s is not None and now_s < tries_at_s:
+                return record
         return attrs.evolve(record.moved(LifeEvent.MAY_START), waits_for=None)
 
     def _next(self, record: PodRecord, want: PodWanted, observed: Observed, view: PodView) -> Next:
@@ -157,7 +163,7 @@ class Lives:
         uid, now_s, policy = view.key, view.now_s, self._policy
         match record.life:
             case LifeState.WAITING:
-                return Next(record=record)
+                return Next(record=record, again_at_s=record.tries_at_s)
             case LifeState.SYNCING:
                 answer = self._synced(record, observed, view)
             case LifeState.TERMINATING:
@@ -207,16 +213,24 @@ class Lives:
 
     def _synced(self, record: PodRecord, observed: Observed, view: PodView) -> Next:
         verdicts = None if self._nears.verdicts is None else view.of(self._nears.verdicts).get(view.key)
-        answer = sync(
-            view.key,
-            record,
-            observed,
-            preparations=self._preparations,
-            verdicts=verdicts,
-            now_s=view.now_s,
-            policy=self._policy,
-            rules=self._rules,
-        )
+
+        def decide(record: PodRecord, /, *, tries_again: bool) -> Next:
+            return sync(
+                view.key,
+                record,
+                observed,
+                preparations=self._preparations,
+                verdicts=verdicts,
+                now_s=view.now_s,
+                policy=self._policy,
+                rules=self._rules,
+                tries_again=tries_again,
+            )
+
+        if self._rules.tells_meanwhile:
+            answer = decide(record, tries_again=True)
+        else:
+            answer = at_its_pace(record, observed, decide, now_s=view.now_s)
         if answer.is_over:
             over = (Ending(kind=EndingKind.COMPLETED),)
             ends = asked_to_end(answer.record, over, record.pod, now_s=view.now_s, rules=self._rules)

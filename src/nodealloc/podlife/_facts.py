@@ -9,7 +9,7 @@ import attrs
 from nodealloc._frozen import Frozen, freeze
 from nodealloc.dsw_asw import Cancel, Near, Outcome, Plan, Step, View
 from nodealloc.podfacts import LifeState
-from nodealloc.podlife._record import Ending, EndingKind, HookState, PodRecord, StartFailure
+from nodealloc.podlife._record import Ending, EndingKind, PodRecord, StartFailure
 from nodealloc.podlife._rules import RIGHT, Rules
 from nodealloc.podspec import Pod
 from nodealloc.runtime import PodKnown, PodReport, RunState
@@ -46,7 +46,7 @@ class PodFacts:
         waits_for: The part or the other pod that it waits for; None for nothing.
         noticed_unix_s: When this node took it up, in Unix seconds.
         containers: By name.
-        is_acted_on: Whether containers or sandboxes of it are being made or ended.
+        looks: How often a kubelet has looked at it; 0 by the right rules, which tell all the time.
     """
 
     pod: Pod
@@ -59,7 +59,7 @@ class PodFacts:
     containers: Mapping[str, ContainerFacts] = attrs.field(
         factory=Frozen[str, ContainerFacts], validator=freeze
     )
-    is_acted_on: bool = False
+    looks: int = 0
 
     @property
     def report(self) -> PodReport | None:
@@ -85,7 +85,11 @@ class PodFacts:
 def facts_of(record: PodRecord, known: PodKnown | None, /) -> PodFacts:
     """What is to be known of a pod."""
     box = None if known is None or known.report is None else known.report.sandbox
-    names = {*record.attempts, *record.failures, *record.completed}
+    look = record.look
+    failures, attempts = (
+        (record.failures, record.attempts) if look is None else (look.failures, look.attempts)
+    )
+    names = {*attempts, *failures, *record.completed}
     return PodFacts(
         pod=record.pod,
         life=record.life,
@@ -96,29 +100,20 @@ def facts_of(record: PodRecord, known: PodKnown | None, /) -> PodFacts:
         noticed_unix_s=record.noticed_unix_s,
         containers={
             name: ContainerFacts(
-                waiting=record.failures.get(name),
-                restart_count=max(record.attempts.get(name, 0), 0),
+                waiting=failures.get(name),
+                restart_count=max(attempts.get(name, 0), 0),
                 init_done=box is not None and record.completed.get(name) == box.record.id,
             )
             for name in names
         },
-        is_acted_on=_is_acted_on(record, known),
+        looks=0 if record.look is None else record.look.number,
     )
 
 
-def _is_acted_on(record: PodRecord, known: PodKnown | None) -> bool:
-    if record.life is not LifeState.SYNCING:
-        return record.life is LifeState.TERMINATING
-    boxes = () if known is None or known.report is None else known.report.sandboxes
-    makes_sandbox = record.sandbox_attempt > max((one.record.attempt for one in boxes), default=-1)
-    starts = any(name not in record.failures for name in record.starting)
-    stops = bool(record.stopping or record.stopped)
-    return makes_sandbox or starts or stops or HookState.WAITS in record.post_start.values()
-
-
 def _as_looked_at(now: PodFacts, before: PodFacts | None) -> PodFacts:
-    """As somebody tells of it who looks before acting on it and afterwards."""
-    if before is not None and before.is_acted_on and now.is_acted_on and before.life is now.life:
+    """As somebody tells of it who looks at it now and then."""
+    is_new = before is None or before.looks != now.looks or before.life is not now.life
+    if before is not None and not is_new and before.known is not None:
         return attrs.evolve(now, known=before.known, containers=before.containers)
     report = now.report
     if now.known is None or report is None:

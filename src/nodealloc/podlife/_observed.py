@@ -35,6 +35,7 @@ class Observed:
         ends: Container name to its newest end.
         end_ids: Container name to the id of that instance.
         ends_by_id: Every end that is stored, by id: those records may go.
+        marks: Ids and states of what is known of the runtime, but for what was made and has not begun.
         ours: What our calls did and no listing shows yet.
     """
 
@@ -46,6 +47,7 @@ class Observed:
     end_ids: Mapping[str, str] = attrs.field(factory=dict[str, str])
     ends_by_id: Mapping[str, ContainerEnd] = attrs.field(factory=dict[str, ContainerEnd])
 
+    marks: Mapping[str, RunState] = attrs.field(factory=dict[str, RunState])
     ours: Mapping[str, Ours] = attrs.field(factory=dict[str, Ours])
 
     @property
@@ -104,6 +106,7 @@ def observe(
         ends=ends,
         end_ids=ids,
         ends_by_id=known.ends,
+        marks={one: state for one, state in known.marks.items() if state is not RunState.CREATED},
         ours=record.ours if len(ours) == len(record.ours) else ours,
     )
 

@@ -211,12 +211,14 @@ class Performer:
         again_s, failure = error.after_s, None
         if error.reason == "ErrImagePull":
             now_s = self._clock.monotonic_s()
+            # A kubelet tells of the back-off when it looks next.
             is_first = not self._failed_pulls.has_failed(uid, error.image)
+            tells_it = is_first or not self._rules.tells_meanwhile
             again_s = self._failed_pulls.failed(uid, error.image, now_s)
             held = pull_held(error.image, error.reason, error.message, now_s + again_s)
             failure = StartFailure(
-                reason=error.reason if is_first else held.reason,
-                message=error.message if is_first else held.message,
+                reason=error.reason if tells_it else held.reason,
+                message=error.message if tells_it else held.message,
                 until_s=held.until_s,
             )
         lost = error.__cause__

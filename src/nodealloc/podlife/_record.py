@@ -16,7 +16,7 @@ from nodealloc.podlife._life import POD_LIFE, LifeEvent
 from nodealloc.podlife._plan import StopReason
 from nodealloc.podlife._restarts import Restarts
 from nodealloc.podspec import Pod
-from nodealloc.runtime import ContainerReport, SandboxReport
+from nodealloc.runtime import ContainerReport, RunState, SandboxReport
 from nodealloc.verdicts import NotYet
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Ending",
     "EndingKind",
     "HookState",
+    "Look",
     "Ours",
     "PodRecord",
     "PodWanted",
@@ -163,6 +164,29 @@ class StartFailure:
 
 
 @attrs.frozen(kw_only=True)
+class Look:
+    """What a kubelet saw of a pod as it looked at it last: it tells that until it looks again.
+
+    Attributes:
+        number: Counts looks, from 1.
+        marks: Ids and states of what the runtime had.
+        edition: Of the pod.
+        failures: Container name to why it did not start.
+        attempts: Container name to the newest attempt that was begun.
+        acts: Whether what the look led to is still being done.
+        again_s: When it looks again though nothing changes; None for not at all.
+    """
+
+    number: int
+    marks: Mapping[str, RunState]
+    edition: int
+    failures: Mapping[str, StartFailure]
+    attempts: Mapping[str, int]
+    acts: bool = False
+    again_s: float | None = None
+
+
+@attrs.frozen(kw_only=True)
 class Ours:
     """A sandbox or container as our own call left it.
 
@@ -208,6 +232,8 @@ class PodRecord:
         ours: Id to a sandbox or container as our own call left it; counts until a listing shows it.
         stopped: Container name to an instance that was stopped to start again and whose end does
             not count yet (`Rules.counts_stopped`); forgotten likewise.
+        look: The last one, by a kubelet's rules (`Rules.tells_meanwhile`); forgotten likewise.
+        tries_at_s: When a kubelet asks again whether it may start; forgotten likewise.
         finished_s: When all pods had been looked after the last time as it finished; forgotten likewise.
         doubt: Number of the listing that is needed before anything is made, since nobody knows
             what our last call did; None while it has not come back.
@@ -244,6 +270,8 @@ class PodRecord:
     images: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     ours: Mapping[str, Ours] = attrs.field(factory=Frozen[str, Ours], validator=freeze)
     stopped: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
+    look: Look | None = None
+    tries_at_s: float | None = None
     finished_s: float | None = None
     doubt: int | None = 0
     told_by_s: float | None = None
@@ -290,6 +318,8 @@ STORED = tuple(
         "images",
         "ours",
         "stopped",
+        "look",
+        "tries_at_s",
         "finished_s",
         "doubt",
         "told_by_s",

@@ -34,6 +34,7 @@ from nodealloc.podlife._record import (
     HookState,
     Ours,
     PodRecord,
+    StartFailure,
     Stopping,
 )
 from nodealloc.podlife._rules import Rules
@@ -213,6 +214,7 @@ def _hooked(have: PodRecord, detail: Hook, acted: Acted, now_s: float) -> PodRec
     after = have.but(post_start=extended(have.post_start, cid, state))
     if acted.failure is None:
         return after
+    after = after.failing(name, StartFailure(reason="PostStartHookError", message=acted.failure.message))
     grace_s = kill_grace_s(own_s=have.pod.termination_grace_period_seconds)
     stopping = Stopping(
         name=name,

@@ -29,13 +29,14 @@ __all__ = ["Turn", "in_new_sandbox", "resizes", "starts", "stop_sandbox"]
 
 @attrs.frozen(kw_only=True)
 class Turn:
-    """What all decisions of one plan share."""
+    """What all decisions of one plan share; `tries_again` is False between a kubelet's looks."""
 
     uid: str
     observed: Observed
     now_s: float
     policy: LifePolicy
     rules: Rules
+    tries_again: bool = True
 
 
 def in_new_sandbox(

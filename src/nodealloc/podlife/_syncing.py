@@ -9,7 +9,6 @@ import attrs
 
 from nodealloc._frozen import Frozen, extended
 from nodealloc.dsw_asw import Step
-from nodealloc.podfacts import PodIdentity
 from nodealloc.podlife._actions import plan_pod, stops_of
 from nodealloc.podlife._definitions import Definitions
 from nodealloc.podlife._details import (
@@ -19,14 +18,14 @@ from nodealloc.podlife._details import (
 )
 from nodealloc.podlife._grace import kill_grace_s
 from nodealloc.podlife._observed import Observed, succeeded
-from nodealloc.podlife._plan import Held, PodPlan, PodSeen, Stop, StopReason
+from nodealloc.podlife._plan import PodPlan, PodSeen, Stop, StopReason
 from nodealloc.podlife._ports import LifeVerdicts, Preparation
 from nodealloc.podlife._pruning import prune
-from nodealloc.podlife._record import PodRecord, StartFailure, Stopping
-from nodealloc.podlife._restarts import back_off_held
+from nodealloc.podlife._record import PodRecord, Stopping
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._starting import Turn, in_new_sandbox, resizes, starts
 from nodealloc.podlife._stops import Due, Stops, containers_of, steps_to_stop
+from nodealloc.podlife._waiting import held_starts, telling_of_waits
 from nodealloc.podspec import Pod
 from nodealloc.runtime import PodReport, RunState
 
@@ -63,9 +62,10 @@ def sync(
     now_s: float,
     policy: LifePolicy,
     rules: Rules,
+    tries_again: bool = True,
 ) -> Next:
     """The next steps: parts that are not ready, then what the pure plan of the pod says."""
-    turn = Turn(uid=uid, observed=observed, now_s=now_s, policy=policy, rules=rules)
+    turn = Turn(uid=uid, observed=observed, now_s=now_s, policy=policy, rules=rules, tries_again=tries_again)
     if (preparing := _prepare(turn, record, preparations)) is not None:
         record = preparing.record
     if not observed.is_current:
@@ -80,7 +80,7 @@ def sync(
         return Next(record=record, is_over=True)
     stops = _stops(turn, record)
     moments = [one for one in (stops.again_at_s, plan.again_at_s) if one is not None]
-    record, steps = _told(stops.record, plan), stops.steps + prune(turn)
+    record, steps = telling_of_waits(stops.record, plan), stops.steps + prune(turn)
     if preparing is not None:
         steps += preparing.steps
         moments += [preparing.again_at_s] if preparing.again_at_s is not None else []
@@ -103,7 +103,7 @@ def _seen(turn: Turn, record: PodRecord, verdicts: LifeVerdicts | None) -> PodSe
         started=_NOTHING if verdicts is None else verdicts.started,
         completed=_completed(record, report),
         ends=turn.observed.ends,
-        held=_held(turn, record),
+        held=held_starts(turn, record),
         resized=record.resized,
     )
 
@@ -205,48 +205,6 @@ def _completed(record: PodRecord, report: PodReport) -> frozenset[str]:
     if box is None:
         return frozenset()
     return frozenset(name for name, sandbox in record.completed.items() if sandbox == box.record.id)
-
-
-def _held(turn: Turn, record: PodRecord) -> Mapping[str, Held]:
-    """Which starts wait for their back-off."""
-    if not record.restarts.entries:
-        return Frozen()
-    definitions = record.definitions or Definitions.of(record.pod)
-    held: dict[str, Held] = {}
-    for name, end in turn.observed.ends.items():
-        if name in record.starting or name not in record.ended:
-            continue  # it was decided, and the decision is in the entries; or no end counts yet
-        answer = record.restarts.asked(
-            name,
-            definitions.ours.get(name, ""),
-            turn.policy.restarts,
-            ended_s=record.ended[name][1],
-            now_s=turn.now_s,
-            exit=end.exit,
-        )
-        if answer.held_until_s is not None:
-            held[name] = back_off_held(PodIdentity.of(record.pod), name, answer.delay_s, answer.held_until_s)
-    return held
-
-
-def _told(record: PodRecord, plan: PodPlan) -> PodRecord:
-    """With what is to be told of containers that wait, and nothing more of those that do not."""
-    held = [one for one in plan.steps if one.held is not None]
-    if not held and not record.failures:
-        return record
-    failures = {
-        name: failure
-        for name, failure in record.failures.items()
-        if failure.reason != _CRASH_LOOP and ((step := plan.step(name)) is None or step.start or step.held)
-    }
-    for one in held:
-        wait = one.held
-        if wait is not None:
-            failures[one.name] = StartFailure(reason=wait.reason, message=wait.message, until_s=wait.until_s)
-    return record if failures == record.failures else record.but(failures=failures)
-
-
-_CRASH_LOOP: Final = "CrashLoopBackOff"
 
 
 def _stopping(turn: Turn, record: PodRecord, plan: PodPlan) -> PodRecord:

@@ -90,7 +90,7 @@ def _pod(document: object, where: str, source: str, node_name: str) -> Pod:
 
 def _check_needs_nobody(pod: Pod, where: str) -> None:
     """A static pod is there without an API server, so it has nothing that only one can give."""
-    faults = []
+    faults: list[Fault] = []
     if pod.resource_claims:
         faults.append(Fault("$.spec.resourceClaims", "claims are an API server's; a static pod has none"))
     if pod.ephemeral_containers:
