@@ -204,6 +204,18 @@ def test_a_kubelet_finds_out_late_what_cannot_be_read(folder: Folder) -> None:
     assert names(theirs.read(ManualCancel())) == []
 
 
+def test_a_kubelet_finds_out_late_that_the_folder_is_away(folder: Folder) -> None:
+    """A file that is removed counts at once, one whose whole folder went when it is listed next."""
+    theirs = FolderSource(folder.path, settle_s=0, unreadable_s=1.0, clock=folder.clock, rules=KUBELET)
+    (folder.path / "a.yaml").write_text(manifest("a"))
+    theirs.read(ManualCancel())
+    folder.clock.advance(60)
+    folder.path.rename(folder.path.with_name("elsewhere"))
+    assert names(theirs.read(ManualCancel())) == ["a"]
+    folder.clock.advance(1)
+    assert names(theirs.read(ManualCancel())) == []
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [

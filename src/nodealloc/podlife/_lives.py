@@ -42,6 +42,7 @@ from nodealloc.podlife._ports import (
     Preparation,
 )
 from nodealloc.podlife._record import Ending, EndingKind, PodRecord, PodWanted
+from nodealloc.podlife._restarts import Restarts
 from nodealloc.podlife._rules import RIGHT, Rules
 from nodealloc.podlife._worlds import HEARD, Worlds
 from nodealloc.podsources import PodSources, is_static
@@ -272,7 +273,8 @@ class PodLives(Group):
         order = sorted(
             remembered.items(), key=lambda one: (one[1].life is LifeState.WAITING, one[1].noticed_s)
         )
-        for uid, record in order:
+        for uid, was in order:
+            record = was if self._rules.keeps_delays else was.but(restarts=Restarts())
             self.pods.put(uid, record, by="remembered")
             want = PodWanted(
                 pod=record.pod, said_unix_s=record.noticed_unix_s, is_said=False, pokes=record.pokes

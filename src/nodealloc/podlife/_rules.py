@@ -43,10 +43,10 @@ class Rules:
             command, environment or security makes a container anew, other resources
             are given to it while it runs, one that was taken out is stopped. The
             kubelet compares name and image, and leaves all else as it is.
-        tells_meanwhile: What happens to a pod is told as it happens. The kubelet tells
-            of it before it acts on it and afterwards: while it stops and starts
-            containers they stay as they were, and one that is made and does not run
-            yet is not there.
+        tells_meanwhile: What happens to a pod is told as it happens, and what failed is
+            tried again when it may be. The kubelet looks at a pod, tells of it and acts:
+            meanwhile containers stay as they were, and one that is made and does not run
+            yet is not there. What failed it tells, and tries again, with the next look.
         counts_stopped: A container that was stopped to start again has ended, and its
             delay counts from that. The kubelet looks at the end before that one, as it
             was when it decided to stop it.
@@ -55,6 +55,8 @@ class Rules:
             looks after them next.
         stays_ended: A pod that ends stays so, whatever comes under its uid meanwhile.
             With the kubelet that runs once the pod has finished.
+        keeps_delays: How long a container waits before it starts again outlives the
+            agent. With the kubelet a restart of it starts all that waits.
     """
 
     counts_zero_grace: bool = attrs.field(
@@ -120,6 +122,7 @@ class Rules:
     stays_ended: bool = attrs.field(
         default=True, metadata=recorded(False, "kubelet_stories 39", "kubelet_stories 94")
     )
+    keeps_delays: bool = attrs.field(default=True, metadata=recorded(False, "kubelet_stories 27"))
     follows_edits: bool = attrs.field(default=True, metadata=recorded(False, "kubelet_stories 38"))
 
 

@@ -51,8 +51,8 @@ class FolderSource:
         node_name: Is appended to the pods' names, as a kubelet does; "" for nothing.
         source: Name of this source, which uids depend on.
         away_s: For how long a file that is away still counts, in seconds.
-        unreadable_s: For how long one that cannot be read still counts, in seconds, where `rules`
-            let it end its pod: a kubelet finds out when it lists the folder next.
+        unreadable_s: For how long one that cannot be read, or whose folder is away, still counts, in
+            seconds, where `rules` let it end its pod: a kubelet finds out when it lists the folder next.
         settle_s: From one look at a new edition to the one that takes it, in seconds.
         max_bytes: Longer files are not read.
         clock: Time for the two above.
@@ -112,13 +112,14 @@ class FolderSource:
         if not self._files:  # which of two twins was first, only their files know
             names.sort(key=self._changed_s)
         waits = [self._look(name) for name in names]
-        self._miss(set(names), now_s)
+        away_s = self._away_s if is_there else max(self._away_s, self._unreadable_s)
+        self._miss(set(names), now_s, away_s)
         self._end_spoilt()
         pods = self._pods(faults)
         is_new = not is_there and now_s - self._began_s < self._away_s
         soon = [self._settle_s] if any(waits) else []
         away = [one.away_since_s for one in self._files.values() if one.away_since_s is not None]
-        soon += [max(0.0, since + self._away_s - now_s) for since in away]
+        soon += [max(0.0, since + away_s - now_s) for since in away]
         spoilt = [one.spoilt_since_s for one in self._files.values() if one.spoilt_since_s is not None]
         soon += [max(0.0, since + self._unreadable_s - now_s) for since in spoilt]
         if is_new:
@@ -205,12 +206,12 @@ class FolderSource:
             if since_s is not None and now_s - since_s >= self._unreadable_s:
                 known.pod = known.spoilt_since_s = None
 
-    def _miss(self, names: set[str], now_s: float) -> None:
+    def _miss(self, names: set[str], now_s: float, away_s: float) -> None:
         for name in [one for one in self._files if one not in names]:
             known = self._files[name]
             if known.away_since_s is None:
                 known.away_since_s = now_s
-            if now_s - known.away_since_s >= self._away_s:
+            if now_s - known.away_since_s >= away_s:
                 del self._files[name]
 
     def _pods(self, faults: list[SourceFault]) -> list[Pod]:
