@@ -53,7 +53,7 @@ def _by_pace(turn: Turn, record: PodRecord) -> Mapping[str, Held]:
             name: Held(until_s=None, reason=one.reason, message=one.message)
             for name, one in record.failures.items()
         }
-    failed = {} if record.look is None else record.look.failures
+    failed: Mapping[str, StartFailure] = Frozen() if record.look is None else record.look.failures
     images = {one.name: one.image for one in (*record.pod.init_containers, *record.pod.containers)}
     return {
         name: pull_held(images.get(name, ""), "ErrImagePull", one.message, one.until_s)
