@@ -147,6 +147,15 @@ def test_a_kubelets_state_files_are_what_is_there(tmp_path: Path, node: Node) ->
         ["--devices", "example.com/gpu"],
         ["--devices", "example.com/gpu=many"],
         ["--allocatable", "pods"],
+        ["--devices", "example.com/gpu=1,example.com/nic=1"],
+        ["--devices", "cpu=2"],
+        ["--devices", "gpu=2"],
+        ["--devices", ""],
+        ["--devices", "example.com/gpu=99999999999999"],
+        ["--devices", "example.com/gpu=150000"],
+        ["--devices", "example.com/gpu=1", "--devices", "example.com/gpu=2"],
+        ["--allocatable", "pods=1", "--allocatable", "pods=2"],
+        ["--policy-options", "search-whole-pod=true,search-whole-pod=false"],
         ["--kubelet", "/nonexistent/kubelet"],
     ],
 )
@@ -160,11 +169,24 @@ def test_bad_input_is_status_two(
     assert capsys.readouterr().err.startswith("nodealloc admit: ")
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"metadata": {"name": "a"}, "spec": {}}', "a: [b", None])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"metadata": {"name": "a"}, "spec": {}}',
+        "a: [b",
+        "",
+        "---\n",
+        "[" * 100_000,
+        "{a: " * 5_000,
+        None,
+    ],
+)
 def test_a_bad_manifest_is_status_two(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None
 ) -> None:
-    """Missing files, text that is neither JSON nor YAML, and pods with faults."""
+    """Missing files, text that is neither JSON nor YAML, files without a pod, and pods with faults."""
     file = tmp_path / "pod.json"
     if text is not None:
         file.write_text(text)
@@ -173,11 +195,22 @@ def test_a_bad_manifest_is_status_two(
 
 
 def test_a_machine_that_is_none_is_status_two(tmp_path: Path) -> None:
-    """Neither a line, nor a file, nor a folder."""
+    """Neither a line, nor a file of JSON, nor a folder with a sysfs."""
     file = tmp_path / "pod.json"
     file.write_text(json.dumps(pod("web", cpu=1)))
-    for machine in ("twelve cores of joy", str(file)):
-        assert main(["admit", "--machine", machine, str(file)]) == 2
+    deep = tmp_path / "deep.json"
+    deep.write_text("[" * 100_000)
+    for machine in (
+        "twelve cores of joy",
+        "",
+        "\0",
+        str(file),
+        str(deep),
+        str(tmp_path),
+        str(tmp_path / "none"),
+    ):
+        for command in (["admit", str(file)], ["topology"]):
+            assert main([*command, "--machine", machine]) == 2
 
 
 def test_topology_draws_a_line_of_text_and_who_holds_what(
@@ -192,3 +225,70 @@ def test_topology_draws_a_line_of_text_and_who_holds_what(
     assert main(["topology", "--machine", machine, "--store", str(tmp_path)]) == 0
     picture = capsys.readouterr().out
     assert all(workload[:8] in picture for workload in entries)
+
+
+def test_a_refusal_in_text_tells_why_pod_by_pod(node: Node) -> None:
+    """What was wanted, what is free where, and what would help, under the pod's own name."""
+    file = node.folder / "pod.json"
+    file.write_text(json.dumps(pod("wide", cpu=6, memory="1Gi")))
+    assert main(["admit", "--machine", MACHINE, "--policy", "single-numa-node", str(file)]) == 1
+    told = node.capsys.readouterr().out
+    assert told.startswith(
+        "default/wide: refused, default/wide/app: TopologyAffinityError under single-numa-node"
+    )
+    assert "would fit under best-effort: app on " in told
+    assert "Explanation(" not in told
+
+
+def test_a_node_takes_110_pods_unless_it_is_told_otherwise(node: Node) -> None:
+    """As a kubelet does."""
+    many = [requesting(f"p{number}", cpu="10m") for number in range(112)]
+    folder = node.folder
+    paths = [folder / f"{number}.json" for number in range(112)]
+    for path, one in zip(paths, many, strict=True):
+        path.write_text(json.dumps(one))
+    names = [*map(str, paths)]
+    for options, taken in ([], 110), (["--allocatable", "pods=112"], 112), (["--allocatable", "pods=1"], 1):
+        status = main(["admit", "--machine", MACHINE, "--format", "json", *options, *names])
+        told = json.loads(node.capsys.readouterr().out)
+        assert [one["verdict"] for one in told] == ["admitted"] * taken + ["refused"] * (112 - taken)
+        assert {one["reason"] for one in told[taken:]} <= {"OutOfpods"}
+        assert status == (0 if taken == 112 else 1)
+
+
+def test_devices_stand_on_each_node_beside_those_that_a_kubelet_gave_out(tmp_path: Path, node: Node) -> None:
+    """Held devices are among them with their ids; so a node with one each has two left of four."""
+    root = tmp_path / "kubelet"
+    (root / "device-plugins").mkdir(parents=True)
+    for name in ("cpu_manager_state", "memory_manager_state"):
+        shutil.copy(FILES / f"four-nodes.{name}", root / name)
+    shutil.copy(
+        FILES / "four-nodes.kubelet_internal_checkpoint",
+        root / "device-plugins" / "kubelet_internal_checkpoint",
+    )
+    machine, resource = str(FILES / "four-nodes.machineinfo.json"), "example.com/deviceA"
+    asked = pod("new", **{"cpu": 1, "memory": "16Mi", resource: 2})
+    options = ("--reserved-cpus", "0", "--kubelet", str(root))
+    _, (before,) = node.ask(*options, pods=asked, machine=machine)
+    assert (before["verdict"], before["reason"]) == ("not yet", resource)
+    status, (told,) = node.ask(*options, "--devices", f"{resource}=1", pods=asked, machine=machine)
+    assert status == 0
+    assert told["containers"]["app"]["devices"] == {resource: ["deviceA-0-0", "deviceA-3-0"]}
+    asked["spec"]["containers"][0]["resources"]["limits"][resource] = 3
+    status, (told,) = node.ask(*options, "--devices", f"{resource}=1", pods=asked, machine=machine)
+    assert (status, told["reason"]) == (1, f"OutOf{resource}")
+
+
+def test_a_kubelets_files_that_say_nothing_or_are_damaged_are_status_two(tmp_path: Path, node: Node) -> None:
+    """Who holds what is not known then, so there is no answer."""
+    file = node.folder / "pod.json"
+    file.write_text(json.dumps(pod("web", cpu=1)))
+    root = tmp_path / "kubelet"
+    root.mkdir()
+    command = ["admit", "--machine", MACHINE, "--kubelet", str(root), str(file)]
+    assert main(command) == 2
+    assert "no state file of a kubelet" in node.capsys.readouterr().err
+    good = (FILES / "four-nodes.cpu_manager_state").read_text()
+    (root / "cpu_manager_state").write_text(good.replace("2-3", "2-4"))
+    assert main(command) == 2
+    assert "cpu_manager_state" in node.capsys.readouterr().err

@@ -27,34 +27,48 @@ def machine_of(words: str, /) -> tuple[Machine, list[str]]:
         NodeallocError: It is none.
     """
     path = Path(words)
+    try:  # an empty text is a path as well, to where we are
+        is_folder, is_file = bool(words) and path.is_dir(), path.is_file()
+    except (OSError, ValueError):  # a line may be longer than any name of a file, and hold what no name does
+        is_folder = is_file = False
+    if is_folder:
+        found = discover(path / "sys" if (path / "sys").is_dir() else path)
+        return found.machine, [str(note) for note in found.notes]
+    return (_written(path) if is_file else machine_from_text(words)), []
+
+
+def _written(path: Path) -> Machine:
+    """The machine of a JSON file."""
     try:
-        if path.is_dir():
-            found = discover(path / "sys" if (path / "sys").is_dir() else path)
-            return found.machine, [str(note) for note in found.notes]
-        if path.is_file():
-            document: object = json.loads(path.read_bytes())
-            if not isinstance(document, dict):
-                raise DecodeError(words, [Fault("$", "expected an object, as machine_to_json writes it")])
-            fields = cast("Mapping[str, object]", document)
-            # What cAdvisor and a kubelet's `/spec` tell has its topology in one field.
-            if "topology" in fields:
-                return machine_from_cadvisor(fields), []
-            return machine_from_json(fields, source=words), []
-    except OSError:  # a line may be longer than any name of a file
-        pass
-    except ValueError as error:
-        if isinstance(error, DecodeError):
-            raise
-        raise DecodeError(words, [Fault("$", f"not JSON: {error}")]) from error
-    return machine_from_text(words), []
+        document: object = json.loads(path.read_bytes())
+    except (OSError, RecursionError, ValueError) as error:
+        raise DecodeError(str(path), [Fault("$", f"no JSON: {error}")]) from error
+    if not isinstance(document, dict):
+        raise DecodeError(str(path), [Fault("$", "expected an object, as machine_to_json writes it")])
+    fields = cast("Mapping[str, object]", document)
+    # What cAdvisor and a kubelet's `/spec` tell has its topology in one field.
+    if "topology" in fields:
+        return machine_from_cadvisor(fields)
+    return machine_from_json(fields, source=str(path))
 
 
-def restored(empty: Snapshot, folder: str, /) -> tuple[Snapshot, list[str]]:
+def restored(empty: Snapshot, folder: str, /, *, whole: bool = False) -> tuple[Snapshot, list[str]]:
     """The node with what a store, or a kubelet's root directory, says is held; and what was wrong there.
 
     Nothing there is locked, changed or repaired.
+
+    Args:
+        empty: The node.
+        folder: The store, or the directory.
+        whole: Whether a damaged file, or none at all, is an error: who holds what is not known then.
+
+    Raises:
+        NodeallocError: Nothing there can be read.
     """
     found = list(inspect(folder))
+    faults = [Fault(one.place, one.reason) for one in found if not one.is_good]
+    if whole and (faults or not found):
+        raise DecodeError(folder, faults or [Fault("$", "no state file of a kubelet stands there")])
     good = {
         one.key: one.value for one in found if one.is_good and one.value is not None and not one.is_set_aside
     }
@@ -79,12 +93,18 @@ def cpus_held(machine: Machine, store: str, /) -> tuple[dict[str, CPUSet | str],
     return {f"{one.owner.workload}/{one.owner.member}": one.cpus for one in held_by(snapshot)}, notes
 
 
-def pairs(words: str, option: str, /) -> dict[str, str]:
-    """`K=V,K=V` as a mapping."""
+def pairs(words: str, option: str, /, *more: str) -> dict[str, str]:
+    """`K=V,K=V` as a mapping; of an option that was given several times, all of it.
+
+    Raises:
+        ConfigurationError: Something is no pair, or a name comes twice.
+    """
     found: dict[str, str] = {}
-    for one in filter(None, words.split(",")):
+    for one in filter(None, ",".join((words, *more)).split(",")):
         key, equals, value = one.partition("=")
         if not (key and equals and value):
             raise ConfigurationError(f"{option}: {one!r} is no pair; write NAME=VALUE")
+        if key in found:
+            raise ConfigurationError(f"{option}: {key} comes twice; give each name once")
         found[key] = value
     return found

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import attrs
 
+from nodealloc._cli._devices import counts_of, with_devices
 from nodealloc._cli._machines import HELP, held_by, machine_of, pairs, restored
 from nodealloc.admission import chain_of
 from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
-from nodealloc.devices import Device, DeviceAllocator, DeviceList, Inventory, Phase
+from nodealloc.devices import DeviceAllocator, Phase
 from nodealloc.errors import ConfigurationError, DecodeError, Fault
 from nodealloc.idset import NodeSet
 from nodealloc.machine import Machine, draw_text
@@ -81,16 +82,17 @@ def run(arguments: argparse.Namespace, /) -> int:
     """Ask the node about each pod; 0 when all came in, 1 when one did not."""
     machine, notes = machine_of(str(arguments.machine))
     snapshot = _node(machine, arguments)
+    if arguments.kubelet is not None:
+        snapshot, found = restored(snapshot, str(arguments.kubelet), whole=True)
+        notes += found
+    snapshot = _with_devices(snapshot, [str(one) for one in arguments.devices])
     view = NodeView(
         name=machine.name or "node", allocatable=_allocatable(machine, snapshot, list(arguments.allocatable))
     )
     # What was said to be there is counted by node fit; who of it gets which, nobody here knows.
     snapshot = attrs.evolve(snapshot, elsewhere=snapshot.elsewhere | view.allocatable.keys())
-    if arguments.kubelet is not None:
-        snapshot, found = restored(snapshot, str(arguments.kubelet))
-        notes += found
-        for one in _recalled(snapshot):
-            view = view.with_pod(one)
+    for one in _recalled(snapshot):
+        view = view.with_pod(one)
     answers, snapshot = _answers(_pods([str(one) for one in arguments.manifests]), view, snapshot)
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
@@ -125,14 +127,7 @@ def _node(machine: Machine, arguments: argparse.Namespace) -> Snapshot:
         options=pairs(str(arguments.cpu_options), "--cpu-options"),
         topology_policy=policy.name.value,
     )
-    nodes = tuple(machine.nodes) or (0,)
-    inventories = {
-        resource: Inventory(
-            resource=resource, phase=Phase.SERVING, devices=_devices(resource, count, nodes), settled=True
-        )
-        for resource, count in (_counted(str(one)) for one in arguments.devices)
-    }
-    devices = DeviceAllocator(nodes=nodes, inventories=inventories, awaited=frozenset(inventories))
+    devices = DeviceAllocator(nodes=tuple(machine.nodes) or (0,), awaited=frozenset())
     return Snapshot.of(
         machine,
         policy=policy,
@@ -141,19 +136,12 @@ def _node(machine: Machine, arguments: argparse.Namespace) -> Snapshot:
     )
 
 
-def _counted(words: str) -> tuple[str, int]:
-    ((resource, count),) = pairs(words, "--devices").items() or [("", "")]
-    if not count.isascii() or not count.isdigit():
-        raise ConfigurationError(f"--devices {words}: write RESOURCE=COUNT, with a whole number")
-    return resource, int(count)
-
-
-def _devices(resource: str, count: int, nodes: Sequence[int]) -> DeviceList:
-    name = resource.rpartition("/")[2]
-    made = [
-        Device(f"{name}-{node}-{number}", numa_nodes=1 << node) for node in nodes for number in range(count)
-    ]
-    return DeviceList.of(made, nodes=nodes)
+def _with_devices(snapshot: Snapshot, options: Sequence[str]) -> Snapshot:
+    allocator = snapshot[DeviceAllocator]
+    devices = with_devices(allocator, counts_of(options, len(allocator.nodes)), allocator.nodes)
+    return attrs.evolve(
+        snapshot, allocators=tuple([devices if one is allocator else one for one in snapshot.allocators])
+    )
 
 
 def _allocatable(machine: Machine, snapshot: Snapshot, said: Sequence[str]) -> Resources:
@@ -168,11 +156,11 @@ def _allocatable(machine: Machine, snapshot: Snapshot, said: Sequence[str]) -> R
     found["memory"] = memory
     found |= {f"hugepages-{_binary(size)}": amount for size, amount in pages.items()}
     found |= {
-        resource: len(one.devices.ids) for resource, one in snapshot[DeviceAllocator].inventories.items()
+        resource: len(one.devices.ids)
+        for resource, one in snapshot[DeviceAllocator].inventories.items()
+        if one.phase is Phase.SERVING
     }
-    for words in said:
-        found |= pairs(words, "--allocatable")
-    return resources(found)
+    return resources(found | pairs("", "--allocatable", *said))
 
 
 def _binary(size: int) -> str:
@@ -191,10 +179,14 @@ def _recalled(snapshot: Snapshot) -> Iterator[PodOnNode]:
 
 def _pods(paths: Sequence[str]) -> Iterator[Pod]:
     for path in paths:
+        found = False
         for number, document in enumerate(_documents(path)):
             source = path if number == 0 else f"{path}, document {number + 1}"
             if document is not None:
+                found = True
                 yield Pod.from_manifest(document, source=source)
+        if not found:
+            raise DecodeError(path, [Fault("$", "there is no pod in it")])
 
 
 def _documents(path: str) -> Iterator[object]:
@@ -206,6 +198,8 @@ def _documents(path: str) -> Iterator[object]:
     document: object = None
     try:
         document = json.loads(text)
+    except RecursionError as error:
+        raise DecodeError(path, [Fault("$", f"nested too deeply: {error}")]) from error
     except ValueError as not_json:
         fault = f"not JSON: {not_json}"
     if not fault:
@@ -217,6 +211,8 @@ def _documents(path: str) -> Iterator[object]:
         raise DecodeError(path, [Fault("$", f"{fault}; for YAML install nodealloc[agent]")]) from None
     try:
         yield from yaml.safe_load_all(text)
+    except RecursionError as error:
+        raise DecodeError(path, [Fault("$", f"nested too deeply: {error}")]) from error
     except yaml.YAMLError as error:
         raise DecodeError(path, [Fault("$", f"neither JSON nor YAML: {error}")]) from error
 
@@ -275,7 +271,7 @@ def _lines(answer: _Answer) -> Iterator[str]:
     verdict = answer.verdict
     if not isinstance(verdict, Admitted):
         kind, reason, message = _said(verdict)
-        told = str(explain(verdict)) if isinstance(verdict, Refusal) else f"{reason}: {message}"
+        told = _story(answer.pod, verdict) if isinstance(verdict, Refusal) else f"{reason}: {message}"
         yield f"{answer.pod.full_name}: {kind}, {told}"
         return
     yield f"{answer.pod.full_name}: admitted"
@@ -291,6 +287,10 @@ def _lines(answer: _Answer) -> Iterator[str]:
             elif isinstance(found, Mapping):
                 parts += [f"{resource} {', '.join(map(str, _items(ids)))}" for resource, ids in found.items()]
         yield f"  {container.name}: {'; '.join(parts)}"
+
+
+def _story(pod: Pod, refusal: Refusal) -> str:
+    return attrs.evolve(explain(refusal), workload=pod.full_name).text
 
 
 def _items(value: Json) -> Sequence[Json]:
