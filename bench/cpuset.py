@@ -14,7 +14,6 @@ from nodealloc.cpuset import (
     CpusetReconciler,
     KubeletPicker,
     PickMode,
-    StaticPolicy,
 )
 from nodealloc.cpuset._hints import HintTable
 from nodealloc.cpuset._pickers import SortStrategy
@@ -121,7 +120,7 @@ def _reconciler() -> Iterator[Figure]:
 
 def _keeper(count: int) -> CpusetReconciler:
     machine = machine_from_text("2 sockets x 64 cores x 2 threads")
-    node = CpuAllocator(policy=StaticPolicy.of(machine, reserved=1))
+    node = CpuAllocator.of(machine, reserved=1)
     job = Claim(owner=Owner("job", "main"), amounts={"cpu": Quantity.of(4)})
     granted = node.allocate(job, TopologyHint(None, preferred=True))
     assert isinstance(granted, CpuAllocator)

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, cast
 import attrs
 
 from bench.figure import Figure, best_ns, kubelet_ns, ratios, rows
-from nodealloc.cpuset import CpuAllocator, StaticPolicy
+from nodealloc.cpuset import CpuAllocator
 from nodealloc.machine import Machine, NumaNode, machine_from_text
-from nodealloc.memblocks import MemoryAllocator, hugepages, memory_allocator
+from nodealloc.memblocks import (
+    MemoryAllocator,
+    hugepages,
+)
 from nodealloc.memblocks._recorded import RecordedMemory
 from nodealloc.podspec import Container, Pod, Quantity
 from nodealloc.testing.conformance._admission import recorded_pod, snapshot_of
@@ -82,7 +85,7 @@ def large(nodes: int, pages: int) -> MemoryAllocator:
             NumaNode(id=node, memory_bytes=(16 + 4 * pages) * GIB, hugepages=pools) for node in range(nodes)
         ),
     )
-    return cast("MemoryAllocator", memory_allocator(machine, reserved={0: {"memory": GIB}}))
+    return MemoryAllocator.of(machine, reserved={0: {"memory": GIB}})
 
 
 def claim(key: str, gib: int, pages: int) -> Claim:
@@ -181,7 +184,7 @@ def beside(count: int) -> tuple[Snapshot, Pod]:
     node = Snapshot(
         numa=NumaTopology(nodes=tuple(machine.nodes)),
         policy=Policy(name=PolicyName.BEST_EFFORT),
-        allocators=(CpuAllocator(policy=StaticPolicy.of(machine, reserved=1)), memory_allocator(machine)),
+        allocators=(CpuAllocator.of(machine, reserved=1), MemoryAllocator.of(machine)),
     )
     for index in range(count):
         verdict = admit(node, guaranteed(f"pod-{index}", "500m"))

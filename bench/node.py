@@ -12,10 +12,10 @@ import attrs
 from bench.figure import Figure, best_ns
 from nodealloc.checkpoint import FileStore, MemoryStore, Store
 from nodealloc.checkpoint import SqliteStore as Sqlite
-from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
+from nodealloc.cpuset import CpuAllocator, CPUSet
 from nodealloc.devices import DeviceAllocator, DeviceList, Inventory, PluginOptions
 from nodealloc.machine import machine_from_text
-from nodealloc.memblocks import memory_allocator
+from nodealloc.memblocks import MemoryAllocator
 from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.podspec import Pod
 from nodealloc.testing.device_plugin import numbered
@@ -70,8 +70,8 @@ def _node(store: Store) -> NodeAllocator:
         numa=NumaTopology(nodes=(0, 1)),
         policy=Policy.parse("best-effort"),
         allocators=(
-            CpuAllocator(policy=StaticPolicy.of(machine, reserved=CPUSet.of(0))),
-            memory_allocator(machine, reserved={0: {"memory": 1 << 30}}),
+            CpuAllocator.of(machine, reserved=CPUSet.of(0)),
+            MemoryAllocator.of(machine, reserved={0: {"memory": 1 << 30}}),
         ),
     )
     node = NodeAllocator(empty, store)

@@ -20,10 +20,10 @@ from itertools import combinations, product
 from bench.figure import Figure, best_ns, kubelet_ns, ratios, rows
 from examples.scheduler.fleet import fleet, guaranteed
 from examples.scheduler.score import Candidate, Scores, score_all
-from nodealloc.cpuset import CpuAllocator, StaticPolicy
+from nodealloc.cpuset import CpuAllocator
 from nodealloc.devices import Device, DeviceAllocator, DeviceList, Inventory, PluginOptions
 from nodealloc.machine import machine_from_text
-from nodealloc.memblocks import memory_allocator
+from nodealloc.memblocks import MemoryAllocator
 from nodealloc.podspec import Pod, Quantity
 from nodealloc.testing.conformance._topology import merge_arguments
 from nodealloc.testing.topology import FakeAllocator, workload
@@ -218,7 +218,7 @@ def full_node(nodes: int, policy: Policy, devices: int = 1) -> Snapshot:
     return Snapshot(
         numa=NumaTopology(nodes=tuple(machine.nodes), distances=machine.distances or {}),
         policy=policy,
-        allocators=(CpuAllocator(policy=StaticPolicy.of(machine)), memory_allocator(machine), allocator),
+        allocators=(CpuAllocator.of(machine), MemoryAllocator.of(machine), allocator),
     )
 
 

@@ -16,7 +16,7 @@ from nodealloc.devices import DeviceAllocator
 from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet
 from nodealloc.machine import Machine
-from nodealloc.memblocks import memory_allocator
+from nodealloc.memblocks import MemoryAllocator, UnpinnedMemory
 from nodealloc.podfacts import NodeView
 from nodealloc.podspec import Resources, resources
 from nodealloc.topology import Policy, Scope, Snapshot
@@ -112,9 +112,11 @@ def _snapshot(
         policy=Policy.parse(config.topology_manager_policy, config.topology_manager_policy_options),
         scope=Scope(config.topology_manager_scope),
         allocators=(
-            DeviceAllocator(nodes=tuple(machine.nodes) or (0,)),
+            DeviceAllocator.of(machine),
             _cpus(config, machine, reserved, reservation),
-            memory_allocator(machine, policy=config.memory_manager_policy, reserved=per_node),
+            UnpinnedMemory()
+            if config.memory_manager_policy == "None"
+            else MemoryAllocator.of(machine, policy=config.memory_manager_policy, reserved=per_node),
         ),
     )
 

@@ -9,7 +9,7 @@ import pytest
 
 from examples.custom.gpu_memory import RESOURCE, GpuMemory
 from nodealloc.checkpoint import MemoryStore
-from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
+from nodealloc.cpuset import CpuAllocator, CPUSet
 from nodealloc.errors import DecodeError
 from nodealloc.machine import Machine
 from nodealloc.node import FORMATS, AdoptionError, Confinement, NodeAllocator, describe, holdings
@@ -26,7 +26,7 @@ JOBS = [workload(name, {"cpu": 1, RESOURCE: 8 << 30}) for name in ("a", "b")]
 @pytest.fixture
 def allocators(machine: Machine) -> tuple[Allocator, ...]:
     """In the place of those of the kit."""
-    return (CpuAllocator(policy=StaticPolicy.of(machine)), CARDS)
+    return (CpuAllocator.of(machine), CARDS)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from examples.scheduler.score import Candidate
 from nodealloc.cpuset import CpuAllocator, StaticPolicy
 from nodealloc.machine import machine_from_text
-from nodealloc.memblocks import memory_allocator
+from nodealloc.memblocks import MemoryAllocator
 from nodealloc.podfacts import NodeView, PodOnNode
 from nodealloc.podspec import Pod, Resources, pod_from_manifest, resources
 from nodealloc.topology import Admitted, Policy, Snapshot, admit
@@ -63,7 +63,9 @@ def _empty(kind: str, policy: Policy) -> tuple[Snapshot, Resources]:
         policy=policy,
         allocators=(
             CpuAllocator(policy=cpus),
-            memory_allocator(machine, reserved={node.id: {"memory": 1 << 30} for node in machine.numa_nodes}),
+            MemoryAllocator.of(
+                machine, reserved={node.id: {"memory": 1 << 30} for node in machine.numa_nodes}
+            ),
         ),
     )
     return snapshot, allocatable

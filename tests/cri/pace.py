@@ -21,13 +21,13 @@ import attrs
 from nodealloc._proto import runtime_v1_pb2 as wire
 from nodealloc._rpc.caller import Caller
 from nodealloc.checkpoint import FileStore, Store, row_formats
-from nodealloc.cpuset import CpuAllocator, StaticPolicy
+from nodealloc.cpuset import CpuAllocator
 from nodealloc.cri import CriRuntime
 from nodealloc.cri import _codec as codec
 from nodealloc.cri import _requests as requests
 from nodealloc.dsw_asw import Group
 from nodealloc.machine import discover
-from nodealloc.memblocks import memory_allocator
+from nodealloc.memblocks import MemoryAllocator
 from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.podfacts import PodIdentity
 from nodealloc.podlife import POD_ROWS, PodFacts, PodLives
@@ -98,8 +98,8 @@ def pods(name: str) -> Sequence[Pod]:
 def node(store: Store) -> NodeAllocator:
     """A node that holds nothing, and remembers."""
     machine = discover("/sys").machine
-    cpus = CpuAllocator(policy=StaticPolicy.of(machine, reserved=0))
-    made = NodeAllocator(Snapshot.of(machine, allocators=[cpus, memory_allocator(machine)]), store)
+    cpus = CpuAllocator.of(machine, reserved=0)
+    made = NodeAllocator(Snapshot.of(machine, allocators=[cpus, MemoryAllocator.of(machine)]), store)
     made.start()
     return made
 

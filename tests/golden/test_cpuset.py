@@ -36,7 +36,7 @@ def test_reads_and_writes_a_file_that_a_kubelet_wrote(vectors: Path) -> None:
     described = (vectors / "state_files" / "four-nodes.machineinfo.json").read_text(encoding="utf-8")
     machine = machine_from_cadvisor(json.loads(described))
     recorded = from_kubelet(CpuManagerState.unmarshal(data))
-    plan = CpuAllocator(policy=StaticPolicy.of(machine, reserved=CPUSet.of(0))).plan_restore(recorded)
+    plan = CpuAllocator.of(machine, reserved=CPUSet.of(0)).plan_restore(recorded)
     assert plan.is_clean, str(plan)
     assert to_kubelet(plan.allocator).marshal() == data
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from nodealloc.checkpoint import DeviceManagerState
-from nodealloc.devices import DeviceAllocator, remembered, restored
+from nodealloc.devices import DeviceAllocator
+from nodealloc.devices._state import remembered, restored
 from nodealloc.devices.plugins._codec import decode_response
 from nodealloc.testing.conformance import read_rows
 

@@ -12,7 +12,10 @@ import pytest
 
 from nodealloc.checkpoint import MemoryManagerState
 from nodealloc.machine import machine_from_cadvisor
-from nodealloc.memblocks import MemoryAllocator, MemoryOptions, memory_allocator
+from nodealloc.memblocks import (
+    MemoryAllocator,
+    MemoryOptions,
+)
 from nodealloc.memblocks._codec import from_kubelet, to_kubelet
 from nodealloc.podspec import Quantity
 from nodealloc.testing.conformance import Row, read_machines, read_rows
@@ -35,7 +38,7 @@ def test_a_genuine_state_follows_from_machine_and_claims(vectors: Path) -> None:
     """Two pods of 128 MiB on nodes 1 and 2, 200 MiB reserved on node 0: the kubelet's bytes."""
     folder = vectors / "state_files"
     machine = machine_from_cadvisor(json.loads((folder / "four-nodes.machineinfo.json").read_text()))
-    allocator = memory_allocator(machine, reserved={0: {"memory": 200 * MIB}})
+    allocator = MemoryAllocator.of(machine, reserved={0: {"memory": 200 * MIB}})
     for key, node in (("g1", 1), ("g2", 2)):
         claim = Claim(owner=Owner(key, "c"), amounts={"memory": Quantity.of(128 * MIB)})
         granted = allocator.allocate(claim, TopologyHint(1 << node, preferred=True))
@@ -50,7 +53,7 @@ def test_a_genuine_state_is_restored_whole(vectors: Path) -> None:
     folder = vectors / "state_files"
     machine = machine_from_cadvisor(json.loads((folder / "four-nodes.machineinfo.json").read_text()))
     record = MemoryManagerState.unmarshal((folder / "four-nodes.memory_manager_state").read_bytes())
-    plan = memory_allocator(machine, reserved={0: {"memory": 200 * MIB}}).plan_restore(from_kubelet(record))
+    plan = MemoryAllocator.of(machine, reserved={0: {"memory": 200 * MIB}}).plan_restore(from_kubelet(record))
     assert plan.is_clean
     assert (plan.drifts, plan.faults) == ((), ())
     assert to_kubelet(plan.allocator) == record

@@ -11,9 +11,9 @@ from pathlib import Path
 import attrs
 import pytest
 
-from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
+from nodealloc.cpuset import CpuAllocator, CPUSet
 from nodealloc.machine import machine_from_text
-from nodealloc.memblocks import memory_allocator
+from nodealloc.memblocks import MemoryAllocator
 from nodealloc.testing.conformance._admission import recorded_pod, snapshot_of
 from nodealloc.testing.conformance._topology import merge_arguments
 from nodealloc.testing.topology import check_allocator, workload
@@ -106,7 +106,7 @@ def test_an_init_container_moves_to_where_the_app_has_room() -> None:
     node = Snapshot(
         numa=NumaTopology(nodes=(0, 1)),
         policy=Policy(name=PolicyName.RESTRICTED),
-        allocators=(CpuAllocator(policy=StaticPolicy.of(machine, reserved=CPUSet.of(0))),),
+        allocators=(CpuAllocator.of(machine, reserved=CPUSet.of(0)),),
     )
     pod = workload("pod", {"cpu": 4}, init=[{"cpu": 1}])
     refusal = admit(node, pod)
@@ -124,8 +124,8 @@ def test_a_machine_of_36_nodes_is_admitted_on() -> None:
         numa=NumaTopology(nodes=tuple(machine.nodes), distances=machine.distances or {}),
         policy=Policy.parse("restricted"),
         allocators=(
-            CpuAllocator(policy=StaticPolicy.of(machine, reserved=1)),
-            memory_allocator(machine, reserved={0: {"memory": 1 << 30}}),
+            CpuAllocator.of(machine, reserved=1),
+            MemoryAllocator.of(machine, reserved={0: {"memory": 1 << 30}}),
         ),
     )
     verdict = admit(node, workload("small", {"cpu": 8, "memory": 4 << 30}, {"cpu": 36, "memory": 4 << 30}))

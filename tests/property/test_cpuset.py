@@ -189,7 +189,7 @@ def check_partition(node: CpuAllocator, reserved: CPUSet) -> None:
 @given(machine=cpu_machines(), workload=cpu_workloads())
 def test_sidecars_share_with_nobody_behind_them(machine: Machine, workload: Workload) -> None:
     """A sidecar's CPUs, and those of main members, are nobody else's; only ended members lend."""
-    node = admitted(CpuAllocator(policy=StaticPolicy.of(machine)), workload)
+    node = admitted(CpuAllocator.of(machine), workload)
     if node is None:
         return
     held = {claim.owner.member: node.exclusive_of(claim.owner) for claim in workload.claims}
@@ -202,7 +202,7 @@ def test_sidecars_share_with_nobody_behind_them(machine: Machine, workload: Work
 @given(machine=cpu_machines(), workload=cpu_workloads())
 def test_a_cpu_is_free_when_no_holder_remains(machine: Machine, workload: Workload) -> None:
     """Releasing an ended init member frees what nobody took over, and never what somebody did."""
-    node = admitted(CpuAllocator(policy=StaticPolicy.of(machine)), workload)
+    node = admitted(CpuAllocator.of(machine), workload)
     if node is None:
         return
     for claim in workload.claims:
@@ -338,7 +338,7 @@ def test_a_restored_state_fits_whatever_became_of_the_machine(
     machine: Machine, later: Machine, data: st.DataObject
 ) -> None:
     """Any state on any machine gives a plan: everybody is in it once, and its result is sound."""
-    node = CpuAllocator(policy=StaticPolicy.of(machine))
+    node = CpuAllocator.of(machine)
     for number in range(3):
         node = admitted(node, data.draw(cpu_workloads(f"job-{number}"))) or node
     reserved = data.draw(subsets(later.online))
@@ -363,7 +363,7 @@ def test_a_restored_state_fits_whatever_became_of_the_machine(
 @given(machine=cpu_machines(), workload=cpu_workloads())
 def test_records_read_back_as_they_were_written(machine: Machine, workload: Workload) -> None:
     """Both records, the kubelet's and ours, hold all that a start needs."""
-    node = CpuAllocator(policy=StaticPolicy.of(machine))
+    node = CpuAllocator.of(machine)
     node = admitted(node, workload) or node
     for recorded in (from_kubelet(to_kubelet(node)), from_record(to_record(node))):
         assert recorded.state == node.state

@@ -15,9 +15,8 @@ from nodealloc.devices import (
     Phase,
     PluginOptions,
     device_hints,
-    remembered,
-    restored,
 )
+from nodealloc.devices._state import remembered, restored
 from nodealloc.devices.plugins import _codec as codec
 from nodealloc.devices.plugins._codec import (
     decode_list,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodealloc.checkpoint import MemoryManagerState
-from nodealloc.memblocks import MemoryAllocator, mems
+from nodealloc.memblocks import MemoryAllocator
 from nodealloc.memblocks._codec import from_kubelet, to_kubelet
 from nodealloc.memblocks._transitions import replay
 from nodealloc.testing.memblocks import check_books
@@ -26,6 +26,7 @@ from nodealloc.topology import (
     Admitted,
     Claim,
     NumaTopology,
+    Owner,
     Policy,
     PolicyName,
     Refusal,
@@ -135,7 +136,9 @@ def test_every_hint_is_one_that_allocation_accepts(
         for hint in hints:
             granted = allocator.allocate(claim, hint)
             assert isinstance(granted, MemoryAllocator), (hint, granted)
-            assert {block.nodes for block in granted.blocks("new", claim.owner.member)} == {hint.affinity}
+            assert {block.nodes for block in granted.blocks_of(Owner("new", claim.owner.member))} == {
+                hint.affinity
+            }
         if hints:
             granted = allocator.allocate(claim, hints[0])
             assert isinstance(granted, MemoryAllocator)
@@ -189,11 +192,11 @@ def test_held_claims_are_granted_again_as_they_are(
         allocator = after(allocator, step)
     allocator = after(allocator, Admission(workload, (0,)))
     for claim in workload.claims:
-        blocks = allocator.blocks("again", claim.owner.member)
+        blocks = allocator.blocks_of(Owner("again", claim.owner.member))
         if blocks:
             assert allocator.allocate(claim, ANY) == allocator
             assert {hint.affinity for hint in offered(allocator, claim)} == {blocks[0].nodes}
-            assert mems(blocks) == allocator.mems("again", claim.owner.member) != ""
+            assert allocator.mems_of(claim.owner) == blocks[0].node_set
 
 
 @given(allocator=memory_allocators(), steps=memory_histories())

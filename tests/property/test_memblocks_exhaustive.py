@@ -16,7 +16,7 @@ from nodealloc.testing.strategies.memblocks import (
     memory_histories,
     memory_workloads,
 )
-from nodealloc.topology import Claim, Shortfall, TopologyHint, Workload
+from nodealloc.topology import Claim, Owner, Shortfall, TopologyHint, Workload
 
 Figures = dict[str, int]
 
@@ -53,7 +53,7 @@ class Plain:
         blocks = [
             block
             for member in self.claim.reuse
-            for block in self.allocator.blocks(self.claim.owner.workload, member)
+            for block in self.allocator.blocks_of(Owner(self.claim.owner.workload, member))
             if block.nodes == mask
         ]
         return {name: sum(b.size_bytes for b in blocks if b.resource == name) for name in self.asked}
@@ -126,7 +126,9 @@ def step_on(allocator: MemoryAllocator, step: Admission | MemoryRemoval) -> Memo
         if isinstance(granted, Shortfall):
             assert choice is None, granted
             return allocator
-        assert {block.nodes for block in granted.blocks(step.workload.key, claim.owner.member)} == {choice}
+        assert {block.nodes for block in granted.blocks_of(Owner(step.workload.key, claim.owner.member))} == {
+            choice
+        }
         tried = granted
     return tried
 

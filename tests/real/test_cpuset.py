@@ -32,7 +32,7 @@ from nodealloc.dsw_asw import InlineExecutor
 from nodealloc.errors import NodeallocError
 from nodealloc.idset import NodeSet
 from nodealloc.machine import discover
-from nodealloc.memblocks import memory_allocator
+from nodealloc.memblocks import MemoryAllocator
 from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.podspec import Container, Pod, Quantity, resources
 from nodealloc.testing.cpuset import check_cpuset_writer
@@ -238,7 +238,7 @@ def test_a_confined_process_runs_where_it_was_granted(
     writer, path = v1
     _two_sets()
     machine = discover("/sys").machine
-    node = CpuAllocator(policy=StaticPolicy.of(machine, reserved=1))
+    node = CpuAllocator.of(machine, reserved=1)
     job = Claim(owner=Owner("job", "main"), amounts={"cpu": Quantity.of(1)})
     granted = node.allocate(job, TopologyHint(None, preferred=True))
     assert isinstance(granted, CpuAllocator)
@@ -269,7 +269,7 @@ def test_a_resized_pod_runs_on_what_it_has_now(
     _two_sets()
     machine = discover("/sys").machine
     policy = StaticPolicy.of(machine, reserved=0, resizable=True)
-    empty = Snapshot.of(machine, allocators=[CpuAllocator(policy=policy), memory_allocator(machine)])
+    empty = Snapshot.of(machine, allocators=[CpuAllocator(policy=policy), MemoryAllocator.of(machine)])
     node = NodeAllocator(empty, MemoryStore(FORMATS))
     node.start()
     assert isinstance(node.admit(_job(1)), Placed)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nodealloc.cpuset import CgroupV2Writer, CpuAllocator, CpusetReconciler, StaticPolicy
+from nodealloc.cpuset import CgroupV2Writer, CpuAllocator, CpusetReconciler
 from nodealloc.dsw_asw import InlineExecutor
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.machine import discover
@@ -68,7 +68,7 @@ def test_processes_run_on_the_granted_cpus_and_nodes(containers: list[subprocess
     node = Snapshot(
         numa=NumaTopology(nodes=tuple(machine.nodes), distances=machine.distances or {}),
         policy=Policy(name=PolicyName.SINGLE_NUMA_NODE),
-        allocators=(CpuAllocator(policy=StaticPolicy.of(machine, reserved=1)),),
+        allocators=(CpuAllocator.of(machine, reserved=1),),
     )
     jobs = [Claim(owner=Owner(key, "main"), amounts={"cpu": Quantity.of(2)}) for key in ("one", "two")]
     for job in jobs:

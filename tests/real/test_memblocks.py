@@ -14,7 +14,7 @@ from nodealloc.cgroups import CgroupFs, CgroupName, Limits, detect, launch
 from nodealloc.errors import NodeallocError
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.machine import Machine, discover
-from nodealloc.memblocks import MemoryAllocator, memory_allocator
+from nodealloc.memblocks import MemoryAllocator
 from nodealloc.memblocks._codec import from_kubelet, to_kubelet
 from nodealloc.podspec import Quantity
 from nodealloc.testing.memblocks import check_books
@@ -76,7 +76,7 @@ def snapshot(machine: Machine) -> Snapshot:
     return Snapshot(
         numa=NumaTopology(nodes=tuple(machine.nodes), distances=machine.distances or {}),
         policy=Policy(name=PolicyName.RESTRICTED),
-        allocators=(memory_allocator(machine),),
+        allocators=(MemoryAllocator.of(machine),),
     )
 
 
@@ -99,7 +99,7 @@ def test_a_program_is_confined_to_what_it_was_granted(cgroup: tuple[CgroupFs, Cg
     """From the discovered machine to `/proc/PID/status`, on whatever runs the tests."""
     driver, name = cgroup
     node = with_claim(snapshot(discover().machine), claim("job", memory=16 * MIB))
-    mems = memory(node).mems("job", "app")
+    mems = str(memory(node).mems_of(Owner("job", "app")))
     driver.apply(name, Limits(cpus=ONLINE, mems=NodeSet.parse(mems)))
     process = launch(driver, name, SHOW, stdout=subprocess.PIPE)
     output, _ = process.communicate(timeout=60)
@@ -113,7 +113,7 @@ def test_a_real_machine_restarts_from_its_state_file(tmp_path: Path) -> None:
     path = tmp_path / "memory_manager_state"
     path.write_bytes(to_kubelet(before).marshal())
     record = type(to_kubelet(before)).unmarshal(path.read_bytes())
-    plan = memory_allocator(discover().machine).plan_restore(from_kubelet(record))
+    plan = MemoryAllocator.of(discover().machine).plan_restore(from_kubelet(record))
     assert plan.is_clean
     assert plan.allocator == before
     assert plan.beyond == ()
@@ -126,7 +126,7 @@ def test_two_jobs_have_their_memory_on_two_nodes(cgroup: tuple[CgroupFs, CgroupN
     node = snapshot(discover().machine)
     for key in ("one", "two"):
         node = with_claim(node, claim(key, memory=260 * MIB))
-    granted = {key: memory(node).mems(key, "app") for key in ("one", "two")}
+    granted = {key: str(memory(node).mems_of(Owner(key, "app"))) for key in ("one", "two")}
     assert len(set(granted.values())) == 2
     for key, mems in granted.items():
         child = name.child(key)
@@ -151,7 +151,7 @@ def test_huge_pages_are_where_the_books_say(cgroup: tuple[CgroupFs, CgroupName])
     pages = {node.id: node.hugepages.get(2 * MIB, 0) for node in machine.numa_nodes}
     wanted = (max(pages.values()) + 4) * 2 * MIB
     node = with_claim(snapshot(machine), claim("wide", memory=8 * MIB, huge=wanted))
-    mems = NodeSet.parse(memory(node).mems("wide", "app"))
+    mems = memory(node).mems_of(Owner("wide", "app"))
     assert len(mems) == 2
     assert sum(pages[one] for one in mems) * 2 * MIB >= wanted
     ends: list[int] = []
@@ -167,7 +167,7 @@ def test_huge_pages_are_where_the_books_say(cgroup: tuple[CgroupFs, CgroupName])
 def test_a_node_without_huge_pages_is_not_hinted(as_root: None) -> None:
     """Discovered pools decide: the fourth node has none."""
     machine = discover().machine
-    allocator = memory_allocator(machine)
+    allocator = MemoryAllocator.of(machine)
     assert isinstance(allocator, MemoryAllocator)
     hints = allocator.hints([claim("job", memory=MIB, huge=2 * MIB)])["hugepages-2Mi"] or ()
     single = [hint.affinity for hint in hints if hint.preferred]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import assert_type
 
 from nodealloc.checkpoint import MemoryStore
-from nodealloc.cpuset import CpuAllocator, StaticPolicy
+from nodealloc.cpuset import CpuAllocator
 from nodealloc.machine import machine_from_text
-from nodealloc.memblocks import memory_allocator
+from nodealloc.memblocks import MemoryAllocator
 from nodealloc.node import (
     FORMATS,
     Confinement,
@@ -33,7 +33,7 @@ machine = machine_from_text("1 socket x 4 cores, memory=8Gi")
 empty = Snapshot.of(
     machine,
     policy=Policy.parse("best-effort"),
-    allocators=(CpuAllocator(policy=StaticPolicy.of(machine)), memory_allocator(machine)),
+    allocators=(CpuAllocator.of(machine), MemoryAllocator.of(machine)),
 )
 runtime: Runtime = Nothing()
 node = NodeAllocator(empty, MemoryStore(FORMATS), runtime=runtime)

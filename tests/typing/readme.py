@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_type
 
-from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
+from nodealloc.cpuset import CpuAllocator, CPUSet
 from nodealloc.machine import machine_from_text
 from nodealloc.podspec import Pod
 from nodealloc.topology import Admitted, Owner, Policy, Snapshot, TopologyHint, admit
@@ -13,7 +13,7 @@ machine = machine_from_text("2 sockets x 2 numa x 8 cores x 2 threads")
 node = Snapshot.of(
     machine,
     policy=Policy.parse("restricted"),
-    allocators=[CpuAllocator(policy=StaticPolicy.of(machine, reserved=CPUSet.of(0)))],
+    allocators=[CpuAllocator.of(machine, reserved=CPUSet.of(0))],
 )
 pod = Pod.from_manifest(
     {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_type
 
-from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
+from nodealloc.cpuset import CpuAllocator, CPUSet
 from nodealloc.machine import Machine, machine_from_text
 from nodealloc.podspec import Pod
 from nodealloc.topology import (
@@ -24,7 +24,7 @@ from nodealloc.topology import (
 
 machine = machine_from_text("2 sockets x 4 cores x 2 threads")
 assert_type(machine, Machine)
-cpu = CpuAllocator(policy=StaticPolicy.of(machine, reserved=CPUSet.of(0)))
+cpu = CpuAllocator.of(machine, reserved=CPUSet.of(0))
 empty = Snapshot.of(
     machine,
     policy=Policy.parse("single-numa-node"),

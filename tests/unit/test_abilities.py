@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import attrs
 import pytest
 
 from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy, exclusive_cpus_setting
 from nodealloc.devices import Device, DeviceAllocator, DeviceList, Inventory, PluginOptions
-from nodealloc.errors import DecodeError
+from nodealloc.errors import ConfigurationError, DecodeError
 from nodealloc.idset import NodeSet
-from nodealloc.machine import machine_from_text
-from nodealloc.memblocks import MemoryPolicy, memory_allocator
+from nodealloc.machine import Machine, machine_from_text
+from nodealloc.memblocks import (
+    MemoryAllocator,
+    UnpinnedMemory,
+)
 from nodealloc.node import KubeletFile
 from nodealloc.podspec import Json, Quantity
 from nodealloc.testing.abilities import (
@@ -38,6 +42,7 @@ from nodealloc.topology import (
     Remembers,
     Shortfall,
     Snapshot,
+    TopologyHint,
     Workload,
 )
 
@@ -57,8 +62,8 @@ def devices() -> DeviceAllocator:
 
 
 ALLOCATORS: dict[str, Allocator] = {
-    "cpu": CpuAllocator(policy=StaticPolicy.of(MACHINE, reserved=CPUSet.of(0))),
-    "memory": memory_allocator(MACHINE, reserved={0: {"memory": 256 << 20}}),
+    "cpu": CpuAllocator.of(MACHINE, reserved=CPUSet.of(0)),
+    "memory": MemoryAllocator.of(MACHINE, reserved={0: {"memory": 256 << 20}}),
     "devices": devices(),
     "fake": FakeCpuAllocator.of({0: 8, 1: 8}),
 }
@@ -117,7 +122,7 @@ def test_a_promised_part_of_the_shared_pool_comes_back() -> None:
 
 def test_memory_that_nobody_pins_has_the_abilities_and_nothing_to_say() -> None:
     """Nothing is remembered, listed, counted or confined; what runs is taken in as it is."""
-    unpinned = memory_allocator(MACHINE, policy=MemoryPolicy.NONE)
+    unpinned = UnpinnedMemory()
     assert isinstance(unpinned, Remembers)
     assert isinstance(unpinned, Accounts)
     assert isinstance(unpinned, Confines)
@@ -126,7 +131,7 @@ def test_memory_that_nobody_pins_has_the_abilities_and_nothing_to_say() -> None:
     assert unpinned.remembered("a") is None
     assert (*unpinned.holdings(), *unpinned.capacity()) == ()
     assert unpinned.confinement(Owner("a", "app-0")) == Confinement()
-    assert unpinned.adopted(ASKED[0].claims[0], Confinement(mems=NodeSet.of(1))) is unpinned
+    assert unpinned.adopted(ASKED[0].claims[0], Confinement(mems=NodeSet.of(1))) == unpinned
     row: Json = {"app-0": [{"nodes": 1, "resource": "memory", "size_bytes": 5}]}
     assert "policy None pins nothing" in unpinned.restored({"a": row}).moved[0]
 
@@ -230,3 +235,32 @@ def test_whose_devices_changed_is_told_from_any_allocator() -> None:
     assert after.to_kubelet(FakeAllocator.of(GPU, {})) == after.to_kubelet()
     assert after.to_kubelet(after) is None
     assert after.regranted(after) == []
+
+
+def test_allocators_of_one_machine_are_built_and_asked_alike() -> None:
+    """`of(machine)` makes each with nothing held; what an owner holds is asked for by the owner."""
+    cpus, memory = CpuAllocator.of(MACHINE, reserved=CPUSet.of(0)), MemoryAllocator.of(MACHINE)
+    gpus = DeviceAllocator.of(MACHINE, awaited=[GPU])
+    assert cpus == CpuAllocator(policy=StaticPolicy.of(MACHINE, reserved=CPUSet.of(0)))
+    assert gpus == DeviceAllocator(nodes=(0, 1), awaited=frozenset({GPU}))
+    nobody = Owner("nobody", "app")
+    assert cpus.cpus_of(nobody) == cpus.shared
+    assert (memory.blocks_of(nobody), memory.mems_of(nobody)) == ((), NodeSet())
+    assert gpus.devices_of(nobody) == {}
+    for ask in (memory.blocks_of, memory.mems_of, gpus.devices_of, cpus.cpus_of):
+        with pytest.raises(ConfigurationError, match="an Owner"):
+            ask(cast("Owner", "nobody"))
+
+
+def test_an_owner_is_told_which_devices_it_holds() -> None:
+    """By resource; a member of the same workload holds its own."""
+    claim = Claim(owner=Owner("a", "app"), amounts={GPU: Quantity.of(4)})
+    held = devices().allocate(claim, TopologyHint(None, True))
+    assert isinstance(held, DeviceAllocator)
+    assert held.devices_of(claim.owner) == {GPU: {"gpu-0", "gpu-1", "gpu-2", "gpu-3"}}
+    assert held.devices_of(Owner("a", "side")) == {}
+
+
+def test_a_machine_without_numa_nodes_is_one_node_to_devices() -> None:
+    """As it is to a `Snapshot`."""
+    assert DeviceAllocator.of(Machine(cpus=(), numa_nodes=())).nodes == (0,)

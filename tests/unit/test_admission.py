@@ -30,7 +30,7 @@ from nodealloc.admission import (
     victims,
 )
 from nodealloc.admission._fit import shortages
-from nodealloc.cpuset import CpuAllocator, StaticPolicy
+from nodealloc.cpuset import CpuAllocator
 from nodealloc.errors import ConfigurationError, PermanentError, RetryableError
 from nodealloc.machine import machine_from_text
 from nodealloc.podfacts import LifeState, NodeView, PodOnNode, Pressure, Taint, TaintEffect
@@ -287,7 +287,7 @@ def test_resources_are_given_out_last_and_their_answer_is_the_chains() -> None:
     node = Snapshot.of(
         MACHINE,
         policy=Policy.parse("single-numa-node"),
-        allocators=[CpuAllocator(policy=StaticPolicy.of(MACHINE, reserved=1))],
+        allocators=[CpuAllocator.of(MACHINE, reserved=1)],
     )
     chain = chain_of(snapshot=node)
     guaranteed = {"resources": {"limits": {"cpu": 2, "memory": "1Gi"}}}

@@ -8,7 +8,7 @@ from nodealloc.admission import resized
 from nodealloc.cpuset import CpuAllocator, StaticPolicy
 from nodealloc.errors import ConfigurationError
 from nodealloc.machine import machine_from_text
-from nodealloc.memblocks import MemoryAllocator, memory_allocator
+from nodealloc.memblocks import MemoryAllocator
 from nodealloc.podfacts import NodeView, PodOnNode
 from nodealloc.podspec import Container, Pod, resources
 from nodealloc.topology import Owner, Placed, Policy, Snapshot, admit
@@ -33,7 +33,7 @@ def node(first: Pod) -> tuple[NodeView, Snapshot]:
         policy=Policy.parse("single-numa-node"),
         allocators=[
             CpuAllocator(policy=StaticPolicy.of(MACHINE, reserved=1, resizable=True)),
-            memory_allocator(MACHINE),
+            MemoryAllocator.of(MACHINE),
         ],
     )
     placed = admit(empty, first)

@@ -27,8 +27,8 @@ from nodealloc.devices import (
     DeviceList,
     Inventory,
     PluginOptions,
-    restored,
 )
+from nodealloc.devices._state import restored
 from nodealloc.podspec import Quantity
 from nodealloc.topology import Claim, Owner, TopologyHint
 

@@ -128,13 +128,13 @@ def test_none_policy_grants_nothing(machine: Machine) -> None:
 @pytest.mark.parametrize("amount", ["1500m", "0", "100m"])
 def test_fractions_share(machine: Machine, amount: str) -> None:
     """A claim without a whole number of CPUs gets none for itself."""
-    node = CpuAllocator(policy=StaticPolicy.of(machine))
+    node = CpuAllocator.of(machine)
     assert node.allocate(claim(amount), ANYWHERE) is node
 
 
 def test_a_claim_that_may_not_hold_shares(machine: Machine) -> None:
     """Without `exclusive` a whole number of CPUs is shared as well."""
-    node = CpuAllocator(policy=StaticPolicy.of(machine))
+    node = CpuAllocator.of(machine)
     burstable = Claim(owner=Owner("pod", "c"), amounts={"cpu": Quantity.of(2)}, exclusive=False)
     assert node.allocate(burstable, ANYWHERE) is node
 
@@ -148,14 +148,14 @@ def test_what_is_held_is_granted_again_as_it_is(machine: Machine) -> None:
 
 def test_hints_of_what_is_held_are_where_it_is(machine: Machine) -> None:
     """A held claim hints at its nodes; one of another size fits nowhere."""
-    node = granted(CpuAllocator(policy=StaticPolicy.of(machine)), claim("2"))
+    node = granted(CpuAllocator.of(machine), claim("2"))
     assert node.hints([claim("2")]) == {"cpu": [TopologyHint(1, True), TopologyHint(3, False)]}
     assert node.hints([claim("3")]) == {"cpu": ()}
 
 
 def test_affinity_is_served_first(machine: Machine) -> None:
     """CPUs of the affinity's nodes are taken before any other."""
-    node = CpuAllocator(policy=StaticPolicy.of(machine))
+    node = CpuAllocator.of(machine)
     answer = node.allocate(claim("10"), TopologyHint(0b10, preferred=False))
     assert isinstance(answer, CpuAllocator)
     assert answer.exclusive_of(Owner("job", "main")) >= machine.node[1].cpus
@@ -176,7 +176,7 @@ def test_whole_cores_may_be_lent(machine: Machine) -> None:
     init = Claim(owner=Owner("pod", "init"), amounts={"cpu": Quantity.of(16)}, kind=ClaimKind.INIT)
     main = Claim(owner=Owner("pod", "main"), amounts={"cpu": Quantity.of(16)}, reuse=("init",))
     assert granted(CpuAllocator(policy=policy), init, main).shared == CPUSet()
-    as_kubelet = granted(CpuAllocator(policy=StaticPolicy.of(machine, options=options)), init)
+    as_kubelet = granted(CpuAllocator.of(machine, options=options), init)
     refusal = refused(as_kubelet, main)
     assert (refusal.reason, refusal.free) == ("SMTAlignmentError", 0)
 
@@ -229,7 +229,7 @@ def test_the_endless_case_ends() -> None:
 
 def test_init_members_lend_to_those_behind_them(machine: Machine) -> None:
     """What an init member held is granted again, and is free only when both have let go."""
-    node = CpuAllocator(policy=StaticPolicy.of(machine))
+    node = CpuAllocator.of(machine)
     init = Claim(owner=Owner("pod", "init"), amounts={"cpu": Quantity.of(4)}, kind=ClaimKind.INIT)
     main = Claim(owner=Owner("pod", "main"), amounts={"cpu": Quantity.of(4)}, reuse=("init",))
     node = granted(node, init, main)
@@ -241,7 +241,7 @@ def test_init_members_lend_to_those_behind_them(machine: Machine) -> None:
 
 def test_a_pod_holds_no_more_than_it_requests_once_its_init_members_have_ended(machine: Machine) -> None:
     """CPUs of a large init member that nobody took over go back when it is released."""
-    node = CpuAllocator(policy=StaticPolicy.of(machine))
+    node = CpuAllocator.of(machine)
     init = Claim(owner=Owner("pod", "init"), amounts={"cpu": Quantity.of(8)}, kind=ClaimKind.INIT)
     main = Claim(owner=Owner("pod", "main"), amounts={"cpu": Quantity.of(2)}, reuse=("init",))
     node = granted(node, init, main).release("pod", "init")
@@ -254,12 +254,12 @@ def test_strict_reservation_keeps_the_pool_off_reserved_cpus(machine: Machine) -
         machine, options=StaticOptions(strict_cpu_reservation=True), reserved=CPUSet.of(0, 8)
     )
     assert CpuAllocator(policy=strict).shared == machine.online - CPUSet.of(0, 8)
-    assert CpuAllocator(policy=StaticPolicy.of(machine, reserved=CPUSet.of(0, 8))).shared == machine.online
+    assert CpuAllocator.of(machine, reserved=CPUSet.of(0, 8)).shared == machine.online
 
 
 def test_availability_says_what_is_free_where(machine: Machine) -> None:
     """Free and allocatable CPUs of each NUMA node, for what the claims want at their peak."""
-    node = granted(CpuAllocator(policy=StaticPolicy.of(machine, reserved=CPUSet.of(0))), claim("2"))
+    node = granted(CpuAllocator.of(machine, reserved=CPUSet.of(0)), claim("2"))
     (view,) = node.availability([claim("3", workload="next")])
     assert (view.wanted, view.free, view.allocatable) == (3, {0: 5, 1: 8}, {0: 7, 1: 8})
 
@@ -279,7 +279,7 @@ def test_one_container_of_a_burstable_pod_gets_its_own(machine: Machine) -> None
     node = granted(per_container(machine), db, web)
     assert len(node.exclusive_of(db.owner)) == 2
     assert node.cpus_of(web.owner) == node.shared
-    off = CpuAllocator(policy=StaticPolicy.of(machine))
+    off = CpuAllocator.of(machine)
     assert off.allocate(db, ANYWHERE) is off
 
 
@@ -310,7 +310,7 @@ def test_zero_exclusive_opts_out(machine: Machine) -> None:
 
 def test_resize_has_to_be_switched_on(machine: Machine) -> None:
     """By default a running container keeps what it has, and the refusal says how to change that."""
-    node = granted(CpuAllocator(policy=StaticPolicy.of(machine)), claim("2"))
+    node = granted(CpuAllocator.of(machine), claim("2"))
     answer = node.resize(claim("4"))
     assert isinstance(answer, Shortfall)
     assert (answer.reason, "resizable" in answer.detail) == ("Infeasible", True)
@@ -352,9 +352,7 @@ def test_a_moved_assignment_keeps_the_rest_of_its_cpus(machine: Machine) -> None
     """Of 2-4, CPU 3 went offline: 2 and 4 stay, one CPU near by takes its place."""
     later = machine_from_text(DUAL + ", offline=3")
     state = CpuState(assignments={"job": {"main": Assignment(cpus=CPUSet.parse("2-4"))}})
-    plan = CpuAllocator(policy=StaticPolicy.of(later)).plan_restore(
-        RecordedCpus(policy_name="static", state=state)
-    )
+    plan = CpuAllocator.of(later).plan_restore(RecordedCpus(policy_name="static", state=state))
     (move,) = plan.move
     assert move.after >= CPUSet.of(2, 4)
     assert "CPUs 3 are not online" in move.reason
@@ -365,18 +363,16 @@ def test_a_moved_cpu_goes_to_the_node_of_the_others(machine: Machine) -> None:
     """Of 1 and 5 on two sockets, 1 went offline: its successor stands beside 5, though node 0 has room."""
     later = machine_from_text(DUAL + ", offline=1")
     state = CpuState(assignments={"job": {"main": Assignment(cpus=CPUSet.of(1, 5))}})
-    plan = CpuAllocator(policy=StaticPolicy.of(later)).plan_restore(
-        RecordedCpus(policy_name="static", state=state)
-    )
+    plan = CpuAllocator.of(later).plan_restore(RecordedCpus(policy_name="static", state=state))
     (move,) = plan.move
     assert move.after == CPUSet.of(5, 13)
 
 
 def test_more_reserved_moves_or_evicts(machine: Machine) -> None:
     """Who sits on newly reserved CPUs moves; who finds no room is evicted, with numbers."""
-    node = granted(CpuAllocator(policy=StaticPolicy.of(machine)), claim("8"), claim("8", workload="two"))
+    node = granted(CpuAllocator.of(machine), claim("8"), claim("8", workload="two"))
     recorded = RecordedCpus(policy_name="static", shared=node.shared, state=node.state)
-    plan = CpuAllocator(policy=StaticPolicy.of(machine, reserved=CPUSet.of(0))).plan_restore(recorded)
+    plan = CpuAllocator.of(machine, reserved=CPUSet.of(0)).plan_restore(recorded)
     (gone,) = plan.evict
     assert gone.owner == Owner("job", "main")
     assert "1 exclusive CPUs wanted, 0 free" in gone.reason
@@ -385,11 +381,9 @@ def test_more_reserved_moves_or_evicts(machine: Machine) -> None:
 
 def test_cpus_of_the_evicted_go_to_those_behind_them(machine: Machine) -> None:
     """Where not all find room, those that do may use what the others left."""
-    node = granted(CpuAllocator(policy=StaticPolicy.of(machine)), claim("14"), claim("2", workload="two"))
+    node = granted(CpuAllocator.of(machine), claim("14"), claim("2", workload="two"))
     recorded = RecordedCpus(policy_name="static", shared=node.shared, state=node.state)
-    plan = CpuAllocator(policy=StaticPolicy.of(machine, reserved=CPUSet.parse("0,7-8,15"))).plan_restore(
-        recorded
-    )
+    plan = CpuAllocator.of(machine, reserved=CPUSet.parse("0,7-8,15")).plan_restore(recorded)
     assert [one.owner.workload for one in plan.evict] == ["job"]
     assert [one.owner.workload for one in plan.move] == ["two"]
 
@@ -398,15 +392,13 @@ def test_members_that_shared_cpus_share_them_after_a_move(machine: Machine) -> N
     """An init member's CPUs and those lent to its main member move together."""
     lent = Assignment(cpus=CPUSet.of(0, 8))
     state = CpuState(assignments={"pod": {"init": lent, "main": lent}})
-    plan = CpuAllocator(policy=StaticPolicy.of(machine, reserved=2)).plan_restore(
-        RecordedCpus(policy_name="static", state=state)
-    )
+    plan = CpuAllocator.of(machine, reserved=2).plan_restore(RecordedCpus(policy_name="static", state=state))
     assert {one.after for one in plan.move} == {CPUSet.of(1, 9)}
 
 
 def test_policy_none_takes_exclusive_cpus_back(machine: Machine) -> None:
     """After a change to `none` everybody moves into the shared pool, and the plan says so."""
-    node = granted(CpuAllocator(policy=StaticPolicy.of(machine)), claim("2"))
+    node = granted(CpuAllocator.of(machine), claim("2"))
     recorded = RecordedCpus(policy_name="static", shared=node.shared, state=node.state)
     plan = CpuAllocator(policy=NonePolicy.of(machine)).plan_restore(recorded)
     assert [one.after for one in plan.move] == [machine.online]

@@ -10,7 +10,6 @@ from nodealloc.cpuset import (
     CpusetBusyError,
     CpusetReconciler,
     CpusetWriteError,
-    StaticPolicy,
 )
 from nodealloc.cpuset._confinement import Applied
 from nodealloc.dsw_asw import InlineExecutor, ThreadExecutor, WaitTimeoutError
@@ -42,7 +41,7 @@ def granted(node: CpuAllocator, *claims: Claim) -> CpuAllocator:
 @pytest.fixture
 def node() -> CpuAllocator:
     """Eight CPUs, the first reserved."""
-    return CpuAllocator(policy=StaticPolicy.of(machine_from_text("8 cores"), reserved=CPUSet.of(0)))
+    return CpuAllocator.of(machine_from_text("8 cores"), reserved=CPUSet.of(0))
 
 
 @pytest.fixture
@@ -188,7 +187,7 @@ def _settle(keeper: CpusetReconciler, *targets: str) -> None:
 
 def test_an_empty_set_is_never_written(writer: FakeCpusetWriter) -> None:
     """When the pool runs dry its containers keep what they have, and are named."""
-    node = CpuAllocator(policy=StaticPolicy.of(machine_from_text("8 cores")))
+    node = CpuAllocator.of(machine_from_text("8 cores"))
     keeper = reconciler(writer, node)
     writer.calls.clear()
     keeper.follow(granted(node, claim("job", 8)))

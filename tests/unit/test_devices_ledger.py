@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nodealloc.checkpoint import KUBELET_FORMATS, FileStore
-from nodealloc.cpuset import CpuAllocator, StaticPolicy
+from nodealloc.cpuset import CpuAllocator
 from nodealloc.devices import (
     Capacity,
     Device,
@@ -164,7 +164,7 @@ def test_while_the_store_takes_nothing_the_answer_is_not_yet() -> None:
 
 def test_a_ledger_takes_devices_alone() -> None:
     """What else a node hands out, nobody would remember here."""
-    cpus = CpuAllocator(policy=StaticPolicy.of(machine_from_text("4 cores"), reserved=1))
+    cpus = CpuAllocator.of(machine_from_text("4 cores"), reserved=1)
     node = Snapshot(numa=NumaTopology(nodes=(0,)), allocators=(cpus,))
     with pytest.raises(ValueError, match="NodeAllocator"):
         DeviceLedger(DeviceAllocator()).admit(node, pod("p"))
@@ -201,7 +201,8 @@ def test_whoever_only_decides_loads_no_grpc() -> None:
     """A scheduler imports the allocator and its ledger; what talks to plugins is a package of its own."""
     code = """
 import sys
-from nodealloc.devices import DeviceAllocator, DeviceLedger, Inventory, PluginUnavailableError, remembered
+from nodealloc.devices import DeviceAllocator, DeviceLedger, Inventory, PluginUnavailableError
+from nodealloc.devices._state import remembered
 assert DeviceLedger(DeviceAllocator()).current() == DeviceAllocator()
 loaded = [name for name in sys.modules if name == "grpc" or name.startswith("google.protobuf")]
 assert not loaded, loaded

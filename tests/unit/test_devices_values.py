@@ -26,14 +26,12 @@ from nodealloc.devices import (
     PluginOptions,
     RegistrationRefusedError,
     Response,
-    remembered,
-    restored,
 )
 from nodealloc.devices._directory import plugin_socket, prepare_directory
 from nodealloc.devices._events import DeviceEvent, DeviceEvents, Touched, touched_by
 from nodealloc.devices._launch import Conflict, merge
 from nodealloc.devices._life import Happening
-from nodealloc.devices._state import from_rows, to_row
+from nodealloc.devices._state import from_rows, remembered, restored, to_row
 from nodealloc.devices.plugins import (
     DevicePlugins,
     launch_of,

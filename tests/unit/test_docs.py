@@ -200,4 +200,4 @@ def test_a_wrong_option_would_be_found() -> None:
     """The check can fail: at a class, at a field, at a parameter."""
     assert not found("cpuset.NoPolicy")
     assert not found("cpuset.StaticOptions.no_such_option")
-    assert not found("memblocks.memory_allocator(no_such_parameter)")
+    assert not found("memblocks.MemoryAllocator.of(no_such_parameter)")

@@ -10,7 +10,7 @@ import pytest
 
 from nodealloc.dsw_asw import Cancel, Reconciler, World
 from nodealloc.machine import machine_from_text
-from nodealloc.memblocks import memory_allocator
+from nodealloc.memblocks import MemoryAllocator
 from nodealloc.testing.dsw_asw import ManualExecutor, MemoryJournal, VirtualClock, check_journal, run_to_rest
 from nodealloc.testing.machine import format_mask, write_sysfs
 from nodealloc.testing.memblocks import check_books
@@ -117,7 +117,7 @@ def test_masks_are_written_as_kernels_write_them(tmp_path: Path) -> None:
 
 def test_books_that_do_not_add_up_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A byte that is reserved for nobody is said with the figures."""
-    allocator = memory_allocator(machine_from_text("1 socket x 2 cores, memory=1Gi"))
+    allocator = MemoryAllocator.of(machine_from_text("1 socket x 2 cores, memory=1Gi"))
     check_books(allocator)
     sound = allocator.recorded()
     (node,) = sound.nodes

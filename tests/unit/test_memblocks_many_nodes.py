@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from nodealloc.machine import Machine, NumaNode
-from nodealloc.memblocks import MemoryAllocator, MemoryOptions, _layout, memory_allocator
+from nodealloc.memblocks import (
+    MemoryAllocator,
+    MemoryOptions,
+    _layout,
+)
 from nodealloc.podspec import Quantity
 from nodealloc.testing.memblocks import check_books
 from nodealloc.topology import Claim, CountedHints, Owner, TopologyHint
@@ -17,7 +21,7 @@ ANY = TopologyHint(None, preferred=False)
 def static(*memory_gib: int, options: MemoryOptions | None = None) -> MemoryAllocator:
     """The static policy on nodes with that much memory."""
     nodes = tuple(NumaNode(id=node, memory_bytes=size * GIB) for node, size in enumerate(memory_gib))
-    made = memory_allocator(Machine(cpus=(), numa_nodes=nodes), options=options)
+    made = MemoryAllocator.of(Machine(cpus=(), numa_nodes=nodes), options=options)
     assert isinstance(made, MemoryAllocator)
     return made
 
@@ -65,7 +69,7 @@ def test_nodes_without_memory_help_nothing() -> None:
     allocator = static(*[8, 8], *[0] * 34)
     assert counted(allocator, claim("a", 9)).some(2) == [TopologyHint(0b11, preferred=True)]
     assert [hint.affinity for hint in counted(allocator, claim("a", 1)).some(3)] == [0b01, 0b10]
-    assert granted(allocator, claim("a", 9)).mems("a", "app") == "0-1"
+    assert str(granted(allocator, claim("a", 9)).mems_of(Owner("a", "app"))) == "0-1"
 
 
 def test_nodes_in_use_stand_for_themselves() -> None:
@@ -83,8 +87,8 @@ def test_nodes_in_use_stand_for_themselves() -> None:
 def test_a_claim_over_many_nodes_takes_neighbours() -> None:
     """24 of 64 nodes, and the next one the lowest after them."""
     allocator = granted(static(*[4] * 64), claim("a", 96))
-    assert allocator.mems("a", "app") == "0-23"
-    assert granted(allocator, claim("b", 9)).mems("b", "app") == "24-26"
+    assert str(allocator.mems_of(Owner("a", "app"))) == "0-23"
+    assert str(granted(allocator, claim("b", 9)).mems_of(Owner("b", "app"))) == "24-26"
 
 
 def test_gaps_between_used_nodes_are_bridged() -> None:
@@ -93,14 +97,14 @@ def test_gaps_between_used_nodes_are_bridged() -> None:
     for node in range(0, 32, 2):
         allocator = granted(allocator, claim(f"pod-{node}", 1), TopologyHint(1 << node, preferred=True))
     after = granted(allocator, claim("a", 60))
-    assert after.mems("a", "app") == ",".join(str(node) for node in range(1, 31, 2))
+    assert str(after.mems_of(Owner("a", "app"))) == ",".join(str(node) for node in range(1, 31, 2))
     assert after.release("a") == allocator
 
 
 def test_an_affinity_is_widened_to_the_lowest_set_around_it() -> None:
     """The narrowest set that has the bytes, of several the lowest, as on machines of few nodes."""
     allocator = granted(static(*[4] * 64), claim("a", 12), TopologyHint(1 << 40, preferred=False))
-    assert allocator.mems("a", "app") == "0-1,40"
+    assert str(allocator.mems_of(Owner("a", "app"))) == "0-1,40"
 
 
 def test_what_never_fits_is_said_on_large_machines_too() -> None:
@@ -118,4 +122,4 @@ def test_what_was_worked_out_is_forgotten_in_time(monkeypatch: pytest.MonkeyPatc
     again = static(1, 2, 3)
     for _ in range(2):
         assert [again.hints([claim("a", gib)]) for gib in (1, 4, 5, 6)] == expected
-        assert granted(again, claim("a", 6)).mems("a", "app") == "0-2"
+        assert str(granted(again, claim("a", 6)).mems_of(Owner("a", "app"))) == "0-2"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from nodealloc.errors import ConfigurationError
 from nodealloc.machine import Machine, NumaNode
 from nodealloc.memblocks import (
     Block,
@@ -13,9 +14,8 @@ from nodealloc.memblocks import (
     MemoryOptions,
     MemoryPolicy,
     UnpinnedMemory,
-    memory_allocator,
-    mems,
 )
+from nodealloc.memblocks._abilities import nodes_of
 from nodealloc.podspec import Quantity
 from nodealloc.testing.memblocks import check_books
 from nodealloc.testing.topology import check_allocator, workload
@@ -41,7 +41,7 @@ def machine(*memory_gib: float, huge_2mi: int = 0) -> Machine:
 
 def static(*memory_gib: float, options: MemoryOptions | None = None, huge_2mi: int = 0) -> MemoryAllocator:
     """The static policy on such a machine, nothing reserved."""
-    made = memory_allocator(machine(*memory_gib, huge_2mi=huge_2mi), options=options)
+    made = MemoryAllocator.of(machine(*memory_gib, huge_2mi=huge_2mi), options=options)
     assert isinstance(made, MemoryAllocator)
     return made
 
@@ -119,7 +119,7 @@ def test_all_resources_have_the_same_hints() -> None:
     answer = allocator.hints([asked])
     assert answer["hugepages-2Mi"] == answer["memory"] == (TopologyHint(0b11, preferred=True),)
     after = granted(allocator, (asked, on(0b11)))
-    assert [str(block) for block in after.blocks("a", "app")] == [
+    assert [str(block) for block in after.blocks_of(Owner("a", "app"))] == [
         "[0 1] hugepages-2Mi 6291456",
         "[0 1] memory 1073741824",
     ]
@@ -138,17 +138,17 @@ def test_what_fits_nowhere_has_no_hints_and_is_refused_with_the_figures() -> Non
 def test_without_affinity_the_narrowest_group_serves() -> None:
     """Of several the numerically smallest mask, although 0-3 stands before 1-2 in the list of hints."""
     one = granted(static(2, 2, 2, 2), (claim("a", gib=1), ANY))
-    assert one.mems("a", "app") == "0"
+    assert str(one.mems_of(Owner("a", "app"))) == "0"
     allocator = granted(
         static(1, 2, 2, 3), (claim("x", gib=0.5), on(0b0001)), (claim("y", gib=0.5), on(0b1000))
     )
-    assert granted(allocator, (claim("a", gib=4), ANY)).mems("a", "app") == "1-2"
+    assert str(granted(allocator, (claim("a", gib=4), ANY)).mems_of(Owner("a", "app"))) == "1-2"
 
 
 def test_an_affinity_too_small_is_widened() -> None:
     """The merged affinity may be a part of the group that was offered; the group is used."""
     after = granted(static(2, 2), (claim("a", gib=3), on(0b10)))
-    assert after.blocks("a", "app") == (Block(0b11, "memory", 3 * GIB),)
+    assert after.blocks_of(Owner("a", "app")) == (Block(0b11, "memory", 3 * GIB),)
     assert after.state.free[-1] == (0, GIB)
 
 
@@ -167,7 +167,7 @@ def test_a_preferred_affinity_is_not_widened_beyond_need() -> None:
     assert hints(allocator, asked) == [(0b11, False)]
     why = refused(allocator, asked, on(0b01))
     assert "more nodes than would ever be needed" in why.detail
-    assert granted(allocator, (asked, on(0b01, preferred=False))).mems("b", "app") == "0-1"
+    assert str(granted(allocator, (asked, on(0b01, preferred=False))).mems_of(Owner("b", "app"))) == "0-1"
 
 
 def test_a_node_of_its_own_joins_no_group() -> None:
@@ -189,7 +189,7 @@ def test_a_wide_affinity_through_used_nodes_is_refused() -> None:
 def test_falling_back_takes_another_group_where_nobody_prefers_the_affinity() -> None:
     """The same claim, with the option: best-effort means best effort."""
     allocator = granted(static(8, 8, options=MemoryOptions(fall_back=True)), (claim("a"), on(0b01)))
-    assert granted(allocator, (claim("b"), on(0b11, preferred=False))).mems("b", "app") == "0"
+    assert str(granted(allocator, (claim("b"), on(0b11, preferred=False))).mems_of(Owner("b", "app"))) == "0"
     refused(allocator, claim("b"), on(0b11, preferred=True))
 
 
@@ -202,7 +202,7 @@ def test_a_group_serves_only_its_own() -> None:
 def test_a_single_node_of_a_group_is_granted_as_the_kubelet_does_it() -> None:
     """By default the merged affinity wins, and the books still add up when all is gone."""
     allocator = granted(static(4, 4), (claim("a", gib=5), ANY), (claim("b", gib=2), on(0b10)))
-    assert allocator.mems("b", "app") == "1"
+    assert str(allocator.mems_of(Owner("b", "app"))) == "1"
     assert [node.group for node in allocator.tables()] == [0b11, 0b10]
     check_books(allocator.release("a"))
     assert allocator.release("a").release("b") == static(4, 4)
@@ -227,7 +227,7 @@ def test_strict_widens_a_single_node_to_its_group() -> None:
     strict = MemoryOptions(strict=True)
     allocator = granted(static(4, 4, options=strict), (claim("a", gib=5), ANY))
     after = granted(allocator, (claim("b", gib=2), on(0b10, preferred=False)))
-    assert after.mems("b", "app") == "0-1"
+    assert str(after.mems_of(Owner("b", "app"))) == "0-1"
 
 
 def test_the_last_allocation_of_a_group_frees_its_nodes() -> None:
@@ -240,11 +240,11 @@ def test_the_last_allocation_of_a_group_frees_its_nodes() -> None:
 def test_huge_pages_of_several_sizes_on_one_group() -> None:
     """Each resource is one block; all count on every node of the group."""
     nodes = tuple(NumaNode(id=node, memory_bytes=8 * GIB, hugepages={2 * MIB: 4, GIB: 2}) for node in (0, 4))
-    allocator = memory_allocator(Machine(cpus=(), numa_nodes=nodes))
+    allocator = MemoryAllocator.of(Machine(cpus=(), numa_nodes=nodes))
     assert isinstance(allocator, MemoryAllocator)
     asked = claim("a", gib=1, more={"hugepages-1Gi": 3 * GIB, "hugepages-2Mi": 2 * MIB})
     after = granted(allocator, (asked, ANY))
-    assert after.mems("a", "app") == "0,4"
+    assert str(after.mems_of(Owner("a", "app"))) == "0,4"
     assert [node.assignments for node in after.tables()] == [3, 3]
     assert [node.tables["hugepages-1Gi"].free for node in after.tables()] == [0, GIB]
 
@@ -255,7 +255,9 @@ def test_init_memory_is_used_again() -> None:
     app = claim("a", "app", gib=2, reuse=("idle", "init"))
     after = granted(static(4), (init, on(1)), (app, on(1)))
     assert after.state.free[-1] == (GIB,)
-    assert [block.size_bytes for block in after.blocks("a", "init") + after.blocks("a", "app")] == [
+    assert [
+        block.size_bytes for block in after.blocks_of(Owner("a", "init")) + after.blocks_of(Owner("a", "app"))
+    ] == [
         1 * GIB,
         2 * GIB,
     ]
@@ -278,7 +280,11 @@ def test_a_sidecar_lends_nothing_and_borrows() -> None:
     app = claim("a", "app", gib=2, reuse=("init",))
     after = granted(static(4), (init, on(1)), (sidecar, on(1)), (app, on(1)))
     assert after.state.free[-1] == (GIB,)
-    assert [after.blocks("a", name)[0].size_bytes for name in ("init", "proxy", "app")] == [0, GIB, 2 * GIB]
+    assert [after.blocks_of(Owner("a", name))[0].size_bytes for name in ("init", "proxy", "app")] == [
+        0,
+        GIB,
+        2 * GIB,
+    ]
 
 
 def test_hints_count_what_may_be_reused() -> None:
@@ -351,7 +357,7 @@ def test_amounts_that_no_node_can_grant_are_named(resource: str, amount: str, to
 def test_an_affinity_outside_the_machine_is_refused() -> None:
     """Nodes that memory does not know cannot serve; known ones beside them can."""
     assert "no node of this machine" in refused(static(4), claim("a"), on(0b100)).detail
-    assert granted(static(4), (claim("a"), on(0b101))).mems("a", "app") == "0"
+    assert str(granted(static(4), (claim("a"), on(0b101))).mems_of(Owner("a", "app"))) == "0"
 
 
 def test_releasing_one_member_keeps_the_others() -> None:
@@ -374,8 +380,9 @@ def test_availability_shows_free_and_allocatable() -> None:
 
 def test_policy_none_pins_nothing() -> None:
     """No hints, no blocks, the same value for ever."""
-    allocator = memory_allocator(machine(4), policy=MemoryPolicy.NONE)
-    assert isinstance(allocator, UnpinnedMemory)
+    with pytest.raises(ConfigurationError, match="UnpinnedMemory"):
+        MemoryAllocator.of(machine(4), policy=MemoryPolicy.NONE)
+    allocator = UnpinnedMemory()
     assert allocator.hints([claim("a")]) == {}
     assert allocator.allocate(claim("a"), on(1)) is allocator.release("a") is allocator
     assert allocator.availability([claim("a")]) == ()
@@ -383,7 +390,7 @@ def test_policy_none_pins_nothing() -> None:
 
 def test_best_effort_decides_like_static() -> None:
     """Only its name differs."""
-    allocator = memory_allocator(machine(4, 4), policy=MemoryPolicy.BEST_EFFORT)
+    allocator = MemoryAllocator.of(machine(4, 4), policy=MemoryPolicy.BEST_EFFORT)
     assert isinstance(allocator, MemoryAllocator)
     assert allocator.policy is MemoryPolicy.BEST_EFFORT
     after = granted(allocator, (claim("a", gib=5), ANY))
@@ -411,7 +418,7 @@ def test_admission_can_rely_on_it() -> None:
     strict = MemoryOptions(strict=True, fall_back=True)
     check_allocator(static(4, 4, huge_2mi=4, options=strict), ASKED, NumaTopology(nodes=(0, 1)))
     check_allocator(static(8, huge_2mi=4), ASKED, NumaTopology(nodes=(0,)))
-    none = memory_allocator(machine(4), policy=MemoryPolicy.NONE)
+    none = UnpinnedMemory()
     check_allocator(none, ASKED, NumaTopology(nodes=(0,)))
 
 
@@ -426,8 +433,8 @@ def test_by_default_bytes_move_inside_a_group_as_in_the_kubelet() -> None:
 
 def test_mems_lists_the_nodes_of_all_blocks() -> None:
     """Ready for cpuset.mems; nothing held leaves the parent's nodes."""
-    assert mems([Block(0b1, "memory", 1), Block(0b11100, "hugepages-2Mi", 0)]) == "0,2-4"
-    assert mems([]) == ""
+    assert str(nodes_of([Block(0b1, "memory", 1), Block(0b11100, "hugepages-2Mi", 0)])) == "0,2-4"
+    assert nodes_of([]) is None
     assert str(Block(0b110, "memory", 5).node_set) == "1-2"
 
 

@@ -7,10 +7,10 @@ import pytest
 from nodealloc.errors import DecodeError
 from nodealloc.machine import Machine, NumaNode
 from nodealloc.memblocks import (
+    MemoryAllocator,
     ReservationMismatchError,
     check_reserved,
     hugepages,
-    memory_allocator,
     parse_reserved,
 )
 from nodealloc.memblocks._layout import Layout
@@ -111,7 +111,7 @@ def test_a_layout_counts_what_is_left() -> None:
 
 def test_tables_list_what_a_node_lists() -> None:
     """A node without a pool of huge pages has no table for it."""
-    allocator = memory_allocator(TWO, reserved={0: {"memory": GIB}})
+    allocator = MemoryAllocator.of(TWO, reserved={0: {"memory": GIB}})
     first, second = allocator.recorded().nodes
     assert sorted(first.tables) == ["hugepages-1Gi", "hugepages-2Mi", "memory"]
     assert sorted(second.tables) == ["memory"]
@@ -136,20 +136,20 @@ def test_tables_list_what_a_node_lists() -> None:
 def test_what_a_machine_cannot_keep_is_refused(reserved: dict[int, dict[str, int]], told: str) -> None:
     """Each fault with node, resource and figures; nothing is made."""
     with pytest.raises(DecodeError, match=told):
-        memory_allocator(TWO, reserved=reserved)
+        MemoryAllocator.of(TWO, reserved=reserved)
 
 
 def test_huge_pages_beyond_the_memory_are_refused() -> None:
     """A machine that contradicts itself is no machine."""
     odd = Machine(cpus=(), numa_nodes=(NumaNode(id=0, memory_bytes=GIB, hugepages={GIB: 2}),))
     with pytest.raises(DecodeError, match="2147483648 bytes of huge pages exceed the node's 1073741824"):
-        memory_allocator(odd)
+        MemoryAllocator.of(odd)
 
 
 def test_a_machine_without_numa_nodes_is_refused() -> None:
     """There would be no memory to grant."""
     with pytest.raises(DecodeError, match="no NUMA node"):
-        memory_allocator(Machine(cpus=()))
+        MemoryAllocator.of(Machine(cpus=()))
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ from nodealloc.memblocks import (
     MemoryState,
     NodeMemory,
     UnpinnedMemory,
-    memory_allocator,
 )
 from nodealloc.memblocks._blocks import MemoryTable
 from nodealloc.memblocks._codec import from_kubelet, to_kubelet
@@ -47,7 +46,7 @@ def static(*memory_gib: float, huge_2mi: int = 0, first: int = 0) -> MemoryAlloc
         )
         for place, size in enumerate(memory_gib)
     )
-    made = memory_allocator(Machine(cpus=(), numa_nodes=nodes))
+    made = MemoryAllocator.of(Machine(cpus=(), numa_nodes=nodes))
     assert isinstance(made, MemoryAllocator)
     return made
 
@@ -365,4 +364,4 @@ def test_options_survive_a_restore(tmp_path: Path) -> None:
     plan = today.plan_restore(from_kubelet(MemoryManagerState.unmarshal(path.read_bytes())))
     assert isinstance(plan.allocator, MemoryAllocator)
     assert plan.allocator.options == options
-    assert plan.allocator.mems("a", "app") == "0"
+    assert str(plan.allocator.mems_of(Owner("a", "app"))) == "0"

@@ -5,7 +5,10 @@ from __future__ import annotations
 import attrs
 
 from nodealloc.machine import Machine, NumaNode
-from nodealloc.memblocks import MemoryAllocator, MemoryOptions, memory_allocator
+from nodealloc.memblocks import (
+    MemoryAllocator,
+    MemoryOptions,
+)
 from nodealloc.podspec import Quantity
 from nodealloc.topology import (
     Admitted,
@@ -33,7 +36,7 @@ def node(policy: PolicyName, *memory: int, options: MemoryOptions | None = None)
     return Snapshot(
         numa=NumaTopology(nodes=tuple(range(len(memory)))),
         policy=Policy(name=policy),
-        allocators=(memory_allocator(machine, options=options),),
+        allocators=(MemoryAllocator.of(machine, options=options),),
     )
 
 

@@ -21,7 +21,10 @@ from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
 from nodealloc.devices import DeviceAllocator
 from nodealloc.errors import RetryableError
 from nodealloc.machine import Machine, machine_from_text
-from nodealloc.memblocks import MemoryPolicy, memory_allocator
+from nodealloc.memblocks import (
+    MemoryAllocator,
+    UnpinnedMemory,
+)
 from nodealloc.node import (
     FORMATS,
     HeldAllocator,
@@ -55,7 +58,7 @@ MACHINE = machine_from_text("2 sockets x 4 cores x 2 threads, memory=8Gi")
 def empty(machine: Machine = MACHINE, reserved: str = "0") -> Snapshot:
     """A node with nothing held."""
     policy = StaticPolicy.of(machine, reserved=CPUSet.parse(reserved))
-    memory = memory_allocator(machine, reserved={0: {"memory": 256 << 20}})
+    memory = MemoryAllocator.of(machine, reserved={0: {"memory": 256 << 20}})
     return Snapshot.of(
         machine,
         policy=Policy.parse("restricted"),
@@ -244,7 +247,7 @@ def test_a_member_that_is_released_takes_its_own_binding_along() -> None:
 
 def test_memory_that_nobody_pins_is_not_remembered() -> None:
     """With the policy None a row holds CPUs alone, and a restart changes nothing."""
-    unpinned = memory_allocator(MACHINE, policy=MemoryPolicy.NONE)
+    unpinned = UnpinnedMemory()
     snapshot = attrs.evolve(empty(), allocators=(empty().allocators[0], unpinned))
     store = MemoryStore(FORMATS)
     first = node(store, snapshot=snapshot)

@@ -14,7 +14,7 @@ from nodealloc.cpuset import CpuAllocator, NonePolicy, StaticPolicy
 from nodealloc.devices import DeviceAllocator
 from nodealloc.errors import ConfigurationError
 from nodealloc.machine import machine_from_text
-from nodealloc.memblocks import MemoryAllocator, memory_allocator
+from nodealloc.memblocks import MemoryAllocator
 from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.podfacts import LifeState, NodeView, Pressure, Taint, TaintEffect
 from nodealloc.podspec import Json, Pod, resources
@@ -39,7 +39,7 @@ def empty(*more: Allocator) -> Snapshot:
         policy=Policy.parse("single-numa-node"),
         allocators=[
             CpuAllocator(policy=StaticPolicy.of(MACHINE, reserved=1, resizable=True)),
-            memory_allocator(MACHINE),
+            MemoryAllocator.of(MACHINE),
             *more,
         ],
     )
@@ -79,7 +79,7 @@ def never(asked: Pod, view: NodeView, /) -> Verdict:
 @pytest.mark.parametrize("policy", [StaticPolicy.of(MACHINE, reserved=0), NonePolicy.of(MACHINE)])
 def test_a_thousand_cpus_do_not_come_in_on_thirty_two(policy: StaticPolicy | NonePolicy) -> None:
     """Where nobody says what there is, the allocators' CPUs and memory are what pods are judged by."""
-    snapshot = Snapshot.of(MACHINE, allocators=[CpuAllocator(policy=policy), memory_allocator(MACHINE)])
+    snapshot = Snapshot.of(MACHINE, allocators=[CpuAllocator(policy=policy), MemoryAllocator.of(MACHINE)])
     node = NodeAllocator(snapshot, MemoryStore(FORMATS))
     node.start()
     verdict = node.admit(pod("large", "1000"))

@@ -25,11 +25,11 @@ from nodealloc.checkpoint import (
     MemoryStore,
     PodDevices,
 )
-from nodealloc.cpuset import CpuAllocator, CPUSet, NonePolicy, StaticPolicy
+from nodealloc.cpuset import CpuAllocator, CPUSet, NonePolicy
 from nodealloc.devices import Device, DeviceAllocator, DeviceList, Inventory, Phase, PluginOptions
 from nodealloc.idset import NodeSet
 from nodealloc.machine import machine_from_cadvisor, machine_from_text
-from nodealloc.memblocks import memory_allocator
+from nodealloc.memblocks import MemoryAllocator
 from nodealloc.node import (
     FORMATS,
     AdoptionError,
@@ -65,8 +65,8 @@ def empty() -> Snapshot:
         policy=Policy.parse("best-effort"),
         allocators=(
             DeviceAllocator(nodes=(0, 1)),
-            CpuAllocator(policy=StaticPolicy.of(MACHINE, reserved=CPUSet.of(0))),
-            memory_allocator(MACHINE, reserved={0: {"memory": 256 << 20}}),
+            CpuAllocator.of(MACHINE, reserved=CPUSet.of(0)),
+            MemoryAllocator.of(MACHINE, reserved={0: {"memory": 256 << 20}}),
         ),
     )
 
@@ -147,8 +147,8 @@ def test_a_kubelets_node_is_taken_over(vectors: Path) -> None:
         policy=Policy.parse("single-numa-node"),
         allocators=(
             DeviceAllocator(nodes=tuple(machine.nodes)),
-            CpuAllocator(policy=StaticPolicy.of(machine, reserved=CPUSet.of(0))),
-            memory_allocator(machine, reserved={0: {"memory": 209715200}}),
+            CpuAllocator.of(machine, reserved=CPUSet.of(0)),
+            MemoryAllocator.of(machine, reserved={0: {"memory": 209715200}}),
         ),
     )
     store = MemoryStore(FORMATS, data=files)
@@ -381,7 +381,7 @@ def test_a_kubelets_file_that_nobody_reads_is_told(vectors: Path) -> None:
     folder = vectors / "state_files"
     files = {key: (folder / f"four-nodes.{key}").read_bytes() for key in (CPU_STATE, MEMORY_STATE)}
     machine = machine_from_cadvisor(json.loads((folder / "four-nodes.machineinfo.json").read_text()))
-    cpus = CpuAllocator(policy=StaticPolicy.of(machine, reserved=CPUSet.of(0)))
+    cpus = CpuAllocator.of(machine, reserved=CPUSet.of(0))
     node = NodeAllocator(Snapshot.of(machine, allocators=[cpus]), MemoryStore(FORMATS, data=files))
     report = node.start()
     assert report.kept == ("g1", "g2")

@@ -11,11 +11,11 @@ import attrs
 import pytest
 
 from nodealloc.checkpoint import Checkpoint, Contents, MemoryStore, StoreFailedError
-from nodealloc.cpuset import CpuAllocator, StaticPolicy
+from nodealloc.cpuset import CpuAllocator
 from nodealloc.devices import Device, DeviceAllocator, DeviceList, Inventory, PluginOptions
 from nodealloc.errors import PermanentError, RetryableError
 from nodealloc.machine import machine_from_text
-from nodealloc.memblocks import memory_allocator
+from nodealloc.memblocks import MemoryAllocator
 from nodealloc.node import FORMATS, NODE_LIFE, NodeAllocator, NodeState, RunningContainer, describe, holdings
 from nodealloc.podspec import Json
 from nodealloc.testing.node import FakeAdvisor, FakeRuntime
@@ -117,9 +117,9 @@ def empty(*more: Watched) -> Snapshot:
     listed = DeviceList.of([Device(f"gpu-{number}") for number in range(8)], nodes=(0, 1))
     known = Inventory(resource=GPU).registered(1, now_s=0.0)
     gpus = DeviceAllocator(nodes=(0, 1)).with_inventory(known.listed(1, listed, PluginOptions(), now_s=0.0))
-    cpus = CpuAllocator(policy=StaticPolicy.of(MACHINE, reserved=2))
+    cpus = CpuAllocator.of(MACHINE, reserved=2)
     policy = Policy.parse("best-effort")
-    return Snapshot.of(MACHINE, policy=policy, allocators=[cpus, memory_allocator(MACHINE), gpus, *more])
+    return Snapshot.of(MACHINE, policy=policy, allocators=[cpus, MemoryAllocator.of(MACHINE), gpus, *more])
 
 
 def started(store: MemoryStore, *more: Watched, runtime: FakeRuntime | None = None) -> NodeAllocator:

@@ -15,9 +15,9 @@ import pytest
 from nodealloc._cli import main
 from nodealloc._units import bytes_text
 from nodealloc.checkpoint import FileStore, JsonCheckpoint
-from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
+from nodealloc.cpuset import CpuAllocator, CPUSet
 from nodealloc.machine import draw_svg, draw_text, machine_from_text
-from nodealloc.memblocks import memory_allocator
+from nodealloc.memblocks import MemoryAllocator
 from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.testing.machine import write_sysfs
 from nodealloc.testing.topology import workload
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parent.parent.parent
 def store(tmp_path: Path) -> Path:
     """What a node keeps of two containers with CPUs and memory, one of which runs."""
     machine = machine_from_text("2 sockets x 4 cores, memory=8Gi")
-    allocators = (CpuAllocator(policy=StaticPolicy.of(machine)), memory_allocator(machine))
+    allocators = (CpuAllocator.of(machine), MemoryAllocator.of(machine))
     with FileStore(tmp_path / "store", FORMATS) as opened:
         node = NodeAllocator(Snapshot.of(machine, allocators=allocators), opened)
         node.start()
@@ -215,7 +215,7 @@ def test_bytes_are_told_exactly_in_one_manner(size_bytes: int, text: str) -> Non
 def test_a_refusal_says_one_thing_in_one_unit() -> None:
     """What fits nowhere is possible nowhere, and both lines count in GiB."""
     machine = machine_from_text("2 sockets x 4 cores, memory=16Gi")
-    node = Snapshot.of(machine, policy=Policy.parse("best-effort"), allocators=(memory_allocator(machine),))
+    node = Snapshot.of(machine, policy=Policy.parse("best-effort"), allocators=(MemoryAllocator.of(machine),))
     refusal = admit(node, workload("job", {"memory": "64Gi"}))
     assert isinstance(refusal, Refusal)
     text = f"{refusal}\n{explain(refusal).text}"
@@ -231,7 +231,7 @@ def test_waiting_and_a_weaker_policy_are_named_where_they_help() -> None:
     """A node that is full now, for a pod that no single node could ever hold: not "ask for less"."""
     machine = machine_from_text("2 sockets x 4 cores, memory=16Gi")
     policy = Policy.parse("single-numa-node")
-    empty = Snapshot.of(machine, policy=policy, allocators=(memory_allocator(machine),))
+    empty = Snapshot.of(machine, policy=policy, allocators=(MemoryAllocator.of(machine),))
     held = admit(empty, workload("held", {"memory": "10Gi"}))
     assert isinstance(held, Placed)
     refusal = admit(held.snapshot, workload("job", {"memory": "20Gi"}))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nodealloc.cgroups import CgroupMount, CgroupName, Layout, Limits, TreeOptions, launch, pod_view
-from nodealloc.cpuset import CpuAllocator, CPUSet, CpusetReconciler, StaticPolicy
+from nodealloc.cpuset import CpuAllocator, CPUSet, CpusetReconciler
 from nodealloc.devices import PluginUnavailableError
 from nodealloc.devices.plugins import RegisterRequest
 from nodealloc.devices.plugins._registration import introduce
@@ -60,7 +60,7 @@ def test_a_view_stands_below_the_root_of_its_options() -> None:
 def test_a_reconciler_of_cpusets_waits_and_tells_as_it_is_told() -> None:
     """`CpusetReconciler(back_off=, observer=)`: a failed write is tried again when they say so."""
     writer, clock, observer = FakeCpusetWriter({"web": CPUSet.of(0)}), VirtualClock(), RecordingObserver()
-    node = CpuAllocator(policy=StaticPolicy.of(machine_from_text("4 cores"), reserved=CPUSet.of(0)))
+    node = CpuAllocator.of(machine_from_text("4 cores"), reserved=CPUSet.of(0))
     keeper = CpusetReconciler(
         writer,
         executor=InlineExecutor(),

@@ -7,10 +7,10 @@ import pickle
 import attrs
 import pytest
 
-from nodealloc.cpuset import CpuAllocator, StaticPolicy
+from nodealloc.cpuset import CpuAllocator
 from nodealloc.devices import Device, DeviceAllocator, DeviceList, Inventory, PluginOptions, device_hints
 from nodealloc.machine import machine_from_text
-from nodealloc.memblocks import memory_allocator
+from nodealloc.memblocks import MemoryAllocator
 from nodealloc.podspec import Quantity
 from nodealloc.topology import (
     Claim,
@@ -70,8 +70,8 @@ def node(nodes: int, policy: Policy = RESTRICTED, *, scope: Scope = Scope.CONTAI
         policy=policy,
         scope=scope,
         allocators=(
-            CpuAllocator(policy=StaticPolicy.of(machine)),
-            memory_allocator(machine),
+            CpuAllocator.of(machine),
+            MemoryAllocator.of(machine),
             devices(nodes, gpu=1, nic=2),
         ),
     )
@@ -157,7 +157,7 @@ def test_close_nodes_win_on_a_large_machine() -> None:
     snapshot = Snapshot(
         numa=NumaTopology(nodes=tuple(machine.nodes), distances=machine.distances or {}),
         policy=Policy(name=PolicyName.RESTRICTED, prefer_closest=True),
-        allocators=(CpuAllocator(policy=StaticPolicy.of(machine)),),
+        allocators=(CpuAllocator.of(machine),),
     )
     for key in ("a", "b", "c", "d", "e"):  # one node each: 0 to 4
         snapshot = let_in(admit(snapshot, job(key, {"cpu": 8})))

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 import attrs
 import pytest
 
-from nodealloc.cpuset import CpuAllocator, StaticPolicy
+from nodealloc.cpuset import CpuAllocator
 from nodealloc.errors import NodeallocError
 from nodealloc.machine import machine_from_text
 from nodealloc.testing.topology import FakeAllocator
 from nodealloc.topology import NumaTopology, Policy, Scope, Snapshot, UnknownAllocatorError
 
 MACHINE = machine_from_text("2 sockets x 2 cores")
-CPUS = CpuAllocator(policy=StaticPolicy.of(MACHINE))
+CPUS = CpuAllocator.of(MACHINE)
 GPUS = FakeAllocator.of("example.com/gpu", {0: 1, 1: 1})
 NICS = FakeAllocator.of("example.com/nic", {0: 1})
 

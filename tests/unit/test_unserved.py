@@ -9,11 +9,11 @@ import pytest
 
 from examples.custom.gpu_memory import RESOURCE, GpuMemory
 from nodealloc.checkpoint import MemoryStore
-from nodealloc.cpuset import CpuAllocator, StaticPolicy
+from nodealloc.cpuset import CpuAllocator
 from nodealloc.devices import Device, DeviceAllocator, DeviceLedger, DeviceList, Inventory, Phase
 from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.machine import machine_from_text
-from nodealloc.memblocks import memory_allocator
+from nodealloc.memblocks import MemoryAllocator
 from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.testing.devices import wait_until
 from nodealloc.testing.dsw_asw import VirtualClock
@@ -23,7 +23,7 @@ from nodealloc.verdicts import NotYet
 
 GPU = "example.com/gpu"
 MACHINE = machine_from_text("2 sockets x 4 cores, memory=8Gi")
-CPUS = CpuAllocator(policy=StaticPolicy.of(MACHINE))
+CPUS = CpuAllocator.of(MACHINE)
 CARDS = GpuMemory(cards={"a": (0, 1 << 34)})
 NODE = Snapshot.of(MACHINE, policy="restricted", allocators=(CPUS,))  # type: ignore[arg-type]
 
@@ -84,7 +84,7 @@ def test_an_allocator_that_does_not_say_what_it_serves_is_asked() -> None:
 @pytest.mark.parametrize("resource", ["cpu", "memory", "hugepages-1Gi", GPU, "cpus"])
 def test_the_shipped_allocators_say_what_they_serve(resource: str) -> None:
     """Each its own, and nothing else."""
-    memory = memory_allocator(MACHINE)
+    memory = MemoryAllocator.of(MACHINE)
     serving = [one.name for one in (CPUS, memory, DeviceAllocator()) if one.serves(resource)]
     expected = {"cpu": ["cpu"], "memory": ["memory"], "hugepages-1Gi": ["memory"], GPU: ["devices"]}
     assert serving == expected.get(resource, [])

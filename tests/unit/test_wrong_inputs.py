@@ -19,7 +19,7 @@ from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.errors import ConfigurationError, DecodeError, NodeallocError
 from nodealloc.idset import NodeSet
 from nodealloc.machine import machine_from_text
-from nodealloc.memblocks import memory_allocator
+from nodealloc.memblocks import MemoryAllocator
 from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.podfacts import NodeView
 from nodealloc.podspec import Container, Pod, Quantity, Variable, Volume
@@ -33,7 +33,7 @@ from tests.unit.test_ports import Counting
 MACHINE = machine_from_text("2 sockets x 4 cores, memory=8Gi")
 FOUND = machine.Discovery(machine=MACHINE)
 NUMA = t.NumaTopology(nodes=(0, 1), distances={0: {0: 10, 1: 21}, 1: {0: 21, 1: 10}})
-CPUS = CpuAllocator(policy=StaticPolicy.of(MACHINE))
+CPUS = CpuAllocator.of(MACHINE)
 SNAPSHOT = t.Snapshot(numa=NUMA, allocators=(CPUS,))
 JOB = workload("job", {"cpu": 1})
 OWNER = t.Owner("job", "app-0")
@@ -179,12 +179,22 @@ REFUSED: Mapping[str, tuple[Call, str]] = {
     "draw a discovery as SVG": (lambda: machine.draw_svg(wrong(FOUND)), "discovery.machine"),
     "layout of a discovery": (lambda: CpuLayout.of(wrong(FOUND)), "discovery.machine"),
     # Memory.
-    "memory policy lower case": (lambda: memory_allocator(MACHINE, policy=wrong("none")), "'None', 'Static'"),
-    "memory policy typo": (lambda: memory_allocator(MACHINE, policy=wrong("Statik")), "'None', 'Static'"),
-    "memory of a discovery": (lambda: memory_allocator(wrong(FOUND)), "discovery.machine"),
-    "reserved memory amount": (lambda: memory_allocator(MACHINE, reserved={0: {"memory": "x"}}), "quantity"),
-    "reserved memory flat": (lambda: memory_allocator(MACHINE, reserved=wrong({"memory": "1Gi"})), "node"),
-    "reserved memory number": (lambda: memory_allocator(MACHINE, reserved=wrong(5)), "mapping"),
+    "memory policy lower case": (
+        lambda: MemoryAllocator.of(MACHINE, policy=wrong("none")),
+        "'None', 'Static'",
+    ),
+    "memory policy that pins nothing": (
+        lambda: MemoryAllocator.of(MACHINE, policy=wrong("None")),
+        "UnpinnedMemory",
+    ),
+    "memory policy typo": (lambda: MemoryAllocator.of(MACHINE, policy=wrong("Statik")), "'None', 'Static'"),
+    "memory of a discovery": (lambda: MemoryAllocator.of(wrong(FOUND)), "discovery.machine"),
+    "reserved memory amount": (
+        lambda: MemoryAllocator.of(MACHINE, reserved={0: {"memory": "x"}}),
+        "quantity",
+    ),
+    "reserved memory flat": (lambda: MemoryAllocator.of(MACHINE, reserved=wrong({"memory": "1Gi"})), "node"),
+    "reserved memory number": (lambda: MemoryAllocator.of(MACHINE, reserved=wrong(5)), "mapping"),
     # Pods.
     "quantity of a number": (lambda: Quantity.parse(wrong(5)), "Quantity.of"),
     "requests of words": (lambda: Container(name="a", requests={"cpu": wrong("x y")}), "not a quantity"),
@@ -315,20 +325,20 @@ TAKEN: Mapping[str, tuple[Call, object]] = {
         CPUSet.of(0, 1),
     ),
     "memory policy": (
-        lambda: memory_allocator(MACHINE, policy=wrong("None")),
-        memblocks.UnpinnedMemory(),
+        lambda: MemoryAllocator.of(MACHINE, policy=wrong("Static")),
+        MemoryAllocator.of(MACHINE),
     ),
     "reserved memory as quantities": (
-        lambda: memory_allocator(MACHINE, reserved={0: {"memory": Quantity.of("1Gi")}}),
-        memory_allocator(MACHINE, reserved={0: {"memory": 1 << 30}}),
+        lambda: MemoryAllocator.of(MACHINE, reserved={0: {"memory": Quantity.of("1Gi")}}),
+        MemoryAllocator.of(MACHINE, reserved={0: {"memory": 1 << 30}}),
     ),
     "reserved memory as texts": (
-        lambda: memory_allocator(MACHINE, reserved={0: {"memory": "1Gi"}}),
-        memory_allocator(MACHINE, reserved={0: {"memory": 1 << 30}}),
+        lambda: MemoryAllocator.of(MACHINE, reserved={0: {"memory": "1Gi"}}),
+        MemoryAllocator.of(MACHINE, reserved={0: {"memory": 1 << 30}}),
     ),
     "reserved memory as a flag": (
-        lambda: memory_allocator(MACHINE, reserved="0:memory=1Gi"),
-        memory_allocator(MACHINE, reserved={0: {"memory": 1 << 30}}),
+        lambda: MemoryAllocator.of(MACHINE, reserved="0:memory=1Gi"),
+        MemoryAllocator.of(MACHINE, reserved={0: {"memory": 1 << 30}}),
     ),
     "requests as numbers": (
         lambda: Container(name="a", requests={"cpu": wrong(2)}).requests,

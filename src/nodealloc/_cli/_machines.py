@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from nodealloc.checkpoint import MemoryStore, inspect
-from nodealloc.cpuset import CpuAllocator, StaticPolicy
+from nodealloc.cpuset import CpuAllocator
 from nodealloc.errors import ConfigurationError, DecodeError, Fault
 from nodealloc.idset import CPUSet
 from nodealloc.machine import Machine, discover, machine_from_cadvisor, machine_from_json, machine_from_text
@@ -88,7 +88,7 @@ def held_by(snapshot: Snapshot, /) -> Iterable[Holding]:
 
 def cpus_held(machine: Machine, store: str, /) -> tuple[dict[str, CPUSet | str], list[str]]:
     """`WORKLOAD/MEMBER` to its CPUs by what a store says, and what was wrong there."""
-    empty = Snapshot.of(machine, allocators=[CpuAllocator(policy=StaticPolicy.of(machine))])
+    empty = Snapshot.of(machine, allocators=[CpuAllocator.of(machine)])
     snapshot, notes = restored(empty, store)
     return {f"{one.owner.workload}/{one.owner.member}": one.cpus for one in held_by(snapshot)}, notes
 

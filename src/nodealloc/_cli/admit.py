@@ -19,7 +19,7 @@ from nodealloc.devices import DeviceAllocator, Phase
 from nodealloc.errors import ConfigurationError, DecodeError, Fault
 from nodealloc.idset import NodeSet
 from nodealloc.machine import Machine, draw_text
-from nodealloc.memblocks import memory_allocator
+from nodealloc.memblocks import MemoryAllocator
 from nodealloc.podfacts import NodeView, PodOnNode
 from nodealloc.podspec import Json, Pod, Quantity, Resources, resources
 from nodealloc.topology import (
@@ -132,7 +132,7 @@ def _node(machine: Machine, arguments: argparse.Namespace) -> Snapshot:
         machine,
         policy=policy,
         scope=Scope.parse(str(arguments.scope)),
-        allocators=(CpuAllocator(policy=cpus), memory_allocator(machine), devices),
+        allocators=(CpuAllocator(policy=cpus), MemoryAllocator.of(machine), devices),
     )
 
 

@@ -20,7 +20,7 @@
     >>> from nodealloc.podspec import Quantity
     >>> from nodealloc.topology import Claim, Owner, TopologyHint
     >>> machine = machine_from_text("2 sockets × 4 cores × 2 threads")
-    >>> node = CpuAllocator(policy=StaticPolicy.of(machine, reserved=CPUSet.of(0)))
+    >>> node = CpuAllocator.of(machine, reserved=CPUSet.of(0))
     >>> job = Claim(owner=Owner("job-1", "rank-0"), amounts={"cpu": Quantity.of(2)})
     >>> node = node.allocate(job, TopologyHint(None, True))
     >>> node.cpus_of(job.owner), node.shared

@@ -12,6 +12,7 @@ from nodealloc.cpuset import _abilities as abilities
 from nodealloc.cpuset._codec import recorded, to_kubelet, to_record, to_row
 from nodealloc.cpuset._demand import CPU, demand_of
 from nodealloc.cpuset._grant import grant, hints_for
+from nodealloc.cpuset._options import StaticOptions
 from nodealloc.cpuset._policy import CpuPolicy, NonePolicy, StaticPolicy
 from nodealloc.cpuset._recorded import RecordedCpus
 from nodealloc.cpuset._resize import resize
@@ -37,7 +38,9 @@ from nodealloc.topology import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from nodealloc.machine import Machine
 
 __all__ = ["CpuAllocator"]
 
@@ -65,6 +68,30 @@ class CpuAllocator:
 
     policy: CpuPolicy = attrs.field(validator=_policy)
     state: CpuState = attrs.field(factory=CpuState)
+
+    @classmethod
+    def of(
+        cls,
+        machine: Machine,
+        /,
+        *,
+        reserved: CPUSet | int | str | Iterable[int] = 0,
+        options: StaticOptions | Mapping[str, str] | None = None,
+    ) -> CpuAllocator:
+        """The CPUs of a machine under the static policy, with nothing held.
+
+        What else the policy knows, `StaticPolicy.of` takes; for the policy `none`
+        there is `NonePolicy`.
+
+        Args:
+            machine: Where CPUs are given out.
+            reserved: CPUs that nobody gets for itself; see `StaticPolicy.of`.
+            options: The kubelet's options; see `StaticOptions`.
+
+        Raises:
+            ConfigurationError: See `StaticPolicy.of`.
+        """
+        return cls(policy=StaticPolicy.of(machine, reserved=reserved, options=options))
 
     @property
     def name(self) -> str:

@@ -34,7 +34,6 @@ from nodealloc.devices._limits import Deadlines, PluginLimits
 from nodealloc.devices._pick import pick
 from nodealloc.devices._ports import AllocatorKeeper, PluginCalls, PluginConnection, PluginWatch
 from nodealloc.devices._preferences import PreferenceQuestion
-from nodealloc.devices._state import remembered, restored
 
 __all__ = [
     "DEVICE_LIFE",
@@ -63,6 +62,4 @@ __all__ = [
     "Response",
     "device_hints",
     "pick",
-    "remembered",
-    "restored",
 ]

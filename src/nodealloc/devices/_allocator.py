@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import attrs
 
+from nodealloc._arguments import check
 from nodealloc.checkpoint import DEVICE_STATE, Checkpoint, DeviceManagerState
 from nodealloc.devices import _abilities as abilities
 from nodealloc.devices._grants import NO_NODE, Grant, without
@@ -25,6 +26,7 @@ from nodealloc.topology import (
     Hints,
     Holding,
     NotYet,
+    NumaMachine,
     Owner,
     Recalled,
     ResourceUse,
@@ -61,6 +63,26 @@ class DeviceAllocator(DeviceStock):
 
     Source: kubelet v1.32 ``cm/devicemanager``.
     """
+
+    @classmethod
+    def of(cls, machine: NumaMachine, /, *, awaited: Iterable[str] | None = None) -> DeviceAllocator:
+        """The devices of a machine before any plugin has registered, with nothing held.
+
+        A machine whose kernel names no NUMA nodes is one node, 0.
+
+        Args:
+            machine: What there is, by its `nodes`.
+            awaited: Resources for which a claim is *not yet* while nobody has
+                registered them; None for every extended resource name.
+        """
+        return cls(
+            nodes=tuple(machine.nodes) or (0,), awaited=None if awaited is None else frozenset(awaited)
+        )
+
+    def devices_of(self, owner: Owner, /) -> Mapping[str, frozenset[str]]:
+        """What an owner holds: resource to the ids of its devices; empty when that is nothing."""
+        held = self.grants.get(check("devices_of", owner, Owner, "an Owner(workload, member)").workload, {})
+        return {resource: grant.ids for (member, resource), grant in held.items() if member == owner.member}
 
     # What the shell changes: the world, answers, responses.
 

@@ -9,12 +9,12 @@ serves allocations of its own or those of one group, never both.
  Machine ─┐                        hints(claims)  ─▶ groups that could serve
           ├─▶ Layout ─▶ State ─▶ Allocator ──────── allocate(claim, affinity) ─▶ Allocator' | Shortfall
  reserved ┘   bytes     free,      release(workload) ─▶ Allocator'
-              per node  groups     mems(…) ─▶ "0-1" for cpuset.mems
+              per node  groups     mems_of(owner) ─▶ 0-1 for cpuset.mems
 ```
 """
 
-from nodealloc.memblocks._allocator import MemoryAllocator, memory_allocator
-from nodealloc.memblocks._blocks import Block, NodeMemory, hugepages, mems
+from nodealloc.memblocks._allocator import MemoryAllocator
+from nodealloc.memblocks._blocks import Block, NodeMemory, hugepages
 from nodealloc.memblocks._errors import ReservationMismatchError
 from nodealloc.memblocks._options import MemoryOptions, MemoryPolicy
 from nodealloc.memblocks._reserved import check_reserved, parse_reserved
@@ -32,7 +32,5 @@ __all__ = [
     "UnpinnedMemory",
     "check_reserved",
     "hugepages",
-    "memory_allocator",
-    "mems",
     "parse_reserved",
 ]

@@ -82,7 +82,11 @@ def capacity(nodes: Iterable[NodeMemory], /) -> Iterator[ResourceUse]:
 
 
 def nodes_of(blocks: Iterable[Block], /) -> NodeSet | None:
-    """The nodes of all these blocks; None for no blocks."""
+    """The nodes of all these blocks, to which `cpuset.mems` confines their holder; None for no blocks.
+
+    Source: ``cpuset(7)``; kubelet ``cm/memorymanager/memory_manager.go`` hands the
+    same nodes to the runtime.
+    """
     mask = 0
     for block in blocks:
         mask |= block.nodes

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from nodealloc._arguments import choice, not_a_machine
+from nodealloc._arguments import check, choice, not_a_machine
 from nodealloc.checkpoint import MEMORY_STATE, Checkpoint, MemoryManagerState
 from nodealloc.errors import ConfigurationError
+from nodealloc.idset import NodeSet
 from nodealloc.machine import Machine
 from nodealloc.memblocks import _abilities as abilities
-from nodealloc.memblocks._blocks import MEMORY, Block, NodeMemory, is_memory, mems
+from nodealloc.memblocks._blocks import MEMORY, Block, NodeMemory, is_memory
 from nodealloc.memblocks._codec import recorded, to_kubelet
 from nodealloc.memblocks._demand import demand_at_peak, demand_of
 from nodealloc.memblocks._groups import hint_pair
@@ -25,7 +26,6 @@ from nodealloc.memblocks._restore import MAX_DRIFT_BYTES, MemoryRestorePlan, set
 from nodealloc.memblocks._state import MemoryState
 from nodealloc.memblocks._static_policy import Question, Why, place
 from nodealloc.memblocks._transitions import grant, release
-from nodealloc.memblocks._unpinned import UnpinnedMemory
 from nodealloc.podspec import Json, Quantity
 from nodealloc.topology import (
     Allocator,
@@ -42,7 +42,7 @@ from nodealloc.topology import (
     TopologyHint,
 )
 
-__all__ = ["MemoryAllocator", "memory_allocator"]
+__all__ = ["MemoryAllocator"]
 
 # Members of an enumeration are slow to look up before Python 3.12.
 _NO_POLICY = MemoryPolicy.NONE
@@ -66,6 +66,39 @@ class MemoryAllocator:
     state: MemoryState
     options: MemoryOptions = MemoryOptions()
     policy: MemoryPolicy = MemoryPolicy.STATIC
+
+    @classmethod
+    def of(
+        cls,
+        machine: Machine,
+        /,
+        *,
+        policy: MemoryPolicy | str = MemoryPolicy.STATIC,
+        reserved: Mapping[int, Mapping[str, int | str | Quantity]] | str | None = None,
+        options: MemoryOptions | None = None,
+    ) -> MemoryAllocator:
+        """The memory of a machine, with nothing held.
+
+        Args:
+            machine: What there is.
+            policy: Which policy decides, or the kubelet's word for it; for `None`
+                there is `UnpinnedMemory`.
+            reserved: What the system keeps, by NUMA node and resource: bytes, texts
+                such as `1Gi` or quantities; or the kubelet's notation, see
+                `parse_reserved` and `check_reserved`.
+            options: Departures from the kubelet.
+
+        Raises:
+            DecodeError: Reserved memory does not fit the machine; lists every fault.
+            ConfigurationError: No machine, no such policy, or the one that pins nothing.
+        """
+        if not hasattr(machine, "numa_nodes"):
+            raise not_a_machine(machine)
+        return cls(
+            state=MemoryState.empty(Layout.of(machine, reserved_of(reserved))),
+            options=options or MemoryOptions(),
+            policy=choice(MemoryPolicy, policy, "MemoryAllocator.of, policy"),
+        )
 
     def __attrs_post_init__(self) -> None:
         if self.policy is _NO_POLICY:
@@ -157,13 +190,13 @@ class MemoryAllocator:
             for row, size in demand
         ]
 
-    def blocks(self, workload: str, member: str, /) -> tuple[Block, ...]:
-        """What a member holds, by resource name; empty when that is nothing."""
-        return self.state.blocks(Owner(workload, member))
+    def blocks_of(self, owner: Owner, /) -> tuple[Block, ...]:
+        """What an owner holds, by resource name; empty when that is nothing."""
+        return self.state.blocks(check("blocks_of", owner, Owner, "an Owner(workload, member)"))
 
-    def mems(self, workload: str, member: str, /) -> str:
-        """`cpuset.mems` that confines a member to its memory; "" leaves it where its parent is."""
-        return mems(self.blocks(workload, member))
+    def mems_of(self, owner: Owner, /) -> NodeSet:
+        """The nodes that confine an owner to its memory; empty leaves it where its parent is."""
+        return abilities.nodes_of(self.blocks_of(owner)) or NodeSet()
 
     def tables(self) -> tuple[NodeMemory, ...]:
         """Every NUMA node with its figures, ascending by id."""
@@ -273,35 +306,3 @@ class MemoryAllocator:
 
 
 _NOTHING_LEFT: Mapping[tuple[int, str], int] = {}
-
-
-def memory_allocator(
-    machine: Machine,
-    /,
-    *,
-    policy: MemoryPolicy | str = MemoryPolicy.STATIC,
-    reserved: Mapping[int, Mapping[str, int | str | Quantity]] | str | None = None,
-    options: MemoryOptions | None = None,
-) -> MemoryAllocator | UnpinnedMemory:
-    """An allocator of a policy, with nothing held.
-
-    Args:
-        machine: What there is.
-        policy: Which policy decides, or the kubelet's word for it.
-        reserved: What the system keeps, by NUMA node and resource: bytes, texts
-            such as `1Gi` or quantities; or the kubelet's notation, see
-            `parse_reserved` and `check_reserved`.
-        options: Departures from the kubelet.
-
-    Raises:
-        DecodeError: Reserved memory does not fit the machine; lists every fault.
-        ConfigurationError: No machine, or no such policy.
-    """
-    if not hasattr(machine, "numa_nodes"):
-        raise not_a_machine(machine)
-    kept = reserved_of(reserved)
-    chosen = choice(MemoryPolicy, policy, "memory_allocator, policy")
-    if chosen is MemoryPolicy.NONE:
-        return UnpinnedMemory()
-    state = MemoryState.empty(Layout.of(machine, kept))
-    return MemoryAllocator(state=state, options=options or MemoryOptions(), policy=chosen)

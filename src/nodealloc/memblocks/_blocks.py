@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import attrs
 
 from nodealloc._frozen import freeze
-from nodealloc.idset import NodeSet, bits, format_list
+from nodealloc.idset import NodeSet, bits
 from nodealloc.podspec import Quantity, QuantityFormat, page_bytes
 from nodealloc.topology import NumaMask
 
-__all__ = ["HUGEPAGES", "MEMORY", "Block", "MemoryTable", "NodeMemory", "hugepages", "is_memory", "mems"]
+__all__ = ["HUGEPAGES", "MEMORY", "Block", "MemoryTable", "NodeMemory", "hugepages", "is_memory"]
 
 MEMORY = "memory"
 """Ordinary memory, as Kubernetes names it."""
@@ -54,19 +54,6 @@ class Block:
         """`[0 1] memory 1073741824`."""
         ids = " ".join(map(str, bits(self.nodes)))
         return f"[{ids}] {self.resource} {self.size_bytes}"
-
-
-def mems(blocks: Iterable[Block], /) -> str:
-    """What to write to `cpuset.mems` to confine the holder of these blocks.
-
-    The Linux list of all their nodes; "" for no blocks, which means that the
-    parent's nodes stay in force. Source: ``cpuset(7)``; kubelet
-    ``cm/memorymanager/memory_manager.go`` hands the same nodes to the runtime.
-    """
-    mask = 0
-    for block in blocks:
-        mask |= block.nodes
-    return format_list(mask)
 
 
 @attrs.frozen(kw_only=True)

@@ -1,8 +1,8 @@
 """The check that the books of a memory allocator have to pass at any moment.
 
 >>> from nodealloc.machine import Machine, NumaNode
->>> from nodealloc.memblocks import memory_allocator
->>> check_books(memory_allocator(Machine(cpus=(), numa_nodes=(NumaNode(id=0, memory_bytes=1 << 30),))))
+>>> from nodealloc.memblocks import MemoryAllocator
+>>> check_books(MemoryAllocator.of(Machine(cpus=(), numa_nodes=(NumaNode(id=0, memory_bytes=1 << 30),))))
 """
 
 from __future__ import annotations

@@ -35,9 +35,9 @@ import pytest
 
 from nodealloc.cgroups import CgroupFs, stand_in
 from nodealloc.checkpoint import MemoryStore
-from nodealloc.cpuset import CpuAllocator, StaticPolicy
+from nodealloc.cpuset import CpuAllocator
 from nodealloc.machine import Machine, machine_from_text
-from nodealloc.memblocks import memory_allocator
+from nodealloc.memblocks import MemoryAllocator
 from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock
 from nodealloc.testing.node import FakeRuntime
@@ -95,8 +95,8 @@ def allocators(machine: Machine) -> tuple[Allocator, ...]:
     spare = len(machine.groups("core")) > 1
     reserved = len(next(iter(machine.groups("core").values()))) if spare else 0
     return (
-        CpuAllocator(policy=StaticPolicy.of(machine, reserved=reserved)),
-        memory_allocator(machine),
+        CpuAllocator.of(machine, reserved=reserved),
+        MemoryAllocator.of(machine),
     )
 
 

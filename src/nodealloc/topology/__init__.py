@@ -53,7 +53,7 @@ from nodealloc.topology._pods import workload_of
 from nodealloc.topology._policy import Policy, PolicyName, Scope
 from nodealloc.topology._ports import Allocator, Availability, Reports, Serves, Shortfall
 from nodealloc.topology._restoring import Eviction, Move, RestorePlan
-from nodealloc.topology._snapshot import Affinities, Snapshot
+from nodealloc.topology._snapshot import Affinities, NumaMachine, Snapshot
 from nodealloc.topology._story import Explanation, Outlook
 from nodealloc.topology._verdicts import TOPOLOGY_AFFINITY_ERROR, Placed, Refusal
 from nodealloc.verdicts import Admitted, NotYet
@@ -89,6 +89,7 @@ __all__ = [
     "Need",
     "NoEvidenceError",
     "NotYet",
+    "NumaMachine",
     "NumaMask",
     "NumaTopology",
     "Outlook",

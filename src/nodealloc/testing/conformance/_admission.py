@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, cast
 import attrs
 
 from nodealloc.cpuset import CpuAllocator, CPUSet, NonePolicy, StaticOptions, StaticPolicy
-from nodealloc.memblocks import MemoryAllocator, MemoryPolicy, UnpinnedMemory, memory_allocator
+from nodealloc.memblocks import (
+    MemoryAllocator,
+    MemoryPolicy,
+    UnpinnedMemory,
+)
 from nodealloc.podspec import Container, Pod, Quantity
 from nodealloc.testing.conformance._recorded_machine import recorded_machine
 from nodealloc.topology import (
@@ -84,7 +88,9 @@ def _cpus(row: Row, machine: Machine, topology_policy: str) -> CpuAllocator:
 
 def _memory(row: Row, machine: Machine) -> MemoryAllocator | UnpinnedMemory:
     reserved = cast("Mapping[str, Mapping[str, int]]", row["reserved_memory"])
-    return memory_allocator(
+    if row["memory_policy"] == MemoryPolicy.NONE.value:
+        return UnpinnedMemory()
+    return MemoryAllocator.of(
         machine,
         policy=MemoryPolicy(row["memory_policy"]),
         reserved={int(node): amounts for node, amounts in reserved.items()},

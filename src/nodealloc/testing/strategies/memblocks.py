@@ -8,7 +8,12 @@ import attrs
 from hypothesis import strategies as st
 
 from nodealloc.machine import Machine, NumaNode
-from nodealloc.memblocks import MemoryAllocator, MemoryOptions, MemoryPolicy, hugepages, memory_allocator
+from nodealloc.memblocks import (
+    MemoryAllocator,
+    MemoryOptions,
+    MemoryPolicy,
+    hugepages,
+)
 from nodealloc.podspec import Quantity
 from nodealloc.topology import Claim, ClaimKind, Owner, TopologyHint, Workload
 
@@ -60,7 +65,7 @@ def memory_allocators(draw: st.DrawFn, *, strict: bool | None = None) -> MemoryA
     options = MemoryOptions(
         strict=draw(st.booleans()) if strict is None else strict, fall_back=draw(st.booleans())
     )
-    made = memory_allocator(machine, policy=MemoryPolicy.STATIC, reserved=reserved, options=options)
+    made = MemoryAllocator.of(machine, policy=MemoryPolicy.STATIC, reserved=reserved, options=options)
     assert isinstance(made, MemoryAllocator)
     return made
 

@@ -12,7 +12,10 @@ from nodealloc.devices import Device, DeviceAllocator, DeviceList, Inventory, Pl
 from nodealloc.errors import NodeallocError
 from nodealloc.idset import CPUSet
 from nodealloc.machine import Machine
-from nodealloc.memblocks import MemoryOptions, memory_allocator
+from nodealloc.memblocks import (
+    MemoryAllocator,
+    MemoryOptions,
+)
 from nodealloc.podspec import Pod
 from nodealloc.testing.strategies.cpuset import cpu_machines, static_options
 from nodealloc.testing.strategies.podspec import pods
@@ -91,7 +94,7 @@ def empty_nodes(draw: st.DrawFn) -> EmptyNode:
         scope=draw(st.sampled_from(Scope)),
         allocators=(
             CpuAllocator(policy=draw(_cpu_policies(machine))),
-            memory_allocator(
+            MemoryAllocator.of(
                 machine, options=MemoryOptions(strict=draw(st.booleans()), fall_back=draw(st.booleans()))
             ),
             devices,

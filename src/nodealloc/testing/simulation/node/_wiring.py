@@ -8,11 +8,11 @@ from typing import cast
 
 from nodealloc.admission import Chain
 from nodealloc.checkpoint import FileStore, StoreFailedError, row_formats, rows_of
-from nodealloc.cpuset import CpuAllocator, StaticPolicy
+from nodealloc.cpuset import CpuAllocator
 from nodealloc.dsw_asw import Driven, Group, World
 from nodealloc.idset import CPUSet
 from nodealloc.machine import Machine
-from nodealloc.memblocks import memory_allocator
+from nodealloc.memblocks import MemoryAllocator
 from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.podlife import (
     POD_ROWS,
@@ -162,4 +162,4 @@ def _wire(
 
 def _allocators(machine: Machine) -> Sequence[Allocator]:
     reserved = CPUSet.of(0)
-    return (CpuAllocator(policy=StaticPolicy.of(machine, reserved=reserved)), memory_allocator(machine))
+    return (CpuAllocator.of(machine, reserved=reserved), MemoryAllocator.of(machine))
