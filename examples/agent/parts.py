@@ -193,7 +193,7 @@ class Volumes:
     def take_back(self, pod: Pod, _cancel: Cancel, /) -> NotYet | None:
         """See `Preparer.take_back`."""
         self._manager.pod_changed(pod.uid)
-        held = any(pod.uid in one.value.mounts for one in self._manager.actual.snapshot().values())
+        held = self._manager.holds(pod.uid)
         return NotYet(blocker="volumes", message="still mounted", after_s=_SOON_S) if held else None
 
     def _changed(self) -> None:

@@ -75,12 +75,14 @@ QUICK = (
     "counts-twice",
     "full-grace",
     "images-go",
+    "never-unmounts",
     "no-grace",
     "other-cpus",
     "same-attempt",
     "same-cpu",
     "stops-all-at-start",
     "told-after-gone",
+    "unmounts-early",
 )
 """Found by the first seeds; the others take seconds to a minute each."""
 PATIENT = [

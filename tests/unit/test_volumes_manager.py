@@ -105,6 +105,22 @@ def test_a_pod_gets_its_volumes_and_gives_them_back(node: Node) -> None:
     assert not node.manager.volumes_in_use()
 
 
+def test_a_mount_under_way_is_held(node: Node) -> None:
+    """A pod that ends while its first mount hangs holds its volume until that is taken off again."""
+    node.run("a")
+    while not any("mount" in str(one.verb) for one in node.manager.running()):
+        node.manager.reconcile()
+        if not any("mount" in str(one.verb) for one in node.manager.running()):
+            node.executor.run_all()
+    node.end()
+    node.manager.reconcile()
+    assert not any("pod" in one.value.mounts for one in node.manager.actual.snapshot().values())
+    assert node.manager.holds("pod")
+    node.rest()
+    assert not node.host.mounts
+    assert not node.manager.holds("pod")
+
+
 def test_a_hundred_pods_share_one_volume(node: Node) -> None:
     """One attach, one stage, a hundred mounts side by side; the last pod takes it down."""
     for number in range(100):

@@ -269,6 +269,17 @@ class VolumeManager(Group):
 
         self._mounting.wait_until(keys, lacks, timeout_s=timeout_s, scope=lambda key: (key, uid))
 
+    def holds(self, uid: str, /) -> bool:
+        """Whether anything is mounted for a pod, may be, or is about to be; never waits.
+
+        A mount that is under way counts, also one that hangs. For who takes a pod
+        down: once it has ended and `pod_changed` was told, False stays False.
+        """
+        wanted = any(uid in one.value.uses for one in self.desired.snapshot().values())
+        # In this order: what ends meanwhile is in the actual world before it no longer runs.
+        busy = any(one.scope[1:] == (uid,) for one in self._mounting.running())
+        return wanted or busy or any(uid in one.value.mounts for one in self.actual.snapshot().values())
+
     def volumes_of(self, uid: str, /) -> tuple[PodVolume, ...]:
         """A pod's volumes as they are now, with the last error of each that is not there."""
         return self._views.volumes_of(uid)

@@ -3,7 +3,7 @@
 ```text
    seed ─▶ class of seeds ─▶ odds of faults
               │
-   wiring(NodePorts) ─▶ the agent      Outside: runtime, sources, sink, disk
+   wiring(NodePorts) ─▶ the agent      Outside: runtime, volumes, sources, sink, disk
               ▲    │ calls                 │ deeds, in order
    killed ────┘    └──▶ ports ────────────▶├──▶ a checker for each guarantee
                         faults, kills      └──▶ the story
@@ -18,7 +18,7 @@
 """
 
 from nodealloc.testing.simulation.node._classes import CLASSES, SeedClass, class_of
-from nodealloc.testing.simulation.node._deeds import Deed, Deeds, What
+from nodealloc.testing.simulation.node._deeds import Deed, Deeds, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._guarantees import GUARANTEES
 from nodealloc.testing.simulation.node._many import SeedTally
@@ -32,6 +32,7 @@ from nodealloc.testing.simulation.node._ports import (
     SimulatedSource,
 )
 from nodealloc.testing.simulation.node._simulation import Line, NodeSimulation, Wiring
+from nodealloc.testing.simulation.node._volumes import SimulatedVolumes
 from nodealloc.testing.simulation.node._wiring import agent, agent_with
 
 __all__ = [
@@ -47,12 +48,14 @@ __all__ = [
     "NodeSimulation",
     "Outside",
     "Plant",
+    "Ran",
     "SeedClass",
     "SeedTally",
     "SimulatedCpusets",
     "SimulatedRuntime",
     "SimulatedSink",
     "SimulatedSource",
+    "SimulatedVolumes",
     "What",
     "Wiring",
     "agent",

@@ -33,6 +33,8 @@ class What(enum.Enum):
     TOLD = "status told"
     GONE = "told gone"
     CONFINED = "container confined"
+    MOUNTED = "mounted"
+    UNMOUNTED = "unmounted"
     RAN = "command run"
     IMAGE_REMOVED = "image removed"
 

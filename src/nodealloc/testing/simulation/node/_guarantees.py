@@ -5,6 +5,7 @@ from __future__ import annotations
 from nodealloc.testing.simulation.node._ending import GraceIsGiven, HooksFirst, ImagesStay, RestartsWait
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._holding import CpusOnce, PlacementStands
+from nodealloc.testing.simulation.node._mounting import MountsAccounted
 from nodealloc.testing.simulation.node._running import (
     AttemptsOnce,
     FinishedStays,
@@ -49,6 +50,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     NothingAfterwards,
     CpusOnce,
     PlacementStands,
+    MountsAccounted,
     RefusalsSayWhy,
     SameEnd,
 )

@@ -15,6 +15,7 @@ from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation.node._containers import Behaviour, SimulatedContainers
 from nodealloc.testing.simulation.node._deeds import Deed, Deeds, What
 from nodealloc.testing.simulation.node._pods import LIVE, READY, behaviour, random_pod
+from nodealloc.testing.simulation.node._volumes import SimulatedVolumes
 
 __all__ = ["Deletion", "Outside"]
 
@@ -53,6 +54,7 @@ class Outside:
     Attributes:
         deeds: Everything that happens.
         containers: The runtime.
+        volumes: What is mounted.
         pods: What each source has, by source and uid.
         known: Every pod that there ever was, by uid; the edition that was last wanted.
         deletions: Pods that somebody wants gone.
@@ -71,6 +73,7 @@ class Outside:
         self._clock = clock
         self._rng = rng
         self._number = 0
+        self.volumes: SimulatedVolumes = SimulatedVolumes(clock, self.deeds)
         self.containers: SimulatedContainers = SimulatedContainers(clock, self.deeds, self._behave)
 
     @property
@@ -174,6 +177,7 @@ class Outside:
         """Every process is gone."""
         self._happen(What.POWER, "")
         self.containers.power_cut()
+        self.volumes.power_cut()
 
     def calm(self) -> None:
         """From now on nothing ends by itself, but init containers; who is not ready stays so."""

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+
+import attrs
+from typing_extensions import override
 
 from nodealloc.admission import MakingRoom
 from nodealloc.cpuset import CpuAllocator, CpusetReconciler, NonePolicy, StaticPolicy
-from nodealloc.dsw_asw import Cancel
+from nodealloc.dsw_asw import Cancel, Driven, Group, Summary, World
 from nodealloc.errors import NodeallocError
 from nodealloc.node import NodeAllocator
+from nodealloc.podfacts import PodSighting
 from nodealloc.podlife import (
     ContainerGift,
     HookCall,
-    ImageFacts,
+    NodeConfiguration,
     NodeSettings,
+    PodFacts,
+    PodGift,
     PodLives,
     PodRecord,
-    container_config,
-    sandbox_config,
+    Provided,
 )
 from nodealloc.podspec import Container, Pod
+from nodealloc.podstatus import StatusManager
 from nodealloc.probes import Probing
 from nodealloc.runtime import (
     CommandRunner,
@@ -33,8 +39,9 @@ from nodealloc.runtime import (
 from nodealloc.testing.simulation.node._ports import NodePorts
 from nodealloc.topology import Owner
 from nodealloc.verdicts import Admitted, NotYet, Refused
+from nodealloc.volumes import VolumeManager
 
-__all__ = ["Admission", "Configuring", "Confining", "Hooks", "Probed"]
+__all__ = ["Admission", "Agent", "Configuring", "Confining", "Hooks", "Volumes"]
 
 
 class Admission:
@@ -112,31 +119,91 @@ class Confining:
 
 
 class Configuring:
-    """What sandboxes and containers are made from: the pod, and its own CPUs."""
+    """What sandboxes and containers are made from: the pod, its own CPUs, and what preparations gave."""
 
     def __init__(self, node: NodeAllocator) -> None:
         self._node = node
-        self._settings = NodeSettings(name="simulated", memory_capacity_bytes=64 << 30)
+        self._whole = NodeConfiguration(NodeSettings(name="simulated", memory_capacity_bytes=64 << 30))
 
-    def sandbox(self, pod: Pod, attempt: int, _provided: Mapping[str, object], /) -> SandboxConfig:
+    def sandbox(self, pod: Pod, attempt: int, provided: Mapping[str, object], /) -> SandboxConfig:
         """See `Configures.sandbox`."""
-        return sandbox_config(pod, attempt=attempt, node=self._settings)
+        return self._whole.sandbox(pod, attempt, provided)
 
     def container(
-        self, record: PodRecord, container: Container, attempt: int, image_id: str, _report: PodReport, /
+        self, record: PodRecord, container: Container, attempt: int, image_id: str, report: PodReport, /
     ) -> ContainerConfig:
         """See `Configures.container`."""
         owner = Owner(record.pod.uid, container.name)
         held = self._node.before_start(owner, f"{container.name}-{attempt}")
-        return container_config(
-            record.pod,
-            container,
-            attempt=attempt,
-            image=ImageFacts(id=image_id),
-            node=self._settings,
-            gift=ContainerGift(cpus=held.cpus, mems=held.mems),
-            definitions=record.definitions,
+        granted = PodGift(containers={container.name: ContainerGift(cpus=held.cpus, mems=held.mems)})
+        given = attrs.evolve(record, provided={**record.provided, "granted": granted})
+        return self._whole.container(given, container, attempt, image_id, report)
+
+
+class Volumes:
+    """Has the volumes of pods mounted, and taken away.
+
+    Attributes:
+        manager: What does it, for a group.
+        mounted: Counts changes of a pod's mounts, so that it is asked again at once.
+    """
+
+    def __init__(self, ports: NodePorts, pods: Callable[[], PodLives]) -> None:
+        self.manager = VolumeManager(
+            [ports.volumes],
+            pods=_Begun(pods),
+            executor=ports.life.executor,
+            leftovers=ports.volumes,
+            clock=ports.life.clock,
         )
+        self.manager.reconstruct()
+        self.mounted: World[str, object] = World("changes of mounts")
+        self._changes = self.manager.actual.watch(self._changed)
+
+    def make_ready(self, pod: Pod, _cancel: Cancel, /) -> Provided | NotYet:
+        """All of them are there, or some are not yet."""
+        self.manager.pod_changed(pod.uid)
+        used = {use.name for one in pod.all_containers for use in one.volumes}
+        found = {one.name: one.path for one in self.manager.volumes_of(pod.uid) if one.mounted}
+        missing = sorted(used - found.keys())
+        if missing:
+            return NotYet(blocker="volumes", message=f"not mounted yet: {', '.join(missing)}", after_s=5.0)
+        return Provided(value=PodGift(everywhere=ContainerGift(volumes=found)))
+
+    def take_back(self, pod: Pod, _cancel: Cancel, /) -> NotYet | None:
+        """None is there, nor may be."""
+        self.manager.pod_changed(pod.uid)
+        held = self.manager.holds(pod.uid)
+        return NotYet(blocker="volumes", message="still mounted", after_s=1.0) if held else None
+
+    def _changed(self) -> None:
+        for key in self._changes.take():
+            record = self.manager.actual.get(key)
+            for uid in record.mounts if record is not None else ():
+                self.mounted.put(uid, object(), by="mounts")
+
+
+@attrs.frozen
+class _Begun:
+    """A `PodSource`: pods whose volumes were begun, of which no refused one is."""
+
+    lives: Callable[[], PodLives]
+
+    def uids(self) -> Iterable[str]:
+        """See `PodSource.uids`."""
+        return [uid for uid in self.lives().pod_source().uids() if self._is_begun(uid)]
+
+    def get(self, uid: str, /) -> PodSighting | None:
+        """See `PodSource.get`."""
+        return self.lives().pod_source().get(uid) if self._is_begun(uid) else None
+
+    def is_ready(self) -> bool:
+        """See `PodSource.is_ready`."""
+        return self.lives().is_ready()
+
+    def _is_begun(self, uid: str) -> bool:
+        record = self.lives().pods.get(uid)
+        return record is not None and "volumes" in record.made
 
 
 class Hooks:
@@ -156,14 +223,33 @@ class Hooks:
         return "" if left.code == 0 else f"the command left with {left.code}"
 
 
-class Probed:
-    """Has pods probed while they live."""
+class Agent(Group):
+    """All of it. Pods that live are probed; once it is known which there are, what is left of others goes."""
 
-    def __init__(self, probing: Probing[PodKnown], lives: PodLives) -> None:
-        self._probing = probing
-        self._lives = lives
+    def __init__(
+        self,
+        *members: Driven,
+        lives: PodLives,
+        volumes: VolumeManager,
+        probing: Probing[PodKnown],
+        status: StatusManager[PodFacts],
+    ) -> None:
+        self._lives, self._volumes, self._probing, self._status = lives, volumes, probing, status
+        self._knows = False
         self._changes = lives.facts.watch(self._follow)
         self._follow()
+        super().__init__(*members, volumes, lives, probing, status, name="simulated agent")
+
+    @override
+    def reconcile(self) -> Summary:
+        """Make a pass."""
+        if not self._knows and self._lives.is_ready():
+            self._knows = True
+            pods = self._lives.wanted.snapshot()
+            self._volumes.pods_changed()
+            self._probing.keep_only(pods)
+            self._status.heard(pods)
+        return super().reconcile()
 
     def _follow(self) -> None:
         for uid in self._changes.take():

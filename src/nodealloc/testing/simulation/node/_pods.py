@@ -15,14 +15,18 @@ from nodealloc.podspec import (
     Probe,
     Quantity,
     RestartPolicy,
+    Volume,
+    VolumeUse,
 )
 from nodealloc.testing.simulation.node._containers import Behaviour
 
-__all__ = ["LIVE", "PRE_STOP", "READY", "STARTED", "behaviour", "random_pod"]
+__all__ = ["LIVE", "OWN", "PRE_STOP", "READY", "SHARED", "STARTED", "behaviour", "random_pod"]
 
 _FOREVER = float("inf")
 READY, LIVE, STARTED, PRE_STOP = "ready", "live", "started", "pre-stop"
 """Commands of probes and hooks."""
+OWN, SHARED = "own", "shared"
+"""Names of volumes: the pod's own, and the one that pods share."""
 
 
 def random_pod(rng: random.Random, name: str, uid: str) -> Pod:
@@ -39,12 +43,16 @@ def random_pod(rng: random.Random, name: str, uid: str) -> Pod:
         _watched(rng, _container(f"app-{place}", exclusive=exclusive))
         for place in range(rng.choice((1, 1, 2)))
     )
+    volumes = (OWN,) * (rng.random() < 0.3) + (SHARED,) * (rng.random() < 0.2)
+    uses = tuple(VolumeUse(name=one, path=f"/{one}") for one in volumes)
+    main = tuple(attrs.evolve(one, volumes=uses) for one in main)
     return Pod(
         uid=uid,
         name=name,
         namespace="sim",
         containers=main,
         init_containers=init,
+        volumes=tuple(Volume(name=one, kind="emptyDir") for one in volumes),
         restart_policy=policy,
         termination_grace_period_seconds=rng.choice((0, 1, 5, 30)),
     )

@@ -34,6 +34,7 @@ from nodealloc.runtime import (
 from nodealloc.testing.simulation._life import Life
 from nodealloc.testing.simulation.node._containers import SimulatedContainers
 from nodealloc.testing.simulation.node._deeds import Ran
+from nodealloc.testing.simulation.node._volumes import SimulatedVolumes
 
 __all__ = ["NodePorts", "SimulatedCpusets", "SimulatedRuntime", "SimulatedSink", "SimulatedSource"]
 
@@ -279,6 +280,7 @@ class NodePorts:
         runtime: Every port of `nodealloc.runtime`.
         sources: Name to source of pods.
         sink: Where statuses are told.
+        volumes: A plugin of volumes; also what an earlier life left mounted.
         disk: The directory of the agent's store.
         files: System calls of that directory, for a `FileStore`.
     """
@@ -290,6 +292,7 @@ class NodePorts:
     runtime: SimulatedRuntime
     sources: Mapping[str, SimulatedSource]
     sink: SimulatedSink
+    volumes: SimulatedVolumes
     disk: str
     files: Files
 

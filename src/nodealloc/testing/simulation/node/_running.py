@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from nodealloc.podfacts import ContainerTerminated, Exited, PodStatus
+from nodealloc.podfacts import ContainerRunning, ContainerTerminated, Exited, PodStatus
 from nodealloc.podspec import RestartPolicy
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
@@ -69,18 +69,21 @@ class FinishedStays(Guarantee):
         self._started: set[tuple[str, str]] = set()
         self._succeeded: set[tuple[str, str]] = set()
         self._told = set[tuple[str, str]]()
+        self._seen = set[tuple[str, str]]()
 
     def heard(self, deed: Deed, /) -> None:
         """A start is allowed by the pod's policy."""
         self._told |= _successes(deed)
+        self._seen |= _begun(deed)
         pod, container = self.pod(deed.uid), self.container(deed)
         if pod is None or container is None or container not in pod.containers:
             return
         key = (deed.uid, deed.name)
         if deed.what is What.ENDED and deed.value == Exited(code=0):
             self._succeeded.add(key)
-        if deed.what is What.FORGOT and key not in self._told:
-            self._succeeded.discard(key)  # perhaps nobody looked in time
+        if deed.what is What.FORGOT:  # perhaps nobody looked in time
+            self._succeeded -= {key} - self._told
+            self._started -= {key} - self._seen
         if deed.what is What.STARTED:
             if pod.restart_policy is RestartPolicy.NEVER:
                 assert key not in self._started, f"{deed.uid}/{deed.name} starts again under policy Never"
@@ -209,4 +212,15 @@ def _successes(deed: Deed) -> set[tuple[str, str]]:
         for one in deed.value.all_containers
         for state in (one.state, one.last_state)
         if isinstance(state, ContainerTerminated) and state.exit == Exited(code=0)
+    }
+
+
+def _begun(deed: Deed) -> set[tuple[str, str]]:
+    """Containers that a status tells to run, or to have ended."""
+    if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus):
+        return set()
+    return {
+        (deed.uid, one.name)
+        for one in deed.value.all_containers
+        if isinstance(one.state, ContainerRunning | ContainerTerminated)
     }

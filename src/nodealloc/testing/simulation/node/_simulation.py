@@ -149,6 +149,7 @@ class NodeSimulation:
             runtime=SimulatedRuntime(life, outside.containers),
             sources={name: SimulatedSource(life, outside.reading(name)) for name in (API, FILE)},
             sink=SimulatedSink(life, outside.tell, outside.say_gone),
+            volumes=outside.volumes.serve(life),
             disk=self._disk.disk.path,
             files=self._disk.files(life),
         )

@@ -1,4 +1,4 @@
-"""The disk of the store fails, fills and tears what is written."""
+"""The disk of the store fails, fills and tears what is written; mounts fail and are slow."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ __all__ = ["DISKS"]
 
 DISKS = SeedClass(
     name="disks",
-    about="The disk of the store fails, fills and tears what is written.",
+    about="The disk of the store fails, fills and tears what is written; mounts fail and are slow.",
     odds={
         "disk fails": 0.005,
         "disk is full": 0.005,
         "write is short": 0.01,
+        "mount fails": 0.1,
+        "mount is slow": 0.05,
         "killed before a call": 0.003,
         "call takes time": 0.1,
     },

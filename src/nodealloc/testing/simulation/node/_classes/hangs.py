@@ -11,6 +11,7 @@ HANGS = SeedClass(
     about="Calls hang, for one pod and for all.",
     odds={
         "runtime hangs": 0.004,
+        "mount hangs": 0.02,
         "sink hangs": 0.004,
         "source hangs": 0.004,
         "executor is late": 0.01,

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from nodealloc.errors import ConfigurationError
-from nodealloc.testing.simulation.node._plants import _cpus, _ends, _runtimes, _sinks, _sources, _stores
+from nodealloc.testing.simulation.node._plants import (
+    _cpus,
+    _ends,
+    _runtimes,
+    _sinks,
+    _sources,
+    _stores,
+    _volumes,
+)
 from nodealloc.testing.simulation.node._plants._values import Plant
 from nodealloc.testing.simulation.node._simulation import Wiring
 
@@ -16,6 +24,7 @@ PLANTS: tuple[Plant, ...] = (
     *_sources.PLANTS,
     *_cpus.PLANTS,
     *_stores.PLANTS,
+    *_volumes.PLANTS,
 )
 """All of them."""
 
