@@ -138,7 +138,11 @@ class Agent:
             events=runtime if rules.life.tells_meanwhile else None,
             journal=place.store,
             known=was.known,
-            pace=Pace(period_s=5.0 if rules.life.tells_meanwhile else 1.0),
+            pace=Pace(
+                period_s=5.0 if rules.life.tells_meanwhile else 1.0,
+                gap_s=0.02 if rules.life.tells_meanwhile else 0.1,
+                rest_times=10.0,
+            ),
         )
         self.node = _node(built, place.store)
         self._cpusets = CpusetReconciler(

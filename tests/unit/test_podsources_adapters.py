@@ -534,3 +534,26 @@ def test_an_answer_without_pods_is_no_answer() -> None:
         list(pods_in(b"", where="x", source="http", node_name=""))
     with pytest.raises(DecodeError, match="253 is the limit"):
         list(pods_in(json.dumps(as_json("a")).encode(), where="x", source="http", node_name="n" * 253))
+
+
+WHOLE = json.dumps(
+    {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_read"),
+    [(WHOLE, True), (WHOLE[:-9], False), (manifest(), False), ("{" * 100_000, False)],
+    ids=["a whole object", "half of one", "YAML, that never says where it ends", "deeper than can be read"],
+)
+def test_a_whole_object_is_read_at_the_first_look(folder: Folder, text: str, *, is_read: bool) -> None:
+    """Whoever renames a JSON manifest into the folder need not wait for a second look."""
+    (folder.path / "a").write_text(text)
+    first = folder.source.read(ManualCancel())
+    assert bool(first.pods) == is_read
+    assert (first.again_after_s is None) == is_read

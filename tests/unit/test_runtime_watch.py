@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from nodealloc.checkpoint import FileStore, JsonCheckpoint, row_formats, row_key, rows_of
-from nodealloc.dsw_asw import ThreadExecutor
+from nodealloc.dsw_asw import ThreadExecutor, View, World
 from nodealloc.errors import DecodeError
 from nodealloc.podfacts import Exited, ExitUnknown, PodIdentity
 from nodealloc.runtime import (
@@ -33,6 +33,7 @@ from nodealloc.runtime import (
     pod_from_checkpoint,
 )
 from nodealloc.runtime._codec import pod_to_checkpoint
+from nodealloc.runtime._relist import LISTING, Answered, Questions
 from nodealloc.testing.dsw_asw import ManualExecutor, MemoryJournal, VirtualClock
 from nodealloc.testing.runtime import FakeContainerRuntime
 
@@ -444,3 +445,19 @@ def test_a_real_store_takes_every_pod(tmp_path: Path) -> None:
         (read,) = rows_of(RUNTIME_ROWS, store.read().values, pod_from_checkpoint).values()
     assert read.uid == known.uid
     assert read.fault, "until it is looked at nobody knows that nothing of it is there"
+
+
+@pytest.mark.parametrize(
+    ("took_s", "failed_s", "due_s"),
+    [(0.001, None, 100.02), (0.03, None, 100.3), (3.0, None, 105.0), (0.03, 100.0, 100.02)],
+    ids=["quick", "slower", "never longer than a period", "what failed says nothing"],
+)
+def test_a_listing_that_takes_long_is_followed_by_a_longer_rest(
+    took_s: float, failed_s: float | None, due_s: float
+) -> None:
+    """Ten times its own length, while events go on."""
+    pace = Pace(period_s=5.0, gap_s=0.02, rest_times=10.0)
+    questions = Questions(FakeContainerRuntime(), World("seen"), lambda: None, events=None, pace=pace)
+    have = Answered(number=1, shown=1, count=1, tried_s=100.0, answered_s=100.0 - took_s, failed_s=failed_s)
+    plan = questions.plan(View(key=LISTING, want=2, have=have, now_s=100.0))
+    assert plan.again_at_s == pytest.approx(due_s)

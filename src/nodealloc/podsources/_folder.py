@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from pathlib import Path
@@ -42,9 +43,10 @@ class FolderSource:
     """A `Source`: each file of a folder is one pod, in YAML or JSON.
 
     Names that begin with a dot, and folders below it, do not count. A file is
-    read once two looks in a row find it the same, so that nobody acts on half
-    of one. One that cannot be read leaves its pod as it is and is a fault of
-    the reading; one that is away does so for `away_s`.
+    read once two looks in a row find it the same, so that nobody acts on half of
+    one; a JSON object says by itself where it ends, and is read at once. One
+    that cannot be read leaves its pod as it is and is a fault of the reading;
+    one that is away does so for `away_s`.
 
     Args:
         folder: Where manifests stand; need not exist.
@@ -160,7 +162,7 @@ class FolderSource:
                 return False
             if stamp == known.read:
                 return False
-            if self._settle_s and stamp != known.stamp:
+            if self._settle_s and stamp != known.stamp and not self._is_whole(descriptor, before.st_size):
                 known.stamp = stamp
                 return True
             return self._take(known, name, descriptor, before)
@@ -169,6 +171,16 @@ class FolderSource:
             return False
         finally:
             os.close(descriptor)
+
+    def _is_whole(self, descriptor: int, size_bytes: int) -> bool:
+        """Whether nothing can be missing, whoever still writes: of a JSON object the end is."""
+        if size_bytes > self._max_bytes:
+            return False
+        data = os.pread(descriptor, size_bytes, 0)
+        try:
+            return data.lstrip()[:1] == b"{" and isinstance(json.loads(data), dict)
+        except (ValueError, RecursionError):
+            return False
 
     def _take(self, known: _File, name: str, descriptor: int, before: os.stat_result) -> bool:
         if before.st_size > self._max_bytes:

@@ -31,6 +31,8 @@ class Pace:
     Attributes:
         period_s: From one listing to the next when nothing hurries.
         gap_s: The same at least, however many events there are.
+        rest_times: So many times as long as a listing took, at least, before the next: a node of many
+            pods is listed less often than one of few while much happens. 0 for `gap_s` alone.
         health_s: From one question for its health to the next.
         list_s: Past this a listing, or the answer about health, counts as lost.
         inspect_s: The same for the inspection of a pod.
@@ -41,6 +43,7 @@ class Pace:
 
     period_s: float = attrs.field(default=1.0, validator=attrs.validators.gt(0))
     gap_s: float = attrs.field(default=0.1, validator=attrs.validators.ge(0))
+    rest_times: float = attrs.field(default=0.0, validator=attrs.validators.ge(0))
     health_s: float = attrs.field(default=5.0, validator=attrs.validators.gt(0))
     list_s: float = attrs.field(default=120.0, validator=attrs.validators.gt(0))
     inspect_s: float = attrs.field(default=120.0, validator=attrs.validators.gt(0))
@@ -70,6 +73,11 @@ class Answered:
     failed_s: float | None = None
     error: str = ""
     value: Brought = None
+
+    @property
+    def took_s(self) -> float:
+        """How long the last answer took, in seconds; 0 where the newest try failed."""
+        return 0.0 if self.answered_s is None or self.failed_s is not None else self.tried_s - self.answered_s
 
 
 class Questions:
@@ -113,7 +121,8 @@ class Questions:
         pace, have = self._pace, view.have
         if have is not None:
             period_s = pace.health_s if view.key == HEALTH else pace.period_s
-            due_s = have.tried_s + (pace.gap_s if number > have.number else period_s)
+            rest_s = max(pace.gap_s, have.took_s * pace.rest_times)
+            due_s = have.tried_s + (min(rest_s, period_s) if number > have.number else period_s)
             if view.now_s < due_s:
                 return Plan(again_at_s=due_s)
         verb = "list" if view.key == LISTING else "ask"
