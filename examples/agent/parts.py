@@ -15,6 +15,7 @@ from nodealloc.dsw_asw import Cancel, World
 from nodealloc.node import NodeAllocator
 from nodealloc.podlife import ContainerGift, PodGift, Provided
 from nodealloc.podspec import Container, Pod
+from nodealloc.topology import Owner
 from nodealloc.verdicts import Admitted, NotYet, Refused
 from nodealloc.volumes import VolumeManager, parse_mountinfo
 
@@ -36,14 +37,23 @@ class Admission:
         self._node, self._cpusets, self._end = node, cpusets, end
 
     def make_ready(self, pod: Pod, _cancel: Cancel, /) -> Admitted | NotYet | Refused:
-        """See `Preparer.make_ready`."""
+        """See `Preparer.make_ready`: it is ready once nobody else runs on its CPUs."""
         verdict = self._node.admit(pod)
         if isinstance(verdict, MakingRoom):
             for uid in verdict.victims:
                 self._end(uid)
-        if isinstance(verdict, Admitted):
-            self._cpusets.follow(self._node.snapshot[CpuAllocator])
-            self._cpusets.reconcile()
+        if not isinstance(verdict, Admitted):
+            return verdict
+        self._cpusets.follow(self._node.snapshot[CpuAllocator])
+        self._cpusets.reconcile()
+        others = {
+            one
+            for container in pod.all_containers
+            for one in self._cpusets.intruders_of(Owner(pod.uid, container.name))
+        }
+        if others:
+            words = f"containers that still run on its CPUs: {', '.join(sorted(others))}"
+            return NotYet(blocker="cpusets", message=words, after_s=_SOON_S)
         return verdict
 
     def take_back(self, pod: Pod, _cancel: Cancel, /) -> None:

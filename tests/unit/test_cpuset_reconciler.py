@@ -295,3 +295,15 @@ def test_the_check_can_fail() -> None:
     """A writer that swallows an empty set is caught."""
     with pytest.raises(AssertionError, match="an empty set was taken"):
         check_cpuset_writer(Forgetful({"web": ALL}), "web", [CPUSet.of(1), ALL], absent="nobody")
+
+
+def test_who_is_in_the_way_is_known_before_there_is_a_container(
+    writer: FakeCpusetWriter, node: CpuAllocator
+) -> None:
+    """Of an owner that was granted CPUs; of one that shares nobody is."""
+    keeper = reconciler(writer, node)
+    keeper.follow(granted(node, claim("db", 2)))
+    assert keeper.intruders_of(Owner("db", "main")) == ("log", "web")
+    assert keeper.intruders_of(Owner("web", "main")) == ()
+    keeper.reconcile()
+    assert keeper.intruders_of(Owner("db", "main")) == ()

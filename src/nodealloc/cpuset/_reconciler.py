@@ -162,12 +162,17 @@ class CpusetReconciler:
         containers; meant for once a start, not for every pass.
         """
         wanted = self._desired.get(target)
-        if wanted is None:
-            return ()
-        own = self._allocator.exclusive_of(wanted.owner)
+        return () if wanted is None else self.intruders_of(wanted.owner)
+
+    def intruders_of(self, owner: Owner, /) -> tuple[str, ...]:
+        """The same by whose CPUs they are, before anything of that owner runs.
+
+        Empty is the moment to make an exclusive container. Who was granted nothing has no intruders.
+        """
+        own = self._allocator.exclusive_of(owner)
         found: list[str] = []
         for other, record in self._desired.snapshot().items():
-            if record.value.owner.workload == wanted.owner.workload:
+            if record.value.owner.workload == owner.workload:
                 continue
             applied = self._actual.get(other)
             if self._is_gone(other) if applied is None else applied.cpus.isdisjoint(own):
