@@ -84,7 +84,9 @@ def tests(session: nox.Session) -> None:
     _pytest(session, "-n", "auto", "--dist", "worksteal", *folders, mark=mark)
     if session.python == PYTHONS[-1] and os.environ.get("CI"):
         session.notify("vm", posargs=["--no-containers"])
-        session.notify("cri", posargs=["--version", "1.7", "--seconds", "120"])
+        session.notify(
+            "cri", posargs=["--version", "1.7", "--seconds", "180", "--", "-m", "cri and not slow"]
+        )
 
 
 @nox.session(python=PYTHONS[0])

@@ -188,6 +188,7 @@ class Keeper:
         client.settimeout(10.0)
         self.clients[client] = b""
         self.events.register(client, selectors.EVENT_READ, lambda: self.hear(client))
+        self.say(client, "here")  # from now on it is told of each end
 
     def hear(self, client: socket.socket) -> None:
         """Somebody asks."""

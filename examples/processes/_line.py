@@ -18,6 +18,7 @@ __all__ = ["KeeperLine"]
 
 _KEEPER = "examples.processes._keeper"
 _ATTEMPTS = 5
+_GREETS_S = 10.0
 
 
 class KeeperLine:
@@ -135,7 +136,10 @@ class KeeperLine:
         line = socket.socket(socket.AF_UNIX)
         folder = os.open(self._folder, os.O_PATH | os.O_DIRECTORY)
         try:
+            line.settimeout(_GREETS_S)
             line.connect(f"/proc/self/fd/{folder}/{SOCKET}")  # however long the folder's name is
+            _greeted(line)
+            line.settimeout(None)
         except BaseException:
             line.close()
             raise
@@ -162,3 +166,13 @@ class KeeperLine:
         if self._keeper is not None:
             self._keeper.poll()
         self._keeper = keeper
+
+
+def _greeted(line: socket.socket) -> None:
+    """Wait until the keeper has let us in: an end before that is on disk, one behind it is told."""
+    said = b""
+    while not said.endswith(b"\n"):
+        part = line.recv(1)
+        if not part:
+            raise ConnectionError("the keeper hung up")
+        said += part

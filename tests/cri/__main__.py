@@ -31,6 +31,7 @@ TIME_OUT = 124
 CGROUPS = "nodealloc-cri"
 _HARD_CODED = ("/run/containerd", "/run/runc")
 """Where shims and runc keep their state, whatever they are told; a tmpfs is mounted there inside."""
+_TESTS = ("tests/real/test_cri.py", "tests/real/test_podlife_cri.py")
 _UNSHARE = ("unshare", "-n", "-m", "-p", "-f", "--mount-proc", "--propagation", "private", "--kill-child")
 
 
@@ -105,7 +106,7 @@ def inside(version: str, words: list[str], module: str | None) -> int:
             "NODEALLOC_CRI_CGROUPS": CGROUPS,
             "TMPDIR": folder,
         }
-        tests = ["pytest", "-q", "-m", "cri", "-p", "no:cacheprovider", *words, "tests/real/test_cri.py"]
+        tests = ["pytest", "-q", "-m", "cri", "-p", "no:cacheprovider", *words, *_TESTS]
         command = [sys.executable, "-m", *([module, *words] if module else tests)]
         code = subprocess.run(command, env=environment, check=False).returncode
         with contextlib.suppress(OSError):

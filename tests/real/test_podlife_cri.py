@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -28,6 +29,7 @@ from nodealloc.runtime import (
 )
 from nodealloc.testing.dsw_asw import MemoryJournal
 from nodealloc.testing.podlife import PlainConfiguration
+from tests.real.podlife_killed import Life, calls_of, check_all
 
 pytestmark = [pytest.mark.cri]
 
@@ -237,7 +239,7 @@ def test_a_shorter_grace_is_kept_though_a_hook_and_a_process_do_not_listen(node:
 
 def test_what_only_the_runtime_knows_is_ended(node: Node) -> None:
     """Its records go as well; nothing happens before every source was heard."""
-    web = pod(sleeper())
+    web = pod(sleeper(script="trap 'exit 0' TERM; while true; do sleep 0.1; done"))
     node.lives.put(web)
     node.until(lambda: node.running(web.uid) == ["app#0"], "the pod runs")
     node.kill()
@@ -247,3 +249,39 @@ def test_what_only_the_runtime_knows_is_ended(node: Node) -> None:
     assert node.running(web.uid) == ["app#0"]
     node.lives.heard()
     node.until(lambda: node.is_gone(web.uid), "the orphan is gone", within_s=90)
+
+
+def killed(socket: str, name: str, every: int) -> list[Life]:
+    """An agent that is killed at every so many of its calls, before and after; each with a pod of its own."""
+    top = Path(tempfile.mkdtemp(dir=FOLDER, prefix=f"killed-{name}-"))
+    whole = Life(
+        folder=top / "whole",
+        uid=f"{name}-{next(NUMBERS)}-{os.getpid()}",
+        image=IMAGE,
+        socket=socket,
+        cgroups=CGROUPS,
+    )
+    count = calls_of(whole)
+    assert count > 20, "the story is too short to be one"
+    return [
+        attrs.evolve(
+            whole,
+            folder=top / f"{at}-{late:d}",
+            uid=f"{name}{at}{late:d}-{next(NUMBERS)}-{os.getpid()}",
+            at=at,
+            late=late,
+        )
+        for late in (False, True)
+        for at in range(1 + late * (every // 2), count + 1, every)
+    ]
+
+
+def test_killed_now_and_then_each_container_ran_once(containerd: Containerd) -> None:
+    """By SIGKILL: no init container runs again, no attempt starts twice, no grace begins anew."""
+    check_all(killed(str(containerd.socket), "some", 24))
+
+
+@pytest.mark.slow
+def test_killed_at_every_other_call_each_container_ran_once(containerd: Containerd) -> None:
+    """The same, closer."""
+    check_all(killed(str(containerd.socket), "most", 2))

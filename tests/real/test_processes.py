@@ -6,8 +6,10 @@ import itertools
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +18,8 @@ import attrs
 import pytest
 
 from examples.processes import ProcessCpusets, ProcessRuntime
+from examples.processes._kept import SOCKET
+from examples.processes._line import KeeperLine
 from nodealloc.cgroups import CgroupName, Limits, detect
 from nodealloc.errors import NodeallocError
 from nodealloc.idset import CPUSet
@@ -453,3 +457,28 @@ def _is_zombie(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:
         return True
+
+
+def test_nobody_reads_what_runs_before_the_keeper_has_let_them_in(tmp_path: Path) -> None:
+    """An end that came between a look at the disk and the keeper's welcome was told to nobody."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / SOCKET))
+        listener.listen()
+        made: list[KeeperLine] = []
+
+        def connect() -> None:
+            made.append(KeeperLine(tmp_path, "", "", lambda _: None, lambda: None))
+
+        thread = threading.Thread(target=connect, daemon=True)
+        thread.start()
+        client, _ = listener.accept()
+        with client:
+            thread.join(0.3)
+            assert not made, "it went on though the keeper had not welcomed it"
+            client.sendall(b"here\n")
+            thread.join(PATIENCE_S)
+            assert made
+            closing = threading.Thread(target=made[0].close, daemon=True)
+            closing.start()
+            assert client.recv(1) == b""
+        closing.join(PATIENCE_S)
