@@ -102,3 +102,29 @@ assert_type(driven.run_until_quiet(), Summary)
 record = actual.get("etc/motd")
 assert record is not None
 assert journal.rows == {"etc/motd": "hello"}
+
+
+class Counted:
+    """Counts looks: its steps need nothing, and bring nothing."""
+
+    def plan(self, view: View[str, int, int, None], /) -> Plan[int, None]:
+        """Once for each time that somebody wants."""
+        steps = [Step(scope=(view.key,), verb="look", detail=None)] if view.want != view.have else []
+        return Plan(steps=steps)
+
+    def perform(self, step: Step[None], _cancel: Cancel, /) -> None:
+        """Nothing to bring."""
+
+    def settled(self, have: int | None, _step: Step[None], _outcome: Outcome[None], /) -> int | None:
+        """Once more."""
+        return (have or 0) + 1
+
+
+counted: Domain[str, int, int] = Counted()
+counts: Reconciler[str, int, int] = Reconciler(
+    counted,
+    desired=World[str, int]("looks wanted"),
+    actual=World[str, int]("looks made"),
+    executor=InlineExecutor(),
+)
+assert_type(counts, Reconciler[str, int, int, None, None])

@@ -11,42 +11,19 @@ from nodealloc.checkpoint import rows_of
 from nodealloc.dsw_asw import Group, World
 from nodealloc.podfacts import ContainerRunning, PodPhase, PodStatus
 from nodealloc.podlife import Ending as LifeEnding
-from nodealloc.podlife import EndingKind, LifePolicy, LifeTold, PodFacts
+from nodealloc.podlife import EndingKind, LifePolicy, LifeTold
 from nodealloc.podspec import Container, RestartPolicy
 from nodealloc.podstatus import (
     STATUS_ROWS,
-    Ending,
-    Observed,
-    StartFailure,
     StatusManager,
     Told,
+    observed_of,
     told_from_checkpoint,
-    with_runtime,
 )
 from nodealloc.testing.podstatus import FakeSink
 from tests.unit.podlife_node import Node, pod
 
 WITH_INIT = pod(init_containers=(Container(name="setup", image="busybox"),), policy=RestartPolicy.NEVER)
-
-
-def observed(facts: PodFacts) -> Observed:
-    """What is told of a pod, from what its life knows."""
-    ending = facts.ending
-    failures = {name: one.waiting for name, one in facts.containers.items() if one.waiting}
-    made = Observed(
-        pod=facts.pod,
-        life=facts.life,
-        ending=Ending(reason=ending.reason, message=ending.message, disruption=ending.disruption)
-        if ending and ending.reason
-        else None,
-        refused=ending is not None and ending.kind is EndingKind.REFUSED,
-        start_failures={
-            name: StartFailure(reason=one.reason, message=one.message) for name, one in failures.items()
-        },
-        counts={name: one.restart_count for name, one in facts.containers.items()},
-        noticed_unix_s=facts.noticed_unix_s,
-    )
-    return with_runtime(made, facts.known) if facts.known else made
 
 
 class TellingNode(Node):
@@ -64,7 +41,7 @@ class TellingNode(Node):
         self.manager = StatusManager(
             self.sink,
             self.lives.facts,
-            observed=observed,
+            observed=observed_of,
             journal=self.journal,
             remembered=rows_of(STATUS_ROWS, self.journal.rows, told_from_checkpoint),
             told=told,

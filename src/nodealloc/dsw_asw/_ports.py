@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, Protocol
+
+from typing_extensions import TypeVar
 
 from nodealloc.dsw_asw._plans import Plan, View
 from nodealloc.dsw_asw._steps import Failed, Outcome, Step, Uncertain
@@ -19,8 +21,8 @@ T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 W_contra = TypeVar("W_contra", contravariant=True)
 H = TypeVar("H")
-S = TypeVar("S")
-R = TypeVar("R")
+S = TypeVar("S", default=None)
+R = TypeVar("R", default=None)
 Row_contra = TypeVar("Row_contra", contravariant=True)
 
 
@@ -57,7 +59,11 @@ class Cancel(Protocol):
 
 
 class Domain(Protocol[K, W_contra, H, S, R]):
-    """What the engine reconciles: the rules of volumes, of plugins, of cpusets."""
+    """What the engine reconciles: the rules of volumes, of plugins, of cpusets.
+
+    `Domain[K, W, H]` has steps that need nothing besides their key and bring no result;
+    `Domain[K, W, H, S]` has steps with a detail.
+    """
 
     def plan(self, view: View[K, W_contra, H, S], /) -> Plan[H, S]:
         """The next steps for a key.

@@ -7,9 +7,9 @@ import math
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Generic, TypeVar, cast
+from typing import Generic, cast
 
-from typing_extensions import override
+from typing_extensions import TypeVar, override
 
 from nodealloc._arguments import wrong
 from nodealloc._back_off import BackOff
@@ -41,8 +41,8 @@ K = TypeVar("K", bound=Hashable)
 F = TypeVar("F", bound=Hashable)
 W = TypeVar("W")
 H = TypeVar("H")
-S = TypeVar("S")
-R = TypeVar("R")
+S = TypeVar("S", default=None)
+R = TypeVar("R", default=None)
 V = TypeVar("V")
 Row = TypeVar("Row")
 

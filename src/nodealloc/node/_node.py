@@ -110,7 +110,7 @@ class NodeAllocator:
         self._books = Books(empty, view_of(empty) if view is None else view, store)
         self._runtime = runtime
         self._start = StartUp(self._write_start, runtime, patience_s=patience_s)
-        self.engine: Reconciler[str, StartReport, NodeState, None, None] = self._start.engine
+        self.engine: Reconciler[str, StartReport, NodeState] = self._start.engine
         self._advisor: Advisor | None = None
         self._lock = threading.Lock()
         self._starting = False

@@ -89,7 +89,7 @@ class StartUp:
         self._state: World[str, NodeState] = World("started nodes")
         self._is_awaited = False
         self.is_ready = False
-        self.engine: Reconciler[str, StartReport, NodeState, None, None] = Reconciler(
+        self.engine: Reconciler[str, StartReport, NodeState] = Reconciler(
             _Domain(write, runtime),
             desired=self._loaded,
             actual=self._state,

@@ -66,7 +66,7 @@ def watching(
     *,
     observe_s: float,
     clock: Clock,
-) -> Reconciler[str, int, int, int, None]:
+) -> Reconciler[str, int, int, int]:
     """What looks at the directories in `watched`; its wait reads the kernel's events.
 
     Args:

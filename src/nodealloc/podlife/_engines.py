@@ -88,7 +88,7 @@ def orphans_engine(
     adopt: Callable[[PodListing], None],
     drive: Drive,
     rules: Rules,
-) -> Reconciler[str, PodListing, bool, PodListing, None]:
+) -> Reconciler[str, PodListing, bool, PodListing]:
     """Takes up what only the runtime knows."""
     heard: Near[str, str, int] = Near(worlds.heard, lambda _: (HEARD,))
     wanted = Near(worlds.wanted, _same)
@@ -105,7 +105,7 @@ def orphans_engine(
 
 def facts_engine(
     worlds: Worlds, nears: Nears, drive: Drive, rules: Rules
-) -> Reconciler[str, PodRecord, PodFacts, None, None]:
+) -> Reconciler[str, PodRecord, PodFacts]:
     """Derives facts from what is remembered."""
     return Reconciler(
         Telling(nears.known, rules),

@@ -191,7 +191,7 @@ def _remembering(
     remember: Remember[str, PodVerdicts, JsonCheckpoint] | None,
     clock: Clock,
     observer: Observer | None,
-) -> Reconciler[str, ProbedPod, PodVerdicts, None, None]:
+) -> Reconciler[str, ProbedPod, PodVerdicts]:
     """What was heard becomes what is remembered, and what others are shown."""
     near_reports: Near[str, str, Seen] = Near(reports, lambda uid: [uid])
     near_heard: Near[str, str, Heards] = Near(heard, lambda uid: [uid])

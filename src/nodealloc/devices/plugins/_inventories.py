@@ -116,7 +116,7 @@ class Inventories:
         self._grace_s = grace_s
         self._said: World[str, Inventory] = World("device plugins")
         self._kept: World[str, Inventory] = World("device inventories")
-        self.engine: Reconciler[str, Inventory, Inventory, Inventory, None] = Reconciler(
+        self.engine: Reconciler[str, Inventory, Inventory, Inventory] = Reconciler(
             Keeping(keeper, self._said, most=most, grace_s=grace_s, told=told),
             desired=self._said,
             actual=self._kept,

@@ -63,7 +63,7 @@ class Streams:
         self._callbacks = callbacks
         self._followed = followed
         self._clock = clock
-        self.engine: Reconciler[int, Endpoint, Endpoint, Endpoint, None] = Reconciler(
+        self.engine: Reconciler[int, Endpoint, Endpoint, Endpoint] = Reconciler(
             self,
             desired=followed,
             actual=World[int, Endpoint]("device plugins that are followed"),

@@ -91,7 +91,7 @@ class Upkeep:
         self._clock = clock
         self._look_s = look_s
         self._due: World[str, float] = World("device plugin upkeep")
-        self.engine: Reconciler[str, float, float, str, None] = Reconciler(
+        self.engine: Reconciler[str, float, float, str] = Reconciler(
             _Domain(keeper, look, look_s),
             desired=self._due,
             actual=World("device plugin upkeep done"),
