@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -13,9 +13,8 @@ import attrs
 from examples.agent.build import Built
 from examples.agent.config import KubeletConfig, seconds
 from examples.agent.kept import Kept
-from examples.agent.logged import Logged, WholeRuntime
 from examples.agent.made_from import Configuring
-from examples.agent.parts import Admission, Cgroups, Devices, Folders, Volumes
+from examples.agent.parts import Admission, Devices
 from examples.agent.sweeper import Collector
 from examples.agent.told import StatusFile
 from nodealloc.cgroups import CgroupFs, QosTree
@@ -28,7 +27,7 @@ from nodealloc.dirwatch import InotifyWatcher, Watcher
 from nodealloc.dsw_asw import Group, ThreadExecutor, World
 from nodealloc.node import NodeAllocator, confinement_of
 from nodealloc.pluginreg import PluginRegistrar
-from nodealloc.podfacts import LifeState, PodSighting
+from nodealloc.podfacts import LifeState
 from nodealloc.podlife import (
     ContainerHooks,
     Ending,
@@ -38,6 +37,7 @@ from nodealloc.podlife import (
     LifePolicy,
     LifeTold,
     LifeVerdicts,
+    LoggedRuntime,
     NodeConfiguration,
     NodeSettings,
     PodFacts,
@@ -45,8 +45,10 @@ from nodealloc.podlife import (
     PodLives,
     Preparation,
     RestartBackOff,
+    WholeRuntime,
 )
 from nodealloc.podlife import Rules as LifeRules
+from nodealloc.podlife.preparers import BegunPods, CgroupPreparer, FolderPreparer, VolumePreparer
 from nodealloc.podsources import FolderSource, HttpSource, PodSources, Polling, Source
 from nodealloc.podsources import Rules as SourceRules
 from nodealloc.podspec import Pod
@@ -129,7 +131,7 @@ class Agent:
     def __init__(self, config: KubeletConfig, built: Built, place: Place, rules: Rulebook) -> None:
         self._place, self._rules = place, rules
         self._confines = config.cpu_manager_policy != "none"
-        runtime = Logged(place.runtime, links=place.links)
+        runtime = LoggedRuntime(place.runtime, links=place.links)
         kept = Kept(place.store)
         was = kept.read()
         looks = LastWords(runtime, place.settings, output=last_output)
@@ -170,8 +172,8 @@ class Agent:
             rules=rules.probes,
         )
         self._volumes = self._volume_manager(place.root)
-        self._folders = Folders(place.root / "pods", self._has)
-        self._cgroups = Cgroups(
+        self._folders = FolderPreparer(place.root / "pods", self._has)
+        self._cgroups = CgroupPreparer(
             QosTree(place.driver, built.tree),
             [one.pod for one in was.lives.values() if "cgroups" in one.made],
             self._running,
@@ -306,7 +308,7 @@ class Agent:
     # How things are made.
 
     def _preparations(self) -> list[Preparation]:
-        volumes = Volumes(self._volumes)
+        volumes = VolumePreparer(self._volumes)
         return [
             Preparation(
                 name="admission",
@@ -352,36 +354,13 @@ class Agent:
         mounter = WatchedMounter(safe, LinuxMounter(safe), LinuxMountTable())
         manager = VolumeManager(
             [EmptyDir(safe, mounter), HostPath()],
-            pods=_Lives(self),
+            pods=BegunPods(lambda: getattr(self, "lives", None)),
             executor=ThreadExecutor("volumes"),
             leftovers=PodsDirectory(safe, mounter),
             mounts=mounter,
         )
         manager.reconstruct()
         return manager
-
-
-@attrs.frozen
-class _Lives:
-    """A `PodSource`: the agent's pods, once it has them, whose volumes were begun: no refused one has any."""
-
-    agent: Agent
-
-    def uids(self) -> Iterable[str]:
-        """See `PodSource.uids`."""
-        return [uid for uid in self.agent.lives.pod_source().uids() if self._is_begun(uid)]
-
-    def get(self, uid: str, /) -> PodSighting | None:
-        """See `PodSource.get`."""
-        return self.agent.lives.pod_source().get(uid) if self._is_begun(uid) else None
-
-    def _is_begun(self, uid: str) -> bool:
-        record = self.agent.lives.pods.get(uid)
-        return record is not None and "volumes" in record.made
-
-    def is_ready(self) -> bool:
-        """See `PodSource.is_ready`."""
-        return hasattr(self.agent, "lives") and self.agent.lives.pod_source().is_ready()
 
 
 def _node(built: Built, store: Store) -> NodeAllocator:

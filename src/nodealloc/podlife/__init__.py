@@ -50,6 +50,7 @@ from nodealloc.podlife._images import CredentialSource
 from nodealloc.podlife._last_words import LastWords
 from nodealloc.podlife._life import POD_LIFE, LifeEvent
 from nodealloc.podlife._lives import PodLives
+from nodealloc.podlife._logs import LoggedRuntime, WholeRuntime
 from nodealloc.podlife._plan import (
     ContainerPart,
     ContainerStep,
@@ -111,6 +112,7 @@ __all__ = [
     "LifePolicy",
     "LifeTold",
     "LifeVerdicts",
+    "LoggedRuntime",
     "MountInTheWayError",
     "NodeConfiguration",
     "NodeSettings",
@@ -140,6 +142,7 @@ __all__ = [
     "Stop",
     "StopReason",
     "Stopping",
+    "WholeRuntime",
     "Why",
     "container_config",
     "explain_plan",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from nodealloc.dsw_asw import Cancel
-from nodealloc.podlife import PodRuntime
+from nodealloc.podlife._ports import PodRuntime
 from nodealloc.runtime import (
     CommandResult,
     ContainerConfig,
@@ -24,22 +24,28 @@ from nodealloc.runtime import (
     SandboxConfig,
 )
 
-__all__ = ["Logged", "WholeRuntime"]
+__all__ = ["LoggedRuntime", "WholeRuntime"]
 
 
 class WholeRuntime(PodRuntime, Looks, Protocol):
-    """Every port of a runtime."""
+    """Every port of `nodealloc.runtime` in one object."""
 
 
-class Logged:
-    """Passes every call on; links logs of containers that are there.
+class LoggedRuntime:
+    """A runtime over another one: folders for logs, links to them, and no log without its container.
+
+    Passes every call on. A container's folder is there before the container; its log
+    goes with its record.
 
     Args:
         runtime: Who does it.
-        links: Folder in which each container's log has a link.
+        links: Folder in which each container's log has a link, named
+            `POD_NAMESPACE_CONTAINER-ID.log`; None for no links.
+
+    Source: kubelet ``kuberuntime_container.go`` and ``legacy.go``.
     """
 
-    def __init__(self, runtime: WholeRuntime, *, links: Path | None) -> None:
+    def __init__(self, runtime: WholeRuntime, *, links: Path | None = None) -> None:
         self._runtime, self._links = runtime, links
         self._listing_images = threading.Lock()
         self._logs: dict[str, tuple[Path, Path | None]] = {}

@@ -1,0 +1,98 @@
+"""A pod's cgroup, before anything of it runs, and gone after the last of it has ended."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable
+
+from nodealloc.cgroups import QosTree, RemovalState, TreeReport, pod_name
+from nodealloc.dsw_asw import Cancel
+from nodealloc.podlife._configuration import PodGift
+from nodealloc.podlife._ports import Provided
+from nodealloc.podspec import Container, Pod
+from nodealloc.verdicts import NotYet
+
+__all__ = ["CgroupPreparer"]
+
+_SOON_S = 0.1
+
+
+class CgroupPreparer:
+    """A `Preparer` of pods' cgroups; one round of the tree serves all pods that came meanwhile. Thread-safe.
+
+    A cgroup of which the runtime has something, and nobody has told of, stays
+    as it is: nothing is done before it is known what runs.
+
+    Args:
+        tree: Keeps them.
+        pods: Known from an earlier life.
+        running: Uids of the pods of which the runtime has something; None while nobody knows.
+        follows: Whether an edit of a pod changes its cgroup; a kubelet leaves it as it was made.
+    """
+
+    def __init__(
+        self,
+        tree: QosTree,
+        pods: Iterable[Pod],
+        running: Callable[[], Collection[str] | None],
+        *,
+        follows: bool = True,
+    ) -> None:
+        self._tree, self._running, self._follows = tree, running, follows
+        self._lock = threading.Lock()
+        self._rounds = threading.Lock()
+        self._pods = {pod.uid: pod for pod in pods}
+        self._gone: set[str] = set()
+        self._asked = self._done = 0
+        self._last = TreeReport(applied={}, removals=(), failed={})
+
+    def settle(self) -> None:
+        """Make a round for the pods that are known."""
+        self._round()
+
+    def make_ready(self, pod: Pod, _cancel: Cancel, /) -> Provided | NotYet:
+        """See `Preparer.make_ready`."""
+        with self._lock:
+            if self._follows or pod.uid not in self._pods:
+                self._pods[pod.uid] = pod
+            self._gone.discard(pod.uid)
+        report = self._round()
+        if report is None:
+            return NotYet(blocker="runtime", message="what runs is not known yet", after_s=_SOON_S)
+        name = pod_name(self._tree.options.root, pod)
+        why = report.refused.get(pod.uid) or report.failed.get(name)
+        if why is not None:
+            return NotYet(blocker="cgroups", message=str(why), after_s=1.0)
+        return Provided(value=PodGift(cgroup_parent=name.path()))
+
+    def take_back(self, pod: Pod, _cancel: Cancel, /) -> NotYet | None:
+        """See `Preparer.take_back`: whatever is still in there is ended."""
+        with self._lock:
+            self._pods.pop(pod.uid, None)
+            self._gone.add(pod.uid)
+        report = self._round()
+        name = pod_name(self._tree.options.root, pod)
+        left = [] if report is None else [one for one in report.removals if one.name == name]
+        if report is None or any(one.state is not RemovalState.REMOVED for one in left):
+            return NotYet(blocker="cgroups", message=f"{name} is being removed", after_s=_SOON_S)
+        return None
+
+    def _round(self) -> TreeReport | None:
+        with self._lock:
+            self._asked += 1
+            mine = self._asked
+        with self._rounds:
+            running = self._running()
+            if running is None:
+                return None
+            with self._lock:
+                if self._done >= mine:
+                    return self._last
+                self._done, pods = self._asked, dict(self._pods)
+                self._gone &= set(running)
+                untold = set(running) - pods.keys() - self._gone
+            for uid in untold:
+                # The tree leaves the cgroup of a pod alone that can have none, such as one with this limit.
+                pods[uid] = Pod(uid=uid, containers=(Container(name="unknown", limits={"memory": 1}),))
+            self._last = self._tree.reconcile(pods.values())
+            return self._last

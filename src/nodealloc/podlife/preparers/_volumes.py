@@ -1,0 +1,92 @@
+"""A pod's volumes, mounted before its containers are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from nodealloc.dsw_asw import Cancel, World
+from nodealloc.podfacts import PodSighting
+from nodealloc.podlife._configuration import ContainerGift, PodGift
+from nodealloc.podlife._lives import PodLives
+from nodealloc.podlife._ports import Provided
+from nodealloc.podspec import Pod
+from nodealloc.verdicts import NotYet
+from nodealloc.volumes import VolumeManager
+
+__all__ = ["BegunPods", "VolumePreparer"]
+
+_SOON_S = 0.1
+
+
+class VolumePreparer:
+    """A `Preparer` over a volume manager, which is told of one pod after the other.
+
+    Args:
+        manager: Mounts and unmounts; driven by whoever made it.
+
+    Attributes:
+        mounted: Counts changes of a pod's mounts, so that it is asked again at once.
+    """
+
+    def __init__(self, manager: VolumeManager) -> None:
+        self._manager = manager
+        self.mounted: World[str, int] = World("changes of mounts")
+        self._changes = manager.actual.watch(self._changed)
+
+    def make_ready(self, pod: Pod, _cancel: Cancel, /) -> Provided | NotYet:
+        """See `Preparer.make_ready`."""
+        self._manager.pod_changed(pod.uid)
+        used = {use.name for one in pod.all_containers for use in one.volumes}
+        found = {one.name: one for one in self._manager.volumes_of(pod.uid)}
+        missing = sorted(name for name in used if name not in found or not found[name].mounted)
+        if missing:
+            why = [f"{name} ({found[name].error})" if name in found else name for name in missing]
+            return NotYet(blocker="volumes", message=f"not mounted yet: {', '.join(why)}", after_s=1.0)
+        paths = {name: one.path for name, one in found.items()}
+        return Provided(value=PodGift(everywhere=ContainerGift(volumes=paths)))
+
+    def take_back(self, pod: Pod, _cancel: Cancel, /) -> NotYet | None:
+        """See `Preparer.take_back`."""
+        self._manager.pod_changed(pod.uid)
+        held = self._manager.holds(pod.uid)
+        return NotYet(blocker="volumes", message="still mounted", after_s=_SOON_S) if held else None
+
+    def _changed(self) -> None:
+        for key in self._changes.take():
+            record = self._manager.actual.get(key)
+            for uid in record.mounts if record is not None else ():
+                self.mounted.alter(uid, lambda count: (count or 0) + 1, by="mounts")
+
+
+class BegunPods:
+    """A `PodSource` for a volume manager: pods whose volumes were begun, so that a refused pod has none.
+
+    Args:
+        lives: The pods' lives; None while there are none yet, since they are made of preparers.
+        preparation: Name of the preparation that has the volumes.
+    """
+
+    def __init__(self, lives: Callable[[], PodLives | None], *, preparation: str = "volumes") -> None:
+        self._lives, self._preparation = lives, preparation
+
+    def uids(self) -> Iterable[str]:
+        """See `PodSource.uids`."""
+        lives = self._lives()
+        found = () if lives is None else lives.pod_source().uids()
+        return [uid for uid in found if self._sighted(uid) is not None]
+
+    def get(self, uid: str, /) -> PodSighting | None:
+        """See `PodSource.get`."""
+        return self._sighted(uid)
+
+    def is_ready(self) -> bool:
+        """See `PodSource.is_ready`."""
+        lives = self._lives()
+        return lives is not None and lives.pod_source().is_ready()
+
+    def _sighted(self, uid: str) -> PodSighting | None:
+        lives = self._lives()
+        record = None if lives is None else lives.pods.get(uid)
+        if lives is None or record is None or self._preparation not in record.made:
+            return None
+        return lives.pod_source().get(uid)

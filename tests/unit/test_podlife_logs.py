@@ -1,0 +1,92 @@
+"""A runtime that keeps logs beside its containers: folders before, links meanwhile, nothing afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+
+from nodealloc.podfacts import PodIdentity
+from nodealloc.podlife import LoggedRuntime
+from nodealloc.runtime import CommandResult, ContainerConfig, LinuxResources, PodReport, SandboxConfig
+from nodealloc.testing.dsw_asw import ManualCancel
+from nodealloc.testing.runtime import (
+    FakeContainerRuntime,
+    check_containers,
+    check_event_feed,
+    check_images,
+    check_looks,
+    check_sandboxes,
+)
+
+APP = ContainerConfig(name="app", image="busybox", log_path="app/0.log")
+
+
+class Writing(FakeContainerRuntime):
+    """Says where each container's log is."""
+
+    logs: Path
+
+    def inspect(self, uid: str, /) -> PodReport:
+        """With a file for each container."""
+        report = super().inspect(uid)
+        told = [
+            attrs.evolve(one, log_path=str(self.logs / f"{one.record.id}.log")) for one in report.containers
+        ]
+        return attrs.evolve(report, containers=tuple(told))
+
+
+def box(uid: str, logs: str = "") -> SandboxConfig:
+    """A pod's sandbox."""
+    return SandboxConfig(pod=PodIdentity(uid=uid, namespace="default", name=uid), log_directory=logs)
+
+
+def test_it_keeps_every_promise_of_the_runtime_below_it() -> None:
+    """All calls are passed on."""
+    check_sandboxes(LoggedRuntime(FakeContainerRuntime()), box("u"))
+    check_containers(LoggedRuntime(FakeContainerRuntime()), box("u"), APP)
+    check_looks(LoggedRuntime(FakeContainerRuntime()), [box("u"), box("v")])
+    check_images(LoggedRuntime(FakeContainerRuntime()), "another")
+    fake, cancel = FakeContainerRuntime(), ManualCancel()
+    logged = LoggedRuntime(fake)
+    check_event_feed(logged, lambda: logged.run_sandbox(box("u")), cancel, cancel.set)
+    assert logged.health() == fake.health()
+    made = logged.create_container(logged.run_sandbox(box("v")), APP, box("v"))
+    logged.start_container(made)
+    logged.update_container(made, LinuxResources(memory_bytes=1 << 20))
+    assert ("update_container", made) in [tuple(call.split()[:2]) for call in fake.calls]
+    assert isinstance(logged.run_command(made, ("true",), 1.0), CommandResult)
+
+
+def test_a_log_has_a_folder_before_it_a_link_and_no_life_after_its_container(tmp_path: Path) -> None:
+    """Links are named by pod, name space, container and id; who comes later finds them made."""
+    fake = Writing()
+    fake.logs = tmp_path
+    (tmp_path / "links").mkdir()
+    where = box("u", str(tmp_path / "u"))
+    logged = LoggedRuntime(fake, links=tmp_path / "links")
+    made = logged.create_container(logged.run_sandbox(where), APP, where)
+    assert (tmp_path / "u" / "app").is_dir()
+    (tmp_path / f"{made}.log").write_text("words\n")
+    for runtime in (logged, logged, LoggedRuntime(fake, links=tmp_path / "links")):
+        runtime.inspect("u")
+    (link,) = (tmp_path / "links").iterdir()
+    assert link.name == f"u_default_app-{made}.log"
+    assert link.read_text() == "words\n"
+    logged.remove_container(made)
+    assert not (tmp_path / f"{made}.log").exists()
+    assert list((tmp_path / "links").iterdir()) == []
+
+
+def test_without_links_the_log_goes_as_well(tmp_path: Path) -> None:
+    """A container of which nobody asked has none that is known."""
+    fake = Writing()
+    fake.logs = tmp_path
+    logged = LoggedRuntime(fake)
+    sandbox = logged.run_sandbox(box("u"))
+    first = logged.create_container(sandbox, APP, box("u"))
+    (tmp_path / f"{first}.log").touch()
+    logged.inspect("u")
+    logged.remove_container(first)
+    assert not (tmp_path / f"{first}.log").exists()
+    logged.remove_container("nobody")

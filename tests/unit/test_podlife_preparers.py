@@ -1,0 +1,182 @@
+"""Preparers over other rooms: cgroups, folders and volumes of pods."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import pytest
+
+from nodealloc.cgroups import CgroupBusyError, CgroupFs, CgroupName, QosTree, TreeOptions, pod_name, stand_in
+from nodealloc.dsw_asw import InlineExecutor
+from nodealloc.podlife import PodGift, PodLives, Preparation, Provided
+from nodealloc.podlife.preparers import BegunPods, CgroupPreparer, FolderPreparer, VolumePreparer
+from nodealloc.podspec import Container, Pod, Volume, VolumeUse, resources
+from nodealloc.testing.dsw_asw import ManualCancel
+from nodealloc.testing.volumes import FakeMounter
+from nodealloc.verdicts import Admitted, NotYet
+from nodealloc.volumes import SafeRoot, VolumeManager
+from nodealloc.volumes.plugins import EmptyDir
+from tests.unit.podlife_node import Node
+from tests.unit.podlife_node import pod as a_pod
+
+NOW = ManualCancel()
+APP = Container(name="app", image="busybox", requests=resources({"cpu": "100m"}))
+WEB = Pod(uid="web", name="web", containers=(APP,))
+
+
+@attrs.define
+class Tree:
+    """A tree of cgroups in files, and what is said to run."""
+
+    folder: Path
+    running: tuple[str, ...] | None = ()
+    options: TreeOptions = TreeOptions(root=CgroupName.parse("/kubepods"))
+    driver: CgroupFs = attrs.field(default=attrs.Factory(lambda tree: stand_in(tree.folder), takes_self=True))
+
+    def preparer(self, *pods: Pod, follows: bool = True) -> CgroupPreparer:
+        """One that knows some pods from before."""
+        return CgroupPreparer(QosTree(self.driver, self.options), pods, lambda: self.running, follows=follows)
+
+    def has(self, pod: Pod) -> bool:
+        """Whether a pod's cgroup is there."""
+        return self.driver.exists(pod_name(self.options.root, pod))
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    """An empty one."""
+    return Tree(tmp_path)
+
+
+def test_a_pod_gets_a_cgroup_and_its_containers_are_made_below_it(tree: Tree) -> None:
+    """It is there when the answer says so, and gone when it was taken back."""
+    cgroups = tree.preparer()
+    answer = cgroups.make_ready(WEB, NOW)
+    assert isinstance(answer, Provided)
+    assert isinstance(answer.value, PodGift)
+    assert answer.value.cgroup_parent == pod_name(tree.options.root, WEB).path()
+    assert tree.has(WEB)
+    assert cgroups.take_back(WEB, NOW) is None
+    assert not tree.has(WEB)
+
+
+def test_no_cgroup_is_touched_before_it_is_known_what_runs(tree: Tree) -> None:
+    """A pod that nobody spoke of yet would be ended with its cgroup."""
+    tree.running = None
+    cgroups = tree.preparer()
+    answer = cgroups.make_ready(WEB, NOW)
+    assert isinstance(answer, NotYet)
+    assert answer.blocker == "runtime"
+    assert isinstance(cgroups.take_back(WEB, NOW), NotYet)
+    assert not tree.has(WEB)
+
+
+def test_the_cgroup_of_a_pod_that_runs_and_nobody_has_told_of_stays(tree: Tree) -> None:
+    """Until its source speaks, or it is taken back; one of nobody goes."""
+    tree.preparer().make_ready(WEB, NOW)
+    tree.running = ("web",)
+    again = tree.preparer()
+    again.settle()
+    assert tree.has(WEB)
+    assert again.take_back(WEB, NOW) is None
+    assert not tree.has(WEB)
+    tree.preparer().make_ready(WEB, NOW)
+    tree.running = ()
+    tree.preparer().settle()
+    assert not tree.has(WEB)
+
+
+def test_an_edit_changes_the_cgroup_unless_it_is_left_as_it_was_made(tree: Tree) -> None:
+    """A kubelet leaves it."""
+    edited = attrs.evolve(WEB, containers=(attrs.evolve(APP, limits=resources({"cpu": "2"})),))
+    for follows, quota in ((True, True), (False, False)):
+        cgroups = tree.preparer(WEB, follows=follows)
+        cgroups.make_ready(edited, NOW)
+        limits = tree.driver.read(pod_name(tree.options.root, WEB))
+        assert limits is not None
+        assert (limits.cpu_quota_us is not None and limits.cpu_quota_us > 0) == quota
+        cgroups.take_back(WEB, NOW)
+
+
+def test_a_pod_that_can_have_no_cgroup_waits_with_the_reason(tree: Tree) -> None:
+    """A limit below a page would let nothing run."""
+    small = attrs.evolve(WEB, containers=(attrs.evolve(APP, limits=resources({"memory": 1})),))
+    answer = tree.preparer().make_ready(small, NOW)
+    assert isinstance(answer, NotYet)
+    assert answer.blocker == "cgroups"
+    assert "memory" in answer.message
+
+
+def test_a_cgroup_that_cannot_be_removed_is_waited_for(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is still in there is being ended."""
+    cgroups = tree.preparer()
+    cgroups.make_ready(WEB, NOW)
+    monkeypatch.setattr(CgroupFs, "remove", _busy)
+    answer = cgroups.take_back(WEB, NOW)
+    assert isinstance(answer, NotYet)
+    assert answer.blocker == "cgroups"
+
+
+def _busy(_driver: CgroupFs, name: CgroupName) -> None:
+    raise CgroupBusyError(name, ())
+
+
+def test_a_folder_stays_while_anybody_needs_it(tmp_path: Path) -> None:
+    """A source that has the pod, or a mount in it."""
+    mounted: list[str] = []
+    wanted = {"web"}
+    line = f"30 20 0:30 / {tmp_path}/web/volumes/a rw - tmpfs tmpfs rw\n"
+    folders = FolderPreparer(tmp_path, wanted.__contains__, mountinfo=lambda: "".join(mounted))
+    assert folders.make_ready(WEB, NOW) == Admitted()
+    assert (tmp_path / "web" / "volumes").is_dir()
+    assert folders.take_back(WEB, NOW) is None
+    assert (tmp_path / "web").is_dir()
+    mounted.append(line)
+    answer = folders.take_back(WEB, NOW)
+    assert isinstance(answer, NotYet)
+    assert f"{tmp_path}/web/volumes/a" in answer.message
+    wanted.clear()
+    folders.remove("web")
+    assert (tmp_path / "web").is_dir()
+    mounted.clear()
+    assert folders.take_back(WEB, NOW) is None
+    assert not (tmp_path / "web").exists()
+
+
+def test_volumes_are_handed_on_once_they_are_mounted(tmp_path: Path) -> None:
+    """A refused pod has none, one that runs has all, and the rest waits for them to go."""
+    root, mounter = SafeRoot(str(tmp_path)), FakeMounter(str(tmp_path))
+    made: list[PodLives] = []
+    manager = VolumeManager(
+        [EmptyDir(root, mounter)],
+        pods=BegunPods(lambda: made[0] if made else None),
+        executor=InlineExecutor(),
+    )
+    volumes = VolumePreparer(manager)
+    pods = BegunPods(lambda: made[0] if made else None)
+    assert (list(pods.uids()), pods.get("u"), pods.is_ready()) == ([], None, False)
+    node = Node(preparations=[Preparation(name="volumes", why="a test", by=volumes)])
+    made.append(node.lives)
+    node.lives.heard()
+    scratch = Volume(name="scratch", kind="emptyDir")
+    missing = Volume(name="other", kind="emptyDir")
+    uses = (VolumeUse(name="scratch", path="/scratch"),)
+    node.lives.put(
+        attrs.evolve(a_pod(), volumes=(scratch, missing), containers=(attrs.evolve(APP, volumes=uses),))
+    )
+    before = dict(volumes.mounted.snapshot())
+    for _ in range(10):
+        node.after(1)
+        manager.reconcile()
+    assert node.running() == ["app#0"]
+    assert list(pods.uids()) == ["u"]
+    assert dict(volumes.mounted.snapshot()) != before
+    (gift,) = node.lives.pods.snapshot()["u"].value.provided.values()
+    assert isinstance(gift, PodGift)
+    assert Path(gift.everywhere.volumes["scratch"]).is_dir()
+    node.lives.remove("u")
+    for _ in range(10):
+        node.after(1)
+        manager.reconcile()
+    assert manager.actual.snapshot() == {}
