@@ -94,3 +94,16 @@ def test_no_change_is_lost_between_threads() -> None:
     assert sum(record.value for record in world.snapshot().values()) == 1600
     assert set(dirty.take()) == set(range(7))
     assert world.generation == 1600
+
+
+def test_keys_come_in_the_order_in_which_they_were_put() -> None:
+    """In snapshots, in new watches and among what a listing has no more: the same in each process."""
+    world: World[str, int] = World("any")
+    names = [f"pod-{number * 7919 % 100}" for number in range(100)]
+    for name in names:
+        world.put(name, 1)
+    world.put(names[0], 2)
+    order = [*names[1:], names[0]]
+    assert list(world.snapshot()) == order
+    assert list(world.watch().take()) == order
+    assert list(world.replace({"new": 1, order[3]: 1})) == ["new", *order[:3], *order[4:]]

@@ -58,7 +58,7 @@ def test_a_call_that_nobody_took_up_leaves_no_doubt(verb: str) -> None:
 
 
 def test_a_container_that_never_ran_in_a_sandbox_that_died_holds_nothing_up() -> None:
-    """It was made and not started when its sandbox ended: there is nothing to stop, and the next one starts."""
+    """It was made and not started when its sandbox ended: nothing is stopped, and the next one starts."""
     node = Node()
     node.executor.held.add("start")
     node.lives.put(pod())

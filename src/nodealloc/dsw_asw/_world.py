@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Generic, TypeVar
 
 import attrs
@@ -54,7 +55,10 @@ class Change:
 
 
 class Snapshot(Mapping[K, Record[V_co]]):
-    """A world as it was at one moment; never changes, so any thread may read it."""
+    """A world as it was at one moment; never changes, so any thread may read it.
+
+    Its keys come in the order in which their records were put, the oldest first.
+    """
 
     __slots__ = ("_length", "_shards", "generation")
 
@@ -67,8 +71,7 @@ class Snapshot(Mapping[K, Record[V_co]]):
         return self._shards[hash(key) % _SHARDS][key]
 
     def __iter__(self) -> Iterator[K]:
-        for shard in self._shards:
-            yield from shard
+        return iter(_oldest_first(self._shards))
 
     def __len__(self) -> int:
         return self._length
@@ -240,12 +243,13 @@ class World(Generic[K, V]):
                 if self._is_older(key, newest) and self._differs(key, value):
                     self._write(hash(key) % _SHARDS, key, value, by)
                     changed.append(key)
-            gone = [
-                key
+            old = [
+                (record.generation, key)
                 for shard in self._shards
                 for key, record in shard.items()
                 if record.generation <= newest and key not in listing
             ]
+            gone = [key for _, key in sorted(old, key=itemgetter(0))]
             for key in gone:
                 self._write(hash(key) % _SHARDS, key, None, by)
             callbacks = self._callbacks() if changed or gone else []
@@ -267,9 +271,8 @@ class World(Generic[K, V]):
         """
         with self._lock:
             watch = Watch[K](self._lock, self._forget)
-            for shard in self._shards:
-                for key, record in shard.items():
-                    watch._add(key, record.generation, record.by, removed=False)  # noqa: SLF001
+            for key, record in _oldest_first(self._shards).items():
+                watch._add(key, record.generation, record.by, removed=False)  # noqa: SLF001
             self._watches[watch] = on_change
         return watch
 
@@ -313,6 +316,19 @@ class World(Generic[K, V]):
         for watch in self._watches:
             watch._add(key, self._generation, by, removed=record is None)  # noqa: SLF001
         return record
+
+
+def _oldest_first(shards: Iterable[Mapping[K, Record[V]]]) -> dict[K, Record[V]]:
+    """All records; in an order of their own, since that of hashes is another in each process."""
+    every: dict[K, Record[V]] = {}
+    for shard in shards:
+        if shard:
+            every.update(shard)
+    return dict(sorted(every.items(), key=_generation)) if len(every) > 1 else every
+
+
+def _generation(entry: tuple[object, Record[object]]) -> int:
+    return entry[1].generation
 
 
 def _call(callbacks: Iterable[Callable[[], None]]) -> None:

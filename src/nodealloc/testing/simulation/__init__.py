@@ -47,7 +47,7 @@ A lamp that is switched by a program which is killed now and then:
     (True, True)
 """
 
-from nodealloc.testing.simulation._chance import Chance
+from nodealloc.testing.simulation._chance import Chance, Strike
 from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation._executor import Killed, SeededExecutor
 from nodealloc.testing.simulation._life import Life
@@ -66,5 +66,6 @@ __all__ = [
     "SimulatedClock",
     "Simulation",
     "Strands",
+    "Strike",
     "ViolationError",
 ]

@@ -14,7 +14,7 @@ from nodealloc.testing.simulation.node._many import SeedTally, seeds_until, wiri
 from nodealloc.testing.simulation.node._plants import spoiled
 
 _HASHES = "0"
-"""The order of hashes that a seed is told with: worlds iterate in it."""
+"""The order of hashes that a seed is told with: parts of somebody else's may iterate in it."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -85,7 +85,9 @@ def _live(arguments: argparse.Namespace) -> int:
         tally.add(lived)
         if lived.violation:
             print(lived.violation)
-            print(f"again: python -m nodealloc.testing.simulation --seed {lived.seed} --story")
+            more = f" --wiring {arguments.wiring}" if arguments.wiring else ""
+            more += f" --plant {arguments.plant}" if arguments.plant else ""
+            print(f"again: python -m nodealloc.testing.simulation --seed {lived.seed} --story{more}")
             print(flush=True)
     print(tally)
     return 1 if tally.violations else 0

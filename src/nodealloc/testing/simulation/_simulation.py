@@ -6,14 +6,14 @@ import logging
 import os
 import random
 from collections import deque
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from typing import Self
 
 import attrs
 
 from nodealloc.dsw_asw import Driven, Summary
-from nodealloc.testing.simulation._chance import Chance
+from nodealloc.testing.simulation._chance import Chance, Strike
 from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation._executor import Killed, SeededExecutor
 from nodealloc.testing.simulation._life import Life
@@ -37,13 +37,14 @@ class ViolationError(AssertionError):
         seed: Of the run.
         at_s: Virtual seconds since its beginning.
         story: What happened last, one line each.
+        headline: All but the story, in one line.
     """
 
     def __init__(self, what: str, seed: int, at_s: float, story: tuple[str, ...]) -> None:
-        lines = "".join(f"\n  {line}" for line in story)
-        # Worlds iterate in the order of hashes, which Python draws anew for each process.
+        # A wiring may iterate in the order of hashes, which Python draws anew for each process.
         hashes = os.environ.get("PYTHONHASHSEED", "random")
-        super().__init__(f"seed {seed} (PYTHONHASHSEED={hashes}), at {at_s:.3f} s: {what}{lines}")
+        self.headline = f"seed {seed} (PYTHONHASHSEED={hashes}), at {at_s:.3f} s: {what}"
+        super().__init__("\n  ".join((self.headline, *story)))
         self.what = what
         self.seed = seed
         self.at_s = at_s
@@ -89,6 +90,7 @@ class Simulation:
         build: From a life to what is driven; called again after each kill. It
             reads what outlived the last life through ports.
         odds: Fault to its probability each time it may strike.
+        only: No others than these strike; see `Chance`.
         latency_s: Mean virtual seconds until a call begins.
 
     Attributes:
@@ -103,11 +105,12 @@ class Simulation:
         build: Callable[[Life], Driven],
         *,
         odds: Mapping[str, float] | None = None,
+        only: Collection[Strike] | None = None,
         latency_s: float = 0.05,
     ) -> None:
         self.seed = seed
         self.clock: SimulatedClock = SimulatedClock()
-        self.chance: Chance = Chance(random.Random(seed), odds)
+        self.chance: Chance = Chance(random.Random(seed), odds, only=only)
         self._build = build
         self._latency_s = latency_s
         self._strands = Strands()

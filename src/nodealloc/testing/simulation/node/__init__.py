@@ -19,6 +19,7 @@
 
 from nodealloc.testing.simulation.node._classes import CLASSES, SeedClass, class_of
 from nodealloc.testing.simulation.node._deeds import Deed, Deeds, Ran, What
+from nodealloc.testing.simulation.node._fewest import Shrunk, shrunk
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._guarantees import GUARANTEES
 from nodealloc.testing.simulation.node._many import SeedTally
@@ -51,6 +52,7 @@ __all__ = [
     "Ran",
     "SeedClass",
     "SeedTally",
+    "Shrunk",
     "SimulatedCpusets",
     "SimulatedRuntime",
     "SimulatedSink",
@@ -61,5 +63,6 @@ __all__ = [
     "agent",
     "agent_with",
     "class_of",
+    "shrunk",
     "spoiled",
 ]

@@ -13,6 +13,7 @@ import attrs
 
 from nodealloc.errors import ConfigurationError
 from nodealloc.testing.simulation._simulation import Report, ViolationError
+from nodealloc.testing.simulation.node._fewest import Shrunk, shrunk
 from nodealloc.testing.simulation.node._plants import spoiled
 from nodealloc.testing.simulation.node._simulation import NodeSimulation, Wiring
 from nodealloc.testing.simulation.node._wiring import agent
@@ -29,7 +30,7 @@ class Lived:
         operations: Port calls and calls of the executor.
         faults: How many struck.
         passed_s: Virtual seconds.
-        violation: What was found, with its story; "" for nothing.
+        violation: What was found, with the story of the fewest faults that lead to it; "" for nothing.
     """
 
     seed: int
@@ -99,12 +100,16 @@ def wiring_named(name: str, /) -> Wiring:
 def live(seed: int, wiring: str = "", plant: str = "") -> Lived:
     """Live one seed to its end, or to the first violation."""
     wire = wiring_named(wiring)
-    with NodeSimulation(seed, spoiled(wire, plant) if plant else wire) as node:
+
+    def anew() -> Wiring:
+        return spoiled(wire, plant) if plant else wire
+
+    with NodeSimulation(seed, anew()) as node:
         violation = ""
         try:
             node.run()
         except ViolationError as error:
-            violation = str(error)
+            violation = _said(error, shrunk(seed, anew))
         report = node.report()
     return Lived(
         seed=seed,
@@ -113,6 +118,10 @@ def live(seed: int, wiring: str = "", plant: str = "") -> Lived:
         passed_s=report.passed_s,
         violation=violation,
     )
+
+
+def _said(error: ViolationError, less: Shrunk | None) -> str:
+    return str(error) if less is None else f"{error.headline}\n{less}"
 
 
 def seeds_until(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Self
 
 import attrs
@@ -11,6 +12,7 @@ import attrs
 from nodealloc.dsw_asw import Driven
 from nodealloc.idset import CPUSet
 from nodealloc.machine import Machine, machine_from_text
+from nodealloc.testing.simulation._chance import Strike
 from nodealloc.testing.simulation._life import Life
 from nodealloc.testing.simulation._simulation import Report, Simulation, ViolationError
 from nodealloc.testing.simulation._storage import MachineDisk
@@ -35,6 +37,7 @@ _MACHINE = machine_from_text("1 socket × 6 cores")
 _RESERVED = CPUSet.of(0)
 _QUIET_S = 900.0
 """Virtual seconds after the last fault within which a node has to be as it was asked to be."""
+_WORDS = re.compile(r"[\w-]+")
 _TOLD = 60
 """Lines of a story that a violation tells."""
 _KEPT = 4000
@@ -49,11 +52,13 @@ class Line:
         at_s: Virtual seconds since the beginning.
         text: What happened.
         uid: The pod that it is about; "" for the whole node.
+        is_fault: Whether it is a fault that struck.
     """
 
     at_s: float
     text: str
     uid: str = ""
+    is_fault: bool = False
 
     def __str__(self) -> str:
         return f"{self.at_s:10.3f} s  {self.text}"
@@ -68,9 +73,12 @@ class NodeSimulation:
         seeds: Another class than the seed's own.
         guarantees: Which checkers listen.
         machine: What the agent gives out.
+        only: No others than these faults strike; None for as the odds have it.
 
     Attributes:
         outside: Everything that is not the agent.
+        broken: The class of the guarantee that was broken; "" for none.
+        about: The uid of the pod that broke it, or that is not as it should be; "" for none.
         simulation: Drives it.
         story: What happened, the newest last.
     """
@@ -83,6 +91,7 @@ class NodeSimulation:
         seeds: SeedClass | None = None,
         guarantees: Sequence[type[Guarantee]] = GUARANTEES,
         machine: Machine = _MACHINE,
+        only: Collection[Strike] | None = None,
     ) -> None:
         self.seeds: SeedClass = class_of(seed) if seeds is None else seeds
         self.story: deque[Line] = deque(maxlen=_KEPT)
@@ -90,9 +99,10 @@ class NodeSimulation:
         self._wiring = wiring
         self._machine = machine
         self._found: AssertionError | None = None
-        self._found_uid = ""
         self._unmet = ""
-        self.simulation: Simulation = Simulation(seed, self._build, odds=self.seeds.odds)
+        self.broken: str = ""
+        self.about: str = ""
+        self.simulation: Simulation = Simulation(seed, self._build, odds=self.seeds.odds, only=only)
         chance, clock = self.simulation.chance, self.simulation.clock
         self.outside: Outside = Outside(clock, chance.rng)
         self._disk = MachineDisk(chance)
@@ -111,13 +121,18 @@ class NodeSimulation:
     def __exit__(self, *_: object) -> None:
         self.simulation.close()
 
-    def run(self) -> Report:
+    def run(self, *, at_most: int | None = None) -> Report:
         """Live for as long as the class of seeds says, then settle.
+
+        Args:
+            at_most: End after so many operations, and do not settle; None for all of it.
 
         Raises:
             ViolationError: With the lines of the story that concern the pod in question.
         """
         try:
+            if at_most is not None and at_most < self.seeds.operations:
+                return self.simulation.run(at_most)
             self.simulation.run(self.seeds.operations)
             self.outside.calm()
             return self.simulation.settle(within_s=_QUIET_S, until=self._is_as_asked)
@@ -169,7 +184,8 @@ class NodeSimulation:
             except AssertionError as error:
                 # Raised here it would be an error of the port; it is told at the next check.
                 if self._found is None:
-                    self._found, self._found_uid = error, deed.uid
+                    self._found, self.about = error, deed.uid
+                    self.broken = type(checker).__name__
 
     def _check(self) -> None:
         self.outside.containers.catch_up()
@@ -177,26 +193,32 @@ class NodeSimulation:
             raise self._found
 
     def _is_as_asked(self) -> bool:
-        try:
-            for checker in self._checkers:
+        for checker in self._checkers:
+            try:
                 checker.settled()
-        except AssertionError as error:
-            self._unmet = str(error)
-            return False
+            except AssertionError as error:
+                self._unmet = str(error)
+                if self._found is None:
+                    words = set(_WORDS.findall(self._unmet))
+                    self.broken = type(checker).__name__
+                    self.about = next((uid for uid in self.outside.known if uid in words), "")
+                return False
         self._unmet = ""
+        if self._found is None:
+            self.broken = self.about = ""
         return True
 
     def _tell(self, fault: str) -> None:
         self.simulation.tell(fault)
-        self._say(fault)
+        self._say(fault, is_fault=True)
 
-    def _say(self, text: str, uid: str = "") -> None:
-        line = Line(at_s=self.simulation.clock.passed_s, text=text, uid=uid)
+    def _say(self, text: str, uid: str = "", *, is_fault: bool = False) -> None:
+        line = Line(at_s=self.simulation.clock.passed_s, text=text, uid=uid, is_fault=is_fault)
         self.story.append(line)
         self.on_line(line)
 
     def _told(self, error: ViolationError) -> ViolationError:
         """The same violation with the story of the pod that it is about, and of the whole node at its end."""
-        uid = self._found_uid or next((one for one in self.outside.known if one in self._unmet.split()), "")
-        ours = [line for line in self.story if not line.uid or line.uid == uid]
-        return ViolationError(error.what, error.seed, error.at_s, tuple(str(line) for line in ours[-60:]))
+        ours = [str(line) for line in self.story if not line.uid or line.uid == self.about]
+        what = f"{error.what}; {self._unmet}" if self._unmet else error.what
+        return ViolationError(what, error.seed, error.at_s, tuple(ours[-_TOLD:]))
