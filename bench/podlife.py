@@ -117,6 +117,36 @@ def _idle_plans(node: _Node) -> int:
     return sum(one.planned for one in node.observer.summaries[before:])
 
 
+def _restart(node: _Node, times: int) -> None:
+    """One container ends and starts again; what the doubles note of it is forgotten."""
+    for _ in range(times):
+        report = node.runtime.inspect("uid-0").newest("app")
+        assert report is not None
+        assert report.exit is None, "it did not start again"
+        node.runtime.exit(report.record.id, Exited(code=1))
+        for wait_s in (1.0, 400.0, 1.0):  # it is seen, its back-off is over, what was made is seen
+            node.clock.advance(wait_s)
+            node.settle()
+    node.runtime.calls.clear()
+    for noted in (node.observer.starts, node.observer.ends, node.observer.summaries):
+        noted.clear()
+    gc.collect()
+
+
+def _restart_bytes() -> float:
+    """Bytes that are held after each restart and were not before it."""
+    node = _Node()
+    node.start(1)
+    _restart(node, 50)
+    tracemalloc.start()
+    _restart(node, 10)
+    before = tracemalloc.get_traced_memory()[0]
+    _restart(node, 200)
+    held = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    return held / 200
+
+
 def _lives() -> Iterator[Figure]:
     """A node of a thousand pods."""
     growth: list[tuple[float, float]] = []
@@ -158,6 +188,13 @@ def _lives() -> Iterator[Figure]:
         value=_idle_plans(node),
         unit="plans",
         at_most=0,
+    )
+    yield Figure(
+        package="podlife",
+        name="memory that stays of a restart, over 200 of one container",
+        value=_restart_bytes(),
+        unit="B",
+        at_most=64,
     )
     yield Figure(
         package="podlife",

@@ -56,7 +56,7 @@ CALLS: Final = (
     "remove_container",
 )
 GRACE_S: Final = 1
-PATIENCE_S: Final = 90.0
+PATIENCE_S: Final = float(os.environ.get("NODEALLOC_PATIENCE_S", "90"))
 RAN: Final = ["app#0", "setup#0", "side#0"]
 """All that ever runs: each container once, whoever was killed when."""
 
@@ -70,7 +70,7 @@ class Life:
         uid: Of its pod.
         image: Of its containers.
         socket: Of containerd; "" for processes.
-        cgroups: Parent of the pod's cgroup, of containerd.
+        cgroups: Parent of the pod's cgroup; "" for none.
         at: Which call is its last, from 1; 0 for none.
         late: Whether that call is done first.
     """
@@ -152,6 +152,8 @@ def pod_of(life: Life) -> Pod:
         script = f'echo "$ME" >> "$NOTES/ran"; {then}'
         return Container(name=name, image=life.image, entrypoint=("sh", "-c", script))
 
+    # Only a cgroup holds who leaves its session.
+    leaver = "setsid sleep 999 & " if life.cgroups and not life.socket else ""
     return Pod(
         uid=life.uid,
         name=f"web-{life.uid}",
@@ -159,7 +161,7 @@ def pod_of(life: Life) -> Pod:
         termination_grace_period_seconds=GRACE_S,
         init_containers=(runs("setup", "exit 0"),),
         containers=(
-            runs("app", "trap '' TERM; exec sleep 1000"),
+            runs("app", f"trap '' TERM; {leaver}exec sleep 1000"),
             runs("side", "trap 'exit 0' TERM; while true; do sleep 0.1; done"),
         ),
     )
@@ -171,7 +173,11 @@ def live(life: Life) -> None:
     runtime: ProcessRuntime | CriRuntime = (
         CriRuntime(life.socket)
         if life.socket
-        else ProcessRuntime(life.folder / "state", tree=str(life.folder / "nothing"))
+        else ProcessRuntime(
+            life.folder / "state",
+            cgroup=life.cgroups or "none",
+            tree="/sys/fs/cgroup" if life.cgroups else str(life.folder / "nothing"),
+        )
     )
     store = FileStore(life.folder / "store", FORMATS)
     for name in CALLS:

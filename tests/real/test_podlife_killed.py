@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import attrs
 import pytest
 
 from tests.real.podlife_killed import Life, calls_of, check_all
@@ -31,3 +33,16 @@ def test_killed_now_and_then_each_container_ran_once(tmp_path: Path) -> None:
 def test_killed_at_every_fourth_call_each_container_ran_once(tmp_path: Path) -> None:
     """Of the lives between them; all of them are lived on a runtime in memory."""
     check_all(killed(tmp_path, 4))
+
+
+@pytest.mark.vm
+@pytest.mark.skipif(not Path("/sys/fs/cgroup/cgroup.controllers").exists(), reason="needs cgroup v2 alone")
+def test_on_cgroup_v2_nothing_of_a_pod_is_left_whoever_left_its_session(tmp_path: Path) -> None:
+    """The agent is killed on the way up, while the pod runs, and on the way down."""
+    cgroups = f"nodealloc-life-{os.getpid()}"
+    whole = Life(folder=tmp_path / "whole", cgroups=cgroups)
+    count = calls_of(whole)
+    check_all([attrs.evolve(whole, folder=tmp_path / str(at), uid=f"u{at}", at=at) for at in (8, count - 12)])
+    top = Path("/sys/fs/cgroup") / cgroups
+    left = [one for one in top.rglob("cgroup.procs") if one.read_text().strip()] if top.exists() else []
+    assert left == [], "processes of pods that are gone run on"

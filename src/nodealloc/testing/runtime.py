@@ -324,6 +324,7 @@ class FakeContainerRuntime(FakeImages):
 
         def work() -> None:
             self._containers.pop(container_id, None)
+            self._limits.pop(container_id, None)
 
         self._changed("remove_container", container_id, work)
 
