@@ -96,7 +96,7 @@ def simulation(session: nox.Session) -> None:
     words = session.posargs or ("--seconds", "60")
     session.run("python", "-m", "nodealloc.testing.simulation", *words)
     if not session.posargs:
-        planted = "tests/unit/test_node_simulation.py"
+        planted = "tests/unit/node/test_simulation.py"
         _pytest(session, "-n", "auto", planted, env={"NODEALLOC_HYPOTHESIS": "ci"})
 
 
@@ -104,7 +104,7 @@ def simulation(session: nox.Session) -> None:
 def properties(session: nox.Session) -> None:
     """The laws, with many more examples than `tests` takes, and proofs by an independent solver."""
     session.install("-e", ".[test,proof]")
-    million = "tests/unit/test_dsw_asw_faults.py"  # its longest run
+    million = "tests/unit/dsw_asw/test_faults.py"  # its longest run
     _pytest(session, "-n", "auto", "tests/property", million, env={"NODEALLOC_HYPOTHESIS": "ci"})
 
 

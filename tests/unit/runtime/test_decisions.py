@@ -46,7 +46,7 @@ GIB = 1 << 30
 @pytest.fixture(scope="module")
 def rows(request: pytest.FixtureRequest) -> Mapping[tuple[str, str], Row]:
     """Recorded rows by kind and id."""
-    folder = Path(__file__).parents[1] / "vectors"
+    folder = Path(__file__).parents[2] / "vectors"
     kinds = ("pleg", "container_gc", "pod_container_deletor", "image_gc")
     return {(kind, str(row["id"])): row for kind in kinds for row in read_rows(folder / f"{kind}.jsonl.gz")}
 

@@ -42,7 +42,7 @@ from nodealloc.testing.conformance._podplan import recorded_pod, recorded_seen
 
 ME = PodIdentity(uid="u", namespace="default", name="web")
 RIGHT = Rules()
-ROWS = Path(__file__).parent.parent / "vectors" / "pod_actions.jsonl.gz"
+ROWS = Path(__file__).parents[2] / "vectors" / "pod_actions.jsonl.gz"
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from nodealloc.testing.conformance import Row, read_rows
 from nodealloc.testing.dsw_asw import ManualCancel
 from nodealloc.testing.runtime import FakeContainerRuntime
 
-VECTORS = Path(__file__).parent.parent / "vectors"
+VECTORS = Path(__file__).parents[2] / "vectors"
 DIGEST = "sha256:" + "a" * 64
 POD = Pod(uid="u", name="web", namespace="shop", image_pull_secrets=(LocalName(name="keys"),))
 

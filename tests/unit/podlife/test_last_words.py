@@ -25,7 +25,7 @@ from nodealloc.podspec import Container, MessagePolicy, Pod
 from nodealloc.runtime import Exit, Looks, PodReport
 from nodealloc.testing.runtime import FakeContainerRuntime
 
-VECTORS = Path(__file__).parent.parent / "vectors"
+VECTORS = Path(__file__).parents[2] / "vectors"
 LINE = b"2026-01-02T03:04:05.000000001Z stdout %s %s\n"
 LOG = b"".join(LINE % part for part in ((b"P", b"o"), (b"F", b"ne"), (b"F", b"two")))
 

@@ -76,7 +76,7 @@ def test_each_cell_of_the_table_is_what_happens(
 def test_the_table_is_whole_and_drawn() -> None:
     """Every cell is there, and the page shows what the code reads."""
     assert set(ASKED) == {(life, kind) for life in LifeState for kind in ContainerKind}
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "probes.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "probes.md").read_text(encoding="utf-8")
     assert drawn() in page
 
 

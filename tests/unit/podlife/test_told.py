@@ -9,7 +9,7 @@ from nodealloc.podfacts import ConditionStatus, LifeState, PodStatus
 from nodealloc.podlife import Ending, EndingKind, LifePolicy
 from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, Probe
 from tests.unit.podlife_node import QUIET, Verdicts, pod
-from tests.unit.test_podstatus_with_lives import TellingNode
+from tests.unit.podstatus.test_with_lives import TellingNode
 
 APP = Container(name="app", image="busybox")
 EVICTED = Ending(kind=EndingKind.EVICTED, reason="Evicted", message="low on memory")

@@ -12,7 +12,7 @@ from nodealloc.testing.devices import wait_until
 from nodealloc.testing.dirwatch import FakeWatcher
 from nodealloc.testing.dsw_asw import run_to_rest
 from nodealloc.testing.pluginreg import FakeRegistration, RecordingHandler
-from tests.unit.test_pluginreg import Bench, gpu
+from tests.unit.pluginreg.test_pluginreg import Bench, gpu
 
 GPU = "example.com/gpu"
 

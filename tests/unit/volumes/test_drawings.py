@@ -9,7 +9,7 @@ import pytest
 from nodealloc.dsw_asw._drawing import as_svg
 from nodealloc.volumes import MOUNT_LIFE, VOLUME_LIFE
 
-DOCS = Path(__file__).parent.parent.parent / "docs" / "reference"
+DOCS = Path(__file__).parents[3] / "docs" / "reference"
 
 
 @pytest.mark.parametrize(

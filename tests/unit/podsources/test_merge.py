@@ -50,7 +50,7 @@ def told(done: Merging) -> list[tuple[str, list[str]]]:
 @pytest.fixture(scope="module")
 def rows() -> Mapping[str, Row]:
     """Recorded traces by id."""
-    folder = Path(__file__).parents[1] / "vectors"
+    folder = Path(__file__).parents[2] / "vectors"
     return {str(row["id"]): row for row in read_rows(folder / "pod_source_updates.jsonl.gz")}
 
 

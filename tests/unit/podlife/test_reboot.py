@@ -7,7 +7,7 @@ import pytest
 from nodealloc.podfacts import ContainerTerminated, Exited, ExitUnknown, LifeState
 from nodealloc.podspec import Container, RestartPolicy
 from tests.unit.podlife_node import pod
-from tests.unit.test_podstatus_with_lives import TellingNode
+from tests.unit.podstatus.test_with_lives import TellingNode
 
 NEVER = pod("never", policy=RestartPolicy.NEVER)
 ALWAYS = pod("always")
