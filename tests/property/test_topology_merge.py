@@ -152,7 +152,7 @@ def test_counting_finds_what_folding_finds(data: st.DataObject, numa: NumaTopolo
 def test_long_lists_come_to_what_folding_them_comes_to(
     data: st.DataObject, numa: NumaTopology, near: bool, walked: int, share: float
 ) -> None:
-    """Whether a walk in order finds the best mask, or is cut short and all that are wide enough come up."""
+    """Whether a walk in order finds the best mask, or is cut short and the scarcest lists are asked first."""
     rng = random.Random(data.draw(st.integers(0, 1 << 32)))
     lists = [
         [sum([1 << node for node in numa.nodes if rng.random() < share]) or numa.mask for _ in range(40)]
@@ -170,8 +170,29 @@ def test_long_lists_come_to_what_folding_them_comes_to(
     best = min(found - {0}, key=order, default=numa.mask)
     providers: list[Hints] = [{"resource": [TopologyHint(mask, False) for mask in masks]} for masks in lists]
     policy = Policy(name=PolicyName.BEST_EFFORT, prefer_closest=near, work_units=10**8)
-    with mock.patch.multiple(many, _LOOK_AHEAD=600, _WALKED=walked, _WALKED_BELOW=walked):
+    with mock.patch.multiple(many, _LOOK_AHEAD=600, _WALKED=walked):
         assert merge(policy, providers, numa).hint.affinity == best
+
+
+@pytest.mark.parametrize(
+    ("nodes", "lists", "hints", "units"),
+    [(32, 8, 200, 200_000), (32, 16, 24, 100_000), (32, 16, 200, 1_000_000)],
+)
+def test_rare_masks_are_found_where_no_combination_is_as_wide_as_it_should_be(
+    nodes: int, lists: int, hints: int, units: int
+) -> None:
+    """Many lists of masks with half of the nodes leave narrow sets in common; a merge says which is best."""
+    rng = random.Random(0)
+    masks = [{rng.getrandbits(nodes) or 1 for _ in range(hints)} for _ in range(lists)]
+    providers: list[Hints] = [{"r": [TopologyHint(mask, False) for mask in some]} for some in masks]
+    numa = NumaTopology(nodes=tuple(range(nodes)))
+    found = merge(Policy(name=PolicyName.BEST_EFFORT), providers, numa, work=Work(units)).hint.affinity
+    assert found is not None
+    # It comes out: every list has masks around it, and what these have in common beyond it is nothing.
+    left = {numa.mask & ~found}
+    for some in masks:
+        left = {one & other for one in left for other in some if not found & ~other}
+    assert 0 in left
 
 
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.8])

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 
 from nodealloc.topology._closeness import closest
 from nodealloc.topology._errors import WorkLimitError
 from nodealloc.topology._hints import NumaMask, NumaTopology
 from nodealloc.topology._meeting import Meeting
 from nodealloc.topology._nearest import nearest
-from nodealloc.topology._reachable import inside, reachable, wide_reachable, within_reach
+from nodealloc.topology._reachable import inside, reachable
 from nodealloc.topology._reading import Listed
+from nodealloc.topology._scarcest import Scarcest
 from nodealloc.topology._work import Work
 
 __all__ = ["of_many"]
@@ -18,11 +20,8 @@ __all__ = ["of_many"]
 _LOOK_AHEAD = 300_000
 """Combinations above which it pays to leave out what comes to nothing."""
 
-_WALKED = 100_000
+_WALKED = 30_000
 """Units that a walk in order may take; where it takes more, masks of the right width are rare."""
-
-_WALKED_BELOW = 30_000
-"""Units that a walk may take through masks that are narrower, of which some are known."""
 
 _WALKED_LISTS = 10_000
 """Hints beyond which a walk takes too long to prepare."""
@@ -77,46 +76,40 @@ def _best(
     common, sets = inside(lists, numa.mask)
     if not common:
         return 0
-    walkable = sum(map(len, sets)) <= _WALKED_LISTS
-    if walkable:
-        found = _walked(sets, common, (target,), numa, near=near, work=work, units=_WALKED)
+    if sum(map(len, sets)) <= _WALKED_LISTS:
+        found = _walked(sets, common, target, numa, near=near, work=work)
         if found:
             return found
-    best, least = sure, target
-    if not sure:
-        least = max(1, within_reach(sets, common, target, work))
-        if walkable:
-            narrower = range(least, target)
-            best = _walked(sets, common, narrower, numa, near=near, work=work, units=_WALKED_BELOW)
-            least = best.bit_count() + 1 if best else least
-    wide = wide_reachable(sets, common, least, work)
-    if near:
-        work.spend(len(wide) * target)
-    others = nearest([best, *wide], target)
-    return numa.closest(others) if near else others[0]
+    space = Scarcest(sets, common, work)
+    for width in (*range(target, 0, -1), *range(target + 1, common.bit_count() + 1)):
+        if near:
+            equals = space.every(width)
+            work.spend(len(equals) * width)
+            found = numa.closest(tuple(sorted(equals))) if equals else 0
+        else:
+            found = space.lowest(width, below=sure) or sure
+        if found:
+            return found
+    return 0
 
 
 def _walked(
     sets: Sequence[set[NumaMask]],
     common: NumaMask,
-    widths: Iterable[int],
+    width: int,
     numa: NumaTopology,
     *,
     near: bool,
     work: Work,
-    units: int,
 ) -> NumaMask:
-    """The best of the masks of the last width that a short walk in order finds any of; 0 without any."""
-    best = 0
-    part = Work(min(work.left, units))
-    try:
+    """The best mask of a width, if a short walk in order ends; else 0."""
+    part = Work(min(work.left, _WALKED))
+    found = 0
+    with suppress(WorkLimitError):
         space = Meeting(sets, common, part)
-        for width in widths:
-            best = (closest([space], width, numa, part) if near else space.lowest(width)) or best
-    except WorkLimitError:
-        pass
+        found = closest([space], width, numa, part) if near else space.lowest(width)
     work.spend(part.limit - max(part.left, 0))
-    return best
+    return found
 
 
 def _inside_fixed(sorted_lists: Sequence[Listed], full: NumaMask) -> list[list[NumaMask]]:

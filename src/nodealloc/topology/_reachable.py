@@ -20,22 +20,15 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import add, mul, sub
 
 from nodealloc.idset import bits
-from nodealloc.topology._lanes import Lanes
 from nodealloc.topology._work import Work
 
-__all__ = ["inside", "reachable", "wide_reachable", "within_reach"]
+__all__ = ["inside", "reachable"]
 
 _FOLD_FREELY = 2000
 """Pairs that are always folded: below this, counting has not even set up its tables."""
 
 _COUNT_AT_MOST = 16
 """Nodes beyond which tables of 2ⁿ numbers take too much memory; folding goes on there."""
-
-_FOLLOWED = 48
-"""So many intersections are followed to find one that is good."""
-
-_LOOKED_AHEAD = 64
-"""So many intersections are worth a look at the lists to come, before they are folded with them."""
 
 
 def reachable(lists: Sequence[Iterable[int]], full: int, work: Work, /) -> set[int]:
@@ -73,75 +66,12 @@ def reachable(lists: Sequence[Iterable[int]], full: int, work: Work, /) -> set[i
     return found
 
 
-def wide_reachable(sets: Sequence[set[int]], common: int, least: int, work: Work, /) -> set[int]:
-    """Every intersection of one mask from each list that has at least so many nodes.
-
-    One that a list to come would leave with fewer is forgotten as soon as that shows.
-
-    Args:
-        sets: Masks inside `common`; none of them is 0.
-        common: Nodes that every list has in some mask.
-        least: Number of nodes.
-        work: What is spent.
-
-    Raises:
-        WorkLimitError: `work` is used up.
-    """
-    work.spend(sum(map(len, sets)) * common.bit_count() // 8)
-    lists = [Lanes(masks, bits(common)) for masks in sets]
-    found = {common}
-    for done, one in enumerate(lists):
-        found = _folded(found, one, least, work)
-        for later in lists[done + 1 :]:
-            before = len(found)
-            if before > _LOOKED_AHEAD:
-                found = _hopeful(found, later, least, work)
-            if len(found) * 10 > before * 9:
-                break
-    return found
-
-
 def inside(lists: Sequence[Iterable[int]], full: int) -> tuple[int, list[set[int]]]:
     """The nodes that every list has in some mask, and the lists inside them, short ones first."""
     common = full
     for masks in lists:
         common &= _union(masks)
     return common, sorted(({mask & common for mask in masks} - {0} for masks in lists), key=len)
-
-
-def within_reach(sets: Sequence[set[int]], common: int, target: int, work: Work, /) -> int:
-    """Width of the best intersection up to `target` among some that are easy to find; else 0.
-
-    The widest of each step are followed.
-    """
-    best = [common]
-    for masks in sets:
-        work.spend(len(best) * len(masks) // 4)
-        step = {one & other for one in best for other in masks}
-        best = sorted(step, key=lambda one: (-_fitness(one.bit_count(), target), one))[:_FOLLOWED]
-    return max([one.bit_count() for one in best if one.bit_count() <= target], default=0)
-
-
-def _fitness(width: int, target: int) -> int:
-    return width if width <= target else -width
-
-
-def _hopeful(found: set[int], lanes: Lanes, least: int, work: Work) -> set[int]:
-    """Those that a list leaves with so many nodes by one of its masks."""
-    work.spend(sum([lanes.units(one, least) for one in found]))
-    return {one for one in found if lanes.sharing(one, least)}
-
-
-def _folded(found: set[int], lanes: Lanes, least: int, work: Work) -> set[int]:
-    """Every intersection with one more list that has so many nodes."""
-    folded = set[int]()
-    for one in found:
-        shared = lanes.sharing(one, least)
-        before = len(folded)
-        others = lanes.masks if shared == lanes.every else lanes.chosen(shared)
-        folded.update([both for other in others if (both := one & other).bit_count() >= least])
-        work.spend(lanes.units(one, least) + shared.bit_count() // 8 + 3 * (len(folded) - before))
-    return folded
 
 
 def _union(masks: Iterable[int], /) -> int:
