@@ -36,6 +36,10 @@ class GraceIsGiven(Guarantee):
         if deletion is None or self.is_init(deed) or not isinstance(deed.value, float | int):
             return
         left_s = min(deletion.deadline_s - deed.at_s, deletion.passed_deadline_s - self.outside.passed_s)
+        # A pod may have come to its end by itself before the agent read of its deletion: what was
+        # begun with the pod's own grace never gets more.
+        pod = self.pod(deed.uid)
+        left_s = min(left_s, float(pod.termination_grace_period_seconds) if pod else left_s)
         assert deed.value >= left_s - _SLACK_S, (
             f"{deed.uid}/{deed.name} gets {deed.value:g} s to end, and {left_s:.1f} s of the pod's are left"
         )
