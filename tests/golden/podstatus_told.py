@@ -31,12 +31,12 @@ from nodealloc.podfacts import (
 from nodealloc.podspec import Container, Pod, Probe, ReadinessGate, RestartPolicy
 from nodealloc.podstatus import (
     STATUS_ROWS,
-    Ending,
     Health,
     Observed,
     Part,
     StartFailure,
     StatusManager,
+    ToldEnding,
     told_from_checkpoint,
     with_runtime,
 )
@@ -326,12 +326,12 @@ class Story:
 
     def do_ends(self, uid: str, reason: str = "", message: str = "", disruption: str = "") -> None:
         """`ends UID [REASON MESSAGE [DISRUPTION]]`: it was decided that it ends."""
-        ending = Ending(reason=reason, message=message, disruption=disruption) if reason else None
+        ending = ToldEnding(reason=reason, message=message, disruption=disruption) if reason else None
         self.teller.alter(uid, life=LifeState.TERMINATING, ending=ending)
 
     def do_refused(self, uid: str, reason: str, message: str) -> None:
         """`refused UID REASON MESSAGE`: it does not come in."""
-        ending = Ending(reason=reason, message=message)
+        ending = ToldEnding(reason=reason, message=message)
         self.teller.alter(uid, life=LifeState.FINISHED, ending=ending, refused=True)
 
     def do_deleted(self, uid: str) -> None:

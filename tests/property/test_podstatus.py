@@ -21,7 +21,7 @@ from nodealloc.podfacts import (
     status_to_manifest,
 )
 from nodealloc.podspec import Container, Pod, Probe, RestartPolicy
-from nodealloc.podstatus import Ending, Health, Observed, StartFailure, told_from_checkpoint
+from nodealloc.podstatus import Health, Observed, StartFailure, ToldEnding, told_from_checkpoint
 from nodealloc.podstatus._codec import told_to_checkpoint
 from nodealloc.runtime import PodKnown
 from tests.golden.podstatus_told import Runs, Story, Teller
@@ -146,7 +146,7 @@ class Life:
     def end(self, *, evicted: bool) -> None:
         """It is decided that it ends."""
         if not self.observed.is_ending:
-            ending = Ending(reason="Evicted", message="m", disruption="TerminationByKubelet")
+            ending = ToldEnding(reason="Evicted", message="m", disruption="TerminationByKubelet")
             self.observed = attrs.evolve(
                 self.observed, life=LifeState.TERMINATING, ending=ending if evicted else None
             )

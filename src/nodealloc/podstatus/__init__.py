@@ -18,7 +18,7 @@ A pod that runs, and is ended by somebody:
     >>> status = status_of(Observed(pod=web))
     >>> status.phase.value, status.condition("Ready").message
     ('Pending', 'containers with unready status: [app]')
-    >>> evicted = Ending(reason="Evicted", message="The node was low on memory.")
+    >>> evicted = ToldEnding(reason="Evicted", message="The node was low on memory.")
     >>> last = status_of(Observed(pod=web, life=LifeState.TERMINATED, ending=evicted), status)
     >>> last.phase.value, last.reason
     ('Failed', 'Evicted')
@@ -31,7 +31,7 @@ from nodealloc.podstatus._codec import STATUS_ROWS, told_from_checkpoint
 from nodealloc.podstatus._living import observed_of, with_verdicts
 from nodealloc.podstatus._manager import StatusManager, TellingOptions
 from nodealloc.podstatus._merge import StatusOddity, merge_status, same_status
-from nodealloc.podstatus._observed import Ending, Health, Observed, StartFailure, with_runtime
+from nodealloc.podstatus._observed import Health, Observed, StartFailure, ToldEnding, with_runtime
 from nodealloc.podstatus._ports import LifeFacts, ProbeResults, Sink
 from nodealloc.podstatus._rules import KUBELET, Rules
 from nodealloc.podstatus._sinks import CallSink, FolderSink
@@ -43,7 +43,6 @@ __all__ = [
     "KUBELET",
     "STATUS_ROWS",
     "CallSink",
-    "Ending",
     "FolderSink",
     "Health",
     "LifeFacts",
@@ -57,6 +56,7 @@ __all__ = [
     "StatusOddity",
     "TellingOptions",
     "Told",
+    "ToldEnding",
     "merge_status",
     "observed_of",
     "same_status",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from nodealloc.podsources import is_static
-from nodealloc.podstatus._observed import Ending, Health, Observed, StartFailure, with_runtime
+from nodealloc.podstatus._observed import Health, Observed, StartFailure, ToldEnding, with_runtime
 from nodealloc.podstatus._ports import LifeFacts, ProbeResults
 
 __all__ = ["observed_of", "with_verdicts"]
@@ -33,7 +33,7 @@ def observed_of(facts: LifeFacts, /) -> Observed | None:
         },
         counts={name: one.restart_count for name, one in facts.containers.items()},
         # Whoever ends by itself, or is deleted, has no reason: nobody else decided that it fails.
-        ending=Ending(reason=ending.reason, message=ending.message, disruption=ending.disruption)
+        ending=ToldEnding(reason=ending.reason, message=ending.message, disruption=ending.disruption)
         if ending is not None and ending.reason
         else None,
         refused=facts.is_refused,

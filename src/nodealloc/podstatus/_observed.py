@@ -11,7 +11,7 @@ from nodealloc.podfacts import LifeState, PodStatus, ResourceStatus
 from nodealloc.podspec import Pod
 from nodealloc.runtime import ContainerEnd, PodKnown, PodReport
 
-__all__ = ["Ending", "Health", "Observed", "StartFailure", "with_runtime"]
+__all__ = ["Health", "Observed", "StartFailure", "ToldEnding", "with_runtime"]
 
 
 def _word(_: object, field: attrs.Attribute[str], value: object) -> None:
@@ -49,7 +49,7 @@ class StartFailure:
 
 
 @attrs.frozen(kw_only=True)
-class Ending:
+class ToldEnding:
     """Somebody else than the pod itself decided that it fails: eviction, shutdown, refusal, a deadline.
 
     Attributes:
@@ -95,7 +95,7 @@ class Observed:
         factory=Frozen[str, StartFailure], validator=freeze
     )
     counts: Mapping[str, int] = attrs.field(factory=Frozen[str, int], validator=freeze)
-    ending: Ending | None = None
+    ending: ToldEnding | None = None
     refused: bool = False
     devices: Mapping[str, tuple[ResourceStatus, ...]] = attrs.field(
         factory=Frozen[str, "tuple[ResourceStatus, ...]"], validator=freeze

@@ -33,7 +33,7 @@ from nodealloc.podstatus._containers import (
     has_succeeded,
 )
 from nodealloc.podstatus._health import with_health
-from nodealloc.podstatus._observed import Ending, Observed
+from nodealloc.podstatus._observed import Observed, ToldEnding
 from nodealloc.podstatus._phase import phase_of
 from nodealloc.podstatus._rules import RIGHT, Rules
 from nodealloc.runtime import RunState
@@ -98,7 +98,7 @@ def status_of(
     )
 
 
-def _refused(observed: Observed, ending: Ending, before: PodStatus, node_ips: Sequence[str]) -> PodStatus:
+def _refused(observed: Observed, ending: ToldEnding, before: PodStatus, node_ips: Sequence[str]) -> PodStatus:
     """Nothing was made of it, so there is nothing else to tell."""
     return PodStatus(
         phase=PodPhase.FAILED,

@@ -9,7 +9,7 @@ from nodealloc.podlife import ContainerFacts, EndingKind, PodFacts
 from nodealloc.podlife import Ending as LifeEnding
 from nodealloc.podlife._record import StartFailure as Waiting
 from nodealloc.podspec import Container, Pod
-from nodealloc.podstatus import Ending, Health, Observed, StartFailure, observed_of, with_verdicts
+from nodealloc.podstatus import Health, Observed, StartFailure, ToldEnding, observed_of, with_verdicts
 from nodealloc.probes import ContainerVerdicts, NoAnswer, Passed, PodVerdicts, Unwell
 from nodealloc.runtime import ContainerEnd, PodKnown, PodReport
 
@@ -63,7 +63,7 @@ def test_a_reason_is_told_and_only_the_refused_were_refused(kind: EndingKind) ->
     assert plain is not None
     assert said is not None
     assert plain.ending is None
-    assert said.ending == Ending(reason="Why", message="m", disruption="TerminationByKubelet")
+    assert said.ending == ToldEnding(reason="Why", message="m", disruption="TerminationByKubelet")
     assert said.refused is plain.refused is (kind is EndingKind.REFUSED)
 
 

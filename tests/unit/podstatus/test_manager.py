@@ -28,7 +28,6 @@ from nodealloc.podstatus import (
     KUBELET,
     STATUS_ROWS,
     CallSink,
-    Ending,
     FolderSink,
     Observed,
     Part,
@@ -37,6 +36,7 @@ from nodealloc.podstatus import (
     StatusOddity,
     TellingOptions,
     Told,
+    ToldEnding,
     told_from_checkpoint,
     with_runtime,
 )
@@ -202,7 +202,7 @@ def test_an_end_is_never_taken_back() -> None:
     """Whatever is observed after it: another end, containers that run, a life that begins again."""
     node = Node()
     node.put(over())
-    for observed in (over(code=1), up(), new(), attrs.evolve(over(), ending=Ending(reason="Evicted"))):
+    for observed in (over(code=1), up(), new(), attrs.evolve(over(), ending=ToldEnding(reason="Evicted"))):
         node.put(observed)
         status = node.manager.status("u")
         assert status is not None
@@ -474,8 +474,8 @@ class KilledError(BaseException):
 
 def story() -> list[tuple[str, Observed | None]]:
     """What two pods of one name go through; None where one is dropped."""
-    ends = attrs.evolve(up(), life=LifeState.TERMINATING, ending=Ending(reason="Evicted"))
-    gone = attrs.evolve(over(), ending=Ending(reason="Evicted"))
+    ends = attrs.evolve(up(), life=LifeState.TERMINATING, ending=ToldEnding(reason="Evicted"))
+    gone = attrs.evolve(over(), ending=ToldEnding(reason="Evicted"))
     steps = [new(), up(), ends, gone]
     after: list[tuple[str, Observed | None]] = [("u", None), ("v", new("v")), ("v", over("v")), ("v", None)]
     return [*(("u", one) for one in steps), *after]

@@ -25,11 +25,11 @@ from nodealloc.podfacts import (
 from nodealloc.podspec import Container, Pod, Probe, RestartPolicy
 from nodealloc.podstatus import (
     KUBELET,
-    Ending,
     Health,
     Observed,
     Rules,
     StartFailure,
+    ToldEnding,
     merge_status,
     same_status,
     status_of,
@@ -177,7 +177,7 @@ def test_devices_of_a_container_are_told_with_their_health() -> None:
 
 def test_a_pod_that_was_refused_tells_why_and_nothing_else() -> None:
     """Nothing was made of it: no containers, no conditions."""
-    ending = Ending(reason="OutOfcpu", message="Node didn't have enough resource: cpu")
+    ending = ToldEnding(reason="OutOfcpu", message="Node didn't have enough resource: cpu")
     status = tell(Observed(pod=pod(), life=LifeState.FINISHED, ending=ending, refused=True))
     assert (status.phase, status.reason, status.message) == (PodPhase.FAILED, ending.reason, ending.message)
     assert (status.conditions, status.containers) == ((), ())
@@ -334,7 +334,7 @@ def test_a_sidecar_that_has_started_means_that_the_rest_could_begin() -> None:
 
 def test_who_is_ended_has_failed_whatever_its_exit() -> None:
     """An evicted pod that leaves with 0 has failed, with the reason of its eviction, once it is over."""
-    ending = Ending(reason="Evicted", message="low on memory", disruption="TerminationByKubelet")
+    ending = ToldEnding(reason="Evicted", message="low on memory", disruption="TerminationByKubelet")
     runs = Observed(pod=pod(), life=LifeState.TERMINATING, report=report(instance("app")), ending=ending)
     was = tell(runs)
     assert was.phase is PodPhase.RUNNING
@@ -353,7 +353,7 @@ def test_who_is_ended_has_failed_whatever_its_exit() -> None:
 def test_an_end_stands_with_its_reason() -> None:
     """`keeps_end`: whoever wants to end it later finds that it has ended; a kubelet takes his reason."""
     was = PodStatus(phase=PodPhase.SUCCEEDED)
-    ending = Ending(reason="DeadlineExceeded", message="too long")
+    ending = ToldEnding(reason="DeadlineExceeded", message="too long")
     observed = Observed(
         pod=pod(policy="Never"),
         life=LifeState.TERMINATED,
@@ -396,7 +396,7 @@ def test_addresses_stay_while_a_pod_ends() -> None:
     "ends",
     [
         Observed(pod=pod(), life=LifeState.TERMINATING),
-        Observed(pod=pod(), ending=Ending(reason="Evicted")),
+        Observed(pod=pod(), ending=ToldEnding(reason="Evicted")),
         Observed(pod=attrs.evolve(pod(), deletion_timestamp="2026-01-01T00:00:00Z")),
     ],
     ids=["life", "ending", "deletion"],
@@ -590,4 +590,4 @@ def test_values_that_say_nothing_are_refused() -> None:
     with pytest.raises(ValueError, match="one word"):
         StartFailure(reason="")
     with pytest.raises(ValueError, match="one word"):
-        Ending(reason="")
+        ToldEnding(reason="")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from nodealloc.podfacts import ContainerStatus, Exited, LifeState, PodIdentity, PodPhase, PodStatus
 from nodealloc.podspec import Container, Pod, Probe, ReadinessGate, RestartPolicy
-from nodealloc.podstatus import KUBELET, Ending, Health, Observed, StartFailure, status_of
+from nodealloc.podstatus import KUBELET, Health, Observed, StartFailure, ToldEnding, status_of
 from nodealloc.podstatus._conditions import conditions_of
 from nodealloc.podstatus._phase import phase_of
 from nodealloc.runtime import (
@@ -101,7 +101,9 @@ def recorded_observed(row: Row, /) -> Observed:
             str(one["name"]): StartFailure(reason=str(one["reason"]), message=str(one.get("message") or ""))
             for one in _rows(row, "start_failures")
         },
-        ending=None if evict is None else Ending(reason=str(evict["reason"]), message=str(evict["message"])),
+        ending=None
+        if evict is None
+        else ToldEnding(reason=str(evict["reason"]), message=str(evict["message"])),
         source_status=recorded_status(cast("Row", row["api_status"])),
         static=bool(pod.get("static")),
     )
