@@ -214,7 +214,7 @@ class Agent:
             journal=place.store,
             remembered=was.told,
             told=told,
-            options=TellingOptions(node_ips=[place.node_ip]),
+            options=TellingOptions(node_ips=[place.node_ip], says_next_try=not rules.vanishes),
             rules=rules.status,
         )
         collects = not rules.life.clears_away

@@ -27,7 +27,9 @@ def observed_of(facts: LifeFacts, /) -> Observed | None:
         pod=facts.pod,
         life=facts.life,
         start_failures={
-            name: StartFailure(reason=one.waiting.reason, message=one.waiting.message)
+            name: StartFailure(
+                reason=one.waiting.reason, message=one.waiting.message, until_s=one.waiting.until_s
+            )
             for name, one in facts.containers.items()
             if one.waiting is not None
         },

@@ -47,6 +47,8 @@ class TellingOptions:
         in_flight: Calls of the sink at once, at least 1; the urgent ones are first.
         deadline_s: After so many seconds a call counts as lost, and its pod is told
             again once it has returned. None waits for ever.
+        says_next_try: Whether the message of a container that waits ends with the moment
+            of its next try, in whole seconds. A kubelet does not say it.
 
     Raises:
         ValueError: No call at once, or no time for one.
@@ -56,6 +58,7 @@ class TellingOptions:
     runtime: str = "containerd"
     in_flight: int = attrs.field(default=16, validator=attrs.validators.ge(1))
     deadline_s: float | None = attrs.field(default=60.0)
+    says_next_try: bool = True
 
     def __attrs_post_init__(self) -> None:
         if self.deadline_s is not None and not self.deadline_s > 0:
@@ -140,6 +143,7 @@ class StatusManager(Group, Generic[W]):
             decide=Decide(node_ips=options.node_ips, runtime=options.runtime, rules=rules),
             unix_s=lambda now_s: unix_s() + now_s - clocked.monotonic_s(),
             deadline_s=options.deadline_s,
+            says_next_try=options.says_next_try,
         )
         nears = [cast("Near[str, str, object]", unheard), *(part.near for part in parts)]
         self._telling = Reconciler(

@@ -42,10 +42,13 @@ class StartFailure:
     Attributes:
         reason: One word for programs: `ErrImagePull`, `CrashLoopBackOff`.
         message: For people, or "".
+        until_s: When the next try may be, on the clock of whoever tells; None where it is
+            not time that it waits for.
     """
 
     reason: str = attrs.field(validator=_word)
     message: str = ""
+    until_s: float | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -49,11 +49,18 @@ class _Ending(_Why, Protocol):
     def disruption(self) -> str: ...
 
 
+class _Waiting(_Why, Protocol):
+    """Why a container does not run yet; until when, on the engine's clock, where it waits for that."""
+
+    @property
+    def until_s(self) -> float | None: ...
+
+
 class _ContainerFacts(Protocol):
     """Why a container does not run (again) yet, if anything, and how often it was started again."""
 
     @property
-    def waiting(self) -> _Why | None: ...
+    def waiting(self) -> _Waiting | None: ...
     @property
     def restart_count(self) -> int: ...
 

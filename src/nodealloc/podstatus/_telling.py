@@ -10,6 +10,7 @@ import attrs
 from nodealloc.dsw_asw import KEEP, Cancel, Done, Near, Outcome, Plan, Step, View, World
 from nodealloc.podfacts import PodPhase, PodStatus
 from nodealloc.podstatus._merge import is_terminal
+from nodealloc.podstatus._next_tries import NextTries
 from nodealloc.podstatus._observed import Observed
 from nodealloc.podstatus._ports import Sink
 from nodealloc.podstatus._rules import Rules
@@ -82,6 +83,7 @@ class Tellings(Generic[W]):
         decide: What is true, from what is known and what was told.
         unix_s: The moment of a plan in Unix seconds, from the engine's clock.
         deadline_s: How long a call of the sink may take.
+        says_next_try: Whether it is told when a container that waits is tried next.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class Tellings(Generic[W]):
         decide: Decide,
         unix_s: Callable[[float], float],
         deadline_s: float | None,
+        says_next_try: bool = False,
     ) -> None:
         self._sink = sink
         self._told = told
@@ -104,6 +107,7 @@ class Tellings(Generic[W]):
         self._decide = decide
         self._unix_s = unix_s
         self._deadline_s = deadline_s
+        self._tries = NextTries() if says_next_try else None
         # What each pod's status was decided from: the same records need no second look.
         self._decided: dict[str, tuple[tuple[object, ...], PodStatus]] = {}
 
@@ -151,6 +155,8 @@ class Tellings(Generic[W]):
             return have
         if step.detail.is_gone:
             self._decided.pop(step.detail.uid, None)
+            if self._tries is not None:
+                self._tries.forget(step.detail.uid)
             # It may have come back meanwhile: then nothing of it is known out there.
             return None if have.is_leaving else attrs.evolve(have, told_version=0, told_phase=None)
         tale = outcome.result
@@ -170,6 +176,8 @@ class Tellings(Generic[W]):
         for part, record in zip(self._parts, parts, strict=True):
             if record is not None:
                 observed = part.into(observed, record)
+        if self._tries is not None:
+            observed = self._tries.said(key, observed, now_s=view.now_s, now_unix_s=now_unix_s)
         true = self._decide(have, observed, now_unix_s)
         if true is not None:
             self._decided[key] = ((want, *parts), true.status)

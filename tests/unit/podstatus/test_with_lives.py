@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import cast
 
 import attrs
@@ -9,19 +10,22 @@ import pytest
 
 from nodealloc.checkpoint import rows_of
 from nodealloc.dsw_asw import Group, World
-from nodealloc.podfacts import ContainerRunning, PodPhase, PodStatus
+from nodealloc.podfacts import ContainerRunning, ContainerWaiting, PodPhase, PodStatus
 from nodealloc.podlife import Ending as LifeEnding
 from nodealloc.podlife import EndingKind, LifePolicy, LifeTold
 from nodealloc.podspec import Container, RestartPolicy
 from nodealloc.podstatus import (
     STATUS_ROWS,
+    Observed,
+    StartFailure,
     StatusManager,
     Told,
     observed_of,
     told_from_checkpoint,
 )
+from nodealloc.podstatus._next_tries import NextTries
 from nodealloc.testing.podstatus import FakeSink
-from tests.unit.podlife_node import Node, pod
+from tests.unit.podlife_node import Node, Verdicts, pod
 
 WITH_INIT = pod(init_containers=(Container(name="setup", image="busybox"),), policy=RestartPolicy.NEVER)
 
@@ -176,3 +180,52 @@ def test_a_pod_that_no_source_has_any_more_ends_as_gone() -> None:
     node.after(60.0)
     assert node.phases()[-1] == "gone"
     assert node.phases()[-2] in {"Failed", "Succeeded"}
+
+
+def waiting(node: TellingNode) -> list[str]:
+    """What was told of a container that waited for its back-off, each message once, in order."""
+    found = [one.containers[0].state for one in node.told() if one.containers]
+    states = [one for one in found if isinstance(one, ContainerWaiting) and one.reason == "CrashLoopBackOff"]
+    return list(dict.fromkeys(one.message for one in states))
+
+
+def test_when_a_container_starts_again_is_told() -> None:
+    """As a moment, which stays the same while it waits, and is the moment at which it does start."""
+    node = TellingNode()
+    node.heard()
+    node.lives.put(pod())
+    node.after(2.0)
+    for _ in range(2):
+        node.exit("app", 1)
+        node.after(2.0)
+        node.verdicts.put("other", Verdicts())  # something else changes meanwhile
+        node.after(25.0)
+    said = [one.rsplit("next try at ", 1)[1] for one in waiting(node)]
+    assert len(said) == len(set(said)) >= 1
+    at_unix_s = datetime.fromisoformat(said[-1]).timestamp()
+    (running,) = [
+        one.state.started_unix_s
+        for one in node.told()[-1].containers
+        if isinstance(one.state, ContainerRunning)
+    ]
+    assert running is not None
+    assert 0.0 <= running - at_unix_s <= 2.0
+
+
+def test_a_next_try_is_said_once_for_each_failure() -> None:
+    """Clocks that drift a little apart do not make another moment of it; a new failure has one of its own."""
+    tries = NextTries()
+
+    def said(until_s: float, now_s: float, now_unix_s: float) -> str:
+        failure = StartFailure(reason="ErrImagePull", message="no such host", until_s=until_s)
+        observed = Observed(pod=pod(), start_failures={"app": failure})
+        found = tries.said("u", observed, now_s=now_s, now_unix_s=now_unix_s)
+        return found.start_failures["app"].message
+
+    assert said(110.0, 100.0, 1000.4) == "no such host; next try at 1970-01-01T00:16:50Z"
+    assert said(110.0, 101.0, 1002.6) == "no such host; next try at 1970-01-01T00:16:50Z"
+    assert said(130.0, 110.0, 1010.0) == "no such host; next try at 1970-01-01T00:17:10Z"
+    tries.forget("u")
+    assert said(130.0, 110.0, 1012.0) == "no such host; next try at 1970-01-01T00:17:12Z"
+    bare = Observed(pod=pod(), start_failures={"app": StartFailure(reason="Waits")})
+    assert tries.said("u", bare, now_s=0.0, now_unix_s=0.0) is bare
