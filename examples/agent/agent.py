@@ -376,7 +376,13 @@ def _sources(config: KubeletConfig, name: str, rules: SourceRules) -> dict[str, 
     found: dict[str, Source] = {}
     if config.static_pod_path:
         late_s = seconds(config.file_check_frequency)  # a kubelet notices when it lists the folder
-        found["file"] = FolderSource(config.static_pod_path, node_name=name, unreadable_s=late_s, rules=rules)
+        found["file"] = FolderSource(
+            config.static_pod_path,
+            node_name=name,
+            unreadable_s=late_s,
+            is_lenient=not rules.keeps_unreadable,
+            rules=rules,
+        )
     if config.static_pod_url:
         found["http"] = HttpSource(config.static_pod_url, node_name=name)
     return found

@@ -12,6 +12,7 @@ import attrs
 
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.podsources._static import HASH
+from nodealloc.podsources._validity import faults_of
 from nodealloc.podspec import Pod, pod_from_manifest
 
 __all__ = ["MAX_BYTES", "pod_in", "pods_in"]
@@ -22,13 +23,22 @@ _NAMES: Final = uuid.UUID("b3a3c1de-6c2f-5d41-8f0e-5a7cf1be3f0d")
 """Name space of the uids of static pods without one; ours."""
 
 
-def pod_in(data: bytes, /, *, where: str, source: str, node_name: str) -> Pod:
+def pod_in(data: bytes, /, *, where: str, source: str, node_name: str, is_lenient: bool = False) -> Pod:
     """The only pod of a document.
+
+    Args:
+        data: In JSON or YAML.
+        where: What to call it in an error.
+        source: Name of the source.
+        node_name: Is appended to the pod's name; "" for nothing.
+        is_lenient: Whether fields that nobody knows are left out, and the first of several documents counts.
 
     Raises:
         DecodeError: There is none, there are several, or it is no pod.
     """
     documents = _documents(data, where)
+    if is_lenient:
+        documents = documents[:1]
     if len(documents) != 1:
         reason = (
             "nothing is in it yet; write a Pod manifest"
@@ -36,7 +46,7 @@ def pod_in(data: bytes, /, *, where: str, source: str, node_name: str) -> Pod:
             else f"{len(documents)} documents; one file is one pod, put each into a file of its own"
         )
         raise DecodeError(where, [Fault("$", reason)])
-    return _pod(documents[0], where, source, node_name)
+    return _pod(documents[0], where, source, node_name, is_lenient=is_lenient)
 
 
 def pods_in(data: bytes, /, *, where: str, source: str, node_name: str) -> Iterator[Pod]:
@@ -70,8 +80,8 @@ def _whole(item: object) -> object:
     return {"apiVersion": "v1", "kind": "Pod", **cast("dict[str, object]", item)}
 
 
-def _pod(document: object, where: str, source: str, node_name: str) -> Pod:
-    pod = pod_from_manifest(document, source=where)
+def _pod(document: object, where: str, source: str, node_name: str, *, is_lenient: bool = False) -> Pod:
+    pod = pod_from_manifest(document, source=where, unread=_let_go if is_lenient else None)
     metadata = cast("Mapping[str, Mapping[str, object]]", document)["metadata"]
     name = f"{pod.name}-{node_name}" if node_name else pod.name
     if not pod.name:
@@ -79,7 +89,8 @@ def _pod(document: object, where: str, source: str, node_name: str) -> Pod:
     if len(name) > 253:
         reason = f"{name[:40]}… has {len(name)} characters with the node's name, 253 is the limit; shorten it"
         raise DecodeError(where, [Fault("$.metadata.name", reason)])
-    _check_needs_nobody(pod, where)
+    if faults := faults_of(pod):
+        raise DecodeError(where, faults)
     uid = pod.uid
     notes: Mapping[str, str] = {**pod.annotations, HASH: uid}
     if not metadata.get("uid"):
@@ -88,16 +99,8 @@ def _pod(document: object, where: str, source: str, node_name: str) -> Pod:
     return attrs.evolve(pod, uid=uid, name=name, node_name=node_name or pod.node_name, annotations=notes)
 
 
-def _check_needs_nobody(pod: Pod, where: str) -> None:
-    """A static pod is there without an API server, so it has nothing that only one can give."""
-    faults: list[Fault] = []
-    if pod.resource_claims:
-        faults.append(Fault("$.spec.resourceClaims", "claims are an API server's; a static pod has none"))
-    if pod.ephemeral_containers:
-        what = "they are added to a pod that runs, by an API server; leave them out"
-        faults.append(Fault("$.spec.ephemeralContainers", what))
-    if faults:
-        raise DecodeError(where, faults)
+def _let_go(_fault: Fault) -> None:
+    """What is not known is left out."""
 
 
 def _documents(data: bytes, where: str) -> list[object]:

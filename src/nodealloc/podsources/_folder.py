@@ -55,6 +55,8 @@ class FolderSource:
         away_s: For how long a file that is away still counts, in seconds.
         unreadable_s: For how long one that cannot be read, or whose folder is away, still counts, in
             seconds, where `rules` let it end its pod: a kubelet finds out when it lists the folder next.
+        is_lenient: Whether fields that nobody knows are left out of manifests, and the first of
+            several documents of a file counts, as with a kubelet; otherwise that is a fault.
         settle_s: From one look at a new edition to the one that takes it, in seconds.
         max_bytes: Longer files are not read.
         clock: Time for the two above.
@@ -70,6 +72,7 @@ class FolderSource:
         source: str = "file",
         away_s: float = 5.0,
         unreadable_s: float = 0.0,
+        is_lenient: bool = False,
         settle_s: float = 0.1,
         max_bytes: int = MAX_BYTES,
         clock: Clock | None = None,
@@ -84,7 +87,7 @@ class FolderSource:
         self._node_name, self._source = node_name, source
         self._away_s = away_s if rules.waits_for_absent else 0.0
         self._settle_s, self._max_bytes, self._rules = settle_s, max_bytes, rules
-        self._unreadable_s = unreadable_s
+        self._unreadable_s, self._is_lenient = unreadable_s, is_lenient
         self._clock: Clock = SystemClock() if clock is None else clock
         self._files: dict[str, _File] = {}
         self._count = 0
@@ -198,7 +201,13 @@ class FolderSource:
             return True
         known.read = known.stamp = after
         try:
-            known.pod = pod_in(data, where=name, source=self._source, node_name=self._node_name)
+            known.pod = pod_in(
+                data,
+                where=name,
+                source=self._source,
+                node_name=self._node_name,
+                is_lenient=self._is_lenient,
+            )
             known.fault, known.spoilt_since_s = "", None
         except DecodeError as error:
             self._spoil(known, "; ".join(f"{one.reason} @ {one.path}" for one in error.faults), kept=True)

@@ -216,24 +216,66 @@ def test_a_kubelet_finds_out_late_that_the_folder_is_away(folder: Folder) -> Non
     assert names(theirs.read(ManualCancel())) == []
 
 
+APP = {"name": "app", "image": "web:1"}
+PROBE = {"exec": {"command": ["true"]}}
+
+
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("fields", "where"),
     [
         ({"resourceClaims": [{"name": "r", "resourceClaimName": "x"}]}, "resourceClaims"),
         ({"ephemeralContainers": [{"name": "e", "image": "web:1"}]}, "ephemeralContainers"),
+        ({"containers": [{"name": "app"}]}, "containers[0].image"),
+        ({"containers": [{**APP, "livenessProbe": {"exec": {"command": []}}}]}, "livenessProbe.exec.command"),
+        ({"initContainers": [{"name": "i", "image": "a", "readinessProbe": PROBE}]}, "readinessProbe"),
+        ({"initContainers": [{"name": "i", "image": "a", "lifecycle": {"preStop": PROBE}}]}, "lifecycle"),
+        ({"securityContext": {"sysctls": [{"name": "A B", "value": "1"}]}}, "sysctls[0].name"),
+        ({"volumes": [{"name": "v", "hostPath": {"path": "/a/../b"}}]}, "hostPath.path"),
+        ({"volumes": [{"name": "v", "hostPath": {"path": "/a", "type": "Any"}}]}, "hostPath.type"),
+        ({"containers": [{**APP, "ports": [{"containerPort": 1, "hostPort": 9}] * 2}]}, "containers"),
+        (
+            {"hostNetwork": True, "containers": [{**APP, "ports": [{"containerPort": 1, "hostPort": 9}]}]},
+            "ports[0].hostPort",
+        ),
+        (
+            {
+                "volumes": [{"name": "v", "emptyDir": {}}, {"name": "w", "emptyDir": {}}],
+                "containers": [
+                    {**APP, "volumeMounts": [{"name": one, "mountPath": "/d"} for one in ("v", "w")]}
+                ],
+            },
+            "volumeMounts",
+        ),
     ],
 )
-def test_what_only_an_api_server_can_give_is_refused(
-    folder: Folder, fields: dict[str, object], words: str
+def test_what_an_api_server_would_not_take_is_refused(
+    folder: Folder, fields: dict[str, object], where: str
 ) -> None:
-    """A static pod has no claims, and nobody adds containers to it."""
+    """Nobody else looks at the manifest of a static pod; the fault names the place."""
     document = as_json("a")
-    spec = {"containers": [{"name": "app", "image": "web:1"}], **fields}
+    spec = {"containers": [APP], **fields}
     (folder.path / "a.json").write_text(json.dumps({**document, "spec": spec}))
     (folder.path / "b.yaml").write_text(manifest("b"))
     looked = folder.look()
     assert names(looked) == ["b"]
-    assert f"$.spec.{words}" in faults(looked)
+    assert where in faults(looked)
+
+
+def test_a_label_that_is_none_is_refused(folder: Folder) -> None:
+    """As by an API server."""
+    document = {**as_json("a"), "metadata": {"name": "a", "labels": {"app": "a b"}}}
+    (folder.path / "a.json").write_text(json.dumps(document))
+    assert "$.metadata.labels.app" in faults(folder.look())
+
+
+def test_a_lenient_folder_leaves_out_what_nobody_knows(folder: Folder) -> None:
+    """A field of another API, and documents behind the first, as a kubelet does; else both are faults."""
+    document = as_json("a")
+    (folder.path / "a.json").write_text(json.dumps({**document, "spec": {"containers": [APP], "later": 1}}))
+    (folder.path / "b.yaml").write_text(f"{manifest('b')}---\n{manifest('c')}")
+    assert names(folder.look()) == []
+    lenient = FolderSource(folder.path, settle_s=0, is_lenient=True, clock=folder.clock)
+    assert names(lenient.read(ManualCancel())) == ["a", "b"]
 
 
 def test_for_the_kubelet_away_is_gone(folder: Folder) -> None:
