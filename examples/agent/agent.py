@@ -205,7 +205,7 @@ class Agent:
             rules=rules.life,
             facts=facts,
         )
-        sink = StatusFile(place.status, self._pod, self._is_shown if rules.vanishes else None)
+        sink = StatusFile(place.status, self._pod, self._is_shown if rules.vanishes else None, self._is_early)
         self._status = StatusManager(
             sink,
             self.lives.facts,
@@ -297,6 +297,13 @@ class Agent:
         facts = self.lives.facts.get(uid)
         return self._has(uid) and (facts is None or facts.life is not LifeState.WAITING)
 
+    def _is_early(self, uid: str) -> bool:
+        """Whether a kubelet has not let a pod in yet, of which it tells nothing then."""
+        record = self.lives.pods.get(uid)
+        if not self._rules.vanishes or record is None or record.life is not LifeState.SYNCING:
+            return False
+        return "admission" not in record.edition_ready
+
     def _has(self, uid: str) -> bool:
         """Whether a source has a pod now."""
         return uid in self._sources.pods
@@ -313,7 +320,7 @@ class Agent:
             Preparation(
                 name="admission",
                 why="nothing is made for a pod that may not come in",
-                by=Admission(self.node, self._cpusets, self._make_room),
+                by=Admission(self.node, self._cpusets, self._make_room, allocates_first=self._rules.vanishes),
             ),
             Preparation(
                 name="folders",

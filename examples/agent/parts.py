@@ -10,7 +10,7 @@ from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.dsw_asw import Cancel
 from nodealloc.node import NodeAllocator
 from nodealloc.podspec import Pod
-from nodealloc.topology import Owner
+from nodealloc.topology import Owner, admit
 from nodealloc.verdicts import Admitted, NotYet, Refused
 
 __all__ = ["Admission", "Devices"]
@@ -25,14 +25,27 @@ class Admission:
         node: Judges, and remembers.
         cpusets: Moves shared containers off CPUs that become somebody's own.
         end: Ends a pod that has to make room.
+        allocates_first: Whether what cannot be given out is told first, as a kubelet does, not that there
+            is too little.
     """
 
-    def __init__(self, node: NodeAllocator, cpusets: CpusetReconciler, end: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        node: NodeAllocator,
+        cpusets: CpusetReconciler,
+        end: Callable[[str], None],
+        *,
+        allocates_first: bool = False,
+    ) -> None:
         self._node, self._cpusets, self._end = node, cpusets, end
+        self._allocates_first = allocates_first
 
     def make_ready(self, pod: Pod, _cancel: Cancel, /) -> Admitted | NotYet | Refused:
         """See `Preparer.make_ready`: it is ready once nobody else runs on its CPUs."""
         verdict = self._node.admit(pod)
+        if self._allocates_first and isinstance(verdict, MakingRoom | Refused):
+            first = admit(self._node.snapshot, pod)
+            verdict = first if isinstance(first, Refused) else verdict
         if isinstance(verdict, MakingRoom):
             for uid in verdict.victims:
                 self._end(uid)

@@ -20,7 +20,6 @@ from nodealloc.runtime import (
     RunState,
     RuntimeWatch,
     Sandboxes,
-    containers_to_drop,
     plan_container_gc,
     plan_sandbox_gc,
 )
@@ -31,7 +30,6 @@ _LOOK_S = 1.0
 _LATE_S = 0.3  # what ended just before a look is seen to have
 _LOOK_AFTER = 2
 _COLLECT = 60
-_KEPT = 1
 
 
 class _Removing(Containers, Sandboxes, Protocol):
@@ -42,8 +40,8 @@ class Collector:
     """A thread that removes what a kubelet removes, when it does.
 
     Each second it finds who has died: of a pod that is gone all dead containers
-    go then, of others all but the newest. Each other second it looks which pods
-    no source has any more; each minute what is left of those goes.
+    go then. Each other second it looks which pods no source has any more; each
+    minute what is left of those goes.
     """
 
     def __init__(self, runtime: _Removing, watch: RuntimeWatch, lives: PodLives) -> None:
@@ -80,14 +78,11 @@ class Collector:
                 self._collect(pods)
 
     def _bury(self, pod: PodListing) -> None:
-        """Remove what a death of one of its containers makes useless."""
-        is_over = self._is_over(pod.uid)
-        for one in pod.containers:
-            if one.state is RunState.EXITED and one.id not in self._dead:
-                self._dead.add(one.id)
-                dead = containers_to_drop(
-                    pod.containers, keep=_KEPT, because_of=one.id, remove_all=is_over, rules=KUBELET
-                )
+        """Remove the dead of a pod that is gone, once another one of them is found."""
+        dead = [one.id for one in pod.containers if one.state is RunState.EXITED]
+        if not self._dead.issuperset(dead):
+            self._dead.update(dead)
+            if self._is_over(pod.uid):
                 self._remove(dead)
 
     def _is_over(self, uid: str) -> bool:

@@ -25,6 +25,8 @@ Json = object
 _BRIEF_S: Final = 1.0
 _LATE_S: Final = 3.0
 _TOGETHER_S: Final = 0.5
+_LOT_S: Final = 15.0
+"""Restarts come so much later than their delay at most, by lot; each adds to those before."""
 _ABOUT: Final = ("tracks", "order", "calls", "container_config", "sandbox_config", "cgroups", "end")
 _OF_THE_MACHINE: Final = {"kubepods": ("memory_limit", "pids_max")}
 """Facts of a cgroup that follow from the machine's size."""
@@ -209,14 +211,18 @@ def _called(calls: Json) -> list[Item]:
         elif "attempt" in one:
             words.append(f"@{one['attempt']}")
         words += [f"{key} {one[key]}" for key in ("timeout", "image") if key in one]
-        found.append(Item(_at(one.get("at")), " ".join([*words, *(["failed"] if error else [])])))
+        text = " ".join(words)
+        if error and found and found[-1].value == text:
+            found.pop()  # the recording has a call that failed as it begins, too
+        found.append(Item(_at(one.get("at")), f"{text} failed" if error else text))
     return found
 
 
 def _same(left: Sequence[Item], right: Sequence[Item], end: float, loops: bool) -> bool:
     """Happenings: none may be missing, but for those of the last seconds."""
     texts, ours = [one.value for one in left], [one.value for one in right]
-    while len(texts) > len(ours) and left[len(texts) - 1].at >= end - _LATE_S:
+    late_s = _LATE_S + (_LOT_S if loops else 0.0)
+    while len(texts) > len(ours) and left[len(texts) - 1].at >= end - late_s:
         texts.pop()
     while len(ours) > len(texts) and (loops or right[len(ours) - 1].at >= end - _LATE_S):
         ours.pop()

@@ -123,8 +123,9 @@ def pods(told: Sequence[Told], names: Names) -> dict[str, Json]:
     for line in told:
         mine = tracks.setdefault(names.see(line.uid, line.name), {})
         found = {} if line.status is None else _values(line.status)
-        # Of a container that the pod has no more nothing is noted: the pod is still there.
-        for track in mine if line.status is None else found:
+        for track in {**mine, **found}:
+            if line.status is not None and track not in found and track.startswith("container "):
+                continue  # of a container that the pod has no more nothing is noted
             seq = mine.setdefault(track, [])
             value = found.get(track)
             if (seq and seq[-1][1] != value) or (not seq and value is not None):
@@ -212,14 +213,14 @@ def calls(made: Sequence[Call], names: Names) -> dict[str, Json]:
             pod, line["container"], line["attempt"] = runs.get(
                 str(request.get("container_id")), ("?", "?", 0)
             )
-            if one.method == "StopContainer" and not one.error:
+            if one.method == "StopContainer" and one.error in ("", "canceled"):
                 line["timeout"] = _int(request.get("timeout"))
         elif one.method == "PullImage":
             line["image"] = _dict(request.get("image")).get("image")
         else:
             continue
-        if one.error:
-            line["error"] = one.error
+        if one.error and not (one.method == "StopContainer" and one.error == "canceled"):
+            line["error"] = one.error  # a stop goes on when whoever asked for it is no more
         found.setdefault(names.of(pod), []).append(line)
     return dict(found)
 

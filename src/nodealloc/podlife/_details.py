@@ -122,11 +122,15 @@ class Pull:
 
 @attrs.frozen
 class RunSandbox:
-    """A sandbox that is made, after those before it were ended for good: with their network."""
+    """A sandbox that is made, after those `before` it were ended for good, with their network.
+
+    The records of containers that it `purges` go first.
+    """
 
     attempt: int
     edition: int
     before: tuple[str, ...] = ()
+    purges: tuple[str, ...] = ()
 
 
 @attrs.frozen

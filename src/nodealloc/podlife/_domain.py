@@ -118,7 +118,14 @@ class Lives:
     def _observed(self, view: PodView, record: PodRecord) -> Observed:
         uid, nears = view.key, self._nears
         listed = max(view.of(nears.listed).values(), default=None)
-        return observe(uid, record, view.of(nears.known).get(uid), view.of(nears.seen).get(uid), listed)
+        return observe(
+            uid,
+            record,
+            view.of(nears.known).get(uid),
+            view.of(nears.seen).get(uid),
+            listed,
+            keeps_ends=self._rules.keeps_init_progress,
+        )
 
     def _moved(self, record: PodRecord, want: PodWanted, observed: Observed, view: PodView) -> PodRecord:
         """Whether it may start, and whether it has to end."""

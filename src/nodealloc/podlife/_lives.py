@@ -274,6 +274,9 @@ class PodLives(Group):
             remembered.items(), key=lambda one: (one[1].life is LifeState.WAITING, one[1].noticed_s)
         )
         for uid, was in order:
+            is_refused = was.ending is not None and was.ending.kind is EndingKind.REFUSED
+            if is_refused and is_static(was.pod) and not self._rules.keeps_refusals:
+                continue
             record = was if self._rules.keeps_delays else was.but(restarts=Restarts())
             self.pods.put(uid, record, by="remembered")
             want = PodWanted(

@@ -20,6 +20,7 @@ from nodealloc.runtime import (
     Looks,
     PodReport,
     PullCredentials,
+    RunState,
     RuntimeHealth,
     SandboxConfig,
 )
@@ -127,10 +128,10 @@ class LoggedRuntime:
 
     def _link(self, report: ContainerReport) -> None:
         record = report.record
-        if not report.log_path or record.id in self._logs:
+        if not report.log_path or record.id in self._logs or record.state is RunState.CREATED:
             return
         link = None
-        if self._links is not None:
+        if self._links is not None and report.reason != "StartError":
             pod = record.pod
             link = self._links / f"{pod.name}_{pod.namespace}_{record.name}-{record.id}.log"
             with contextlib.suppress(FileExistsError):

@@ -61,7 +61,14 @@ class Observed:
 
 
 def observe(
-    uid: str, record: PodRecord, known: PodKnown | None, seen: PodListing | None, listing: int | None, /
+    uid: str,
+    record: PodRecord,
+    known: PodKnown | None,
+    seen: PodListing | None,
+    listing: int | None,
+    /,
+    *,
+    keeps_ends: bool = True,
 ) -> Observed:
     """What is known of a pod.
 
@@ -71,6 +78,7 @@ def observe(
         known: What the runtime's watch knows.
         seen: What the newest listing shows.
         listing: Number of the newest listing; None before the first.
+        keeps_ends: Whether ends count whose records are gone.
     """
     known = PodKnown(uid=uid) if known is None else known
     report = known.report or PodReport(uid=uid)
@@ -88,7 +96,7 @@ def observe(
     ids: dict[str, str] = {}
     there = {one.record.id for one in report.containers}
     for cid, end in known.ends.items():
-        if cid not in there and _is_older(end, record):
+        if cid not in there and (not keeps_ends or _is_older(end, record)):
             continue
         newest = ends.get(end.name)
         if newest is None or newest.attempt <= end.attempt:

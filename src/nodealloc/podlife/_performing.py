@@ -228,6 +228,9 @@ class Performer:
 
     def _run_sandbox(self, record: PodRecord, detail: RunSandbox, cancel: Cancel) -> Acted:
         config = self._configuring.sandbox(record.pod, detail.attempt, record.provided)
+        for one in detail.purges:
+            with contextlib.suppress(NoSuchRecordError):
+                self._runtime.remove_container(one)
         for one in detail.before:
             with contextlib.suppress(NoSuchRecordError):
                 self._runtime.stop_sandbox(one)

@@ -15,13 +15,14 @@ __all__ = ["prune"]
 def prune(turn: Turn, /) -> tuple[Step[Detail], ...]:
     """Remove all but the newest dead instances whose ends are stored, and sandboxes that are empty and old.
 
-    Source: kubelet ``pod_container_deletor.go``, ``kuberuntime_gc.go``; here at once, not once a minute.
+    Source: kubelet ``pod_container_deletor.go``, ``kuberuntime_gc.go``; here at once, not once a minute;
+    by a kubelet's rules sandboxes stay for that (`clears_away`).
     """
     report, ends, ours = turn.observed.report, turn.observed.ends_by_id, turn.observed.ours
     if len(report.containers) < _FEWEST and len(report.sandboxes) < _FEWEST:
         return ()
-    if not turn.rules.clears_away:
-        return ()  # somebody else does it, as the kubelet does
+    if not turn.tries_again:
+        return ()  # a kubelet does it when it looks
     containers: list[str] = []
     seen: set[str] = set()
     dead: Counter[str] = Counter()
@@ -42,6 +43,8 @@ def prune(turn: Turn, /) -> tuple[Step[Detail], ...]:
         for one in report.sandboxes[1:]
         if not one.record.is_ready and one.record.id not in in_use and one.record.id not in ours
     ]
+    if not turn.rules.clears_away:
+        sandboxes = []
     if not containers and not sandboxes:
         return ()
     detail = Prune(tuple(sandboxes), tuple(containers))

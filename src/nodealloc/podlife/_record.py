@@ -174,6 +174,7 @@ class Look:
         failures: Container name to why it did not start.
         attempts: Container name to the newest attempt that was begun.
         acts: Whether what the look led to is still being done.
+        rests_s: When that was done.
         again_s: When it looks again though nothing changes; None for not at all.
     """
 
@@ -183,6 +184,7 @@ class Look:
     failures: Mapping[str, StartFailure]
     attempts: Mapping[str, int]
     acts: bool = False
+    rests_s: float = 0.0
     again_s: float | None = None
 
 

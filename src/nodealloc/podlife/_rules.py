@@ -57,6 +57,8 @@ class Rules:
             With the kubelet that runs once the pod has finished.
         keeps_delays: How long a container waits before it starts again outlives the
             agent. With the kubelet a restart of it starts all that waits.
+        keeps_refusals: A pod that was refused stays refused. The kubelet asks again
+            when it is started anew.
     """
 
     counts_zero_grace: bool = attrs.field(
@@ -123,6 +125,7 @@ class Rules:
         default=True, metadata=recorded(False, "kubelet_stories 39", "kubelet_stories 94")
     )
     keeps_delays: bool = attrs.field(default=True, metadata=recorded(False, "kubelet_stories 27"))
+    keeps_refusals: bool = attrs.field(default=True, metadata=recorded(False, "kubelet_stories 74"))
     follows_edits: bool = attrs.field(default=True, metadata=recorded(False, "kubelet_stories 38"))
 
 

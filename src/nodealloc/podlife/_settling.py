@@ -107,7 +107,9 @@ def _done(have: PodRecord, step: Step[Detail], acted: Acted, now_s: float, rules
             images = extended(have.images, detail.container, acted.id)
             return attrs.evolve(have.failing(detail.container, None), images=images)
         case RunSandbox():
-            return _with_sandbox(have, detail.attempt, acted)
+            after = _with_sandbox(have, detail.attempt, acted)
+            # What was removed with it is known to be gone by the next listing.
+            return after.but(doubt=acted.listing) if detail.purges else after
         case Start():
             return _started(have, detail, acted)
         case Resize():

@@ -50,16 +50,36 @@ def in_new_sandbox(
     attempt = max(plan.attempt, record.sandbox_attempt)
     if attempt in taken:
         attempt += 1
+    purges: tuple[str, ...] = ()
+    if not turn.rules.keeps_init_progress:
+        record, purges = _without_init(turn, record)
     step: Step[Detail] = Step(
         scope=("pod", turn.uid, "sandbox"),
         verb="run sandbox",
         detail=RunSandbox(
-            attempt, record.edition, tuple(one.record.id for one in turn.observed.report.sandboxes)
+            attempt,
+            record.edition,
+            tuple(one.record.id for one in turn.observed.report.sandboxes),
+            purges,
         ),
         subject=(attempt, record.edition),
         deadline_s=turn.policy.call_s,
     )
     return record.but(sandbox_attempt=attempt), (step,)
+
+
+def _without_init(turn: Turn, record: PodRecord) -> tuple[PodRecord, tuple[str, ...]]:
+    """By a kubelet's rules init containers leave no record behind, and all but the first no count."""
+    names = [one.name for one in record.pod.init_containers]
+    gone = tuple(
+        one.record.id
+        for one in turn.observed.report.containers
+        if one.record.name in names and one.record.state is RunState.EXITED
+    )
+    if not gone:
+        return record, ()
+    kept = {name: number for name, number in record.attempts.items() if name not in names[1:]}
+    return record.but(attempts=kept), gone
 
 
 def stop_sandbox(uid: str, sandbox_id: str, policy: LifePolicy) -> Step[Detail]:

@@ -41,7 +41,8 @@ def held_starts(turn: Turn, record: PodRecord) -> Mapping[str, Held]:
             now_s=turn.now_s,
             exit=end.exit,
         )
-        if answer.held_until_s is not None:
+        # Between looks what failed last is what is told with the next one.
+        if answer.held_until_s is not None and (turn.tries_again or name not in held):
             held[name] = back_off_held(PodIdentity.of(record.pod), name, answer.delay_s, answer.held_until_s)
     return held
 

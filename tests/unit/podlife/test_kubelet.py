@@ -5,12 +5,29 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from nodealloc.podlife import KUBELET, PodFacts, Rules
-from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler
+from nodealloc.dsw_asw import Cancel
+from nodealloc.podfacts import LifeState
+from nodealloc.podlife import KUBELET, PodFacts, Preparation, Rules
+from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, Pod
 from nodealloc.runtime import RunState, RuntimeRefusedError
+from nodealloc.verdicts import Admitted, Refused
 from tests.unit.podlife_node import Node, Verdicts, pod
 
 RIGHT = Rules()
+
+
+@attrs.define
+class Gate:
+    """A preparer that refuses until it is open."""
+
+    is_open: bool = False
+
+    def make_ready(self, _pod: Pod, _cancel: Cancel, /) -> Admitted | Refused:
+        """See `Preparer.make_ready`."""
+        return Admitted() if self.is_open else Refused(reason="Closed", message="not today")
+
+    def take_back(self, _pod: Pod, _cancel: Cancel, /) -> None:
+        """There is nothing to take back."""
 
 
 def facts(node: Node, uid: str = "u") -> PodFacts:
@@ -173,13 +190,13 @@ def test_a_pod_that_comes_back_after_it_was_gone_counts_what_is_left() -> None:
     ("rules", "told", "after_s"),
     [
         (RIGHT, [(0, "CrashLoopBackOff")], (18, 20)),
-        (KUBELET, [(0, ""), (12, "CrashLoopBackOff")], (24, 26)),
+        (KUBELET, [(0, ""), (11, "CrashLoopBackOff")], (22, 25)),
     ],
 )
 def test_when_a_crash_loop_is_told_and_goes_on(
     rules: Rules, told: list[tuple[int, str]], after_s: tuple[int, int]
 ) -> None:
-    """At once, after its delay of 20 s; a kubelet tells and tries when it looks, each 12.5 s."""
+    """At once, after its delay of 20 s; a kubelet tells and tries when it looks, after 11.5 s."""
     node = Node(rules=rules)
     node.lives.put(pod())
     for wait_s in (1, 1, 14):
@@ -189,6 +206,8 @@ def test_when_a_crash_loop_is_told_and_goes_on(
     assert node.running() == ["app#2"]
     node.exit("app", 1)
     node.after(1)
+    # What is removed meanwhile is no news.
+    assert [one.record.attempt for one in node.containers()] == [2]
     seen: list[tuple[int, str]] = []
     for quarter in range(120):
         if node.running():
@@ -245,7 +264,7 @@ def test_a_post_start_hook_that_fails_is_told() -> None:
 
 @pytest.mark.parametrize(("rules", "is_early"), [(RIGHT, True), (KUBELET, False)])
 def test_when_a_pod_starts_whose_name_is_free_again(rules: Rules, is_early: bool) -> None:
-    """At once; a kubelet asks again after 12.5 s whether it may."""
+    """At once; a kubelet asks again after 11.5 s whether it may."""
     static = {"kubernetes.io/config.source": "file"}
     node = Node(rules=rules)
     node.lives.heard()
@@ -275,3 +294,39 @@ def test_whether_a_delay_outlives_the_agent(rules: Rules, running: list[str]) ->
     node.lives.put(pod())
     node.after(3)
     assert node.running() == running
+
+
+@pytest.mark.parametrize(("rules", "running"), [(RIGHT, ["app#1", "side#1"]), (KUBELET, ["app#1", "side#0"])])
+def test_what_counts_of_sidecars_in_a_new_sandbox(rules: Rules, running: list[str]) -> None:
+    """Every restart; a kubelet forgets init containers but the first, which it counts in the same breath."""
+    first = Container(name="first", image="busybox")
+    side = Container(name="side", image="busybox", restartable=True)
+    app = Container(name="app", image="busybox")
+    node = Node(rules=rules)
+    node.lives.put(attrs.evolve(pod(containers=[app]), init_containers=(first, side)))
+    node.after(3)
+    node.exit("first")
+    node.after(5)
+    assert node.running() == ["side#0", "app#0"]
+    node.runtime.stop_sandbox("sandbox-1")
+    node.after(5)
+    node.exit("first")
+    node.after(5)
+    assert sorted(node.running()) == running
+    assert node.record().attempts["first"] == 1
+
+
+@pytest.mark.parametrize(("rules", "life"), [(RIGHT, LifeState.FINISHED), (KUBELET, LifeState.SYNCING)])
+def test_whether_a_refusal_outlives_the_agent(rules: Rules, life: LifeState) -> None:
+    """It does; a kubelet asks again when it starts."""
+    static = {"kubernetes.io/config.source": "file"}
+    gate = Gate()
+    node = Node(preparations=[Preparation(name="gate", why="it refuses", by=gate)], rules=rules)
+    node.lives.put(pod(annotations=static))
+    node.after(5)
+    assert node.life() is LifeState.FINISHED
+    gate.is_open = True
+    node.kill_agent()
+    node.lives.put(pod(annotations=static))
+    node.after(5)
+    assert node.life() is life
