@@ -68,6 +68,9 @@ def test_a_log_has_a_folder_before_it_a_link_and_no_life_after_its_container(tmp
     made = logged.create_container(logged.run_sandbox(where), APP, where)
     assert (tmp_path / "u" / "app").is_dir()
     (tmp_path / f"{made}.log").write_text("words\n")
+    logged.inspect("u")
+    assert list((tmp_path / "links").iterdir()) == []  # it has not begun
+    logged.start_container(made)
     for runtime in (logged, logged, LoggedRuntime(fake, links=tmp_path / "links")):
         runtime.inspect("u")
     (link,) = (tmp_path / "links").iterdir()

@@ -128,10 +128,11 @@ class LoggedRuntime:
 
     def _link(self, report: ContainerReport) -> None:
         record = report.record
-        if not report.log_path or record.id in self._logs or record.state is RunState.CREATED:
+        link = self._logs.get(record.id, (None, None))[1]
+        if not report.log_path or link is not None:
             return
-        link = None
-        if self._links is not None and report.reason != "StartError":
+        has_begun = record.state is not RunState.CREATED and report.reason != "StartError"
+        if self._links is not None and has_begun:
             pod = record.pod
             link = self._links / f"{pod.name}_{pod.namespace}_{record.name}-{record.id}.log"
             with contextlib.suppress(FileExistsError):
