@@ -1,4 +1,4 @@
-"""The example agent on processes: many pods at once, idle, and killed and started again."""
+"""The example agent: many pods at once on processes, in both stores; on containerd beside a bare loop."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 import os
 import resource
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,10 +18,11 @@ from bench.figure import Figure
 from examples.agent.outside import Surroundings, surroundings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 __all__ = ["figures"]
 
+ROOT = Path(__file__).parent.parent
 _PATIENCE_S = 300.0
 _IDLE_S = 10.0
 _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
@@ -79,8 +82,9 @@ def _begun(place: Surroundings) -> int:
     return sum(1 for _ in (place.folder / "root" / "containers" / "containers").glob("*/started"))
 
 
-def _live(count: int) -> _Life:
-    with surroundings("processes", more={"maxPods": 5000, "fileCheckFrequency": "20s"}) as place:
+def _live(count: int, store: str = "files") -> _Life:
+    more = {"maxPods": 5000, "fileCheckFrequency": "20s"}
+    with surroundings("processes", store=store, more=more) as place:
         first = place.start()
         _until(place.is_up)
         pid = first.process.pid
@@ -118,10 +122,16 @@ def _settled(place: Surroundings, count: int) -> bool:
 
 
 def figures() -> Iterator[Figure]:
-    """Ten, a hundred, a thousand sleepers."""
+    """Ten, a hundred, a thousand sleepers; the most of them in SQLite; then real containers."""
     counts = [int(one) for one in os.environ.get("NODEALLOC_BENCH_PODS", "10 100 1000").split()]
     found = {count: _live(count) for count in counts}
-    most, last = counts[-1], found[counts[-1]]
+    yield from _many(found)
+    yield from _stores(counts[-1], found[counts[-1]], _live(counts[-1], "sqlite"))
+    yield from _beside()
+
+
+def _many(found: Mapping[int, _Life]) -> Iterator[Figure]:
+    most = max(found)
 
     def growth(field: str) -> list[tuple[float, float]]:
         return [(float(count), float(getattr(life, field))) for count, life in found.items()]
@@ -137,9 +147,61 @@ def figures() -> Iterator[Figure]:
         yield Figure(
             package="agent",
             name=f"{most:,} pods: {name}",
-            value=float(getattr(last, field)),
+            value=float(getattr(found[most], field)),
             unit=unit,
             at_most=at_most,
             growth=growth(field),
             growth_of="pods",
         )
+
+
+def _stores(count: int, files: _Life, sqlite: _Life) -> Iterator[Figure]:
+    for name, field in (
+        ("started", "started_s"),
+        ("CPU for each that is started", "cpu_ms"),
+        ("until it answers again", "again_s"),
+    ):
+        yield Figure(
+            package="agent",
+            name=f"{count:,} pods: {name}, in SQLite over files",
+            value=float(getattr(sqlite, field)) / float(getattr(files, field)),
+            unit="×",
+        )
+
+
+def _beside() -> Iterator[Figure]:
+    """None where there is no root, no namespace or no package; the reason is printed."""
+    inside = ("--version", "1.7", "--seconds", "1800", "--module", "tests.cri.beside")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.cri", *inside], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if not lines:
+        print(f"agent: not measured on containerd: {(done.stdout or done.stderr).strip().splitlines()[-1:]}")
+        return
+    found: dict[str, float] = json.loads(lines[-1])
+    found["one"] = found["one_s"] / found["one_bare_s"]
+    found["many"] = found["many_s"] / found["many_bare_s"]
+    found["probes_percent"] = found["probed_percent"] - found["idle_percent"]
+    for field, name, unit, at_most in _BESIDE:
+        yield Figure(
+            package="agent", name=f"containerd: {name}", value=found[field], unit=unit, at_most=at_most
+        )
+
+
+_BESIDE = (
+    ("one", "manifest to container running, over the bare calls", "×", 1.1),
+    ("many", "50 at once, over the bare calls", "×", 1.25),
+    ("crash_s", "crash to the next attempt that runs, median", "s", 0.1),
+    ("removed_s", "manifest gone to process gone, largest of 20", "s", 0.1),
+    ("idle_percent", "idle with 50 pods, of a core", "%", 0.5),
+    ("idle_more_percent", "idle with 100 pods, of a core", "%", 0.8),
+    ("probes_percent", "50 pods asked each second, over idle", "%", 1.5),
+    ("again_s", "SIGKILL and start with 50 pods until it answers", "s", 0.8),
+    ("again_cpu_s", "CPU of that", "s", 0.5),
+    ("again_moved", "containers and readiness that changed by it", "", 0.0),
+    ("again_probed_moved", "the same with 50 that are probed", "", 0.0),
+    ("started_cpu_ms", "CPU for each of 50 that are started", "ms", 8.0),
+    ("memory_mib", "memory with 50 pods", "MiB", 70.0),
+)
+"""Field of what `tests.cri.beside` prints, what it is, its unit, and its bound."""
