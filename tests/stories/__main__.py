@@ -55,6 +55,9 @@ def main() -> int:
     parser.add_argument("--most", type=int, help="only so many of those that are not skipped, spread evenly")
     parser.add_argument("--at-a-time", type=int, default=2 * (os.cpu_count() or 1), metavar="N")
     parser.add_argument(
+        "--tries", type=int, default=1, metavar="N", help="play what failed again, one at a time, so often"
+    )
+    parser.add_argument(
         "--agent", default=AGENT, help="how the agent is called; {python}, {config}, {status}, {ip}"
     )
     parser.add_argument("--keep", type=Path, help="folder for what was seen, a file for each story")
@@ -89,7 +92,7 @@ def tell(stories: Sequence[Story], chosen: argparse.Namespace) -> int:
     mine = [Path(one) for one in FOLDERS if not Path(one).exists()]
     for one in mine:
         one.mkdir(parents=True)
-    failed = 0
+    failed: list[Outcome] = []
     try:
         # The longest first, so that none of them is what everybody waits for at the end.
         playable.sort(key=lambda one: -one.end)
@@ -98,17 +101,27 @@ def tell(stories: Sequence[Story], chosen: argparse.Namespace) -> int:
                 [pool.submit(outcome, one, root, chosen) for one in playable]
             ):
                 result = done.result()
-                failed += result.word == "FAILED"
-                shown = result.lines if chosen.all_lines else result.lines[:SHOWN]
-                print(f"{result.word} {result.story.name} ({result.took_s:.0f} s)", flush=True)
-                for line in shown:
-                    print(f"    {line}", flush=True)
+                failed += [result] if result.word == "FAILED" else []
+                show(result, chosen)
+        for number in range(2, chosen.tries + 1):
+            # Alone, so that it has the machine for itself.
+            again = [outcome(one.story, root, chosen) for one in failed]
+            for result in again:
+                show(result, chosen, f" at try {number}")
+            failed = [one for one in again if one.word == "FAILED"]
     finally:
         for one in mine:
             with contextlib.suppress(OSError):
                 one.rmdir()
-    print(f"{len(playable) - failed} passed, {failed} failed, {len(skipped)} skipped")
+    print(f"{len(playable) - len(failed)} passed, {len(failed)} failed, {len(skipped)} skipped")
     return 1 if failed else 0
+
+
+def show(result: Outcome, chosen: argparse.Namespace, at: str = "") -> None:
+    """Say what became of a story, and what differs."""
+    print(f"{result.word} {result.story.name}{at} ({result.took_s:.0f} s)", flush=True)
+    for line in result.lines if chosen.all_lines else result.lines[:SHOWN]:
+        print(f"    {line}", flush=True)
 
 
 def outcome(story: Story, root: Path, chosen: argparse.Namespace) -> Outcome:

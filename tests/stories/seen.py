@@ -14,6 +14,7 @@ __all__ = ["Call", "Contained", "Names", "Told", "calls", "configs", "order", "p
 Json = object
 
 _ID: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+_RUN: Final = "container "
 _TERMINATION: Final = re.compile(r"(containers/[^/\"]+)/[0-9a-f]+(?=\"|$)")
 
 
@@ -123,9 +124,10 @@ def pods(told: Sequence[Told], names: Names) -> dict[str, Json]:
     for line in told:
         mine = tracks.setdefault(names.see(line.uid, line.name), {})
         found = {} if line.status is None else _values(line.status)
+        has_containers = any(track.startswith(_RUN) for track in found)
         for track in {**mine, **found}:
-            if line.status is not None and track not in found and track.startswith("container "):
-                continue  # of a container that the pod has no more nothing is noted
+            if has_containers and track not in found and track.startswith(_RUN):
+                continue  # of a container that the pod has no more, but others, nothing is noted
             seq = mine.setdefault(track, [])
             value = found.get(track)
             if (seq and seq[-1][1] != value) or (not seq and value is not None):
@@ -142,7 +144,7 @@ def _values(status: Mapping[str, Json]) -> dict[str, Json]:
         found[f"condition {one['type']}"] = _worded(one["status"], one.get("reason"))
     for kind in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
         for one in _list(status.get(kind)):
-            found[f"container {one['name']}"] = _container(one)
+            found[f"{_RUN}{one['name']}"] = _container(one)
     return found
 
 

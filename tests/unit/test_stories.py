@@ -315,3 +315,54 @@ def test_configurations_lose_what_differs_from_run_to_run() -> None:
     assert first["image"] == "i:1"
     assert first["mounts"] == [{"host_path": "/pods/<uid>/containers/a/<n>"}]
     assert first["annotations"] == {"io.kubernetes.container.restartCount": "0"}
+
+
+def _told(at: float, *containers: str, phase: str = "Running") -> seen.Told:
+    """A line of a status file."""
+    runs = [{"name": one, "state": {"running": {}}} for one in containers]
+    return seen.Told(
+        at=at,
+        uid="u",
+        name="default/p",
+        status={"phase": phase, "containerStatuses": runs} if phase else None,
+    )
+
+
+def test_a_container_that_its_pod_has_no_more_keeps_its_last_word() -> None:
+    """As in the recording; of a pod without containers, or of one that is gone, nothing stands."""
+    tracks = {
+        "edited": [_told(0, "a"), _told(1, "b")],
+        "refused": [_told(0, "a"), _told(1, phase="Failed")],
+        "gone": [_told(0, "a"), _told(1, phase="")],
+    }
+    last = {}
+    for name, lines in tracks.items():
+        pod: Any = seen.pods(lines, seen.Names())["p"]
+        last[name] = pod["tracks"]["container a"]["seq"][-1][1]
+    assert last["edited"]["state"] == "running"
+    assert (last["refused"], last["gone"]) == (None, None)
+
+
+def test_a_stop_that_was_given_up_was_asked_for() -> None:
+    """The runtime goes on with it when the agent is killed: it counts, with its time."""
+    made = [
+        seen.Call(
+            at=0, method="RunPodSandbox", request={"config": {"metadata": {"uid": "u"}}}, answer="s", error=""
+        ),
+        seen.Call(
+            at=0,
+            method="CreateContainer",
+            request={"pod_sandbox_id": "s", "config": {"metadata": {"name": "a"}}},
+            answer="c",
+            error="",
+        ),
+        seen.Call(
+            at=1,
+            method="StopContainer",
+            request={"container_id": "c", "timeout": 14},
+            answer="",
+            error="canceled",
+        ),
+    ]
+    stop: Any = seen.calls(made, seen.Names(by_uid={"u": "p"}))["p"]
+    assert stop[-1] == {"at": 1, "call": "StopContainer", "container": "a", "attempt": 0, "timeout": 14}
