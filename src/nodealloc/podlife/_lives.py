@@ -117,7 +117,9 @@ class PodLives(Group):
         _check_names(preparations)
         self._worlds = Worlds() if facts is None else Worlds(facts=facts)
         self._rules = rules
-        self.wanted, self.pods, self.facts = self._worlds.wanted, self._worlds.pods, self._worlds.facts
+        self.wanted: World[str, PodWanted] = self._worlds.wanted
+        self.pods: World[str, PodRecord] = self._worlds.pods
+        self.facts: World[str, PodFacts] = self._worlds.facts
         self._now, self._watch, self._listings = now, watch, Listings(watch)
         self._remember(remembered or {})
         drive = Drive(

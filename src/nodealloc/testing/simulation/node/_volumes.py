@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import math
+from collections.abc import Callable
 
 from nodealloc.podspec import Pod, Volume
 from nodealloc.testing.simulation._clock import SimulatedClock
@@ -37,7 +38,7 @@ class SimulatedVolumes(FakeHost):
 
     def serve(self, life: Life) -> SimulatedVolumes:
         """From now on this life calls."""
-        self.fault = lambda name: self._happen(life, name)
+        self.fault: Callable[[str], None] = lambda name: self._happen(life, name)
         self.calls.clear()
         return self
 
