@@ -56,6 +56,11 @@ class LifeTold(Protocol):
     """What others were told of one pod; a value, such as `nodealloc.podstatus.Told`."""
 
     @property
+    def was_told(self) -> bool:
+        """Whether they were told anything of it."""
+        ...
+
+    @property
     def is_told_unready(self) -> bool:
         """Whether they know that it is not ready, and nobody will say otherwise, since it ends."""
         ...

@@ -74,6 +74,11 @@ class Told:
         return self.told_version >= self.version
 
     @property
+    def was_told(self) -> bool:
+        """Whether anything of the pod was told."""
+        return self.told_version > 0
+
+    @property
     def is_told_unready(self) -> bool:
         """Whether a pod that ends was told to be not ready, and nothing else of it is on its way."""
         ready = self.status.condition(READY)

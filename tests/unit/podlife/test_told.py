@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import attrs
 import pytest
 
+from nodealloc.dsw_asw import World
+from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import ConditionStatus, LifeState, PodStatus
-from nodealloc.podlife import Ending, EndingKind, LifePolicy
+from nodealloc.podlife import Ending, EndingKind, LifePolicy, LifeTold, Preparation
+from nodealloc.podlife.preparers import StatusPreparer
 from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, Probe
+from nodealloc.podstatus import Told
+from nodealloc.testing.podlife import check_preparer
 from tests.unit.podlife_node import QUIET, Verdicts, pod
 from tests.unit.podstatus.test_with_lives import TellingNode
 
@@ -192,3 +199,46 @@ def test_an_agent_that_is_killed_while_it_waits_tells_first() -> None:
     after_s, ready = told_at_first_signal(node, begin)
     assert (after_s < 1.0, ready) == (True, False)
     assert node.stops[0][1] == pytest.approx(30.0 - after_s)
+
+
+def starting(*, held: bool) -> TellingNode:
+    """A node on which nothing of a pod is made before others were told of it."""
+    told: World[str, LifeTold] = World("told")
+    node = TellingNode()
+    preparer, wakes = StatusPreparer(told, clock=node.clock), cast("World[str, object]", told)
+    node.preparations = [Preparation(name="status", why="others hear of it first", by=preparer, wakes=wakes)]
+    node.told_world = cast("World[str, Told]", told)
+    node.start_agent()
+    node.heard()
+    node.executor.held = {"tell"} if held else set()
+    node.lives.put(pod())
+    return node
+
+
+def test_nothing_of_a_pod_is_made_before_others_were_told_of_it() -> None:
+    """The sink has it first; without waiting, since the world wakes who waits."""
+    node = starting(held=False)
+    sandboxes: list[int] = []
+    node.sink.before = lambda _: sandboxes.append(len(node.runtime.inspect("u").sandboxes))
+    node.after(0.25, step_s=0.05)
+    assert sandboxes[0] == 0
+    assert node.running() == ["app#0"]
+
+
+def test_a_sink_that_hangs_holds_up_no_start_for_ever() -> None:
+    """It has a second by default."""
+    node = starting(held=True)
+    node.after(0.75, step_s=0.05)
+    assert node.calls() == []
+    waits = node.record().waits_for
+    assert waits is not None
+    assert waits.blocker == "status"
+    node.after(2.0, step_s=0.05)
+    assert node.running() == ["app#0"]
+
+
+def test_a_status_preparer_keeps_the_promises_of_preparers() -> None:
+    """May be repeated, and has to wait for something."""
+    check_preparer(StatusPreparer(World("told"), most_s=1e-9), pod())
+    with pytest.raises(ConfigurationError, match="waits for nobody"):
+        StatusPreparer(World("told"), most_s=0.0)

@@ -31,7 +31,13 @@ WITH_INIT = pod(init_containers=(Container(name="setup", image="busybox"),), pol
 
 
 class TellingNode(Node):
-    """A node with a status manager in the group of its agent, which ends of pods wait for."""
+    """A node with a status manager in the group of its agent, which ends of pods wait for.
+
+    Attributes:
+        told_world: The world that the next agent writes what it told into; None for a new one.
+    """
+
+    told_world: World[str, Told] | None = None
 
     def __init__(self, *, policy: LifePolicy | None = None) -> None:
         self.sink = FakeSink()
@@ -39,7 +45,8 @@ class TellingNode(Node):
 
     def start_agent(self) -> None:
         """With what was told remembered."""
-        told: World[str, Told] = World("told")
+        told: World[str, Told] = World("told") if self.told_world is None else self.told_world
+        self.told_world = None
         self.others_told = cast("World[str, LifeTold]", told)
         super().start_agent()
         self.manager = StatusManager(
