@@ -551,6 +551,7 @@ EXEMPT = {
     "devices.PluginWatch": "half of PluginConnection, checked as one",
     "dsw_asw.Observer": "it only listens: nothing that it does is relied on; RecordingObserver keeps all",
     "podlife.PodRuntime": "four Protocols of runtime in one object, each checked by itself",
+    "podlife.WholeRuntime": "Protocols of runtime in one object, each checked by itself",
     "podlife.LifeTold": "a value of one answer, with nothing to promise",
     "podlife.LifeVerdicts": "a value of two mappings, with nothing to promise",
     "topology.NumaMachine": "read and not called; a Machine is one",
