@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
-import cattrs
 
 from nodealloc.checkpoint import (
     FileStore,
     Formats,
-    JsonCheckpoint,
     SqliteStore,
     Store,
     row_formats,
@@ -22,16 +20,15 @@ from nodealloc.checkpoint import (
 from nodealloc.dsw_asw import Moment
 from nodealloc.node import FORMATS
 from nodealloc.podlife import POD_ROWS, PodRecord, record_from_checkpoint
-from nodealloc.podsources import Editions
+from nodealloc.podsources import Editions, editions_from_checkpoint, editions_to_checkpoint
 from nodealloc.podstatus import STATUS_ROWS, Told, told_from_checkpoint
-from nodealloc.probes import PodVerdicts, verdicts_from_checkpoint
+from nodealloc.probes import PROBE_ROWS, PodVerdicts, verdicts_from_checkpoint
 from nodealloc.runtime import RUNTIME_ROWS, PodKnown, pod_from_checkpoint
 
 __all__ = ["Kept", "Remembered", "open_store"]
 
-_SOURCES, _PROBES = "sources", "probes"
-_ALL: Formats = {**FORMATS, **row_formats(RUNTIME_ROWS, POD_ROWS, STATUS_ROWS, _PROBES, _SOURCES)}
-_EDITIONS = "editions of static pods"
+_SOURCES = "sources"
+_ALL: Formats = {**FORMATS, **row_formats(RUNTIME_ROWS, POD_ROWS, STATUS_ROWS, PROBE_ROWS, _SOURCES)}
 
 
 def open_store(folder: Path, kind: str) -> FileStore | SqliteStore:
@@ -64,8 +61,7 @@ class Kept:
 
     def remember(self, source: str, editions: Editions, /) -> None:
         """Write which edition of a static pod is which."""
-        row = JsonCheckpoint(kind=_EDITIONS, version=1, value=cattrs.unstructure(editions))
-        self.store.commit({row_key(_SOURCES, source): row})
+        self.store.commit({row_key(_SOURCES, source): editions_to_checkpoint(editions)})
 
     def read(self) -> Remembered:
         """Everything of the packages."""
@@ -74,6 +70,6 @@ class Kept:
             known=rows_of(RUNTIME_ROWS, values, pod_from_checkpoint),
             lives=rows_of(POD_ROWS, values, lambda row: record_from_checkpoint(row, now)),
             told=rows_of(STATUS_ROWS, values, told_from_checkpoint),
-            verdicts=rows_of(_PROBES, values, verdicts_from_checkpoint),
-            editions=rows_of(_SOURCES, values, lambda row: cattrs.structure(row.value, Editions)),
+            verdicts=rows_of(PROBE_ROWS, values, verdicts_from_checkpoint),
+            editions=rows_of(_SOURCES, values, editions_from_checkpoint),
         )
