@@ -116,6 +116,7 @@ def hard_questions() -> Iterator[Figure]:
     for name, bound, call in (
         ("12 lists of 24 random masks, 24 nodes", 200, of_lists(24, random_lists(24, 12, 24))),
         ("8 lists of 24 random masks, 32 nodes", 200, of_lists(32, random_lists(32, 8, 24))),
+        ("8 lists of 200 random masks, 32 nodes", 200, of_lists(32, random_lists(32, 8, 200))),
         ("3 lists of 200 random masks, 24 nodes", 200, of_lists(24, random_lists(24, 3, 200))),
         ("4 lists of 500 random masks, 32 nodes", 200, of_lists(32, random_lists(32, 4, 500))),
         ("10 lists of 8 random masks, 64 nodes", 1_000, of_lists(64, random_lists(64, 10, 8))),

@@ -96,8 +96,9 @@ def merge(
     Source: kubelet v1.32 ``cm/topologymanager/policy*.go``.
     """
     try:
-        question: list[object] = [policy.kind, numa.mask]
-        if policy.kind == 0:
+        kind = policy.kind
+        question: list[object] = [kind, numa.mask]
+        if kind == 0:
             return _NO_POLICY
         for hints in providers:
             if hints:
@@ -108,20 +109,22 @@ def merge(
                         question.append(KNOWN[key])
                     elif options is not None:
                         question.append(IMPOSSIBLE)
-        answer = _answers.get(tuple(question))
     except (AttributeError, KeyError, TypeError, ValueError):
         check("merge, policy", policy, Policy, "a Policy; Policy.parse reads a kubelet's words")
         check("merge, numa", numa, NumaTopology, "a NumaTopology(nodes=(0, 1))")
         reading = read(providers, numa.mask, names)
         answer = _answered(policy, reading, numa, allocated, work or Work(policy.work_units))
     else:
-        if answer is None:
-            reading = read(providers, numa.mask, names, cast("list[Listed]", question[2:]))
+        asked = tuple(question)
+        try:
+            answer = _answers[asked]
+        except KeyError:
+            reading = read(providers, numa.mask, names, cast("tuple[Listed, ...]", asked[2:]))
             spending = work or Work(policy.work_units)
             before = spending.left
             answer = _answered(policy, reading, numa, allocated, spending)
-            if spending.left == before and policy.comparison is None:
-                _keep(tuple(question), answer)
+            if spending.left == before and kind is not None:
+                _keep(asked, answer)
     if isinstance(answer, _Equals):
         return answer.outcomes[answer.masks.index(numa.closest(answer.masks))]
     return answer
