@@ -19,6 +19,8 @@ __all__ = ["JsonCheckpoint"]
 DEEPEST: Final = 256
 """Levels of a value; the call stack of a thread of its own holds several times as many."""
 
+_MAPPINGS: Final = (dict, Mapping)
+
 
 def _plain(value: Json) -> Json:
     """A copy made of lists and dicts, so that what is read back is equal.
@@ -31,8 +33,8 @@ def _plain(value: Json) -> Json:
         one, put, level = due.pop()
         if level >= DEEPEST and not isinstance(one, float):
             raise ConfigurationError(f"nested more than {DEEPEST} levels deep: store a flatter value")
-        # Most are of just these classes, which costs less to see than whether they behave like one.
-        if type(one) is dict or isinstance(one, Mapping):
+        # Nearly all are dicts, which costs less to see than whether something behaves like one.
+        if isinstance(one, _MAPPINGS):
             fields: dict[str, Json] = {}
             for key, part in one.items():
                 name = _text(key)
