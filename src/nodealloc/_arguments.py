@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 
 from nodealloc.errors import ConfigurationError
 
-__all__ = ["check", "checked", "choice", "is_other", "not_a_machine", "several", "within", "wrong"]
+__all__ = ["check", "checked", "choice", "is_other", "not_a_machine", "several", "whole", "within", "wrong"]
 
 E = TypeVar("E", bound=enum.Enum)
 T = TypeVar("T")
@@ -85,6 +85,18 @@ def within(
         number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
         enough = number is not None and (number > low or (number == low and not above))
         if number is None or not enough or (high is not None and number > high):
+            raise wrong(_field(instance, attribute), value, expected)
+
+    return validate
+
+
+def whole(low: int, high: int | None = None) -> Callable[[object, object, int], None]:
+    """A validator of attrs: a whole number from `low` to `high`."""
+    expected = f"a whole number, {low} or more" if high is None else f"a whole number from {low} to {high}"
+
+    def validate(instance: object, attribute: object, value: object) -> None:
+        number = value if isinstance(value, int) and not isinstance(value, bool) else None
+        if number is None or number < low or (high is not None and number > high):
             raise wrong(_field(instance, attribute), value, expected)
 
     return validate

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import attrs
 
+from nodealloc._typed import typed
 from nodealloc.errors import DecodeError, Fault
 
 __all__ = ["Mount", "parse_line", "parse_mountinfo", "read_mountinfo"]
@@ -53,6 +54,7 @@ def read_mountinfo(path: str = "/proc/self/mountinfo", /) -> str:
     return Path(path).read_bytes().decode("utf-8", "surrogateescape")
 
 
+@typed
 def parse_mountinfo(text: str, /) -> list[Mount]:
     """Read `/proc/self/mountinfo`; raises `DecodeError` listing each line that does not fit."""
     mounts: list[Mount] = []

@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, cast, final
 
 from nodealloc._arguments import is_other, wrong
+from nodealloc._typed import typed_on_error
 from nodealloc.errors import ConfigurationError, DecodeError, Fault
 
 if TYPE_CHECKING:
@@ -41,9 +42,15 @@ _FEW = 12
 
 def bits(mask: int, /) -> Iterator[int]:
     """Ids in a mask, ascending. `mask` is 0 or more."""
-    if mask.bit_length() > _LONG:
+    try:
+        length = mask.bit_length()
+    except AttributeError:
+        raise wrong("bits: mask", mask, "a whole number, 0 or more") from None
+    if mask < 0:
+        raise wrong("bits: mask", mask, "a whole number, 0 or more")
+    if length > _LONG:
         # Each step below copies the whole mask; of short ones it may.
-        data = mask.to_bytes((mask.bit_length() + 7) // 8, "little")
+        data = mask.to_bytes((length + 7) // 8, "little")
         for start in range(0, len(data), _LONG // 8):
             part = int.from_bytes(data[start : start + _LONG // 8], "little")
             for number in bits(part):
@@ -55,6 +62,7 @@ def bits(mask: int, /) -> Iterator[int]:
         mask ^= low
 
 
+@typed_on_error
 def lowest(mask: int, count: int, /) -> int:
     """The `count` lowest ids of a mask, or all where there are fewer.
 
@@ -78,6 +86,7 @@ def lowest(mask: int, count: int, /) -> int:
     return mask & ((1 << below) - 1)
 
 
+@typed_on_error
 def format_list(mask: int, /) -> str:
     """Linux list format of a mask: ``0b1_0000_1111`` is ``0-3,8``.
 

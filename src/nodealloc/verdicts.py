@@ -37,6 +37,8 @@ from typing import TypeAlias, Union
 
 import attrs
 
+from nodealloc.errors import ConfigurationError
+
 __all__ = ["Admitted", "Figure", "NotYet", "Refused", "Verdict"]
 
 Figure: TypeAlias = Union[int, float, str]
@@ -79,11 +81,11 @@ class _Figures(Mapping[str, Figure]):
 
 def _check(name: object, figure: object) -> None:
     if not isinstance(name, str) or not name:
-        raise ValueError(f"the figure {figure!r} has the name {name!r}; give it one of text")
+        raise ConfigurationError(f"the figure {figure!r} has the name {name!r}; give it one of text")
     if not isinstance(figure, int | float | str):
         raise TypeError(f"the figure {name!r} is {figure!r}; give a number or text")
     if isinstance(figure, float) and not math.isfinite(figure):
-        raise ValueError(f"the figure {name!r} is {figure}; leave out what is not known")
+        raise ConfigurationError(f"the figure {name!r} is {figure}; leave out what is not known")
 
 
 def _kept(figures: Mapping[str, Figure]) -> Mapping[str, Figure]:
@@ -93,12 +95,12 @@ def _kept(figures: Mapping[str, Figure]) -> Mapping[str, Figure]:
 
 def _check_text(field: str, value: object) -> None:
     if not isinstance(value, str) or not value:
-        raise ValueError(f"{field} is {value!r}; say it in at least a word")
+        raise ConfigurationError(f"{field} is {value!r}; say it in at least a word")
 
 
 def _check_seconds(field: str, value: object) -> None:
-    if not (isinstance(value, int | float) and math.isfinite(value) and value >= 0):
-        raise ValueError(f"{field} is {value!r}; give finite seconds, 0 or more")
+    if not (isinstance(value, int | float) and 0 <= value < math.inf):
+        raise ConfigurationError(f"{field} is {value!r}; give finite seconds, 0 or more")
 
 
 _NONE: Mapping[str, Figure] = _Figures({})
@@ -125,7 +127,7 @@ class Refused:
             nobody has to parse it. Copied, and immutable from then on.
 
     Raises:
-        ValueError: No reason or no message, or a figure without a name, infinite or not a number.
+        ConfigurationError: No reason or no message, or a figure without a name, infinite or not a number.
         TypeError: A figure is neither number nor text.
     """
 
@@ -154,7 +156,7 @@ class NotYet:
         after_s: When asking again makes sense, in seconds from now; 0 or more.
 
     Raises:
-        ValueError: No blocker or no message, or `after_s` is negative or not finite.
+        ConfigurationError: No blocker or no message, or `after_s` is negative or not finite.
     """
 
     blocker: str

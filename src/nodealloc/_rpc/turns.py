@@ -9,6 +9,8 @@ from collections.abc import Callable, Generator
 
 import attrs
 
+from nodealloc.errors import ConfigurationError
+
 __all__ = ["Turn", "Turns"]
 
 
@@ -44,7 +46,7 @@ class Turns:
         self, most: int, /, *, patience_s: float = 0.5, clock: Callable[[], float] = time.monotonic
     ) -> None:
         if most < 1:
-            raise ValueError(f"{most} conversations at once would be none: give 1 or more")
+            raise ConfigurationError(f"{most} conversations at once would be none: give 1 or more")
         self._most = most
         self._patience_s = patience_s
         self._clock = clock

@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 
 import attrs
 
+from nodealloc._typed import typed_on_error
 from nodealloc.admission._chain import Handler, chain_of
 from nodealloc.admission._fit import node_fit
 from nodealloc.admission._rules import Rules
@@ -47,6 +48,7 @@ class Resizes(Protocol):
         ...
 
 
+@typed_on_error
 def resized(
     pod: Pod, view: NodeView, snapshot: Snapshot, /, *, chain: Handler | None = None
 ) -> Placed | Refused | NotYet:

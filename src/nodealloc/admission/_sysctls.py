@@ -8,6 +8,7 @@ from typing import Final
 
 import attrs
 
+from nodealloc._typed import typed_fields_on_error, typed_on_error
 from nodealloc.admission._verdicts import ADMITTED
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import NodeView
@@ -46,6 +47,7 @@ _LONGEST: Final = 253
 _VERSION: Final = re.compile(r"([0-9]+)\.([0-9]+)")
 
 
+@typed_on_error
 def safe_sysctls(kernel_version: str, /) -> tuple[str, ...]:
     """Settings that one pod may change without another one noticing, on a kernel such as `5.15.0-91`.
 
@@ -61,6 +63,7 @@ def safe_sysctls(kernel_version: str, /) -> tuple[str, ...]:
     return tuple(name for name, since in _SAFE if version >= since)
 
 
+@typed_fields_on_error
 @attrs.frozen
 class SysctlAllowList:
     """A handler: which kernel settings pods may have.
@@ -74,6 +77,7 @@ class SysctlAllowList:
     prefixes: Mapping[str, str]
 
     @classmethod
+    @typed_on_error
     def of(cls, patterns: Iterable[str], /) -> SysctlAllowList:
         """From names, and patterns that end in `*`; safe ones have to be among them (`safe_sysctls`).
 

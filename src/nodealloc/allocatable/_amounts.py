@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from nodealloc._typed import typed_on_error
 from nodealloc.allocatable._errors import ReservationError
-from nodealloc.allocatable._reservation import held_for_eviction, reservation_faults
-from nodealloc.podspec import Quantity, page_bytes
-
-if TYPE_CHECKING:
-    from nodealloc.allocatable._reservation import Reservation
-    from nodealloc.idset import CPUSet
-    from nodealloc.podspec import Resources
+from nodealloc.allocatable._reservation import Reservation, held_for_eviction, reservation_faults
+from nodealloc.idset import CPUSet
+from nodealloc.podspec import Quantity, Resources, page_bytes
 
 __all__ = ["allocatable", "usable_by_pods"]
 
 _ZERO: Final = Quantity(0)
 
 
+@typed_on_error
 def allocatable(
     capacity: Resources, reservation: Reservation, /, *, online: CPUSet | None = None
 ) -> Resources:
@@ -41,6 +39,7 @@ def allocatable(
     return _less(capacity, (reservation.system, reservation.kube, evicted))
 
 
+@typed_on_error
 def usable_by_pods(capacity: Resources, reservation: Reservation, /) -> Resources:
     """What all pods together can come to use: capacity less reservations.
 

@@ -9,6 +9,7 @@ import attrs
 
 from nodealloc._arguments import check
 from nodealloc._frozen import Frozen, freeze
+from nodealloc._typed import typed_on_error
 from nodealloc.allocatable._thresholds import EVICTION_SIGNALS, SIGNALS, threshold_amount
 from nodealloc.idset import CPUSet
 from nodealloc.podspec import Quantity, Resources
@@ -63,6 +64,7 @@ class Reservation:
         return {name: amount for name, amount in self.kube_reserved.items() if name != "cpu"}
 
 
+@typed_on_error
 def reservation_faults(
     capacity: Resources, reservation: Reservation, /, *, online: CPUSet | None = None
 ) -> tuple[str, ...]:

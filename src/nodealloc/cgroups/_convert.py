@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from nodealloc._typed import typed_on_error
 from nodealloc.errors import ConfigurationError
 
 __all__ = [
@@ -77,6 +78,7 @@ def weight_to_shares(weight: int, /) -> int:
     return -(-(within - 1) * _SHARES // _WEIGHTS) + MIN_SHARES
 
 
+@typed_on_error
 def hugepage_name(size_bytes: int, /) -> str:
     """A page size as the kernel's file names have it: `64KB`, `2MB`, `1GB`."""
     for shift, unit in ((30, "GB"), (20, "MB"), (10, "KB")):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from nodealloc._typed import typed_on_error
 from nodealloc.allocatable import Reservation, ReservationError, reservation_faults, usable_by_pods
 from nodealloc.cgroups._convert import MIN_SHARES, PAGE_BYTES, milli_cpu_to_shares
 from nodealloc.cgroups._errors import CgroupAbsentError
@@ -53,6 +54,7 @@ def enforcement_faults(reservation: Reservation, enforcement: Enforcement, /) ->
     return (*_cpu_faults(reservation, enforcement), *_level_faults(reservation, enforcement))
 
 
+@typed_on_error
 def enforced_limits(
     capacity: Resources, reservation: Reservation, enforcement: Enforcement | None = None, /
 ) -> Mapping[Enforce, Limits]:

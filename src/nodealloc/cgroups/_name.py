@@ -9,6 +9,7 @@ from typing import Final
 import attrs
 
 from nodealloc._arguments import check
+from nodealloc._typed import typed_fields_on_error, typed_on_error
 from nodealloc.errors import ConfigurationError, DecodeError, Fault
 
 __all__ = ["CgroupName", "Spelling"]
@@ -65,6 +66,7 @@ def _no_text(_instance: object, _attribute: object, parts: object) -> None:
     check("CgroupName", parts, tuple, remedy)
 
 
+@typed_fields_on_error
 @attrs.frozen(order=True, cache_hash=True)
 class CgroupName:
     """Place in the cgroup tree, however the node spells it.
@@ -85,6 +87,7 @@ class CgroupName:
         return cls(parts)
 
     @classmethod
+    @typed_on_error
     def parse(cls, text: str, /, spelling: Spelling = Spelling.CGROUPFS) -> CgroupName:
         """Read a path below the cgroup root, or a slice's name in systemd's spelling.
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from nodealloc._arguments import whole, within
+from nodealloc._typed import typed_fields_on_error, typed_on_error
 from nodealloc.cgroups._convert import (
     MIN_SHARES,
     PAGE_BYTES,
@@ -15,13 +17,21 @@ from nodealloc.cgroups._convert import (
 )
 from nodealloc.cgroups._limits import NO_LIMIT, Limits
 from nodealloc.errors import ConfigurationError
-from nodealloc.podspec import QosClass, effective_limits, effective_requests, page_bytes, qos_class
+from nodealloc.podspec import (
+    Container,
+    Pod,
+    QosClass,
+    Resources,
+    effective_limits,
+    effective_requests,
+    page_bytes,
+    qos_class,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nodealloc.cgroups._name import CgroupName
-    from nodealloc.podspec import Container, Pod, Resources
 
 __all__ = [
     "POD_PREFIX",
@@ -42,6 +52,7 @@ _GUARANTEED_SCORE: Final = -997
 _BEST_EFFORT_SCORE: Final = 1000
 
 
+@typed_fields_on_error
 @attrs.frozen(kw_only=True)
 class PodOptions:
     """What the node's administrator decides about all pods.
@@ -61,14 +72,10 @@ class PodOptions:
     """
 
     cpu_quota: bool = True
-    period_us: int = attrs.field(
-        default=PERIOD_US, validator=[attrs.validators.ge(1000), attrs.validators.le(1_000_000)]
-    )
-    pids: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
+    period_us: int = attrs.field(default=PERIOD_US, validator=whole(1000, 1_000_000))
+    pids: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole(1)))
     memory_qos: bool = False
-    memory_throttling: float = attrs.field(
-        default=0.9, validator=[attrs.validators.gt(0), attrs.validators.le(1)]
-    )
+    memory_throttling: float = attrs.field(default=0.9, validator=within(0, 1, above=True))
     hugepage_sizes: tuple[int, ...] = ()
     allocatable_memory_bytes: int = 0
 
@@ -81,6 +88,7 @@ def qos_name(root: CgroupName, qos: QosClass, /) -> CgroupName:
     return root if qos is QosClass.GUARANTEED else root.child(qos.value.lower())
 
 
+@typed_on_error
 def pod_name(root: CgroupName, pod: Pod, /) -> CgroupName:
     """A pod's cgroup: `/kubepods/burstable/pod1234`.
 
@@ -92,6 +100,7 @@ def pod_name(root: CgroupName, pod: Pod, /) -> CgroupName:
     return qos_name(root, qos_class(pod)).child(f"{POD_PREFIX}{pod.uid}")
 
 
+@typed_on_error
 def pod_uid(root: CgroupName, name: CgroupName, /) -> str | None:
     """Uid of the pod whose cgroup this is, or None if it is no pod's."""
     parents = {qos_name(root, qos) for qos in QosClass}
@@ -105,6 +114,7 @@ def container_name(root: CgroupName, pod: Pod, container: Container, /) -> Cgrou
     return pod_name(root, pod).child(container.name)
 
 
+@typed_on_error
 def pod_limits(pod: Pod, options: PodOptions = _DEFAULTS, /) -> Limits:
     """Limits of a pod as a whole.
 
@@ -130,6 +140,7 @@ def pod_limits(pod: Pod, options: PodOptions = _DEFAULTS, /) -> Limits:
     )
 
 
+@typed_on_error
 def container_limits(container: Container, options: PodOptions = _DEFAULTS, /) -> Limits:
     """Limits of one container; what it does not limit is not asked for.
 
@@ -151,6 +162,7 @@ def container_limits(container: Container, options: PodOptions = _DEFAULTS, /) -
     )
 
 
+@typed_on_error
 def oom_score_adj(
     pod: Pod, container: Container, /, *, memory_capacity_bytes: int, node_critical: bool = False
 ) -> int:

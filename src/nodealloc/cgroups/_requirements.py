@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from nodealloc._procfs import PROC
+from nodealloc._typed import typed_on_error
 from nodealloc.cgroups._layout import CgroupMount, Layout
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class UnmetRequirement:
         return f"{self.what}: {self.reason}; {self.remedy}"
 
 
+@typed_on_error
 def check_requirements(
     layout: Layout, /, needed: Iterable[str] = NEEDED_CONTROLLERS
 ) -> tuple[UnmetRequirement, ...]:
@@ -130,6 +132,7 @@ def _is_read_only(path: str) -> bool:
         return False
 
 
+@typed_on_error
 def check_swap(swaps: str | None = None, /) -> UnmetRequirement | None:
     """Swap that is on, or None: memory limits hold less than they say while there is swap.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nodealloc._typed import typed_on_error
 from nodealloc.cgroups._pods import container_limits, container_name, oom_score_adj, pod_limits, pod_name
 from nodealloc.cgroups._qos_tree import TreeOptions, desired_tree
 from nodealloc.cgroups._render import render
-from nodealloc.podspec import qos_class
+from nodealloc.podspec import Pod, qos_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -15,11 +16,11 @@ if TYPE_CHECKING:
     from nodealloc.cgroups._layout import Layout
     from nodealloc.cgroups._limits import Limits
     from nodealloc.cgroups._name import CgroupName
-    from nodealloc.podspec import Pod
 
 __all__ = ["pod_view"]
 
 
+@typed_on_error
 def pod_view(
     pod: Pod,
     layout: Layout,

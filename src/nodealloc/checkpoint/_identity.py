@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from nodealloc._typed import typed_on_error
 from nodealloc.checkpoint._contents import Identity
 
 __all__ = ["this_machine"]
@@ -18,6 +19,7 @@ _FACTS = (
 )
 
 
+@typed_on_error
 def this_machine(root: str | Path = "/") -> Identity:
     """The identity of this boot of this machine.
 

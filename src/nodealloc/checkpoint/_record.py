@@ -10,6 +10,7 @@ from typing import Final, cast
 
 import attrs
 
+from nodealloc._typed import typed_fields_on_error
 from nodealloc.checkpoint._errors import CorruptCheckpointError
 from nodealloc.checkpoint._json import Json, Shape, read_json, written
 from nodealloc.errors import ConfigurationError, DecodeError, Fault
@@ -83,6 +84,7 @@ def _canonical(value: Json) -> str:
     return written(value, sort_keys=True)
 
 
+@typed_fields_on_error
 @attrs.frozen(kw_only=True)
 class JsonCheckpoint:
     """A JSON value with a kind, a version and a checksum.

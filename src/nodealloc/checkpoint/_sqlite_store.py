@@ -11,6 +11,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
+from nodealloc._typed import typed_on_error
 from nodealloc.checkpoint._contents import Damaged, Identity
 from nodealloc.checkpoint._errors import StoreFailedError
 from nodealloc.checkpoint._files import Files
@@ -88,6 +89,7 @@ class SqliteStore(HeldStore):
             change it.
     """
 
+    @typed_on_error
     def __init__(
         self,
         path: str | os.PathLike[str],

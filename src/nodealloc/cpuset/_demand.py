@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from nodealloc._typed import typed_on_error
+
 if TYPE_CHECKING:
     from nodealloc.cpuset._policy import StaticPolicy
     from nodealloc.topology import Claim
@@ -38,6 +40,7 @@ class Demand:
     fault: str = ""
 
 
+@typed_on_error
 def exclusive_cpus_setting(member: str, /) -> str:
     """The setting (for pods: the annotation) that asks for exclusive CPUs for one member.
 

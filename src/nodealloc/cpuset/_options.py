@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from nodealloc._reading import go_bool
+from nodealloc._typed import typed_on_error
 from nodealloc.errors import ConfigurationError, DecodeError, Fault
 
 __all__ = ["StaticOptions"]
@@ -58,6 +59,7 @@ class StaticOptions:
                 )
 
     @classmethod
+    @typed_on_error
     def from_kubelet(cls, options: Mapping[str, str], /) -> StaticOptions:
         """Read `cpuManagerPolicyOptions` of a kubelet configuration.
 

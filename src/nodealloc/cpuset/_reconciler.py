@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from nodealloc._typed import typed_on_error
 from nodealloc.cpuset._confinement import (
     Applied,
     CpusetStep,
@@ -65,6 +66,7 @@ class CpusetReconciler:
         observer: Is told of progress.
     """
 
+    @typed_on_error
     def __init__(
         self,
         writer: CpusetWriter,

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import attrs
 
-from nodealloc._arguments import check, wrong
+from nodealloc._arguments import check, within, wrong
 from nodealloc._entries import with_entry, without_entry
 from nodealloc._frozen import Frozen, extended, freeze
 from nodealloc._lazy import lazy
@@ -36,7 +36,7 @@ class Assignment:
 
     cpus: CPUSet = attrs.field(validator=_some)
     baseline: CPUSet | None = None
-    shared_milli_cpu: int = attrs.field(default=0, validator=attrs.validators.ge(0))
+    shared_milli_cpu: int = attrs.field(default=0, validator=within(0))
 
 
 @attrs.frozen(kw_only=True, slots=False)

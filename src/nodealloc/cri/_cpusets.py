@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Protocol
 
+from nodealloc._typed import typed
 from nodealloc.cpuset import CpusetWriteError, TargetGoneError
 from nodealloc.cri._codec import Confined
 from nodealloc.errors import DecodeError
@@ -33,6 +34,7 @@ class CriCpusetWriter:
         proc: Where the kernel shows processes.
     """
 
+    @typed
     def __init__(self, runtime: _Runtime, /, *, proc: str | Path = "/proc") -> None:
         self._runtime = runtime
         self._proc = Path(proc)

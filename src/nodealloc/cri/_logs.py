@@ -11,6 +11,7 @@ from typing import BinaryIO, Final
 
 import attrs
 
+from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel
 
 __all__ = ["LogLine", "follow_log", "last_output", "read_log"]
@@ -38,6 +39,7 @@ class LogLine:
     is_partial: bool = False
 
     @classmethod
+    @typed
     def of(cls, line: bytes, /) -> LogLine:
         """Read one; a line that makes no sense is kept as it is, without a stream."""
         found = _LINE.fullmatch(line)
@@ -52,6 +54,7 @@ class LogLine:
         )
 
 
+@typed
 def read_log(path: str | Path, /) -> Iterator[LogLine]:
     """Every whole line that is there now, one after another, at the cost of a buffer.
 
@@ -64,6 +67,7 @@ def read_log(path: str | Path, /) -> Iterator[LogLine]:
                 yield LogLine.of(line[:-1])
 
 
+@typed
 def last_output(path: str | Path, /) -> bytes:
     """The end of what a container wrote, as it wrote it; nothing where there is no log.
 
@@ -87,6 +91,7 @@ def last_output(path: str | Path, /) -> bytes:
     return b"".join(one.text if one.is_partial else one.text + b"\n" for one in told)
 
 
+@typed
 def follow_log(path: str | Path, cancel: Cancel, /, *, look_s: float = _LOOK_S) -> Iterator[LogLine]:
     """Every line that is there, and those that come, until asked to stop.
 

@@ -9,6 +9,8 @@ from typing import Final
 
 import attrs
 
+from nodealloc._arguments import within
+from nodealloc._typed import typed, typed_fields
 from nodealloc.cri import _codec as codec
 from nodealloc.cri import _requests as requests
 from nodealloc.cri._grpc import Line
@@ -39,6 +41,7 @@ __all__ = ["CriDeadlines", "CriRuntime"]
 _KILLED = 137
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class CriDeadlines:
     """How long a runtime may take, in seconds.
@@ -51,9 +54,9 @@ class CriDeadlines:
     Source: kubelet ``runtime-request-timeout`` (2 min; 4 min for a sandbox).
     """
 
-    look_s: float = attrs.field(default=120.0, validator=attrs.validators.gt(0))
-    change_s: float = attrs.field(default=240.0, validator=attrs.validators.gt(0))
-    pull_s: float = attrs.field(default=1800.0, validator=attrs.validators.gt(0))
+    look_s: float = attrs.field(default=120.0, validator=within(0, above=True))
+    change_s: float = attrs.field(default=240.0, validator=within(0, above=True))
+    pull_s: float = attrs.field(default=1800.0, validator=within(0, above=True))
 
 
 _SAME_COMMANDS: Final = 4
@@ -76,6 +79,7 @@ class CriRuntime:
         unix_s: The time, in Unix seconds: a record from the future is told, and gets no time.
     """
 
+    @typed
     def __init__(
         self,
         path: str | Path,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from nodealloc._frozen import freeze
+from nodealloc._typed import typed_fields_on_error, typed_on_error
 from nodealloc.checkpoint import KeptBytes
 
 __all__ = ["NO_NODE", "Grant", "Grants", "without"]
@@ -19,6 +20,7 @@ def _kept(response: bytes | None) -> bytes | None:
     return KeptBytes.of(response)
 
 
+@typed_fields_on_error
 @attrs.frozen(kw_only=True)
 class Grant:
     """Devices of one resource in one member's hands.
@@ -43,6 +45,7 @@ class Grant:
         return tuple(sorted(node for node, ids in self.places.items() if node != NO_NODE and identity in ids))
 
     @classmethod
+    @typed_on_error
     def of(cls, devices: Iterable[tuple[str, tuple[int, ...]]], /, *, response: bytes | None = None) -> Grant:
         """From ids with their nodes."""
         places: dict[int, list[str]] = {}

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
+from nodealloc._typed import typed_on_error
 from nodealloc.topology import LISTED_NODES, CountedHints, Need, NumaMask, TopologyHint, node_masks
 
 __all__ = ["device_hints", "held_hints"]
 
 
+@typed_on_error
 def device_hints(
     nodes: Sequence[int],
     wanted: int,

@@ -10,6 +10,7 @@ import attrs
 from nodealloc._arguments import check, choice, wrong
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._lazy import lazy
+from nodealloc._typed import typed_on_error
 from nodealloc.devices._life import DEVICE_LIFE, Happening, Phase
 from nodealloc.idset import MAX_ID, bits
 
@@ -64,6 +65,7 @@ class DeviceList:
     findings: tuple[str, ...] = ()
 
     @classmethod
+    @typed_on_error
     def of(cls, devices: Iterable[Device], /, *, nodes: Iterable[int]) -> DeviceList:
         """Check and sort a plugin's devices.
 

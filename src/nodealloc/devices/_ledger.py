@@ -8,11 +8,12 @@ from typing import Final
 
 import attrs
 
+from nodealloc._typed import typed_on_error
 from nodealloc.checkpoint import DEVICE_STATE, DeviceManagerState, Store
 from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices._grants import NO_NODE, Grant
 from nodealloc.devices._state import read_alike, remembered, restored
-from nodealloc.errors import PermanentError, RetryableError
+from nodealloc.errors import ConfigurationError, PermanentError, RetryableError
 from nodealloc.podspec import Pod
 from nodealloc.topology import (
     Affinities,
@@ -54,6 +55,7 @@ class DeviceLedger:
         self._affinities: dict[str, Affinities] = {}
 
     @classmethod
+    @typed_on_error
     def load(cls, allocator: DeviceAllocator, store: Store, /, *, now_s: float) -> DeviceLedger:
         """Begin with what the store remembers; an empty store remembers nothing.
 
@@ -102,11 +104,11 @@ class DeviceLedger:
             node: Its NUMA nodes, policy and scope count; it holds nothing.
 
         Raises:
-            ValueError: It has allocators for something else, which nobody would remember here.
+            ConfigurationError: It has allocators for something else, which nobody would remember here.
         """
         others = [one.name for one in node.allocators if not isinstance(one, DeviceAllocator)]
         if others:
-            raise ValueError(
+            raise ConfigurationError(
                 f"a ledger keeps devices alone, and {', '.join(others)} would be lost: "
                 "use nodealloc.node.NodeAllocator"
             )
@@ -136,7 +138,7 @@ class DeviceLedger:
                 (`DevicePlugins.ask`); None decides without.
 
         Raises:
-            ValueError: As in `snapshot`.
+            ConfigurationError: As in `snapshot`.
             ProviderError: The devices' hints made no sense.
         """
         workload = workload_of(asked) if isinstance(asked, Pod) else asked

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import attrs
 
+from nodealloc._arguments import within
+from nodealloc._typed import typed_fields_on_error
+
 __all__ = ["Deadlines", "PluginLimits"]
 
-_AT_LEAST_1 = attrs.validators.ge(1)
+_AT_LEAST_1 = within(1)
 
 
 @attrs.frozen(kw_only=True)
@@ -27,6 +30,7 @@ class Deadlines:
     pre_start_s: float = 30.0
 
 
+@typed_fields_on_error
 @attrs.frozen(kw_only=True)
 class PluginLimits:
     """How much of the agent plugins may have.

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import attrs
 
+from nodealloc._typed import typed_on_error
 from nodealloc.devices._inventory import DeviceList
 from nodealloc.idset import bits, lowest
 
@@ -29,6 +30,7 @@ class _Choice:
         self.wanted -= chosen.bit_count()
 
 
+@typed_on_error
 def pick(
     devices: DeviceList,
     wanted: int,

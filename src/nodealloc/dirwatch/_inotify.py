@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Protocol, cast
 
+from nodealloc._typed import typed
 from nodealloc._walk import subdirectories
 
 __all__ = ["InotifyWatcher"]
@@ -64,6 +65,7 @@ class InotifyWatcher:
         OSError: The kernel gives no inotify instance (`fs.inotify.max_user_instances`).
     """
 
+    @typed
     def __init__(self, directory: str, /, *, below: bool = True) -> None:
         self._directory = directory
         self._below = below

@@ -6,6 +6,8 @@ import enum
 from html import escape
 from typing import TYPE_CHECKING, TypeVar
 
+from nodealloc._typed import typed
+
 if TYPE_CHECKING:
     from nodealloc.dsw_asw._transitions import Transitions
 
@@ -17,6 +19,7 @@ E = TypeVar("E", bound=enum.Enum)
 _WIDTH, _ROW, _BOX = 760, 92, 170
 
 
+@typed
 def as_text(table: Transitions[S, E], /) -> str:
     """A grid, a line a state and a column an event; `·` where the event changes nothing."""
     header = [table.name, *(str(event.value) for event in table.events)]
@@ -35,6 +38,7 @@ def as_text(table: Transitions[S, E], /) -> str:
     return "\n".join([drawn[0], rule, *drawn[1:]]) + "\n"
 
 
+@typed
 def as_mermaid(table: Transitions[S, E], /) -> str:
     """A mermaid `stateDiagram-v2`."""
     lines = ["stateDiagram-v2", f"    [*] --> {table.start.name}"]
@@ -43,6 +47,7 @@ def as_mermaid(table: Transitions[S, E], /) -> str:
     return "\n".join(lines) + "\n"
 
 
+@typed
 def as_svg(table: Transitions[S, E], /) -> str:
     """A picture that stands alone: a box a state, top to bottom, arrows with their events.
 

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import ParamSpec, TypeVar, cast
 
+from nodealloc._typed import typed
 from nodealloc.dsw_asw._operations import Operation
+from nodealloc.errors import ConfigurationError
 
 __all__ = ["InlineExecutor", "ThreadExecutor"]
 
@@ -42,12 +44,13 @@ class ThreadExecutor:
             out all others.
 
     Raises:
-        ValueError: `most` is below 1.
+        ConfigurationError: `most` is below 1.
     """
 
+    @typed
     def __init__(self, name: str = "operation", *, most: int | None = None) -> None:
         if most is not None and most < 1:
-            raise ValueError(f"{most} calls at once would be none: give 1 or more, or None")
+            raise ConfigurationError(f"{most} calls at once would be none: give 1 or more, or None")
         self._name = name
         self._most = most
         self._lock = threading.Lock()

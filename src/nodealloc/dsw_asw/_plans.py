@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 
 import attrs
 
+from nodealloc._arguments import wrong
+from nodealloc._typed import typed_fields_on_error
 from nodealloc.dsw_asw._steps import Running, Step, StepScope
+from nodealloc.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from nodealloc.dsw_asw._world import World
@@ -94,7 +97,9 @@ class View(Generic[K, W_co, H_co, S_co]):
 
 def _moment(_plan: object, _attribute: object, value: float | None) -> None:
     if value is not None and not math.isfinite(value):
-        raise ValueError(f"again_at_s={value}: expected a moment on the engine's clock, in seconds, or None")
+        raise ConfigurationError(
+            f"again_at_s={value}: expected a moment on the engine's clock, in seconds, or None"
+        )
 
 
 def _in_order(steps: Iterable[Step[T]]) -> tuple[Step[T], ...]:
@@ -102,9 +107,14 @@ def _in_order(steps: Iterable[Step[T]]) -> tuple[Step[T], ...]:
 
 
 def _scopes(value: object) -> bool | tuple[StepScope, ...]:
-    return value if isinstance(value, bool) else tuple(cast("Collection[StepScope]", value))
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, Collection) or isinstance(value, str):
+        raise wrong("Plan.cancel", value, "True, False or the scopes to cancel")
+    return tuple(cast("Collection[StepScope]", value))
 
 
+@typed_fields_on_error
 @attrs.frozen(kw_only=True)
 class Plan(Generic[H_co, S_co]):
     """What a plan answers; `Plan()` means that the key is in line.

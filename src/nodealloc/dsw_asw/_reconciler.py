@@ -13,6 +13,7 @@ from typing_extensions import TypeVar, override
 
 from nodealloc._arguments import wrong
 from nodealloc._back_off import BackOff
+from nodealloc._typed import typed
 from nodealloc.dsw_asw._agenda import Agenda
 from nodealloc.dsw_asw._book import Book
 from nodealloc.dsw_asw._clock import SystemClock
@@ -74,6 +75,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         stop_timeout_s: Real seconds that `stop` waits for running operations.
     """
 
+    @typed
     def __init__(
         self,
         domain: Domain[K, W, H, S, R],

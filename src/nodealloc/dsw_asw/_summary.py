@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
+from nodealloc._typed import typed_on_error
+
 __all__ = ["Summary"]
 
 
@@ -49,6 +51,7 @@ class Summary:
         )
 
     @classmethod
+    @typed_on_error
     def of_one_pass(cls, parts: Iterable[Summary], /, resting: Sequence[Summary] = ()) -> Summary:
         """What several did that made one pass together, beside others that had nothing to do."""
         busy = tuple(parts)

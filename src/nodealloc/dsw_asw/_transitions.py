@@ -9,6 +9,8 @@ from typing import Generic, TypeVar
 
 import attrs
 
+from nodealloc.errors import ConfigurationError
+
 __all__ = ["Transition", "Transitions"]
 
 S = TypeVar("S", bound=enum.Enum)
@@ -75,7 +77,7 @@ class Transitions(Generic[S, E]):
             seen: set[tuple[S, E]] = set()
             for row in self.rows:
                 if (row.state, row.event) in seen:
-                    raise ValueError(
+                    raise ConfigurationError(
                         f"{self.name}: {row.state} has two rows for {row.event}; keep one of them"
                     )
                 seen.add((row.state, row.event))

@@ -10,6 +10,8 @@ from typing import Generic, TypeVar
 
 import attrs
 
+from nodealloc.errors import ConfigurationError
+
 __all__ = ["Change", "Record", "Snapshot", "Watch", "World"]
 
 K = TypeVar("K", bound=Hashable)
@@ -162,7 +164,7 @@ class World(Generic[K, V]):
         """Set a key's value and return its record; an equal value changes nothing."""
         record = self.alter(key, lambda _: value, by=by)
         if record is None:
-            raise ValueError(f"{self.name}: None is no value for {key!r}; drop the key instead")
+            raise ConfigurationError(f"{self.name}: None is no value for {key!r}; drop the key instead")
         return record
 
     def drop(self, key: K, /, *, by: str = "") -> bool:
@@ -190,7 +192,7 @@ class World(Generic[K, V]):
             The record after the change, or None when the key is absent.
         """
         if self._engine:
-            raise ValueError(
+            raise ConfigurationError(
                 f"{self.name} is remembered by {self._engine}, which alone writes it; "
                 "write what was seen into a world of its own, and let a plan look at that"
             )
@@ -202,7 +204,7 @@ class World(Generic[K, V]):
         For a reconciler that remembers: what others wrote would not be durable.
         """
         if self._engine:
-            raise ValueError(
+            raise ConfigurationError(
                 f"{self.name} is remembered by {self._engine} already; one engine writes a world"
             )
         self._engine = engine

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
+from nodealloc._typed import typed_fields_on_error
 from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet
 
@@ -31,6 +32,7 @@ def _check_pages(node: int, hugepages: Mapping[int, int]) -> None:
             )
 
 
+@typed_fields_on_error
 @attrs.frozen(kw_only=True)
 class Cpu:
     """One logical CPU that is online.
@@ -59,6 +61,7 @@ class Cpu:
     kind: str = ""
 
 
+@typed_fields_on_error
 @attrs.frozen(kw_only=True)
 class NumaNode:
     """One NUMA node; it may lack CPUs, memory or both.

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 import attrs
 
+from nodealloc._arguments import whole
 from nodealloc._frozen import freeze
+from nodealloc._typed import typed_fields_on_error, typed_on_error
 from nodealloc.idset import NodeSet, bits
 from nodealloc.podspec import Quantity, QuantityFormat, page_bytes
 from nodealloc.topology import NumaMask
@@ -20,6 +22,7 @@ HUGEPAGES = "hugepages-"
 """What the name of every huge page resource begins with."""
 
 
+@typed_on_error
 def hugepages(page: int, /) -> str:
     """Resource name of huge pages of `page` bytes: 2097152 is ``hugepages-2Mi``."""
     return HUGEPAGES + str(Quantity(page * 10**9, QuantityFormat.BINARY_SI))
@@ -30,6 +33,7 @@ def is_memory(resource: str, /) -> bool:
     return resource == MEMORY or page_bytes(resource) is not None
 
 
+@typed_fields_on_error
 @attrs.frozen
 class Block:
     """Memory of one kind that one owner holds on a group of NUMA nodes.
@@ -41,7 +45,7 @@ class Block:
         size_bytes: 0 when a later member of the same workload uses all of it.
     """
 
-    nodes: NumaMask = attrs.field(validator=attrs.validators.gt(0))
+    nodes: NumaMask = attrs.field(validator=whole(1))
     resource: str
     size_bytes: int
 

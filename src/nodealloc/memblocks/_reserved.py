@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from nodealloc._arguments import check, wrong
+from nodealloc._typed import typed_on_error
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import MAX_ID
 from nodealloc.memblocks._blocks import HUGEPAGES, MEMORY, is_memory
 from nodealloc.memblocks._errors import ReservationMismatchError
+from nodealloc.memblocks._layout import Reserved
 from nodealloc.podspec import Quantity, Resources
-
-if TYPE_CHECKING:
-    from nodealloc.memblocks._layout import Reserved
 
 __all__ = ["check_reserved", "parse_reserved", "reserved_of"]
 
@@ -47,6 +45,7 @@ def _whole_bytes(amount: object, path: str, faults: list[Fault]) -> int:
     return _bytes(str(amount) if isinstance(amount, (str, Quantity)) else repr(amount), path, faults)
 
 
+@typed_on_error
 def parse_reserved(text: str, /) -> Reserved:
     """Read `0:memory=1Gi,hugepages-2Mi=100Mi;1:memory=2Gi` as bytes by node and resource.
 
@@ -99,6 +98,7 @@ def _bytes(text: str, path: str, faults: list[Fault]) -> int:
     return amount.value
 
 
+@typed_on_error
 def check_reserved(
     reserved: Reserved,
     /,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import attrs
 from typing_extensions import override
 
-from nodealloc.errors import Fault
+from nodealloc.errors import ConfigurationError, Fault
 from nodealloc.memblocks._blocks import MEMORY, Block, MemoryTable
 from nodealloc.memblocks._layout import Layout
 from nodealloc.memblocks._recorded import RecordedMemory
@@ -96,7 +96,9 @@ def settled(
     """What `plan_restore` plans for an allocator that pins memory."""
     if empty.state.grants:
         count = len(empty.state.grants)
-        raise ValueError(f"the allocator of today holds {count} workloads; give one that holds nothing")
+        raise ConfigurationError(
+            f"the allocator of today holds {count} workloads; give one that holds nothing"
+        )
     layout, faults = empty.state.layout, recorded.faults()
     state, reasons = _stay(layout, recorded.grants)
     # Under `strict` the shares depend on the grants alone, however they were spread before.

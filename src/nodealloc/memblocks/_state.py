@@ -10,6 +10,7 @@ import attrs
 
 from nodealloc._frozen import freeze
 from nodealloc._lazy import lazy
+from nodealloc._typed import typed_on_error
 from nodealloc.memblocks._blocks import Block, MemoryTable, NodeMemory
 from nodealloc.memblocks._layout import Layout, Row
 from nodealloc.topology import Claim, NumaMask, Owner, lent
@@ -62,6 +63,7 @@ class MemoryState:
     generation: int = attrs.field(default=0, eq=False)
 
     @classmethod
+    @typed_on_error
     def empty(cls, layout: Layout) -> MemoryState:
         """Nothing held."""
         return cls(

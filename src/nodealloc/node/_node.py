@@ -9,10 +9,11 @@ from typing import Final, TypeVar
 import attrs
 
 from nodealloc._arguments import check, wrong
+from nodealloc._typed import typed_on_error
 from nodealloc.admission import Chain
 from nodealloc.checkpoint import KUBELET_FORMATS, Formats, JsonCheckpoint, Store
 from nodealloc.dsw_asw import Reconciler
-from nodealloc.errors import RetryableError
+from nodealloc.errors import ConfigurationError, RetryableError
 from nodealloc.node._asked import Asked, known_pods, with_ending
 from nodealloc.node._books import Books, Change, Held
 from nodealloc.node._decisions import Decisions, Verdict
@@ -90,6 +91,7 @@ class NodeAllocator:
             before their victims have ended.
     """
 
+    @typed_on_error
     def __init__(
         self,
         empty: Snapshot,
@@ -143,11 +145,11 @@ class NodeAllocator:
         `accept` is called.
 
         Raises:
-            ValueError: It was started before.
+            ConfigurationError: It was started before.
         """
         with self._lock:
             if self._starting:
-                raise ValueError("this node was started before: a restart is another NodeAllocator")
+                raise ConfigurationError("this node was started before: a restart is another NodeAllocator")
             self._starting = True
         try:
             self._report = self._books.settle(self._loaded)
@@ -371,7 +373,7 @@ class NodeAllocator:
     def _write_start(self) -> None:
         report = self._report
         if report is None:
-            raise ValueError("nothing was loaded yet: call start() first")
+            raise ConfigurationError("nothing was loaded yet: call start() first")
         self._books.settle(lambda held: (None, self._decisions.ledger.accepted(report, held)))
 
     def _advised(self, held: Held, asked: Asked) -> tuple[Verdict | None, Change | None]:

@@ -11,6 +11,7 @@ from nodealloc._proto import pluginregistration_v1_pb2 as wire
 from nodealloc._rpc.caller import Caller
 from nodealloc._rpc.first_word import FirstWord
 from nodealloc._rpc.turns import Turn, Turns
+from nodealloc._typed import typed
 from nodealloc.pluginreg._errors import RegistrationBrokenError, RegistrationUnavailableError
 from nodealloc.pluginreg._ports import PluginInfo
 
@@ -45,6 +46,7 @@ class GrpcRegistration:
     Source: kubelet ``pluginmanager/operationexecutor``, with its 10 s and 5 s.
     """
 
+    @typed
     def __init__(self, *, info_s: float = 10.0, notify_s: float = 5.0, at_once: int = 48) -> None:
         self._info_s = info_s
         self._notify_s = notify_s

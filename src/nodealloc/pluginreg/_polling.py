@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from nodealloc._typed import typed
 from nodealloc.errors import ConfigurationError
 from nodealloc.pluginreg._scan import scan
 from nodealloc.pluginreg._sightings import SocketIdentity
@@ -19,6 +20,7 @@ class PollingWatcher:
         interval_s: Seconds between two looks, more than 0.
     """
 
+    @typed
     def __init__(self, directory: str, /, *, interval_s: float = 1.0) -> None:
         if interval_s <= 0:
             raise ConfigurationError(f"an interval of {interval_s} s would never rest; give more than 0")

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from nodealloc._typed import typed
 from nodealloc.dirwatch import Watcher
 from nodealloc.dsw_asw import (
     BackOff,
@@ -68,6 +69,7 @@ class PluginRegistrar:
         engine: That, and the looks at the directory, as one.
     """
 
+    @typed
     def __init__(
         self,
         directory: str | Path,

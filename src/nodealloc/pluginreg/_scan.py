@@ -5,12 +5,14 @@ from __future__ import annotations
 import stat
 
 from nodealloc._sockets import identity
+from nodealloc._typed import typed
 from nodealloc._walk import walk
 from nodealloc.pluginreg._sightings import SocketIdentity
 
 __all__ = ["scan"]
 
 
+@typed
 def scan(directory: str, /) -> dict[str, SocketIdentity]:
     """Sockets below a directory, by path; a directory that is not there holds none.
 

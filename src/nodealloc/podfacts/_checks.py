@@ -30,7 +30,7 @@ def moment(_: object, field: attrs.Attribute[float | None], value: object) -> No
     """Finite seconds, or None for not known."""
     if value is None:
         return
-    if not isinstance(value, int | float) or not math.isfinite(value):
+    if not isinstance(value, int | float) or isinstance(value, bool) or not -math.inf < value < math.inf:
         raise ConfigurationError(
             f"{field.name} is {value!r}; give finite Unix seconds, or None where nobody knows"
         )

@@ -10,6 +10,7 @@ import attrs
 
 from nodealloc._frozen import Frozen, freeze_deeply
 from nodealloc._reading import Json
+from nodealloc._typed import typed_fields_on_error
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts._checks import count, moment, word
 
@@ -30,6 +31,7 @@ _MAX_EXIT_CODE = 255
 _MAX_SIGNAL = 64
 
 
+@typed_fields_on_error
 @attrs.frozen(kw_only=True)
 class Exited:
     """How a process ended.

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import attrs
 
+from nodealloc._typed import typed_on_error
 from nodealloc.podfacts._checks import word
-
-if TYPE_CHECKING:
-    from nodealloc.podspec import Pod
+from nodealloc.podspec import Pod
 
 __all__ = ["PodIdentity"]
 
@@ -32,6 +29,7 @@ class PodIdentity:
     name: str = attrs.field(validator=word)
 
     @classmethod
+    @typed_on_error
     def of(cls, pod: Pod, /) -> PodIdentity:
         """That of a pod; raises `ValueError` for one that has no name."""
         return cls(uid=pod.uid, namespace=pod.namespace, name=pod.name)

@@ -10,6 +10,7 @@ import attrs
 
 from nodealloc._frozen import Frozen, freeze_deeply
 from nodealloc._reading import Json
+from nodealloc._typed import typed_fields_on_error
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts._checks import addresses, moment, word
 from nodealloc.podfacts._containers import ContainerStatus
@@ -68,6 +69,7 @@ class PodCondition:
     carried: Mapping[str, Json] = attrs.field(factory=Frozen[str, Json], validator=freeze_deeply)
 
 
+@typed_fields_on_error
 @attrs.frozen(kw_only=True)
 class PodStatus:
     """All that is told of a pod.

@@ -9,6 +9,7 @@ import attrs
 
 from nodealloc._entries import with_entry, without_entry
 from nodealloc._frozen import freeze
+from nodealloc._typed import typed_fields_on_error, typed_on_error
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts._checks import address, word
 from nodealloc.podfacts._life import LifeState
@@ -38,6 +39,7 @@ class Transport(enum.Enum):
     SCTP = "SCTP"
 
 
+@typed_fields_on_error
 @attrs.frozen(kw_only=True)
 class HostPort:
     """A port of the node that a pod takes for itself.
@@ -62,6 +64,7 @@ class HostPort:
             )
 
 
+@typed_on_error
 def host_ports_of(pod: Pod, /, *, sidecars: bool = True) -> frozenset[HostPort]:
     """Ports of the node that a pod takes for as long as it runs.
 
@@ -141,6 +144,7 @@ class PodOnNode:
     orphan: bool = False
 
     @classmethod
+    @typed_on_error
     def of(
         cls,
         pod: Pod,
@@ -173,6 +177,7 @@ class PodsOnNode(Mapping[str, PodOnNode]):
 
     __slots__ = ("_pods", "_requested")
 
+    @typed_on_error
     def __init__(self, pods: Iterable[PodOnNode] = (), /) -> None:
         """Of these pods; of two with one uid the later counts."""
         self._pods: Mapping[str, PodOnNode] = {one.pod.uid: one for one in pods}

@@ -7,22 +7,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from nodealloc._typed import typed
 from nodealloc.podlife._definitions import Definitions
 from nodealloc.podlife._draft import Draft
 from nodealloc.podlife._init_walk import next_plain, walk_init
 from nodealloc.podlife._plan import PodPlan, Stop, StopReason, Why
 from nodealloc.podlife._rules import RIGHT
 from nodealloc.podlife._sandbox import sandbox_need
-from nodealloc.podspec import RestartPolicy
-from nodealloc.runtime import RunState
+from nodealloc.podspec import Container, Pod, RestartPolicy
+from nodealloc.runtime import PodReport, RunState
 
 if TYPE_CHECKING:
     from nodealloc.podlife._newest import Latest
     from nodealloc.podlife._plan import PodSeen
     from nodealloc.podlife._rules import Rules
     from nodealloc.podlife._sandbox import SandboxNeed
-    from nodealloc.podspec import Container, Pod
-    from nodealloc.runtime import PodReport
 
 __all__ = ["plan_pod", "stops_of"]
 
@@ -35,6 +34,7 @@ _POLICY_NEVER: Final = RestartPolicy.NEVER
 _POLICY_ON_FAILURE: Final = RestartPolicy.ON_FAILURE
 
 
+@typed
 def plan_pod(
     pod: Pod, seen: PodSeen, /, *, definitions: Definitions | None = None, rules: Rules = RIGHT
 ) -> PodPlan:
@@ -60,6 +60,7 @@ def plan_pod(
     return draft.plan(need)
 
 
+@typed
 def stops_of(plan: PodPlan, report: PodReport, /, *, rules: Rules = RIGHT) -> tuple[Stop, ...]:
     """Every container that a plan stops, by id; all that live where the pod ends.
 

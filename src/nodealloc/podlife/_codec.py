@@ -10,6 +10,7 @@ import cattrs
 
 from nodealloc._frozen import freeze
 from nodealloc._stored import Stored, row_converter
+from nodealloc._typed import typed
 from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.dsw_asw import Moment
 from nodealloc.podfacts import LifeState
@@ -89,6 +90,7 @@ _SAME: Final = (
 )
 
 
+@typed
 def record_to_checkpoint(record: PodRecord, now: Moment, /) -> JsonCheckpoint:
     """What outlives the process.
 
@@ -114,6 +116,7 @@ def record_to_checkpoint(record: PodRecord, now: Moment, /) -> JsonCheckpoint:
     return _STORED.written(row)
 
 
+@typed
 def record_from_checkpoint(checkpoint: JsonCheckpoint, now: Moment, /) -> PodRecord:
     """What was remembered when it was written.
 

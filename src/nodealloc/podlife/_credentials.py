@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, cast
 
+from nodealloc._typed import typed
 from nodealloc.runtime import PullCredentials
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class SecretCredentials:
     Source: kubelet ``pkg/credentialprovider``.
     """
 
+    @typed
     def __init__(self, source: EnvironmentSource, /) -> None:
         self._source = source
 

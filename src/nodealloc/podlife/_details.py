@@ -8,7 +8,9 @@ from typing import TypeAlias, Union
 
 import attrs
 
+from nodealloc._arguments import whole, within
 from nodealloc._frozen import Frozen, freeze
+from nodealloc._typed import typed_fields
 from nodealloc.errors import ConfigurationError
 from nodealloc.podlife._record import StartFailure
 from nodealloc.podlife._restarts import RestartBackOff
@@ -42,6 +44,7 @@ def _at_least_one(_policy: object, field: attrs.Attribute[int], value: int | Non
         raise ConfigurationError(f"{field.name} is {value}; give 1 or more, or None for any number")
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class LifePolicy:
     """How patient a node is with its pods, in seconds.
@@ -64,23 +67,23 @@ class LifePolicy:
         pulls_at_once: Images that are fetched at the same time; None for any number.
 
     Raises:
-        ValueError: A time that is negative, or no pull at all.
+        ConfigurationError: A time that is negative, or no pull at all.
 
     Source: kubelet ``kuberuntime_manager.go``, ``cri-client`` (2 min); the rest is ours.
     """
 
     restarts: RestartBackOff = RestartBackOff()
     pulls: RestartBackOff = RestartBackOff()
-    term_s: float = attrs.field(default=2.0, validator=attrs.validators.ge(0))
-    call_s: float = attrs.field(default=120.0, validator=attrs.validators.gt(0))
-    pull_s: float = attrs.field(default=3600.0, validator=attrs.validators.gt(0))
-    prepare_s: float = attrs.field(default=120.0, validator=attrs.validators.gt(0))
-    hook_s: float = attrs.field(default=3600.0, validator=attrs.validators.gt(0))
-    again_s: float = attrs.field(default=1.0, validator=attrs.validators.gt(0))
-    late_s: float = attrs.field(default=0.5, validator=attrs.validators.gt(0))
-    told_s: float = attrs.field(default=1.0, validator=attrs.validators.ge(0))
-    dead_kept: int = attrs.field(default=1, validator=attrs.validators.ge(1))
-    look_after_s: float = attrs.field(default=2.0, validator=attrs.validators.gt(0))
+    term_s: float = attrs.field(default=2.0, validator=within(0))
+    call_s: float = attrs.field(default=120.0, validator=within(0, above=True))
+    pull_s: float = attrs.field(default=3600.0, validator=within(0, above=True))
+    prepare_s: float = attrs.field(default=120.0, validator=within(0, above=True))
+    hook_s: float = attrs.field(default=3600.0, validator=within(0, above=True))
+    again_s: float = attrs.field(default=1.0, validator=within(0, above=True))
+    late_s: float = attrs.field(default=0.5, validator=within(0, above=True))
+    told_s: float = attrs.field(default=1.0, validator=within(0))
+    dead_kept: int = attrs.field(default=1, validator=whole(1))
+    look_after_s: float = attrs.field(default=2.0, validator=within(0, above=True))
     pulls_at_once: int | None = attrs.field(default=1, validator=_at_least_one)
 
     def kept_s(self, grace_s: float, /) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nodealloc._typed import typed
 from nodealloc.podfacts import Exited
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["explain_plan"]
 
 
+@typed
 def explain_plan(plan: PodPlan, /) -> tuple[str, ...]:
     """Say why each container of a pod is started, stopped or left, in the order of the plan's steps.
 

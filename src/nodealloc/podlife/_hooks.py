@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from nodealloc._typed import typed
 from nodealloc.errors import ConfigurationError
 from nodealloc.runtime import CommandTimedOutError
 
@@ -44,6 +45,7 @@ class ContainerHooks:
     Source: kubelet ``lifecycle/handlers.go``.
     """
 
+    @typed
     def __init__(self, commands: CommandRunner, /) -> None:
         self._commands = commands
 

@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable
 
 import attrs
 
+from nodealloc._typed import typed
+
 __all__ = ["HeldRemnant", "Housekeeping", "Remnant", "RemnantKind", "plan_housekeeping"]
 
 
@@ -68,6 +70,7 @@ class Housekeeping:
 _ORDER = {kind: number for number, kind in enumerate(RemnantKind)}
 
 
+@typed
 def plan_housekeeping(found: Iterable[Remnant], known: Collection[str], /, *, is_ready: bool) -> Housekeeping:
     """What of pods that nobody knows may go.
 

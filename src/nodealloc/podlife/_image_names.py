@@ -7,6 +7,7 @@ from typing import Final
 
 import attrs
 
+from nodealloc._typed import typed
 from nodealloc.errors import ConfigurationError
 
 __all__ = ["ImageName"]
@@ -47,11 +48,12 @@ class ImageName:
     digest: str = ""
 
     @classmethod
+    @typed
     def of(cls, text: str, /) -> ImageName:
         """Read a name; one without tag and digest means `latest`.
 
         Raises:
-            ValueError: It is no name of an image.
+            ConfigurationError: It is no name of an image.
 
         Source: the grammar of distribution's ``reference`` package.
         """

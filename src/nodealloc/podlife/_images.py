@@ -111,7 +111,7 @@ class ImageFetcher:
         credentials: As whom; None for as nobody.
 
     Raises:
-        ValueError: None at all may be fetched.
+        ConfigurationError: None at all may be fetched.
 
     Source: kubelet ``images/image_manager.go`` and ``images/puller.go``.
     """

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import attrs
 
 from nodealloc._frozen import extended
+from nodealloc._typed import typed
 from nodealloc.checkpoint import JsonCheckpoint, row_key
 from nodealloc.dsw_asw import (
     Clock,
@@ -92,6 +93,7 @@ class PodLives(Group):
         ConfigurationError: Two preparations have one name.
     """
 
+    @typed
     def __init__(
         self,
         runtime: PodRuntime,

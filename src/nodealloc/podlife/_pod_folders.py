@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from nodealloc._mountinfo import parse_mountinfo, read_mountinfo
-from nodealloc.errors import PermanentError
+from nodealloc._typed import typed
+from nodealloc.errors import ConfigurationError, PermanentError
 from nodealloc.podlife._housekeeping import Remnant, RemnantKind
 
 __all__ = ["MountInTheWayError", "PodFolders"]
@@ -39,6 +40,7 @@ class PodFolders:
         mountinfo: Reads what is mounted where.
     """
 
+    @typed
     def __init__(
         self,
         root: str,
@@ -81,12 +83,14 @@ class PodFolders:
 
         Raises:
             MountInTheWayError: Something is mounted in it. What is beside that may be gone.
-            ValueError: It is none of these folders.
+            ConfigurationError: It is none of these folders.
             OSError: It cannot be removed.
         """
         parent, name = os.path.split(remnant.where)
         if parent != self._root or name in {"", ".", ".."}:
-            raise ValueError(f"{remnant.where} is no folder below {self._root}; give what `found` told")
+            raise ConfigurationError(
+                f"{remnant.where} is no folder below {self._root}; give what `found` told"
+            )
         with contextlib.suppress(FileNotFoundError), _opened(self._root) as root:
             _remove(root, name, remnant.where, _mount_of(root))
 

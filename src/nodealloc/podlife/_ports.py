@@ -7,6 +7,7 @@ from typing import Protocol
 
 import attrs
 
+from nodealloc._typed import typed_fields
 from nodealloc.dsw_asw import Cancel, World
 from nodealloc.podlife._record import PodRecord
 from nodealloc.podspec import Container, LifecycleHandler, Pod
@@ -98,6 +99,7 @@ class Preparer(Protocol):
         ...
 
 
+@typed_fields
 @attrs.frozen(kw_only=True, eq=False)
 class Preparation:
     """One part that has to be ready before anything of a pod runs.

@@ -9,7 +9,9 @@ from typing import cast
 
 import attrs
 
+from nodealloc._arguments import within
 from nodealloc._frozen import Frozen, extended, freeze, frozen, reduced
+from nodealloc._typed import typed_fields
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife._definitions import Definitions
 from nodealloc.podlife._life import POD_LIFE, LifeEvent
@@ -53,6 +55,7 @@ class EndingKind(enum.Enum):
     """Only the runtime knew it."""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Ending:
     """Why a pod has to end, and what is told of it.
@@ -69,9 +72,7 @@ class Ending:
     kind: EndingKind
     reason: str = ""
     message: str = ""
-    grace_s: float | None = attrs.field(
-        default=None, validator=attrs.validators.optional(attrs.validators.ge(0))
-    )
+    grace_s: float | None = attrs.field(default=None, validator=attrs.validators.optional(within(0)))
     disruption: str = ""
 
 

@@ -12,6 +12,7 @@ import attrs
 
 from nodealloc._arguments import within
 from nodealloc._frozen import Frozen, freeze
+from nodealloc._typed import typed_fields
 from nodealloc._units import duration_text
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import EventKind, Exited, PodEvent, PodIdentity
@@ -31,6 +32,7 @@ __all__ = [
 _FACTOR: Final = 2.0
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class ExitRule:
     """Another delay after some exits.
@@ -41,7 +43,7 @@ class ExitRule:
         cap_s: Longest delay, in seconds; 0 starts at once, always.
 
     Raises:
-        ValueError: No codes, codes that no process has, or a cap below the base.
+        ConfigurationError: No codes, codes that no process has, or a cap below the base.
     """
 
     codes: frozenset[int]
@@ -56,6 +58,7 @@ class ExitRule:
         _check_order("ExitRule", self.base_s, self.cap_s)
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class RestartBackOff:
     """How long a container that ended waits before it starts again.
@@ -72,7 +75,7 @@ class RestartBackOff:
         exits: Other delays after some exits; the first that matches counts.
 
     Raises:
-        ValueError: A cap below the base.
+        ConfigurationError: A cap below the base.
 
     Source: the kubelet's figures: 10 s, 5 min, 10 min.
     """

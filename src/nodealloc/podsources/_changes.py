@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from nodealloc._frozen import freeze
+from nodealloc._typed import typed_fields
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import PodEvent
 from nodealloc.podspec import Pod
@@ -42,6 +43,7 @@ def _source(_value: object, _field: object, source: str) -> None:
         raise ConfigurationError("a source without a name; give it one, such as 'file'")
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Saying:
     """One message of a source.

@@ -7,6 +7,7 @@ from typing import Final
 import cattrs
 
 from nodealloc._stored import Stored, count, row_converter
+from nodealloc._typed import typed
 from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.podsources._editions import Editions
 
@@ -18,6 +19,7 @@ def editions_to_checkpoint(editions: Editions, /) -> JsonCheckpoint:
     return _STORED.written(editions)
 
 
+@typed
 def editions_from_checkpoint(checkpoint: JsonCheckpoint, /) -> Editions:
     """What was written.
 

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel, Clock, SystemClock
 from nodealloc.errors import ConfigurationError, DecodeError
 from nodealloc.podsources._documents import MAX_BYTES, pod_in
@@ -63,6 +64,7 @@ class FolderSource:
         rules: Where the kubelet is wrong.
     """
 
+    @typed
     def __init__(
         self,
         folder: str | Path,

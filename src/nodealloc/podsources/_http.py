@@ -9,6 +9,7 @@ import urllib.request
 from typing import Final, cast
 from urllib.parse import urlsplit
 
+from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import ConfigurationError, RetryableError
 from nodealloc.podsources._documents import MAX_BYTES, pods_in
@@ -36,6 +37,7 @@ class HttpSource:
         ConfigurationError: Another kind of address, or nonsense as a bound.
     """
 
+    @typed
     def __init__(
         self,
         url: str,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 
+from nodealloc._typed import typed
 from nodealloc.podfacts import EventKind, PodEvent, PodIdentity
 from nodealloc.podsources._changes import MergedSayings, Merging, PodChange, Saying, SourceOp
 from nodealloc.podsources._rules import RIGHT, Rules
@@ -18,6 +19,7 @@ _ORDER = (SourceOp.REMOVE, SourceOp.ADD, SourceOp.UPDATE, SourceOp.DELETE, Sourc
 """What goes comes first, so that a name is free for its next pod; statuses come last."""
 
 
+@typed
 def merge_saying(
     merged: MergedSayings, saying: Saying, /, *, seen: str = "", rules: Rules = RIGHT
 ) -> Merging:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 import attrs
 
+from nodealloc._typed import typed_fields
 from nodealloc.dsw_asw import Cancel
 from nodealloc.podspec import Pod
 
@@ -28,6 +29,7 @@ class SourceFault:
         return f"{self.where}: {self.what}"
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Reading:
     """One answer of a source.

@@ -10,6 +10,8 @@ from typing import Final
 import attrs
 from typing_extensions import override
 
+from nodealloc._arguments import within
+from nodealloc._typed import typed, typed_fields
 from nodealloc.dirwatch import Watcher
 from nodealloc.dsw_asw import (
     Cancel,
@@ -46,6 +48,7 @@ _log = logging.getLogger("nodealloc.podsources")
 _REST_S: Final = 60.0
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Polling:
     """How often sources are read, and how long that may take, in seconds.
@@ -57,10 +60,10 @@ class Polling:
         deadline_s: Past this a reading counts as lost; the next begins when it has ended.
     """
 
-    period_s: float = attrs.field(default=20.0, validator=attrs.validators.gt(0))
-    gap_s: float = attrs.field(default=0.05, validator=attrs.validators.ge(0))
-    again_s: float = attrs.field(default=2.0, validator=attrs.validators.ge(0))
-    deadline_s: float = attrs.field(default=30.0, validator=attrs.validators.gt(0))
+    period_s: float = attrs.field(default=20.0, validator=within(0, above=True))
+    gap_s: float = attrs.field(default=0.05, validator=within(0))
+    again_s: float = attrs.field(default=2.0, validator=within(0))
+    deadline_s: float = attrs.field(default=30.0, validator=within(0, above=True))
 
 
 @attrs.frozen(kw_only=True)
@@ -187,6 +190,7 @@ class PodSources(Group):
         ConfigurationError: No source at all, or a waker of none.
     """
 
+    @typed
     def __init__(
         self,
         sources: Mapping[str, Source],

@@ -6,6 +6,7 @@ from typing import Final
 
 import attrs
 
+from nodealloc._typed import typed
 from nodealloc.errors import ConfigurationError
 from nodealloc.podspec import Pod
 
@@ -38,11 +39,13 @@ def source_of(pod: Pod, /) -> str:
     return pod.annotations.get(SOURCE, "")
 
 
+@typed
 def is_mirror(pod: Pod, /) -> bool:
     """Whether it only stands in the API for a static pod; it is never run."""
     return MIRROR in pod.annotations
 
 
+@typed
 def is_static(pod: Pod, /) -> bool:
     """Whether it comes from a source of this node's own, so that nobody else can delete it."""
     return source_of(pod) not in {"", API} and not is_mirror(pod)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nodealloc._peak import peak
+from nodealloc._typed import typed_on_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["effective_limits", "effective_requests"]
 
 
+@typed_on_error
 def effective_requests(pod: Pod, /) -> Resources:
     """What a scheduler reserves for the pod, resource by resource.
 
@@ -28,6 +30,7 @@ def effective_requests(pod: Pod, /) -> Resources:
     return _sum(most, pod.overhead) if pod.overhead else most
 
 
+@typed_on_error
 def effective_limits(pod: Pod, /) -> Resources:
     """The same for limits; a resource without any limit is absent."""
     most = _peak(pod, lambda container: container.limits)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from nodealloc._typed import typed_on_error
+
 __all__ = ["is_extended_resource", "is_prefixed"]
 
 _DOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -30,6 +32,7 @@ def is_prefixed(resource: str, /) -> bool:
     )
 
 
+@typed_on_error
 def is_extended_resource(resource: str, /) -> bool:
     """Whether this is `domain/name` outside of kubernetes.io, as `example.com/gpu` is.
 

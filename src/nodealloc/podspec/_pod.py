@@ -8,6 +8,7 @@ from typing import Final, cast
 import attrs
 
 from nodealloc._reading import MAX_DOCUMENT_BYTES, Json
+from nodealloc._typed import typed_on_error
 from nodealloc.errors import Fault
 from nodealloc.podspec._fields import PodFields
 from nodealloc.podspec._manifest import Maker, read_pod
@@ -75,6 +76,7 @@ class Pod(PodFields):
     """
 
     @classmethod
+    @typed_on_error
     def from_manifest(
         cls,
         manifest: object,
@@ -99,6 +101,7 @@ class Pod(PodFields):
         return manifest_of(self)
 
 
+@typed_on_error
 def pod_from_manifest(
     manifest: object,
     /,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING
 
+from nodealloc._typed import typed_on_error
+
 if TYPE_CHECKING:
     from nodealloc.podspec._model import Container
     from nodealloc.podspec._pod import Pod
@@ -26,6 +28,7 @@ class QosClass(enum.Enum):
 _GUARANTEED, _BURSTABLE, _BEST_EFFORT = QosClass
 
 
+@typed_on_error
 def qos_class(pod: Pod, /) -> QosClass:
     """Class of a pod, from the CPU and memory of all its containers.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from nodealloc._reading import kind_of, short, under
+from nodealloc._typed import typed_on_error
 from nodealloc.errors import DecodeError
 from nodealloc.podspec._amounts import Resources
 from nodealloc.podspec._names import is_extended_resource, is_prefixed
@@ -22,6 +23,7 @@ _PLENTY: Final = 10**24
 Fail = Callable[[str, str], None]
 
 
+@typed_on_error
 def page_bytes(resource: str, /) -> int | None:
     """Page size in bytes of `hugepages-2Mi`; None for another resource or a bad size."""
     if not resource.startswith(HUGEPAGES):

@@ -8,6 +8,7 @@ import attrs
 import cattrs
 
 from nodealloc._stored import Stored, count, row_converter
+from nodealloc._typed import typed
 from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.podfacts import PodPhase, status_from_manifest, status_to_manifest
 from nodealloc.podspec import Json
@@ -55,6 +56,7 @@ def told_to_checkpoint(told: Told, /) -> JsonCheckpoint:
     )
 
 
+@typed
 def told_from_checkpoint(checkpoint: JsonCheckpoint, /) -> Told:
     """What was kept when it was written.
 

@@ -8,6 +8,8 @@ from typing import Generic, TypeVar, cast
 
 import attrs
 
+from nodealloc._arguments import within
+from nodealloc._typed import typed, typed_fields
 from nodealloc.checkpoint import JsonCheckpoint, row_key
 from nodealloc.dsw_asw import (
     Clock,
@@ -37,6 +39,7 @@ __all__ = ["StatusManager", "TellingOptions"]
 W = TypeVar("W")
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class TellingOptions:
     """What a node tells, and how.
@@ -51,12 +54,12 @@ class TellingOptions:
             of its next try, in whole seconds. A kubelet does not say it.
 
     Raises:
-        ValueError: No call at once, or no time for one.
+        ConfigurationError: No call at once, or no time for one.
     """
 
     node_ips: tuple[str, ...] = attrs.field(default=(), converter=tuple[str, ...])
     runtime: str = "containerd"
-    in_flight: int = attrs.field(default=16, validator=attrs.validators.ge(1))
+    in_flight: int = attrs.field(default=16, validator=within(1))
     deadline_s: float | None = attrs.field(default=60.0)
     says_next_try: bool = True
 
@@ -110,6 +113,7 @@ class StatusManager(Group, Generic[W]):
             writes it. Make it a `Near` to wait for something that is told.
     """
 
+    @typed
     def __init__(
         self,
         sink: Sink,

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
+from nodealloc._typed import typed, typed_fields
+from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import LifeState, PodStatus, ResourceStatus
 from nodealloc.podspec import Pod
 from nodealloc.runtime import ContainerEnd, PodKnown, PodReport
@@ -16,9 +18,10 @@ __all__ = ["Health", "Observed", "StartFailure", "ToldEnding", "with_runtime"]
 
 def _word(_: object, field: attrs.Attribute[str], value: object) -> None:
     if not isinstance(value, str) or not value:
-        raise ValueError(f"{field.name} is {value!r}; give one word for programs")
+        raise ConfigurationError(f"{field.name} is {value!r}; give one word for programs")
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Health:
     """What probes have said of one instance of a container.
@@ -118,6 +121,7 @@ class Observed:
         return self.life.is_ending and not self.life.may_run
 
 
+@typed
 def with_runtime(observed: Observed, known: PodKnown, /) -> Observed:
     """With what `RuntimeWatch.pods` has of the pod.
 

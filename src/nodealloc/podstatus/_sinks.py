@@ -12,11 +12,13 @@ from urllib.parse import quote
 
 import attrs
 
+from nodealloc._typed import typed, typed_fields
 from nodealloc.podfacts import PodStatus, status_to_manifest
 
 __all__ = ["CallSink", "FolderSink"]
 
 
+@typed_fields
 @attrs.frozen
 class CallSink:
     """Calls a function with each status, and another one with each end.
@@ -48,6 +50,7 @@ class FolderSink:
         folder: Where; made where it is not there.
     """
 
+    @typed
     def __init__(self, folder: Path | str) -> None:
         self._folder = Path(folder)
         self._folder.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
+from nodealloc._typed import typed
 from nodealloc.podfacts import (
     ConditionStatus,
     ContainerTerminated,
@@ -43,6 +44,7 @@ __all__ = ["status_of"]
 _NOTHING = PodStatus()
 
 
+@typed
 def status_of(
     observed: Observed,
     previous: PodStatus | None = None,

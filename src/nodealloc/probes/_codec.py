@@ -10,6 +10,7 @@ import cattrs
 
 from nodealloc._frozen import freeze
 from nodealloc._stored import Stored, row_converter
+from nodealloc._typed import typed
 from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.podspec import Json
 from nodealloc.probes._kinds import ProbeKind
@@ -46,6 +47,7 @@ def verdicts_to_checkpoint(verdicts: PodVerdicts, /) -> JsonCheckpoint:
     return _STORED.written(_Row(uid=verdicts.uid, containers=containers))
 
 
+@typed
 def verdicts_from_checkpoint(checkpoint: JsonCheckpoint, /) -> PodVerdicts:
     """What stood when it was written.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from nodealloc._typed import typed
 from nodealloc.dsw_asw import UncertainError
 from nodealloc.errors import PermanentError
 from nodealloc.podspec import ExecAction
@@ -25,6 +26,7 @@ class ExecProber:
     Source: kubelet ``pkg/probe/exec``.
     """
 
+    @typed
     def __init__(self, commands: Exec, /) -> None:
         self._commands = commands
 

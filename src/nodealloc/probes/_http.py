@@ -12,6 +12,7 @@ from urllib.parse import quote, urljoin, urlsplit
 
 import attrs
 
+from nodealloc._typed import typed
 from nodealloc.podspec import HttpGetAction
 from nodealloc.probes._exchange import (
     answered,
@@ -89,6 +90,7 @@ class HttpProber:
     Source: kubelet ``pkg/probe/http``.
     """
 
+    @typed
     def __init__(self, *, tls: ssl.SSLContext | None = None) -> None:
         self._tls = unverified() if tls is None else tls
 

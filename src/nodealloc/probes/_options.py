@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from nodealloc._arguments import wrong
+from nodealloc._typed import typed_fields
 from nodealloc.podspec import ExecAction, HttpGetAction, TcpSocketAction
 from nodealloc.probes._exec import ExecProber
 from nodealloc.probes._http import HttpProber
@@ -14,6 +15,7 @@ from nodealloc.probes._tcp import TcpProber
 __all__ = ["ProbeOptions", "Probers"]
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class ProbeOptions:
     """How probing is bounded.
@@ -31,7 +33,7 @@ class ProbeOptions:
         node_ip: Where pods on the node's own network are asked.
 
     Raises:
-        ValueError: A bound below 1, or seconds that are not above 0.
+        ConfigurationError: A bound below 1, or seconds that are not above 0.
     """
 
     sockets: int = 512
@@ -55,6 +57,7 @@ class ProbeOptions:
                 raise wrong(f"ProbeOptions.{name}", value, "a number above 0")
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Probers:
     """Which prober asks in which way; None where nobody can, so that nobody is asked.

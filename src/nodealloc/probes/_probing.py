@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, Generic, TypeVar, cast
 
+from nodealloc._typed import typed
 from nodealloc.checkpoint import JsonCheckpoint, row_key
 from nodealloc.dsw_asw import (
     Clock,
@@ -70,6 +71,7 @@ class Probing(Group, Generic[Seen]):
         verdicts: What stands, by uid; the engine writes it. Make it a `Near`, or watch it.
     """
 
+    @typed
     def __init__(
         self,
         probers: Probers,
@@ -137,7 +139,7 @@ class Probing(Group, Generic[Seen]):
                 and time-outs that are no whole seconds.
 
         Raises:
-            ValueError: The pod has no uid, name or namespace.
+            ConfigurationError: The pod has no uid, name or namespace.
         """
         PodIdentity.of(pod)
         self._wanted.put(pod.uid, ProbedPod(pod=pod, life=life, schedules=schedules), by="put")

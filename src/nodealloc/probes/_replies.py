@@ -6,6 +6,8 @@ import enum
 
 import attrs
 
+from nodealloc._typed import typed_fields
+
 __all__ = ["Reply", "ReplyKind"]
 
 
@@ -29,6 +31,7 @@ class ReplyKind(enum.Enum):
         return self is ReplyKind.SUCCESS or self is ReplyKind.WARNING
 
 
+@typed_fields
 @attrs.frozen
 class Reply:
     """What came of asking once.

@@ -8,11 +8,13 @@ from typing import Self
 import attrs
 
 from nodealloc._arguments import wrong
+from nodealloc._typed import typed, typed_fields
 from nodealloc.podspec import Probe
 
 __all__ = ["Schedule"]
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Schedule:
     """When a probe is asked, in seconds that need not be whole, and how many answers in a row count.
@@ -25,7 +27,7 @@ class Schedule:
         failure_threshold: Failures in a row that count.
 
     Raises:
-        ValueError: A period or time-out that is not above 0, a delay below 0, a threshold below 1.
+        ConfigurationError: A period or time-out that is not above 0, a delay below 0, a threshold below 1.
     """
 
     period_s: float = 10.0
@@ -48,6 +50,7 @@ class Schedule:
                 raise wrong(f"Schedule.{name}", count, "a whole number, at least 1")
 
     @classmethod
+    @typed
     def of(cls, probe: Probe, /) -> Self:
         """That of a pod's probe."""
         return cls(

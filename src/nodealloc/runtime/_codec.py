@@ -10,6 +10,7 @@ import cattrs
 
 from nodealloc._frozen import freeze
 from nodealloc._stored import Stored, row_converter
+from nodealloc._typed import typed
 from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.podfacts import Exited, ExitUnknown
 from nodealloc.podspec import Json
@@ -35,6 +36,7 @@ def pod_to_checkpoint(known: PodKnown, /) -> JsonCheckpoint:
     return _STORED.written(_Row(uid=known.uid, ends=known.ends, live=known.live))
 
 
+@typed
 def pod_from_checkpoint(checkpoint: JsonCheckpoint, /) -> PodKnown:
     """What was known when it was written; to be inspected before it is believed.
 

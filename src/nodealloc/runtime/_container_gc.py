@@ -6,6 +6,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import attrs
 
+from nodealloc._arguments import within
+from nodealloc._typed import typed, typed_fields
+from nodealloc.errors import ConfigurationError
 from nodealloc.runtime._records import ContainerRecord, RunState, SandboxRecord
 from nodealloc.runtime._rules import RIGHT, Rules
 
@@ -19,6 +22,7 @@ __all__ = [
 ]
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class ContainerGcPolicy:
     """How many dead containers are kept.
@@ -32,14 +36,14 @@ class ContainerGcPolicy:
     ``maximum-dead-containers-per-container`` (1), ``maximum-dead-containers`` (-1).
     """
 
-    min_age_s: float = attrs.field(default=0.0, validator=attrs.validators.ge(0))
+    min_age_s: float = attrs.field(default=0.0, validator=within(0))
     most_per_container: int | None = 1
     most: int | None = None
 
     def __attrs_post_init__(self) -> None:
         for name, value in (("most_per_container", self.most_per_container), ("most", self.most)):
             if value is not None and value < 0:
-                raise ValueError(f"{name} is {value}; give 0 or more, or None for no limit")
+                raise ConfigurationError(f"{name} is {value}; give 0 or more, or None for no limit")
 
 
 @attrs.frozen(kw_only=True)
@@ -57,6 +61,7 @@ class ContainerGcPlan:
     withheld: tuple[str, ...] = ()
 
 
+@typed
 def plan_container_gc(
     containers: Iterable[ContainerRecord],
     policy: ContainerGcPolicy,
@@ -145,6 +150,7 @@ class _Turn:
         return True
 
 
+@typed
 def plan_sandbox_gc(
     sandboxes: Iterable[SandboxRecord],
     containers: Iterable[ContainerRecord],
@@ -173,6 +179,7 @@ def plan_sandbox_gc(
     return tuple(going)
 
 
+@typed
 def plan_log_gc(directories: Iterable[str], /, *, ended: Collection[str]) -> tuple[str, ...]:
     """Log directories, named `namespace_name_uid`, of pods that are gone.
 
@@ -181,6 +188,7 @@ def plan_log_gc(directories: Iterable[str], /, *, ended: Collection[str]) -> tup
     return tuple(one for one in directories if one.rsplit("_", 1)[-1] in ended)
 
 
+@typed
 def containers_to_drop(
     containers: Sequence[ContainerRecord],
     /,

@@ -9,6 +9,7 @@ from typing import Final
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
+from nodealloc._typed import typed, typed_fields
 from nodealloc.verdicts import NotYet
 
 __all__ = ["CgroupDriverKind", "Heard", "RuntimeCondition", "RuntimeHealth", "may_start"]
@@ -25,6 +26,7 @@ class CgroupDriverKind(enum.Enum):
     SYSTEMD = "systemd"
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class RuntimeCondition:
     """One thing that a runtime says of itself.
@@ -40,6 +42,7 @@ class RuntimeCondition:
     message: str = ""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class RuntimeHealth:
     """What a runtime says of itself.
@@ -97,6 +100,7 @@ class Heard:
         return None if self.listed_s is None else max(0.0, now_s - self.listed_s)
 
 
+@typed
 def may_start(
     heard: Heard,
     /,

@@ -6,8 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 import attrs
 
+from nodealloc._arguments import within
 from nodealloc._frozen import Frozen, freeze
-from nodealloc.errors import NodeallocError
+from nodealloc._typed import typed, typed_fields
+from nodealloc.errors import ConfigurationError, NodeallocError
 from nodealloc.runtime._records import ImageRecord
 from nodealloc.runtime._rules import RIGHT, Rules
 
@@ -25,6 +27,7 @@ __all__ = [
 ]
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class ImageGcPolicy:
     """When images go.
@@ -36,27 +39,28 @@ class ImageGcPolicy:
         max_age_s: One that nobody used for longer goes, however empty the disk; None for never.
 
     Raises:
-        ValueError: No percentages, or the low one above the high one.
+        ConfigurationError: No percentages, or the low one above the high one.
 
     Source: kubelet ``images/image_gc_manager.go``, with its defaults.
     """
 
     high_percent: int = 85
     low_percent: int = 80
-    min_age_s: float = attrs.field(default=120.0, validator=attrs.validators.ge(0))
-    max_age_s: float | None = None
+    min_age_s: float = attrs.field(default=120.0, validator=within(0))
+    max_age_s: float | None = attrs.field(default=None, validator=attrs.validators.optional(within(0)))
 
     def __attrs_post_init__(self) -> None:
         for name, value in (("high_percent", self.high_percent), ("low_percent", self.low_percent)):
             if not 0 <= value <= 100:
-                raise ValueError(f"{name} is {value}; give 0 to 100")
+                raise ConfigurationError(f"{name} is {value}; give 0 to 100")
         if self.low_percent > self.high_percent:
-            raise ValueError(
+            raise ConfigurationError(
                 f"low_percent {self.low_percent} is above high_percent {self.high_percent}; "
                 "images go from the high one down to the low one"
             )
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Disk:
     """The file system of images.
@@ -166,6 +170,7 @@ def seen_images(
     return after
 
 
+@typed
 def plan_image_gc(
     images: Iterable[ImageUse],
     disk: Disk | None,
@@ -213,6 +218,7 @@ def plan_image_gc(
     )
 
 
+@typed
 def plan_unused_images(
     images: Iterable[ImageUse],
     policy: ImageGcPolicy,
@@ -228,6 +234,7 @@ def plan_unused_images(
     return ImageGcPlan(for_space=going, to_free_bytes=None)
 
 
+@typed
 def sweep(plan: ImageGcPlan, remove: Callable[[str], object], /) -> Swept:
     """Carry a plan out: by age first; where that fails nothing goes for space.
 

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import attrs
 
+from nodealloc._typed import typed
 from nodealloc._units import duration_text
 from nodealloc.runtime._listing import Marks
 from nodealloc.runtime._records import RunState
@@ -125,6 +126,7 @@ def changes_of(before: Marks, after: Marks, /, rules: Rules = RIGHT) -> tuple[Po
     return tuple(found)
 
 
+@typed
 def relist(
     pleg: Pleg,
     listing: Mapping[str, Marks] | None,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
+from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import PodIdentity
 
 __all__ = ["ContainerRecord", "ImageRecord", "RunState", "SandboxRecord"]
@@ -29,17 +30,21 @@ class RunState(enum.Enum):
 
 def _word(_: object, field: attrs.Attribute[str], value: object) -> None:
     if not isinstance(value, str) or not value:
-        raise ValueError(f"{field.name} is {value!r}; a runtime gives each of its records one")
+        raise ConfigurationError(f"{field.name} is {value!r}; a runtime gives each of its records one")
 
 
-def _count(_: object, field: attrs.Attribute[int], value: int) -> None:
-    if value < 0:
-        raise ValueError(f"{field.name} is {value}; give a whole number, 0 or more")
+def _count(_: object, field: attrs.Attribute[int], value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ConfigurationError(f"{field.name} is {value!r}; give a whole number, 0 or more")
 
 
-def _moment(_: object, field: attrs.Attribute[float | None], value: float | None) -> None:
-    if value is not None and not math.isfinite(value):
-        raise ValueError(f"{field.name} is {value!r}; give finite Unix seconds, or None where nobody knows")
+def _moment(_: object, field: attrs.Attribute[float | None], value: object) -> None:
+    if value is None:
+        return
+    if not isinstance(value, int | float) or isinstance(value, bool) or not -math.inf < value < math.inf:
+        raise ConfigurationError(
+            f"{field.name} is {value!r}; give finite Unix seconds, or None where nobody knows"
+        )
 
 
 @attrs.frozen(kw_only=True)
@@ -57,7 +62,7 @@ class SandboxRecord:
         annotations: As it was made with.
 
     Raises:
-        ValueError: No id, or a negative attempt.
+        ConfigurationError: No id, or a negative attempt.
     """
 
     id: str = attrs.field(validator=_word)
@@ -95,7 +100,7 @@ class ContainerRecord:
         annotations: As it was made with.
 
     Raises:
-        ValueError: No id, name or sandbox, or a negative attempt.
+        ConfigurationError: No id, name or sandbox, or a negative attempt.
     """
 
     id: str = attrs.field(validator=_word)
@@ -130,7 +135,7 @@ class ImageRecord:
         username: The same by name, "" where it says none, or an id.
 
     Raises:
-        ValueError: No id, or a negative size.
+        ConfigurationError: No id, or a negative size.
     """
 
     id: str = attrs.field(validator=_word)

@@ -7,6 +7,8 @@ from typing import Final, TypeAlias, Union
 
 import attrs
 
+from nodealloc._arguments import within
+from nodealloc._typed import typed_fields
 from nodealloc.dsw_asw import Cancel, Done, Failed, Near, Outcome, Plan, Step, Uncertain, View, World
 from nodealloc.runtime._errors import RuntimeRefusedError
 from nodealloc.runtime._health import RuntimeHealth
@@ -24,6 +26,7 @@ Brought: TypeAlias = Union[RuntimeHealth, tuple[str, ...], None]
 """What a question brings: the runtime's own words, or a listing's oddities."""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Pace:
     """How often the runtime is asked, and how long it may take, in seconds.
@@ -41,13 +44,13 @@ class Pace:
     Source: kubelet ``pleg/generic.go`` (1 s), ``kubelet.go`` (5 s), ``cri-client`` (2 min).
     """
 
-    period_s: float = attrs.field(default=1.0, validator=attrs.validators.gt(0))
-    gap_s: float = attrs.field(default=0.1, validator=attrs.validators.ge(0))
-    rest_times: float = attrs.field(default=0.0, validator=attrs.validators.ge(0))
-    health_s: float = attrs.field(default=5.0, validator=attrs.validators.gt(0))
-    list_s: float = attrs.field(default=120.0, validator=attrs.validators.gt(0))
-    inspect_s: float = attrs.field(default=120.0, validator=attrs.validators.gt(0))
-    again_s: float = attrs.field(default=1.0, validator=attrs.validators.ge(0))
+    period_s: float = attrs.field(default=1.0, validator=within(0, above=True))
+    gap_s: float = attrs.field(default=0.1, validator=within(0))
+    rest_times: float = attrs.field(default=0.0, validator=within(0))
+    health_s: float = attrs.field(default=5.0, validator=within(0, above=True))
+    list_s: float = attrs.field(default=120.0, validator=within(0, above=True))
+    inspect_s: float = attrs.field(default=120.0, validator=within(0, above=True))
+    again_s: float = attrs.field(default=1.0, validator=within(0))
 
 
 @attrs.frozen(kw_only=True)

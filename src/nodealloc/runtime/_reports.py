@@ -7,6 +7,9 @@ from typing import TypeAlias, Union
 
 import attrs
 
+from nodealloc._arguments import is_other, wrong
+from nodealloc._typed import typed
+from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import Exited, ExitUnknown
 from nodealloc.runtime._records import ContainerRecord, RunState, SandboxRecord
 
@@ -46,7 +49,7 @@ class ContainerReport:
         log_path: Where its output is kept; "" where it is not.
 
     Raises:
-        ValueError: It has exited without an exit, or has an exit and has not exited.
+        ConfigurationError: It has exited without an exit, or has an exit and has not exited.
     """
 
     record: ContainerRecord
@@ -58,8 +61,10 @@ class ContainerReport:
     log_path: str = ""
 
     def __attrs_post_init__(self) -> None:
+        if is_other(self.record, ContainerRecord):
+            raise wrong("ContainerReport.record", self.record, "a ContainerRecord")
         if (self.exit is not None) != (self.record.state is RunState.EXITED):
-            raise ValueError(
+            raise ConfigurationError(
                 f"container {self.record.id} is {self.record.state.value} and its exit is {self.exit}; "
                 "one that has exited has an exit, ExitUnknown() where nobody can say, and no other has one"
             )
@@ -82,6 +87,7 @@ class PodReport:
     ips: tuple[str, ...] = ()
 
     @classmethod
+    @typed
     def of(
         cls, uid: str, sandboxes: Iterable[SandboxReport], containers: Iterable[ContainerReport], /
     ) -> PodReport:

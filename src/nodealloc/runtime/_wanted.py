@@ -8,6 +8,8 @@ from collections.abc import Mapping
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
+from nodealloc._typed import typed_fields
+from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.podfacts import PodIdentity, Transport
 from nodealloc.podspec import ProfileType, SeLinuxOptions
@@ -84,7 +86,7 @@ class LinuxResources:
         unified: Files of cgroup v2 with what to write into them.
 
     Raises:
-        ValueError: An empty set of CPUs or memory nodes.
+        ConfigurationError: An empty set of CPUs or memory nodes.
     """
 
     cpu_shares: int | None = None
@@ -101,7 +103,7 @@ class LinuxResources:
     def __attrs_post_init__(self) -> None:
         for name, value in (("cpus", self.cpus), ("mems", self.mems)):
             if value is not None and not value:
-                raise ValueError(
+                raise ConfigurationError(
                     f"{name} is an empty set, which runtimes take for no change; leave it out, or name some"
                 )
 
@@ -136,6 +138,7 @@ class PortMapping:
     protocol: Transport = Transport.TCP
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class PullCredentials:
     """As whom an image is fetched. What is secret does not show when this is printed.
@@ -176,7 +179,7 @@ class Security:
         selinux: Its label; None for the runtime's choice.
 
     Raises:
-        ValueError: A group without a user.
+        ConfigurationError: A group without a user.
     """
 
     user: int | None = None
@@ -196,7 +199,7 @@ class Security:
 
     def __attrs_post_init__(self) -> None:
         if self.group is not None and self.user is None and not self.username:
-            raise ValueError(
+            raise ConfigurationError(
                 f"group {self.group} without a user; runtimes refuse that, so give a user as well"
             )
 

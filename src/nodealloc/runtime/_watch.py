@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from nodealloc._typed import typed
 from nodealloc.checkpoint import JsonCheckpoint, row_key
 from nodealloc.dsw_asw import (
     Clock,
@@ -56,6 +57,7 @@ class RuntimeWatch(Group):
         answers: What came of listing and of asking for the health, by `listing` and `health`.
     """
 
+    @typed
     def __init__(
         self,
         looks: Looks,

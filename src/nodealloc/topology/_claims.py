@@ -11,6 +11,7 @@ import attrs
 from nodealloc._arguments import check, choice, wrong
 from nodealloc._frozen import Frozen, frozen
 from nodealloc._peak import peak as _peak
+from nodealloc._typed import typed_on_error
 from nodealloc.errors import ConfigurationError
 from nodealloc.podspec import Amounts, Resources, resources
 
@@ -126,6 +127,7 @@ _KINDS = (Owner, ClaimKind, tuple)
 _MAIN, _SIDECAR = ClaimKind.MAIN, ClaimKind.SIDECAR
 
 
+@typed_on_error
 def peak(claims: Sequence[Claim], amount: Callable[[Claim], int], /) -> int:
     """Largest total that the claims hold at one moment.
 
@@ -143,6 +145,7 @@ def peak(claims: Sequence[Claim], amount: Callable[[Claim], int], /) -> int:
     )
 
 
+@typed_on_error
 def lent(claim: Claim, held: Iterable[tuple[str, H]], /) -> tuple[list[H], list[H]]:
     """What members that have ended lend to a claim, and what the others of its workload keep.
 

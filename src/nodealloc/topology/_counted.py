@@ -10,6 +10,8 @@ from typing import final
 
 import attrs
 
+from nodealloc._typed import typed_on_error
+from nodealloc.errors import ConfigurationError
 from nodealloc.idset import bits
 from nodealloc.topology._covering import Covering
 from nodealloc.topology._errors import WorkLimitError
@@ -144,10 +146,10 @@ def node_masks(nodes: tuple[int, ...], /) -> tuple[NumaMask, ...]:
     The one order of all allocators that list their hints, which is the kubelet's.
 
     Raises:
-        ValueError: More nodes, whose sets are too many to list; answer `CountedHints`.
+        ConfigurationError: More nodes, whose sets are too many to list; answer `CountedHints`.
     """
     if len(nodes) > LISTED_NODES:
-        raise ValueError(f"{len(nodes)} nodes have too many sets to list; answer with CountedHints")
+        raise ConfigurationError(f"{len(nodes)} nodes have too many sets to list; answer with CountedHints")
     return tuple(
         sum([1 << node for node in chosen])
         for size in range(1, len(nodes) + 1)
@@ -160,6 +162,7 @@ def _by_width(hint: TopologyHint) -> tuple[int, NumaMask]:
     return mask.bit_count(), mask
 
 
+@typed_on_error
 def in_order(hint: TopologyHint, /) -> tuple[int, tuple[int, ...]]:
     """Sort key of the order in which sets of nodes are listed: size, then ids."""
     mask = hint.affinity or 0

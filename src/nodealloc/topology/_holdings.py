@@ -7,13 +7,17 @@ from functools import reduce
 
 import attrs
 
+from nodealloc._arguments import whole
 from nodealloc._frozen import Frozen, freeze
+from nodealloc._typed import typed_fields_on_error
+from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.topology._claims import Owner
 
 __all__ = ["Confinement", "Holding", "ResourceUse"]
 
 
+@typed_fields_on_error
 @attrs.frozen(kw_only=True)
 class Holding:
     """What one owner holds of one resource.
@@ -27,19 +31,21 @@ class Holding:
         ids: Which, where they have names: devices, cards; ascending.
 
     Raises:
-        ValueError: Less than nothing, or another number of CPUs than `amount`.
+        ConfigurationError: Less than nothing, or another number of CPUs than `amount`.
     """
 
     owner: Owner
     resource: str
-    amount: int = attrs.field(validator=attrs.validators.ge(0))
+    amount: int = attrs.field(validator=whole(0))
     nodes: NodeSet = NodeSet()
     cpus: CPUSet = CPUSet()
     ids: tuple[str, ...] = ()
 
     def __attrs_post_init__(self) -> None:
         if self.cpus and len(self.cpus) != self.amount:
-            raise ValueError(f"{self.amount} {self.resource} are held, and CPUs {self.cpus} are named")
+            raise ConfigurationError(
+                f"{self.amount} {self.resource} are held, and CPUs {self.cpus} are named"
+            )
 
     @property
     def what(self) -> str:

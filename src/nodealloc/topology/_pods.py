@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from nodealloc._typed import typed_on_error
 from nodealloc.errors import ConfigurationError
-from nodealloc.podspec import QosClass, qos_class
+from nodealloc.podspec import Container, Pod, QosClass, qos_class
 from nodealloc.topology._claims import Claim, ClaimKind, Owner, Workload
-
-if TYPE_CHECKING:
-    from nodealloc.podspec import Container, Pod
 
 __all__ = ["workload_of"]
 
@@ -20,6 +16,7 @@ _recent: dict[int, tuple[Pod, Workload]] = {}
 """By the identity of the pod, which stands beside it so that nothing else can have the same."""
 
 
+@typed_on_error
 def workload_of(pod: Pod, /) -> Workload:
     """The claims of a pod's containers, in the order in which they start.
 

@@ -9,6 +9,7 @@ import attrs
 
 from nodealloc._arguments import check, choice, is_other, wrong
 from nodealloc._frozen import Frozen, frozen
+from nodealloc._typed import typed_on_error
 from nodealloc.errors import ConfigurationError
 from nodealloc.topology._errors import UnknownAllocatorError
 from nodealloc.topology._hints import NumaTopology, TopologyHint
@@ -112,6 +113,7 @@ class Snapshot:
             raise ConfigurationError(f"allocators {listed}: each needs a name of its own")
 
     @classmethod
+    @typed_on_error
     def of(
         cls,
         machine: NumaMachine,
@@ -128,7 +130,7 @@ class Snapshot:
         Raises:
             TooManyNodesError: More nodes than the policy's `max_nodes`.
             DistanceError: The policy needs distances that the machine lacks.
-            ValueError: Two allocators have one name.
+            ConfigurationError: Two allocators have one name.
         """
         nodes = tuple(machine.nodes)
         if nodes:

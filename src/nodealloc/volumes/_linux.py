@@ -16,6 +16,7 @@ from collections.abc import Generator, Sequence
 from typing import Final
 
 from nodealloc._mountinfo import Mount, parse_mountinfo, read_mountinfo
+from nodealloc._typed import typed
 from nodealloc.volumes._errors import MountBusyError, MountError, OutsideRootError
 from nodealloc.volumes._paths import SafeRoot
 
@@ -124,6 +125,7 @@ class LinuxMounter:
 class LinuxMountTable:
     """`MountTable` of this process's mount namespace; one thread may wait at a time."""
 
+    @typed
     def __init__(self, path: str = "/proc/self/mountinfo", /) -> None:
         self._path = path
         self._file = open(path, "rb")  # noqa: PTH123, SIM115 - held open: the kernel counts changes an open file

@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 from typing_extensions import override
 
+from nodealloc._typed import typed_on_error
 from nodealloc.dsw_asw import (
     BackOff,
     Clock,
@@ -73,6 +74,7 @@ class VolumeManager(Group):
         observer: Is told of progress.
     """
 
+    @typed_on_error
     def __init__(
         self,
         plugins: Iterable[Plugin],

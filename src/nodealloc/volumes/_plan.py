@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
+from nodealloc._typed import typed_on_error
 from nodealloc.dsw_asw import Step
 from nodealloc.volumes._model import ActualVolume, DesiredVolume, PodMount, Use, VolumeId, VolumeSpec
 from nodealloc.volumes._states import MountState, VolumeState
@@ -43,6 +44,7 @@ _STAGED = frozenset({VolumeState.STAGED})
 _GONE = frozenset({VolumeState.DETACHED})
 
 
+@typed_on_error
 def plan(
     key: VolumeId,
     desired: DesiredVolume | None,

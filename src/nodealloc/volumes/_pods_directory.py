@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator, Sequence
 
+from nodealloc._typed import typed
 from nodealloc.errors import NodeallocError, PermanentError
 from nodealloc.volumes._errors import MountedHereError
 from nodealloc.volumes._paths import DEAD, SafeRoot
@@ -21,6 +22,7 @@ from nodealloc.volumes._removal import remove_empty
 __all__ = ["PodsDirectory", "found_at", "leave_pod", "pod_path", "stage_path"]
 
 
+@typed
 def pod_path(root: SafeRoot, plugin: str, pod_uid: str, name: str, /, *, block: bool = False) -> str:
     """Where a pod finds a volume; raises `OutsideRootError` for names that are none."""
     return root.join("pods", pod_uid, "volumeDevices" if block else "volumes", plugin.replace("/", "~"), name)
@@ -43,6 +45,7 @@ def found_at(root: SafeRoot, path: str, /) -> Found | None:
             return None
 
 
+@typed
 def leave_pod(root: SafeRoot, path: str, /) -> None:
     """Remove the directories between `pods` and a volume that is gone, as far as they are empty.
 

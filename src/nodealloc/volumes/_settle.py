@@ -6,6 +6,7 @@ from typing import TypeAlias, Union
 
 import attrs
 
+from nodealloc._typed import typed_on_error
 from nodealloc.dsw_asw import Cancelled, Done, Outcome
 from nodealloc.volumes._model import ActualVolume, PodMount, Use, VolumeSpec
 from nodealloc.volumes._plan import Deed
@@ -26,6 +27,7 @@ Gain: TypeAlias = Union[Staged, Grown, None]
 """What performing a deed returns."""
 
 
+@typed_on_error
 def settled(before: ActualVolume | None, deed: Deed, outcome: Outcome[Gain], /) -> ActualVolume | None:
     """The volume's record after a deed; None when nothing is left of the volume.
 

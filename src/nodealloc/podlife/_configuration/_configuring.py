@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
+from nodealloc._typed import typed, typed_fields
 from nodealloc.podlife._configuration._container import container_config
 from nodealloc.podlife._configuration._dns import hosts_file
 from nodealloc.podlife._configuration._errors import RootForbiddenError
@@ -26,6 +27,7 @@ __all__ = ["NodeConfiguration", "PodGift"]
 _NOTHING: Final = ContainerGift()
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class PodGift:
     """What one preparation gives to a pod.
@@ -61,6 +63,7 @@ class NodeConfiguration:
         host_ips: The node's addresses.
     """
 
+    @typed
     def __init__(
         self,
         node: NodeSettings,

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from nodealloc._typed import typed
 from nodealloc.podlife._configuration._errors import SandboxConfigError
-from nodealloc.podspec import DnsPolicy
+from nodealloc.podspec import DnsOption, DnsPolicy, Pod
 from nodealloc.runtime import DnsConfig
 
 if TYPE_CHECKING:
     from nodealloc.podlife._configuration._node import NodeSettings
-    from nodealloc.podspec import DnsOption, Pod
 
 __all__ = ["PodDns", "hostname_of", "hosts_file", "pod_dns"]
 
@@ -42,6 +42,7 @@ class PodDns:
     lacks_cluster_dns: bool = False
 
 
+@typed
 def pod_dns(pod: Pod, node: NodeSettings, /) -> PodDns:
     """Name servers, domains and options of a pod.
 

@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from nodealloc._typed import typed
 from nodealloc.errors import DecodeError
 from nodealloc.podlife._configuration._errors import ContainerConfigError
 from nodealloc.podlife._configuration._expansion import expand
-from nodealloc.podspec import Quantity
+from nodealloc.podspec import Container, EnvFrom, KeyRef, Pod, Quantity, ResourceFieldRef, ValueFrom
 
 if TYPE_CHECKING:
     from nodealloc.podlife._configuration._node import EnvironmentSource, NodeSettings, PodAddresses
-    from nodealloc.podspec import Container, EnvFrom, KeyRef, Pod, ResourceFieldRef, ValueFrom
 
 __all__ = ["field_value", "resource_value", "variables_of"]
 
@@ -22,6 +22,7 @@ _ESCAPES: Final = tuple(zip("\n\t\r\a\b\f\v", (r"\n", r"\t", r"\r", r"\a", r"\b"
 _DEFAULTED: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 
+@typed
 def variables_of(
     pod: Pod,
     container: Container,
@@ -57,6 +58,7 @@ def variables_of(
     return {**services, **found}
 
 
+@typed
 def field_value(path: str, pod: Pod, node: NodeSettings, addresses: PodAddresses, /) -> str | None:
     """What a field of the pod says, for variables and volumes; None for one that cannot be told.
 
@@ -83,6 +85,7 @@ def field_value(path: str, pod: Pod, node: NodeSettings, addresses: PodAddresses
     return _lines(both[path]) if path in both else None
 
 
+@typed
 def resource_value(
     ref: ResourceFieldRef, container: Container, allocatable: Mapping[str, Quantity], /
 ) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from nodealloc._typed import typed
 from nodealloc.podspec import MessagePolicy
 
 __all__ = ["LOG_LINES", "LOG_TAIL_BYTES", "MESSAGE_BYTES", "termination_message"]
@@ -16,6 +17,7 @@ LOG_LINES: Final = 80
 """So many lines of it, likewise."""
 
 
+@typed
 def termination_message(
     written: bytes, /, *, policy: MessagePolicy, has_failed: bool, output: bytes = b""
 ) -> str:

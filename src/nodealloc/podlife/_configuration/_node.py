@@ -7,7 +7,9 @@ from typing import Final, Protocol
 
 import attrs
 
+from nodealloc._arguments import whole
 from nodealloc._frozen import Frozen, freeze
+from nodealloc._typed import typed, typed_fields
 from nodealloc.cgroups import PodOptions
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.podspec import Quantity
@@ -20,6 +22,7 @@ _LOGS: Final = "/var/log/pods"
 _SECCOMP: Final = "/var/lib/kubelet/seccomp"
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class NodeSettings:
     """What is the same for all pods of a node.
@@ -44,7 +47,7 @@ class NodeSettings:
     """
 
     name: str
-    memory_capacity_bytes: int = attrs.field(validator=attrs.validators.ge(1))
+    memory_capacity_bytes: int = attrs.field(validator=whole(1))
     hostname: str = ""
     cluster_dns: tuple[str, ...] = ()
     cluster_domain: str = ""
@@ -87,6 +90,7 @@ class ImageFacts:
     username: str = ""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class ContainerGift:
     """What one container was given by allocators, plugins and volumes.
@@ -117,6 +121,7 @@ class ContainerGift:
     )
 
     @classmethod
+    @typed
     def joined(cls, gifts: Sequence[ContainerGift], /) -> ContainerGift:
         """Several gifts as one; of what only one can give, the last counts."""
         sets = [(one.cpus, one.mems) for one in gifts]

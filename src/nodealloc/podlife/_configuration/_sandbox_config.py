@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nodealloc._typed import typed
 from nodealloc.cgroups import NO_LIMIT, pod_limits
 from nodealloc.podfacts import PodIdentity, Transport
 from nodealloc.podlife._configuration._dns import hostname_of, pod_dns
 from nodealloc.podlife._configuration._errors import SandboxConfigError
 from nodealloc.podlife._configuration._security import pod_groups
-from nodealloc.podspec import ProfileType
+from nodealloc.podspec import Container, Pod, ProfileType
 from nodealloc.runtime import LinuxResources, PortMapping, SandboxConfig, SecurityProfile
 
 if TYPE_CHECKING:
     from nodealloc.podlife._configuration._node import NodeSettings
-    from nodealloc.podspec import Container, Pod
 
 __all__ = ["sandbox_config"]
 
 
+@typed
 def sandbox_config(
     pod: Pod,
     /,

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from nodealloc.errors import RetryableError
+from nodealloc.errors import ConfigurationError, RetryableError
 from nodealloc.podspec import Json, Pod, Volume
 from nodealloc.volumes._errors import InvalidVolumeError
 from nodealloc.volumes._model import Use, VolumeSpec
@@ -46,7 +46,9 @@ class _ConfigObject:
         on_changed: Callable[[str], None] = lambda _uid: None,
     ) -> None:
         if store.on_change is not None:
-            raise ValueError(f"this ConfigStore serves another plugin; give {self.name} one of its own")
+            raise ConfigurationError(
+                f"this ConfigStore serves another plugin; give {self.name} one of its own"
+            )
         self._root = root
         self._mounter = mounter
         self._store = store

@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 import attrs
 
 from nodealloc.dsw_asw import Clock, SystemClock
+from nodealloc.errors import ConfigurationError
 
 __all__ = ["ChangeStrategy", "ConfigObject", "ConfigSource", "ConfigStore", "WatchableConfigSource"]
 
@@ -82,7 +83,9 @@ class ConfigStore:
         if strategy is ChangeStrategy.WATCH:
             untyped: object = source
             if not isinstance(untyped, WatchableConfigSource):
-                raise ValueError("this source cannot watch; give it a watch() method, or use CACHE or GET")
+                raise ConfigurationError(
+                    "this source cannot watch; give it a watch() method, or use CACHE or GET"
+                )
             self._watchable = untyped
         self._source = source
         self._strategy = strategy
