@@ -93,7 +93,7 @@ def tests(session: nox.Session) -> None:
 def simulation(session: nox.Session) -> None:
     """Whole nodes under simulation, with fresh seeds, and planted bugs; `-- --seconds 3600` for an hour."""
     session.install("-e", ".[test]")
-    words = session.posargs or ("--seconds", "60")
+    words = session.posargs or ("--seconds", "180")
     session.run("python", "-m", "nodealloc.testing.simulation", *words)
     if not session.posargs:
         planted = "tests/unit/node/test_simulation.py"

@@ -25,7 +25,7 @@ _TOLD = 30
 """Happenings before a violation that its message tells."""
 _IDLE = 1_000
 """Passes in a row without a call after which it counts as over."""
-_PASSES = 100_000
+_PASSES = 20_000
 """Passes and calls in one moment after which it counts as a livelock."""
 
 

@@ -54,7 +54,7 @@ class Ran:
     """A command that was to run in a container.
 
     Attributes:
-        command: Its first word; see `nodealloc.testing.simulation.node.random_pod`.
+        command: Its first word: `ready`, `live` or `started` of a probe, `pre-stop` of a hook.
         came_of_it: Its exit status as text, or `timed out`, `refused`, `away`.
     """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter
 
 from nodealloc.runtime import RunState
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
@@ -13,9 +13,10 @@ __all__ = ["GraceIsGiven", "HooksFirst", "ImagesStay", "RestartsWait"]
 
 _SLACK_S = 1.0
 """Seconds that a grace may be shorter than what is left: it is counted from when the agent read of it."""
-_WINDOW_S = 60.0
-_STARTS = 4
-"""At once, after 10 s and after 20 s more: the fifth start would wait 40 s."""
+_BACK_OFF_S = 10.0
+"""After its first restart, which comes at once, a container waits so long, and then longer."""
+_ANEW_S = 600.0
+"""Who ended so long after its start begins anew."""
 
 
 class GraceIsGiven(Guarantee):
@@ -69,23 +70,30 @@ class HooksFirst(Guarantee):
 class RestartsWait(Guarantee):
     """Ours: the back-off of restarts."""
 
-    words = "a container that ends again and again is not started again at once"
+    words = "a container that ends again soon after its restart waits before the next one"
 
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
-        self._starts_s: dict[tuple[str, str], deque[float]] = defaultdict(lambda: deque(maxlen=_STARTS))
+        self._starts: Counter[tuple[str, str]] = Counter()
+        self._started_s: dict[tuple[str, str], float] = {}
+        self._ended_s: dict[tuple[str, str], float] = {}
 
     def heard(self, deed: Deed, /) -> None:
-        """In a minute it starts four times at most, in each of its sandboxes."""
-        if deed.what in {What.SANDBOX_MADE, What.POWER}:
-            for key in [key for key in self._starts_s if deed.uid in {"", key[0]}]:
-                del self._starts_s[key]
+        """The third start in a sandbox, and each further one, comes ten seconds after the end before it."""
+        key, now_s = (deed.uid, deed.name), self.outside.passed_s
+        if deed.what in {What.SANDBOX_MADE, What.POWER, What.FORGOT}:
+            for one in [one for one in self._starts if deed.uid in {"", one[0]}]:
+                del self._starts[one]
+        if deed.what is What.ENDED:
+            self._ended_s[key] = now_s
         if deed.what is What.STARTED:
-            starts_s = self._starts_s[deed.uid, deed.name]
-            assert len(starts_s) < _STARTS or deed.at_s - starts_s[0] > _WINDOW_S, (
-                f"{deed.uid}/{deed.name} starts {_STARTS + 1} times in {deed.at_s - starts_s[0]:.0f} s"
-            )
-            starts_s.append(deed.at_s)
+            ended_s = self._ended_s.pop(key, None)
+            if self._starts[key] >= 2 and ended_s is not None and ended_s - self._started_s[key] < _ANEW_S:
+                assert now_s - ended_s >= _BACK_OFF_S - _SLACK_S, (
+                    f"{deed.uid}/{deed.name} starts {now_s - ended_s:.1f} s after it ended again"
+                )
+            self._starts[key] += 1
+            self._started_s[key] = now_s
 
 
 class ImagesStay(Guarantee):

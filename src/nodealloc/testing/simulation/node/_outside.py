@@ -184,6 +184,8 @@ class Outside:
         self.is_calm = True
         for commands in self.containers.unwell.values():
             commands.discard(LIVE)
+        for one in self.containers.running[::2]:
+            self.containers.sicken(one.record.id, READY)
 
     def _want(self, source: str, pod: Pod) -> None:
         self.pods[source][pod.uid] = self.known[pod.uid] = pod

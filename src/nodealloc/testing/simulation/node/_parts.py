@@ -22,6 +22,7 @@ from nodealloc.podlife import (
     PodGift,
     PodLives,
     PodRecord,
+    Preparation,
     Provided,
 )
 from nodealloc.podspec import Container, Pod
@@ -45,12 +46,19 @@ __all__ = ["Admission", "Agent", "Configuring", "Confining", "Hooks", "Volumes"]
 
 
 class Admission:
-    """A preparer: the chain of admission, and what the pod holds."""
+    """A preparer: the chain of admission, and what the pod holds.
+
+    Attributes:
+        end: Ends a pod that has to make room.
+        part: What it is to a pod.
+    """
 
     def __init__(self, node: NodeAllocator, confining: Confining) -> None:
         self._node = node
         self._confining = confining
         self.end: Callable[[str], object] = lambda _uid: None
+        why = "nothing is made for a pod that may not come in"
+        self.part: Preparation = Preparation(name="admission", why=why, by=self)
 
     def make_ready(self, pod: Pod, _cancel: Cancel, /) -> Admitted | NotYet | Refused:
         """Whether it may come in; remembered when it may. Whoever has to make room for it is ended."""
@@ -145,7 +153,7 @@ class Volumes:
 
     Attributes:
         manager: What does it, for a group.
-        mounted: Counts changes of a pod's mounts, so that it is asked again at once.
+        part: What it is to a pod.
     """
 
     def __init__(self, ports: NodePorts, pods: Callable[[], PodLives]) -> None:
@@ -157,7 +165,10 @@ class Volumes:
             clock=ports.life.clock,
         )
         self.manager.reconstruct()
-        self.mounted: World[str, object] = World("changes of mounts")
+        self._mounted: World[str, object] = World("changes of mounts")
+        why = "containers are made with their mounts"
+        # Whenever something of a pod was mounted it is asked again at once.
+        self.part: Preparation = Preparation(name="volumes", why=why, by=self, wakes=self._mounted)
         self._changes = self.manager.actual.watch(self._changed)
 
     def make_ready(self, pod: Pod, _cancel: Cancel, /) -> Provided | NotYet:
@@ -180,7 +191,7 @@ class Volumes:
         for key in self._changes.take():
             record = self.manager.actual.get(key)
             for uid in record.mounts if record is not None else ():
-                self.mounted.put(uid, object(), by="mounts")
+                self._mounted.put(uid, object(), by="mounts")
 
 
 @attrs.frozen

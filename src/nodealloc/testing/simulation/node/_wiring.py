@@ -12,7 +12,7 @@ from nodealloc.dsw_asw import Driven, World
 from nodealloc.idset import CPUSet
 from nodealloc.machine import Machine
 from nodealloc.memblocks import MemoryAllocator
-from nodealloc.podlife import Ending, EndingKind, LifeTold, LifeVerdicts, PodLives, Preparation
+from nodealloc.podlife import Ending, EndingKind, LifeTold, LifeVerdicts, PodFacts, PodLives, Preparation
 from nodealloc.podsources import PodSources
 from nodealloc.podstatus import Part, StatusManager, Told, observed_of, with_runtime, with_verdicts
 from nodealloc.probes import ExecProber, Probers, Probing
@@ -24,7 +24,6 @@ from nodealloc.topology import Allocator, Policy, Snapshot
 
 __all__ = ["agent", "agent_with"]
 
-_NONE = Policy.parse("none")
 _PREEMPTED = Ending(
     kind=EndingKind.EVICTED, reason="Preempting", message="It makes room.", disruption="PreemptionByScheduler"
 )
@@ -54,7 +53,7 @@ def agent_with(
     return partial(
         _wire,
         empty=lambda machine: Snapshot.of(
-            machine, policy=policy or _NONE, allocators=(allocators or _allocators)(machine)
+            machine, policy=policy or Policy.parse("none"), allocators=(allocators or _allocators)(machine)
         ),
         chain=chain,
         own=tuple(preparations),
@@ -75,22 +74,14 @@ def _wire(
     confining = Confining(ports, kept.node, watch)
     admission = Admission(kept.node, confining)
     volumes = Volumes(ports, lambda: lives)
-    probing: Probing[PodKnown] = Probing(
-        Probers(exec=ExecProber(ports.runtime)),
-        reports=watch.pods,
-        journal=kept.store,
-        remembered=kept.verdicts,
-        executor=executor,
-        clock=clock,
-        unix_s=lambda: ports.now().unix_s,
-    )
+    probing = _probing(ports, kept, watch)
     told: World[str, Told] = World("told")
     lives = PodLives(
         ports.runtime,
         watch=watch,
         configuring=Configuring(kept.node),
         hooks=Hooks(ports.runtime),
-        preparations=(*_preparations(admission, volumes), *own),
+        preparations=(admission.part, volumes.part, *own),
         probes=cast("World[str, LifeVerdicts]", probing.verdicts),
         told=cast("World[str, LifeTold]", told),
         sources=sources,
@@ -101,18 +92,6 @@ def _wire(
         clock=clock,
     )
     admission.end = lambda uid: lives.end(uid, _PREEMPTED)
-    status = StatusManager(
-        ports.sink,
-        lives.facts,
-        observed=observed_of,
-        parts=(Part.of(watch.pods, with_runtime), Part.of(probing.verdicts, with_verdicts)),
-        told=told,
-        journal=kept.store,
-        remembered=kept.told,
-        unix_s=lambda: ports.now().unix_s,
-        executor=executor,
-        clock=clock,
-    )
     return Agent(
         sources,
         watch,
@@ -120,16 +99,47 @@ def _wire(
         lives=lives,
         volumes=volumes.manager,
         probing=probing,
-        status=status,
+        status=_status(
+            ports,
+            kept,
+            lives.facts,
+            parts=(Part.of(watch.pods, with_runtime), Part.of(probing.verdicts, with_verdicts)),
+            told=told,
+        ),
     )
 
 
-def _preparations(admission: Admission, volumes: Volumes) -> tuple[Preparation, ...]:
-    return (
-        Preparation(name="admission", why="nothing is made for a pod that may not come in", by=admission),
-        Preparation(
-            name="volumes", why="containers are made with their mounts", by=volumes, wakes=volumes.mounted
-        ),
+def _probing(ports: NodePorts, kept: Kept, watch: RuntimeWatch) -> Probing[PodKnown]:
+    return Probing(
+        Probers(exec=ExecProber(ports.runtime)),
+        reports=watch.pods,
+        journal=kept.store,
+        remembered=kept.verdicts,
+        executor=ports.life.executor,
+        clock=ports.life.clock,
+        unix_s=lambda: ports.now().unix_s,
+    )
+
+
+def _status(
+    ports: NodePorts,
+    kept: Kept,
+    facts: World[str, PodFacts],
+    *,
+    parts: Sequence[Part],
+    told: World[str, Told],
+) -> StatusManager[PodFacts]:
+    return StatusManager(
+        ports.sink,
+        facts,
+        observed=observed_of,
+        parts=parts,
+        told=told,
+        journal=kept.store,
+        remembered=kept.told,
+        unix_s=lambda: ports.now().unix_s,
+        executor=ports.life.executor,
+        clock=ports.life.clock,
     )
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import cast
 
 import attrs
 
-from nodealloc.runtime import CommandResult, PodReport
+from nodealloc.dsw_asw import Moment
+from nodealloc.runtime import CommandResult
+from nodealloc.testing.simulation._life import Life
 from nodealloc.testing.simulation.node._plants._runtimes import Runtime, with_runtime
 from nodealloc.testing.simulation.node._plants._values import Plant
 from nodealloc.testing.simulation.node._pods import LIVE, PRE_STOP, READY
@@ -30,16 +33,34 @@ class NoHooks(Runtime):
         return self.inner.run_command(container_id, command, timeout_s)
 
 
-class EndedLongAgo(Runtime):
-    """Ends are read in another time zone, so that every back-off is over."""
+class HastyClock:
+    """A clock that counts thirty seconds for each."""
 
-    def inspect(self, uid: str, /) -> PodReport:
-        report = self.inner.inspect(uid)
-        moved = tuple(
-            attrs.evolve(one, finished_unix_s=one.finished_unix_s - 3600.0) if one.finished_unix_s else one
-            for one in report.containers
-        )
-        return attrs.evolve(report, containers=moved)
+    def __init__(self, ports: NodePorts) -> None:
+        self.now = ports.now
+
+    def monotonic_s(self) -> float:
+        return self.moment().monotonic_s
+
+    def moment(self) -> Moment:
+        now = self.now()
+        return attrs.evolve(now, monotonic_s=30.0 * now.monotonic_s)
+
+
+class HastyLife:
+    """The same life by that clock."""
+
+    def __init__(self, ports: NodePorts) -> None:
+        self.inner = ports.life
+        self.clock = HastyClock(ports)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.inner, name)
+
+
+def hurries(ports: NodePorts) -> NodePorts:
+    life = HastyLife(ports)
+    return attrs.evolve(ports, life=cast("Life", life), now=life.clock.moment)
 
 
 class ImagesGo(Runtime):
@@ -79,9 +100,9 @@ PLANTS: tuple[Plant, ...] = (
     Plant(name="no-grace", about="whoever is asked to end is killed at once", spoil=with_runtime(NoGrace)),
     Plant(name="no-hooks", about="hooks are skipped", spoil=with_runtime(NoHooks)),
     Plant(
-        name="no-back-off",
-        about="whatever ends is started again at once",
-        spoil=with_runtime(EndedLongAgo),
+        name="hasty-clock",
+        about="time flies: graces, back-offs and patience are a thirtieth of what they should be",
+        spoil=lambda: hurries,
     ),
     Plant(
         name="images-go",

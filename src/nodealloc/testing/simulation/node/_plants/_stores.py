@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import attrs
 
-from nodealloc.checkpoint import FileStore
+from nodealloc.checkpoint import FileStore, StoreFailedError
 from nodealloc.node import FORMATS
 from nodealloc.testing._simulated_disk import SimulatedDisk
+from nodealloc.testing.simulation._executor import Killed
 from nodealloc.testing.simulation.node._plants._values import Plant
 from nodealloc.testing.simulation.node._ports import NodePorts
 
@@ -26,9 +27,13 @@ class GrantsForgotten:
 
     def __call__(self, ports: NodePorts) -> NodePorts:
         if ports.life.number > 1:
-            store = FileStore(ports.disk, FORMATS, files=ports.files)
-            store.commit({key: None for key in store.read().values if key.startswith("workload.")})
-            store.close()
+            try:
+                store = FileStore(ports.disk, FORMATS, files=ports.files)
+                store.commit({key: None for key in store.read().values if key.startswith("workload.")})
+                store.close()
+            except StoreFailedError as error:
+                ports.life.end()
+                raise Killed from error
         return ports
 
 
