@@ -166,7 +166,6 @@ def test_files_do_not_import_each_other_in_a_circle() -> None:
 OF_EACH_PACKAGE = {
     "KUBELET": "the rules of this package as the kubelet has them",
     "Rules": "where this package does otherwise than the kubelet",
-    "Ending": "what is told when a pod ends: to its life, and to its status",
 }
 """Name to why several packages may export it for things of their own."""
 
