@@ -20,6 +20,8 @@ __all__ = [
     "OneDeadline",
 ]
 
+_DECIDED_S = 120.0
+"""Seconds that the end of a pod may come after the critical pod that it makes room for is gone."""
 _SLACK_S = 1.0
 """Seconds that a signal may come after its deadline."""
 
@@ -125,17 +127,23 @@ class NothingWithoutReason(Guarantee):
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
         self._failed: Counter[tuple[str, str]] = Counter()
+        self._critical: set[str] = set()
+        self._left_s = -_DECIDED_S
 
     def heard(self, deed: Deed, /) -> None:
         """A signal is for a pod that somebody wants gone, that is not alive, or that has ended by itself."""
         if deed.what is What.RAN and isinstance(deed.value, Ran) and deed.value.failed:
             self._failed[deed.id, deed.value.command] += 1
+        if deed.what is What.WANTED and deed.uid in self.outside.pods[FILE]:
+            self._critical.add(deed.uid)
+        if deed.what is What.UNWANTED and deed.uid in self._critical and not self.serving(deed.uid):
+            self._left_s = deed.at_s
         if deed.what is not What.SIGNALLED or deed.uid in self.outside.deletions:
             return
         pod = self.pod(deed.uid)
         if pod is None or self._is_unwell(deed):
             return
-        if not self.main_runs(deed.uid) or self._makes_room(deed.uid):
+        if not self.main_runs(deed.uid) or self._makes_room(deed):
             return
         raise AssertionError(f"{deed.uid}/{deed.name} is asked to end, and nobody wants {pod.name} gone")
 
@@ -149,10 +157,11 @@ class NothingWithoutReason(Guarantee):
             if one is not None and one.exec is not None
         )
 
-    def _makes_room(self, uid: str) -> bool:
-        """Whether a critical pod waits, and this one is none: here the static pods are critical."""
+    def _makes_room(self, deed: Deed) -> bool:
+        """Whether a critical pod waits, or did a moment ago, and this one is none: static pods are."""
         critical = self.outside.pods[FILE]
-        return uid not in critical and any(not self.serving(one) for one in critical)
+        waits = any(not self.serving(one) for one in critical) or deed.at_s - self._left_s < _DECIDED_S
+        return deed.uid not in critical and waits
 
 
 class OneDeadline(Guarantee):
