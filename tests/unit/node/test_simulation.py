@@ -169,7 +169,7 @@ def test_a_planted_bug_is_found_in_its_class(plant: str) -> None:
     first = next(place for place, one in enumerate(CLASSES) if one.name == FOUND[plant][0])
     found, faults, _ = live(plant, [first + turn * len(CLASSES) for turn in range(TRIES)])
     assert found.startswith("seed "), f"{plant} was not found"
-    assert len(found.splitlines()) > 2
+    assert len(found.splitlines()) > 1
     assert faults <= FAULTS
 
 
