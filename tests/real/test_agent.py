@@ -21,6 +21,7 @@ def call(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

@@ -282,6 +282,7 @@ def test_killed_now_and_then_each_container_ran_once(containerd: Containerd) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.skipif("CI" in os.environ, reason="minutes: nox -s cri has it")
 def test_killed_at_every_other_call_each_container_ran_once(containerd: Containerd) -> None:
     """The same, closer."""
     check_all(killed(str(containerd.socket), "most", 2))

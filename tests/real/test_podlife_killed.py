@@ -30,6 +30,7 @@ def test_killed_now_and_then_each_container_ran_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif("CI" in os.environ, reason="minutes: a plain run of the tests has it")
 def test_killed_at_every_fourth_call_each_container_ran_once(tmp_path: Path) -> None:
     """Of the lives between them; all of them are lived on a runtime in memory."""
     check_all(killed(tmp_path, 4))

@@ -86,7 +86,7 @@ def test_the_story_of_a_planted_bug_shrinks_to_a_handful_of_faults() -> None:
     seed = found("doubled-start", range(2, 400, 10), behind=8)
     less = shrunk(seed, lambda: spoiled(agent, "doubled-start"), tries=20, seconds=600.0)
     assert less is not None
-    assert 1 <= len(less.faults) <= 5 < 8 <= less.of
+    assert 1 <= len(less.faults) <= 5 < less.of
     assert {"answer is lost", "runtime is slow", "runtime hangs"} & {one.fault for one in less.faults}
     assert "runs 2 times" in less.violation.what
     marked = [line for line in less.story if line.endswith("<- fault")]

@@ -100,6 +100,7 @@ with NodeSimulation(9, agent) as node:
 """
 
 
+@pytest.mark.slow
 def test_a_seed_is_one_life_for_any_order_of_hashes() -> None:
     """Processes order sets of texts each in its own way; nothing hangs on that."""
     stories = {
@@ -163,6 +164,7 @@ RARE = {
 TRIES = 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plant", sorted(FOUND))
 def test_a_planted_bug_is_found_in_its_class(plant: str) -> None:
     """A few seeds of one class find it, with the number of the seed and the story of the pod."""
@@ -230,6 +232,7 @@ def test_at_least_twenty_bugs_can_be_planted() -> None:
         spoiled(agent, "none")
 
 
+@pytest.mark.slow
 def test_the_command_ends_with_its_figures() -> None:
     """One seed; the last line is what scripts read."""
     done = run("--seed", "0")
@@ -244,6 +247,7 @@ def test_the_command_ends_with_its_figures() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_command_tells_a_story() -> None:
     """Line by line, each with its time."""
     done = run("--seed", "1", "--story")
@@ -251,6 +255,7 @@ def test_the_command_tells_a_story() -> None:
     assert "container started" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_planted_bug_ends_the_command_with_1() -> None:
     """The violation names the seed, and how to see it again."""
     done = run("--seed", "0", "--plant", "full-grace")
@@ -260,6 +265,7 @@ def test_a_planted_bug_ends_the_command_with_1() -> None:
     assert "full-grace" in run("--plants").stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "said"),
     [
