@@ -10,7 +10,7 @@ import cattrs
 
 from nodealloc._frozen import freeze
 from nodealloc._stored import Stored, row_converter
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_on_error
 from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.dsw_asw import Moment
 from nodealloc.podfacts import LifeState
@@ -90,7 +90,7 @@ _SAME: Final = (
 )
 
 
-@typed
+@typed_on_error
 def record_to_checkpoint(record: PodRecord, now: Moment, /) -> JsonCheckpoint:
     """What outlives the process.
 

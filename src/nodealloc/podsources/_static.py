@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed_on_error
 from nodealloc.errors import ConfigurationError
 from nodealloc.podspec import Pod
 
@@ -39,13 +39,13 @@ def source_of(pod: Pod, /) -> str:
     return pod.annotations.get(SOURCE, "")
 
 
-@typed
+@typed_on_error
 def is_mirror(pod: Pod, /) -> bool:
     """Whether it only stands in the API for a static pod; it is never run."""
     return MIRROR in pod.annotations
 
 
-@typed
+@typed_on_error
 def is_static(pod: Pod, /) -> bool:
     """Whether it comes from a source of this node's own, so that nobody else can delete it."""
     return source_of(pod) not in {"", API} and not is_mirror(pod)

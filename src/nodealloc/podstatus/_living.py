@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed_on_error
 from nodealloc.podsources import is_static
 from nodealloc.podstatus._observed import Health, Observed, StartFailure, ToldEnding, with_runtime
 from nodealloc.podstatus._ports import LifeFacts, ProbeResults
@@ -12,7 +12,7 @@ from nodealloc.podstatus._ports import LifeFacts, ProbeResults
 __all__ = ["observed_of", "with_verdicts"]
 
 
-@typed
+@typed_on_error
 def observed_of(facts: LifeFacts, /) -> Observed | None:
     """What is to be told of follows from this; for `StatusManager` beside `podlife.PodLives`.
 
@@ -47,7 +47,7 @@ def observed_of(facts: LifeFacts, /) -> Observed | None:
     return observed if facts.known is None else with_runtime(observed, facts.known)
 
 
-@typed
+@typed_on_error
 def with_verdicts(observed: Observed, verdicts: ProbeResults, /) -> Observed:
     """With what probes have said; a `Part` over `probes.Probing.verdicts` is made of it."""
     started, ready = verdicts.started, verdicts.ready

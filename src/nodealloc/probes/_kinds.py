@@ -6,7 +6,7 @@ import enum
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed_on_error
 from nodealloc.podfacts import LifeState
 from nodealloc.podspec import Container, Pod, Probe
 
@@ -83,7 +83,7 @@ Source: kubelet ``prober_manager.go`` and ``worker.go``.
 _BY_LIFE: Final = {life: {one: ASKED[life, one] for one in ContainerKind} for life in LifeState}
 
 
-@typed
+@typed_on_error
 def asks(kind: ProbeKind, life: LifeState, container: ContainerKind, /) -> bool:
     """Whether a container is asked; the table, read."""
     return kind in _BY_LIFE[life][container]

@@ -6,7 +6,7 @@ import enum
 
 import attrs
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed_on_error
 from nodealloc.podfacts import EventKind, LifeState, PodEvent, PodIdentity
 from nodealloc.podspec import RestartPolicy
 from nodealloc.probes._kinds import ContainerKind, ProbeKind, asks
@@ -115,7 +115,7 @@ class Heard:
     told: ProbeVerdict | None = None
 
 
-@typed
+@typed_on_error
 def look(
     tally: Tally,
     asking: Asking,
@@ -191,7 +191,7 @@ def _may_ask(asking: Asking, seen: Instance, now_s: float) -> bool:
     return (seen.has_started is not True) if asking.kind is ProbeKind.STARTUP else bool(seen.has_started)
 
 
-@typed
+@typed_on_error
 def hear(tally: Tally, asking: Asking, reply: Reply, /, *, rules: Rules = RIGHT) -> Heard:
     """What an answer changes.
 
