@@ -75,12 +75,12 @@ def _pytest(session: nox.Session, *words: str, mark: str = "", env: dict[str, st
 def tests(session: nox.Session) -> None:
     """Unit, golden, property and real tests; the slow ones on the first Python only.
 
-    In CI, Pythons between the first and the last take unit and golden tests.
+    In CI, Pythons between the first and the last take recorded facts alone.
     """
     session.install("-e", ".[test]")
     mark = "" if session.python == PYTHONS[0] else "not slow and not vm"
     between = session.python not in {PYTHONS[0], PYTHONS[-1]} and "CI" in os.environ
-    folders = ["tests/unit", "tests/golden"] if between else []
+    folders = ["tests/golden"] if between else []
     _pytest(session, "-n", "auto", "--dist", "worksteal", *folders, mark=mark)
     if session.python == PYTHONS[-1] and os.environ.get("CI"):
         session.notify("vm", posargs=["--no-containers"])
