@@ -125,8 +125,11 @@ def _give_reason(draft: Draft, why: Why) -> None:
 def _in_present_sandbox(draft: Draft, sandbox_id: str) -> None:
     pod = draft.pod
     for one in pod.ephemeral_containers:
-        if one.name not in draft.newest:
+        latest = draft.newest.get(one.name)
+        if latest is None:
             draft.start(one.name, Why.NEVER_RAN)
+        elif latest.state is _CREATED and draft.rules.keeps_starts:
+            draft.start(one.name, Why.CREATED)
         else:
             draft.why[one.name] = Why.RAN_ONCE
     if not walk_init(draft, sandbox_id):

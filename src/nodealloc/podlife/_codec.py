@@ -8,13 +8,13 @@ from typing import Final, cast
 import attrs
 import cattrs
 
-from nodealloc._frozen import freeze
+from nodealloc._frozen import Frozen, freeze
 from nodealloc._stored import Stored, row_converter
 from nodealloc._typed import typed, typed_on_error
 from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.dsw_asw import Moment
 from nodealloc.podfacts import LifeState
-from nodealloc.podlife._record import Ending, HookState, PodRecord, Starting, Stopping
+from nodealloc.podlife._record import Begun, Ending, HookState, PodRecord, Starting, Stopping
 from nodealloc.podlife._restarts import RestartEntry, Restarts
 from nodealloc.podspec import Json, Pod, pod_from_manifest
 
@@ -70,6 +70,7 @@ class _Row:
     pre_stop: Mapping[str, HookState] = attrs.field(validator=freeze)
     resized: Mapping[str, str] = attrs.field(validator=freeze)
     pokes: Mapping[str, int] = attrs.field(validator=freeze)
+    begun: Mapping[str, Begun] = attrs.field(factory=Frozen[str, Begun], validator=freeze)
 
 
 _SAME: Final = (
@@ -81,6 +82,7 @@ _SAME: Final = (
     "made",
     "sandbox_attempt",
     "starting",
+    "begun",
     "attempts",
     "completed",
     "post_start",

@@ -138,13 +138,17 @@ class RunSandbox:
 
 @attrs.frozen
 class Start:
-    """An instance that is made and started; one that was made already where `container_id` says so."""
+    """An instance that is made and started; one that was made already where `container_id` says so.
+
+    With `only_makes` it is started by another step, once it is remembered that it was made.
+    """
 
     container: str
     attempt: int
     sandbox_id: str
     container_id: str
     edition: int
+    only_makes: bool = False
 
 
 @attrs.frozen

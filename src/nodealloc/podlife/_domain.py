@@ -27,7 +27,7 @@ from nodealloc.verdicts import NotYet
 __all__ = ["Lives", "Nears"]
 
 _FINAL: Final = frozenset({"Succeeded", "Failed"})
-_MAKING: Final = frozenset({"run sandbox", "start"})
+_MAKING: Final = frozenset({"run sandbox", "make", "start"})
 """Steps behind which something may appear that nobody has seen."""
 
 PodView = View[str, PodWanted, PodRecord, Detail]
@@ -124,7 +124,7 @@ class Lives:
             view.of(nears.known).get(uid),
             view.of(nears.seen).get(uid),
             listed,
-            keeps_ends=self._rules.keeps_init_progress,
+            rules=self._rules,
         )
 
     def _moved(self, record: PodRecord, want: PodWanted, observed: Observed, view: PodView) -> PodRecord:

@@ -10,6 +10,7 @@ from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed_on_error
 from nodealloc.dsw_asw import Cancel, Near, Outcome, Plan, Step, View
 from nodealloc.podfacts import LifeState
+from nodealloc.podlife._observed import with_lost
 from nodealloc.podlife._record import Ending, EndingKind, PodRecord, StartFailure
 from nodealloc.podlife._rules import RIGHT, Rules
 from nodealloc.podspec import Pod
@@ -92,6 +93,7 @@ def facts_of(record: PodRecord, known: PodKnown | None, /) -> PodFacts:
         (record.failures, record.attempts) if look is None else (look.failures, look.attempts)
     )
     names = {*attempts, *failures, *record.completed}
+    known = _with_lost(record, known)
     return PodFacts(
         pod=record.pod,
         life=record.life,
@@ -110,6 +112,15 @@ def facts_of(record: PodRecord, known: PodKnown | None, /) -> PodFacts:
         },
         looks=0 if record.look is None else record.look.number,
     )
+
+
+def _with_lost(record: PodRecord, known: PodKnown | None) -> PodKnown | None:
+    """With the ends of instances that ran and that nobody saw."""
+    lost = [one.container_id for one in record.begun.values() if one.is_lost]
+    if not lost:
+        return known
+    found = PodKnown(uid=record.pod.uid) if known is None else known
+    return attrs.evolve(found, ends=with_lost(found.ends, record, lost))
 
 
 def _as_looked_at(now: PodFacts, before: PodFacts | None) -> PodFacts:

@@ -152,7 +152,12 @@ class _Walk:
             return latest
         if one.name in self._draft.seen.completed and not one.restartable:
             return _SUCCEEDED
-        if latest is None or latest.report is None or latest.report.record.sandbox_id != self._sandbox_id:
+        if latest is None:
+            return None
+        if latest.report is None:
+            # A pod of policy Never has one sandbox; whatever ended in it and was forgotten since is not repeated.
+            return None if self._restarts or one.restartable else latest
+        if latest.report.record.sandbox_id != self._sandbox_id:
             return None
         return latest
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import Final
 
 import attrs
 
 from nodealloc.podfacts import Exited, ExitUnknown
 from nodealloc.podlife._record import Ours, PodRecord
+from nodealloc.podlife._rules import RIGHT, Rules
 from nodealloc.runtime import (
     ContainerEnd,
     ContainerReport,
@@ -18,7 +20,10 @@ from nodealloc.runtime import (
     SandboxReport,
 )
 
-__all__ = ["Observed", "observe"]
+__all__ = ["Observed", "observe", "with_lost"]
+
+
+_NOBODY: Final = frozenset[str]()
 
 
 @attrs.frozen(kw_only=True)
@@ -37,6 +42,7 @@ class Observed:
         ends_by_id: Every end that is stored, by id: those records may go.
         marks: Ids and states of what is known of the runtime, but for what was made and has not begun.
         ours: What our calls did and no listing shows yet.
+        lost: Ids of instances that were told to start and that the runtime does not know.
     """
 
     report: PodReport
@@ -49,6 +55,7 @@ class Observed:
 
     marks: Mapping[str, RunState] = attrs.field(factory=dict[str, RunState])
     ours: Mapping[str, Ours] = attrs.field(factory=dict[str, Ours])
+    lost: frozenset[str] = frozenset()
 
     @property
     def running(self) -> tuple[str, ...]:
@@ -68,7 +75,7 @@ def observe(
     listing: int | None,
     /,
     *,
-    keeps_ends: bool = True,
+    rules: Rules = RIGHT,
 ) -> Observed:
     """What is known of a pod.
 
@@ -78,7 +85,7 @@ def observe(
         known: What the runtime's watch knows.
         seen: What the newest listing shows.
         listing: Number of the newest listing; None before the first.
-        keeps_ends: Whether ends count whose records are gone.
+        rules: `keeps_init_progress`: ends count whose records are gone; `keeps_starts`.
     """
     known = PodKnown(uid=uid) if known is None else known
     report = known.report or PodReport(uid=uid)
@@ -95,8 +102,10 @@ def observe(
     ends: dict[str, ContainerEnd] = {}
     ids: dict[str, str] = {}
     there = {one.record.id for one in report.containers}
-    for cid, end in known.ends.items():
-        if cid not in there and (not keeps_ends or _is_older(end, record)):
+    is_sure = is_sure and not known.fault
+    lost = _lost(record, there, ours, is_current=is_sure and is_known) if rules.keeps_starts else _NOBODY
+    for cid, end in with_lost(known.ends, record, lost).items():
+        if cid not in there and (not rules.keeps_init_progress or _is_older(end, record)):
             continue
         newest = ends.get(end.name)
         if newest is None or newest.attempt <= end.attempt:
@@ -109,14 +118,45 @@ def observe(
         and not known.fault
         and listing is not None
         and (record.doubt is None or listing >= record.doubt),
-        is_current=is_sure and not known.fault and (is_known or is_pending),
+        is_current=is_sure and (is_known or is_pending),
         fault=known.fault,
         ends=ends,
         end_ids=ids,
         ends_by_id=known.ends,
         marks={one: state for one, state in known.marks.items() if state is not RunState.CREATED},
         ours=record.ours if len(ours) == len(record.ours) else ours,
+        lost=lost,
     )
+
+
+def _lost(
+    record: PodRecord, there: Collection[str], ours: Collection[str], *, is_current: bool
+) -> frozenset[str]:
+    """Ids of instances that were told to start and that no listing since then shows."""
+    found = [
+        one.container_id
+        for one in record.begun.values()
+        if one.container_id not in there and (one.is_lost or (is_current and one.container_id not in ours))
+    ]
+    return frozenset(found) if found else _NOBODY
+
+
+def with_lost(
+    ends: Mapping[str, ContainerEnd], record: PodRecord, lost: Collection[str], /
+) -> Mapping[str, ContainerEnd]:
+    """Ends by id, with those of instances that ran and that nobody saw."""
+    found = {
+        one.container_id: ContainerEnd(
+            name=name,
+            attempt=one.attempt,
+            exit=ExitUnknown(),
+            reason="ContainerStatusUnknown",
+            message="it was started, and its record was gone before anybody saw it",
+        )
+        for name, one in record.begun.items()
+        if one.container_id in lost and one.container_id not in ends
+    }
+    return {**ends, **found} if found else ends
 
 
 def _is_older(end: ContainerEnd, record: PodRecord) -> bool:

@@ -57,14 +57,18 @@ class _CannotStartError(Exception):
     Attributes:
         failure: What is told.
         error: Why.
+        made: Id of the instance that was told to start; "" where none was.
         again_after_s: When it is tried again, in seconds; None for the engine's back-off.
     """
 
-    def __init__(self, reason: str, error: Exception, failure: StartFailure | None = None) -> None:
+    def __init__(
+        self, reason: str, error: Exception, failure: StartFailure | None = None, *, made: str = ""
+    ) -> None:
         super().__init__(f"{reason}: {error}")
         message = str(error) or type(error).__name__
         self.failure = failure or StartFailure(reason=reason, message=message)
         self.error = error
+        self.made = made
         self.again_after_s: float | None = None
 
 
@@ -122,7 +126,7 @@ class Performer:
             self._listings.hurry(uid)
             raise
         except _CannotStartError as error:
-            known = Acted(listing=self._listings.hurry(uid), failure=error.failure)
+            known = Acted(listing=self._listings.hurry(uid), id=error.made, failure=error.failure)
             if isinstance(error.error, UncertainError):
                 return Uncertain(error.error, known=known, again_after_s=error.again_after_s)
             return Failed(error.error, known=known, again_after_s=error.again_after_s)
@@ -241,12 +245,14 @@ class Performer:
     def _start(self, record: PodRecord, detail: Start, cancel: Cancel) -> Acted:
         """Make it, unless it was made, and start it."""
         made = detail.container_id or self._create(record, detail, cancel)
+        if detail.only_makes:
+            return Acted(listing=0, id=made)
         if cancel.is_set():
             raise CancelledError
         try:
             self._runtime.start_container(made)
         except Exception as error:
-            raise _CannotStartError("RunContainerError", error) from error
+            raise _CannotStartError("RunContainerError", error, made=made) from error
         return Acted(listing=0, id=made)
 
     def _create(self, record: PodRecord, detail: Start, cancel: Cancel) -> str:

@@ -23,6 +23,7 @@ from nodealloc.verdicts import NotYet
 
 __all__ = [
     "STORED",
+    "Begun",
     "Ending",
     "EndingKind",
     "HookState",
@@ -131,6 +132,22 @@ class Starting:
 
 
 @attrs.frozen(kw_only=True)
+class Begun:
+    """An instance of a container that was told to start, or is about to be.
+
+    Attributes:
+        container_id: The runtime's id of it.
+        attempt: Counts the instances, from 0.
+        is_lost: Whether a listing that began after that did not have it: it has ended, and
+            nobody knows how.
+    """
+
+    container_id: str
+    attempt: int
+    is_lost: bool = False
+
+
+@attrs.frozen(kw_only=True)
 class Stopping:
     """A container that is stopped while its pod goes on.
 
@@ -218,6 +235,7 @@ class PodRecord:
         made: Preparations that were begun, in their order; they are taken back in the reverse.
         sandbox_attempt: Of the newest sandbox that was ever asked for; -1 for none.
         starting: Container name to the instance that is being made.
+        begun: Container name to its newest instance that was told to start.
         attempts: Container name to the newest attempt that was ever begun.
         completed: Init containers that succeeded, with the sandbox they did so in.
         ended: Container name to its newest instance that has ended, and when that was first seen.
@@ -254,6 +272,7 @@ class PodRecord:
     made: tuple[str, ...] = ()
     sandbox_attempt: int = -1
     starting: Mapping[str, Starting] = attrs.field(factory=Frozen[str, Starting], validator=freeze)
+    begun: Mapping[str, Begun] = attrs.field(factory=Frozen[str, Begun], validator=freeze)
     attempts: Mapping[str, int] = attrs.field(factory=Frozen[str, int], validator=freeze)
     completed: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     ended: Mapping[str, tuple[str, float]] = attrs.field(

@@ -57,6 +57,10 @@ class Rules:
             With the kubelet that runs once the pod has finished.
         keeps_delays: How long a container waits before it starts again outlives the
             agent. With the kubelet a restart of it starts all that waits.
+        keeps_starts: A container that was told to start has run, though no listing ever showed
+            it: it ended in an unknown way; and an ephemeral container that was made and not started
+            has not run. The kubelet takes a container without a record for one that never ran, and
+            starts it again, also with policy Never, and a debug container that was made for one that ran.
         keeps_refusals: A pod that was refused stays refused. The kubelet asks again
             when it is started anew.
     """
@@ -125,6 +129,9 @@ class Rules:
         default=True, metadata=recorded(False, "kubelet_stories 39", "kubelet_stories 94")
     )
     keeps_delays: bool = attrs.field(default=True, metadata=recorded(False, "kubelet_stories 27"))
+    keeps_starts: bool = attrs.field(
+        default=True, metadata=recorded(False, "pod_actions 28", "pod_actions 54")
+    )
     keeps_refusals: bool = attrs.field(default=True, metadata=recorded(False, "kubelet_stories 74"))
     follows_edits: bool = attrs.field(default=True, metadata=recorded(False, "kubelet_stories 38"))
 

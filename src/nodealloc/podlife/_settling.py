@@ -29,6 +29,7 @@ from nodealloc.podlife._ending import asked_to_end
 from nodealloc.podlife._grace import kill_grace_s
 from nodealloc.podlife._plan import StopReason
 from nodealloc.podlife._record import (
+    Begun,
     Ending,
     EndingKind,
     HookState,
@@ -111,7 +112,7 @@ def _done(have: PodRecord, step: Step[Detail], acted: Acted, now_s: float, rules
             # What was removed with it is known to be gone by the next listing.
             return after.but(doubt=acted.listing) if detail.purges else after
         case Start():
-            return _started(have, detail, acted)
+            return _made(have, detail, acted) if detail.only_makes else _started(have, detail, acted)
         case Resize():
             resized = extended(have.resized, detail.container_id, detail.resources)
             return have.but(resized=resized)
@@ -152,6 +153,8 @@ def _not_done(
         have = have.failing(detail.container, known.failure)
     if isinstance(detail, Pull) or (known is None and isinstance(outcome, Failed)):
         return have
+    if isinstance(detail, Start) and isinstance(outcome, Uncertain) and known is not None and known.id:
+        have = _begun(have, detail, known)
     # Nobody knows what it did: nothing is made before a listing that began after it.
     return have.but(doubt=None if known is None else known.listing)
 
@@ -182,19 +185,35 @@ def _with_sandbox(have: PodRecord, attempt: int, acted: Acted) -> PodRecord:
     return _ours(have, acted.id, acted, report)
 
 
-def _started(have: PodRecord, detail: Start, acted: Acted) -> PodRecord:
-    name = detail.container
-    container = containers_of(have.pod).get(name)
+def _begun(have: PodRecord, detail: Start, acted: Acted) -> PodRecord:
+    begun = Begun(container_id=acted.id, attempt=detail.attempt)
+    return have.but(begun=extended(have.begun, detail.container, begun))
+
+
+def _as_ours(have: PodRecord, detail: Start, acted: Acted, state: RunState) -> PodRecord:
+    container = containers_of(have.pod).get(detail.container)
     record = ContainerRecord(
         id=acted.id,
         pod=PodIdentity.of(have.pod),
-        name=name,
+        name=detail.container,
         sandbox_id=detail.sandbox_id,
         attempt=detail.attempt,
-        state=RunState.RUNNING,
+        state=state,
         image="" if container is None else container.image,
     )
-    after = _ours(have, acted.id, acted, ContainerReport(record=record)).failing(name, None)
+    after = _ours(have, acted.id, acted, ContainerReport(record=record))
+    return after.failing(detail.container, None)
+
+
+def _made(have: PodRecord, detail: Start, acted: Acted) -> PodRecord:
+    """It is remembered before it starts: whoever comes back and does not find it does not run it again."""
+    return _begun(_as_ours(have, detail, acted, RunState.CREATED), detail, acted)
+
+
+def _started(have: PodRecord, detail: Start, acted: Acted) -> PodRecord:
+    name = detail.container
+    container = containers_of(have.pod).get(name)
+    after = _begun(_as_ours(have, detail, acted, RunState.RUNNING), detail, acted)
     starting = reduced(after.starting, name) if name in after.starting else after.starting
     images = reduced(after.images, name) if name in after.images else after.images
     hooks = after.post_start

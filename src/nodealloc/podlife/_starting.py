@@ -22,6 +22,7 @@ from nodealloc.podlife._observed import Observed
 from nodealloc.podlife._plan import PodPlan
 from nodealloc.podlife._record import HookState, PodRecord, Starting
 from nodealloc.podlife._rules import Rules
+from nodealloc.podspec import Pod, RestartPolicy
 from nodealloc.runtime import PodReport, RunState
 
 __all__ = ["Turn", "in_new_sandbox", "resizes", "starts", "stop_sandbox"]
@@ -202,11 +203,21 @@ def _start(
             restarts=answer.restarts,
             stopped=reduced(record.stopped, name) if name in record.stopped else record.stopped,
         )
+    only_makes = not made and turn.rules.keeps_starts and _runs_once(record.pod, name)
     step: Step[Detail] = Step(
         scope=("pod", turn.uid, "start"),
-        verb="start",
-        detail=Start(name, attempt, sandbox_id, made, record.edition),
+        verb="make" if only_makes else "start",
+        detail=Start(name, attempt, sandbox_id, made, record.edition, only_makes),
         subject=(name, attempt, record.edition),
         deadline_s=turn.policy.call_s,
     )
     return record, step
+
+
+def _runs_once(pod: Pod, name: str) -> bool:
+    """Whether a second instance of a container must not run after a first one, however that ended."""
+    if any(one.name == name for one in pod.ephemeral_containers):
+        return True
+    if pod.restart_policy is not RestartPolicy.NEVER:
+        return False
+    return not any(one.name == name and one.restartable for one in pod.init_containers)

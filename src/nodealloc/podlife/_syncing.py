@@ -144,6 +144,11 @@ def _learnt(record: PodRecord, observed: Observed, now_s: float) -> PodRecord:
         found["ended"] = {**record.ended, **ended}
     if record.pod.init_containers and (completed := _succeeded(record, observed)) != record.completed:
         found["completed"] = completed
+    if observed.lost:
+        found["begun"] = {
+            name: attrs.evolve(one, is_lost=True) if one.container_id in observed.lost else one
+            for name, one in record.begun.items()
+        }
     if record.starting:
         starting = {
             name: made for name, made in record.starting.items() if not _has_run(name, made.attempt, observed)
