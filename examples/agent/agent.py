@@ -27,7 +27,7 @@ from nodealloc.dirwatch import InotifyWatcher, Watcher
 from nodealloc.dsw_asw import Group, ThreadExecutor, World
 from nodealloc.node import NodeAllocator, confinement_of
 from nodealloc.pluginreg import PluginRegistrar
-from nodealloc.podfacts import LifeState
+from nodealloc.podfacts import LifeState, PodPhase, PodStatus
 from nodealloc.podlife import (
     ContainerHooks,
     Ending,
@@ -212,7 +212,12 @@ class Agent:
             observed=_observed,
             parts=[Part.of(self._probing.verdicts, with_verdicts)],
             journal=place.store,
-            remembered=was.told,
+            # A kubelet forgets what it told of a pod that it refused: it asks again.
+            remembered={
+                uid: one
+                for uid, one in was.told.items()
+                if rules.life.keeps_refusals or uid in self.lives.pods
+            },
             told=told,
             options=TellingOptions(node_ips=[place.node_ip], says_next_try=not rules.vanishes),
             rules=rules.status,
@@ -297,12 +302,14 @@ class Agent:
         facts = self.lives.facts.get(uid)
         return self._has(uid) and (facts is None or facts.life is not LifeState.WAITING)
 
-    def _is_early(self, uid: str) -> bool:
-        """Whether a kubelet has not let a pod in yet, of which it tells nothing then."""
+    def _is_early(self, uid: str, status: PodStatus) -> bool:
+        """Whether a kubelet has not let a pod in yet, or refused it: it tells nothing else of it."""
         record = self.lives.pods.get(uid)
-        if not self._rules.vanishes or record is None or record.life is not LifeState.SYNCING:
+        if not self._rules.vanishes or record is None:
             return False
-        return "admission" not in record.edition_ready
+        if record.ending is not None and record.ending.kind is EndingKind.REFUSED:
+            return status.phase is not PodPhase.FAILED
+        return record.life is LifeState.SYNCING and "admission" not in record.edition_ready
 
     def _has(self, uid: str) -> bool:
         """Whether a source has a pod now."""

@@ -33,7 +33,7 @@ class StatusFile:
         path: Path,
         pod: Callable[[str], Pod | None],
         vanishes: Callable[[str], bool] | None,
-        is_early: Callable[[str], bool],
+        is_early: Callable[[str, PodStatus], bool],
     ) -> None:
         self._file = path.open("a", buffering=1)
         self._pod, self._has, self._is_early = pod, vanishes, is_early
@@ -44,7 +44,7 @@ class StatusFile:
 
     def told(self, uid: str, status: PodStatus, /) -> None:
         """Write a line, unless the pod has vanished; raises `RetryableError` while it is early."""
-        if self._is_early(uid):
+        if self._is_early(uid, status):
             raise RetryableError("the pod may not come in", after_s=_SOON_S)
         if self._has is not None and not self._has(uid):
             self.vanish(uid)

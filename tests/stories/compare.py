@@ -16,9 +16,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final
 
-import attrs
+from tests.stories.values import (
+    Item,
+    at_of,
+    brief_runs,
+    ended,
+    items_of,
+    mapping_of,
+    without_ended,
+)
 
-__all__ = ["Item", "align", "differences"]
+__all__ = ["align", "differences"]
 
 Json = object
 
@@ -44,19 +52,6 @@ _NOT_SENT: Final = (
 """What a runtime is told and this project's values have no word for: its own default is the same."""
 
 
-@attrs.frozen
-class Item:
-    """Something that was so from a moment on.
-
-    Attributes:
-        at: Seconds since the first step.
-        value: As text, to compare and to show.
-    """
-
-    at: float
-    value: str
-
-
 def differences(recorded: Mapping[str, Json], seen: Mapping[str, Json], end: float, /) -> tuple[str, ...]:
     """What differs; empty where nothing does.
 
@@ -67,63 +62,29 @@ def differences(recorded: Mapping[str, Json], seen: Mapping[str, Json], end: flo
     """
     loops = "BackOff" in json.dumps(recorded.get("pods")) or "@2 " in json.dumps(recorded.get("runtime"))
     found: list[str] = []
-    over = _ended(recorded) | _ended(seen)
-    recorded, seen = _without_ended(recorded, over), _without_ended(seen, over)
+    over = ended(recorded) | ended(seen)
+    recorded, seen = without_ended(recorded, over), without_ended(seen, over)
+    brief = brief_runs(recorded) | brief_runs(seen)
     for what, compare in (
         ("pods", _tracks),
         ("runtime", _order),
         ("calls", _calls),
         ("cgroups", _cgroups),
     ):
-        ours, theirs = _mapping(seen.get(what)), _mapping(recorded.get(what))
+        ours, theirs = mapping_of(seen.get(what)), mapping_of(recorded.get(what))
         for name in sorted({*ours, *theirs}):
-            if name in ("(node)", "images"):
+            if name in ("(node)", "images") or (
+                what == "cgroups" and name in brief and not (ours.get(name) and theirs.get(name))
+            ):
                 continue
             found += compare(name, theirs.get(name), ours.get(name), end, loops)
     for what in ("container_config", "sandbox_config"):
-        found += _configs(what, _mapping(recorded.get(what)), _mapping(seen.get(what)), loops)
-    found += _end(_mapping(recorded.get("end")), _mapping(seen.get("end")), loops)
+        found += _configs(what, mapping_of(recorded.get(what)), mapping_of(seen.get(what)), loops)
+    found += _end(mapping_of(recorded.get("end")), mapping_of(seen.get("end")), loops)
     found += _steps(recorded.get("steps"), seen.get("steps"))
     if _refused(recorded) != _refused(seen):
         found.append(f"agent: recorded {recorded.get('agent')}, seen {seen.get('agent')}")
     return tuple(found)
-
-
-def _ended(seen: Mapping[str, Json]) -> frozenset[str]:
-    """Pods of which nothing is told at the end, or that are in a terminal phase."""
-    found: set[str] = set()
-    for name, pod in _mapping(seen.get("pods")).items():
-        phases = _items(_mapping(_mapping(_mapping(pod).get("tracks")).get("phase")).get("seq"))
-        if phases and phases[-1].value.startswith(("null", "Succeeded", "Failed")):
-            found.add(name)
-    return frozenset(found)
-
-
-def _without_ended(seen: Mapping[str, Json], over: frozenset[str]) -> Mapping[str, Json]:
-    """Without the clean-up after pods that have ended."""
-    plain = {one.partition("#")[0] for one in over}
-    starts = tuple(f"default_{one}_" for one in plain), tuple(f"{one}_" for one in plain)
-    end = dict(_mapping(seen.get("end")))
-    for what in ("containers", "sandboxes"):
-        end[what] = [one for one in _list(end.get(what)) if _list(one)[:1] and _list(one)[0] not in over]
-    end["log_files"] = [one for one in _list(end.get("log_files")) if not str(one).startswith(starts[0])]
-    end["log_links"] = [
-        one for one in _list(end.get("log_links")) if not str(_list(one)[0]).startswith(starts[1])
-    ]
-    calls = {
-        name: [one for one in _list(made) if name not in over or not _is_clean_up(one, _list(made))]
-        for name, made in _mapping(seen.get("calls")).items()
-    }
-    return {**seen, "calls": calls, "end": end}
-
-
-def _is_clean_up(call: Json, made: Sequence[Json]) -> bool:
-    """Removing; and stopping a sandbox once more before."""
-    name = str(_mapping(call).get("call"))
-    if name == "StopPodSandbox":
-        same = [one for one in made if {**_mapping(one), "at": 0} == {**_mapping(call), "at": 0}]
-        return call is not same[0]
-    return name.startswith("Remove")
 
 
 def align(theirs: Sequence[Item], ours: Sequence[Item], end: float, *, goes_on: bool = False) -> bool:
@@ -136,8 +97,8 @@ def align(theirs: Sequence[Item], ours: Sequence[Item], end: float, *, goes_on: 
         theirs: As recorded.
         ours: As seen.
         end: When watching ended.
-        goes_on: Whether ours may go on: delays between restarts are up to 15 s
-            longer in the recording than what was told.
+        goes_on: Whether either may go on where the other has come to its end: delays between
+            restarts, and looks after them, are up to 15 s longer by lot than what was told.
     """
     may_miss = _missable(theirs, end), _missable(ours, end)
 
@@ -148,8 +109,10 @@ def align(theirs: Sequence[Item], ours: Sequence[Item], end: float, *, goes_on: 
         both = i < len(theirs) and j < len(ours) and theirs[i].value == ours[j].value
         if both and matches(i + 1, j + 1, theirs[i].value):
             return True
-        if i < len(theirs) and (may_miss[0][i] or theirs[i].value == last) and matches(i + 1, j, last):
-            return True
+        if i < len(theirs):
+            late = goes_on and j == len(ours) and theirs[i].at >= end - _LATE_S - _LOT_S
+            if (may_miss[0][i] or theirs[i].value == last or late) and matches(i + 1, j, last):
+                return True
         if j < len(ours):
             free = may_miss[1][j] or ours[j].value == last or (goes_on and i == len(theirs))
             return free and matches(i, j + 1, last)
@@ -166,12 +129,12 @@ def _missable(items: Sequence[Item], end: float) -> list[bool]:
 
 
 def _tracks(name: str, theirs: Json, ours: Json, end: float, loops: bool) -> list[str]:
-    recorded = _mapping(_mapping(theirs).get("tracks"))
-    seen = _mapping(_mapping(ours).get("tracks"))
+    recorded = mapping_of(mapping_of(theirs).get("tracks"))
+    seen = mapping_of(mapping_of(ours).get("tracks"))
     found: list[str] = []
     for track in sorted({*recorded, *seen} - {"agree"}):
-        known = _mapping(recorded.get(track))
-        left, right = _items(known.get("seq")), _items(_mapping(seen.get(track)).get("seq"))
+        known = mapping_of(recorded.get(track))
+        left, right = items_of(known.get("seq")), items_of(mapping_of(seen.get(track)).get("seq"))
         if known.get("agree") is False:  # only what both runs showed is there
             continue
         if not align(left, right, end, goes_on=loops):
@@ -180,8 +143,8 @@ def _tracks(name: str, theirs: Json, ours: Json, end: float, loops: bool) -> lis
 
 
 def _order(name: str, theirs: Json, ours: Json, end: float, loops: bool) -> list[str]:
-    left = _together(_items(_mapping(theirs).get("order")), _is_end)
-    right = _together(_items(_mapping(ours).get("order")), _is_end)
+    left = _together(items_of(mapping_of(theirs).get("order")), _is_end)
+    right = _together(items_of(mapping_of(ours).get("order")), _is_end)
     return [] if _same(left, right, end, loops) else [_show(f"order of {name}", left, right)]
 
 
@@ -214,7 +177,7 @@ def _called(calls: Json) -> list[Item]:
         text = " ".join(words)
         if error and found and found[-1].value == text:
             found.pop()  # the recording has a call that failed as it begins, too
-        found.append(Item(_at(one.get("at")), f"{text} failed" if error else text))
+        found.append(Item(at_of(one.get("at")), f"{text} failed" if error else text))
     return found
 
 
@@ -243,7 +206,7 @@ def _facts(facts: Json, without: Iterable[str]) -> list[Item]:
     found: list[Item] = []
     for one in facts if isinstance(facts, list) else []:
         kept = {key: value for key, value in one.items() if key != "at" and key not in without}
-        found.append(Item(_at(one.get("at")), json.dumps(kept, sort_keys=True)))
+        found.append(Item(at_of(one.get("at")), json.dumps(kept, sort_keys=True)))
     return _squeezed(found)
 
 
@@ -292,7 +255,7 @@ def _flat(value: Json, path: str = "") -> Iterable[tuple[str, str]]:
 def _steps(theirs: Json, ours: Json) -> list[str]:
     """What commands of the story left: exit statuses."""
     left, right = (
-        [f"{one['do']} at {_at(one.get('at')):.0f}: {one.get('result')}" for one in steps]
+        [f"{one['do']} at {at_of(one.get('at')):.0f}: {one.get('result')}" for one in steps]
         if isinstance(steps, list)
         else []
         for steps in (theirs, ours)
@@ -356,27 +319,6 @@ def _together(items: Sequence[Item], is_end: Callable[[str], bool]) -> list[Item
 
 def _squeezed(items: Sequence[Item]) -> list[Item]:
     return [one for place, one in enumerate(items) if not place or items[place - 1].value != one.value]
-
-
-def _items(pairs: Json) -> list[Item]:
-    found: list[Item] = []
-    for at, value in pairs if isinstance(pairs, list) else []:
-        found.append(Item(_at(at), value if isinstance(value, str) else json.dumps(value, sort_keys=True)))
-    return found
-
-
-def _at(value: Json) -> float:
-    """The first of two times that is known, or the one that there is."""
-    known = [one for one in value if one is not None] if isinstance(value, list) else [value]
-    return float(str(known[0])) if known and known[0] is not None else 0.0
-
-
-def _list(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else []
-
-
-def _mapping(value: Json) -> Mapping[str, Json]:
-    return value if isinstance(value, dict) else {}
 
 
 def _show(where: str, left: Sequence[Item], right: Sequence[Item]) -> str:

@@ -130,7 +130,7 @@ class Play:
             "calls": seen.calls(made, names),
             "container_config": runs,
             "sandbox_config": boxes,
-            "cgroups": watch.facts,
+            "cgroups": watch.cgroups(),
             "end": watch.left(),
             "agent": self._answers,
             "faults": watch.faults,

@@ -40,7 +40,7 @@ class Watch:
     Attributes:
         contained: What the runtime had, by id.
         told: What the agent told, in order.
-        facts: Of cgroups, by the name that stories give them.
+        facts: Of cgroups, by the name that stories give them, with pods' uids in place of names.
         names: Pods by the names that stories give them.
         faults: What went wrong in looking.
     """
@@ -76,6 +76,16 @@ class Watch:
     def overlook(self, *names: str) -> None:
         """Somebody removes these as they run: what they look like on the way is nobody's."""
         self._overlooked.update(names)
+
+    def cgroups(self) -> dict[str, list[dict[str, object]]]:
+        """Facts of cgroups by the names of pods, which may have been seen later than the cgroups."""
+        found: dict[str, list[dict[str, object]]] = {}
+        for name, facts in self.facts.items():
+            above, mark, uid = name.partition("/pod:")
+            pod, _, run = name.partition("/")
+            named = f"{above}/pod:{self.names.of(uid)}" if mark else f"{self.names.of(pod)}/{run}"
+            found[named if mark or (run and pod in self.names.by_uid) else name] = facts
+        return found
 
     def at(self, monotonic_s: float) -> float:
         """Seconds since the first step."""
@@ -191,14 +201,14 @@ class Watch:
                 if not pod.parts[-1].startswith("pod"):
                     continue
                 where = "/".join(above.parts[1:])
-                self._note(f"{where}/pod:{self.names.of(uid)}", self._values(pod))
+                self._note(f"{where}/pod:{uid}", self._values(pod))
                 for run in self._below(pod):
                     known = self.contained.get(run.parts[-1])
                     if known is not None and known.name and known.state == "running":
                         facts = self._values(run)
                         facts["oom_score_adj"] = self._score(run)
                         facts["parent"] = self.names.plain("/CGROUPROOT/" + "/".join(pod.parts[1:]))
-                        self._note(f"{self.names.of(known.pod)}/{known.name}@{known.attempt}", facts)
+                        self._note(f"{known.pod}/{known.name}@{known.attempt}", facts)
 
     def _note(self, name: str, facts: dict[str, object]) -> None:
         if any(value is None for value in facts.values()):

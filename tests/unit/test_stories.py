@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from tests.stories import seen
-from tests.stories.compare import Item, align, differences
+from tests.stories.compare import align, differences
 from tests.stories.rows import read, reason_to_skip
+from tests.stories.values import Item
 
 VECTORS = Path(__file__).parent.parent / "vectors"
 STORIES = read(VECTORS / "kubelet_stories.jsonl.gz")
@@ -206,6 +207,27 @@ def test_ours_may_go_on_only_where_restarts_are_delayed() -> None:
     assert align(theirs, ours, 40, goes_on=True)
     assert not align(theirs, ours, 40)
     assert not align(ours, theirs, 40, goes_on=True)
+
+
+def test_theirs_may_go_on_where_restarts_are_delayed() -> None:
+    """In the time by which a look comes later by lot; before that it has to be seen."""
+    late, ours = items((0, "A"), (25, "B")), items((0, "A"))
+    assert align(late, ours, 40, goes_on=True)
+    assert not align(late, ours, 40)
+    assert not align(late, items((0, "A"), (30, "C")), 40, goes_on=True)
+
+
+def test_the_cgroup_of_a_container_of_a_moment_may_be_missed() -> None:
+    """It is looked at every half a second: one that lived for less than a second may be on one side alone."""
+
+    def seen_for(lived_s: float) -> dict[str, Any]:
+        order = [[1.0, "a@0 started"], [1.0 + lived_s, "a@0 ended 0 Completed"]]
+        return {"runtime": {"p": {"order": order}}, "cgroups": {"p/a@0": [{"at": 1.0, "cpu_shares": 2}]}}
+
+    for lived_s, misses in ((0.4, 0), (5.0, 1)):
+        ours = seen_for(lived_s)
+        assert len(differences({**ours, "cgroups": {}}, ours, 40)) == misses
+        assert len(differences(ours, {**ours, "cgroups": {}}, 40)) == misses
 
 
 def test_rooms_to_come_are_named() -> None:

@@ -83,6 +83,28 @@ def test_whether_a_container_that_does_not_run_yet_is_told(rules: Rules, told: d
     assert states(node) == {"app": ["0 running"]}
 
 
+@pytest.mark.parametrize(("rules", "boxes"), [(RIGHT, [0, 1, 1]), (KUBELET, [0, 0, 1])])
+def test_when_a_sandbox_is_told(rules: Rules, boxes: list[int]) -> None:
+    """As soon as it is there; for a kubelet with the look after the one that made it."""
+    node = Node(rules=rules)
+    told: list[int] = []
+
+    def note() -> None:
+        report = facts(node).report
+        told.append(len(report.sandboxes) if report else 0)
+
+    node.executor.held |= {"run sandbox", "start"}
+    for wait_s in (0.5, 0.5, 5):
+        if not told:
+            node.lives.put(pod())
+        node.after(wait_s)
+        note()
+        node.executor.held -= {"run sandbox"} if len(told) == 1 else {"start"}
+        for go_on in node.executor.parked[len(told) - 1 :]:
+            go_on()
+    assert told == boxes
+
+
 @pytest.mark.parametrize(("rules", "attempts"), [(RIGHT, [1, 1, 2]), (KUBELET, [1, 2, 2])])
 def test_when_a_container_that_fails_its_probe_starts_again(rules: Rules, attempts: list[int]) -> None:
     """The second failure waits for the delay of 10 s; with a kubelet, one end behind, the third."""
