@@ -367,7 +367,7 @@ class Agent:
         safe = SafeRoot(str(root))
         mounter = WatchedMounter(safe, LinuxMounter(safe), LinuxMountTable())
         manager = VolumeManager(
-            [EmptyDir(safe, mounter), HostPath()],
+            [EmptyDir(safe, mounter, keeps_folders=self._rules.vanishes), HostPath()],
             pods=BegunPods(lambda: getattr(self, "lives", None)),
             executor=ThreadExecutor("volumes"),
             leftovers=PodsDirectory(safe, mounter),

@@ -32,7 +32,8 @@ Json = object
 
 _BRIEF_S: Final = 1.0
 _LATE_S: Final = 3.0
-_TOGETHER_S: Final = 0.5
+_TOGETHER_S: Final = (0.5, 1.0)
+"""Ends that are so close have no order; times of the recording are rounded to half a second."""
 _LOT_S: Final = 15.0
 """Restarts come so much later than their delay at most, by lot; each adds to those before."""
 _ABOUT: Final = ("tracks", "order", "calls", "container_config", "sandbox_config", "cgroups", "end")
@@ -143,9 +144,26 @@ def _tracks(name: str, theirs: Json, ours: Json, end: float, loops: bool) -> lis
 
 
 def _order(name: str, theirs: Json, ours: Json, end: float, loops: bool) -> list[str]:
-    left = _together(items_of(mapping_of(theirs).get("order")), _is_end)
-    right = _together(items_of(mapping_of(ours).get("order")), _is_end)
-    return [] if _same(left, right, end, loops) else [_show(f"order of {name}", left, right)]
+    left, right = (items_of(mapping_of(one).get("order")) for one in (theirs, ours))
+    return _happenings(f"order of {name}", left, right, _is_end, end=end, loops=loops)
+
+
+def _happenings(
+    what: str,
+    theirs: Sequence[Item],
+    ours: Sequence[Item],
+    is_end: Callable[[str], bool],
+    *,
+    end: float,
+    loops: bool,
+) -> list[str]:
+    """What happened one after the other; ends that are close to each other in any order."""
+    for gap_s in _TOGETHER_S:
+        left, right = _together(theirs, is_end, gap_s), _together(ours, is_end, gap_s)
+        if _same(left, right, end, loops):
+            return []
+    left, right = (_together(one, is_end, _TOGETHER_S[0]) for one in (theirs, ours))
+    return [_show(what, left, right)]
 
 
 def _is_end(text: str) -> bool:
@@ -154,8 +172,8 @@ def _is_end(text: str) -> bool:
 
 
 def _calls(name: str, theirs: Json, ours: Json, end: float, loops: bool) -> list[str]:
-    left, right = (_together(_squeezed(_called(one)), _ends) for one in (theirs, ours))
-    return [] if _same(left, right, end, loops) else [_show(f"calls for {name}", left, right)]
+    left, right = (_squeezed(_called(one)) for one in (theirs, ours))
+    return _happenings(f"calls for {name}", left, right, _ends, end=end, loops=loops)
 
 
 def _ends(text: str) -> bool:
@@ -302,12 +320,12 @@ def _refused(seen: Mapping[str, Json]) -> bool:
     return isinstance(answers, list) and [one[1] for one in answers] == ["does not answer"]
 
 
-def _together(items: Sequence[Item], is_end: Callable[[str], bool]) -> list[Item]:
+def _together(items: Sequence[Item], is_end: Callable[[str], bool], gap_s: float) -> list[Item]:
     """Ends of one moment in the order of their names."""
     found: list[Item] = []
     group: list[Item] = []
     for one in items:
-        if group and (not is_end(one.value) or one.at - group[-1].at > _TOGETHER_S):
+        if group and (not is_end(one.value) or one.at - group[-1].at > gap_s):
             found += sorted(group, key=lambda each: each.value)
             group = []
         if is_end(one.value):

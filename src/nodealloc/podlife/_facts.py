@@ -154,7 +154,11 @@ class Telling:
         if view.want is None:
             return Plan(have=None)
         facts = facts_of(view.want, view.of(self._known).get(view.key))
-        return Plan(have=facts if self._rules.tells_meanwhile else _as_looked_at(facts, view.have))
+        if self._rules.tells_meanwhile:
+            return Plan(have=facts)
+        if facts.life is LifeState.SYNCING and not facts.looks:
+            return Plan(have=view.have)  # nobody has looked at it yet, as after the agent's start
+        return Plan(have=_as_looked_at(facts, view.have))
 
     def perform(self, step: Step[None], _cancel: Cancel, /) -> None:
         """There is nothing to do; raises `RuntimeError`."""

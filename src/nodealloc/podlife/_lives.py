@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
 import attrs
 
@@ -235,7 +236,12 @@ class PodLives(Group):
         """
 
         def unsaid(want: PodWanted) -> PodWanted:
-            return want if want.is_said or want.is_orphan else attrs.evolve(want, is_removed=True)
+            if want.is_said or want.is_orphan:
+                return want
+            if self._rules.remembers_pods:
+                return attrs.evolve(want, is_removed=True)
+            ends = want.ended(Ending(kind=EndingKind.REMOVED, grace_s=_UNKNOWN_S))
+            return attrs.evolve(ends, is_removed=True, pod=_as_the_runtime_knows(want.pod))
 
         for uid in tuple(self.wanted.snapshot()):
             self._alter(uid, unsaid, "heard")
@@ -345,6 +351,16 @@ def _check_names(preparations: Sequence[Preparation]) -> None:
         raise ConfigurationError(
             f"preparations {', '.join(twice)} stand there twice; a name is remembered, so give each its own"
         )
+
+
+_UNKNOWN_S: Final = 1.0
+"""How long a kubelet gives a pod that only the runtime knows."""
+
+
+def _as_the_runtime_knows(pod: Pod) -> Pod:
+    """Without hooks, and without an order among its containers."""
+    plain = tuple(Container(name=one.name, image=one.image) for one in pod.all_containers)
+    return attrs.evolve(pod, init_containers=(), containers=plain, ephemeral_containers=())
 
 
 def _means_the_same(before: Pod, now: Pod) -> bool:

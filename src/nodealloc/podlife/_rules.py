@@ -63,6 +63,9 @@ class Rules:
             starts it again, also with policy Never, and a debug container that was made for one that ran.
         keeps_refusals: A pod that was refused stays refused. The kubelet asks again
             when it is started anew.
+        remembers_pods: A pod that was ending as the agent ended, or whose manifest went
+            meanwhile, ends with its own grace and hooks. For a kubelet only the runtime
+            knows it: it has a second, no hook runs, and all of it is stopped at once.
     """
 
     counts_zero_grace: bool = attrs.field(
@@ -133,6 +136,9 @@ class Rules:
         default=True, metadata=recorded(False, "pod_actions 28", "pod_actions 54")
     )
     keeps_refusals: bool = attrs.field(default=True, metadata=recorded(False, "kubelet_stories 74"))
+    remembers_pods: bool = attrs.field(
+        default=True, metadata=recorded(False, "kubelet_stories 24", "kubelet_stories 26")
+    )
     follows_edits: bool = attrs.field(default=True, metadata=recorded(False, "kubelet_stories 38"))
 
 

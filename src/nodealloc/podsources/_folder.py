@@ -14,6 +14,7 @@ from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel, Clock, SystemClock
 from nodealloc.errors import ConfigurationError, DecodeError
 from nodealloc.podsources._documents import MAX_BYTES, pod_in
+from nodealloc.podsources._names import NamesByFiles
 from nodealloc.podsources._ports import Reading, SourceFault
 from nodealloc.podsources._rules import RIGHT, Rules
 from nodealloc.podspec import Pod
@@ -56,6 +57,7 @@ class FolderSource:
         away_s: For how long a file that is away still counts, in seconds.
         unreadable_s: For how long one that cannot be read, or whose folder is away, still counts, in
             seconds, where `rules` let it end its pod: a kubelet finds out when it lists the folder next.
+            By its rules the file that changed last has a name that several give their pods, until then.
         is_lenient: Whether fields that nobody knows are left out of manifests, and the first of
             several documents of a file counts, as with a kubelet; otherwise that is a fault.
         settle_s: From one look at a new edition to the one that takes it, in seconds.
@@ -92,6 +94,7 @@ class FolderSource:
         self._unreadable_s, self._is_lenient = unreadable_s, is_lenient
         self._clock: Clock = SystemClock() if clock is None else clock
         self._files: dict[str, _File] = {}
+        self._names = None if rules.keeps_known else NamesByFiles(unreadable_s)
         self._count = 0
         self._began_s: float | None = None
         self._is_synced = False
@@ -131,6 +134,8 @@ class FolderSource:
         soon += [max(0.0, since + self._unreadable_s - now_s) for since in spoilt]
         if is_new:
             soon.append(self._began_s + self._away_s - now_s)
+        if self._names is not None:
+            soon += self._names.soon(now_s)
         is_written = any(one.read is None and one.stamp is not None for one in self._files.values())
         is_first = is_written and not self._is_synced and now_s - self._began_s < _FIRST_S
         self._is_synced = self._is_synced or not (is_new or is_first)
@@ -211,6 +216,7 @@ class FolderSource:
                 is_lenient=self._is_lenient,
             )
             known.fault, known.spoilt_since_s = "", None
+            self._hear(known.pod, name)
         except DecodeError as error:
             self._spoil(known, "; ".join(f"{one.reason} @ {one.path}" for one in error.faults), kept=True)
         return False
@@ -236,28 +242,39 @@ class FolderSource:
                 known.away_since_s = now_s
             if now_s - known.away_since_s >= away_s:
                 del self._files[name]
+                self._hear(known.pod, "")
+
+    def _hear(self, pod: Pod | None, file: str) -> None:
+        if self._names is not None and pod is not None:
+            self._names.heard(pod.full_name, file, self._clock.monotonic_s())
 
     def _pods(self, faults: list[SourceFault]) -> list[Pod]:
         """The pods of all files; of two with one full name that of the file that came first."""
-        found: dict[str, tuple[str, Pod]] = {}
         # A file that moved: the path that is there speaks for the one that is away.
         ordered = sorted(
             self._files.items(), key=lambda one: (one[1].away_since_s is not None, one[1].number)
         )
+        pods: dict[str, Pod] = {}
+        holders: dict[str, str] = {}
+        for name, known in ordered:
+            if known.pod is not None:
+                pods[name] = known.pod
+                holders.setdefault(known.pod.full_name, name)
+        if self._names is not None:
+            holders = self._names.holders(pods, self._clock.monotonic_s())
         for name, known in ordered:
             is_away = known.away_since_s is not None
             if known.fault or is_away:
                 stays = ", and its pod stays as it is" if known.pod is not None else ""
                 faults.append(SourceFault(where=name, what=(known.fault or "it is away") + stays))
-            if known.pod is None:
-                continue
-            first, _ = found.setdefault(known.pod.full_name, (name, known.pod))
-            if first != name and not is_away:
+            first = name if known.pod is None else holders.get(known.pod.full_name)
+            if known.pod is not None and first not in (None, name) and not is_away:
                 what = (
                     f"pod {known.pod.full_name} is that of {first}, which counts; rename one, or take it away"
                 )
                 faults.append(SourceFault(where=name, what=what))
-        return [pod for _, pod in found.values()]
+        held = set(holders.values())
+        return [pod for name, pod in pods.items() if name in held]
 
 
 def _stamp(status: os.stat_result) -> Stamp:

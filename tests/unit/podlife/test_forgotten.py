@@ -23,7 +23,7 @@ def starts(node: Node) -> list[str]:
 
 def reports(node: Node) -> list[ContainerReport]:
     """What the runtime has, without a call of it."""
-    return list(node.runtime._containers.values())  # noqa: SLF001 - a look that no call counts
+    return list(node.runtime._containers.values())
 
 
 def forget_at_once(node: Node, name: str) -> None:

@@ -352,3 +352,58 @@ def test_whether_a_refusal_outlives_the_agent(rules: Rules, life: LifeState) -> 
     node.lives.put(pod(annotations=static))
     node.after(5)
     assert node.life() is life
+
+
+@pytest.mark.parametrize(("rules", "grace_s"), [(RIGHT, 11), (KUBELET, 2)])
+def test_how_a_pod_ends_that_was_ending_as_the_agent_was_killed(rules: Rules, grace_s: int) -> None:
+    """By the deadline that it had; a kubelet gives it a second, which comes to two."""
+    node = Node(rules=rules)
+    node.lives.heard()
+    node.lives.put(pod(grace_s=14))
+    node.after(1)
+    node.executor.held.add("stop")
+    node.lives.remove("u")
+    node.after(3)
+    node.executor.held.clear()
+    node.kill_agent()
+    node.lives.heard()
+    node.after(3)
+    assert [round(asked_s) for _, asked_s in node.stops] == [grace_s]
+    assert node.running() == []
+
+
+@pytest.mark.parametrize(("rules", "hooks"), [(RIGHT, 1), (KUBELET, 0)])
+def test_whether_a_pod_that_went_while_the_agent_was_away_has_its_hooks(rules: Rules, hooks: int) -> None:
+    """It has; for a kubelet only the runtime knows it."""
+    stop = LifecycleHandler(exec=ExecAction(command=("bye",)))
+    node = Node(rules=rules)
+    node.lives.heard()
+    app = Container(name="app", image="busybox", lifecycle=Lifecycle(pre_stop=stop))
+    node.lives.put(pod(containers=[app]))
+    node.after(1)
+    node.kill_agent()
+    node.after(1)
+    assert node.running() == ["app#0"]
+    node.lives.heard()
+    node.after(3)
+    assert node.running() == []
+    assert len(node.hooks.calls) == hooks
+
+
+@pytest.mark.parametrize("rules", [RIGHT, KUBELET])
+def test_what_is_told_first_after_the_agents_start(rules: Rules) -> None:
+    """What the runtime says; by a kubelet's rules nothing before it was asked."""
+    node = Node(rules=rules)
+    node.lives.put(pod())
+    node.after(1)
+    node.kill_agent()
+    node.lives.put(pod())
+    seen: list[object] = []
+    for _ in range(8):
+        node.group.run_until_quiet()
+        told = node.lives.facts.get("u")
+        if told is not None and (rules is KUBELET or told.report):
+            seen.append([one.record.state.value for one in told.report.containers] if told.report else None)
+        node.executor.run_all()
+    assert seen
+    assert all(one == ["running"] for one in seen)

@@ -353,6 +353,32 @@ def test_a_moved_file_is_the_same_pod_and_the_older_twin_stays(folder: Folder) -
     assert "a.yaml: pod default/web is that of c.yaml, which counts" in faults(twins)
 
 
+def test_who_has_a_name_by_a_kubelets_rules(tmp_path: Path) -> None:
+    """The file that was written last, then the last by its name; if any of them goes, nobody for a while."""
+    clock = VirtualClock()
+    source = FolderSource(tmp_path, clock=clock, settle_s=0, unreadable_s=1.0, rules=KUBELET)
+
+    def images(wait_s: float = 0.0) -> list[str]:
+        clock.advance(wait_s)
+        return [pod.containers[0].image for pod in source.read(ManualCancel()).pods]
+
+    (tmp_path / "b.yaml").write_text(manifest("web", "web:b"))
+    assert images(5) == ["web:b"]
+    (tmp_path / "a.yaml").write_text(manifest("web", "web:a"))
+    reading = source.read(ManualCancel())
+    assert [pod.containers[0].image for pod in reading.pods] == ["web:a"]
+    assert "b.yaml: pod default/web is that of a.yaml, which counts" in faults(reading)
+    assert reading.again_after_s == 1.0
+    assert images(1) == ["web:b"]
+    (tmp_path / "c.yaml").write_text(manifest("other", "other:c"))
+    (tmp_path / "a.yaml").unlink()
+    assert images() == ["other:c"]
+    assert images(1) == ["web:b", "other:c"]
+    (tmp_path / "b.yaml").unlink()
+    assert images() == ["other:c"]
+    assert source.read(ManualCancel()).again_after_s == 1.0
+
+
 def test_names_and_uids_belong_to_the_node(folder: Folder) -> None:
     """Two nodes that read one manifest run two pods; a uid that the manifest gives stays."""
     (folder.path / "a.yaml").write_text(manifest("web"))

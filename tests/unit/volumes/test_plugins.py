@@ -338,6 +338,19 @@ def test_memory_of_an_empty_dir_is_bounded(
     assert [option for option in mount.super_options if option.startswith("size=")] == given
 
 
+@pytest.mark.parametrize("keeps", [False, True])
+def test_what_an_empty_dir_leaves_behind(tools: Tools, keeps: bool) -> None:
+    """Nothing; or the directories above it, as a kubelet does until the pod's own directory goes."""
+    plugin = EmptyDir(tools.root, tools.mounter, keeps_folders=keeps)
+    spec = plugin.spec(POD, Volume(name="v", kind="emptyDir", spec={}))
+    use = Use(pod_uid=POD.uid)
+    plugin.mount(spec, use, "")
+    plugin.unmount(spec, use)
+    path = Path(plugin.path(spec, use))
+    assert not path.exists()
+    assert path.parent.exists() is keeps
+
+
 def test_a_host_path_is_looked_for_where_the_nodes_root_is(tools: Tools) -> None:
     """An agent in a container sees the node below a directory."""
     (tools.base / "host/srv").mkdir(parents=True)

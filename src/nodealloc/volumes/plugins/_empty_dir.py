@@ -29,6 +29,8 @@ class EmptyDir:
         mounter: Mounts below `root`.
         memory_limit_bytes: Size of a tmpfs without a `sizeLimit`, and the most
             that a `sizeLimit` gives; None for what the kernel gives, half of memory.
+        keeps_folders: Leave the directories above a volume that is gone to whoever removes
+            its pod's, as a kubelet does; otherwise the empty ones go with it.
 
     Source: kubelet ``volume/emptydir``.
     """
@@ -36,7 +38,16 @@ class EmptyDir:
     name: str = "kubernetes.io/empty-dir"
     kinds: tuple[str, ...] = ("emptyDir",)
 
-    def __init__(self, root: SafeRoot, mounter: Mounter, /, *, memory_limit_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        root: SafeRoot,
+        mounter: Mounter,
+        /,
+        *,
+        memory_limit_bytes: int | None = None,
+        keeps_folders: bool = False,
+    ) -> None:
+        self._keeps_folders = keeps_folders
         self._root = root
         self._mounter = mounter
         self._memory_limit_bytes = memory_limit_bytes
@@ -82,7 +93,8 @@ class EmptyDir:
         while self._mounter.is_mounted(path):
             self._mounter.unmount(path)
         self._root.remove_tree(path)
-        leave_pod(self._root, path)
+        if not self._keeps_folders:
+            leave_pod(self._root, path)
 
     def path(self, spec: VolumeSpec, use: Use, /) -> str:
         """`pods/UID/volumes/kubernetes.io~empty-dir/NAME`."""
