@@ -37,6 +37,7 @@ from nodealloc.podlife._facts import (
     PodFacts,
 )
 from nodealloc.podlife._grace import stop_timeout_s
+from nodealloc.podlife._heeding import NotHeededError
 from nodealloc.podlife._hooks import ContainerHooks
 from nodealloc.podlife._housekeeping import (
     HeldRemnant,
@@ -73,7 +74,16 @@ from nodealloc.podlife._ports import (
     Preparer,
     Provided,
 )
-from nodealloc.podlife._record import Ending, EndingKind, HookState, PodRecord, PodWanted, Starting, Stopping
+from nodealloc.podlife._record import (
+    Ending,
+    EndingKind,
+    HookState,
+    PodRecord,
+    PodWanted,
+    Starting,
+    Stopping,
+    Unheeded,
+)
 from nodealloc.podlife._restarts import (
     ExitRule,
     RestartBackOff,
@@ -116,6 +126,7 @@ __all__ = [
     "MountInTheWayError",
     "NodeConfiguration",
     "NodeSettings",
+    "NotHeededError",
     "PodAddresses",
     "PodDns",
     "PodFacts",
@@ -142,6 +153,7 @@ __all__ = [
     "Stop",
     "StopReason",
     "Stopping",
+    "Unheeded",
     "WholeRuntime",
     "Why",
     "container_config",

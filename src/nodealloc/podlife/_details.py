@@ -9,6 +9,7 @@ from typing import TypeAlias, Union
 import attrs
 
 from nodealloc._arguments import whole, within
+from nodealloc._back_off import BackOff
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed_fields
 from nodealloc.errors import ConfigurationError
@@ -60,6 +61,8 @@ class LifePolicy:
         hook_s: The same of a post-start hook.
         again_s: So soon a preparer that is not ready is asked for the second time.
         late_s: So long after its deadline a container that still runs is killed once more.
+        asks_again: How long the runtime has to do what it said yes to, when a listing shows
+            it undone, before it is asked again.
         told_s: So long at most the end of a pod waits until others know that it is not
             ready, inside its grace; 0 for not at all.
         dead_kept: Dead instances of a container whose records stay, for their logs.
@@ -81,6 +84,7 @@ class LifePolicy:
     hook_s: float = attrs.field(default=3600.0, validator=within(0, above=True))
     again_s: float = attrs.field(default=1.0, validator=within(0, above=True))
     late_s: float = attrs.field(default=0.5, validator=within(0, above=True))
+    asks_again: BackOff = BackOff()
     told_s: float = attrs.field(default=1.0, validator=within(0))
     dead_kept: int = attrs.field(default=1, validator=whole(1))
     look_after_s: float = attrs.field(default=2.0, validator=within(0, above=True))

@@ -7,10 +7,23 @@ from typing import Final
 
 import attrs
 
-from nodealloc.dsw_asw import Cancel, Failed, Near, Outcome, Plan, Running, Step, StepScope, Uncertain, View
+from nodealloc.dsw_asw import (
+    Cancel,
+    Done,
+    Failed,
+    Near,
+    Outcome,
+    Plan,
+    Running,
+    Step,
+    StepScope,
+    Uncertain,
+    View,
+)
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife._details import Acted, Detail, LifePolicy, MakeReady
 from nodealloc.podlife._ending import asked_to_end, clear_away, end, reasons_to_end, take_back
+from nodealloc.podlife._heeding import answered, looked_after, spared
 from nodealloc.podlife._life import LifeEvent
 from nodealloc.podlife._looking import at_its_pace, later
 from nodealloc.podlife._observed import Observed, observe
@@ -94,11 +107,13 @@ class Lives:
         observed = self._observed(view, record)
         if observed.ours is not record.ours:
             record = record.but(ours=observed.ours)
+        record = looked_after(record, observed)
         answer = self._next(self._moved(record, want, observed, view), want, observed, view)
+        steps, asked_s = spared(answer.record, answer.steps, view.now_s)
         return Plan(
             have=answer.record,
-            steps=answer.steps,
-            again_at_s=answer.again_at_s,
+            steps=steps,
+            again_at_s=_sooner(answer, asked_s).again_at_s,
             cancel=_unwanted(view.running, answer),
         )
 
@@ -113,7 +128,10 @@ class Lives:
         if have is None:
             return None
         awaited = self._performer.awaited(str(step.scope[1]))
-        return settle(have, step, outcome, rules=self._rules, awaited=awaited)
+        after = settle(have, step, outcome, rules=self._rules, awaited=awaited)
+        if after is None or not isinstance(outcome, Done):
+            return after
+        return answered(after, step.detail, outcome.result, outcome.ended_s, self._policy.asks_again)
 
     def _observed(self, view: PodView, record: PodRecord) -> Observed:
         uid, nears = view.key, self._nears

@@ -11,7 +11,7 @@ from nodealloc._typed import typed_on_error
 from nodealloc.dsw_asw import Cancel, Near, Outcome, Plan, Step, View
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife._observed import with_lost
-from nodealloc.podlife._record import Ending, EndingKind, PodRecord, StartFailure
+from nodealloc.podlife._record import Ending, EndingKind, PodRecord, StartFailure, Unheeded
 from nodealloc.podlife._rules import RIGHT, Rules
 from nodealloc.podspec import Pod
 from nodealloc.runtime import PodKnown, PodReport, RunState
@@ -48,6 +48,7 @@ class PodFacts:
         waits_for: The part or the other pod that it waits for; None for nothing.
         noticed_unix_s: When this node took it up, in Unix seconds.
         containers: By name.
+        unheeded: What the runtime said that it did, and its listing shows undone; it is asked again.
         looks: How often a kubelet has looked at it; 0 by the right rules, which tell all the time.
     """
 
@@ -61,6 +62,7 @@ class PodFacts:
     containers: Mapping[str, ContainerFacts] = attrs.field(
         factory=Frozen[str, ContainerFacts], validator=freeze
     )
+    unheeded: tuple[Unheeded, ...] = ()
     looks: int = 0
 
     @property
@@ -110,6 +112,7 @@ def facts_of(record: PodRecord, known: PodKnown | None, /) -> PodFacts:
             )
             for name in names
         },
+        unheeded=tuple(one for one in record.asked.values() if one.is_undone) if record.asked else (),
         looks=0 if record.look is None else record.look.number,
     )
 

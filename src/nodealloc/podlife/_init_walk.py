@@ -155,7 +155,7 @@ class _Walk:
         if latest is None:
             return None
         if latest.report is None:
-            # A pod of policy Never has one sandbox; whatever ended in it and was forgotten since is not repeated.
+            # A pod of policy Never has one sandbox: what ended in it and was forgotten is not repeated.
             return None if self._restarts or one.restartable else latest
         if latest.report.record.sandbox_id != self._sandbox_id:
             return None

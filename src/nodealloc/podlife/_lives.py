@@ -31,6 +31,7 @@ from nodealloc.podlife._details import LifePolicy
 from nodealloc.podlife._domain import Lives
 from nodealloc.podlife._engines import Drive, facts_engine, life_engine, nears_of, orphans_engine
 from nodealloc.podlife._facts import PodFacts
+from nodealloc.podlife._heeding import failures_of
 from nodealloc.podlife._hooks import ContainerHooks
 from nodealloc.podlife._images import CredentialSource
 from nodealloc.podlife._listings import Listings
@@ -252,8 +253,8 @@ class PodLives(Group):
         return _Known(self)
 
     def failures(self, uid: str, /) -> tuple[Failure, ...]:
-        """The last error of each step of a pod that failed and was not made good."""
-        return self._lives.failures(uid)
+        """The last error of each step of a pod that failed, or that the runtime only said it did."""
+        return (*self._lives.failures(uid), *failures_of(uid, self.pods.get(uid)))
 
     def close(self, timeout_s: float = 0.0, /) -> tuple[Running[object], ...]:
         """Start nothing more; see `Group.close`."""

@@ -34,6 +34,7 @@ __all__ = [
     "StartFailure",
     "Starting",
     "Stopping",
+    "Unheeded",
 ]
 
 
@@ -167,6 +168,29 @@ class Stopping:
 
 
 @attrs.frozen(kw_only=True)
+class Unheeded:
+    """Something that the runtime said it did, and did not as far as its listing shows.
+
+    Attributes:
+        verb: What: `stop`, `kill`, `start` or `remove`, `run sandbox` or `stop sandbox`.
+        id: Of the container or sandbox, by the runtime; of a sandbox that was run the one it named.
+        name: Of the container, as the pod names it; "" where it is none.
+        times: How often it said so.
+        since_s: When it did first, on the engine's clock.
+        again_s: When it is asked again, on the same.
+        is_undone: Whether a listing that began later showed it undone.
+    """
+
+    verb: str
+    id: str
+    name: str = ""
+    times: int = 1
+    since_s: float = 0.0
+    again_s: float = 0.0
+    is_undone: bool = False
+
+
+@attrs.frozen(kw_only=True)
 class StartFailure:
     """Why a container is not running yet, or not again.
 
@@ -258,6 +282,7 @@ class PodRecord:
         finished_s: When all pods had been looked after the last time as it finished; forgotten likewise.
         doubt: Number of the listing that is needed before anything is made, since nobody knows
             what our last call did; None while it has not come back.
+        asked: What the runtime said yes to and no listing has shown done; forgotten likewise.
         told_by_s: So long, once it ends, others may take to hear that it is not ready.
     """
 
@@ -297,6 +322,7 @@ class PodRecord:
     finished_s: float | None = None
     doubt: int | None = 0
     told_by_s: float | None = None
+    asked: Mapping[str, Unheeded] = attrs.field(factory=Frozen[str, Unheeded], validator=freeze)
     definitions: Definitions | None = attrs.field(default=None, eq=False, repr=False)
 
     def moved(self, event: LifeEvent, /) -> PodRecord:
@@ -345,6 +371,7 @@ STORED = tuple(
         "finished_s",
         "doubt",
         "told_by_s",
+        "asked",
         "definitions",
     }
 )

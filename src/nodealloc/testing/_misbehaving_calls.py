@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, MutableSequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import attrs
 
@@ -47,6 +47,7 @@ class MisbehavingCalls:
         self._faults: dict[str, list[_Fault]] = {}
         self._gates: dict[tuple[str, str], threading.Event] = {}
         self._slow: dict[str, float] = {}
+        self._ignored: dict[str, object] = {}
         self._away = ""
         self.calls: MutableSequence[str] = []
 
@@ -67,6 +68,14 @@ class MisbehavingCalls:
         """Have a call take so long; 0 ends it."""
         self._slow[call] = seconds
 
+    def ignore(self, call: str, /, *, answer: object = None) -> None:
+        """Have a call say yes, with this answer, and do nothing."""
+        self._ignored[call] = answer
+
+    def heed(self, call: str, /) -> None:
+        """Have a call that was ignored do its work again."""
+        del self._ignored[call]
+
     def _call(self, call: str, about: str, work: Callable[[], T]) -> T:
         with self._lock:
             self.calls.append(f"{call} {about}".rstrip())
@@ -82,6 +91,8 @@ class MisbehavingCalls:
             fault = self._fault(call)
             if fault is not None and fault.error is not None:
                 raise fault.error
+            if call in self._ignored:
+                return cast("T", self._ignored[call])
             answer = work()
             if fault is not None:
                 raise AnswerLostError(call, "as the test says")
