@@ -15,15 +15,16 @@ from pathlib import Path
 
 import attrs
 
-from examples.agent.agent import Agent, Place, Rulebook
 from examples.agent.build import Built, build
 from examples.agent.config import KubeletConfig, read_config
 from examples.agent.inputs import MACHINES, read_machine
-from examples.agent.kept import open_store
+from examples.agent.wiring import Place, Rulebook, wire
 from examples.processes import ProcessCpusets, ProcessRuntime
 from nodealloc.admission import KUBELET as KUBELET_ADMISSION
 from nodealloc.admission import chain_of
+from nodealloc.agent import AGENT_FORMATS
 from nodealloc.cgroups import CgroupFs, CgroupName, Layout, Limits, detect, stand_in
+from nodealloc.checkpoint import FileStore, SqliteStore, this_machine
 from nodealloc.cpuset import CpusetWriter
 from nodealloc.cri import CriCpusetWriter, CriRuntime
 from nodealloc.errors import NodeallocError
@@ -39,7 +40,7 @@ KUBELET = Rulebook(
     sources=KUBELET_SOURCES,
     status=KUBELET_STATUS,
     probes=KUBELET_PROBES,
-    vanishes=True,
+    standalone=True,
 )
 
 
@@ -91,7 +92,7 @@ def run(chosen: argparse.Namespace) -> int:
         chain = chain_of(*built.chain.after, rules=rules)
         built = attrs.evolve(built, chain=chain)
     with contextlib.ExitStack() as stack:
-        store = stack.enter_context(open_store(root, chosen.store))
+        store = stack.enter_context(_store(root, chosen.store))
         tree = root / "cgroup" if chosen.machine else Path("/sys/fs/cgroup")
         driver = stand_in(tree) if chosen.machine else _cgroups(tree, root)
         runtime, cpusets = _runtime(chosen, config, root, driver.layout)
@@ -107,7 +108,7 @@ def run(chosen: argparse.Namespace) -> int:
             status=chosen.status or root / "status.jsonl",
             links=chosen.links,
         )
-        agent = Agent(config, built, place, KUBELET if chosen.rules == "kubelet" else Rulebook())
+        agent = wire(config, built, place, KUBELET if chosen.rules == "kubelet" else Rulebook())
         agent.start()
         stack.callback(agent.stop)
         stop = threading.Event()
@@ -120,6 +121,12 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _asked(stop: threading.Event, _number: int, _frame: object) -> None:
     stop.set()
+
+
+def _store(root: Path, kind: str) -> FileStore | SqliteStore:
+    if kind == "sqlite":
+        return SqliteStore(root / "checkpoint.db", AGENT_FORMATS, identity=this_machine())
+    return FileStore(root / "checkpoint", AGENT_FORMATS, identity=this_machine())
 
 
 def _cgroups(tree: Path, root: Path) -> CgroupFs:

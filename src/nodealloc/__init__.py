@@ -32,6 +32,7 @@ actual  ──┘   pure      value   only I/O         │
 | `podstatus`   | what is true of a pod      | what was told of it         | a sink                     |
 | `node`        | pods or claims             | everything that is held     | `Runtime`, `Store`         |
 | `cri`         | –                          | containerd, CRI-O           | a runtime's socket         |
+| `agent`       | all of the above           | all of the above            | a sink, sources, a runtime |
 | `testing`     | –                          | –                           | fakes, `check_*`, replay   |
 
 Lowest layer first: a package imports from lower layers only. Import the package

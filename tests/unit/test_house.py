@@ -111,7 +111,7 @@ LIGHT = [
     "cgroups",
     "dsw_asw",
 ]
-WITH_GRPC = {"cri", "pluginreg", "testing"}
+WITH_GRPC = {"agent", "cri", "pluginreg", "testing"}
 WITHOUT_GRPC = sorted(
     module.name
     for module in pkgutil.iter_modules(nodealloc.__path__)

@@ -31,7 +31,7 @@ of the engine. `Rules()` is what is right, `KUBELET` is as recorded.
 """
 
 from nodealloc.podsources._changes import MergedSayings, Merging, PodChange, Saying, SourceOp
-from nodealloc.podsources._codec import editions_from_checkpoint, editions_to_checkpoint
+from nodealloc.podsources._codec import SOURCE_ROWS, editions_from_checkpoint, editions_to_checkpoint
 from nodealloc.podsources._editions import Editions, Successor, Unfinished, successor
 from nodealloc.podsources._folder import FolderSource
 from nodealloc.podsources._http import HttpSource
@@ -43,6 +43,7 @@ from nodealloc.podsources._static import is_mirror, is_static
 
 __all__ = [
     "KUBELET",
+    "SOURCE_ROWS",
     "Editions",
     "FolderSource",
     "HttpSource",

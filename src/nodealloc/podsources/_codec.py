@@ -11,11 +11,14 @@ from nodealloc._typed import typed
 from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.podsources._editions import Editions
 
-__all__ = ["editions_from_checkpoint", "editions_to_checkpoint"]
+__all__ = ["SOURCE_ROWS", "editions_from_checkpoint", "editions_to_checkpoint"]
+
+SOURCE_ROWS: Final = "sources"
+"""Kind of the rows of editions, for `row_key` and `rows_of` of `nodealloc.checkpoint`, by source."""
 
 
 def editions_to_checkpoint(editions: Editions, /) -> JsonCheckpoint:
-    """What a store takes of them, such as under the key `podsources.<source>`."""
+    """What a store takes of them, such as under `row_key(SOURCE_ROWS, source)`."""
     return _STORED.written(editions)
 
 

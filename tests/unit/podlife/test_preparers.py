@@ -9,7 +9,7 @@ import pytest
 
 from nodealloc.cgroups import CgroupBusyError, CgroupFs, CgroupName, QosTree, TreeOptions, pod_name, stand_in
 from nodealloc.dsw_asw import InlineExecutor
-from nodealloc.podlife import PodGift, PodLives, Preparation, Provided
+from nodealloc.podlife import PodGift, Preparation, Provided
 from nodealloc.podlife.preparers import BegunPods, CgroupPreparer, FolderPreparer, VolumePreparer
 from nodealloc.podspec import Container, Pod, Volume, VolumeUse, resources
 from nodealloc.testing.dsw_asw import ManualCancel
@@ -147,17 +147,12 @@ def test_a_folder_stays_while_anybody_needs_it(tmp_path: Path) -> None:
 def test_volumes_are_handed_on_once_they_are_mounted(tmp_path: Path) -> None:
     """A refused pod has none, one that runs has all, and the rest waits for them to go."""
     root, mounter = SafeRoot(str(tmp_path)), FakeMounter(str(tmp_path))
-    made: list[PodLives] = []
-    manager = VolumeManager(
-        [EmptyDir(root, mounter)],
-        pods=BegunPods(lambda: made[0] if made else None),
-        executor=InlineExecutor(),
-    )
+    pods = BegunPods()
+    manager = VolumeManager([EmptyDir(root, mounter)], pods=pods, executor=InlineExecutor())
     volumes = VolumePreparer(manager)
-    pods = BegunPods(lambda: made[0] if made else None)
     assert (list(pods.uids()), pods.get("u"), pods.is_ready()) == ([], None, False)
     node = Node(preparations=[Preparation(name="volumes", why="a test", by=volumes)])
-    made.append(node.lives)
+    pods.follow(node.lives)
     node.lives.heard()
     scratch = Volume(name="scratch", kind="emptyDir")
     missing = Volume(name="other", kind="emptyDir")

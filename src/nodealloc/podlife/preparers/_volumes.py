@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
+from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel, World
 from nodealloc.podfacts import PodSighting
 from nodealloc.podlife._configuration import ContainerGift, PodGift
@@ -61,32 +62,35 @@ class VolumePreparer:
 class BegunPods:
     """A `PodSource` for a volume manager: pods whose volumes were begun, so that a refused pod has none.
 
+    The lives are made of preparers, and a volume manager before them: tell it of the
+    lives (`follow`) once there are any. Until then no pod is known.
+
     Args:
-        lives: The pods' lives; None while there are none yet, since they are made of preparers.
         preparation: Name of the preparation that has the volumes.
     """
 
-    def __init__(self, lives: Callable[[], PodLives | None], *, preparation: str = "volumes") -> None:
-        self._lives, self._preparation = lives, preparation
+    @typed
+    def __init__(self, *, preparation: str = "volumes") -> None:
+        self._preparation = preparation
+        self._lives: PodLives | None = None
+
+    def follow(self, lives: PodLives, /) -> None:
+        """Speak of these pods from now on."""
+        self._lives = lives
 
     def uids(self) -> Iterable[str]:
         """See `PodSource.uids`."""
-        lives = self._lives()
-        found = () if lives is None else lives.pod_source().uids()
-        return [uid for uid in found if self._sighted(uid) is not None]
+        found = () if self._lives is None else self._lives.pod_source().uids()
+        return [uid for uid in found if self.get(uid) is not None]
 
     def get(self, uid: str, /) -> PodSighting | None:
         """See `PodSource.get`."""
-        return self._sighted(uid)
-
-    def is_ready(self) -> bool:
-        """See `PodSource.is_ready`."""
-        lives = self._lives()
-        return lives is not None and lives.pod_source().is_ready()
-
-    def _sighted(self, uid: str) -> PodSighting | None:
-        lives = self._lives()
+        lives = self._lives
         record = None if lives is None else lives.pods.get(uid)
         if lives is None or record is None or self._preparation not in record.made:
             return None
         return lives.pod_source().get(uid)
+
+    def is_ready(self) -> bool:
+        """See `PodSource.is_ready`."""
+        return self._lives is not None and self._lives.pod_source().is_ready()

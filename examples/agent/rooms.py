@@ -1,0 +1,103 @@
+"""One room at a time, as a configuration asks for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from examples.agent.build import Built
+from examples.agent.config import KubeletConfig, seconds
+from nodealloc.agent import Remembered, remembering_editions
+from nodealloc.checkpoint import Store
+from nodealloc.dirwatch import InotifyWatcher, Watcher
+from nodealloc.dsw_asw import ThreadExecutor
+from nodealloc.node import NodeAllocator
+from nodealloc.podfacts import PodSource
+from nodealloc.podlife import ImageFacts, LifePolicy, RestartBackOff
+from nodealloc.podsources import FolderSource, HttpSource, PodSources, Polling, Rules, Source
+from nodealloc.runtime import Images
+from nodealloc.volumes import (
+    LinuxMounter,
+    LinuxMountTable,
+    PodsDirectory,
+    SafeRoot,
+    VolumeManager,
+    WatchedMounter,
+)
+from nodealloc.volumes.plugins import EmptyDir, HostPath
+
+__all__ = ["image_of", "node_of", "policy_of", "sources_of", "volumes_of", "watcher_of"]
+
+
+def node_of(built: Built, store: Store) -> NodeAllocator:
+    """What is held, with all that was remembered; what is not clean is printed and taken as it is."""
+    node = NodeAllocator(built.empty, store, view=built.view, chain=built.chain, kubelet_files=["cpu"])
+    report = node.start()
+    if not report.is_clean:
+        print(report, flush=True)
+        node.accept()
+    return node
+
+
+def sources_of(config: KubeletConfig, name: str, store: Store, was: Remembered, rules: Rules) -> PodSources:
+    """The folder and the address that pods come from."""
+    found: dict[str, Source] = {}
+    period_s = seconds(config.file_check_frequency)
+    if config.static_pod_path:
+        found["file"] = FolderSource(
+            config.static_pod_path,
+            node_name=name,
+            unreadable_s=period_s,  # a kubelet notices when it lists the folder
+            is_lenient=not rules.keeps_unreadable,
+            rules=rules,
+        )
+    if config.static_pod_url:
+        found["http"] = HttpSource(config.static_pod_url, node_name=name)
+    waker = watcher_of(Path(config.static_pod_path), below=False) if config.static_pod_path else None
+    return PodSources(
+        found,
+        wakers={} if waker is None else {"file": waker},
+        editions=was.editions,
+        remember=remembering_editions(store),
+        polling=Polling(period_s=period_s),
+        rules=rules,
+    )
+
+
+def watcher_of(folder: Path, *, below: bool = True) -> Watcher | None:
+    """The kernel tells of changes where its extra is installed; else a look from time to time does."""
+    try:
+        return InotifyWatcher(str(folder), below=below)
+    except ImportError as error:
+        print(f"{folder} is only looked at from time to time: {error}", flush=True)
+        return None
+
+
+def volumes_of(root: Path, pods: PodSource, *, keeps_folders: bool) -> VolumeManager:
+    """Volumes below a folder, those that an agent before mounted included."""
+    safe = SafeRoot(str(root))
+    mounter = WatchedMounter(safe, LinuxMounter(safe), LinuxMountTable())
+    manager = VolumeManager(
+        [EmptyDir(safe, mounter, keeps_folders=keeps_folders), HostPath()],
+        pods=pods,
+        executor=ThreadExecutor("volumes"),
+        leftovers=PodsDirectory(safe, mounter),
+        mounts=mounter,
+    )
+    manager.reconstruct()
+    return manager
+
+
+def image_of(images: Images, id_: str) -> ImageFacts:
+    """What containers have to know of an image."""
+    found = [one for one in images.images() if one.id == id_]
+    return ImageFacts(id=id_, user=found[0].user, username=found[0].username) if found else ImageFacts(id=id_)
+
+
+def policy_of(config: KubeletConfig) -> LifePolicy:
+    """How patient to be."""
+    cap_s = seconds(config.crash_loop_back_off.max_container_restart_period)
+    return LifePolicy(
+        restarts=RestartBackOff(base_s=min(10.0, cap_s), cap_s=cap_s),
+        call_s=seconds(config.runtime_request_timeout),
+        pulls_at_once=1 if config.serialize_image_pulls else config.max_parallel_image_pulls,
+    )

@@ -1,0 +1,303 @@
+"""Sources, admission, the life of pods, probes and status, wired to one runtime and one store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Self, cast
+
+import attrs
+
+from examples.agent.build import Built
+from examples.agent.config import KubeletConfig, seconds
+from examples.agent.rooms import image_of, node_of, policy_of, sources_of, volumes_of, watcher_of
+from examples.agent.told import StatusFile
+from nodealloc.agent import (
+    AdmissionPreparer,
+    Agent,
+    DevicePreparer,
+    GrantedConfiguration,
+    RecordCollection,
+    Remembered,
+    StaticPodSink,
+)
+from nodealloc.cgroups import CgroupFs, QosTree
+from nodealloc.checkpoint import Store
+from nodealloc.cpuset import CpuAllocator, CpusetReconciler, CpusetWriter
+from nodealloc.cri import last_output
+from nodealloc.devices import DeviceAllocator
+from nodealloc.devices.plugins import DeviceAdvisor, DevicePlugins
+from nodealloc.dsw_asw import ThreadExecutor, World
+from nodealloc.node import NodeAllocator
+from nodealloc.pluginreg import PluginRegistrar
+from nodealloc.podlife import (
+    ContainerHooks,
+    LastWords,
+    LifeTold,
+    LifeVerdicts,
+    LoggedRuntime,
+    NodeConfiguration,
+    NodeSettings,
+    PodFacts,
+    PodFiles,
+    PodLives,
+    Preparation,
+    WholeRuntime,
+)
+from nodealloc.podlife import Rules as LifeRules
+from nodealloc.podlife.preparers import BegunPods, CgroupPreparer, FolderPreparer, VolumePreparer
+from nodealloc.podsources import PodSources
+from nodealloc.podsources import Rules as SourceRules
+from nodealloc.podspec import Pod
+from nodealloc.podstatus import (
+    Observed,
+    Part,
+    Sink,
+    StatusManager,
+    TellingOptions,
+    Told,
+    observed_of,
+    with_runtime,
+    with_verdicts,
+)
+from nodealloc.podstatus import Rules as StatusRules
+from nodealloc.probes import ProbeOptions, Probers, Probing
+from nodealloc.probes import Rules as ProbeRules
+from nodealloc.probes.health import GrpcProber
+from nodealloc.runtime import Pace, RuntimeWatch
+from nodealloc.volumes import VolumeManager
+
+__all__ = ["Place", "Rulebook", "wire"]
+
+
+@attrs.frozen(kw_only=True)
+class Rulebook:
+    """Whose rules hold, package by package.
+
+    Attributes:
+        standalone: Whether pods are told of, collected and judged as by a kubelet without an API server.
+    """
+
+    life: LifeRules = LifeRules()
+    sources: SourceRules = SourceRules()
+    status: StatusRules = StatusRules()
+    probes: ProbeRules = ProbeRules()
+    standalone: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Place:
+    """What the agent stands on.
+
+    Attributes:
+        runtime: Runs containers.
+        cpusets: Confines them.
+        driver: Of the cgroups.
+        store: Remembers.
+        root: Holds `pods` and the plugins' sockets.
+        settings: What all pods get.
+        node_ip: Of the node.
+        status: File of what pods are told to be.
+        links: Folder of links to logs; None for none.
+    """
+
+    runtime: WholeRuntime
+    cpusets: CpusetWriter
+    driver: CgroupFs
+    store: Store
+    root: Path
+    settings: NodeSettings
+    node_ip: str
+    status: Path
+    links: Path | None = None
+
+
+def wire(config: KubeletConfig, built: Built, place: Place, rules: Rulebook) -> Agent:
+    """Everything that runs the pods of a configuration's sources, ready to start."""
+    was, held = Remembered.read(place.store), _Held.of(config, built, place)
+    runtime = LoggedRuntime(place.runtime, links=place.links)
+    watch = _watch(runtime, place, rules, was)
+    sources = sources_of(config, built.view.name, place.store, was, rules.sources)
+    facts: World[str, PodFacts] = World("facts of pods")
+    probing = _probing(runtime, place, rules, was, facts)
+    begun = BegunPods()
+    volumes = volumes_of(place.root, begun, keeps_folders=rules.standalone)
+    cgroups = _cgroups(built, place, rules, was, watch)
+    folders = FolderPreparer(place.root / "pods", lambda uid: uid in sources.pods)
+    admission = AdmissionPreparer(
+        held.node,
+        cpusets=held.cpusets,
+        end=lambda uid, why: lives.end(uid, why),  # noqa: PLW0108 - they are made of it, below
+        allocates_first=rules.standalone,
+    )
+    told: World[str, Told] = World("told")
+    lives = PodLives(
+        runtime,
+        watch=watch,
+        configuring=_configuring(runtime, place, held),
+        hooks=ContainerHooks(runtime),
+        preparations=_preparations(admission, folders, cgroups, volumes, held.plugins),
+        probes=cast("World[str, LifeVerdicts]", probing.verdicts),
+        told=cast("World[str, LifeTold]", told) if rules.status.ready_falls_first else None,
+        sources=sources,
+        journal=place.store,
+        remembered=was.lives,
+        policy=policy_of(config),
+        rules=rules.life,
+        facts=facts,
+    )
+    begun.follow(lives)
+    sink = _sink(place, rules, lives, sources)
+    status = StatusManager(
+        sink,
+        facts,
+        observed=_observed,
+        parts=[Part.of(probing.verdicts, with_verdicts)],
+        journal=place.store,
+        # A kubelet forgets what it told of a pod that it refused: it asks again.
+        remembered={
+            uid: one for uid, one in was.told.items() if rules.life.keeps_refusals or uid in lives.pods
+        },
+        told=told,
+        options=TellingOptions(node_ips=[place.node_ip], says_next_try=not rules.standalone),
+        rules=rules.status,
+    )
+    collects = [] if rules.life.clears_away else [RecordCollection(runtime, watch=watch, lives=lives)]
+    return Agent(
+        watch,
+        *collects,
+        lives=lives,
+        probing=probing,
+        status=status,
+        node=held.node,
+        cpusets=held.cpusets if held.confines else None,
+        volumes=volumes,
+        # They have threads of their own beside their passes, so that they are started by themselves.
+        beside=(held.plugins, held.registrar, sources, probing),
+        once_known={
+            "cgroups": cgroups.settle,
+            **({"static pods": sink.heard} if isinstance(sink, StaticPodSink) else {}),
+        },
+        gone=folders.remove,
+    )
+
+
+@attrs.frozen(kw_only=True)
+class _Held:
+    """What pods hold, and who confines them to it.
+
+    Attributes:
+        confines: Whether CPUs are given out.
+    """
+
+    node: NodeAllocator
+    cpusets: CpusetReconciler
+    plugins: DevicePlugins
+    registrar: PluginRegistrar
+    confines: bool
+
+    @classmethod
+    def of(cls, config: KubeletConfig, built: Built, place: Place) -> Self:
+        node = node_of(built, place.store)
+        plugins = DevicePlugins(node.allocator(DeviceAllocator), directory=place.root / "device-plugins")
+        node.advise_with(DeviceAdvisor(plugins))
+        sockets = place.root / "plugins_registry"
+        return cls(
+            node=node,
+            cpusets=CpusetReconciler(
+                place.cpusets,
+                executor=ThreadExecutor("cpusets"),
+                allocator=node.snapshot[CpuAllocator],
+                recheck_s=seconds(config.cpu_manager_reconcile_period),
+            ),
+            plugins=plugins,
+            registrar=PluginRegistrar(sockets, {"DevicePlugin": plugins}, watcher=watcher_of(sockets)),
+            confines=config.cpu_manager_policy != "none",
+        )
+
+
+def _watch(runtime: LoggedRuntime, place: Place, rules: Rulebook, was: Remembered) -> RuntimeWatch:
+    hears = rules.life.tells_meanwhile
+    return RuntimeWatch(
+        LastWords(runtime, place.settings, output=last_output),
+        events=runtime if hears else None,
+        journal=place.store,
+        known=was.known,
+        pace=Pace(period_s=5.0 if hears else 1.0, gap_s=0.02 if hears else 0.1, rest_times=10.0),
+    )
+
+
+def _probing(
+    runtime: LoggedRuntime, place: Place, rules: Rulebook, was: Remembered, facts: World[str, PodFacts]
+) -> Probing[PodFacts]:
+    return Probing(
+        Probers.real(commands=runtime, grpc=GrpcProber()),
+        reports=facts,
+        journal=place.store,
+        remembered=was.verdicts,
+        options=ProbeOptions(node_ip=place.node_ip),
+        rules=rules.probes,
+    )
+
+
+def _cgroups(
+    built: Built, place: Place, rules: Rulebook, was: Remembered, watch: RuntimeWatch
+) -> CgroupPreparer:
+    return CgroupPreparer(
+        QosTree(place.driver, built.tree),
+        [one.pod for one in was.lives.values() if "cgroups" in one.made],
+        lambda: None if watch.heard().listing == 0 else tuple(watch.seen.snapshot()),
+        follows=not rules.standalone,
+    )
+
+
+def _configuring(runtime: LoggedRuntime, place: Place, held: _Held) -> GrantedConfiguration:
+    whole = NodeConfiguration(
+        place.settings,
+        image=partial(image_of, runtime),
+        files=PodFiles(),
+        host_ips=(place.node_ip,),
+    )
+    return GrantedConfiguration(whole=whole, node=held.node, plugins=held.plugins, confines=held.confines)
+
+
+def _preparations(
+    admission: AdmissionPreparer,
+    folders: FolderPreparer,
+    cgroups: CgroupPreparer,
+    volumes: VolumeManager,
+    plugins: DevicePlugins,
+) -> Sequence[Preparation]:
+    mounted = VolumePreparer(volumes)
+    return [
+        Preparation(name="admission", why="nothing is made for a pod that may not come in", by=admission),
+        Preparation(name="folders", why="volumes lie in the pod's own directory", by=folders),
+        Preparation(name="cgroups", why="whatever is started for a pod is limited", by=cgroups),
+        Preparation(
+            name="volumes",
+            why="containers are made with their mounts",
+            by=mounted,
+            wakes=cast("World[str, object]", mounted.mounted),
+        ),
+        Preparation(
+            name="devices",
+            why="plugins have to allocate before a container is made",
+            by=DevicePreparer(plugins),
+        ),
+    ]
+
+
+def _sink(place: Place, rules: Rulebook, lives: PodLives, sources: PodSources) -> Sink:
+    def pod(uid: str) -> Pod | None:
+        facts = lives.facts.get(uid)
+        return sources.pods.get(uid) if facts is None else facts.pod
+
+    file = StatusFile(place.status, pod)
+    return StaticPodSink(file, lives, sources) if rules.standalone else file
+
+
+def _observed(facts: PodFacts) -> Observed | None:
+    """What is told of a pod, with what its runtime said when it was looked at."""
+    observed = observed_of(facts)
+    return observed if observed is None or facts.known is None else with_runtime(observed, facts.known)

@@ -1,0 +1,43 @@
+"""The packages of a pod's life joined: what one of them decides, the others follow.
+
+```text
+  sources ─▶ PodLives ── preparers: AdmissionPreparer, …, DevicePreparer ─▶ GrantedConfiguration ─▶ runtime
+                │ facts
+                └─▶ Agent ─▶ probes, cpusets, node, volumes, statuses
+```
+
+Nothing here decides: it is what every agent on a node would write itself to make
+the packages work together. Take what suits, and leave out what the node has not.
+
+| part                   | joins                                                                     |
+| ---------------------- | ------------------------------------------------------------------------- |
+| `AdmissionPreparer`    | `node`, `cpuset`: what a pod holds is its own before anything of it runs  |
+| `DevicePreparer`       | `devices.plugins`: plugins are asked before a container is made           |
+| `GrantedConfiguration` | `node`, `devices.plugins`: a container is made with what it was granted       |
+| `Agent`                | all of them, as one that is driven                                        |
+| `Remembered`           | `checkpoint`: what each package left in the one store                     |
+| `StaticPodSink`        | `podstatus`: tells of static pods as a kubelet without an API server does |
+| `RecordCollection`     | `runtime`: removes dead containers when a kubelet does                    |
+"""
+
+from nodealloc.agent._admission import AdmissionPreparer
+from nodealloc.agent._agent import Agent
+from nodealloc.agent._collection import RecordCollection
+from nodealloc.agent._devices import DevicePreparer
+from nodealloc.agent._granted import GrantedConfiguration
+from nodealloc.agent._ports import Beside
+from nodealloc.agent._remembered import AGENT_FORMATS, Remembered, remembering_editions
+from nodealloc.agent._static_pods import StaticPodSink
+
+__all__ = [
+    "AGENT_FORMATS",
+    "AdmissionPreparer",
+    "Agent",
+    "Beside",
+    "DevicePreparer",
+    "GrantedConfiguration",
+    "RecordCollection",
+    "Remembered",
+    "StaticPodSink",
+    "remembering_editions",
+]

@@ -1,0 +1,188 @@
+"""All packages of a pod's life, driven, started and stopped as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import attrs
+from typing_extensions import override
+
+from nodealloc._typed import typed
+from nodealloc.agent._cpusets import ContainerCpusets
+from nodealloc.agent._ports import Beside
+from nodealloc.cpuset import CpusetReconciler
+from nodealloc.dsw_asw import (
+    Cancel,
+    Clock,
+    Done,
+    Driven,
+    Executor,
+    Group,
+    Outcome,
+    Plan,
+    Reconciler,
+    Running,
+    Step,
+    Summary,
+    ThreadExecutor,
+    View,
+    World,
+)
+from nodealloc.node import NodeAllocator
+from nodealloc.podfacts import LifeState
+from nodealloc.podlife import PodFacts, PodLives
+from nodealloc.podstatus import StatusManager
+from nodealloc.probes import Probing
+from nodealloc.runtime import PodKnown
+from nodealloc.volumes import VolumeManager
+
+__all__ = ["Agent"]
+
+_STOP_S: Final = 5.0
+
+
+class Agent(Group):
+    """Reconcilers of one node as a group, and what each has to hear of the others.
+
+    - A pod is probed as long as it lives, by what its life says.
+    - The node knows which pods are ending, so that a pod that wants what they hold waits for it.
+    - Containers that run are confined to what they were granted.
+    - Once it is known which pods there should be and what runs, what is left of others
+      is forgotten or taken away: verdicts, statuses, volumes, and whatever `once_known` has.
+
+    Args:
+        members: What is driven with the pods' lives, in the order in which it plans; not
+            those that are named below.
+        lives: The pods.
+        probing: Is told which pods to probe; put it among the members, or `beside` them
+            where it is to have a thread of its own.
+        status: Tells of pods; it is driven last.
+        node: Knows what is held; None where nothing is.
+        cpusets: Confines containers by what `node` granted; None to confine nobody.
+        volumes: Is driven before the lives.
+        beside: Started before the group, in this order, and stopped after it.
+        once_known: Called once, by name, after it is known what should run and what
+            does, by the executor; one that raises is called again after a back-off.
+        gone: Called with the uid of each pod that is no more.
+        executor: Runs `once_known`; by default a thread for each.
+        clock: Time for its back-off.
+
+    Attributes:
+        lives: The pods.
+    """
+
+    @typed
+    def __init__(
+        self,
+        *members: Driven,
+        lives: PodLives,
+        probing: Probing[PodFacts] | Probing[PodKnown] | None = None,
+        status: StatusManager[PodFacts] | None = None,
+        node: NodeAllocator | None = None,
+        cpusets: CpusetReconciler | None = None,
+        volumes: VolumeManager | None = None,
+        beside: Sequence[Beside] = (),
+        once_known: dict[str, Callable[[], object]] | None = None,
+        gone: Callable[[str], object] | None = None,
+        executor: Executor | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.lives = lives
+        self._probing, self._status, self._volumes, self._node = probing, status, volumes, node
+        confines = None if cpusets is None or node is None else ContainerCpusets(cpusets, node)
+        self._confines, self._gone = confines, gone
+        self._beside = tuple(beside)
+        self._is_known = False
+        self._tasks: World[str, bool] = World("tasks")
+        done: World[str, bool] = World("tasks that were done")
+        tasks = Reconciler(
+            _Once(once_known or {}),
+            desired=self._tasks,
+            actual=done,
+            executor=ThreadExecutor("agent") if executor is None else executor,
+            clock=clock,
+            resync_s=None,
+            name="agent's tasks",
+        )
+        self._names = tuple(once_known or {})
+        self._facts = lives.facts.watch(self._follow)
+        self._follow()
+        engine = () if cpusets is None else (cpusets.engine,)
+        last = [one for one in (volumes, lives, status, tasks) if one is not None]
+        super().__init__(*members, *engine, *last, name="agent")
+
+    @override
+    def start(self) -> None:
+        """Go, in threads."""
+        for one in self._beside:
+            one.start()
+        super().start()
+
+    @override
+    def stop(self, timeout_s: float | None = None, /) -> tuple[Running[object], ...]:
+        """Start nothing more; containers run on. See `Driven.stop`."""
+        left = super().stop(_STOP_S if timeout_s is None else timeout_s)
+        for one in reversed(self._beside):
+            one.stop()
+        return left
+
+    @override
+    def reconcile(self) -> Summary:
+        """Make a pass, the first one after everything is known with what belongs to nobody."""
+        if not self._is_known and self.lives.is_ready():
+            self._is_known = True
+            pods = self.lives.wanted.snapshot()
+            if self._volumes is not None:
+                self._volumes.pods_changed()
+            if self._probing is not None:
+                self._probing.keep_only(pods.keys())
+            if self._status is not None:
+                self._status.heard(pods.keys())
+            for name in self._names:
+                self._tasks.put(name, True, by="known")  # noqa: FBT003 - a world takes any value
+        return super().reconcile()
+
+    @property
+    @override
+    def has_work(self) -> bool:
+        """Whether a pass now would find something to do."""
+        return super().has_work or (not self._is_known and self.lives.is_ready())
+
+    def _follow(self) -> None:
+        for uid in self._facts.take():
+            facts = self.lives.facts.get(uid)
+            if self._confines is not None:
+                self._confines.follow(uid, facts)
+            if facts is None:
+                self._forget(uid)
+                continue
+            if self._probing is not None:
+                self._probing.put(facts.pod, facts.life)
+            if self._node is not None and facts.life is LifeState.TERMINATING:
+                self._node.mark_ending(uid)
+
+    def _forget(self, uid: str) -> None:
+        if self._probing is not None:
+            self._probing.remove(uid)
+        if self._gone is not None:
+            self._gone(uid)
+
+
+@attrs.frozen
+class _Once:
+    """Calls that are made once each."""
+
+    calls: dict[str, Callable[[], object]]
+
+    def plan(self, view: View[str, bool, bool, str], /) -> Plan[bool, str]:
+        if view.want is None or view.have is not None or view.running:
+            return Plan()
+        return Plan(steps=[Step(scope=(view.key,), verb="do", detail=view.key)])
+
+    def perform(self, step: Step[str], _cancel: Cancel, /) -> bool:
+        self.calls[step.detail]()
+        return True
+
+    def settled(self, have: bool | None, _step: Step[str], outcome: Outcome[bool], /) -> bool | None:
+        return True if isinstance(outcome, Done) else have

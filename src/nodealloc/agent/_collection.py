@@ -1,0 +1,168 @@
+"""Removes what is left of containers when a kubelet does: each second, and each minute."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Protocol
+
+from nodealloc._typed import typed
+from nodealloc.dsw_asw import (
+    Cancel,
+    Clock,
+    Done,
+    Executor,
+    Group,
+    Outcome,
+    Plan,
+    Reconciler,
+    Step,
+    SystemClock,
+    ThreadExecutor,
+    View,
+    World,
+)
+from nodealloc.errors import NodeallocError
+from nodealloc.podfacts import LifeState
+from nodealloc.podlife import EndingKind, PodLives
+from nodealloc.runtime import (
+    KUBELET,
+    ContainerGcPolicy,
+    Containers,
+    PodListing,
+    RunState,
+    RuntimeWatch,
+    Sandboxes,
+    plan_container_gc,
+    plan_sandbox_gc,
+)
+
+__all__ = ["RecordCollection"]
+
+_LOOK_S: Final = 1.0
+_LATE_S: Final = 0.3  # what ended just before a look is seen to have
+_LOOK_AFTER: Final = 2
+_COLLECT: Final = 60
+_NODE: Final = "node"
+
+
+class _Removing(Containers, Sandboxes, Protocol):
+    """What a collection calls."""
+
+
+class RecordCollection(Group):
+    """Removes records of dead containers and sandboxes when a kubelet does, not with their pods.
+
+    Each second it finds who has died: of a pod that is gone all dead containers go
+    then. Each other second it looks which pods no source has any more; each minute
+    what is left of those goes. It is for lives with `podlife.Rules(clears_away=False)`.
+
+    Args:
+        runtime: Removes them.
+        watch: Sees what there is.
+        lives: Which pods are over.
+        executor: Runs the calls; by default a thread for each.
+        clock: Time between looks.
+        unix_s: Time of day, in seconds, from which a container's age counts.
+
+    Source: kubelet ``kubelet.go`` (`podKiller`, `syncLoop`), ``kuberuntime_gc.go``, seen from outside.
+    """
+
+    @typed
+    def __init__(
+        self,
+        runtime: _Removing,
+        *,
+        watch: RuntimeWatch,
+        lives: PodLives,
+        executor: Executor | None = None,
+        clock: Clock | None = None,
+        unix_s: Callable[[], float] = time.time,
+    ) -> None:
+        clocked: Clock = SystemClock() if clock is None else clock
+        self._runtime, self._watch, self._lives, self._unix_s = runtime, watch, lives, unix_s
+        self._gone: frozenset[str] = frozenset()
+        self._dead: set[str] = set()
+        wanted: World[str, bool] = World("collections")
+        wanted.put(_NODE, True)  # noqa: FBT003 - a world takes any value
+        turns: World[str, int] = World("turns of the collection")
+        engine = Reconciler(
+            _Turns(self._look, clocked.monotonic_s() + _LATE_S),
+            desired=wanted,
+            actual=turns,
+            executor=ThreadExecutor("collection") if executor is None else executor,
+            clock=clocked,
+            resync_s=None,
+            name="collection",
+        )
+        super().__init__(engine, name="collection")
+
+    def _look(self, turn: int) -> None:
+        if not self._lives.is_ready():
+            return
+        if turn % _LOOK_AFTER == 0:
+            wanted = self._lives.wanted.snapshot().items()
+            self._gone = frozenset(uid for uid, want in wanted if want.value.is_removed)
+        pods = {uid: one.value for uid, one in self._watch.seen.snapshot().items()}
+        for pod in pods.values():
+            self._bury(pod)
+        self._dead &= {cid for pod in pods.values() for cid in pod.marks}
+        if turn % _COLLECT == 0:
+            self._collect(pods)
+
+    def _bury(self, pod: PodListing) -> None:
+        """Remove the dead of a pod that is gone, once another one of them is found."""
+        dead = [one.id for one in pod.containers if one.state is RunState.EXITED]
+        if not self._dead.issuperset(dead):
+            self._dead.update(dead)
+            if self._is_over(pod.uid):
+                self._remove(dead)
+
+    def _is_over(self, uid: str) -> bool:
+        """Whether nothing of a pod is kept: nobody knows it, or it was sent away and has ended."""
+        record = self._lives.pods.get(uid)
+        if record is None:
+            return uid not in self._lives.wanted
+        is_evicted = record.ending is not None and record.ending.kind is EndingKind.EVICTED
+        return is_evicted or (uid in self._gone and record.life in {LifeState.TERMINATED, LifeState.FINISHED})
+
+    def _collect(self, pods: Mapping[str, PodListing]) -> None:
+        over = {uid for uid in pods if self._is_over(uid)}
+        runs = [one for pod in pods.values() for one in pod.containers]
+        plan = plan_container_gc(runs, ContainerGcPolicy(), now_s=self._unix_s(), ended=over, rules=KUBELET)
+        self._remove(plan.remove)
+        left = [one for one in runs if one.id not in plan.remove]
+        boxes = [one for pod in pods.values() for one in pod.sandboxes]
+        for one in plan_sandbox_gc(boxes, left, ended=over):
+            with contextlib.suppress(NodeallocError):  # the next minute asks again
+                self._runtime.remove_sandbox(one)
+
+    def _remove(self, ids: Iterable[str]) -> None:
+        for one in ids:
+            with contextlib.suppress(NodeallocError):
+                self._runtime.remove_container(one)
+
+
+class _Turns:
+    """A look each second, never two at a time; those that were slept over are left out."""
+
+    def __init__(self, look: Callable[[int], None], began_s: float) -> None:
+        self._look, self._began_s = look, began_s
+
+    def plan(self, view: View[str, bool, int, int], /) -> Plan[int, int]:
+        due_s = self._began_s + (view.have or 0) * _LOOK_S
+        if view.running:
+            return Plan()
+        if view.now_s < due_s:
+            return Plan(again_at_s=due_s)
+        turn = math.floor((view.now_s - self._began_s) / _LOOK_S)
+        return Plan(steps=[Step(scope=(view.key,), verb="look", detail=turn)])
+
+    def perform(self, step: Step[int], _cancel: Cancel, /) -> int:
+        self._look(step.detail)
+        return step.detail + 1
+
+    def settled(self, have: int | None, step: Step[int], outcome: Outcome[int], /) -> int | None:
+        return step.detail + 1 if isinstance(outcome, Done) else have

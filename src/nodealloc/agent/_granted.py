@@ -1,0 +1,85 @@
+"""Containers made from what allocators granted, beside what preparations gave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from nodealloc._typed import typed_fields
+from nodealloc.devices import Launch
+from nodealloc.devices.plugins import DevicePlugins
+from nodealloc.errors import RetryableError
+from nodealloc.node import NodeAllocator, confinement_of
+from nodealloc.podlife import Configures, ContainerGift, PodGift, PodRecord
+from nodealloc.podspec import Container, Pod
+from nodealloc.runtime import ContainerConfig, HostDevice, HostMount, PodReport, SandboxConfig
+from nodealloc.topology import Owner
+
+__all__ = ["GrantedConfiguration"]
+
+_BY: Final = "granted"
+
+
+@typed_fields
+@attrs.frozen(kw_only=True)
+class GrantedConfiguration:
+    """A `Configures` that tells another one what a container was granted.
+
+    Attributes:
+        whole: Makes the configuration, such as a `NodeConfiguration`: it finds the grants among
+            what preparations gave.
+        node: Knows who was granted what.
+        plugins: Know what devices bring with them; None where there are none.
+        confines: Whether a container starts on its CPUs; without it, CPUs are left to the runtime.
+    """
+
+    whole: Configures
+    node: NodeAllocator
+    plugins: DevicePlugins | None = None
+    confines: bool = True
+
+    def sandbox(self, pod: Pod, attempt: int, provided: Mapping[str, object], /) -> SandboxConfig:
+        """See `Configures.sandbox`."""
+        return self.whole.sandbox(pod, attempt, provided)
+
+    def container(
+        self, record: PodRecord, container: Container, attempt: int, image_id: str, report: PodReport, /
+    ) -> ContainerConfig:
+        """See `Configures.container`.
+
+        Raises:
+            RetryableError: A plugin has not said yet what goes with its devices.
+        """
+        owner = Owner(record.pod.uid, container.name)
+        held = confinement_of(self.node.snapshot, owner)
+        gift = ContainerGift(cpus=held.cpus if self.confines else None, mems=held.mems)
+        if self.plugins is not None:
+            gift = _with_devices(gift, self.plugins, owner)
+        granted = PodGift(containers={container.name: gift})
+        given = attrs.evolve(record, provided={**record.provided, _BY: granted})
+        return self.whole.container(given, container, attempt, image_id, report)
+
+
+def _with_devices(gift: ContainerGift, plugins: DevicePlugins, owner: Owner) -> ContainerGift:
+    plugins.pre_start(owner)
+    launch = plugins.launch(owner)
+    if not isinstance(launch, Launch):
+        raise RetryableError(launch.message, after_s=launch.after_s)
+    return attrs.evolve(
+        gift,
+        env=launch.env,
+        annotations=launch.annotations,
+        cdi_devices=launch.cdi_devices,
+        devices=tuple(
+            HostDevice(
+                host_path=one.host_path, container_path=one.container_path, permissions=one.permissions
+            )
+            for one in launch.device_nodes
+        ),
+        mounts=tuple(
+            HostMount(host_path=one.host_path, container_path=one.container_path, read_only=one.read_only)
+            for one in launch.mounts
+        ),
+    )

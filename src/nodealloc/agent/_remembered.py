@@ -1,0 +1,84 @@
+"""What each package left in the one store, read at the start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, Self
+
+import attrs
+
+from nodealloc._typed import typed
+from nodealloc.checkpoint import Formats, Store, row_formats, row_key, rows_of
+from nodealloc.dsw_asw import Moment
+from nodealloc.node import FORMATS
+from nodealloc.podlife import POD_ROWS, PodRecord, record_from_checkpoint
+from nodealloc.podsources import (
+    SOURCE_ROWS,
+    Editions,
+    editions_from_checkpoint,
+    editions_to_checkpoint,
+)
+from nodealloc.podstatus import STATUS_ROWS, Told, told_from_checkpoint
+from nodealloc.probes import PROBE_ROWS, PodVerdicts, verdicts_from_checkpoint
+from nodealloc.runtime import RUNTIME_ROWS, PodKnown, pod_from_checkpoint
+
+__all__ = ["AGENT_FORMATS", "Remembered", "remembering_editions"]
+
+AGENT_FORMATS: Final[Formats] = {
+    **FORMATS,
+    **row_formats(RUNTIME_ROWS, POD_ROWS, STATUS_ROWS, PROBE_ROWS, SOURCE_ROWS),
+}
+"""Formats of all rows that an agent keeps; what a store is opened with."""
+
+
+@attrs.frozen(kw_only=True)
+class Remembered:
+    """What was remembered when the process began.
+
+    The node reads its own rows: `NodeAllocator.start`.
+
+    Attributes:
+        known: What the runtime was known to have, by pod uid.
+        lives: How far pods had come, by pod uid.
+        told: What others had been told, by pod uid.
+        verdicts: What probes had said, by pod uid.
+        editions: Which static pod is which edition, by source.
+    """
+
+    known: Mapping[str, PodKnown]
+    lives: Mapping[str, PodRecord]
+    told: Mapping[str, Told]
+    verdicts: Mapping[str, PodVerdicts]
+    editions: Mapping[str, Editions]
+
+    @classmethod
+    @typed
+    def read(cls, store: Store, /, *, now: Moment | None = None) -> Self:
+        """Read a store.
+
+        Args:
+            store: Opened with `AGENT_FORMATS`.
+            now: This moment, from which stored times of an earlier boot count; None to ask the machine.
+
+        Raises:
+            DecodeError: A row is not of its shape; which one, and what is wrong with it.
+            StoreFailedError: The store cannot be read.
+        """
+        moment, rows = Moment.now() if now is None else now, store.read().values
+        return cls(
+            known=rows_of(RUNTIME_ROWS, rows, pod_from_checkpoint),
+            lives=rows_of(POD_ROWS, rows, lambda row: record_from_checkpoint(row, moment)),
+            told=rows_of(STATUS_ROWS, rows, told_from_checkpoint),
+            verdicts=rows_of(PROBE_ROWS, rows, verdicts_from_checkpoint),
+            editions=rows_of(SOURCE_ROWS, rows, editions_from_checkpoint),
+        )
+
+
+@typed
+def remembering_editions(store: Store, /) -> Callable[[str, Editions], None]:
+    """What `PodSources(remember=...)` takes: writes a source's editions into a store."""
+
+    def remember(source: str, editions: Editions, /) -> None:
+        store.commit({row_key(SOURCE_ROWS, source): editions_to_checkpoint(editions)})
+
+    return remember

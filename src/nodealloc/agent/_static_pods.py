@@ -1,0 +1,98 @@
+"""Static pods as they are seen of a kubelet that has no API server."""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+from nodealloc._typed import typed
+from nodealloc.errors import RetryableError
+from nodealloc.podfacts import LifeState, PodPhase, PodStatus
+from nodealloc.podlife import EndingKind, PodLives
+from nodealloc.podsources import PodSources
+from nodealloc.podstatus import Sink
+
+__all__ = ["StaticPodSink"]
+
+_SOON_S: Final = 0.05
+
+
+class StaticPodSink:
+    """A `Sink` before another one: what a kubelet without an API server would list.
+
+    Nothing is told of a pod that has not been let in yet, nor of one that waits for
+    its predecessor; of one that was refused only that; and a pod whose manifest was
+    taken away is gone at once, though its containers still end. Thread-safe.
+
+    Args:
+        sink: Is told.
+        lives: How far pods have come.
+        sources: Which pods should be here; driven by whoever made them.
+        admission: Name of the preparation that lets pods in.
+
+    Source: kubelet ``pod/pod_manager.go`` (`GetPods`), as its read-only port lists them.
+    """
+
+    @typed
+    def __init__(
+        self, sink: Sink, lives: PodLives, sources: PodSources, *, admission: str = "admission"
+    ) -> None:
+        self._sink, self._lives, self._sources, self._admission = sink, lives, sources, admission
+        self._lock = threading.Lock()
+        self._shown: set[str] = set()
+        self._hidden: set[str] = set()
+        self._said = sources.pods.watch(self._follow)
+
+    def heard(self) -> None:
+        """Every source was heard: pods of an earlier life that none of them has are gone."""
+        for uid in self._lives.facts.snapshot():
+            if uid not in self._sources.pods:
+                self._hide(uid)
+
+    def told(self, uid: str, status: PodStatus, /) -> None:
+        """See `Sink.told`.
+
+        Raises:
+            RetryableError: The pod has not been let in yet.
+        """
+        if self._is_early(uid, status):
+            raise RetryableError("the pod has not been let in yet", after_s=_SOON_S)
+        if not self._is_listed(uid):
+            self._hide(uid)
+            return
+        with self._lock:
+            self._hidden.discard(uid)
+            self._shown.add(uid)
+        self._sink.told(uid, status)
+
+    def gone(self, uid: str, /) -> None:
+        """See `Sink.gone`."""
+        self._hide(uid)
+        with self._lock:
+            self._hidden.discard(uid)
+            self._shown.discard(uid)
+
+    def _is_early(self, uid: str, status: PodStatus) -> bool:
+        record = self._lives.pods.get(uid)
+        if record is None:
+            return False
+        if record.ending is not None and record.ending.kind is EndingKind.REFUSED:
+            return status.phase is not PodPhase.FAILED
+        return record.life is LifeState.SYNCING and self._admission not in record.edition_ready
+
+    def _is_listed(self, uid: str) -> bool:
+        facts = self._lives.facts.get(uid)
+        return uid in self._sources.pods and (facts is None or facts.life is not LifeState.WAITING)
+
+    def _hide(self, uid: str) -> None:
+        with self._lock:
+            is_known = uid in self._shown or uid in self._lives.facts or uid in self._sources.pods
+            if uid in self._hidden or not is_known:
+                return
+            self._hidden.add(uid)
+        self._sink.gone(uid)
+
+    def _follow(self) -> None:
+        for uid in self._said.take():
+            if uid not in self._sources.pods:
+                self._hide(uid)

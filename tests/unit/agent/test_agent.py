@@ -1,0 +1,385 @@
+"""An agent of fakes: what one package decides, the others follow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import pytest
+
+from nodealloc.admission import chain_of
+from nodealloc.agent import (
+    AGENT_FORMATS,
+    AdmissionPreparer,
+    Agent,
+    GrantedConfiguration,
+    RecordCollection,
+    Remembered,
+    StaticPodSink,
+    remembering_editions,
+)
+from nodealloc.checkpoint import FileStore
+from nodealloc.cpuset import CpuAllocator, CpusetReconciler
+from nodealloc.dsw_asw import Moment
+from nodealloc.errors import ConfigurationError, RetryableError
+from nodealloc.idset import CPUSet
+from nodealloc.machine import machine_from_text
+from nodealloc.node import NodeAllocator
+from nodealloc.podfacts import LifeState, PodOnNode, PodPhase, PodStatus
+from nodealloc.podlife import Ending, NodeConfiguration, NodeSettings, PodLives, Preparation
+from nodealloc.podlife import Rules as LifeRules
+from nodealloc.podsources import Editions, PodSources, Polling
+from nodealloc.podspec import Container, ExecAction, Pod, Probe, Quantity
+from nodealloc.podstatus import StatusManager, observed_of
+from nodealloc.probes import ExecProber, Probers, Probing
+from nodealloc.runtime import RuntimeWatch
+from nodealloc.testing.cpuset import FakeCpusetWriter
+from nodealloc.testing.dsw_asw import ManualCancel, ManualExecutor, VirtualClock
+from nodealloc.testing.podsources import FakeSource
+from nodealloc.testing.podstatus import FakeSink
+from nodealloc.testing.runtime import FakeContainerRuntime
+from nodealloc.topology import Snapshot
+from nodealloc.verdicts import Admitted, NotYet
+
+MACHINE = machine_from_text("1 socket x 4 cores, memory=8Gi")
+NOW = ManualCancel()
+
+
+def pod(uid: str, cpus: int = 0, **more: object) -> Pod:
+    """A pod of one container, with so many CPUs of its own."""
+    own = {"cpu": Quantity.of(cpus), "memory": Quantity.of(1 << 20)} if cpus else {}
+    app = Container(name="app", image="busybox", requests=own, limits=own, **more)  # type: ignore[arg-type]
+    return Pod(uid=uid, name=uid, containers=(app,), termination_grace_period_seconds=1)
+
+
+class Writer(FakeCpusetWriter):
+    """Every container is there to be confined."""
+
+    def write(self, target: str, cpus: CPUSet, mems: object, /) -> None:
+        """See `CpusetWriter.write`."""
+        self.sets.setdefault(target, (CPUSet.parse("0-3"), None))
+        super().write(target, cpus, None)
+
+    def read(self, target: str, /) -> tuple[CPUSet, None]:
+        """See `CpusetWriter.read`."""
+        return self.sets.setdefault(target, (CPUSet.parse("0-3"), None))[0], None
+
+
+class Node:
+    """What outlives the agent, and the agent that runs now."""
+
+    def __init__(self, folder: Path, *, rules: LifeRules | None = None) -> None:
+        self.folder = folder
+        self.clock = VirtualClock(1000.0)
+        self.rules = rules or LifeRules()
+        self.runtime = FakeContainerRuntime(unix_s=self.unix_s)
+        self.source, self.sink = FakeSource(), FakeSink()
+        self.gone: list[str] = []
+        self.once: list[str] = []
+        self.fails = 0
+        self.ended: list[tuple[str, Ending]] = []
+        self.start_agent()
+
+    def unix_s(self) -> float:
+        """The wall clock."""
+        return 1_000_000.0 + self.clock.monotonic_s()
+
+    def now(self) -> Moment:
+        """This moment."""
+        return Moment(boot_id="boot", monotonic_s=self.clock.monotonic_s(), unix_s=self.unix_s())
+
+    def start_agent(self) -> None:
+        """A new process on what the store remembers."""
+        self.executor = ManualExecutor()
+        drive = {"executor": self.executor, "clock": self.clock}
+        self.store = FileStore(self.folder, AGENT_FORMATS)
+        was = Remembered.read(self.store, now=self.now())
+        allocators = [CpuAllocator.of(MACHINE, reserved=1)]
+        self.held = NodeAllocator(Snapshot.of(MACHINE, allocators=allocators), self.store, chain=chain_of())
+        self.held.start()
+        watch = RuntimeWatch(self.runtime, journal=self.store, known=was.known, **drive)  # type: ignore[arg-type]
+        self.sources = PodSources(
+            {"api": self.source},
+            editions=was.editions,
+            remember=remembering_editions(self.store),
+            polling=Polling(period_s=1.0),
+            **drive,  # type: ignore[arg-type]
+        )
+        self.writer = Writer()
+        self.cpusets = CpusetReconciler(
+            self.writer,
+            allocator=self.held.snapshot[CpuAllocator],
+            **drive,  # type: ignore[arg-type]
+        )
+        self.admission = AdmissionPreparer(self.held, cpusets=self.cpusets, end=self.end)
+        self.probing = Probing(
+            Probers(exec=ExecProber(self.runtime)),
+            reports=watch.pods,
+            journal=self.store,
+            remembered=was.verdicts,
+            unix_s=self.unix_s,
+            **drive,  # type: ignore[arg-type]
+        )
+        self.lives = PodLives(
+            self.runtime,
+            watch=watch,
+            configuring=GrantedConfiguration(
+                whole=NodeConfiguration(NodeSettings(name="n", memory_capacity_bytes=8 << 30)), node=self.held
+            ),
+            preparations=[Preparation(name="admission", why="a test", by=self.admission)],
+            sources=self.sources,
+            journal=self.store,
+            remembered=was.lives,
+            rules=self.rules,
+            now=self.now,
+            **drive,  # type: ignore[arg-type]
+        )
+        self.status = StatusManager(
+            self.sink,
+            self.lives.facts,
+            observed=observed_of,
+            journal=self.store,
+            remembered=was.told,
+            unix_s=self.unix_s,
+            **drive,  # type: ignore[arg-type]
+        )
+        collects = RecordCollection(
+            self.runtime,
+            watch=watch,
+            lives=self.lives,
+            unix_s=self.unix_s,
+            **drive,  # type: ignore[arg-type]
+        )
+        self.agent = Agent(
+            self.sources,
+            watch,
+            self.probing,
+            *([] if self.rules.clears_away else [collects]),
+            lives=self.lives,
+            probing=self.probing,
+            status=self.status,
+            node=self.held,
+            cpusets=self.cpusets,
+            once_known={"a task": self.task},
+            gone=self.gone.append,
+            **drive,  # type: ignore[arg-type]
+        )
+
+    def kill(self) -> None:
+        """The agent is gone, and another one comes."""
+        self.store.close()
+        self.start_agent()
+
+    def end(self, uid: str, why: Ending) -> None:
+        """What the admission calls for those that make room."""
+        self.ended.append((uid, why))
+        self.lives.end(uid, why)
+
+    def task(self) -> None:
+        """Something that is done once all is known."""
+        if self.fails:
+            self.fails -= 1
+            raise RetryableError("not now", after_s=0.1)
+        self.once.append("done")
+
+    def after(self, seconds: float) -> None:
+        """Let time pass, in small steps."""
+        ends_s = self.clock.monotonic_s() + seconds
+        self.settle()
+        while self.clock.monotonic_s() < ends_s:
+            self.clock.advance(0.25)
+            self.settle()
+
+    def settle(self) -> None:
+        """Do all that can be done at this moment."""
+        self.agent.run_until_quiet()
+        while self.executor.run_all():
+            self.agent.run_until_quiet()
+
+    def container(self, uid: str) -> str:
+        """The runtime's id of a pod's newest container."""
+        found = self.runtime.inspect(uid).newest("app")
+        assert found is not None
+        return found.record.id
+
+    def cpus(self, uid: str) -> str:
+        """Where a pod's container is confined to."""
+        applied = self.cpusets.applied(self.container(uid))
+        assert applied is not None
+        return str(applied.cpus)
+
+
+def test_containers_leave_cpus_before_they_are_somebodys_own(tmp_path: Path) -> None:
+    """A container that shares all CPUs is moved before the one that gets two of them is made."""
+    node = Node(tmp_path)
+    node.source.pods = [pod("shared")]
+    node.after(3)
+    assert node.cpus("shared") == "0-3"
+    node.source.pods = [pod("shared"), pod("own", cpus=2)]
+    node.after(3)
+    own = CPUSet.parse(node.cpus("own"))
+    assert len(own) == 2
+    assert own.isdisjoint(CPUSet.parse(node.cpus("shared")))
+    node.source.pods = [pod("shared")]
+    node.after(5)
+    assert node.cpus("shared") == "0-3"
+
+
+def test_who_still_runs_on_its_cpus_is_waited_for(tmp_path: Path) -> None:
+    """Not yet, with the container's name; nothing of the pod is made meanwhile."""
+    node = Node(tmp_path)
+    node.source.pods = [pod("shared")]
+    node.after(3)
+    shared = node.container("shared")
+    answer = node.admission.make_ready(pod("own", cpus=2), NOW)  # nobody runs the writer's calls now
+    assert isinstance(answer, NotYet)
+    assert answer.blocker == "cpusets"
+    assert shared in answer.message
+    node.settle()
+    assert isinstance(node.admission.make_ready(pod("own", cpus=2), NOW), Admitted)
+
+
+def test_a_pod_that_is_no_more_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Neither a cpuset that somebody would wait for, nor a verdict, nor a grant."""
+    node = Node(tmp_path)
+    probe = Probe(exec=ExecAction(command=("true",)), period_seconds=1)
+    node.source.pods = [pod("web", cpus=1, readiness_probe=probe)]
+    node.after(4)
+    target = node.container("web")
+    assert node.probing.verdicts.get("web") is not None
+    assert node.held.snapshot.admitted
+    node.source.pods = []
+    node.after(6)
+    assert node.cpusets.applied(target) is None
+    assert node.probing.verdicts.get("web") is None
+    assert not node.held.snapshot.admitted
+    assert node.gone == ["web"]
+    assert node.sink.of("web")[-1] is None
+
+
+def test_a_restart_goes_on_with_what_was_remembered(tmp_path: Path) -> None:
+    """The same container runs, its verdict stands, it is told nothing new, and once more all is known."""
+    node = Node(tmp_path)
+    probe = Probe(exec=ExecAction(command=("true",)), period_seconds=1)
+    node.source.pods = [pod("web", cpus=1, readiness_probe=probe)]
+    node.after(4)
+    before, told = node.container("web"), node.sink.statuses["web"]
+    count = len(node.sink.calls)
+    node.kill()
+    node.after(4)
+    assert node.container("web") == before
+    assert node.sink.statuses["web"] == told
+    assert len(node.sink.calls) == count
+    assert node.once == ["done", "done"]
+
+
+def test_pods_that_went_while_the_agent_was_down_are_forgotten(tmp_path: Path) -> None:
+    """Once every source was heard: told gone, no verdict, no grant."""
+    node = Node(tmp_path)
+    node.source.pods = [pod("web", cpus=1)]
+    node.after(4)
+    node.source.pods = []
+    node.kill()
+    node.after(6)
+    assert node.sink.of("web")[-1] is None
+    assert not node.held.snapshot.admitted
+    assert node.runtime.inspect("web").containers == ()
+
+
+def test_what_is_done_once_waits_until_all_is_known_and_is_tried_again(tmp_path: Path) -> None:
+    """Nothing of others is touched before every source was heard."""
+    node = Node(tmp_path)
+    node.fails = 2
+    node.source.synced = False
+    node.after(3)
+    assert node.once == []
+    node.source.synced = True
+    node.after(10)
+    assert node.once == ["done"]
+
+
+def test_ending_pods_are_waited_for(tmp_path: Path) -> None:
+    """Whoever wants what an ending pod holds is not refused."""
+    node = Node(tmp_path)
+    node.source.pods = [pod("old", cpus=3)]
+    node.after(4)
+    node.source.pods = [attrs.evolve(pod("new", cpus=3))]
+    node.after(0.25)
+    node.after(8)
+    assert node.lives.pods.snapshot().keys() == {"new"}
+    assert PodPhase.RUNNING is node.sink.statuses["new"].phase
+
+
+def test_a_critical_pod_ends_others_in_the_fields_words(tmp_path: Path) -> None:
+    """Victims hear why they end; the pod comes in once they have."""
+    node = Node(tmp_path)
+    small = attrs.evolve(node.held.view, allocatable={"pods": Quantity.of(1)}, elsewhere=frozenset())
+    node.held.alter_view(lambda _: small)
+    node.source.pods = [pod("web")]
+    node.after(3)
+    assert node.held.view.pods.keys() == {"web"}
+    critical = attrs.evolve(pod("vital"), priority=2_000_000_000, priority_class_name="system-node-critical")
+    node.source.pods = [pod("web"), critical]
+    node.after(8)
+    assert [(uid, why.reason) for uid, why in node.ended][:1] == [("web", "Preempting")]
+    assert node.sink.statuses["vital"].phase is PodPhase.RUNNING
+
+
+def test_dead_containers_stay_until_the_next_but_go_with_their_pod(tmp_path: Path) -> None:
+    """As a kubelet collects them: at the second look at the latest for a pod that is gone."""
+    node = Node(tmp_path, rules=attrs.evolve(LifeRules(), clears_away=False))
+    node.source.pods = [pod("web")]
+    node.after(3)
+    node.source.pods = []
+    node.after(65)
+    assert node.runtime.inspect("web").containers == ()
+    assert node.runtime.inspect("web").sandboxes == ()
+
+
+def test_static_pods_are_listed_as_a_kubelet_lists_them(tmp_path: Path) -> None:
+    """Not before they were let in, and gone with their manifest."""
+    node = Node(tmp_path)
+    sink = StaticPodSink(node.sink, node.lives, node.sources)
+    status = PodStatus(phase=PodPhase.PENDING)
+    node.source.pods = [pod("web")]
+    node.after(3)
+    node.writer.fail(node.container("web"), RetryableError("busy", after_s=1.0))
+    node.source.pods = [pod("web"), pod("early", cpus=2)]
+    node.after(2)
+    assert node.lives.pods.snapshot()["early"].value.life is LifeState.SYNCING
+    with pytest.raises(RetryableError, match="let in"):
+        sink.told("early", status)
+    sink.told("web", status)
+    assert node.sink.calls[-1] == ("web", status)
+    node.source.pods = []
+    node.after(1.5)
+    assert node.sink.of("web").count(None) >= 1
+    before = len(node.sink.calls)
+    sink.told("web", status)
+    sink.gone("web")
+    assert len(node.sink.calls) == before
+
+
+def test_rows_of_every_package_come_back(tmp_path: Path) -> None:
+    """Editions too, which sources have no store for."""
+    store = FileStore(tmp_path, AGENT_FORMATS)
+    remembering_editions(store)("file", Editions())
+    assert Remembered.read(store).editions == {"file": Editions()}
+    store.close()
+
+
+def test_wrong_parts_are_named(tmp_path: Path) -> None:
+    """Which argument, and what it should be."""
+    node = Node(tmp_path)
+    with pytest.raises(ConfigurationError, match="node"):
+        AdmissionPreparer("node")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="lives"):
+        Agent(lives=node.sink)  # type: ignore[arg-type]
+
+
+def test_a_node_view_knows_its_pods(tmp_path: Path) -> None:
+    """What the chain judged by is what the lives run."""
+    node = Node(tmp_path)
+    node.source.pods = [pod("web")]
+    node.after(3)
+    assert isinstance(node.held.view.pods["web"], PodOnNode)
