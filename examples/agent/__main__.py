@@ -10,8 +10,10 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import attrs
 
@@ -22,7 +24,7 @@ from examples.agent.wiring import Place, Rulebook, wire
 from examples.processes import ProcessCpusets, ProcessRuntime
 from nodealloc.admission import KUBELET as KUBELET_ADMISSION
 from nodealloc.admission import chain_of
-from nodealloc.agent import AGENT_FORMATS
+from nodealloc.agent import AGENT_FORMATS, Agent
 from nodealloc.cgroups import CgroupFs, CgroupName, Layout, Limits, detect, stand_in
 from nodealloc.checkpoint import FileStore, SqliteStore, this_machine
 from nodealloc.cpuset import CpusetWriter
@@ -42,6 +44,8 @@ KUBELET = Rulebook(
     probes=KUBELET_PROBES,
     standalone=True,
 )
+
+Wiring: TypeAlias = Callable[[KubeletConfig, Built, Place, Rulebook], Agent]
 
 
 def options() -> argparse.Namespace:
@@ -77,8 +81,8 @@ def main() -> int:
         return 2
 
 
-def run(chosen: argparse.Namespace) -> int:
-    """Read everything before anything is written, then go."""
+def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
+    """Read everything before anything is written, then go; another `wiring` may join it to more."""
     config = read_config(chosen.config)
     machine, notes = read_machine(chosen.machine)
     for note in notes:
@@ -108,7 +112,7 @@ def run(chosen: argparse.Namespace) -> int:
             status=chosen.status or root / "status.jsonl",
             links=chosen.links,
         )
-        agent = wire(config, built, place, KUBELET if chosen.rules == "kubelet" else Rulebook())
+        agent = wiring(config, built, place, KUBELET if chosen.rules == "kubelet" else Rulebook())
         agent.start()
         stack.callback(agent.stop)
         stop = threading.Event()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from examples.agent.build import Built
@@ -38,9 +39,18 @@ def node_of(built: Built, store: Store) -> NodeAllocator:
     return node
 
 
-def sources_of(config: KubeletConfig, name: str, store: Store, was: Remembered, rules: Rules) -> PodSources:
-    """The folder and the address that pods come from."""
-    found: dict[str, Source] = {}
+def sources_of(
+    config: KubeletConfig,
+    name: str,
+    store: Store,
+    was: Remembered,
+    rules: Rules,
+    *,
+    others: Mapping[str, Source],
+    wakers: Mapping[str, Watcher],
+) -> PodSources:
+    """The folder and the address that pods come from, and what others bring."""
+    found: dict[str, Source] = dict(others)
     period_s = seconds(config.file_check_frequency)
     if config.static_pod_path:
         found["file"] = FolderSource(
@@ -55,7 +65,7 @@ def sources_of(config: KubeletConfig, name: str, store: Store, was: Remembered, 
     waker = watcher_of(Path(config.static_pod_path), below=False) if config.static_pod_path else None
     return PodSources(
         found,
-        wakers={} if waker is None else {"file": waker},
+        wakers=dict(wakers) if waker is None else {"file": waker, **wakers},
         editions=was.editions,
         remember=remembering_editions(store),
         polling=Polling(period_s=period_s),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Self, cast
@@ -28,6 +28,7 @@ from nodealloc.cpuset import CpuAllocator, CpusetReconciler, CpusetWriter
 from nodealloc.cri import last_output
 from nodealloc.devices import DeviceAllocator
 from nodealloc.devices.plugins import DeviceAdvisor, DevicePlugins
+from nodealloc.dirwatch import Watcher
 from nodealloc.dsw_asw import ThreadExecutor, World
 from nodealloc.node import NodeAllocator
 from nodealloc.pluginreg import PluginRegistrar
@@ -47,7 +48,7 @@ from nodealloc.podlife import (
 )
 from nodealloc.podlife import Rules as LifeRules
 from nodealloc.podlife.preparers import BegunPods, CgroupPreparer, FolderPreparer, VolumePreparer
-from nodealloc.podsources import PodSources
+from nodealloc.podsources import PodSources, Source
 from nodealloc.podsources import Rules as SourceRules
 from nodealloc.podspec import Pod
 from nodealloc.podstatus import (
@@ -59,6 +60,7 @@ from nodealloc.podstatus import (
     Told,
     observed_of,
     with_runtime,
+    with_source,
     with_verdicts,
 )
 from nodealloc.podstatus import Rules as StatusRules
@@ -100,6 +102,8 @@ class Place:
         node_ip: Of the node.
         status: File of what pods are told to be.
         links: Folder of links to logs; None for none.
+        others: Sources beside those of the configuration, by name: an API server's is `api`.
+        wakers: Of those, who says when to read them.
     """
 
     runtime: WholeRuntime
@@ -111,6 +115,8 @@ class Place:
     node_ip: str
     status: Path
     links: Path | None = None
+    others: Mapping[str, Source] = attrs.field(factory=dict[str, Source])
+    wakers: Mapping[str, Watcher] = attrs.field(factory=dict[str, Watcher])
 
 
 def wire(config: KubeletConfig, built: Built, place: Place, rules: Rulebook) -> Agent:
@@ -118,7 +124,9 @@ def wire(config: KubeletConfig, built: Built, place: Place, rules: Rulebook) -> 
     was, held = Remembered.read(place.store), _Held.of(config, built, place)
     runtime = LoggedRuntime(place.runtime, links=place.links)
     watch = _watch(runtime, place, rules, was)
-    sources = sources_of(config, built.view.name, place.store, was, rules.sources)
+    sources = sources_of(
+        config, built.view.name, place.store, was, rules.sources, others=place.others, wakers=place.wakers
+    )
     facts: World[str, PodFacts] = World("facts of pods")
     probing = _probing(runtime, place, rules, was, facts)
     begun = BegunPods()
@@ -153,7 +161,7 @@ def wire(config: KubeletConfig, built: Built, place: Place, rules: Rulebook) -> 
         sink,
         facts,
         observed=_observed,
-        parts=[Part.of(probing.verdicts, with_verdicts)],
+        parts=[Part.of(probing.verdicts, with_verdicts), Part.of(sources.pods, with_source)],
         journal=place.store,
         # A kubelet forgets what it told of a pod that it refused: it asks again.
         remembered={
@@ -224,7 +232,9 @@ def _watch(runtime: LoggedRuntime, place: Place, rules: Rulebook, was: Remembere
         events=runtime if hears else None,
         journal=place.store,
         known=was.known,
-        pace=Pace(period_s=5.0 if hears else 1.0, gap_s=0.02 if hears else 0.1, rest_times=10.0),
+        pace=Pace(period_s=5.0, gap_s=0.02, rest_times=10.0)
+        if hears
+        else Pace(is_steady=True, rest_times=10.0),
     )
 
 

@@ -12,11 +12,12 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from nodealloc.cri import CriDeadlines, CriRuntime
 from nodealloc.errors import NodeallocError
 from tests.stories import seen
+from tests.stories.api import ApiServer
 from tests.stories.machine import (
     CONFIG,
     NODE_IP,
@@ -35,10 +36,11 @@ from tests.stories.watch import Watch
 __all__ = ["AGENT", "play"]
 
 AGENT: Final = (
-    "{python} -m examples.agent --config {config} --root /var/lib/kubelet --node n1 --node-ip {ip} "
+    "{python} -m {agent} --config {config} --root /var/lib/kubelet --node n1 --node-ip {ip} "
     "--status {status} --logs /var/log/pods --links /var/log/containers --rules kubelet"
 )
-"""How the agent is called; `--agent` says otherwise."""
+"""How the agent is called; `--agent` says otherwise. {agent} is the module, with a file of pods beside it
+where a story has an API server."""
 
 _IDLE_S: Final = 2.5
 _PATIENCE_S: Final = 90.0
@@ -62,6 +64,7 @@ class Play:
         os.environ["PATH"] = f"{root / 'usr/bin'}:{os.environ['PATH']}"
         Path("/run/containerd/containerd.sock").symlink_to(self._daemon.socket)
         self._daemon.start()
+        (RUN / "api").mkdir()
         named = story.row.get("images")
         import_images(self._daemon)
         if isinstance(named, list):
@@ -71,12 +74,20 @@ class Play:
         self._others = CriRuntime(socket, deadlines=CriDeadlines())
         CONFIG.write_text(json.dumps(configuration(story.settings, cgroup, socket), indent=1))
         self._status = RUN / "status.jsonl"
-        self._command = agent.format(python=sys.executable, config=CONFIG, status=self._status, ip=NODE_IP)
+        joins = any(str(one["do"]).startswith("api_") for one in story.steps)
+        self._api = ApiServer(RUN / "api" / "pods.json", self._at) if joins else None
+        self._command = agent.format(
+            agent=f"tests.stories.joined {self._api.file}" if self._api else "examples.agent",
+            python=sys.executable,
+            config=CONFIG,
+            status=self._status,
+            ip=NODE_IP,
+        )
         self._log = (RUN / "agent.log").open("ab")
         self._agent: subprocess.Popen[bytes] | None = None
         self._answers: list[tuple[float, str]] = []
         self._results: list[Mapping[str, object]] = []
-        self._watch = Watch(self._daemon.socket, self._status, self._cgroup, time.monotonic())
+        self._watch = self._made_watch()
 
     def run(self) -> Mapping[str, object]:
         """Play it to its end; `seen`."""
@@ -90,7 +101,7 @@ class Play:
         if answered and not early:
             time.sleep(_IDLE_S)
         began_s = time.monotonic()
-        self._watch = Watch(self._daemon.socket, self._status, self._cgroup, began_s)
+        self._watch = self._made_watch()
         self._watch.start()
         # An agent that refuses its configuration is not watched to the end: nothing comes.
         steps = [one for one in steps if one not in early] if answered else []
@@ -103,6 +114,12 @@ class Play:
         self.close()
         return found
 
+    def _at(self, monotonic_s: float) -> float:
+        return self._watch.at(monotonic_s)
+
+    def _made_watch(self) -> Watch:
+        return Watch(self._daemon.socket, self._status, self._cgroup, time.monotonic(), self._api)
+
     def close(self) -> None:
         """End what was started; the namespaces end the rest."""
         with contextlib.suppress(OSError):
@@ -113,6 +130,7 @@ class Play:
     def _seen(self, began_s: float) -> Mapping[str, object]:
         watch = self._watch
         names = watch.names
+        told = self._api.told if self._api else []
         made = [
             seen.Call(
                 at=watch.at(one.at),
@@ -125,7 +143,7 @@ class Play:
         ]
         runs, boxes = seen.configs(made, names)
         found: dict[str, object] = {
-            "pods": seen.pods(watch.told, names),
+            "pods": seen.pods(sorted(watch.told + told, key=lambda one: one.at), names),
             "runtime": seen.order(watch.contained.values(), names),
             "calls": seen.calls(made, names),
             "container_config": runs,
@@ -186,6 +204,28 @@ class Play:
 
     def _do_remove(self, step: Mapping[str, object]) -> None:
         (STATIC / str(step["file"])).unlink()
+
+    def _do_api_create(self, step: Mapping[str, object]) -> None:
+        self._server.create(cast("Mapping[str, object]", step["manifest"]))
+
+    def _do_api_delete(self, step: Mapping[str, object]) -> None:
+        grace = step.get("grace")
+        self._server.delete(str(step["name"]), None if grace is None else int(str(grace)))
+
+    def _do_api_patch(self, step: Mapping[str, object]) -> None:
+        self._server.patch(str(step["name"]), cast("Mapping[str, object]", step["patch"]))
+
+    def _do_api_kill(self, _step: Mapping[str, object]) -> None:
+        self._server.go_away()
+
+    def _do_api_start(self, _step: Mapping[str, object]) -> None:
+        self._server.come_back()
+
+    @property
+    def _server(self) -> ApiServer:
+        if self._api is None:
+            raise RuntimeError("this story has no API server")
+        return self._api
 
     def _do_agent_kill(self, _step: Mapping[str, object]) -> None:
         self._kill_agent(signal.SIGKILL)

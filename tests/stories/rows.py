@@ -19,19 +19,14 @@ ROOMS_TO_COME: Final[Mapping[str, str]] = {
     "shutdown": "the order in which pods end when the machine goes down (shutdown)",
     "node": "what to tell about the node (nodestatus)",
     "logs": "rotation of logs (serving)",
-    "mirror": "mirror pods (an API server's side of static pods)",
-    "preemption": "an API server's pods beside static ones",
-    "api away": "an API server",
-    "config": "config maps of an API server",
-    "resize": "an API server's resize",
-    "ephemeral container": "an API server",
+    "mirror": "who makes mirror pods (an API server's side of static pods)",
+    "config": "who fetches config maps of an API server",
+    "resize": "who judges a resize that an API server asks for",
 }
 """Kinds of stories that need something that does not exist, and what."""
 
 _STEPS_TO_COME: Final[Mapping[str, str]] = {
     "shutdown_signal": ROOMS_TO_COME["shutdown"],
-    "api_create": "an API server's part",
-    "api_kill": "an API server's part",
 }
 _NAMED: Final[Mapping[str, str]] = {
     "emptydir-disk-over-limit": ROOMS_TO_COME["eviction"],

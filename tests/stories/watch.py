@@ -16,6 +16,7 @@ from nodealloc.cri import CriDeadlines, CriRuntime
 from nodealloc.errors import NodeallocError
 from nodealloc.podfacts import Exited
 from nodealloc.runtime import ContainerReport, RunState, SandboxReport
+from tests.stories.api import ApiServer
 from tests.stories.machine import AGENT_ROOT, LOGS
 from tests.stories.seen import Contained, Names, Told
 
@@ -45,7 +46,10 @@ class Watch:
         faults: What went wrong in looking.
     """
 
-    def __init__(self, socket: Path, status: Path, cgroup: CgroupName, began_s: float) -> None:
+    def __init__(
+        self, socket: Path, status: Path, cgroup: CgroupName, began_s: float, api: ApiServer | None = None
+    ) -> None:
+        self._api = api
         self.contained: dict[str, Contained] = {}
         self.told: list[Told] = []
         self.facts: dict[str, list[dict[str, object]]] = {}
@@ -134,12 +138,16 @@ class Watch:
                 said = json.loads(line)
                 at = self.at(float(said["unix_s"]) - self._ahead_s)
                 full = f"{said['namespace']}/{said['name']}"
-                status = said["status"]
+                status = said.get("status")
             except (ValueError, KeyError) as error:
                 self.faults.append(f"a line of the status file: {error!r}")
                 continue
-            self.told.append(Told(at=at, uid=said["uid"], name=full, status=status))
             self.names.see(said["uid"], full)
+            told = Told(at=at, uid=said["uid"], name=full, status=status)
+            if self._api is not None and said.get("finished"):
+                self._api.finished(told.uid)
+            elif not said.get("finished") and not (self._api is not None and self._api.take(told)):
+                self.told.append(told)
         self._read += len(whole) + 1 if whole else 0
 
     def _look(self) -> None:
@@ -149,6 +157,8 @@ class Watch:
             there.update(pod.marks)
             if any(not self._is_known(one, state) for one, state in pod.marks.items()):
                 report = self._runtime.inspect(uid)
+                # What came since the listing is there, too.
+                there.update(one.record.id for one in (*report.sandboxes, *report.containers))
                 for box in report.sandboxes:
                     self._see_box(uid, box)
                 for run in report.containers:

@@ -236,6 +236,9 @@ def test_rooms_to_come_are_named() -> None:
     assert len(skipped) <= 25
     assert "eviction" in skipped["memory-pressure-soft"]
     assert "shutdown" in skipped["shutdown-static"]
+    theirs = {one.name: reason for one in API_STORIES if (reason := reason_to_skip(one))}
+    assert len(API_STORIES) - len(theirs) == 12
+    assert "config maps" in theirs["api-configmap-late"]
 
 
 def test_the_second_pod_of_a_name_is_told_apart() -> None:

@@ -126,7 +126,8 @@ class RecordCollection(Group):
         if record is None:
             return uid not in self._lives.wanted
         is_evicted = record.ending is not None and record.ending.kind is EndingKind.EVICTED
-        return is_evicted or (uid in self._gone and record.life in {LifeState.TERMINATED, LifeState.FINISHED})
+        is_gone = uid in self._gone or bool(record.pod.deletion_timestamp)
+        return is_evicted or (is_gone and record.life in {LifeState.TERMINATED, LifeState.FINISHED})
 
     def _collect(self, pods: Mapping[str, PodListing]) -> None:
         over = {uid for uid in pods if self._is_over(uid)}

@@ -6,7 +6,7 @@ import threading
 from typing import Final
 
 from nodealloc._typed import typed
-from nodealloc.errors import RetryableError
+from nodealloc.errors import NodeallocError, RetryableError
 from nodealloc.podfacts import LifeState, PodPhase, PodStatus
 from nodealloc.podlife import EndingKind, PodLives
 from nodealloc.podsources import PodSources
@@ -22,7 +22,7 @@ class StaticPodSink:
 
     Nothing is told of a pod that has not been let in yet, nor of one that waits for
     its predecessor; of one that was refused only that; and a pod whose manifest was
-    taken away is gone at once, though its containers still end. Thread-safe.
+    taken away is gone at once, though its containers still end; put back, it is as it was last. Thread-safe.
 
     Args:
         sink: Is told.
@@ -41,6 +41,7 @@ class StaticPodSink:
         self._lock = threading.Lock()
         self._shown: set[str] = set()
         self._hidden: set[str] = set()
+        self._last: dict[str, PodStatus] = {}
         self._said = sources.pods.watch(self._follow)
 
     def heard(self) -> None:
@@ -53,11 +54,13 @@ class StaticPodSink:
         """See `Sink.told`.
 
         Raises:
-            RetryableError: The pod has not been let in yet.
+            RetryableError: The pod has not been let in yet, or waits for its name.
         """
         if self._is_early(uid, status):
             raise RetryableError("the pod has not been let in yet", after_s=_SOON_S)
-        if not self._is_listed(uid):
+        with self._lock:
+            self._last[uid] = status
+        if uid not in self._sources.pods:
             self._hide(uid)
             return
         with self._lock:
@@ -71,6 +74,7 @@ class StaticPodSink:
         with self._lock:
             self._hidden.discard(uid)
             self._shown.discard(uid)
+            self._last.pop(uid, None)
 
     def _is_early(self, uid: str, status: PodStatus) -> bool:
         record = self._lives.pods.get(uid)
@@ -78,11 +82,8 @@ class StaticPodSink:
             return False
         if record.ending is not None and record.ending.kind is EndingKind.REFUSED:
             return status.phase is not PodPhase.FAILED
-        return record.life is LifeState.SYNCING and self._admission not in record.edition_ready
-
-    def _is_listed(self, uid: str) -> bool:
-        facts = self._lives.facts.get(uid)
-        return uid in self._sources.pods and (facts is None or facts.life is not LifeState.WAITING)
+        is_in = self._admission in record.edition_ready
+        return record.life is LifeState.WAITING or (record.life is LifeState.SYNCING and not is_in)
 
     def _hide(self, uid: str) -> None:
         with self._lock:
@@ -94,5 +95,19 @@ class StaticPodSink:
 
     def _follow(self) -> None:
         for uid in self._said.take():
-            if uid not in self._sources.pods:
+            if uid in self._sources.pods:
+                self._show(uid)
+            else:
                 self._hide(uid)
+
+    def _show(self, uid: str) -> None:
+        with self._lock:
+            last = self._last.get(uid) if uid in self._hidden else None
+            if last is None:
+                return
+            self._hidden.discard(uid)
+        try:
+            self._sink.told(uid, last)
+        except (NodeallocError, OSError):  # told when it changes next
+            with self._lock:
+                self._hidden.add(uid)

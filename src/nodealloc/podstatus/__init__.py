@@ -28,7 +28,7 @@ never fall. `Rules()` is what is right, `KUBELET` is as recorded.
 """
 
 from nodealloc.podstatus._codec import STATUS_ROWS, told_from_checkpoint
-from nodealloc.podstatus._living import observed_of, with_verdicts
+from nodealloc.podstatus._living import observed_of, with_source, with_verdicts
 from nodealloc.podstatus._manager import StatusManager, TellingOptions
 from nodealloc.podstatus._merge import StatusOddity, merge_status, same_status
 from nodealloc.podstatus._observed import Health, Observed, StartFailure, ToldEnding, with_runtime
@@ -64,5 +64,6 @@ __all__ = [
     "take_status",
     "told_from_checkpoint",
     "with_runtime",
+    "with_source",
     "with_verdicts",
 ]

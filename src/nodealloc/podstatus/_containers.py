@@ -20,7 +20,7 @@ from nodealloc.podfacts import (
 from nodealloc.podspec import Container, RestartPolicy
 from nodealloc.podstatus._observed import Observed
 from nodealloc.podstatus._rules import Rules
-from nodealloc.runtime import ContainerEnd, ContainerReport, RunState
+from nodealloc.runtime import ContainerEnd, ContainerReport, Exit, RunState
 
 __all__ = [
     "LOST",
@@ -33,6 +33,8 @@ __all__ = [
 ]
 
 UNKNOWN: Final = "ContainerStatusUnknown"
+_LOST: Final = Exited(code=255)
+"""What runtimes say of a container that ended while they were away."""
 """Reason of an end of which nobody knows how it came."""
 LOST: Final = ContainerTerminated(
     exit=ExitUnknown(),
@@ -171,9 +173,10 @@ class _Statuses:
         record = one.record
         ended = None
         if one.exit is not None:
+            exit_, reason = self._said(one.exit, one.reason)
             ended = ContainerTerminated(
-                exit=one.exit,
-                reason=one.reason if isinstance(one.exit, Exited) else UNKNOWN,
+                exit=exit_,
+                reason=reason,
                 message=one.message,
                 started_unix_s=one.started_unix_s,
                 finished_unix_s=one.finished_unix_s,
@@ -190,10 +193,18 @@ class _Statuses:
             record.image_id,
         )
 
+    def _said(self, how: Exit, reason: str) -> tuple[Exit, str]:
+        """How a container ended, and in which word; a kubelet takes the runtime's code for not knowing."""
+        if isinstance(how, Exited):
+            return how, reason
+        is_told = not self._rules.tells_unknown and reason not in {"", UNKNOWN}
+        return (_LOST, reason) if is_told else (how, UNKNOWN)
+
     def _kept(self, id_: str, end: ContainerEnd) -> _Instance:
+        exit_, reason = self._said(end.exit, end.reason)
         ended = ContainerTerminated(
-            exit=end.exit,
-            reason=end.reason if isinstance(end.exit, Exited) else UNKNOWN,
+            exit=exit_,
+            reason=reason,
             message=end.message,
             started_unix_s=end.started_unix_s,
             finished_unix_s=end.finished_unix_s,

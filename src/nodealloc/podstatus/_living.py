@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import attrs
 
 from nodealloc._typed import typed_on_error
+from nodealloc.podfacts import status_from_manifest
 from nodealloc.podsources import is_static
+from nodealloc.podspec import Pod
 from nodealloc.podstatus._observed import Health, Observed, StartFailure, ToldEnding, with_runtime
 from nodealloc.podstatus._ports import LifeFacts, ProbeResults
 
-__all__ = ["observed_of", "with_verdicts"]
+if TYPE_CHECKING:
+    from nodealloc.errors import Fault
+
+__all__ = ["observed_of", "with_source", "with_verdicts"]
 
 
 @typed_on_error
@@ -53,3 +60,22 @@ def with_verdicts(observed: Observed, verdicts: ProbeResults, /) -> Observed:
     started, ready = verdicts.started, verdicts.ready
     health = {one: Health(startup=started.get(one), readiness=ready.get(one)) for one in {**started, **ready}}
     return attrs.evolve(observed, health=health)
+
+
+@typed_on_error
+def with_source(observed: Observed, pod: Pod, /) -> Observed:
+    """With the status that a source has of the pod: conditions of others, which readiness gates may ask for.
+
+    A `Part` over `podsources.PodSources.pods` is made of it. What nobody knows of that status is left out.
+
+    Raises:
+        DecodeError: A field of it is wrong.
+    """
+    if not pod.status:
+        return observed
+    status = status_from_manifest(dict(pod.status), source=pod.full_name, unread=_left_out)
+    return attrs.evolve(observed, source_status=status)
+
+
+def _left_out(_fault: Fault) -> None:
+    """It is of a newer API."""

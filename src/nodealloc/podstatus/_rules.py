@@ -36,7 +36,7 @@ class Rules:
         keeps_end: A pod that has ended stays as it was told, with its reason. For the
             kubelet somebody may end it once more, for another one.
         tells_unknown: A pod that failed only because nobody knows how its containers
-            ended says so. For the kubelet it failed.
+            ended says so. For the kubelet it failed, with the code that the runtime says then.
         keeps_addresses: While a pod ends, or nobody can ask, it has the addresses that
             it had. For the kubelet they go with its sandbox.
         ready_falls_first: A pod of which it was decided that it ends is not ready.
@@ -76,7 +76,8 @@ class Rules:
     )
     keeps_end: bool = attrs.field(default=True, metadata=recorded(False, "pod_phase_status 74"))
     tells_unknown: bool = attrs.field(
-        default=True, metadata=recorded(False, "pod_phase_status 219", "pod_phase_status 309")
+        default=True,
+        metadata=recorded(False, "pod_phase_status 219", "pod_phase_status 309", "kubelet_stories 50"),
     )
     keeps_addresses: bool = attrs.field(
         default=True, metadata=recorded(False, "pod_phase_status 14", "pod_phase_status 16")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final, TypeAlias, Union
 
@@ -33,6 +34,8 @@ class Pace:
 
     Attributes:
         period_s: From one listing to the next when nothing hurries.
+        is_steady: Whether listings come a whole number of periods after the first, too, however
+            many others were hurried between them, as with a kubelet; otherwise a period after the last.
         gap_s: The same at least, however many events there are.
         rest_times: So many times as long as a listing took, at least, before the next: a node of many
             pods is listed less often than one of few while much happens. 0 for `gap_s` alone.
@@ -45,6 +48,7 @@ class Pace:
     """
 
     period_s: float = attrs.field(default=1.0, validator=within(0, above=True))
+    is_steady: bool = False
     gap_s: float = attrs.field(default=0.1, validator=within(0))
     rest_times: float = attrs.field(default=0.0, validator=within(0))
     health_s: float = attrs.field(default=5.0, validator=within(0, above=True))
@@ -111,6 +115,7 @@ class Questions:
         self._hurry = hurry
         self._events = events
         self._pace = pace
+        self._first_s: float | None = None
 
     def plan(self, view: View[str, int, Answered, int], /) -> Plan[Answered, int]:
         """Ask again after a period, or sooner where somebody hurries; never twice at a time."""
@@ -125,13 +130,22 @@ class Questions:
         if have is not None:
             period_s = pace.health_s if view.key == HEALTH else pace.period_s
             rest_s = max(pace.gap_s, have.took_s * pace.rest_times)
-            due_s = have.tried_s + (min(rest_s, period_s) if number > have.number else period_s)
+            due_s = have.tried_s + min(rest_s, period_s)
+            if number <= have.number:
+                due_s = self._next_s(have.tried_s, period_s)
             if view.now_s < due_s:
                 return Plan(again_at_s=due_s)
+        elif view.key == LISTING:
+            self._first_s = view.now_s
         verb = "list" if view.key == LISTING else "ask"
         return Plan(
             steps=[Step(scope=(view.key,), verb=verb, detail=number, deadline_s=pace.list_s, subject=number)]
         )
+
+    def _next_s(self, tried_s: float, period_s: float) -> float:
+        if not self._pace.is_steady or self._first_s is None:
+            return tried_s + period_s
+        return self._first_s + (math.floor((tried_s - self._first_s) / period_s) + 1) * period_s
 
     def perform(self, step: Step[int], cancel: Cancel, /) -> Brought | Failed[Brought]:
         """Ask; a listing is taken over at once, from the moment at which it began."""

@@ -360,6 +360,23 @@ def test_static_pods_are_listed_as_a_kubelet_lists_them(tmp_path: Path) -> None:
     assert len(node.sink.calls) == before
 
 
+def test_a_static_pod_that_is_put_back_is_listed_as_it_was_last(tmp_path: Path) -> None:
+    """Though nothing of it changed, or while nobody was told; what only waits for its name is not listed."""
+    node = Node(tmp_path)
+    listed = FakeSink()
+    sink = StaticPodSink(listed, node.lives, node.sources)
+    running, ended = PodStatus(phase=PodPhase.RUNNING), PodStatus(phase=PodPhase.FAILED)
+    node.source.pods = [pod("web")]
+    node.after(3)
+    sink.told("web", running)
+    node.source.pods = []
+    node.after(1.5)
+    sink.told("web", ended)
+    node.source.pods = [pod("web")]
+    node.after(1.5)
+    assert listed.of("web") == [running, None, ended]
+
+
 def test_rows_of_every_package_come_back(tmp_path: Path) -> None:
     """Editions too, which sources have no store for."""
     store = FileStore(tmp_path, AGENT_FORMATS)

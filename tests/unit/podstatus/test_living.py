@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
-from nodealloc.podfacts import Exited, LifeState
+from nodealloc.podfacts import ConditionStatus, Exited, LifeState, PodPhase
 from nodealloc.podlife import ContainerFacts, EndingKind, PodFacts
 from nodealloc.podlife import Ending as LifeEnding
 from nodealloc.podlife._record import StartFailure as Waiting
 from nodealloc.podspec import Container, Pod
-from nodealloc.podstatus import Health, Observed, StartFailure, ToldEnding, observed_of, with_verdicts
+from nodealloc.podstatus import (
+    Health,
+    Observed,
+    StartFailure,
+    ToldEnding,
+    observed_of,
+    with_source,
+    with_verdicts,
+)
 from nodealloc.probes import ContainerVerdicts, NoAnswer, Passed, PodVerdicts, Unwell
 from nodealloc.runtime import ContainerEnd, PodKnown, PodReport
 
@@ -92,3 +101,16 @@ def test_what_probes_said_is_health() -> None:
         "a": Health(startup=True, readiness=False),
         "b": Health(readiness=True),
     }
+
+
+def test_what_others_write_to_a_pod_is_observed() -> None:
+    """Conditions of its source's status, and the phase there; a pod without a status adds nothing."""
+    observed = Observed(pod=WEB)
+    assert with_source(observed, WEB) is observed
+    said = {"phase": "Running", "conditions": [{"type": "x.test/open", "status": "True"}], "newer": 1}
+    found = with_source(observed, attrs.evolve(WEB, status=said)).source_status
+    assert found is not None
+    gate = found.condition("x.test/open")
+    assert gate is not None
+    assert gate.status is ConditionStatus.TRUE
+    assert found.phase is PodPhase.RUNNING

@@ -464,6 +464,26 @@ def test_a_condition_that_is_told_no_longer_is_news() -> None:
     assert not same_status(PodStatus(), one, rules=KUBELET)
 
 
+@pytest.mark.parametrize(("rules", "code"), [(Rules(), None), (KUBELET, 255)])
+def test_what_is_told_of_a_container_that_ended_while_its_runtime_was_away(
+    rules: Rules, code: int | None
+) -> None:
+    """That nobody knows; a kubelet says 255 and the runtime's word, as if it had ended so."""
+    web = Pod(uid="u", name="web", containers=(Container(name="app"),), restart_policy=RestartPolicy.NEVER)
+    record = ContainerRecord(
+        id="c", pod=PodIdentity.of(web), name="app", sandbox_id="s", attempt=0, state=RunState.EXITED
+    )
+    lost = ContainerReport(record=record, exit=ExitUnknown(), reason="Unknown", finished_unix_s=5.0)
+    report = PodReport(uid="u", containers=(lost,))
+    status = status_of(Observed(pod=web, report=report), rules=rules)
+    (state,) = [one.state for one in status.containers]
+    assert isinstance(state, ContainerTerminated)
+    if code is None:
+        assert (state.exit, state.reason) == (ExitUnknown(), "ContainerStatusUnknown")
+    else:
+        assert (state.exit, state.reason) == (Exited(code=code), "Unknown")
+
+
 def test_what_cannot_be_is_told_as_unknown() -> None:
     """`resolves_oddities`: ended for good and seen alive; a kubelet drops the whole status."""
     spec = pod(APP, WORK, policy="Never")

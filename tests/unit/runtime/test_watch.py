@@ -461,3 +461,14 @@ def test_a_listing_that_takes_long_is_followed_by_a_longer_rest(
     have = Answered(number=1, shown=1, count=1, tried_s=100.0, answered_s=100.0 - took_s, failed_s=failed_s)
     plan = questions.plan(View(key=LISTING, want=2, have=have, now_s=100.0))
     assert plan.again_at_s == pytest.approx(due_s)
+
+
+@pytest.mark.parametrize(("is_steady", "due_s"), [(False, 103.25), (True, 103.0)])
+def test_when_the_next_listing_is_due_after_one_that_was_hurried(is_steady: bool, due_s: float) -> None:
+    """A period later; a steady one a whole number of periods after the first."""
+    pace = Pace(period_s=1.0, is_steady=is_steady)
+    questions = Questions(FakeContainerRuntime(), World("seen"), lambda: None, events=None, pace=pace)
+    assert questions.plan(View(key=LISTING, want=0, have=None, now_s=100.0)).steps
+    have = Answered(number=2, shown=2, count=3, tried_s=102.25, answered_s=102.24)
+    assert questions.plan(View(key=LISTING, want=2, have=have, now_s=102.25)).again_at_s == due_s
+    assert questions.plan(View(key=LISTING, want=3, have=have, now_s=102.25)).again_at_s == 102.35
