@@ -43,6 +43,7 @@ AGENT: Final = (
 where a story has an API server."""
 
 _IDLE_S: Final = 2.5
+_OK, _CREATED = 200, 201
 _PATIENCE_S: Final = 90.0
 
 
@@ -205,15 +206,18 @@ class Play:
     def _do_remove(self, step: Mapping[str, object]) -> None:
         (STATIC / str(step["file"])).unlink()
 
-    def _do_api_create(self, step: Mapping[str, object]) -> None:
+    def _do_api_create(self, step: Mapping[str, object]) -> int:
         self._server.create(cast("Mapping[str, object]", step["manifest"]))
+        return _CREATED
 
-    def _do_api_delete(self, step: Mapping[str, object]) -> None:
+    def _do_api_delete(self, step: Mapping[str, object]) -> int:
         grace = step.get("grace")
         self._server.delete(str(step["name"]), None if grace is None else int(str(grace)))
+        return _OK
 
-    def _do_api_patch(self, step: Mapping[str, object]) -> None:
+    def _do_api_patch(self, step: Mapping[str, object]) -> int:
         self._server.patch(str(step["name"]), cast("Mapping[str, object]", step["patch"]))
+        return _OK
 
     def _do_api_kill(self, _step: Mapping[str, object]) -> None:
         self._server.go_away()

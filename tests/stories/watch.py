@@ -158,7 +158,8 @@ class Watch:
             if any(not self._is_known(one, state) for one, state in pod.marks.items()):
                 report = self._runtime.inspect(uid)
                 # What came since the listing is there, too.
-                there.update(one.record.id for one in (*report.sandboxes, *report.containers))
+                there.update(one.record.id for one in report.sandboxes)
+                there.update(one.record.id for one in report.containers)
                 for box in report.sandboxes:
                     self._see_box(uid, box)
                 for run in report.containers:

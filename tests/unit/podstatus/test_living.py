@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 import pytest
 
@@ -107,7 +109,7 @@ def test_what_others_write_to_a_pod_is_observed() -> None:
     """Conditions of its source's status, and the phase there; a pod without a status adds nothing."""
     observed = Observed(pod=WEB)
     assert with_source(observed, WEB) is observed
-    said = {"phase": "Running", "conditions": [{"type": "x.test/open", "status": "True"}], "newer": 1}
+    said: Any = {"phase": "Running", "conditions": [{"type": "x.test/open", "status": "True"}], "newer": 1}
     found = with_source(observed, attrs.evolve(WEB, status=said)).source_status
     assert found is not None
     gate = found.condition("x.test/open")
