@@ -42,7 +42,12 @@ from nodealloc.pluginreg import GrpcRegistration, PluginRegistrar
 from nodealloc.podspec import Quantity
 from nodealloc.testing.device_plugin import Behaviour, DevicePluginServer, main, numbered
 from nodealloc.testing.devices import FakePlugin, PluginProcess, check_connection, wait_until
-from nodealloc.testing.pluginreg import bare_socket, check_handler, check_registration
+from nodealloc.testing.pluginreg import (
+    bare_socket,
+    check_async_registration,
+    check_handler,
+    check_registration,
+)
 from nodealloc.topology import Claim, NotYet, Owner, TopologyHint
 
 pytestmark = pytest.mark.real
@@ -615,7 +620,9 @@ def test_handlers_and_registration_sockets_keep_their_promises(place: Path) -> N
     place.mkdir()
     server = DevicePluginServer(GPU, numbered(1), place / "r.sock")
     server.start()
-    check_registration(GrpcRegistration(info_s=1.0), str(server.socket), str(place / "absent.sock"))
+    client, absent = GrpcRegistration(info_s=1.0), str(place / "absent.sock")
+    check_registration(client, str(server.socket), absent)
+    check_async_registration(client, str(server.socket), absent)
     with DevicePlugins(DeviceLedger(DeviceAllocator())) as plugins:
         check_handler(plugins, GPU, str(server.socket), ["v1beta1"])
     server.stop()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+import select
 import shutil
 import socket
 import tempfile
@@ -10,11 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Self
 
 import pytest
 
-from nodealloc._rpc.first_word import FirstWord
+from nodealloc._rpc.conversations import Conversations
 from nodealloc.dirwatch import InotifyWatcher, Watcher
+from nodealloc.dsw_asw import ThreadExecutor
 from nodealloc.pluginreg import (
     GrpcRegistration,
     PluginInfo,
@@ -299,86 +303,167 @@ def test_a_plugin_that_does_not_take_the_news_is_registered_all_the_same(place: 
     server.stop()
 
 
-def test_a_crowd_of_sockets_that_hang_is_bounded_and_delays_no_other(place: Path) -> None:
-    """Sixty that take callers and never say a word cost a few connections; a good one is registered soon."""
-    directory = place / "plugins"
-    directory.mkdir()
-    silent = [socket.socket(socket.AF_UNIX) for _ in range(60)]
-    for number, one in enumerate(silent):
-        one.bind(str(directory / f"s{number}.sock"))
-        one.listen()
-    handler = RecordingHandler()
-    before = descriptors()
-    client = GrpcRegistration(info_s=100.0, at_once=8)
-    with PluginRegistrar(directory, {"DevicePlugin": handler}, registration=client) as registrar:
-        wait_until(lambda: any("GAVE WAY" in one.error for one in registrar.status()))
-        server = DevicePluginServer("example.com/gpu", numbered(1), directory / "z.sock")
-        server.start()
-        wait_until(lambda: bool(handler.held), within_s=40.0, what="the good one")
-        wait_until(lambda: descriptors() - before < 40, what="few descriptors")
-        assert most_threads() <= 64
-    server.stop()
-    for one in silent:
-        one.close()
+HELLO = b"\0\0\0\4\0\0\0\0\0"
+"""Settings of HTTP/2, without any."""
 
 
-def test_hundreds_of_sockets_that_hang_hardly_delay_a_good_one(place: Path) -> None:
-    """Three hundred that take callers and never say a word, all there before the registrar starts.
+class Hanging:
+    """So many sockets that take callers and never answer a call; they say hello, or not even that."""
 
-    The good one is registered before any of them was tried a second time, which is in the first second.
+    def __init__(self, directory: Path, count: int, *, says_hello: bool) -> None:
+        directory.mkdir(exist_ok=True)
+        self._hello = HELLO if says_hello else b""
+        self._listening = [socket.socket(socket.AF_UNIX) for _ in range(count)]
+        self._there: dict[int, socket.socket] = {}
+        self._poll = select.epoll()
+        self._stop, stop = socket.socketpair()
+        self._stopped = stop
+        self._poll.register(stop, select.EPOLLIN)
+        for number, one in enumerate(self._listening):
+            one.bind(str(directory / f"s{number:04}.sock"))
+            one.listen()
+            one.setblocking(False)
+            self._poll.register(one, select.EPOLLIN)
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.close()
+        self._thread.join()
+        self._poll.close()
+        for one in [*self._listening, *self._there.values(), self._stopped]:
+            one.close()
+
+    @property
+    def calls(self) -> int:
+        """How many are under way."""
+        return len(self._there)
+
+    def _serve(self) -> None:
+        listening = {one.fileno(): one for one in self._listening}
+        while True:
+            for number, _ in self._poll.poll():
+                if number == self._stopped.fileno():
+                    return
+                with contextlib.suppress(OSError):
+                    self._go_on(number, listening)
+
+    def _go_on(self, number: int, listening: dict[int, socket.socket]) -> None:
+        if number in listening:
+            caller, _ = listening[number].accept()
+            self._there[caller.fileno()] = caller
+            self._poll.register(caller, select.EPOLLIN)
+            caller.send(self._hello)
+            return
+        try:
+            there = bool(self._there[number].recv(1 << 16))
+        except OSError:
+            there = False
+        if not there:
+            self._there.pop(number).close()
+
+
+@pytest.mark.parametrize("says_hello", [False, True], ids=["silent", "speaks HTTP/2"])
+def test_hundreds_of_sockets_that_hang_hardly_delay_a_good_one(place: Path, *, says_hello: bool) -> None:
+    """Three hundred, all there before the registrar starts: no thread for any, a descriptor for so many.
+
+    A good one that was there as well, one that comes later, and one that takes a second for its
+    answer are registered before any of those was told that its time is over.
     """
     directory = place / "plugins"
     directory.mkdir()
-    silent = [socket.socket(socket.AF_UNIX) for _ in range(300)]
-    for number, one in enumerate(silent):
-        one.bind(str(directory / f"s{number:03}.sock"))
-        one.listen()
-    server = DevicePluginServer("example.com/gpu", numbered(1), directory / "z.sock")
-    server.start()
+    first = DevicePluginServer("example.com/first", numbered(1), directory / "z.sock")
+    later = DevicePluginServer("example.com/later", numbered(1), directory / "l.sock")
+    slow = DevicePluginServer(
+        "example.com/slow", numbered(1), directory / "m.sock", behaviour=Behaviour(slow_s=1.0)
+    )
+    client = GrpcRegistration(at_once=32)
     handler = RecordingHandler()
-    before, threads = descriptors(), threading.active_count()
-    with PluginRegistrar(directory, {"DevicePlugin": handler}) as registrar:
-        started = time.monotonic()
-        wait_until(lambda: bool(handler.held), what="the good one")
-        took_s = time.monotonic() - started
-        assert max((one.tries for one in registrar.status()), default=0) <= 1
-        assert threading.active_count() - threads <= 64 + 8
-        assert descriptors() - before <= 64 * 3
-    print(f"registered beside 300 that hang: {took_s:.2f} s")
-    server.stop()
-    for one in silent:
-        one.close()
+    first.start()
+    with Hanging(directory, 300, says_hello=says_hello) as hanging:
+        before, threads = descriptors(), threading.active_count()
+        with PluginRegistrar(
+            directory, {"DevicePlugin": handler}, registration=client, watcher=InotifyWatcher(str(directory))
+        ) as registrar:
+            took_s = [registered_s(handler, "example.com/first")]
+            later.start()
+            took_s.append(registered_s(handler, "example.com/later"))
+            assert max((one.tries for one in registrar.status()), default=0) == 0
+            assert hanging.calls <= 32 + 8
+            assert descriptors() - before <= 2 * 32 + 40  # the other side of each is here, too
+            assert most_threads() + threading.active_count() - threads <= 64
+            slow.start()
+            took_s.append(registered_s(handler, "example.com/slow"))
+        wait_until(lambda: all(one.name != "calls" for one in threading.enumerate()), within_s=30.0)
+    print(f"registered beside 300 that hang: {took_s}")
+    stop_all([first, later, slow])
+
+
+def registered_s(handler: RecordingHandler, name: str) -> float:
+    """Seconds until it is."""
+    started = time.monotonic()
+    wait_until(lambda: any(held == name for held, _ in handler.held), within_s=30.0, what=name)
+    return time.monotonic() - started
+
+
+def test_who_hangs_beyond_its_time_is_told_apart_from_who_had_no_turn(place: Path) -> None:
+    """With two places, ten that hang, and little time: some had theirs, the others gave way."""
+    directory = place / "plugins"
+    with Hanging(directory, 10, says_hello=True):
+        client = GrpcRegistration(info_s=0.3, at_once=2)
+        with PluginRegistrar(
+            directory, {"DevicePlugin": RecordingHandler()}, registration=client
+        ) as registrar:
+            wait_until(lambda: sum(bool(one.error) for one in registrar.status()) == 10)
+            errors = {one.error.partition("(")[2].partition(")")[0] for one in registrar.status()}
+    assert "GAVE WAY" in errors
+    assert errors <= {"GAVE WAY", "DEADLINE_EXCEEDED"}
+
+
+def test_plugins_that_never_take_the_news_hold_no_thread(place: Path) -> None:
+    """Twenty are registered with their handler by two threads, and wait to be told, side by side."""
+    directory = place / "plugins"
+    behaviour = Behaviour(hang=frozenset({"NotifyRegistrationStatus"}))
+    deaf = [
+        DevicePluginServer(f"example.com/d{n}", numbered(1), directory / f"d{n}.sock", behaviour=behaviour)
+        for n in range(20)
+    ]
+    for one in deaf:
+        one.start()
+    handler = RecordingHandler()
+    with PluginRegistrar(directory, {"DevicePlugin": handler}, executor=ThreadExecutor(most=2)):
+        wait_until(lambda: len(handler.held) == 20, within_s=4.0, what="all twenty, before any deadline")
+    stop_all(deaf)
 
 
 def test_a_socket_that_speaks_late_is_heard(place: Path) -> None:
     """As long as nobody else waits it has all of its time; a full queue of callers is waited for too."""
-    place.mkdir(exist_ok=True)
     path = place / "late.sock"
+    ask = {"limit_s": 30.0, "wait_s": 30.0, "largest_bytes": 1 << 16}
     with socket.socket(socket.AF_UNIX) as late:
         late.bind(str(path))
         late.listen(0)
-        first = FirstWord(str(path))
-        heard: list[bool] = []
+        conversations = Conversations(2)
         with socket.socket(socket.AF_UNIX) as other:
             other.connect(str(path))
-            waiting = threading.Thread(target=lambda: heard.append(first.wait(30.0)))
-            waiting.start()
+            call = conversations.ask(str(path), "/a.B/C", b"", **ask)  # type: ignore[arg-type]
+            time.sleep(0.1)
             late.accept()[0].close()
             there, _ = late.accept()
         assert there.recv(24) == b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-        there.send(b"\0\0\0\4\0\0\0\0\0")
-        waiting.join(10.0)
+        there.send(HELLO)
+        assert not call.done()
         there.close()
-        assert heard == [True]
-        ended = FirstWord(str(path))
-        waiting = threading.Thread(target=lambda: heard.append(ended.wait(30.0)))
-        waiting.start()
+        assert call.result(10.0).status == "UNAVAILABLE"
+        call = conversations.ask(str(path), "/a.B/C", b"", **ask)  # type: ignore[arg-type]
         silent, _ = late.accept()
-        ended.end()
-        waiting.join(10.0)
+        call.cancel()
+        while silent.recv(1 << 16):
+            pass
         silent.close()
-        assert heard == [True, False]
-        assert not FirstWord(str(path)).wait(0.01)
 
 
 def most_threads() -> int:

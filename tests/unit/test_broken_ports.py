@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import cast
 
@@ -35,7 +36,7 @@ from nodealloc.testing.devices import FakePlugin
 from nodealloc.testing.dirwatch import FakeWatcher
 from nodealloc.testing.dsw_asw import ManualCancel, ManualExecutor, MemoryJournal, VirtualClock
 from nodealloc.testing.node import FakeAdvisor, FakeRuntime
-from nodealloc.testing.pluginreg import FakeRegistration, RecordingHandler
+from nodealloc.testing.pluginreg import FakeAsyncRegistration, FakeRegistration, RecordingHandler
 from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.podlife import (
     FakeCredentials,
@@ -101,6 +102,13 @@ def nothing(*_: object, **_options: object) -> None:
 def always(value: object) -> Broken:
     """Answers with this, whatever it is asked."""
     return lambda *_, **_options: value
+
+
+def promised(*_: object) -> Future[None]:
+    """All is well, whoever is meant."""
+    future = Future[None]()
+    future.set_result(None)
+    return future
 
 
 EXCHANGE = TcpProber.exchange
@@ -389,6 +397,7 @@ FAULTS = [
         once(RecordingHandler, "deregister"),
         "second time",
     ),
+    Fault("pluginreg.AsyncRegistration", FakeAsyncRegistration, "notify_later", promised, "was answered for"),
     Fault("pluginreg.Registration", FakeRegistration, "notify", nothing, "was answered for"),
     Fault("dirwatch.Watcher", FakeWatcher, "wait", always(value=True), "always a reason"),
     Fault("topology.Accounts", FakeCpuAllocator, "holdings", one_cpu_twice, "accounted to .* and to"),

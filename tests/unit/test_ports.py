@@ -83,8 +83,10 @@ from nodealloc.testing.node import (
     check_runtime,
 )
 from nodealloc.testing.pluginreg import (
+    FakeAsyncRegistration,
     FakeRegistration,
     RecordingHandler,
+    check_async_registration,
     check_handler,
     check_registration,
 )
@@ -192,6 +194,12 @@ def registration() -> None:
     """A fake on whose socket somebody answers."""
     info = PluginInfo(type="DevicePlugin", name="example.com/gpu", endpoint="/a")
     check_registration(FakeRegistration({"/a": info}), "/a", "/b")
+
+
+def async_registration() -> None:
+    """The same, asked without waiting."""
+    info = PluginInfo(type="DevicePlugin", name="example.com/gpu", endpoint="/a")
+    check_async_registration(FakeAsyncRegistration({"/a": info}), "/a", "/b")
 
 
 def store() -> None:
@@ -502,6 +510,7 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "node.KubeletFile": lambda _: check_kubelet_file(cpu_node()[CpuAllocator], JOBS),
     "node.Runtime": lambda _: runtime(),
     "node.TellsRegranted": lambda _: regranted(),
+    "pluginreg.AsyncRegistration": lambda _: async_registration(),
     "pluginreg.PluginHandler": lambda _: check_handler(RecordingHandler(), "example.com/gpu", "/a", ["v1"]),
     "pluginreg.Registration": lambda _: registration(),
     "probes.Exchanges": lambda _: exchanging(),

@@ -100,7 +100,7 @@ class Operations(Generic[K, S, R]):
 
     def __init__(
         self,
-        perform: Callable[[Step[S], Cancel], R | Failed[R] | Uncertain[R]],
+        perform: Callable[[Step[S], Cancel], R | Failed[R] | Uncertain[R] | Future[R]],
         executor: Executor,
         clock: Clock,
         on_end: Callable[[], None],
@@ -210,7 +210,11 @@ class Operations(Generic[K, S, R]):
                 return
             operation.began_s = now_s
         try:
-            outcome = self._outcome(self._perform(operation.step, operation.cancel), now_s)
+            answer = self._perform(operation.step, operation.cancel)
+            if isinstance(answer, Future):
+                self._await(operation, cast("Future[R]", answer), now_s)
+                return
+            outcome = self._outcome(answer, now_s)
         except BaseException as error:
             self._end(operation, self._raised(operation, error, now_s))
             if isinstance(error, Exception):
@@ -221,6 +225,20 @@ class Operations(Generic[K, S, R]):
             raise
         else:
             self._end(operation, outcome)
+
+    def _await(self, operation: Operation[K, S, R], answer: Future[R], began_s: float) -> None:
+        def stop() -> None:
+            answer.cancel()
+
+        def came(future: Future[R]) -> None:
+            try:
+                outcome = self._outcome(future.result(timeout=0), began_s)
+            except BaseException as error:  # noqa: BLE001 - whatever it is, the step ended with it
+                outcome = self._raised(operation, error, began_s)
+            self._end(operation, outcome)
+
+        answer.add_done_callback(came)
+        operation.cancel.on_cancel(stop)
 
     def _end(self, operation: Operation[K, S, R], outcome: Outcome[R]) -> None:
         with self._lock:

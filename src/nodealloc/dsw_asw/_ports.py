@@ -75,8 +75,11 @@ class Domain(Protocol[K, W_contra, H, S, R]):
         """
         ...
 
-    def perform(self, step: Step[S], cancel: Cancel, /) -> R | Failed[R] | Uncertain[R]:
+    def perform(self, step: Step[S], cancel: Cancel, /) -> R | Failed[R] | Uncertain[R] | Future[R]:
         """Do a step; called on a worker, never twice at a time within a scope.
+
+        A future gives the worker back at once, and the step lasts until it is done: what
+        waits for somebody else needs no thread. It is cancelled when the step should stop.
 
         May be called again for a step that failed or whose end nobody saw.
         Raise any exception for "not done", `UncertainError` where it may have

@@ -22,13 +22,14 @@ from nodealloc.pluginreg._errors import RegistrationBrokenError, RegistrationUna
 from nodealloc.pluginreg._grpc import GrpcRegistration
 from nodealloc.pluginreg._life import REGISTRATION_LIFE, RegistrationState
 from nodealloc.pluginreg._polling import PollingWatcher
-from nodealloc.pluginreg._ports import PluginHandler, PluginInfo, Registration
+from nodealloc.pluginreg._ports import AsyncRegistration, PluginHandler, PluginInfo, Registration
 from nodealloc.pluginreg._reconciler import PluginRegistrar
 from nodealloc.pluginreg._scan import scan
 from nodealloc.pluginreg._sightings import Sightings, SocketIdentity
 
 __all__ = [
     "REGISTRATION_LIFE",
+    "AsyncRegistration",
     "GrpcRegistration",
     "PluginHandler",
     "PluginInfo",

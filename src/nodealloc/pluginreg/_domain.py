@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 
 import attrs
 
-from nodealloc.dsw_asw import Cancel, Done, Failed, Outcome, Plan, Step, Uncertain, View, World
+from nodealloc._futures import then
+from nodealloc.dsw_asw import Cancel, Done, Executor, Failed, Outcome, Plan, Step, Uncertain, View, World
 from nodealloc.errors import NodeallocError, PermanentError
 from nodealloc.pluginreg._introduction import check_introduction
 from nodealloc.pluginreg._life import REGISTRATION_LIFE, RegistrationEvent, RegistrationState
-from nodealloc.pluginreg._ports import PluginHandler, PluginInfo, Registration
+from nodealloc.pluginreg._ports import AsyncRegistration, PluginHandler, PluginInfo, Registration
 from nodealloc.pluginreg._sightings import Sighting
 
 __all__ = ["Errand", "Known", "Registrations"]
@@ -76,6 +78,8 @@ class Registrations:
         handlers: Type to handler; read at each step, so that one may be added.
         identify_s: Deadline for finding out who is there.
         handle_s: Deadline for a handler; past it the registration is uncertain.
+        executor: Where handlers go on after an `AsyncRegistration` has answered; None
+            to have such a call wait for the answer.
     """
 
     def __init__(
@@ -86,7 +90,9 @@ class Registrations:
         *,
         identify_s: float = 20.0,
         handle_s: float = 60.0,
+        executor: Executor | None = None,
     ) -> None:
+        self._executor = executor
         self._actual = actual
         self._client = client
         self._handlers = handlers
@@ -119,10 +125,12 @@ class Registrations:
             return Plan(steps=[self._handled(path, actual, DEREGISTER, phase=0)])
         return Plan()
 
-    def perform(self, step: Step[Errand], _cancel: Cancel, /) -> Answer:
+    def perform(self, step: Step[Errand], _cancel: Cancel, /) -> Answer | Future[Answer]:
         """Talk to the plugin and to its handler."""
         errand = step.detail
         if step.verb == IDENTIFY:
+            if isinstance(self._client, AsyncRegistration):
+                return then(self._client.info_later(errand.path), lambda asked: Answer(info=asked.result()))
             return Answer(info=self._client.info(errand.path))
         if errand.info is None:
             return Answer()
@@ -132,14 +140,21 @@ class Registrations:
                 self._let_go(errand.path, errand.info, handler)
             return Answer()
         # Who failed once may have died since, and its socket file stays: nobody is taken by an old word.
-        if errand.is_stale and (said := self._client.info(errand.path)) != errand.info:
+        if errand.is_stale and isinstance(self._client, AsyncRegistration) and self._executor is not None:
+            submit = self._executor.submit
+            asked = self._client.info_later(errand.path)
+            return then(asked, lambda said: _flat(submit(self._registered, errand, said.result())))
+        return self._registered(errand, self._client.info(errand.path) if errand.is_stale else errand.info)
+
+    def _registered(self, errand: Errand, said: PluginInfo) -> Answer | Future[Answer]:
+        """Have its handler take a plugin that is still who it was, and tell it so."""
+        if said != errand.info:
             return Answer(info=said)
         try:
-            self._take(errand.info, handler)
-        except Exception as error:
-            self._told(errand.path, str(error) or type(error).__name__)
-            raise
-        return Answer(note=self._told(errand.path, ""))
+            self._take(said, self._handlers.get(said.type))
+        except Exception as error:  # noqa: BLE001 - a handler's trouble is told, and raised after that
+            return self._told(errand.path, str(error) or type(error).__name__, error)
+        return self._told(errand.path, "", None)
 
     def settled(self, have: Known | None, step: Step[Errand], outcome: Outcome[Answer], /) -> Known | None:
         """What is known after a step; a late end of an older sighting changes nothing."""
@@ -187,13 +202,22 @@ class Registrations:
         elif info not in heirs:
             self._take(heirs[0], handler)
 
-    def _told(self, path: str, error: str) -> str:
-        """Tell the plugin; what comes of that is a note and undoes nothing."""
-        try:
-            self._client.notify(path, error)
-        except NodeallocError as failure:
-            return f"could not be told: {failure}"
-        return ""
+    def _told(self, path: str, words: str, error: Exception | None) -> Answer | Future[Answer]:
+        """Tell the plugin what became of it, which undoes nothing when it fails; raise the error, if any."""
+
+        def after(telling: Callable[[], None]) -> Answer:
+            note = ""
+            try:
+                telling()
+            except NodeallocError as failure:
+                note = f"could not be told: {failure}"
+            if error is not None:
+                raise error
+            return Answer(note=note)
+
+        if isinstance(self._client, AsyncRegistration):
+            return then(self._client.notify_later(path, words), lambda told: after(told.result))
+        return after(lambda: self._client.notify(path, words))
 
     def _asked(self, path: str, generation: int) -> Step[Errand]:
         return Step(
@@ -214,6 +238,10 @@ class Registrations:
             deadline_s=self._handle_s,
             subject=(path, known.generation),
         )
+
+
+def _flat(future: Future[Answer | Future[Answer]]) -> Future[Answer]:
+    return then(future, lambda done: done.result())
 
 
 def _met(have: Known | None, errand: Errand, info: PluginInfo, now_s: float) -> Known:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import time
+import os
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
 
 from google.protobuf.message import DecodeError as ProtobufError
 
 from nodealloc import _sockets
+from nodealloc._futures import then
 from nodealloc._proto import pluginregistration_v1_pb2 as wire
-from nodealloc._rpc.caller import Caller
-from nodealloc._rpc.first_word import FirstWord
-from nodealloc._rpc.turns import Turn, Turns
+from nodealloc._rpc.conversations import Conversations
+from nodealloc._rpc.unary import AWAY, Answer
 from nodealloc._typed import typed
 from nodealloc.pluginreg._errors import RegistrationBrokenError, RegistrationUnavailableError
 from nodealloc.pluginreg._ports import PluginInfo
@@ -19,96 +22,100 @@ __all__ = ["GrpcRegistration"]
 
 _LARGEST_BYTES = 1 << 20
 """An introduction has no business being large."""
-_FIRST_WORD_S = 0.05
-"""How long a silent socket may keep others waiting. A server speaks before it is asked for anything."""
-_ANSWER_S = 0.4
-"""How long a call may keep others waiting. So 1,024 sockets that answer none have had their turns, 48 at
-once, within the 10 s that one may take when nobody waits."""
-_LEAST_S = 0.1
-"""For the answer of one who took nearly all of its time for the first word."""
+_LONGEST_WORDS_BYTES = 1 << 15
+"""Of an error that a plugin is told."""
+_MARGIN = 0.9
+"""Of the time for an answer: how long a call waits for its turn besides. Both end before the step does."""
+
+T = TypeVar("T")
 
 
 class GrpcRegistration:
     """Talks to `pluginregistration.Registration` over Unix sockets; a `Registration`. Thread-safe.
 
     Every call has a connection of its own and leaves none behind, so that a
-    removed socket is never dialled again. Whoever is asked who it is has to have
-    said a word first, as every server does at once: hundreds that keep silent
-    cost a descriptor each for as long as nobody waits, and no connection of gRPC.
+    removed socket is never dialled again. All calls share one thread, which is
+    there while there are any.
 
     Args:
-        info_s: Seconds for the plugin to be there and say who it is.
+        info_s: Seconds for the plugin to say who it is.
         notify_s: Seconds for it to take the news.
-        at_once: Sockets that are listened to at most, and as many connections.
-            Where more are wanted, whoever has kept silent longest gives way, and is
-            tried again in its turn.
+        at_once: Connections at most, a descriptor each. Where more calls are wanted,
+            newcomers are first, and whoever does not answer gives way: after 0.06 s
+            the first time, eight times that the next, and so on. A process that may
+            open thousands of descriptors can afford 1,024, and nobody ever gives way.
 
     Source: kubelet ``pluginmanager/operationexecutor``, with its 10 s and 5 s.
     """
 
     @typed
-    def __init__(self, *, info_s: float = 10.0, notify_s: float = 5.0, at_once: int = 48) -> None:
+    def __init__(self, *, info_s: float = 10.0, notify_s: float = 5.0, at_once: int = 256) -> None:
         self._info_s = info_s
         self._notify_s = notify_s
-        self._listening = Turns(at_once, patience_s=_FIRST_WORD_S)
-        self._turns = Turns(at_once, patience_s=_ANSWER_S)
+        self._conversations = Conversations(at_once)
 
     def info(self, socket: str, /) -> PluginInfo:
         """See `Registration`."""
-        silence_s = self._silence(socket)
-        data = self._call(socket, "GetInfo", b"", max(self._info_s - silence_s, _LEAST_S))
-        try:
-            said = wire.PluginInfo.FromString(data)
-        except (ProtobufError, UnicodeDecodeError) as error:
-            raise RegistrationBrokenError(socket, "GetInfo", "BAD ANSWER", str(error)) from error
-        return PluginInfo(
-            type=said.type,
-            name=said.name,
-            endpoint=said.endpoint or socket,
-            versions=tuple(said.supported_versions),
-        )
+        return self.info_later(socket).result()
 
     def notify(self, socket: str, error: str, /) -> None:
         """See `Registration`."""
-        # A path in the text may be no UTF-8, which a message has to be.
-        text = error.encode("utf-8", "backslashreplace").decode()
-        status = wire.RegistrationStatus(plugin_registered=not error, error=text)
-        self._call(socket, "NotifyRegistrationStatus", status.SerializeToString(), self._notify_s)
+        self.notify_later(socket, error).result()
 
-    def _silence(self, socket: str) -> float:
-        """For how many seconds it said nothing, when it has said something."""
-        first = FirstWord(socket)
-        with self._listening.take(first.end) as turn:
-            began_s = time.monotonic()
-            if not first.wait(self._info_s):
-                raise _silent(socket, turn, "GetInfo")
-            return time.monotonic() - began_s
+    def info_later(self, socket: str, /) -> Future[PluginInfo]:
+        """See `AsyncRegistration`."""
 
-    def _call(self, socket: str, name: str, request: bytes, limit_s: float) -> bytes:
-        if fault := _sockets.too_long(socket):
-            raise RegistrationBrokenError(socket, name, "TOO LONG", fault)
-        caller = Caller(
-            socket,
-            wire.DESCRIPTOR,
-            "Registration",
-            largest_bytes=_LARGEST_BYTES,
-            unavailable=RegistrationUnavailableError,
-            refused=RegistrationBrokenError,
-        )
-        with self._turns.take(caller.close) as turn:
+        def read(data: bytes) -> PluginInfo:
             try:
-                return caller.call(name, request, limit_s)
-            except RegistrationUnavailableError as error:
-                if not turn.gave_way:
-                    raise
-                raise _silent(socket, turn, name) from error
-            finally:
-                caller.close()
+                said = wire.PluginInfo.FromString(data)
+            except (ProtobufError, UnicodeDecodeError) as error:
+                raise RegistrationBrokenError(socket, "GetInfo", "BAD ANSWER", str(error)) from error
+            return PluginInfo(
+                type=said.type,
+                name=said.name,
+                endpoint=said.endpoint or socket,
+                versions=tuple(said.supported_versions),
+            )
+
+        return self._call(socket, "GetInfo", b"", self._info_s, read)
+
+    def notify_later(self, socket: str, error: str, /) -> Future[None]:
+        """See `AsyncRegistration`."""
+        # A path in the text may be no UTF-8, which a message has to be.
+        text = error.encode("utf-8", "backslashreplace")[:_LONGEST_WORDS_BYTES].decode(errors="ignore")
+        status = wire.RegistrationStatus(plugin_registered=not error, error=text)
+        data = status.SerializeToString()
+        return self._call(socket, "NotifyRegistrationStatus", data, self._notify_s, lambda _: None)
+
+    def _call(
+        self, socket: str, name: str, request: bytes, limit_s: float, read: Callable[[bytes], T]
+    ) -> Future[T]:
+        if fault := _sockets.too_long(socket):
+            broken = Future[T]()
+            broken.set_exception(RegistrationBrokenError(socket, name, "TOO LONG", fault))
+            return broken
+
+        def ended(future: Future[Answer]) -> T:
+            answer = future.result()
+            if answer.status == "OK":
+                return read(answer.data)
+            if answer.status in AWAY:
+                raise RegistrationUnavailableError(socket, name, answer.status, answer.detail)
+            raise RegistrationBrokenError(socket, name, answer.status, answer.detail)
+
+        call = self._conversations.ask(
+            _real(socket),
+            f"/{wire.DESCRIPTOR.services_by_name['Registration'].full_name}/{name}",
+            request,
+            limit_s=limit_s,
+            wait_s=limit_s * _MARGIN,
+            largest_bytes=_LARGEST_BYTES,
+        )
+        return then(call, ended)
 
 
-def _silent(socket: str, turn: Turn, name: str) -> RegistrationUnavailableError:
-    if turn.gave_way:
-        why = "it kept silent while others waited for their turn; tried again later"
-        return RegistrationUnavailableError(socket, name, "GAVE WAY", why)
-    why = "somebody listens there and does not answer in gRPC"
-    return RegistrationUnavailableError(socket, name, "DEADLINE_EXCEEDED", why)
+def _real(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):  # a zero byte; nothing can be there
+        return path

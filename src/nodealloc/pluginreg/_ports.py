@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from concurrent.futures import Future
+from typing import Protocol, runtime_checkable
 
 import attrs
 
-__all__ = ["PluginHandler", "PluginInfo", "Registration"]
+__all__ = ["AsyncRegistration", "PluginHandler", "PluginInfo", "Registration"]
 
 
 @attrs.frozen(kw_only=True)
@@ -40,6 +41,22 @@ class Registration(Protocol):
 
     def notify(self, socket: str, error: str, /) -> None:
         """Tell the plugin what became of it: registered, or `error` if that is not empty."""
+        ...
+
+
+@runtime_checkable
+class AsyncRegistration(Protocol):
+    """The same without a thread for each call: what `Registration` also does when it can.
+
+    Both return at once. The future raises what the call would raise; cancelling it ends the call.
+    """
+
+    def info_later(self, socket: str, /) -> Future[PluginInfo]:
+        """As `Registration.info`."""
+        ...
+
+    def notify_later(self, socket: str, error: str, /) -> Future[None]:
+        """As `Registration.notify`."""
         ...
 
 

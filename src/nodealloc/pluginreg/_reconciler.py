@@ -36,10 +36,10 @@ from nodealloc.pluginreg._watching import watching
 __all__ = ["PluginRegistrar"]
 
 MOST_SOCKETS = 1024
-"""Each socket that hangs is a call under way; no node has a tenth as many plugins."""
+"""Each is remembered and asked now and then; no node has a tenth as many plugins."""
 
 MOST_CALLS = 64
-"""Plugins that keep silent give way to each other, so that half of these are for handlers."""
+"""Of handlers; a plugin is asked and told without a thread."""
 
 _log = logging.getLogger("nodealloc.pluginreg")
 
@@ -53,7 +53,8 @@ class PluginRegistrar:
         watcher: Says when to look; by default a `PollingWatcher`. The registrar
             closes it.
         registration: Talks to registration sockets.
-        executor: Runs calls; by default a thread for each, 64 at most.
+        executor: Runs handlers, and calls of a `registration` that cannot be asked without
+            a thread; by default a thread for each, 64 at most.
         clock: Time for back-off, deadlines and the view.
         back_off: How long a plugin that failed waits.
         observe_s: Seconds after which it looks without a reason.
@@ -98,18 +99,21 @@ class PluginRegistrar:
         self._sightings = Sightings()
         self._desired: World[str, Sighting] = World("sockets")
         self._actual: World[str, Known] = World("plugins")
+        if executor is None:
+            executor = ThreadExecutor("plugin registration", most=MOST_CALLS)
         domain = Registrations(
             self._actual,
             GrpcRegistration() if registration is None else registration,
             self._handlers,
             identify_s=identify_s,
             handle_s=handle_s,
+            executor=executor,
         )
         self.reconciler: Reconciler[str, Sighting, Known, Errand, Answer] = Reconciler(
             domain,
             desired=self._desired,
             actual=self._actual,
-            executor=ThreadExecutor("plugin registration", most=MOST_CALLS) if executor is None else executor,
+            executor=executor,
             clock=self._clock,
             back_off=back_off,
             observer=observer,

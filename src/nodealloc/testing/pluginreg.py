@@ -5,15 +5,24 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
 
 from nodealloc.errors import NodeallocError, PermanentError
-from nodealloc.pluginreg import PluginHandler, PluginInfo, Registration, RegistrationUnavailableError
+from nodealloc.pluginreg import (
+    AsyncRegistration,
+    PluginHandler,
+    PluginInfo,
+    Registration,
+    RegistrationUnavailableError,
+)
 
 __all__ = [
+    "FakeAsyncRegistration",
     "FakeRegistration",
     "RecordingHandler",
     "bare_socket",
+    "check_async_registration",
     "check_handler",
     "check_registration",
 ]
@@ -66,6 +75,42 @@ class FakeRegistration:
         if socket not in self.plugins:
             raise RegistrationUnavailableError(socket, "NotifyRegistrationStatus", "UNAVAILABLE")
         self.told.append((socket, error))
+
+
+class FakeAsyncRegistration(FakeRegistration):
+    """The same as an `AsyncRegistration`; what hangs is a future that is not done. Thread-safe.
+
+    Attributes:
+        hanging: Socket to the newest future of it that hangs.
+    """
+
+    def __init__(self, plugins: dict[str, PluginInfo | NodeallocError] | None = None, /) -> None:
+        super().__init__(plugins)
+        self.hanging: dict[str, Future[PluginInfo]] = {}
+
+    def info_later(self, socket: str, /) -> Future[PluginInfo]:
+        """See `AsyncRegistration`."""
+        future = Future[PluginInfo]()
+        if socket in self.hang:
+            self.asked.append(socket)
+            self.hanging[socket] = future
+            return future
+        try:
+            future.set_result(self.info(socket))
+        except NodeallocError as error:
+            future.set_exception(error)
+        return future
+
+    def notify_later(self, socket: str, error: str, /) -> Future[None]:
+        """See `AsyncRegistration`."""
+        future = Future[None]()
+        try:
+            self.notify(socket, error)
+        except NodeallocError as failure:
+            future.set_exception(failure)
+        else:
+            future.set_result(None)
+        return future
 
 
 class RecordingHandler:
@@ -162,6 +207,28 @@ def check_registration(client: Registration, plugin: str, absent: str, /) -> Non
         except NodeallocError:
             continue
         raise AssertionError(f"{verb}: {absent} is not there and was answered for")
+
+
+def check_async_registration(client: AsyncRegistration, plugin: str, absent: str, /) -> None:
+    """Hold an `AsyncRegistration` to its promises; arguments as for `check_registration`.
+
+    It says the same twice, of a plugin and of a socket that is not there, and a call that
+    was cancelled does not keep the next one from being answered.
+    """
+    answers = [client.info_later(plugin) for _ in range(2)]
+    first, second = (answer.result(_SOON_S) for answer in answers)
+    assert first == second, "asking twice at once gives the same"
+    assert first.name, "a plugin has a name"
+    client.info_later(plugin).cancel()
+    client.notify_later(plugin, "").result(_SOON_S)
+    client.notify_later(plugin, "no").result(_SOON_S)
+    later: list[Future[PluginInfo] | Future[None]] = [
+        client.info_later(absent),
+        client.notify_later(absent, ""),
+    ]
+    for one in later:
+        error = one.exception(_SOON_S)
+        assert isinstance(error, NodeallocError), f"{absent} is not there and was answered for"
 
 
 def check_handler(handler: PluginHandler, name: str, endpoint: str, versions: Sequence[str], /) -> None:

@@ -16,6 +16,7 @@ import pytest
 from nodealloc.dsw_asw import (
     BackOff,
     BadPlanError,
+    Cancel,
     CancelledOperationError,
     InlineExecutor,
     NotTakenUpError,
@@ -28,7 +29,7 @@ from nodealloc.dsw_asw import (
 )
 from nodealloc.dsw_asw._operations import Operation
 from nodealloc.dsw_asw._timers import Timer
-from tests.unit.dsw_asw_sizes import Bench, Detail, Sizes, SizeView, lacks
+from tests.unit.dsw_asw_sizes import Bench, Detail, Sizes, SizeStep, SizeView, lacks
 
 
 def interrupting(times: int) -> Callable[[str], None]:
@@ -515,3 +516,54 @@ def test_memory_is_flat_over_changes_with_deadlines(changes: int) -> None:
     assert live()[0] <= before[0] + 2
     # Cancelled timers are swept out when they are more than half.
     assert live()[1] <= before[1] + 120
+
+
+class Later(Sizes):
+    """Whatever it does, it promises."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.promised: list[Future[None]] = []
+
+    def perform(self, step: SizeStep, _cancel: Cancel, /) -> Future[None]:  # type: ignore[override]
+        """At once; the step lasts until the future is done."""
+        self.machine["begun"] = step.detail[1] or 0
+        self.promised.append(Future())
+        return self.promised[-1]
+
+
+def test_a_step_lasts_until_its_future_is_done() -> None:
+    """No worker waits for it; its result and its error count as if the call had brought them."""
+    domain = Later()
+    bench = Bench(domain=domain)
+    bench.desired.put("a", 1)
+    bench.reconciler.run_until_quiet()
+    bench.executor.run_all()
+    bench.reconciler.run_until_quiet()
+    assert [one.verb for one in bench.reconciler.running()] == ["set"]
+    assert len(bench.executor) == 0
+    domain.promised[0].set_exception(OSError("busy"))
+    bench.reconciler.run_until_quiet()
+    assert [str(one.error) for one in bench.reconciler.failures("a")] == ["busy"]
+    bench.clock.advance(1.0)
+    bench.reconciler.run_until_quiet()
+    bench.executor.run_all()
+    domain.promised[1].set_result(None)
+    bench.reconciler.run_until_quiet()
+    assert bench.actual.snapshot()["a"].value == 1
+    assert bench.reconciler.failures("a") == ()
+
+
+def test_a_future_is_cancelled_when_its_step_should_stop() -> None:
+    """At its deadline, as a call is asked; its scope is open again at once."""
+    domain = Later()
+    domain.deadline_s = 5.0
+    bench = Bench(domain=domain, resync_s=None)
+    bench.desired.put("a", 1)
+    bench.reconciler.run_until_quiet()
+    bench.executor.run_all()
+    bench.clock.advance(5.0)
+    bench.reconciler.run_until_quiet()
+    assert domain.promised[0].cancelled()
+    assert bench.reconciler.running() == ()
+    assert bench.actual.snapshot()["a"].value == -1

@@ -11,7 +11,7 @@ from nodealloc.pluginreg import PluginInfo, PluginRegistrar, RegistrationState, 
 from nodealloc.testing.devices import wait_until
 from nodealloc.testing.dirwatch import FakeWatcher
 from nodealloc.testing.dsw_asw import run_to_rest
-from nodealloc.testing.pluginreg import FakeRegistration, RecordingHandler
+from nodealloc.testing.pluginreg import FakeAsyncRegistration, FakeRegistration, RecordingHandler
 from tests.unit.pluginreg.test_pluginreg import Bench, gpu
 
 GPU = "example.com/gpu"
@@ -186,3 +186,39 @@ def test_whoever_answered_waits_behind_nobody_who_does_not() -> None:
     wait_until(lambda: bool(asked_before))
     assert asked_before == [["/a", "/b"]]
     registrar.stop()
+
+
+def test_a_plugin_that_failed_is_asked_anew_without_a_thread() -> None:
+    """While it hangs then, no call is left to the executor, and its answer goes on to the handler."""
+    bench = Bench(client=FakeAsyncRegistration())
+    client = bench.client
+    assert isinstance(client, FakeAsyncRegistration)
+    bench.handler.fail[GPU] = 1
+    bench.appear("/a")
+    bench.settle()
+    assert [word for _, word in client.told] == ["told to fail"]
+    client.hang.add("/a")
+    bench.clock.advance(1.0)
+    bench.settle()
+    assert [one.verb for one in bench.registrar.reconciler.running()] == ["register"]
+    client.hanging["/a"].set_result(gpu())
+    bench.settle()
+    assert bench.registrar.status()[0].state is RegistrationState.REGISTERED
+    assert [word for _, word in client.told] == ["told to fail", ""]
+
+
+def test_a_plugin_that_never_answers_is_cancelled_at_the_deadline() -> None:
+    """And asked again after a back-off."""
+    bench = Bench(client=FakeAsyncRegistration())
+    client = bench.client
+    assert isinstance(client, FakeAsyncRegistration)
+    client.hang.add("/a")
+    bench.appear("/a")
+    bench.settle()
+    first = client.hanging["/a"]
+    bench.clock.advance(20.0)
+    bench.settle()
+    assert first.cancelled()
+    client.hang.clear()
+    rest(bench)
+    assert bench.handler.held

@@ -51,9 +51,9 @@ def gpu(name: str = "example.com/gpu", endpoint: str = "/e.sock") -> PluginInfo:
 class Bench:
     """A registrar over invented sockets, a clock that stands still, calls in the order that a test likes."""
 
-    def __init__(self, *, most_sockets: int = 1024) -> None:
+    def __init__(self, *, most_sockets: int = 1024, client: FakeRegistration | None = None) -> None:
         self.sockets: dict[str, int] = {}
-        self.client = FakeRegistration()
+        self.client = FakeRegistration() if client is None else client
         self.handler = RecordingHandler()
         self.executor = ManualExecutor()
         self.clock = VirtualClock()

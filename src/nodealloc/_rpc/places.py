@@ -1,0 +1,130 @@
+"""Who talks next, and who gives way to whom: rules for a bounded number of conversations, no clock."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Hashable, Iterator
+from typing import Generic, TypeVar
+
+from nodealloc.errors import ConfigurationError
+
+__all__ = ["Places"]
+
+_LONGER = 8
+"""How much longer each turn is than the one before."""
+_MOST_KNOWN = 1 << 13
+"""Peers whose turns are counted; those that were met first are forgotten."""
+_MOST_TURNS = 6
+"""Past them a turn gets no longer."""
+
+T = TypeVar("T", bound=Hashable)
+
+
+class Places(Generic[T]):
+    """So many places, and a line of those who wait for one. For one thread.
+
+    While there is room, whoever comes begins, and stays. Where more want to talk
+    than may, whoever has had the fewest turns is next, and whoever has had the time
+    of his turn gives way to him: a short one the first time, eight times that the
+    second, and so on. Half of the places are kept for first turns. So a newcomer
+    who answers at once is heard at once, one who is slow some time later, and
+    those who hang wait for each other.
+
+    Args:
+        most: Places, at least 2.
+        first_s: How long a first turn is where others wait.
+    """
+
+    def __init__(self, most: int, /, *, first_s: float) -> None:
+        if most < 2:
+            raise ConfigurationError(f"{most} connections at once keep none for newcomers: give 2 or more")
+        self._most = most
+        self._first_s = first_s
+        self._numbers = itertools.count()
+        self._turns: dict[Hashable, int] = {}
+        # By lane, first turns and later ones: who waits; who sits there; when each has had his time.
+        self._lines: tuple[list[tuple[int, int, T, Hashable]], ...] = ([], [])
+        self._taken: tuple[dict[T, Hashable], ...] = ({}, {})
+        self._over: tuple[list[tuple[float, int, T]], ...] = ([], [])
+        self._waiting: set[T] = set()
+
+    def __len__(self) -> int:
+        return len(self._waiting) + sum(map(len, self._taken))
+
+    def wait(self, talk: T, peer: Hashable, /) -> None:
+        """Stand in the line."""
+        self._waiting.add(talk)
+        turns = self._turns.get(peer, 0)
+        heapq.heappush(self._lines[min(turns, 1)], (turns, next(self._numbers), talk, peer))
+
+    def leave(self, talk: T, /) -> None:
+        """Go, from the line or from a place."""
+        self._waiting.discard(talk)
+        for taken in self._taken:
+            taken.pop(talk, None)
+
+    def forget(self, peer: Hashable, /) -> None:
+        """He has answered: next time he is a newcomer again."""
+        self._turns.pop(peer, None)
+
+    def begin(self, now_s: float, /) -> Iterator[tuple[T, T | None]]:
+        """Who begins now, and who gives way to him, who has neither a place nor stands in the line then."""
+        for lane, line in enumerate(self._lines):
+            while line:
+                turns, _, talk, peer = line[0]
+                if talk in self._waiting:
+                    has_room, leaves = self._room(lane, now_s)
+                    if not has_room:
+                        break
+                    heapq.heappop(line)
+                    self._sit_down(talk, peer, turns, lane, now_s)
+                    yield talk, leaves
+                else:
+                    heapq.heappop(line)
+
+    def next_s(self) -> float | None:
+        """When somebody has had his time whose place is wanted; None while nobody waits."""
+        tops = [
+            over[0][0]
+            for lane, line in enumerate(self._lines)
+            if line
+            for where in self._who_may_leave(lane)
+            if (over := self._seated(where))
+        ]
+        return min(tops, default=None)
+
+    def _sit_down(self, talk: T, peer: Hashable, turns: int, lane: int, now_s: float) -> None:
+        self._waiting.discard(talk)
+        self._taken[lane][talk] = peer
+        over_s = now_s + self._first_s * _LONGER ** min(turns, _MOST_TURNS)
+        heapq.heappush(self._over[lane], (over_s, next(self._numbers), talk))
+        self._turns.pop(peer, None)
+        self._turns[peer] = turns + 1
+        if len(self._turns) > _MOST_KNOWN:
+            del self._turns[next(iter(self._turns))]
+
+    def _room(self, lane: int, now_s: float) -> tuple[bool, T | None]:
+        """Whether there is a place, and who leaves it."""
+        if sum(map(len, self._taken)) < self._most:
+            return True, None
+        for where in self._who_may_leave(lane):
+            over = self._seated(where)
+            if over and over[0][0] <= now_s:
+                talk = heapq.heappop(over)[2]
+                del self._taken[where][talk]
+                return True, talk
+        return False, None
+
+    def _who_may_leave(self, lane: int) -> Iterator[int]:
+        """From which lanes somebody may have to leave for one of this; first the one beyond its half."""
+        if len(self._taken[1 - lane]) > self._most // 2:
+            yield 1 - lane
+        yield lane
+
+    def _seated(self, lane: int) -> list[tuple[float, int, T]]:
+        """Who sits there, whoever has had his time first in front."""
+        over, taken = self._over[lane], self._taken[lane]
+        while over and over[0][2] not in taken:
+            heapq.heappop(over)
+        return over
