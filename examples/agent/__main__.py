@@ -17,19 +17,17 @@ from typing import TypeAlias
 
 import attrs
 
-from examples.agent.build import Built, build
-from examples.agent.config import KubeletConfig, read_config
-from examples.agent.inputs import MACHINES, read_machine
 from examples.agent.wiring import Place, Rulebook, wire
 from examples.processes import ProcessCpusets, ProcessRuntime
 from nodealloc.admission import KUBELET as KUBELET_ADMISSION
-from nodealloc.admission import chain_of
 from nodealloc.agent import AGENT_FORMATS, Agent
 from nodealloc.cgroups import CgroupFs, CgroupName, Layout, Limits, detect, stand_in
 from nodealloc.checkpoint import FileStore, SqliteStore, this_machine
 from nodealloc.cpuset import CpusetWriter
 from nodealloc.cri import CriCpusetWriter, CriRuntime
 from nodealloc.errors import NodeallocError
+from nodealloc.kubeconfig import KubeletConfig, NodePlan, machine_capacity, read_kubelet_config
+from nodealloc.machine import named_machine
 from nodealloc.podlife import KUBELET as KUBELET_LIFE
 from nodealloc.podlife import NodeSettings
 from nodealloc.podsources import KUBELET as KUBELET_SOURCES
@@ -38,6 +36,7 @@ from nodealloc.probes import KUBELET as KUBELET_PROBES
 from nodealloc.runtime import DnsConfig
 
 KUBELET = Rulebook(
+    admission=attrs.evolve(KUBELET_ADMISSION, waits_for_victims=True),
     life=KUBELET_LIFE,
     sources=KUBELET_SOURCES,
     status=KUBELET_STATUS,
@@ -45,7 +44,7 @@ KUBELET = Rulebook(
     standalone=True,
 )
 
-Wiring: TypeAlias = Callable[[KubeletConfig, Built, Place, Rulebook], Agent]
+Wiring: TypeAlias = Callable[[KubeletConfig, NodePlan, Place, Rulebook], Agent]
 
 
 def options() -> argparse.Namespace:
@@ -65,9 +64,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--node", default=socket.gethostname().lower(), help="name of the node")
     parser.add_argument("--node-ip", default="127.0.0.1", help="address of the node")
     parser.add_argument("--rules", choices=("right", "kubelet"), default="right")
-    parser.add_argument(
-        "--machine", metavar="NAME|DIR", help=f"give out another machine: {', '.join(MACHINES)}"
-    )
+    parser.add_argument("--machine", metavar="TEXT|FILE|DIR", help="give out another machine than this one")
     return parser.parse_args()
 
 
@@ -83,18 +80,21 @@ def main() -> int:
 
 def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
     """Read everything before anything is written, then go; another `wiring` may join it to more."""
-    config = read_config(chosen.config)
-    machine, notes = read_machine(chosen.machine)
-    for note in notes:
+    config, rules = read_kubelet_config(chosen.config), KUBELET if chosen.rules == "kubelet" else Rulebook()
+    named = named_machine(chosen.machine or "/sys")
+    for note in named.notes:
         print(f"not known: {note}", flush=True)
     root = chosen.root.resolve()
     root.mkdir(parents=True, exist_ok=True)
     memory = 0 if chosen.machine else _memory_bytes()
-    built = build(config, machine, name=chosen.node, root=root, memory_bytes=memory)
-    if chosen.rules == "kubelet":
-        rules = attrs.evolve(KUBELET_ADMISSION, waits_for_victims=True)
-        chain = chain_of(*built.chain.after, rules=rules)
-        built = attrs.evolve(built, chain=chain)
+    plan = NodePlan.of(
+        config,
+        named.machine,
+        name=chosen.node,
+        capacity=machine_capacity(named.machine, folder=root, memory_bytes=memory),
+        kernel=os.uname().release,
+        rules=rules.admission,
+    )
     with contextlib.ExitStack() as stack:
         store = stack.enter_context(_store(root, chosen.store))
         tree = root / "cgroup" if chosen.machine else Path("/sys/fs/cgroup")
@@ -107,12 +107,12 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
             driver=driver,
             store=store,
             root=root,
-            settings=_settings(chosen, config, built, root),
+            settings=_settings(chosen, config, plan, root),
             node_ip=chosen.node_ip,
             status=chosen.status or root / "status.jsonl",
             links=chosen.links,
         )
-        agent = wiring(config, built, place, KUBELET if chosen.rules == "kubelet" else Rulebook())
+        agent = wiring(config, plan, place, rules)
         agent.start()
         stack.callback(agent.stop)
         stop = threading.Event()
@@ -160,31 +160,20 @@ def _runtime(
     return runtime, CriCpusetWriter(runtime)
 
 
-def _settings(chosen: argparse.Namespace, config: KubeletConfig, built: Built, root: Path) -> NodeSettings:
+def _settings(chosen: argparse.Namespace, config: KubeletConfig, plan: NodePlan, root: Path) -> NodeSettings:
     return NodeSettings(
         name=chosen.node,
         hostname=socket.gethostname(),
-        memory_capacity_bytes=built.capacity["memory"].value,
+        memory_capacity_bytes=plan.capacity["memory"].value,
         cluster_dns=config.cluster_dns,
         cluster_domain=config.cluster_domain,
-        resolver=_resolver(Path(config.resolv_conf)),
+        resolver=DnsConfig.of_resolv_conf(_text(Path(config.resolv_conf))) if config.resolv_conf else None,
         hosts=_text(Path("/etc/hosts")),
-        allocatable=built.view.allocatable,
+        allocatable=plan.view.allocatable,
         pods_directory=str(root / "pods"),
         logs_directory=str(chosen.logs or root / "logs"),
-        limits=built.tree.pods,
+        limits=plan.tree.pods,
     )
-
-
-def _resolver(path: Path) -> DnsConfig | None:
-    words = [line.split() for line in _text(path).splitlines()]
-    named = {name: tuple(one for line in words if line[:1] == [name] for one in line[1:]) for name in _RESOLV}
-    if not path.name:
-        return None
-    return DnsConfig(servers=named["nameserver"], searches=named["search"], options=named["options"])
-
-
-_RESOLV = ("nameserver", "search", "options")
 
 
 def _text(path: Path) -> str:

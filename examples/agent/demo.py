@@ -19,7 +19,6 @@ from typing import TypeAlias, cast
 
 import attrs
 
-from examples.agent.inputs import MACHINES
 from examples.agent.outside import DemoError, Surroundings, left_behind, surroundings
 
 Status: TypeAlias = Mapping[str, object]
@@ -28,6 +27,12 @@ Status: TypeAlias = Mapping[str, object]
 FOREVER = "trap 'exit 0' TERM; sleep 86400 & wait $!"
 FLAG = "${MOUNT_DATA:-/data}/ok"
 """A file in the pod's volume: where processes have it, and where containers have it."""
+MACHINES = {
+    "laptop": "1 socket x 4 cores x 2 threads, memory=16Gi",
+    "server": "2 sockets x 2 numa x 8 cores x 2 threads, memory=64Gi",
+    "chiplets": "2 sockets x 2 numa x 4 l3 x 8 cores x 2 threads, memory=128Gi",
+}
+"""Synthetic machines by name."""
 NOTHING: Mapping[str, object] = {}
 PATIENCE_S = float(os.environ.get("NODEALLOC_PATIENCE_S", "60"))
 
@@ -240,11 +245,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m examples.agent.demo", description=__doc__)
     parser.add_argument("--runtime", choices=("processes", "containerd"), default="processes")
     parser.add_argument("--store", choices=("files", "sqlite"), default="files")
-    parser.add_argument("--machine", metavar="NAME|DIR", help=f"{', '.join(MACHINES)}, or a captured /sys")
+    parser.add_argument("--machine", help=f"{', '.join(MACHINES)}, or another one")
     chosen = parser.parse_args()
     started = time.monotonic()
     try:
-        with surroundings(chosen.runtime, store=chosen.store, machine=chosen.machine) as place:
+        with surroundings(
+            chosen.runtime, store=chosen.store, machine=MACHINES.get(chosen.machine, chosen.machine)
+        ) as place:
             play(Show(place))
     except DemoError as error:
         print(f"\nThe demo failed: {error}", file=sys.stderr)

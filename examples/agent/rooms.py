@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from examples.agent.build import Built
-from examples.agent.config import KubeletConfig, seconds
 from nodealloc.agent import Remembered, remembering_editions
 from nodealloc.checkpoint import Store
 from nodealloc.dirwatch import InotifyWatcher, Watcher
 from nodealloc.dsw_asw import ThreadExecutor
+from nodealloc.kubeconfig import KubeletConfig, NodePlan
 from nodealloc.node import NodeAllocator
 from nodealloc.podfacts import PodSource
-from nodealloc.podlife import ImageFacts, LifePolicy, RestartBackOff
 from nodealloc.podsources import FolderSource, HttpSource, PodSources, Polling, Rules, Source
-from nodealloc.runtime import Images
 from nodealloc.volumes import (
     LinuxMounter,
     LinuxMountTable,
@@ -26,12 +23,12 @@ from nodealloc.volumes import (
 )
 from nodealloc.volumes.plugins import EmptyDir, HostPath
 
-__all__ = ["image_of", "node_of", "policy_of", "sources_of", "volumes_of", "watcher_of"]
+__all__ = ["node_of", "sources_of", "volumes_of", "watcher_of"]
 
 
-def node_of(built: Built, store: Store) -> NodeAllocator:
+def node_of(plan: NodePlan, store: Store) -> NodeAllocator:
     """What is held, with all that was remembered; what is not clean is printed and taken as it is."""
-    node = NodeAllocator(built.empty, store, view=built.view, chain=built.chain, kubelet_files=["cpu"])
+    node = NodeAllocator(plan.empty, store, view=plan.view, chain=plan.chain, kubelet_files=["cpu"])
     report = node.start()
     if not report.is_clean:
         print(report, flush=True)
@@ -51,7 +48,7 @@ def sources_of(
 ) -> PodSources:
     """The folder and the address that pods come from, and what others bring."""
     found: dict[str, Source] = dict(others)
-    period_s = seconds(config.file_check_frequency)
+    period_s = config.file_check_frequency_s
     if config.static_pod_path:
         found["file"] = FolderSource(
             config.static_pod_path,
@@ -61,14 +58,16 @@ def sources_of(
             rules=rules,
         )
     if config.static_pod_url:
-        found["http"] = HttpSource(config.static_pod_url, node_name=name)
+        found["http"] = HttpSource(
+            config.static_pod_url, node_name=name, headers=config.static_pod_url_header
+        )
     waker = watcher_of(Path(config.static_pod_path), below=False) if config.static_pod_path else None
     return PodSources(
         found,
         wakers=dict(wakers) if waker is None else {"file": waker, **wakers},
         editions=was.editions,
         remember=remembering_editions(store),
-        polling=Polling(period_s=period_s),
+        polling=Polling(period_s=period_s, periods={"http": config.http_check_frequency_s}),
         rules=rules,
     )
 
@@ -95,19 +94,3 @@ def volumes_of(root: Path, pods: PodSource, *, keeps_folders: bool) -> VolumeMan
     )
     manager.reconstruct()
     return manager
-
-
-def image_of(images: Images, id_: str) -> ImageFacts:
-    """What containers have to know of an image."""
-    found = [one for one in images.images() if one.id == id_]
-    return ImageFacts(id=id_, user=found[0].user, username=found[0].username) if found else ImageFacts(id=id_)
-
-
-def policy_of(config: KubeletConfig) -> LifePolicy:
-    """How patient to be."""
-    cap_s = seconds(config.crash_loop_back_off.max_container_restart_period)
-    return LifePolicy(
-        restarts=RestartBackOff(base_s=min(10.0, cap_s), cap_s=cap_s),
-        call_s=seconds(config.runtime_request_timeout),
-        pulls_at_once=1 if config.serialize_image_pulls else config.max_parallel_image_pulls,
-    )

@@ -9,10 +9,8 @@ from typing import Self, cast
 
 import attrs
 
-from examples.agent.build import Built
-from examples.agent.config import KubeletConfig, seconds
-from examples.agent.rooms import image_of, node_of, policy_of, sources_of, volumes_of, watcher_of
-from examples.agent.told import StatusFile
+from examples.agent.rooms import node_of, sources_of, volumes_of, watcher_of
+from nodealloc.admission import Rules as AdmissionRules
 from nodealloc.agent import (
     AdmissionPreparer,
     Agent,
@@ -30,10 +28,12 @@ from nodealloc.devices import DeviceAllocator
 from nodealloc.devices.plugins import DeviceAdvisor, DevicePlugins
 from nodealloc.dirwatch import Watcher
 from nodealloc.dsw_asw import ThreadExecutor, World
+from nodealloc.kubeconfig import KubeletConfig, NodePlan, life_policy
 from nodealloc.node import NodeAllocator
 from nodealloc.pluginreg import PluginRegistrar
 from nodealloc.podlife import (
     ContainerHooks,
+    ImageFacts,
     LastWords,
     LifeTold,
     LifeVerdicts,
@@ -52,6 +52,7 @@ from nodealloc.podsources import PodSources, Source
 from nodealloc.podsources import Rules as SourceRules
 from nodealloc.podspec import Pod
 from nodealloc.podstatus import (
+    JsonLinesSink,
     Observed,
     Part,
     Sink,
@@ -81,6 +82,7 @@ class Rulebook:
         standalone: Whether pods are told of, collected and judged as by a kubelet without an API server.
     """
 
+    admission: AdmissionRules = AdmissionRules()
     life: LifeRules = LifeRules()
     sources: SourceRules = SourceRules()
     status: StatusRules = StatusRules()
@@ -119,19 +121,19 @@ class Place:
     wakers: Mapping[str, Watcher] = attrs.field(factory=dict[str, Watcher])
 
 
-def wire(config: KubeletConfig, built: Built, place: Place, rules: Rulebook) -> Agent:
+def wire(config: KubeletConfig, plan: NodePlan, place: Place, rules: Rulebook) -> Agent:
     """Everything that runs the pods of a configuration's sources, ready to start."""
-    was, held = Remembered.read(place.store), _Held.of(config, built, place)
+    was, held = Remembered.read(place.store), _Held.of(config, plan, place)
     runtime = LoggedRuntime(place.runtime, links=place.links)
     watch = _watch(runtime, place, rules, was)
     sources = sources_of(
-        config, built.view.name, place.store, was, rules.sources, others=place.others, wakers=place.wakers
+        config, plan.view.name, place.store, was, rules.sources, others=place.others, wakers=place.wakers
     )
     facts: World[str, PodFacts] = World("facts of pods")
     probing = _probing(runtime, place, rules, was, facts)
     begun = BegunPods()
     volumes = volumes_of(place.root, begun, keeps_folders=rules.standalone)
-    cgroups = _cgroups(built, place, rules, was, watch)
+    cgroups = _cgroups(plan, place, rules, was, watch)
     folders = FolderPreparer(place.root / "pods", lambda uid: uid in sources.pods)
     admission = AdmissionPreparer(
         held.node,
@@ -151,7 +153,7 @@ def wire(config: KubeletConfig, built: Built, place: Place, rules: Rulebook) -> 
         sources=sources,
         journal=place.store,
         remembered=was.lives,
-        policy=policy_of(config),
+        policy=life_policy(config),
         rules=rules.life,
         facts=facts,
     )
@@ -206,8 +208,8 @@ class _Held:
     confines: bool
 
     @classmethod
-    def of(cls, config: KubeletConfig, built: Built, place: Place) -> Self:
-        node = node_of(built, place.store)
+    def of(cls, config: KubeletConfig, plan: NodePlan, place: Place) -> Self:
+        node = node_of(plan, place.store)
         plugins = DevicePlugins(node.allocator(DeviceAllocator), directory=place.root / "device-plugins")
         node.advise_with(DeviceAdvisor(plugins))
         sockets = place.root / "plugins_registry"
@@ -217,7 +219,7 @@ class _Held:
                 place.cpusets,
                 executor=ThreadExecutor("cpusets"),
                 allocator=node.snapshot[CpuAllocator],
-                recheck_s=seconds(config.cpu_manager_reconcile_period),
+                recheck_s=config.cpu_manager_reconcile_period_s,
             ),
             plugins=plugins,
             registrar=PluginRegistrar(sockets, {"DevicePlugin": plugins}, watcher=watcher_of(sockets)),
@@ -252,10 +254,10 @@ def _probing(
 
 
 def _cgroups(
-    built: Built, place: Place, rules: Rulebook, was: Remembered, watch: RuntimeWatch
+    plan: NodePlan, place: Place, rules: Rulebook, was: Remembered, watch: RuntimeWatch
 ) -> CgroupPreparer:
     return CgroupPreparer(
-        QosTree(place.driver, built.tree),
+        QosTree(place.driver, plan.tree),
         [one.pod for one in was.lives.values() if "cgroups" in one.made],
         lambda: None if watch.heard().listing == 0 else tuple(watch.seen.snapshot()),
         follows=not rules.standalone,
@@ -265,7 +267,7 @@ def _cgroups(
 def _configuring(runtime: LoggedRuntime, place: Place, held: _Held) -> GrantedConfiguration:
     whole = NodeConfiguration(
         place.settings,
-        image=partial(image_of, runtime),
+        image=partial(ImageFacts.of, runtime),
         files=PodFiles(),
         host_ips=(place.node_ip,),
     )
@@ -303,7 +305,7 @@ def _sink(place: Place, rules: Rulebook, lives: PodLives, sources: PodSources) -
         facts = lives.facts.get(uid)
         return sources.pods.get(uid) if facts is None else facts.pod
 
-    file = StatusFile(place.status, pod)
+    file = JsonLinesSink(place.status, pod)
     return StaticPodSink(file, lives, sources) if rules.standalone else file
 
 

@@ -33,6 +33,7 @@ actual  ──┘   pure      value   only I/O         │
 | `node`        | pods or claims             | everything that is held     | `Runtime`, `Store`         |
 | `cri`         | –                          | containerd, CRI-O           | a runtime's socket         |
 | `agent`       | all of the above           | all of the above            | a sink, sources, a runtime |
+| `kubeconfig`  | a KubeletConfiguration     | –                           | –                          |
 | `testing`     | –                          | –                           | fakes, `check_*`, replay   |
 
 Lowest layer first: a package imports from lower layers only. Import the package

@@ -12,12 +12,11 @@ from typing import Final
 import attrs
 
 from examples.agent.__main__ import options, run
-from examples.agent.build import Built
-from examples.agent.config import KubeletConfig
 from examples.agent.wiring import Place, Rulebook, wire
 from nodealloc.agent import Agent
 from nodealloc.dirwatch import InotifyWatcher
 from nodealloc.dsw_asw import Cancel
+from nodealloc.kubeconfig import KubeletConfig, NodePlan
 from nodealloc.podfacts import LifeState
 from nodealloc.podsources import Reading
 from nodealloc.podspec import Pod, pod_from_manifest
@@ -58,7 +57,7 @@ class ApiFile:
         return Reading(pods=tuple(found.values()))
 
 
-def wired(file: Path, config: KubeletConfig, built: Built, place: Place, rules: Rulebook) -> Agent:
+def wired(file: Path, config: KubeletConfig, plan: NodePlan, place: Place, rules: Rulebook) -> Agent:
     """As the example, with a server's pods; that nothing is left of a deleted one is told like a status."""
     joined = attrs.evolve(
         place,
@@ -66,7 +65,7 @@ def wired(file: Path, config: KubeletConfig, built: Built, place: Place, rules: 
         wakers={"api": InotifyWatcher(str(file.parent), below=False)},
         settings=attrs.evolve(place.settings, services=SERVICES),
     )
-    agent = wire(config, built, joined, rules)
+    agent = wire(config, plan, joined, rules)
     told = place.status.open("a", buffering=1)
 
     def follow() -> None:

@@ -2,54 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import cast
+from collections.abc import Iterable
 
 from nodealloc.checkpoint import MemoryStore, inspect
 from nodealloc.cpuset import CpuAllocator
 from nodealloc.errors import ConfigurationError, DecodeError, Fault
 from nodealloc.idset import CPUSet
-from nodealloc.machine import Machine, discover, machine_from_cadvisor, machine_from_json, machine_from_text
+from nodealloc.machine import Machine
 from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.topology import Accounts, Holding, Snapshot
 
-__all__ = ["HELP", "cpus_held", "held_by", "machine_of", "pairs", "restored"]
+__all__ = ["HELP", "cpus_held", "held_by", "pairs", "restored"]
 
 HELP = "a line such as '2 sockets x 8 cores x 2 threads', a JSON file, or a mounted or captured sysfs"
-
-
-def machine_of(words: str, /) -> tuple[Machine, list[str]]:
-    """The machine that is described, written or captured there; and what could not be known of it.
-
-    Raises:
-        NodeallocError: It is none.
-    """
-    path = Path(words)
-    try:  # an empty text is a path as well, to where we are
-        is_folder, is_file = bool(words) and path.is_dir(), path.is_file()
-    except (OSError, ValueError):  # a line may be longer than any name of a file, and hold what no name does
-        is_folder = is_file = False
-    if is_folder:
-        found = discover(path / "sys" if (path / "sys").is_dir() else path)
-        return found.machine, [str(note) for note in found.notes]
-    return (_written(path) if is_file else machine_from_text(words)), []
-
-
-def _written(path: Path) -> Machine:
-    """The machine of a JSON file."""
-    try:
-        document: object = json.loads(path.read_bytes())
-    except (OSError, RecursionError, ValueError) as error:
-        raise DecodeError(str(path), [Fault("$", f"no JSON: {error}")]) from error
-    if not isinstance(document, dict):
-        raise DecodeError(str(path), [Fault("$", "expected an object, as machine_to_json writes it")])
-    fields = cast("Mapping[str, object]", document)
-    # What cAdvisor and a kubelet's `/spec` tell has its topology in one field.
-    if "topology" in fields:
-        return machine_from_cadvisor(fields)
-    return machine_from_json(fields, source=str(path))
 
 
 def restored(empty: Snapshot, folder: str, /, *, whole: bool = False) -> tuple[Snapshot, list[str]]:

@@ -12,13 +12,14 @@ from pathlib import Path
 import attrs
 
 from nodealloc._cli._devices import counts_of, with_devices
-from nodealloc._cli._machines import HELP, held_by, machine_of, pairs, restored
+from nodealloc._cli._machines import HELP, held_by, pairs, restored
+from nodealloc._texts import documents_of
 from nodealloc.admission import chain_of
 from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
 from nodealloc.devices import DeviceAllocator, Phase
 from nodealloc.errors import ConfigurationError, DecodeError, Fault
 from nodealloc.idset import NodeSet
-from nodealloc.machine import Machine, draw_text
+from nodealloc.machine import Machine, draw_text, named_machine
 from nodealloc.memblocks import MemoryAllocator
 from nodealloc.podfacts import NodeView, PodOnNode
 from nodealloc.podspec import Json, Pod, Quantity, Resources, resources
@@ -80,7 +81,8 @@ def add_arguments(parser: argparse.ArgumentParser, /) -> None:
 
 def run(arguments: argparse.Namespace, /) -> int:
     """Ask the node about each pod; 0 when all came in, 1 when one did not."""
-    machine, notes = machine_of(str(arguments.machine))
+    named = named_machine(str(arguments.machine))
+    machine, notes = named.machine, [str(note) for note in named.notes]
     snapshot = _node(machine, arguments)
     if arguments.kubelet is not None:
         snapshot, found = restored(snapshot, str(arguments.kubelet), whole=True)
@@ -189,32 +191,12 @@ def _pods(paths: Sequence[str]) -> Iterator[Pod]:
             raise DecodeError(path, [Fault("$", "there is no pod in it")])
 
 
-def _documents(path: str) -> Iterator[object]:
+def _documents(path: str) -> list[object]:
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DecodeError(path, [Fault("$", str(error))]) from error
-    fault = ""
-    document: object = None
-    try:
-        document = json.loads(text)
-    except RecursionError as error:
-        raise DecodeError(path, [Fault("$", f"nested too deeply: {error}")]) from error
-    except ValueError as not_json:
-        fault = f"not JSON: {not_json}"
-    if not fault:
-        yield document
-        return
-    try:
-        import yaml  # noqa: PLC0415 - whoever has JSON needs none
-    except ImportError:
-        raise DecodeError(path, [Fault("$", f"{fault}; for YAML install nodealloc[agent]")]) from None
-    try:
-        yield from yaml.safe_load_all(text)
-    except RecursionError as error:
-        raise DecodeError(path, [Fault("$", f"nested too deeply: {error}")]) from error
-    except yaml.YAMLError as error:
-        raise DecodeError(path, [Fault("$", f"neither JSON nor YAML: {error}")]) from error
+    return documents_of(text, path)
 
 
 def _json(answer: _Answer) -> dict[str, Json]:

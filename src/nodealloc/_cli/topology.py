@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from nodealloc.idset import CPUSet
-from nodealloc.machine import Discovery, by_first_cpu, discover, draw_text, machine_to_json
+from nodealloc.machine import Discovery, by_first_cpu, discover, draw_text, machine_to_json, named_machine
 
 if TYPE_CHECKING:
     import argparse
@@ -58,14 +58,9 @@ def run(arguments: argparse.Namespace, /) -> int:
 
 def _found(arguments: argparse.Namespace) -> tuple[Discovery, list[str]]:
     """The machine, with what is not known of it; of one that was written everything is."""
-    if arguments.machine is None:
-        found = discover(str(arguments.sysfs))
-        return found, [str(note) for note in found.notes]
-    # Imported late: looking at this machine needs neither stores nor cattrs.
-    from nodealloc._cli._machines import machine_of  # noqa: PLC0415
-
-    machine, notes = machine_of(str(arguments.machine))
-    return Discovery(machine=machine), notes
+    words = arguments.machine
+    found = discover(str(arguments.sysfs)) if words is None else named_machine(str(words))
+    return found, [str(note) for note in found.notes]
 
 
 def _held(machine: Machine, store: str) -> tuple[dict[str, CPUSet | str], list[str]]:

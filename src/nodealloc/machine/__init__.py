@@ -21,6 +21,7 @@ from nodealloc.machine._draw_svg import draw_svg
 from nodealloc.machine._draw_text import draw_text
 from nodealloc.machine._errors import NotAMachineError
 from nodealloc.machine._model import Level, Machine
+from nodealloc.machine._named import named_machine
 from nodealloc.machine._parts import Cpu, NumaNode
 from nodealloc.machine._synthetic import machine_from_text
 from nodealloc.machine._sysfs import Note
@@ -43,4 +44,5 @@ __all__ = [
     "machine_from_json",
     "machine_from_text",
     "machine_to_json",
+    "named_machine",
 ]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterator, Mapping
-from types import ModuleType
 from typing import Final, cast
 
 import attrs
 
+from nodealloc._texts import documents_of
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.podsources._static import HASH
 from nodealloc.podsources._validity import faults_of
@@ -36,7 +35,7 @@ def pod_in(data: bytes, /, *, where: str, source: str, node_name: str, is_lenien
     Raises:
         DecodeError: There is none, there are several, or it is no pod.
     """
-    documents = _documents(data, where)
+    documents = [one for one in documents_of(data, where) if one is not None]
     if is_lenient:
         documents = documents[:1]
     if len(documents) != 1:
@@ -55,7 +54,7 @@ def pods_in(data: bytes, /, *, where: str, source: str, node_name: str) -> Itera
     Raises:
         DecodeError: It holds nothing, or something that is no pod.
     """
-    documents = _documents(data, where)
+    documents = [one for one in documents_of(data, where) if one is not None]
     if not documents:
         raise DecodeError(where, [Fault("$", "nothing is in it; answer with an empty PodList for no pods")])
     for document in documents:
@@ -101,37 +100,3 @@ def _pod(document: object, where: str, source: str, node_name: str, *, is_lenien
 
 def _let_go(_fault: Fault) -> None:
     """What is not known is left out."""
-
-
-def _documents(data: bytes, where: str) -> list[object]:
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        reason = f"byte {error.start} is no UTF-8; write text"
-        raise DecodeError(where, [Fault("$", reason)]) from None
-    try:
-        return [json.loads(text)]
-    except (ValueError, RecursionError):
-        return [] if not text.strip() else _yaml_documents(text, where)
-
-
-def _yaml_documents(text: str, where: str) -> list[object]:
-    yaml = _yaml(where)
-    try:
-        return [one for one in yaml.safe_load_all(text) if one is not None]
-    except RecursionError:
-        raise DecodeError(where, [Fault("$", "nested too deeply")]) from None
-    except (yaml.YAMLError, ValueError) as error:
-        reason = (
-            "neither JSON nor YAML: " + " ".join(str(error).split())[:200] + "; mend it, or write it whole"
-        )
-        raise DecodeError(where, [Fault("$", reason)]) from None
-
-
-def _yaml(where: str) -> ModuleType:
-    try:
-        import yaml  # noqa: PLC0415 - an extra; JSON works without it
-    except ImportError:
-        reason = "no JSON, and YAML needs PyYAML: pip install 'nodealloc[agent]'"
-        raise DecodeError(where, [Fault("$", reason)]) from None
-    return yaml

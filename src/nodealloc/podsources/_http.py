@@ -6,6 +6,7 @@ import http.client
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping, Sequence
 from typing import Final, cast
 from urllib.parse import urlsplit
 
@@ -30,6 +31,7 @@ class HttpSource:
         url: `http://` or `https://`; asked without a proxy.
         node_name: Is appended to the pods' names, as a kubelet does; "" for nothing.
         source: Name of this source, which uids depend on.
+        headers: Sent with each question, by name.
         deadline_s: For the whole answer, in real seconds.
         max_bytes: Longer answers are refused.
 
@@ -45,6 +47,7 @@ class HttpSource:
         *,
         node_name: str = "",
         source: str = "http",
+        headers: Mapping[str, Sequence[str]] | None = None,
         deadline_s: float = 10.0,
         max_bytes: int = MAX_BYTES,
     ) -> None:
@@ -53,6 +56,7 @@ class HttpSource:
         if deadline_s <= 0 or max_bytes < 1:
             raise ConfigurationError(f"deadline_s={deadline_s}, max_bytes={max_bytes}: give more than 0")
         self._url, self._node_name, self._source = url, node_name, source
+        self._headers = {name: ", ".join(values) for name, values in (headers or {}).items()}
         self._deadline_s, self._max_bytes = deadline_s, max_bytes
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -70,7 +74,8 @@ class HttpSource:
     def _get(self, cancel: Cancel) -> bytes:
         until_s = time.monotonic() + self._deadline_s
         try:
-            with self._opener.open(self._url, timeout=self._deadline_s) as opened:
+            asked = urllib.request.Request(self._url, headers=self._headers)  # noqa: S310 - checked at first
+            with self._opener.open(asked, timeout=self._deadline_s) as opened:
                 return self._body(cast("http.client.HTTPResponse", opened), until_s, cancel)
         except urllib.error.HTTPError as error:
             error.close()

@@ -58,12 +58,18 @@ class Polling:
         gap_s: The same at least, however many hurries there are.
         again_s: From a reading that failed to the next.
         deadline_s: Past this a reading counts as lost; the next begins when it has ended.
+        periods: By source, a period of its own.
     """
 
     period_s: float = attrs.field(default=20.0, validator=within(0, above=True))
     gap_s: float = attrs.field(default=0.05, validator=within(0))
     again_s: float = attrs.field(default=2.0, validator=within(0))
     deadline_s: float = attrs.field(default=30.0, validator=within(0, above=True))
+    periods: Mapping[str, float] = attrs.field(factory=dict[str, float])
+
+    def period_of(self, source: str, /) -> float:
+        """From one reading of a source to the next, in seconds."""
+        return self.periods.get(source, self.period_s)
 
 
 @attrs.frozen(kw_only=True)
@@ -142,12 +148,13 @@ class _Readings:
         polling = self._polling
         match outcome:
             case Done(result=taken):
-                soon = polling.period_s if taken.again_after_s is None else taken.again_after_s
+                period_s = polling.period_of(str(step.scope[0]))
+                soon = period_s if taken.again_after_s is None else taken.again_after_s
                 return SourceAnswer(
                     number=max(before.number, step.detail),
                     count=before.count + 1,
                     tried_s=outcome.ended_s,
-                    due_s=outcome.ended_s + max(polling.gap_s, min(soon, polling.period_s)),
+                    due_s=outcome.ended_s + max(polling.gap_s, min(soon, period_s)),
                     faults=taken.faults,
                     events=taken.events,
                 )

@@ -28,6 +28,7 @@ never fall. `Rules()` is what is right, `KUBELET` is as recorded.
 """
 
 from nodealloc.podstatus._codec import STATUS_ROWS, told_from_checkpoint
+from nodealloc.podstatus._lines import JsonLinesSink
 from nodealloc.podstatus._living import observed_of, with_source, with_verdicts
 from nodealloc.podstatus._manager import StatusManager, TellingOptions
 from nodealloc.podstatus._merge import StatusOddity, merge_status, same_status
@@ -45,6 +46,7 @@ __all__ = [
     "CallSink",
     "FolderSink",
     "Health",
+    "JsonLinesSink",
     "LifeFacts",
     "Observed",
     "Part",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from typing import Self
 
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
-from nodealloc._typed import typed_fields
+from nodealloc._typed import typed, typed_fields
 from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.podfacts import PodIdentity, Transport
@@ -217,6 +218,27 @@ class DnsConfig:
     servers: tuple[str, ...] = ()
     searches: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+
+    @classmethod
+    @typed
+    def of_resolv_conf(cls, text: str, /) -> Self:
+        """What a file such as `/etc/resolv.conf` says; lines that it does not know mean nothing.
+
+        The last `search` counts, and the last of options with one name.
+
+        Source: resolv.conf(5); kubelet ``network/dns/dns.go``.
+        """
+        servers: list[str] = []
+        searches: tuple[str, ...] = ()
+        options: dict[str, str] = {}
+        for name, *words in (line.split() for line in text.splitlines() if line.strip()):
+            if name == "nameserver":
+                servers += words[:1]
+            elif name == "search":
+                searches = tuple(one.removesuffix(".") or "." for one in words)
+            elif name == "options":
+                options |= {one.partition(":")[0]: one for one in words}
+        return cls(servers=tuple(servers), searches=searches, options=tuple(options.values()))
 
 
 @attrs.frozen(kw_only=True)

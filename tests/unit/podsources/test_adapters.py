@@ -410,7 +410,8 @@ class Answers(BaseHTTPRequestHandler):
         if self.path == "/silent":
             time.sleep(1.0)
             return
-        self.send_response(500 if self.path == "/broken" else 200)
+        refused = self.path == "/token" and self.headers["X-Token"] != "a, b"
+        self.send_response(403 if refused else 500 if self.path == "/broken" else 200)
         size = len(body) + (10 if self.path == "/half" else 0)
         if self.path not in {"/huge", "/slow"}:
             self.send_header("Content-Length", str(size))
@@ -441,6 +442,14 @@ def test_an_address_is_read(server: str) -> None:
     source = HttpSource(server + "/")
     assert names(source.read(ManualCancel())) == ["a", "b"]
     check_source(source)
+
+
+def test_headers_are_sent_along(server: str) -> None:
+    """Every value, as one field of the request."""
+    with pytest.raises(RetryableError, match="status 403"):
+        HttpSource(server + "/token").read(ManualCancel())
+    source = HttpSource(server + "/token", headers={"X-Token": ["a", "b"]})
+    assert names(source.read(ManualCancel())) == ["a", "b"]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,6 +30,7 @@ from nodealloc.podstatus import (
     STATUS_ROWS,
     CallSink,
     FolderSink,
+    JsonLinesSink,
     Observed,
     Part,
     Rules,
@@ -655,3 +657,19 @@ def test_nobody_is_told_of_what_only_the_runtime_knew() -> None:
     pods.drop("orphan", by="test")
     manager.run_until_quiet()
     assert told == ["web"]
+
+
+def test_lines_keep_all_that_was_told(tmp_path: Path) -> None:
+    """A line each, null at the end; what a crash cut short does no harm."""
+    path = tmp_path / "told.jsonl"
+    path.write_text('{"cut": ')
+    pods = {"u": pod()}
+    sink = JsonLinesSink(path, pods.get, unix_s=lambda: 7.0)
+    sink.told("u", PodStatus(phase=PodPhase.RUNNING))
+    pods.clear()
+    sink.gone("u")
+    sink.gone("u")
+    sink.close()
+    lines = [json.loads(line) for line in path.read_text().splitlines()[1:]]
+    assert [(one["unix_s"], one["uid"], one["name"]) for one in lines] == [(7.0, "u", pod().name)] * 2
+    assert [one["status"] and one["status"]["phase"] for one in lines] == ["Running", None]

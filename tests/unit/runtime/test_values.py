@@ -12,6 +12,7 @@ from nodealloc.runtime import (
     ContainerConfig,
     ContainerRecord,
     ContainerReport,
+    DnsConfig,
     Heard,
     LinuxResources,
     Listing,
@@ -233,3 +234,15 @@ def test_values_do_not_change_with_what_they_were_made_from() -> None:
     for mapping in (record.labels, pod.marks):
         with pytest.raises(TypeError, match="does not change"):
             mapping["x"] = "y"  # type: ignore[index]
+
+
+def test_a_resolver_is_read_as_resolv_conf_says() -> None:
+    """The last search counts, options by their names; what is not known means nothing."""
+    text = (
+        "# made by hand\nnameserver 192.0.2.1\nsearch old\nsearch a.example. b\nnameserver 192.0.2.2 more\n"
+    )
+    found = DnsConfig.of_resolv_conf(f"{text}\nsortlist x\noptions ndots:1 rotate\noptions ndots:5\n")
+    assert found == DnsConfig(
+        servers=("192.0.2.1", "192.0.2.2"), searches=("a.example", "b"), options=("ndots:5", "rotate")
+    )
+    assert DnsConfig.of_resolv_conf("") == DnsConfig()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final, Protocol, Self
 
 import attrs
 
@@ -13,7 +13,7 @@ from nodealloc._typed import typed, typed_fields
 from nodealloc.cgroups import PodOptions
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.podspec import Quantity
-from nodealloc.runtime import DnsConfig, HostDevice, HostMount
+from nodealloc.runtime import DnsConfig, HostDevice, HostMount, Images
 
 __all__ = ["ContainerGift", "EnvironmentSource", "ImageFacts", "NodeSettings", "PodAddresses"]
 
@@ -88,6 +88,13 @@ class ImageFacts:
     id: str
     user: int | None = None
     username: str = ""
+
+    @classmethod
+    @typed
+    def of(cls, images: Images, id_: str, /) -> Self:
+        """What a runtime tells of an image; of one that it does not list, the id alone."""
+        found = next((one for one in images.images() if one.id == id_), None)
+        return cls(id=id_) if found is None else cls(id=id_, user=found.user, username=found.username)
 
 
 @typed_fields

@@ -1,21 +1,30 @@
-"""The example agent's configuration: every field is used, or refused by name."""
+"""A KubeletConfiguration: every field is used, or refused by name; and what it comes to on a machine."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import attrs
 import pytest
 
-from examples.agent.build import build
-from examples.agent.config import _ROOMLESS, KubeletConfig, _spelled, read_config, seconds
+from nodealloc._wire import camel, wire_of
 from nodealloc.cpuset import CpuAllocator
-from nodealloc.errors import DecodeError
+from nodealloc.errors import ConfigurationError, DecodeError
+from nodealloc.kubeconfig import (
+    KubeletConfig,
+    NodePlan,
+    duration_s,
+    life_policy,
+    machine_capacity,
+    read_kubelet_config,
+)
+from nodealloc.kubeconfig._configuration import NO_ROOM
 from nodealloc.machine import machine_from_text
 from tests.stories.rows import read, reason_to_skip
 
-VECTORS = Path(__file__).parent.parent / "vectors"
+VECTORS = Path(__file__).parents[2] / "vectors"
 KIND = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
 MACHINE = machine_from_text("1 socket x 2 cores, memory=8Gi")
 
@@ -24,14 +33,20 @@ def config(folder: Path, **fields: object) -> KubeletConfig:
     """Read from a file with these fields."""
     path = folder / "kubelet.yaml"
     path.write_text(json.dumps({**KIND, **fields}))
-    return read_config(path)
+    return read_kubelet_config(path)
+
+
+def planned(config: KubeletConfig, folder: Path) -> NodePlan:
+    """What it comes to on a small machine."""
+    capacity = machine_capacity(MACHINE, folder=folder)
+    return NodePlan.of(config, MACHINE, name="n1", capacity=capacity, kernel="6.1.0")
 
 
 def test_an_empty_configuration_has_the_kubelets_defaults(tmp_path: Path) -> None:
     """Nothing has to be said."""
     found = config(tmp_path)
     assert (found.max_pods, found.topology_manager_policy) == (110, "none")
-    assert seconds(found.file_check_frequency) == 20.0
+    assert found.file_check_frequency_s == 20.0
 
 
 def test_every_fault_is_told_by_the_name_of_its_field(tmp_path: Path) -> None:
@@ -40,8 +55,8 @@ def test_every_fault_is_told_by_the_name_of_its_field(tmp_path: Path) -> None:
         config(tmp_path, evictionSoft={"memory.available": "1Gi"}, maxPod=3, maxPods="many")
     told = str(caught.value)
     assert "has no room here yet; leave it out @ $.evictionSoft" in told
-    assert "is no field of a KubeletConfiguration @ $.maxPod\n" in told
-    assert "expected int" in told
+    assert "did you mean maxPods? @ $.maxPod\n" in told
+    assert "a whole number" in told
 
 
 @pytest.mark.parametrize(
@@ -64,16 +79,16 @@ def test_another_kind_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "pod.yaml"
     path.write_text("{apiVersion: v1, kind: Pod}")
     with pytest.raises(DecodeError, match=r"expected kubelet\.config\.k8s\.io/v1beta1 KubeletConfiguration"):
-        read_config(path)
+        read_kubelet_config(path)
     path.write_text("[]")
     with pytest.raises(DecodeError, match="expected an object"):
-        read_config(path)
+        read_kubelet_config(path)
 
 
 def test_no_field_is_both_used_and_without_a_room() -> None:
     """The two lists are apart."""
-    used = {_spelled(field.name) for field in attrs.fields(KubeletConfig)}
-    assert not used & _ROOMLESS
+    used = {wire_of(one.metadata).key or camel(one.name) for one in attrs.fields(KubeletConfig)}
+    assert not used & NO_ROOM
     assert {"clusterDNS", "cpuCFSQuota", "imageGCHighThresholdPercent", "reservedSystemCPUs"} <= used
 
 
@@ -87,14 +102,14 @@ def test_all_stories_that_can_be_played_have_a_configuration(tmp_path: Path) -> 
 @pytest.mark.parametrize(("text", "value"), [("1m30s", 90.0), ("500ms", 0.5), ("0", 0.0), ("2h", 7200.0)])
 def test_durations_are_read_as_go_writes_them(text: str, value: float) -> None:
     """Numbers with units, in a row."""
-    assert seconds(text) == value
+    assert duration_s(text) == value
 
 
 @pytest.mark.parametrize("text", ["", "5", "s", "1 s", "1mm"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     """A number without a unit is none."""
     with pytest.raises(ValueError, match="is no duration"):
-        seconds(text)
+        duration_s(text)
 
 
 def test_a_reservation_is_taken_off_what_is_given_out(tmp_path: Path) -> None:
@@ -106,7 +121,7 @@ def test_a_reservation_is_taken_off_what_is_given_out(tmp_path: Path) -> None:
         evictionHard={"memory.available": "1Gi"},
         cpuManagerPolicy="static",
     )
-    built = build(told, MACHINE, name="n1", root=tmp_path)
+    built = planned(told, tmp_path)
     assert built.view.allocatable["memory"].value == 6 << 30
     assert built.view.allocatable["cpu"].value == 1
     assert built.tree.root_limits.memory_bytes == 7 << 30
@@ -116,4 +131,49 @@ def test_a_reservation_is_taken_off_what_is_given_out(tmp_path: Path) -> None:
 def test_static_cpus_need_a_cpu_for_the_system(tmp_path: Path) -> None:
     """Else the whole machine could be given away."""
     with pytest.raises(ValueError, match="without a CPU for the system"):
-        build(config(tmp_path, cpuManagerPolicy="static"), MACHINE, name="n1", root=tmp_path)
+        planned(config(tmp_path, cpuManagerPolicy="static"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"topologyManagerScope": "cluster"}, "topologyManagerScope is 'cluster'; give container, pod"),
+        ({"enforceNodeAllocatable": ["pod"]}, "enforceNodeAllocatable is 'pod'; give pods"),
+        ({"cpuManagerPolicy": "dynamic"}, "give none or static"),
+        ({"topologyManagerPolicy": "loose"}, "loose"),
+        ({"memoryManagerPolicy": "static"}, "static"),
+        ({"kubeReserved": {"memory": "much"}}, "much"),
+        ({"cgroupRoot": "../up"}, "up"),
+    ],
+)
+def test_words_that_mean_nothing_are_refused(tmp_path: Path, fields: dict[str, object], words: str) -> None:
+    """With what there is, before anything is made."""
+    with pytest.raises(ConfigurationError, match=re.escape(words)):
+        planned(config(tmp_path, **fields), tmp_path)
+
+
+def test_patience_follows_the_configuration(tmp_path: Path) -> None:
+    """Back-off, time-outs and pulls at once."""
+    fields = {
+        "crashLoopBackOff": {"maxContainerRestartPeriod": "5s"},
+        "featureGates": {"KubeletCrashLoopBackOffMax": True},
+        "runtimeRequestTimeout": "30s",
+    }
+    policy = life_policy(config(tmp_path, **fields))
+    assert (policy.restarts.base_s, policy.restarts.cap_s) == (5.0, 5.0)
+    assert (policy.call_s, policy.pulls_at_once) == (30.0, 1)
+    parallel = config(tmp_path, serializeImagePulls=False, maxParallelImagePulls=4)
+    assert life_policy(parallel).pulls_at_once == 4
+
+
+def test_a_file_that_is_too_large_or_several_is_refused_unread(tmp_path: Path) -> None:
+    """A configuration is one small document."""
+    path = tmp_path / "kubelet.yaml"
+    path.write_text("a: 1\n---\nb: 2\n")
+    with pytest.raises(DecodeError, match="found 2 documents"):
+        read_kubelet_config(path)
+    path.write_text("#" * 300_000)
+    with pytest.raises(DecodeError, match="has more than 262144 bytes"):
+        read_kubelet_config(path)
+    with pytest.raises(DecodeError, match="cannot be read"):
+        read_kubelet_config(tmp_path / "absent")

@@ -1,0 +1,34 @@
+"""A KubeletConfiguration as the options of the packages.
+
+```text
+  kubelet.yaml ─▶ read_kubelet_config ─▶ KubeletConfig ─▶ NodePlan.of ─▶ node, chain, cgroup tree
+                  every fault, named     a value          what it comes to on a machine
+```
+
+- Every field of the document means what it says, or is refused by its name: one that
+  there is no room for yet, one of which only some values have a room, one that is no field.
+- A *plan* of a node is what a configuration comes to on a machine: the snapshot with nothing
+  held, the view that pods are judged by, the chain, the cgroup tree.
+
+    >>> config = kubelet_config({"maxPods": 20, "cpuManagerPolicy": "static", "reservedSystemCPUs": "0"})
+    >>> config.max_pods, config.file_check_frequency_s
+    (20, 20.0)
+"""
+
+from nodealloc.kubeconfig._capacity import machine_capacity
+from nodealloc.kubeconfig._codec import kubelet_config, read_kubelet_config
+from nodealloc.kubeconfig._configuration import CrashLoopBackOff, KubeletConfig, MemoryReservation
+from nodealloc.kubeconfig._durations import duration_s
+from nodealloc.kubeconfig._plan import NodePlan, life_policy
+
+__all__ = [
+    "CrashLoopBackOff",
+    "KubeletConfig",
+    "MemoryReservation",
+    "NodePlan",
+    "duration_s",
+    "kubelet_config",
+    "life_policy",
+    "machine_capacity",
+    "read_kubelet_config",
+]

@@ -1,0 +1,98 @@
+"""A document as a configuration; raw mappings stop here."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+from nodealloc._declared import FAULTY, At, Documents
+from nodealloc._reading import MAX_DOCUMENT_BYTES, Reader
+from nodealloc._texts import documents_of
+from nodealloc._typed import typed
+from nodealloc.errors import DecodeError, Fault
+from nodealloc.kubeconfig._configuration import NO_ROOM, KubeletConfig, Seconds
+from nodealloc.kubeconfig._durations import duration_s
+
+if TYPE_CHECKING:
+    from nodealloc._declared import Hook
+
+__all__ = ["kubelet_config", "read_kubelet_config"]
+
+_KIND: Final = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
+
+
+@typed
+def read_kubelet_config(path: Path | str, /, *, max_bytes: int = MAX_DOCUMENT_BYTES) -> KubeletConfig:
+    """A configuration file, in YAML or JSON.
+
+    Args:
+        path: The file.
+        max_bytes: A larger one is refused unread.
+
+    Raises:
+        DecodeError: It cannot be read, is of another kind, or has fields without a room, without a
+            name or with values that make no sense; all of them are named.
+    """
+    where = str(path)
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(max_bytes + 1)
+    except (OSError, ValueError) as error:
+        raise DecodeError(where, [Fault("$", f"cannot be read: {error}")]) from error
+    if len(data) > max_bytes:
+        reason = f"has more than {max_bytes} bytes; give max_bytes where it is to be read all the same"
+        raise DecodeError(where, [Fault("$", reason)])
+    documents = [one for one in documents_of(data, where) if one is not None]
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        reason = f"expected one object of kind {_KIND['kind']}, found {len(documents)} documents"
+        if len(documents) == 1:
+            reason = f"expected an object of kind {_KIND['kind']}"
+        raise DecodeError(where, [Fault("$", reason)])
+    fields = cast("dict[str, object]", documents[0])
+    said = {name: fields.get(name) for name in _KIND}
+    if said != _KIND:
+        reason = f"is {said['apiVersion']} {said['kind']}, expected {' '.join(_KIND.values())}"
+        raise DecodeError(where, [Fault("$", reason)])
+    return kubelet_config({name: one for name, one in fields.items() if name not in _KIND}, source=where)
+
+
+@typed
+def kubelet_config(fields: Mapping[str, object], /, *, source: str = "configuration") -> KubeletConfig:
+    """A configuration of the document's fields, without its `apiVersion` and `kind`.
+
+    Args:
+        fields: As JSON or YAML has them.
+        source: What to call them in an error.
+
+    Raises:
+        DecodeError: As of `read_kubelet_config`.
+    """
+    reader = Reader(source)
+    found = _documents().read(KubeletConfig, fields, "$", reader)
+    reader.check()
+    return found or KubeletConfig()
+
+
+@functools.cache
+def _documents() -> Documents:
+    return Documents(
+        unsupported={KubeletConfig: dict.fromkeys(NO_ROOM, "it has no room here yet; leave it out")},
+        checks={},
+        builders={},
+        hooks=cast("Mapping[object, Hook]", {Seconds: _duration}),
+        raw=lambda at, _: at[0],
+    )
+
+
+def _duration(at: At, _: object) -> object:
+    value, path, reader = at
+    if not isinstance(value, str):
+        reader.expected("a duration such as 1m30s", value, path)
+        return FAULTY
+    try:
+        return duration_s(value)
+    except ValueError as error:
+        reader.fault(path, str(error))
+        return FAULTY

@@ -1,0 +1,146 @@
+"""What a kubelet is told: the fields of the document that something here follows, with its defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NewType
+
+import attrs
+
+from nodealloc._wire import wire
+
+__all__ = ["NO_ROOM", "CrashLoopBackOff", "KubeletConfig", "MemoryReservation", "Seconds"]
+
+Seconds = NewType("Seconds", float)
+"""A duration; in the document a text as Go writes it."""
+
+NO_ROOM: Final = frozenset(
+    """
+    address authentication authorization configMapAndSecretChangeDetectionStrategy
+    containerLogMaxFiles containerLogMaxSize containerLogMaxWorkers containerLogMonitorInterval
+    contentType enableContentionProfiling enableControllerAttachDetach enableDebugFlagsHandler
+    enableDebuggingHandlers enableProfilingHandler enableServer enableSystemLogHandler
+    enableSystemLogQuery eventBurst eventRecordQPS evictionMaxPodGracePeriod evictionMinimumReclaim
+    evictionPressureTransitionPeriod evictionSoft evictionSoftGracePeriod failCgroupV1 hairpinMode
+    healthzBindAddress healthzPort imageGCLowThresholdPercent imageMaximumGCAge imageMinimumGCAge
+    imageServiceEndpoint iptablesDropBit iptablesMasqueradeBit kernelMemcgNotification kubeAPIBurst
+    kubeAPIQPS kubeReservedCgroup kubeletCgroups localStorageCapacityIsolation logging
+    makeIPTablesUtilChains maxOpenFiles memorySwap memoryThrottlingFactor nodeLeaseDurationSeconds
+    nodeStatusMaxImages nodeStatusReportFrequency nodeStatusUpdateFrequency oomScoreAdj podCIDR
+    podLogsDir podsPerCore port protectKernelDefaults providerID qosReserved readOnlyPort
+    registerWithTaints registryBurst registryPullQPS rotateCertificates runOnce seccompDefault
+    serverTLSBootstrap showHiddenMetricsForVersion shutdownGracePeriod shutdownGracePeriodByPodPriority
+    shutdownGracePeriodCriticalPods streamingConnectionIdleTimeout systemCgroups systemReservedCgroup
+    tlsCertFile tlsCipherSuites tlsMinVersion tlsPrivateKeyFile tracing volumePluginDir
+    volumeStatsAggPeriod
+    """.split()  # noqa: SIM905 - ninety names
+)
+"""Fields of the document that no package follows yet."""
+
+_FEATURES: Final = frozenset({"KubeletCrashLoopBackOffMax"})
+
+
+def _only(*values: object) -> Callable[[object], str]:
+    words = " or ".join("true" if one is True else "false" if one is False else str(one) for one in values)
+    return lambda value: "" if value in values else f"is {value}; only {words} has a room here"
+
+
+_TRUE, _FALSE = _only(True), _only(False)  # noqa: FBT003 - they are what is looked for
+
+
+def _features(gates: Mapping[str, bool]) -> str:
+    on = [name for name, is_on in gates.items() if is_on and name not in _FEATURES]
+    return f"{', '.join(on)} has no room here; leave it out" if on else ""
+
+
+def _at_least_one(value: int) -> str:
+    return "" if value >= 1 else f"is {value}; give 1 or more"
+
+
+def _texts() -> Mapping[str, str]:
+    return {}
+
+
+@attrs.frozen(kw_only=True)
+class CrashLoopBackOff:
+    """How long a container that ends again and again waits at most.
+
+    Attributes:
+        max_container_restart_period_s: In seconds.
+    """
+
+    max_container_restart_period_s: Seconds = attrs.field(
+        default=Seconds(300.0), metadata=wire("maxContainerRestartPeriod")
+    )
+
+
+@attrs.frozen(kw_only=True)
+class MemoryReservation:
+    """What is kept for the system on one NUMA node.
+
+    Attributes:
+        numa_node: Which.
+        limits: Resource to amount, as quantities.
+    """
+
+    numa_node: int
+    limits: Mapping[str, str]
+
+
+@attrs.frozen(kw_only=True)
+class KubeletConfig:
+    """A KubeletConfiguration, `kubelet.config.k8s.io/v1beta1`: its fields in Python's spelling, its defaults.
+
+    What a word or an amount means is looked at where it is used: by `NodePlan.of`.
+    `sync_frequency_s` may be anything: pods are looked at when something changed.
+
+    Source: Kubernetes ``kubelet/config/v1beta1/types.go``.
+    """
+
+    static_pod_path: str = ""
+    static_pod_url: str = attrs.field(default="", metadata=wire("staticPodURL"))
+    static_pod_url_header: Mapping[str, tuple[str, ...]] = attrs.field(
+        factory=dict[str, tuple[str, ...]], metadata=wire("staticPodURLHeader")
+    )
+    file_check_frequency_s: Seconds = attrs.field(default=Seconds(20.0), metadata=wire("fileCheckFrequency"))
+    http_check_frequency_s: Seconds = attrs.field(default=Seconds(20.0), metadata=wire("httpCheckFrequency"))
+    sync_frequency_s: Seconds = attrs.field(default=Seconds(60.0), metadata=wire("syncFrequency"))
+    container_runtime_endpoint: str = ""
+    runtime_request_timeout_s: Seconds = attrs.field(
+        default=Seconds(120.0), metadata=wire("runtimeRequestTimeout")
+    )
+    cgroup_driver: str = attrs.field(default="cgroupfs", metadata=wire(check=_only("cgroupfs", "systemd")))
+    cgroup_root: str = "/"
+    cgroups_per_qos: bool = attrs.field(default=True, metadata=wire("cgroupsPerQOS", check=_TRUE))
+    enforce_node_allocatable: tuple[str, ...] = ("pods",)
+    system_reserved: Mapping[str, str] = attrs.field(factory=_texts)
+    kube_reserved: Mapping[str, str] = attrs.field(factory=_texts)
+    reserved_system_cpus: str = attrs.field(default="", metadata=wire("reservedSystemCPUs"))
+    eviction_hard: Mapping[str, str] = attrs.field(factory=_texts)
+    cpu_manager_policy: str = "none"
+    cpu_manager_policy_options: Mapping[str, str] = attrs.field(factory=_texts)
+    cpu_manager_reconcile_period_s: Seconds = attrs.field(
+        default=Seconds(10.0), metadata=wire("cpuManagerReconcilePeriod")
+    )
+    memory_manager_policy: str = "None"
+    reserved_memory: tuple[MemoryReservation, ...] = ()
+    topology_manager_policy: str = "none"
+    topology_manager_scope: str = "container"
+    topology_manager_policy_options: Mapping[str, str] = attrs.field(factory=_texts)
+    cluster_dns: tuple[str, ...] = attrs.field(default=(), metadata=wire("clusterDNS"))
+    cluster_domain: str = ""
+    resolv_conf: str = "/etc/resolv.conf"
+    allowed_unsafe_sysctls: tuple[str, ...] = ()
+    max_pods: int = attrs.field(default=110, metadata=wire(check=_at_least_one))
+    pod_pids_limit: int = -1
+    cpu_cfs_quota: bool = attrs.field(default=True, metadata=wire("cpuCFSQuota"))
+    cpu_cfs_quota_period_s: Seconds = attrs.field(default=Seconds(0.1), metadata=wire("cpuCFSQuotaPeriod"))
+    serialize_image_pulls: bool = True
+    max_parallel_image_pulls: int | None = attrs.field(default=None, metadata=wire(check=_at_least_one))
+    image_gc_high_threshold_percent: int = attrs.field(
+        default=100, metadata=wire("imageGCHighThresholdPercent", check=_only(100))
+    )
+    fail_swap_on: bool = attrs.field(default=False, metadata=wire(check=_FALSE))
+    register_node: bool = attrs.field(default=False, metadata=wire(check=_FALSE))
+    crash_loop_back_off: CrashLoopBackOff = CrashLoopBackOff()
+    feature_gates: Mapping[str, bool] = attrs.field(factory=dict[str, bool], metadata=wire(check=_features))

@@ -1,0 +1,32 @@
+"""Durations as Go writes them."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from nodealloc._typed import typed
+from nodealloc.errors import ConfigurationError
+
+__all__ = ["duration_s"]
+
+_UNITS_S: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)")
+
+
+@typed
+def duration_s(text: str, /) -> float:
+    """A duration such as `1m30s`, in seconds; `0` needs no unit.
+
+    Raises:
+        ConfigurationError: It is none, or a negative one.
+
+    Source: Go ``time.ParseDuration``, without signs.
+
+    >>> duration_s("1m30s"), duration_s("500ms")
+    (90.0, 0.5)
+    """
+    parts = _PART.findall(text)
+    if text != "0" and (not parts or "".join(map("".join, parts)) != text):
+        raise ConfigurationError(f"{text[:40]!r} is no duration; write 90s, 1m30s, 500ms")
+    return sum(float(number) * _UNITS_S[unit] for number, unit in parts)

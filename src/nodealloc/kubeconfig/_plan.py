@@ -1,0 +1,167 @@
+"""What a configuration comes to on a machine: the options of the packages."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Final, Self, TypeVar
+
+import attrs
+
+from nodealloc._typed import typed
+from nodealloc.admission import Chain, Rules, SysctlAllowList, chain_of, safe_sysctls
+from nodealloc.allocatable import Reservation, allocatable
+from nodealloc.cgroups import CgroupName, Enforce, Enforcement, PodOptions, TreeOptions, enforced_limits
+from nodealloc.cpuset import CpuAllocator, NonePolicy, StaticOptions, StaticPolicy
+from nodealloc.devices import DeviceAllocator
+from nodealloc.errors import ConfigurationError
+from nodealloc.idset import CPUSet
+from nodealloc.kubeconfig._configuration import KubeletConfig
+from nodealloc.machine import Machine
+from nodealloc.memblocks import MemoryAllocator, UnpinnedMemory
+from nodealloc.podfacts import NodeView
+from nodealloc.podlife import LifePolicy, RestartBackOff
+from nodealloc.podspec import Resources, resources
+from nodealloc.topology import Allocator, Policy, Scope, Snapshot
+
+__all__ = ["NodePlan", "life_policy"]
+
+E = TypeVar("E", bound=enum.Enum)
+
+_BASE_S: Final = 10.0
+"""A container's first wait, unless the longest is shorter."""
+
+
+@attrs.frozen(kw_only=True)
+class NodePlan:
+    """What a node is to be, with nothing on it.
+
+    Attributes:
+        empty: What it can give out.
+        view: What pods are judged by.
+        chain: Who judges them.
+        tree: Of the pods' cgroups.
+        capacity: Of the machine, with the number of pods.
+    """
+
+    empty: Snapshot
+    view: NodeView
+    chain: Chain
+    tree: TreeOptions
+    capacity: Resources
+
+    @classmethod
+    @typed
+    def of(
+        cls,
+        config: KubeletConfig,
+        machine: Machine,
+        /,
+        *,
+        name: str,
+        capacity: Resources,
+        kernel: str,
+        rules: Rules | None = None,
+    ) -> Self:
+        """What follows from a configuration; pure.
+
+        Args:
+            config: It.
+            machine: What is given out.
+            name: Of the node.
+            capacity: Of the machine, such as `machine_capacity` says.
+            kernel: Its release, such as `6.1.0`, by which sysctls are safe.
+            rules: Of admission; None for what is right.
+
+        Raises:
+            ConfigurationError: A word means nothing, an amount is none, or it contradicts the machine.
+
+        Source: kubelet ``cm/container_manager_linux.go``, ``kubelet.go``.
+        """
+        whole = {**capacity, **resources({"pods": config.max_pods})}
+        reservation = Reservation(
+            kube_reserved=resources(config.kube_reserved),
+            system_reserved=resources(config.system_reserved),
+            hard_eviction=config.eviction_hard,
+            reserved_cpus=CPUSet.parse(config.reserved_system_cpus),
+        )
+        sysctls = SysctlAllowList.of([*safe_sysctls(kernel), *config.allowed_unsafe_sysctls])
+        return cls(
+            empty=Snapshot.of(
+                machine,
+                policy=Policy.parse(config.topology_manager_policy, config.topology_manager_policy_options),
+                scope=_word(Scope, "topologyManagerScope", config.topology_manager_scope),
+                allocators=(
+                    DeviceAllocator.of(machine),
+                    _cpus(config, machine, reservation),
+                    _memory(config, machine),
+                ),
+            ),
+            view=NodeView(
+                name=name,
+                labels={"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"},
+                allocatable=allocatable(whole, reservation, online=machine.online),
+            ),
+            chain=chain_of(sysctls, rules=rules),
+            tree=_tree(config, whole, reservation),
+            capacity=whole,
+        )
+
+
+@typed
+def life_policy(config: KubeletConfig, /) -> LifePolicy:
+    """How patient a configuration is with containers and the runtime."""
+    cap_s = config.crash_loop_back_off.max_container_restart_period_s
+    return LifePolicy(
+        restarts=RestartBackOff(base_s=min(_BASE_S, cap_s), cap_s=cap_s),
+        call_s=config.runtime_request_timeout_s,
+        pulls_at_once=1 if config.serialize_image_pulls else config.max_parallel_image_pulls,
+    )
+
+
+def _tree(config: KubeletConfig, capacity: Resources, reservation: Reservation) -> TreeOptions:
+    words = [one for one in config.enforce_node_allocatable if one != "none"]
+    levels = frozenset(_word(Enforce, "enforceNodeAllocatable", one) for one in words)
+    limits = enforced_limits(capacity, reservation, Enforcement(levels=levels))
+    return TreeOptions(
+        root=CgroupName.parse(config.cgroup_root).child("kubepods"),
+        root_limits=limits[Enforce.PODS],
+        pods=PodOptions(
+            cpu_quota=config.cpu_cfs_quota,
+            period_us=round(config.cpu_cfs_quota_period_s * 1_000_000),
+            pids=config.pod_pids_limit if config.pod_pids_limit > 0 else None,
+        ),
+    )
+
+
+def _memory(config: KubeletConfig, machine: Machine) -> Allocator:
+    if config.memory_manager_policy == "None":
+        return UnpinnedMemory()
+    reserved: Mapping[int, Mapping[str, str]] = {
+        one.numa_node: dict(one.limits) for one in config.reserved_memory
+    }
+    return MemoryAllocator.of(machine, policy=config.memory_manager_policy, reserved=reserved)
+
+
+def _cpus(config: KubeletConfig, machine: Machine, reservation: Reservation) -> CpuAllocator:
+    if config.cpu_manager_policy == "none":
+        return CpuAllocator(policy=NonePolicy.of(machine))
+    if config.cpu_manager_policy != "static":
+        raise ConfigurationError(f"cpuManagerPolicy is {config.cpu_manager_policy!r}; give none or static")
+    kept = sum(one["cpu"].milli_value for one in (reservation.system, reservation.kube) if "cpu" in one)
+    reserved = reservation.reserved_cpus
+    if not reserved and not kept:
+        raise ConfigurationError(
+            "cpuManagerPolicy static without a CPU for the system; set reservedSystemCPUs or reserve cpu"
+        )
+    options = StaticOptions.from_kubelet(config.cpu_manager_policy_options)
+    return CpuAllocator(
+        policy=StaticPolicy.of(machine, reserved=reserved or -(-kept // 1000), options=options)
+    )
+
+
+def _word(kind: type[E], field: str, word: str) -> E:
+    found = next((one for one in kind if one.value == word), None)
+    if found is None:
+        raise ConfigurationError(f"{field} is {word!r}; give {', '.join(str(one.value) for one in kind)}")
+    return found

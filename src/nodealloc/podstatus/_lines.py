@@ -1,0 +1,72 @@
+"""A sink that keeps all that was told: a line of JSON for each."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from nodealloc._typed import typed
+from nodealloc.podfacts import PodStatus, status_to_manifest
+from nodealloc.podspec import Pod
+
+__all__ = ["JsonLinesSink"]
+
+
+class JsonLinesSink:
+    """A `Sink`: a line has the time, the pod's uid, namespace and name, and its status; null for gone.
+
+    Thread-safe. The file only grows: whoever reads it follows it, or turns it over.
+    A pod that nobody can name any more, and of which nothing was told, has no line.
+
+    Args:
+        path: The file; what stands in it stays.
+        pod: Finds a pod by its uid; None where it is not known.
+        unix_s: The time of a line, in seconds.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+
+    @typed
+    def __init__(
+        self,
+        path: Path | str,
+        pod: Callable[[str], Pod | None],
+        *,
+        unix_s: Callable[[], float] = time.time,
+    ) -> None:
+        self._file = Path(path).open("a", buffering=1, encoding="utf-8")  # noqa: SIM115 - as long as this is
+        self._pod, self._unix_s, self._lock = pod, unix_s, threading.Lock()
+        self._names: dict[str, Pod] = {}
+        self._file.write("\n")  # ends a line that a crash cut short; whoever reads knows that a writer came
+
+    def told(self, uid: str, status: PodStatus, /) -> None:
+        """Write a line."""
+        self._write(uid, status_to_manifest(status))
+
+    def gone(self, uid: str, /) -> None:
+        """Write a last line."""
+        self._write(uid, None)
+        self._names.pop(uid, None)
+
+    def close(self) -> None:
+        """Let go of the file; nothing can be told any more."""
+        self._file.close()
+
+    def _write(self, uid: str, status: object) -> None:
+        pod = self._pod(uid) or self._names.get(uid)
+        if pod is None:
+            return
+        self._names[uid] = pod
+        line = {
+            "unix_s": self._unix_s(),
+            "uid": uid,
+            "namespace": pod.namespace,
+            "name": pod.name,
+            "status": status,
+        }
+        with self._lock:
+            self._file.write(json.dumps(line) + "\n")
