@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import re
 import signal
 import socket
 import sys
 import threading
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -86,12 +84,11 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
         print(f"not known: {note}", flush=True)
     root = chosen.root.resolve()
     root.mkdir(parents=True, exist_ok=True)
-    memory = 0 if chosen.machine else _memory_bytes()
     plan = NodePlan.of(
         config,
         named.machine,
         name=chosen.node,
-        capacity=machine_capacity(named.machine, folder=root, memory_bytes=memory),
+        capacity=machine_capacity(named.machine, folder=root, is_this=not chosen.machine),
         kernel=os.uname().release,
         rules=rules.admission,
     )
@@ -117,14 +114,10 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
         stack.callback(agent.stop)
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, partial(_asked, stop))
+            signal.signal(number, lambda *_: stop.set())
         while not stop.wait(1.0):  # the signal may reach another thread, which does not end this wait
             pass
     return 0
-
-
-def _asked(stop: threading.Event, _number: int, _frame: object) -> None:
-    stop.set()
 
 
 def _store(root: Path, kind: str) -> FileStore | SqliteStore:
@@ -181,11 +174,6 @@ def _text(path: Path) -> str:
         return path.read_text(errors="replace")
     except OSError:
         return ""
-
-
-def _memory_bytes() -> int:
-    found = re.search(r"MemTotal:\s+(\d+) kB", _text(Path("/proc/meminfo")))
-    return int(found[1]) * 1024 if found else 0
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from nodealloc._typed import typed
@@ -12,31 +13,35 @@ from nodealloc.podspec import Resources, resources
 __all__ = ["machine_capacity"]
 
 _LIMITS = ("pid_max", "threads-max")
+_TOTAL = re.compile(r"MemTotal:\s+(\d+) kB")
 
 
 @typed
 def machine_capacity(
-    machine: Machine, /, *, folder: Path, memory_bytes: int = 0, kernel: Path = Path("/proc/sys/kernel")
+    machine: Machine, /, *, folder: Path, is_this: bool = False, proc: Path = Path("/proc")
 ) -> Resources:
     """CPUs, memory, ephemeral storage and process ids of a machine.
 
     Args:
         machine: Its CPUs and memory.
         folder: Pods' files lie on its file system.
-        memory_bytes: Of the machine, where its NUMA nodes do not tell all of it; 0 for their sum.
-        kernel: Where the kernel tells how many processes there may be.
+        is_this: Whether it is the one that this runs on: its kernel knows of more memory than its NUMA
+            nodes may tell. Of another, the nodes' memory is added up.
+        proc: Where procfs is.
 
     Raises:
-        OSError: The folder or the kernel's files cannot be read.
+        OSError: The folder or procfs cannot be read.
 
     Source: kubelet ``cadvisor/util.go``, ``stats/pidlimit/pidlimit_linux.go``.
     """
     disk = os.statvfs(folder)
+    found = _TOTAL.search((proc / "meminfo").read_text()) if is_this else None
+    nodes_bytes = sum(node.memory_bytes for node in machine.numa_nodes)
     return resources(
         {
             "cpu": len(machine.cpus),
-            "memory": memory_bytes or sum(node.memory_bytes for node in machine.numa_nodes),
+            "memory": nodes_bytes if found is None else int(found[1]) * 1024,
             "ephemeral-storage": disk.f_blocks * disk.f_frsize,
-            "pid": min(int((kernel / name).read_text()) for name in _LIMITS),
+            "pid": min(int((proc / "sys" / "kernel" / name).read_text()) for name in _LIMITS),
         }
     )
