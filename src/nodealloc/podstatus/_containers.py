@@ -33,9 +33,9 @@ __all__ = [
 ]
 
 UNKNOWN: Final = "ContainerStatusUnknown"
+"""Reason of an end of which nobody knows how it came."""
 _LOST: Final = Exited(code=255)
 """What runtimes say of a container that ended while they were away."""
-"""Reason of an end of which nobody knows how it came."""
 LOST: Final = ContainerTerminated(
     exit=ExitUnknown(),
     reason=UNKNOWN,
