@@ -427,6 +427,30 @@ def test_a_flood_of_names_costs_only_itself(place: Path) -> None:
         assert allocatable(agent, "example.com/good") == 2
 
 
+def test_a_crowd_that_never_answers_hardly_delays_a_good_one(place: Path) -> None:
+    """Thirty that hang when they are called back, two at once: newcomers come first, turns are short."""
+    limits = PluginLimits(introductions=2)
+    behaviour = Behaviour(hang=frozenset({"GetDevicePluginOptions"}))
+    hung = [
+        DevicePluginServer(f"example.com/h{n}", numbered(1), place / f"h{n}.sock", behaviour=behaviour)
+        for n in range(30)
+    ]
+    for one in hung:
+        one.start()
+    with serving(place, limits) as agent, Plugin(place, "good.sock", 2, resource="example.com/good") as good:
+        crowd = [threading.Thread(target=one.introduce, args=(place / "kubelet.sock",)) for one in hung]
+        for thread in crowd:
+            thread.start()
+        began_s = time.monotonic()
+        assert good.register()
+        assert time.monotonic() - began_s < 5.0, "half a second for each pair of thirty would be more"
+        wait(agent, 2, "example.com/good")
+    for one in hung:
+        one.stop()
+    for thread in crowd:
+        thread.join()
+
+
 def test_a_resource_too_many_is_refused_by_name(place: Path) -> None:
     """While all that are known are in use; the plugin hears which bound it is."""
     with (

@@ -87,7 +87,7 @@ def test_a_caller_that_was_closed_calls_nobody(server: UnixServer, path: Path) -
     client.close()
     for call in (
         lambda: client.call("GetInfo", b"", 1.0),
-        lambda: client.first_call("GetInfo", b"", 1.0),
+        lambda: client.address("GetInfo", 1.0),
         lambda: client.stream("GetInfo"),
     ):
         with pytest.raises(CallUnavailableError, match="CANCELLED"):
@@ -100,7 +100,7 @@ def test_a_call_is_ended_from_another_thread(path: Path) -> None:
 
     def call() -> None:
         try:
-            client.first_call("GetInfo", b"", 60.0)
+            client.address("GetInfo", 60.0)
         except CallUnavailableError as error:
             said.append(error.status)
 
@@ -115,7 +115,12 @@ def test_a_caller_waits_for_somebody_to_listen(path: Path) -> None:
     """A socket that nobody serves yet is no reason to give up before the deadline."""
     bare_socket(path)
     client, said = caller(path), list[bytes]()
-    thread = threading.Thread(target=lambda: said.append(client.first_call("GetInfo", b"x", 30.0)))
+
+    def call() -> None:
+        assert client.address("GetInfo", 30.0).startswith("/proc/self/fd/")
+        said.append(client.call("GetInfo", b"x", 30.0))
+
+    thread = threading.Thread(target=call)
     thread.start()
     one = UnixServer(path, SERVICE, {"GetInfo": answer})
     one.start()

@@ -268,10 +268,10 @@ def test_whoever_had_fewest_turns_is_next() -> None:
     assert sorted(order[:10]) == names
 
 
-def test_one_place_is_too_few() -> None:
-    """There would be none for newcomers."""
-    with pytest.raises(ConfigurationError, match="give 2 or more"):
-        Places[str](1, first_s=0.1)
+def test_no_place_is_too_few() -> None:
+    """Nobody would ever have a turn."""
+    with pytest.raises(ConfigurationError, match="give 1 or more"):
+        Places[str](0, first_s=0.1)
 
 
 def test_peers_beyond_the_most_are_forgotten() -> None:

@@ -31,7 +31,7 @@ class Talk:
 
 def test_whoever_lasts_longest_gives_way() -> None:
     """One too many ends the first, not the others."""
-    turns = Turns(2, patience_s=0.05)
+    turns = Turns(2, first_s=0.05)
     first, second = Talk(turns), Talk(turns)
     assert first.began.wait(10)
     assert second.began.wait(10)
@@ -47,7 +47,7 @@ def test_whoever_lasts_longest_gives_way() -> None:
 
 def test_nobody_gives_way_before_his_patience_is_over() -> None:
     """Whoever answers soon is not cut short by a crowd."""
-    turns = Turns(1, patience_s=0.3)
+    turns = Turns(1, first_s=0.3)
     began_s = time.monotonic()
     first = Talk(turns)
     assert first.began.wait(10)
@@ -60,7 +60,7 @@ def test_nobody_gives_way_before_his_patience_is_over() -> None:
 
 def test_a_place_that_is_given_back_is_taken_at_once() -> None:
     """Without anybody who gives way."""
-    turns = Turns(1, patience_s=60.0)
+    turns = Turns(1, first_s=60.0)
     first = Talk(turns)
     assert first.began.wait(10)
     second = Talk(turns)
@@ -73,7 +73,7 @@ def test_a_place_that_is_given_back_is_taken_at_once() -> None:
 
 def test_after_the_end_every_conversation_ends_at_once() -> None:
     """Those under way, those that wait, and those that come."""
-    turns = Turns(1, patience_s=60.0)
+    turns = Turns(1, first_s=60.0)
     under_way, waiting = Talk(turns), Talk(turns)
     wait_until(lambda: under_way.began.is_set() or waiting.began.is_set())
     turns.close()

@@ -77,22 +77,26 @@ class Caller:
             CallUnavailableError: In the caller's own words; so is the other.
             CallRefusedError: Somebody answered with a refusal.
         """
-        return self._call(name, request, limit_s, wait_for_ready=False)
+        channel = self._dialled(name)
+        try:
+            return channel.unary_unary(self._method(name))(request, timeout=limit_s)
+        except grpc.RpcError as error:
+            raise self.failed(name, error) from error
+        except ValueError as error:  # grpc's own word for a channel that was closed
+            raise self.cancelled(name) from error
 
-    def first_call(self, name: str, request: bytes, limit_s: float, /) -> bytes:
-        """The same, waiting within those seconds until somebody listens; errors say what is there instead."""
+    def address(self, name: str, limit_s: float, /) -> str:
+        """Where the socket is dialled until `close`, waiting within those seconds until somebody listens.
+
+        Raises:
+            CallUnavailableError: Nobody does; it says what is there instead.
+        """
         ends_s = time.monotonic() + limit_s
-        while self._open(name) is None:
+        while (found := self._pinned(name)) is None:
             if time.monotonic() >= ends_s:
                 raise self._nobody(name)
             self._closed.wait(_LOOK_S)
-        try:
-            return self._call(name, request, max(ends_s - time.monotonic(), _LOOK_S), wait_for_ready=True)
-        except self._unavailable as error:
-            # gRPC tried until the deadline and says no more than that.
-            if error.status != grpc.StatusCode.DEADLINE_EXCEEDED.name:
-                raise
-            raise self._unavailable(self.path, name, error.status, self._seen()) from error
+        return found.address
 
     def stream(self, name: str, /) -> channels.Stream:
         """Answers to an empty request, as they come; reading them raises what `failed` understands."""
@@ -124,16 +128,6 @@ class Caller:
         if socket is not None:
             socket.release()
 
-    def _call(self, name: str, request: bytes, limit_s: float, *, wait_for_ready: bool) -> bytes:
-        channel = self._dialled(name)
-        try:
-            call = channel.unary_unary(self._method(name))
-            return call(request, timeout=limit_s, wait_for_ready=wait_for_ready)
-        except grpc.RpcError as error:
-            raise self.failed(name, error) from error
-        except ValueError as error:  # grpc's own word for a channel that was closed
-            raise self.cancelled(name) from error
-
     def _method(self, name: str) -> str:
         return channels.method(self._file, self._service, name)
 
@@ -154,17 +148,28 @@ class Caller:
     def _open(self, name: str) -> channels.Channel | None:
         """The channel to whoever listens there first; None while nobody does."""
         with self._lock:
-            if self._closed.is_set():
-                raise self.cancelled(name)
+            found = self._found(name)
+            if found is None:
+                return None
             if self._channel is None:
-                found = _sockets.pin(self._real_path)
-                if found is None:
-                    return None
-                if not found.is_served():
-                    found.release()
-                    return None
-                self._socket = found
                 self._channel = channels.dial(
                     found.address, largest_bytes=self._largest_bytes, largest_answers=self._largest_answers
                 )
             return self._channel
+
+    def _pinned(self, name: str) -> _sockets.Pinned | None:
+        with self._lock:
+            return self._found(name)
+
+    def _found(self, name: str) -> _sockets.Pinned | None:
+        if self._closed.is_set():
+            raise self.cancelled(name)
+        if self._socket is None:
+            found = _sockets.pin(self._real_path)
+            if found is None:
+                return None
+            if not found.is_served():
+                found.release()
+                return None
+            self._socket = found
+        return self._socket

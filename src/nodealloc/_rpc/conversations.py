@@ -29,8 +29,11 @@ _IDLE_S = 1.0
 class _Talk:
     """One call: in the line, or under way while it has a socket."""
 
-    def __init__(self, path: str, new_call: Callable[[], UnaryCall], limit_s: float, begins_s: float) -> None:
+    def __init__(
+        self, path: str, address: str, new_call: Callable[[], UnaryCall], limit_s: float, begins_s: float
+    ) -> None:
         self.path = path
+        self.address = address
         self.new_call = new_call
         self.limit_s = limit_s
         self.begins_s = begins_s  # a turn of it begins before this
@@ -50,7 +53,7 @@ class Conversations:
     cost nothing but their memory. The thread ends when there is nothing to do.
 
     Args:
-        most: Connections at once, at least 2; each is a descriptor.
+        most: Connections at once, at least 1; each is a descriptor.
         first_s: How long a first turn is where others wait.
     """
 
@@ -67,7 +70,16 @@ class Conversations:
         self._numbers = itertools.count()
 
     def ask(
-        self, path: str, method: str, request: bytes, /, *, limit_s: float, wait_s: float, largest_bytes: int
+        self,
+        path: str,
+        method: str,
+        request: bytes,
+        /,
+        *,
+        limit_s: float,
+        wait_s: float,
+        largest_bytes: int,
+        address: str = "",
     ) -> Future[Answer]:
         """How a call ends. The future raises nothing, unless somebody cancels it, which ends the call.
 
@@ -78,12 +90,13 @@ class Conversations:
             limit_s: Seconds for the answer, from the begin of a turn.
             wait_s: Seconds for a turn to begin.
             largest_bytes: Of the answer.
+            address: Where the socket is dialled when that is not `path`, until the future is done.
         """
 
         def new_call() -> UnaryCall:
             return UnaryCall(method, request, limit_s=limit_s, largest_bytes=largest_bytes)
 
-        talk = _Talk(path, new_call, limit_s, time.monotonic() + wait_s)
+        talk = _Talk(path, address, new_call, limit_s, time.monotonic() + wait_s)
         with self._lock:
             if self._wake is None:
                 self._wake = self._started()
@@ -207,12 +220,13 @@ class Conversations:
         self._connect(talk)
 
     def _connect(self, talk: _Talk) -> None:
-        found = _sockets.pin(talk.path)
-        if found is None or talk.socket is None:
+        found = None if talk.address else _sockets.pin(talk.path)
+        address = talk.address if found is None else found.address
+        if not address or talk.socket is None:
             self._end(talk, Answer("UNAVAILABLE", detail=_sockets.seen_at(talk.path)))
             return
         try:
-            talk.socket.connect(found.address)
+            talk.socket.connect(address)
         except BlockingIOError:  # more callers wait there than it takes at once
             self._remind(time.monotonic() + _QUEUE_S, talk)
             return
@@ -220,7 +234,8 @@ class Conversations:
             self._end(talk, Answer("UNAVAILABLE", detail=_sockets.seen_at(talk.path)))
             return
         finally:
-            found.release()
+            if found is not None:
+                found.release()
         talk.is_connected = True
         self._by_number[talk.socket.fileno()] = talk
         self._poll.register(talk.socket, select.EPOLLIN)

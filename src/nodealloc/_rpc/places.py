@@ -32,13 +32,13 @@ class Places(Generic[T]):
     those who hang wait for each other.
 
     Args:
-        most: Places, at least 2.
+        most: Places, at least 1.
         first_s: How long a first turn is where others wait.
     """
 
     def __init__(self, most: int, /, *, first_s: float) -> None:
-        if most < 2:
-            raise ConfigurationError(f"{most} connections at once keep none for newcomers: give 2 or more")
+        if most < 1:
+            raise ConfigurationError(f"{most} conversations at once would be none: give 1 or more")
         self._most = most
         self._first_s = first_s
         self._numbers = itertools.count()

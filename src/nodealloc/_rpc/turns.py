@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Hashable
 
 import attrs
 
-from nodealloc.errors import ConfigurationError
+from nodealloc._rpc.places import Places
 
 __all__ = ["Turn", "Turns"]
 
@@ -20,79 +20,91 @@ class Turn:
 
     Attributes:
         end: Ends it from another thread; may be called more than once.
-        began_s: When it began.
-        gave_way: Whether it was ended for somebody who came later.
+        has_begun: Whether it has its place, or had it.
+        gave_way: Whether it was ended for somebody else.
     """
 
     end: Callable[[], None]
-    began_s: float
+    has_begun: bool = False
     gave_way: bool = False
 
 
 class Turns:
-    """At most so many conversations at once. Thread-safe.
+    """At most so many conversations at once, each on its caller's thread, by the rules of `Places`.
 
-    Whoever comes while all are taken waits until the one that has lasted
-    longest has had its patience, and takes its place. So a crowd that hangs
-    costs itself, and whoever answers at once is hardly delayed.
+    Thread-safe. A crowd that hangs costs itself, and whoever answers at once is hardly delayed.
 
     Args:
         most: How many at once, at least 1.
-        patience_s: How long one may last before it has to give way.
+        first_s: How long a first turn is where others wait.
         clock: Monotonic seconds.
     """
 
     def __init__(
-        self, most: int, /, *, patience_s: float = 0.5, clock: Callable[[], float] = time.monotonic
+        self, most: int, /, *, first_s: float = 0.06, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        if most < 1:
-            raise ConfigurationError(f"{most} conversations at once would be none: give 1 or more")
-        self._most = most
-        self._patience_s = patience_s
         self._clock = clock
         self._changed = threading.Condition()
-        self._taken: dict[int, Turn] = {}
+        self._places = Places[Turn](most, first_s=first_s)
+        self._under_way: set[Turn] = set()
         self._closed = False
 
     @contextlib.contextmanager
-    def take(self, end: Callable[[], None], /) -> Generator[Turn]:
-        """A turn, for as long as the block lasts; `end` has to make it short once it is called."""
-        turn = self._admitted(end)
+    def take(self, end: Callable[[], None], /, peer: Hashable = None) -> Generator[Turn]:
+        """A turn, for as long as the block lasts; `end` has to make it short once it is called.
+
+        Args:
+            end: Ends the conversation.
+            peer: Whom it is with, who gets longer turns each time; None for nobody that is known.
+        """
+        turn = Turn(end)
+        self._begin(turn, turn if peer is None else peer)
         try:
             yield turn
         finally:
             with self._changed:
-                self._taken.pop(id(turn), None)
-                self._changed.notify()
+                self._places.leave(turn)
+                self._under_way.discard(turn)
+                if not turn.gave_way and peer is not None:
+                    self._places.forget(peer)
+                self._changed.notify_all()
 
     def close(self) -> None:
         """End all, and everyone who comes later at once. May be repeated."""
         with self._changed:
             self._closed = True
-            ended = list(self._taken.values())
+            ended = list(self._under_way)
             self._changed.notify_all()
         for turn in ended:
             turn.end()
 
-    def _admitted(self, end: Callable[[], None]) -> Turn:
-        turn = Turn(end, 0.0)
-        oldest: Turn | None = None
+    def _begin(self, turn: Turn, peer: Hashable) -> None:
         with self._changed:
-            while len(self._taken) >= self._most and not self._closed:
-                oldest = next(iter(self._taken.values()))
-                left_s = oldest.began_s + self._patience_s - self._clock()
-                if left_s <= 0:
-                    # Its place is free from here on; it ends in its own thread.
-                    del self._taken[id(oldest)]
-                    oldest.gave_way = True
-                    break
-                oldest = None
-                self._changed.wait(left_s)
-            turn.began_s = self._clock()
-            self._taken[id(turn)] = turn
-            closed = self._closed
-        if oldest is not None and oldest.gave_way:
-            oldest.end()
-        if closed:
-            end()
-        return turn
+            self._places.wait(turn, peer)
+        while True:
+            with self._changed:
+                ended = self._next_turns()
+                is_over = turn.has_begun or self._closed
+                if not (is_over or ended):
+                    next_s = self._places.next_s()
+                    self._changed.wait(None if next_s is None else max(0.0, next_s - self._clock()))
+            for one in ended:
+                one.end()
+            if is_over:
+                if self._closed:
+                    turn.end()
+                return
+
+    def _next_turns(self) -> list[Turn]:
+        """Let those begin who may; who has to end for them."""
+        ended: list[Turn] = []
+        for begun, leaves in self._places.begin(self._clock()):
+            begun.has_begun = True
+            self._under_way.add(begun)
+            if leaves is not None:
+                # Its place is free from here on; it ends in its own thread.
+                leaves.gave_way = True
+                self._under_way.discard(leaves)
+                ended.append(leaves)
+            self._changed.notify_all()
+        return ended

@@ -39,13 +39,13 @@ class PluginLimits:
         resources: Resources that are known, at most. A plugin serves one with
             up to four threads and two descriptors.
         introductions: Plugins that are called back at once after they registered.
-            Where there are more, whoever has kept silent longest gives way.
+            Where there are more, newcomers come first, and whoever does not answer gives way.
         list_bytes: Of a list of devices; 100,000 devices take about 6 MB.
         answer_bytes: Of any other answer; it is remembered with its grant. A
             kubelet takes as much.
     """
 
     resources: int = attrs.field(default=256, validator=_AT_LEAST_1)
-    introductions: int = attrs.field(default=32, validator=_AT_LEAST_1)
+    introductions: int = attrs.field(default=96, validator=_AT_LEAST_1)
     list_bytes: int = attrs.field(default=16 << 20, validator=_AT_LEAST_1)
     answer_bytes: int = attrs.field(default=4 << 20, validator=_AT_LEAST_1)

@@ -123,7 +123,7 @@ class Callbacks:
     def _asked(self, connection: PluginConnection, introduction: Introduction) -> PluginOptions:
         """What the plugin wants to be asked; that it answers is the point."""
         offered = introduction.offered
-        with self._turns.take(connection.close) as turn:
+        with self._turns.take(connection.close, introduction.path) as turn:
             try:
                 said = connection.options()
             except NodeallocError as error:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, Future
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,7 +15,9 @@ import grpc
 from nodealloc._proto import deviceplugin_v1beta1_pb2 as wire
 from nodealloc._rpc.caller import Caller
 from nodealloc._rpc.channels import Stream
+from nodealloc._rpc.conversations import Conversations
 from nodealloc._rpc.errors import CallRefusedError, CallUnavailableError
+from nodealloc._rpc.unary import AWAY, Answer
 from nodealloc.devices._errors import PluginRefusedError, PluginUnavailableError
 from nodealloc.devices._inventory import Device, PluginOptions
 from nodealloc.devices._limits import Deadlines, PluginLimits
@@ -27,6 +31,8 @@ T = TypeVar("T")
 
 _log = logging.getLogger("nodealloc.devices")
 
+_LEAST_S = 0.1
+"""For the answer of one who began to listen at the last moment."""
 _STOP_S = 5.0
 """How long the thread of a stream that was cancelled is waited for."""
 _ANSWERS = ("GetDevicePluginOptions", "GetPreferredAllocation", "Allocate", "PreStartContainer")
@@ -71,12 +77,22 @@ class GrpcConnection:
         path: The plugin's socket.
         deadlines: How long it may take.
         limits: How large its messages may be.
+        calls: Ask plugins whether they answer at all, without a connection of gRPC for each.
     """
 
     def __init__(
-        self, path: str, /, *, deadlines: Deadlines | None = None, limits: PluginLimits | None = None
+        self,
+        path: str,
+        /,
+        *,
+        deadlines: Deadlines | None = None,
+        limits: PluginLimits | None = None,
+        calls: Conversations | None = None,
     ) -> None:
         limits = PluginLimits() if limits is None else limits
+        self._limits = limits
+        self._calls = Conversations(1) if calls is None else calls
+        self._asking: Future[Answer] | None = None
         self._path = path
         self._deadlines = Deadlines() if deadlines is None else deadlines
         self._caller = Caller(
@@ -97,12 +113,31 @@ class GrpcConnection:
 
     def options(self) -> PluginOptions:
         """See `PluginWatch`."""
+        name, ends_s = "GetDevicePluginOptions", time.monotonic() + self._deadlines.connect_s
+        address = self._caller.address(name, self._deadlines.connect_s)
+        asking = self._calls.ask(
+            self._path,
+            f"/{wire.DESCRIPTOR.services_by_name['DevicePlugin'].full_name}/{name}",
+            b"",
+            limit_s=max(ends_s - time.monotonic(), _LEAST_S),
+            wait_s=self._deadlines.connect_s,
+            largest_bytes=self._limits.answer_bytes,
+            address=address,
+        )
+        with self._lock:
+            self._asking = asking
+            if self._closed:
+                asking.cancel()
         try:
-            data = self._caller.first_call("GetDevicePluginOptions", b"", self._deadlines.connect_s)
-        except PluginRefusedError as error:
-            if error.status == grpc.StatusCode.UNIMPLEMENTED.name:
-                return PluginOptions()
-            raise
+            answer = asking.result()
+        except CancelledError:
+            raise self._caller.cancelled(name) from None
+        if answer.status == "UNIMPLEMENTED":
+            return PluginOptions()
+        if answer.status != "OK":
+            made = PluginUnavailableError if answer.status in AWAY else PluginRefusedError
+            raise made(self._path, name, answer.status, answer.detail)
+        data = answer.data
         return self._decoded("GetDevicePluginOptions", codec.decode_options, data)
 
     def lists(self) -> Iterator[Sequence[Device]]:
@@ -138,7 +173,9 @@ class GrpcConnection:
                 return
             self._closed = True
             stream, self._stream = self._stream, None
-            reader = self._reader
+            reader, asking = self._reader, self._asking
+        if asking is not None:
+            asking.cancel()
         if stream is not None:
             stream.cancel()
         self._newest.end(self._caller.cancelled("ListAndWatch"))

@@ -13,6 +13,7 @@ from typing import Self
 import attrs
 
 from nodealloc._arguments import wrong
+from nodealloc._rpc.conversations import Conversations
 from nodealloc._rpc.server import KeptServer
 from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices._directory import plugin_socket, prepare_directory, resolved
@@ -377,7 +378,9 @@ class DevicePlugins:
 
 
 def _dialling(deadlines: Deadlines | None, limits: PluginLimits) -> Connect:
+    calls = Conversations(limits.introductions)
+
     def dial(socket: str) -> PluginConnection:
-        return GrpcConnection(socket, deadlines=deadlines, limits=limits)
+        return GrpcConnection(socket, deadlines=deadlines, limits=limits, calls=calls)
 
     return dial

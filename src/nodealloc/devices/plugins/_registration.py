@@ -14,8 +14,8 @@ from nodealloc.devices.plugins import _codec as codec
 
 __all__ = ["RegistrationService", "introduce"]
 
-_WORKERS = 64
-"""Introductions that are handled at once. Each waits for its plugin; half of them may hang and be
+_WORKERS = 128
+"""Introductions that are handled at once. Each waits for its plugin; most of them may hang and be
 ended for the others."""
 _LARGEST_INTRODUCTION = 1 << 20
 """Bytes of a registration at most; it has no business being large."""
