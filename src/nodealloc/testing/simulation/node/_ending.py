@@ -16,7 +16,7 @@ _SLACK_S = 1.0
 _BACK_OFF_S = 10.0
 """After its first restart, which comes at once, a container waits so long, and then longer."""
 _ANEW_S = 600.0
-"""Who ended so long after its start begins anew."""
+"""Who ended so long after its last start begins anew."""
 
 
 class GraceIsGiven(Guarantee):
@@ -75,7 +75,7 @@ class RestartsWait(Guarantee):
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
         self._starts: Counter[tuple[str, str]] = Counter()
-        self._started_s: dict[tuple[str, str], float] = {}
+        self._before_s: dict[tuple[str, str], float] = {}
         self._ended_s: dict[tuple[str, str], float] = {}
 
     def heard(self, deed: Deed, /) -> None:
@@ -88,12 +88,13 @@ class RestartsWait(Guarantee):
             self._ended_s[key] = now_s
         if deed.what is What.STARTED:
             ended_s = self._ended_s.pop(key, None)
-            if self._starts[key] >= 2 and ended_s is not None and ended_s - self._started_s[key] < _ANEW_S:
+            # A start counts from when it was decided, which was after the end before it.
+            if self._starts[key] >= 2 and ended_s is not None and ended_s - self._before_s[key] < _ANEW_S:
                 assert now_s - ended_s >= _BACK_OFF_S - _SLACK_S, (
                     f"{deed.uid}/{deed.name} starts {now_s - ended_s:.1f} s after it ended again"
                 )
             self._starts[key] += 1
-            self._started_s[key] = now_s
+            self._before_s[key] = now_s if ended_s is None else ended_s
 
 
 class ImagesStay(Guarantee):

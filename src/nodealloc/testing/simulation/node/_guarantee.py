@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from typing import ClassVar
 
 from nodealloc.podfacts import ConditionStatus, PodStatus
 from nodealloc.podspec import Container, Pod
-from nodealloc.testing.simulation.node._deeds import Deed
+from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
 from nodealloc.testing.simulation.node._outside import Outside
 
-__all__ = ["Guarantee", "is_ready"]
+__all__ = ["Guarantee", "ProbesHeard", "is_ready"]
 
 
 class Guarantee:
@@ -66,6 +67,29 @@ class Guarantee:
             for one in self.outside.containers.running
             if one.record.pod.uid == uid and one.record.name in names
         }
+
+
+class ProbesHeard(Guarantee):
+    """One that knows which containers may be killed since a probe says so."""
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._failed: Counter[tuple[str, str]] = Counter()
+
+    def hear_probe(self, deed: Deed) -> None:
+        """Count what a probe answered; `heard` calls it."""
+        if deed.what is What.RAN and isinstance(deed.value, Ran) and deed.value.failed:
+            self._failed[deed.id, deed.value.command] += 1
+
+    def is_unwell(self, deed: Deed) -> bool:
+        """Whether a probe for which a container is killed failed often enough."""
+        container = self.container(deed)
+        probes = (container.liveness_probe, container.startup_probe) if container is not None else ()
+        return any(
+            self._failed[deed.id, one.exec.command[0]] >= one.failure_threshold
+            for one in probes
+            if one is not None and one.exec is not None
+        )
 
 
 def is_ready(status: PodStatus) -> bool:

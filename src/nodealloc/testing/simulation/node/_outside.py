@@ -58,6 +58,7 @@ class Outside:
         pods: What each source has, by source and uid.
         known: Every pod that there ever was, by uid; the edition that was last wanted.
         deletions: Pods that somebody wants gone.
+        read: Those of them of which the agent has read that they are to go.
         told: The newest status that the sink took, by uid.
         is_calm: From now on nothing ends by itself.
     """
@@ -67,12 +68,14 @@ class Outside:
         self.pods: dict[str, dict[str, Pod]] = {API: {}, FILE: {}}
         self.known: dict[str, Pod] = {}
         self.deletions: dict[str, Deletion] = {}
+        self.read: set[str] = set()
         self.told: dict[str, PodStatus] = {}
         self.gone: set[str] = set()
         self.is_calm: bool = False
         self._clock = clock
         self._rng = rng
         self._number = 0
+        self._sources: dict[str, str] = {}
         self.volumes: SimulatedVolumes = SimulatedVolumes(clock, self.deeds)
         self.containers: SimulatedContainers = SimulatedContainers(clock, self.deeds, self._behave)
 
@@ -86,6 +89,10 @@ class Outside:
     def reading(self, source: str) -> Callable[[], Reading]:
         """What a source answers."""
         return lambda: Reading(pods=tuple(self.pods[source].values()))
+
+    def was_read(self, source: str) -> None:
+        """The agent has that answer."""
+        self.read.update(uid for uid in self.deletions.keys() - self.read if self._sources[uid] == source)
 
     def tell(self, uid: str, status: PodStatus) -> None:
         """The sink takes a status; an API server lets go of a deleted pod that has ended."""
@@ -189,6 +196,7 @@ class Outside:
 
     def _want(self, source: str, pod: Pod) -> None:
         self.pods[source][pod.uid] = self.known[pod.uid] = pod
+        self._sources[pod.uid] = source
         self._happen(What.WANTED, pod.uid, value=pod)
 
     def _delete(self, uid: str, grace_s: float) -> None:

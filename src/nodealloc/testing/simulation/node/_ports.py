@@ -185,9 +185,12 @@ class SimulatedSource:
     `source is not synced`.
     """
 
-    def __init__(self, life: Life, read: Callable[[], Reading]) -> None:
+    def __init__(
+        self, life: Life, read: Callable[[], Reading], was_read: Callable[[], object] = lambda: None
+    ) -> None:
         self._life = life
         self._read = read
+        self._was_read = was_read
 
     def read(self, cancel: Cancel, /) -> Reading:
         """See `Source.read`."""
@@ -204,6 +207,8 @@ class SimulatedSource:
         if strikes("source is not synced"):
             reading = Reading(is_synced=False)
         life.leave()
+        if reading.is_synced:
+            self._was_read()
         return reading
 
 

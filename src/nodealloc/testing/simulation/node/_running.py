@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from nodealloc.podfacts import ContainerRunning, ContainerTerminated, Exited, PodStatus
 from nodealloc.podspec import RestartPolicy
-from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
-from nodealloc.testing.simulation.node._guarantee import Guarantee
+from nodealloc.testing.simulation.node._deeds import Deed, What
+from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard
 from nodealloc.testing.simulation.node._outside import FILE, Outside
 
 __all__ = [
@@ -119,21 +117,19 @@ class InitOnce(Guarantee):
             assert key not in self._done, f"init container {deed.uid}/{deed.name} succeeded and starts again"
 
 
-class NothingWithoutReason(Guarantee):
+class NothingWithoutReason(ProbesHeard):
     """Guarantees 1, 2, 13 and 14."""
 
     words = "no container that is wanted and well is asked to end, unless it makes room for a critical pod"
 
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
-        self._failed: Counter[tuple[str, str]] = Counter()
         self._critical: set[str] = set()
         self._left_s = -_DECIDED_S
 
     def heard(self, deed: Deed, /) -> None:
         """A signal is for a pod that somebody wants gone, that is not alive, or that has ended by itself."""
-        if deed.what is What.RAN and isinstance(deed.value, Ran) and deed.value.failed:
-            self._failed[deed.id, deed.value.command] += 1
+        self.hear_probe(deed)
         if deed.what is What.WANTED and deed.uid in self.outside.pods[FILE]:
             self._critical.add(deed.uid)
         if deed.what is What.UNWANTED and deed.uid in self._critical and not self.serving(deed.uid):
@@ -141,21 +137,11 @@ class NothingWithoutReason(Guarantee):
         if deed.what is not What.SIGNALLED or deed.uid in self.outside.deletions:
             return
         pod = self.pod(deed.uid)
-        if pod is None or self._is_unwell(deed):
+        if pod is None or self.is_unwell(deed):
             return
         if not self.main_runs(deed.uid) or self._makes_room(deed):
             return
         raise AssertionError(f"{deed.uid}/{deed.name} is asked to end, and nobody wants {pod.name} gone")
-
-    def _is_unwell(self, deed: Deed) -> bool:
-        """Whether a probe for which a container is killed failed often enough."""
-        container = self.container(deed)
-        probes = (container.liveness_probe, container.startup_probe) if container is not None else ()
-        return any(
-            self._failed[deed.id, one.exec.command[0]] >= one.failure_threshold
-            for one in probes
-            if one is not None and one.exec is not None
-        )
 
     def _makes_room(self, deed: Deed) -> bool:
         """Whether a critical pod waits, or did a moment ago, and this one is none: static pods are."""

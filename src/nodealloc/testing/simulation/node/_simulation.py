@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Self
 
 import attrs
@@ -162,7 +163,10 @@ class NodeSimulation:
             machine=self._machine,
             reserved=_RESERVED,
             runtime=SimulatedRuntime(life, outside.containers),
-            sources={name: SimulatedSource(life, outside.reading(name)) for name in (API, FILE)},
+            sources={
+                name: SimulatedSource(life, outside.reading(name), partial(outside.was_read, name))
+                for name in (API, FILE)
+            },
             sink=SimulatedSink(life, outside.tell, outside.say_gone),
             volumes=outside.volumes.serve(life),
             disk=self._disk.disk.path,

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from nodealloc.podfacts import ContainerTerminated, Exited, PodPhase, PodStatus
 from nodealloc.podspec import RestartPolicy
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
-from nodealloc.testing.simulation.node._guarantee import Guarantee, is_ready
+from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard, is_ready
 from nodealloc.testing.simulation.node._outside import Outside
 from nodealloc.testing.simulation.node._pods import READY
 
@@ -83,7 +83,7 @@ class NothingToldAfterwards(Guarantee):
             assert deed.uid not in self.outside.gone, f"{deed.uid} is told of after it was told gone"
 
 
-class ReadyFallsFirst(Guarantee):
+class ReadyFallsFirst(ProbesHeard):
     """Guarantee 8."""
 
     words = "a pod that has been asked to end is never told to be ready"
@@ -94,7 +94,9 @@ class ReadyFallsFirst(Guarantee):
 
     def heard(self, deed: Deed, /) -> None:
         """After the first signal of its end nobody reads that it is ready."""
-        if deed.what is What.SIGNALLED and deed.uid in self.outside.deletions:
+        self.hear_probe(deed)
+        # One that a probe had killed may start again before the agent acts on what it read.
+        if deed.what is What.SIGNALLED and deed.uid in self.outside.read and not self.is_unwell(deed):
             self._ending.add(deed.uid)
         if deed.what is What.TOLD and deed.uid in self._ending and isinstance(deed.value, PodStatus):
             assert not is_ready(deed.value), (
