@@ -113,6 +113,10 @@ def end(
         moments = [one for one in (stops.again_at_s, waits_until_s) if one is not None]
         return Next(record=stops.record, steps=stops.steps, again_at_s=min(moments, default=None))
     boxes = [one.record.id for one in observed.report.sandboxes if one.record.is_ready]
+    deadline_s = now_s if record.deadline_s is None else record.deadline_s
+    if boxes and record.starting and not observed.is_shown and now_s < deadline_s:
+        # What was about to start may run: the end of its sandbox would leave it no time.
+        return Next(record=record, again_at_s=deadline_s)
     if boxes:
         return Next(record=record, steps=tuple(stop_sandbox(uid, one, policy) for one in boxes))
     if is_busy or not observed.is_shown:

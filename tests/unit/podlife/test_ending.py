@@ -8,7 +8,13 @@ import pytest
 from nodealloc.podfacts import LifeState, PodIdentity
 from nodealloc.podlife import KUBELET, Ending, EndingKind, LifePolicy, Preparation, Rules
 from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, RestartPolicy
-from nodealloc.runtime import ContainerConfig, SandboxConfig
+from nodealloc.runtime import (
+    AnswerLostError,
+    ContainerConfig,
+    Listing,
+    RuntimeUnavailableError,
+    SandboxConfig,
+)
 from nodealloc.testing.podlife import FakePreparer
 from nodealloc.verdicts import NotYet
 from tests.unit.podlife_node import Node, pod
@@ -338,3 +344,50 @@ def test_a_part_that_cannot_be_taken_back_yet_is_asked_again() -> None:
     part.blocks = lambda _: None
     node.after(5)
     assert "u" not in node.lives.pods
+
+
+def test_a_start_whose_answer_was_lost_has_its_grace_too() -> None:
+    """Until a listing shows what came of it the sandbox stays: its end would leave the container no time."""
+    node = Node()
+    start, listing = node.runtime.start_container, node.runtime.listing
+
+    def lost(container_id: str, /) -> None:
+        start(container_id)
+        raise AnswerLostError("start_container", "deadline exceeded")
+
+    def away() -> Listing:
+        raise RuntimeUnavailableError("listing", "as the test says")
+
+    node.runtime.start_container = lost  # type: ignore[method-assign]
+    node.lives.put(pod(grace_s=30))
+    node.executor.held.add("start")
+    node.after(1)
+    node.runtime.listing = away  # type: ignore[method-assign]
+    node.executor.held.clear()
+    node.executor.parked.pop()()
+    node.after(1)
+    node.lives.remove("u")
+    node.after(5)
+    assert node.running() == ["app#0"]
+    node.runtime.listing = listing  # type: ignore[method-assign]
+    node.after(5)
+    ((_, grace_s),) = node.stops
+    assert 10 < grace_s <= 26
+    assert node.containers() == []
+
+
+def test_a_start_that_nobody_can_ask_about_keeps_its_pod_until_its_deadline_alone() -> None:
+    """Where no listing comes the sandbox goes when the time is over."""
+    node = Node()
+    node.lives.put(pod(grace_s=10))
+    node.executor.held.add("start")
+    node.after(1)
+    node.runtime.fail("start_container", AnswerLostError("start_container", "deadline exceeded"))
+    node.runtime.fail("listing", RuntimeUnavailableError("listing", "as the test says"), times=500)
+    node.executor.held.clear()
+    node.executor.parked.pop()()
+    node.lives.remove("u")
+    node.after(8)
+    assert not [one for one in node.calls() if one.startswith("stop_sandbox")]
+    node.after(4)
+    assert [one for one in node.calls() if one.startswith("stop_sandbox")]

@@ -19,6 +19,7 @@ from nodealloc.runtime import (
     NoSuchRecordError,
     RunState,
     SandboxConfig,
+    SandboxReport,
 )
 from nodealloc.testing.runtime import FakeContainerRuntime
 from nodealloc.testing.simulation._clock import SimulatedClock
@@ -84,6 +85,11 @@ class SimulatedContainers(FakeContainerRuntime):
         """Every container that the runtime knows."""
         self.catch_up()
         return list(self._containers.values())
+
+    @property
+    def sandboxes(self) -> list[SandboxReport]:
+        """Every sandbox that the runtime knows."""
+        return list(self._sandboxes.values())
 
     def catch_up(self) -> None:
         """Let everything end that is due by now."""

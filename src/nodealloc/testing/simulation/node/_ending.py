@@ -6,17 +6,21 @@ from collections import Counter
 
 from nodealloc.runtime import RunState
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
-from nodealloc.testing.simulation.node._guarantee import Guarantee
+from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard
 from nodealloc.testing.simulation.node._outside import Outside
+from nodealloc.testing.simulation.node._pods import LIVE
 
-__all__ = ["GraceIsGiven", "HooksFirst", "ImagesStay", "RestartsWait"]
+__all__ = ["GraceIsGiven", "HooksFirst", "ImagesStay", "RestartsWait", "SidecarsLast", "UnwellGo"]
 
 _SLACK_S = 1.0
 """Seconds that a grace may be shorter than what is left: it is counted from when the agent read of it."""
 _BACK_OFF_S = 10.0
-"""After its first restart, which comes at once, a container waits so long, and then longer."""
+"""After its first restart, which comes at once, a container waits so long, then twice that."""
+_LONGEST_S = 300.0
 _ANEW_S = 600.0
 """Who ended so long after its last start begins anew."""
+_KEPT_S = 2.0
+"""Of a grace so much at most is kept for a container whose turn did not come before."""
 
 
 class GraceIsGiven(Guarantee):
@@ -67,10 +71,49 @@ class HooksFirst(Guarantee):
             assert deed.id in self._ran, f"{deed.uid}/{deed.name} is asked to end before its hook was run"
 
 
+class SidecarsLast(ProbesHeard):
+    """Guarantee 7, and the order of a pod's end."""
+
+    words = "a sidecar is asked to end after the containers that it is there for"
+
+    def heard(self, deed: Deed, /) -> None:
+        """Nothing runs that it serves, or their time is over."""
+        self.hear_probe(deed)
+        pod = self.pod(deed.uid) if deed.what is What.SIGNALLED else None
+        if pod is None or deed.uid not in self.outside.read or not isinstance(deed.value, float | int):
+            return
+        names = [one.name for one in pod.init_containers if one.restartable]
+        if deed.name not in names or deed.value <= _KEPT_S or self.is_unwell(deed):
+            return
+        behind = {*names[names.index(deed.name) + 1 :], *(one.name for one in pod.containers)}
+        runs = sorted(
+            one.record.name
+            for one in self.outside.containers.running
+            if one.record.pod.uid == deed.uid and one.record.name in behind
+        )
+        assert not runs, f"sidecar {deed.uid}/{deed.name} is asked to end while {', '.join(runs)} runs"
+
+
+class UnwellGo(Guarantee):
+    """Ours: what a liveness probe is for."""
+
+    words = "a container whose liveness probe fails does not go on"
+
+    def settled(self) -> None:
+        """By now it was ended."""
+        for one in self.outside.containers.running:
+            if LIVE in self.outside.containers.unwell.get(one.record.id, ()):
+                pod = self.pod(one.record.pod.uid)
+                asks = pod is not None and any(
+                    each.name == one.record.name and each.liveness_probe for each in pod.containers
+                )
+                assert not asks, f"{one.record.pod.uid}/{one.record.name} runs, and its liveness probe fails"
+
+
 class RestartsWait(Guarantee):
     """Ours: the back-off of restarts."""
 
-    words = "a container that ends again soon after its restart waits before the next one"
+    words = "a container that ends again soon after its restart waits, each time twice as long"
 
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
@@ -79,7 +122,7 @@ class RestartsWait(Guarantee):
         self._ended_s: dict[tuple[str, str], float] = {}
 
     def heard(self, deed: Deed, /) -> None:
-        """The third start in a sandbox, and each further one, comes ten seconds after the end before it."""
+        """The third start in a sandbox comes ten seconds after the end before it, each further one later."""
         key, now_s = (deed.uid, deed.name), self.outside.passed_s
         if deed.what in {What.SANDBOX_MADE, What.POWER, What.FORGOT}:
             for one in [one for one in self._starts if deed.uid in {"", one[0]}]:
@@ -89,9 +132,13 @@ class RestartsWait(Guarantee):
         if deed.what is What.STARTED:
             ended_s = self._ended_s.pop(key, None)
             # A start counts from when it was decided, which was after the end before it.
-            if self._starts[key] >= 2 and ended_s is not None and ended_s - self._before_s[key] < _ANEW_S:
-                assert now_s - ended_s >= _BACK_OFF_S - _SLACK_S, (
-                    f"{deed.uid}/{deed.name} starts {now_s - ended_s:.1f} s after it ended again"
+            if ended_s is not None and ended_s - self._before_s.get(key, ended_s) >= _ANEW_S:
+                self._starts[key] = 0
+            if self._starts[key] >= 2 and ended_s is not None:
+                waits_s = min(_BACK_OFF_S * 2.0 ** (self._starts[key] - 2), _LONGEST_S)
+                assert now_s - ended_s >= waits_s - _SLACK_S, (
+                    f"{deed.uid}/{deed.name} starts {now_s - ended_s:.1f} s after it ended again, "
+                    f"and not {waits_s:g} s"
                 )
             self._starts[key] += 1
             self._before_s[key] = now_s if ended_s is None else ended_s

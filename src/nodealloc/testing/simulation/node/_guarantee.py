@@ -15,7 +15,7 @@ __all__ = ["Guarantee", "ProbesHeard", "is_ready"]
 
 
 class Guarantee:
-    """Listens to what happens; one of your own overrides `heard`, `settled`, or both.
+    """Listens to what happens; one of your own overrides `heard`, `settled` or `emptied`.
 
     Attributes:
         words: What is guaranteed, in a sentence.
@@ -32,6 +32,9 @@ class Guarantee:
 
     def settled(self) -> None:
         """All is quiet and nothing strikes any more; raises `AssertionError` likewise."""
+
+    def emptied(self) -> None:
+        """All is quiet, and no pod is wanted any more; raises `AssertionError` likewise."""
 
     def pod(self, uid: str) -> Pod | None:
         """A pod as it was last wanted."""

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from nodealloc.testing.simulation.node._ending import GraceIsGiven, HooksFirst, ImagesStay, RestartsWait
+from nodealloc.testing.simulation.node._ending import (
+    GraceIsGiven,
+    HooksFirst,
+    ImagesStay,
+    RestartsWait,
+    SidecarsLast,
+    UnwellGo,
+)
 from nodealloc.testing.simulation.node._guarantee import Guarantee
-from nodealloc.testing.simulation.node._holding import CpusOnce, PlacementStands
-from nodealloc.testing.simulation.node._mounting import MountsAccounted
+from nodealloc.testing.simulation.node._holding import Aligned, BytesOnce, CpusOnce, PlacementStands
+from nodealloc.testing.simulation.node._mounting import MountsAccounted, NothingIsLeft
 from nodealloc.testing.simulation.node._running import (
     AttemptsOnce,
     FinishedStays,
@@ -14,14 +21,18 @@ from nodealloc.testing.simulation.node._running import (
     NothingWithoutReason,
     OneCopy,
     OneDeadline,
+    OneOfAName,
 )
 from nodealloc.testing.simulation.node._told import (
     CountsRise,
+    EndsAreKept,
     ExitsAreTrue,
     NothingToldAfterwards,
     PhasesGoOn,
     ReadinessStands,
     ReadyFallsFirst,
+    ReadyIsEarned,
+    RefusalsAreTrue,
     RefusalsSayWhy,
     SameEnd,
     TerminalStays,
@@ -31,6 +42,7 @@ __all__ = ["GUARANTEES"]
 
 GUARANTEES: tuple[type[Guarantee], ...] = (
     OneCopy,
+    OneOfAName,
     AttemptsOnce,
     FinishedStays,
     InitOnce,
@@ -38,20 +50,28 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     OneDeadline,
     GraceIsGiven,
     HooksFirst,
+    SidecarsLast,
     RestartsWait,
+    UnwellGo,
     ImagesStay,
     TerminalStays,
     PhasesGoOn,
     NothingToldAfterwards,
     ReadyFallsFirst,
+    ReadyIsEarned,
     ReadinessStands,
     CountsRise,
     ExitsAreTrue,
+    EndsAreKept,
     NothingAfterwards,
     CpusOnce,
+    BytesOnce,
     PlacementStands,
+    Aligned,
     MountsAccounted,
+    NothingIsLeft,
     RefusalsSayWhy,
+    RefusalsAreTrue,
     SameEnd,
 )
 """All of them. Guarantee 5 (eviction measures again) has no room on this node yet."""

@@ -11,7 +11,7 @@ from nodealloc.testing.simulation.node._deeds import Deed, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._outside import Outside
 
-__all__ = ["CpusOnce", "PlacementStands"]
+__all__ = ["Aligned", "BytesOnce", "CpusOnce", "PlacementStands"]
 
 
 class _Cpus(Guarantee):
@@ -85,3 +85,56 @@ class PlacementStands(_Cpus):
         assert before is None or before == deed.value, (
             f"{deed.uid}/{deed.name} moves from CPUs {before} to {deed.value}"
         )
+
+
+class Aligned(_Cpus):
+    """Ours: alignment, of an agent that says that it aligns."""
+
+    words = "CPUs and memory that a container has for itself are of one NUMA node where they fit"
+
+    def heard(self, deed: Deed, /) -> None:
+        """As many as a node has are of one."""
+        if (
+            deed.what is not What.CONFINED
+            or not isinstance(deed.value, CPUSet)
+            or not self.outside.is_aligned
+        ):
+            return
+        if not self.own(deed.uid, deed.name, deed.value):
+            return
+        nodes = self.outside.machine.numa_nodes
+        mine = [one for one in nodes if not one.cpus.isdisjoint(deed.value)]
+        fits = any(len(deed.value) <= len(one.cpus - self.outside.reserved) for one in nodes)
+        assert len(mine) == 1 or not fits, (
+            f"{deed.uid}/{deed.name} gets CPUs {deed.value} of {len(mine)} nodes"
+        )
+        mems = self.outside.containers.limits(deed.id).mems
+        assert mems is None or not fits or set(mems) == {mine[0].id}, (
+            f"{deed.uid}/{deed.name} gets CPUs of node {mine[0].id} and memory of {mems}"
+        )
+
+
+class BytesOnce(_Cpus):
+    """Ours: no byte twice."""
+
+    words = "containers that have memory of some NUMA nodes for themselves fit there together"
+
+    def heard(self, deed: Deed, /) -> None:
+        """What runs with memory of its own is not more than there is."""
+        if deed.what is not What.STARTED:
+            return
+        held: dict[frozenset[int], int] = {}
+        for one in self.outside.containers.running:
+            pod = self.pod(one.record.pod.uid)
+            mems = self.outside.containers.limits(one.record.id).mems
+            if pod is None or not mems or qos_class(pod) is not QosClass.GUARANTEED:
+                continue
+            amount = sum(
+                each.requests["memory"].value for each in pod.all_containers if each.name == one.record.name
+            )
+            held[frozenset(mems)] = held.get(frozenset(mems), 0) + amount
+        sizes = {one.id: one.memory_bytes for one in self.outside.machine.numa_nodes}
+        for nodes in held:
+            asked = sum(amount for mine, amount in held.items() if mine <= nodes)
+            there = sum(sizes[node] for node in nodes)
+            assert asked <= there, f"{asked} bytes are granted of {sorted(nodes)}, which have {there}"

@@ -8,19 +8,23 @@ from collections.abc import Callable
 
 import attrs
 
+from nodealloc.idset import CPUSet
+from nodealloc.machine import Machine
 from nodealloc.podfacts import PodStatus
 from nodealloc.podsources import Reading
 from nodealloc.podspec import Pod
 from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation.node._containers import Behaviour, SimulatedContainers
 from nodealloc.testing.simulation.node._deeds import Deed, Deeds, What
-from nodealloc.testing.simulation.node._pods import LIVE, READY, behaviour, random_pod
+from nodealloc.testing.simulation.node._pods import LIVE, READY, behaviour, random_pod, whole_pod
 from nodealloc.testing.simulation.node._volumes import SimulatedVolumes
 
-__all__ = ["Deletion", "Outside"]
+__all__ = ["API", "FILE", "FILL", "Deletion", "Outside"]
 
 _MOST_PODS = 8
 API, FILE = "api", "file"
+FILL = "fill-"
+"""How uids of pods begin that ask for the whole of an empty node."""
 
 
 @attrs.frozen(kw_only=True)
@@ -28,7 +32,7 @@ class Deletion:
     """That somebody wants a pod gone.
 
     Attributes:
-        at_s: When it was last asked for, on the clock of deeds.
+        at_s: When it was first asked for, on the clock of deeds.
         passed_s: The same on a clock that goes on while the machine sleeps.
         grace_s: How long it may take from then.
     """
@@ -58,9 +62,13 @@ class Outside:
         pods: What each source has, by source and uid.
         known: Every pod that there ever was, by uid; the edition that was last wanted.
         deletions: Pods that somebody wants gone.
-        read: Those of them of which the agent has read that they are to go.
+        read: When the agent had read that, on the clock of deeds, by uid.
         told: The newest status that the sink took, by uid.
         is_calm: From now on nothing ends by itself.
+        machine: What the agent gives out.
+        reserved: CPUs that it does not.
+        is_aligned: Whether the agent says that what a container has for itself is of one NUMA node
+            where that is possible.
     """
 
     def __init__(self, clock: SimulatedClock, rng: random.Random) -> None:
@@ -68,10 +76,13 @@ class Outside:
         self.pods: dict[str, dict[str, Pod]] = {API: {}, FILE: {}}
         self.known: dict[str, Pod] = {}
         self.deletions: dict[str, Deletion] = {}
-        self.read: set[str] = set()
+        self.read: dict[str, float] = {}
         self.told: dict[str, PodStatus] = {}
         self.gone: set[str] = set()
         self.is_calm: bool = False
+        self.machine: Machine = Machine(cpus=())
+        self.is_aligned: bool = False
+        self.reserved: CPUSet = CPUSet()
         self._clock = clock
         self._rng = rng
         self._number = 0
@@ -86,13 +97,19 @@ class Outside:
 
     # What ports ask.
 
+    def say_aligned(self) -> None:
+        """The agent says that it aligns; from now on it is held to that."""
+        self.is_aligned = True
+
     def reading(self, source: str) -> Callable[[], Reading]:
         """What a source answers."""
         return lambda: Reading(pods=tuple(self.pods[source].values()))
 
     def was_read(self, source: str) -> None:
         """The agent has that answer."""
-        self.read.update(uid for uid in self.deletions.keys() - self.read if self._sources[uid] == source)
+        for uid in self.deletions.keys() - self.read.keys():
+            if self._sources[uid] == source:
+                self.read[uid] = self._clock.awake_s
 
     def tell(self, uid: str, status: PodStatus) -> None:
         """The sink takes a status; an API server lets go of a deleted pod that has ended."""
@@ -123,7 +140,8 @@ class Outside:
         uids = [(source, uid) for source, pods in self.pods.items() for uid in pods]
         if not uids:
             return
-        source, uid = rng.choice(uids)
+        again = [one for one in uids if one[1] in self.deletions]
+        source, uid = rng.choice(again if again and rng.random() < 0.5 else uids)
         pod = self.pods[source][uid]
         if source == FILE:
             grace_s = float(pod.termination_grace_period_seconds)
@@ -132,7 +150,7 @@ class Outside:
             return
         before = self.deletions.get(uid)
         grace = rng.choice((1, 3, 10, pod.termination_grace_period_seconds))
-        if before is not None and self._clock.awake_s + grace > before.deadline_s:
+        if before is not None and grace >= before.grace_s:
             return
         self._delete(uid, float(grace))
         self.pods[source][uid] = self.known[uid] = attrs.evolve(
@@ -187,12 +205,33 @@ class Outside:
         self.volumes.power_cut()
 
     def calm(self) -> None:
-        """From now on nothing ends by itself, but init containers; who is not ready stays so."""
+        """From now on nothing ends by itself, but init containers; who is unwell stays so."""
         self.is_calm = True
-        for commands in self.containers.unwell.values():
-            commands.discard(LIVE)
-        for one in self.containers.running[::2]:
-            self.containers.sicken(one.record.id, READY)
+        for place, one in enumerate(self.containers.running):
+            if place % 4 != 3:
+                self.containers.sicken(one.record.id, LIVE if place % 4 == 1 else READY)
+
+    def empty(self) -> None:
+        """Nobody wants any pod any more."""
+        for source, pods in self.pods.items():
+            for uid, pod in list(pods.items()):
+                grace = pod.termination_grace_period_seconds
+                if uid not in self.deletions:
+                    self._delete(uid, float(grace))
+                if source == FILE:
+                    self._let_go(uid)
+                    continue
+                pods[uid] = self.known[uid] = attrs.evolve(
+                    pod, deletion_timestamp=self._stamp(grace), deletion_grace_period_seconds=grace
+                )
+                self._let_go_of_ended(uid)
+
+    def fill(self) -> None:
+        """Somebody wants, of each NUMA node, all the CPUs that are given out, and most of its memory."""
+        for node in self.machine.numa_nodes:
+            cpus = len(node.cpus - self.reserved)
+            uid = f"{FILL}{node.id}"
+            self._want(API, whole_pod(uid, cpus=cpus, memory_bytes=node.memory_bytes // 4 * 3))
 
     def _want(self, source: str, pod: Pod) -> None:
         self.pods[source][pod.uid] = self.known[pod.uid] = pod
@@ -200,8 +239,12 @@ class Outside:
         self._happen(What.WANTED, pod.uid, value=pod)
 
     def _delete(self, uid: str, grace_s: float) -> None:
-        self.deletions[uid] = Deletion(
-            at_s=self._clock.awake_s, passed_s=self._clock.passed_s, grace_s=grace_s
+        """As an API server has it: a shorter grace counts from when the deletion was first asked for."""
+        before = self.deletions.get(uid)
+        self.deletions[uid] = (
+            Deletion(at_s=self._clock.awake_s, passed_s=self._clock.passed_s, grace_s=grace_s)
+            if before is None
+            else attrs.evolve(before, grace_s=grace_s)
         )
         self._happen(What.DELETED, uid, value=grace_s)
 

@@ -20,13 +20,15 @@ from nodealloc.podspec import (
 )
 from nodealloc.testing.simulation.node._containers import Behaviour
 
-__all__ = ["LIVE", "OWN", "PRE_STOP", "READY", "SHARED", "STARTED", "behaviour", "random_pod"]
+__all__ = ["LIVE", "OWN", "PRE_STOP", "READY", "SHARED", "STARTED", "behaviour", "random_pod", "whole_pod"]
 
 _FOREVER = float("inf")
 READY, LIVE, STARTED, PRE_STOP = "ready", "live", "started", "pre-stop"
 """Commands of probes and hooks."""
 OWN, SHARED = "own", "shared"
 """Names of volumes: the pod's own, and the one that pods share."""
+_MEMORY = ("64Mi", "64Mi", "2Gi", "6Gi")
+"""What a container asks for; a NUMA node of the simulated machine has 16 GiB."""
 
 
 def random_pod(rng: random.Random, name: str, uid: str) -> Pod:
@@ -35,14 +37,12 @@ def random_pod(rng: random.Random, name: str, uid: str) -> Pod:
         (RestartPolicy.ALWAYS, RestartPolicy.ALWAYS, RestartPolicy.ON_FAILURE, RestartPolicy.NEVER)
     )
     exclusive = rng.random() < 0.4
+    size = (rng.choice((1, 1, 2, 3)), rng.choice(_MEMORY)) if exclusive else (0, _MEMORY[0])
     init = tuple(
-        _container(f"init-{place}", exclusive=exclusive, sidecar=rng.random() < 0.4)
+        _container(f"init-{place}", size, sidecar=rng.random() < 0.4)
         for place in range(rng.choice((0, 0, 1, 2)))
     )
-    main = tuple(
-        _watched(rng, _container(f"app-{place}", exclusive=exclusive))
-        for place in range(rng.choice((1, 1, 2)))
-    )
+    main = tuple(_watched(rng, _container(f"app-{place}", size)) for place in range(rng.choice((1, 1, 2))))
     volumes = (OWN,) * (rng.random() < 0.3) + (SHARED,) * (rng.random() < 0.2)
     uses = tuple(VolumeUse(name=one, path=f"/{one}") for one in volumes)
     main = tuple(attrs.evolve(one, volumes=uses) for one in main)
@@ -58,6 +58,13 @@ def random_pod(rng: random.Random, name: str, uid: str) -> Pod:
     )
 
 
+def whole_pod(uid: str, *, cpus: int, memory_bytes: int) -> Pod:
+    """A pod of one container that has so much for itself."""
+    amounts = {"cpu": Quantity.of(cpus), "memory": Quantity.of(memory_bytes)}
+    one = Container(name="app-0", image="busybox", requests=amounts, limits=amounts)
+    return Pod(uid=uid, name=uid, namespace="sim", containers=(one,))
+
+
 def behaviour(rng: random.Random, pod: Pod, container: str, *, is_calm: bool) -> Behaviour:
     """What an instance of a container does; a calm one runs until it is asked to end."""
     leaves_s = rng.choice((0.0, 0.1, 3.0, _FOREVER))
@@ -70,14 +77,15 @@ def behaviour(rng: random.Random, pod: Pod, container: str, *, is_calm: bool) ->
     return Behaviour(runs_s=rng.expovariate(1 / 60.0), code=rng.choice((0, 0, 1, 2)), leaves_s=leaves_s)
 
 
-def _container(name: str, *, exclusive: bool, sidecar: bool = False) -> Container:
-    cpus = Quantity.of(1) if exclusive else Quantity.of("100m")
-    amounts = {"cpu": cpus, "memory": Quantity.of("64Mi")}
+def _container(name: str, size: tuple[int, str], *, sidecar: bool = False) -> Container:
+    """One with CPUs of its own and memory, or, without such CPUs, one that shares."""
+    cpus, memory = size
+    amounts = {"cpu": Quantity.of(cpus or "100m"), "memory": Quantity.of(memory)}
     return Container(
         name=name,
         image="busybox",
         requests=amounts,
-        limits=amounts if exclusive else {},
+        limits=amounts if cpus else {},
         restartable=sidecar,
     )
 

@@ -288,6 +288,8 @@ class NodePorts:
         volumes: A plugin of volumes; also what an earlier life left mounted.
         disk: The directory of the agent's store.
         files: System calls of that directory, for a `FileStore`.
+        say_aligned: Is called by an agent that aligns what a container has for itself: it is
+            held to that from then on.
     """
 
     life: Life
@@ -300,6 +302,7 @@ class NodePorts:
     volumes: SimulatedVolumes
     disk: str
     files: Files
+    say_aligned: Callable[[], None]
 
     @property
     def cpusets(self) -> SimulatedCpusets:

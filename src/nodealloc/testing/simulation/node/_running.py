@@ -16,6 +16,7 @@ __all__ = [
     "NothingWithoutReason",
     "OneCopy",
     "OneDeadline",
+    "OneOfAName",
 ]
 
 _DECIDED_S = 120.0
@@ -178,6 +179,24 @@ class OneDeadline(Guarantee):
         assert given_s <= left_s + _SLACK_S, (
             f"{deed.uid}/{deed.name} gets {given_s:g} s to end, and {left_s:.1f} s of the pod's are left"
         )
+
+
+class OneOfAName(Guarantee):
+    """Guarantee 3, for static pods that follow each other under one name."""
+
+    words = "of static pods with one name only one runs at a time"
+
+    def heard(self, deed: Deed, /) -> None:
+        """A start has no running namesake."""
+        pod = self.pod(deed.uid) if deed.what is What.STARTED else None
+        if pod is not None:
+            others = {one.uid for one in self.outside.known.values() if one.name == pod.name} - {deed.uid}
+            runs = [
+                one.record.pod.uid
+                for one in self.outside.containers.running
+                if others and one.record.pod.uid in others
+            ]
+            assert not runs, f"{deed.uid}/{deed.name} starts while {runs[0]} runs under the name {pod.name}"
 
 
 class NothingAfterwards(Guarantee):

@@ -34,7 +34,7 @@ __all__ = ["Line", "NodeSimulation", "Wiring"]
 Wiring = Callable[[NodePorts], Driven]
 """From ports to the agent: a group of reconcilers, built anew for each life."""
 
-_MACHINE = machine_from_text("1 socket × 6 cores")
+_MACHINE = machine_from_text("2 sockets × 4 cores")
 _RESERVED = CPUSet.of(0)
 _QUIET_S = 900.0
 """Virtual seconds after the last fault within which a node has to be as it was asked to be."""
@@ -106,6 +106,8 @@ class NodeSimulation:
         self.simulation: Simulation = Simulation(seed, self._build, odds=self.seeds.odds, only=only)
         chance, clock = self.simulation.chance, self.simulation.clock
         self.outside: Outside = Outside(clock, chance.rng)
+        self.outside.machine = machine
+        self.outside.reserved = _RESERVED
         self._disk = MachineDisk(chance)
         self._checkers = [guarantee(self.outside) for guarantee in guarantees]
         self.outside.deeds.listen(self._heard)
@@ -123,7 +125,7 @@ class NodeSimulation:
         self.simulation.close()
 
     def run(self, *, at_most: int | None = None) -> Report:
-        """Live for as long as the class of seeds says, then settle.
+        """Live for as long as the class of seeds says, settle, let all pods go, and fill the empty node.
 
         Args:
             at_most: End after so many operations, and do not settle; None for all of it.
@@ -136,9 +138,18 @@ class NodeSimulation:
                 return self.simulation.run(at_most)
             self.simulation.run(self.seeds.operations)
             self.outside.calm()
-            return self.simulation.settle(within_s=_QUIET_S, until=self._is_as_asked)
+            self._settle()
+            self.outside.empty()
+            self._settle(is_empty=True)
+            if self.outside.is_aligned:
+                self.outside.fill()
+            return self._settle()
         except ViolationError as error:
             raise self._told(error) from None
+
+    def _settle(self, *, is_empty: bool = False) -> Report:
+        until = partial(self._is_as_asked, is_empty=is_empty)
+        return self.simulation.settle(within_s=_QUIET_S, until=until)
 
     def report(self) -> Report:
         """What happened so far."""
@@ -146,14 +157,14 @@ class NodeSimulation:
 
     def _act(self) -> None:
         outside, act = self.outside, self.simulation.act
-        act(20.0, outside.add)
+        act(6.0, outside.add)
         if self.seeds.deletes:
-            act(40.0, outside.delete)
-            act(400.0, outside.force)
-            act(300.0, outside.replace)
+            act(12.0, outside.delete)
+            act(120.0, outside.force)
+            act(60.0, outside.replace)
         if self.seeds.crashes:
-            act(60.0, outside.crash)
-            act(120.0, outside.sicken)
+            act(20.0, outside.crash)
+            act(25.0, outside.sicken)
 
     def _build(self, life: Life) -> Driven:
         outside, clock = self.outside, self.simulation.clock
@@ -171,6 +182,7 @@ class NodeSimulation:
             volumes=outside.volumes.serve(life),
             disk=self._disk.disk.path,
             files=self._disk.files(life),
+            say_aligned=outside.say_aligned,
         )
         return self._wiring(ports)
 
@@ -196,10 +208,12 @@ class NodeSimulation:
         if self._found is not None:
             raise self._found
 
-    def _is_as_asked(self) -> bool:
+    def _is_as_asked(self, *, is_empty: bool) -> bool:
         for checker in self._checkers:
             try:
                 checker.settled()
+                if is_empty:
+                    checker.emptied()
             except AssertionError as error:
                 self._unmet = str(error)
                 if self._found is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection
 
-from nodealloc.podfacts import ContainerTerminated, Exited, PodPhase, PodStatus
+from nodealloc.podfacts import ContainerRunning, ContainerTerminated, Exited, PodPhase, PodStatus
 from nodealloc.podspec import RestartPolicy
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard, is_ready
@@ -14,11 +14,14 @@ from nodealloc.testing.simulation.node._pods import READY
 
 __all__ = [
     "CountsRise",
+    "EndsAreKept",
     "ExitsAreTrue",
     "NothingToldAfterwards",
     "PhasesGoOn",
     "ReadinessStands",
     "ReadyFallsFirst",
+    "ReadyIsEarned",
+    "RefusalsAreTrue",
     "RefusalsSayWhy",
     "SameEnd",
     "TerminalStays",
@@ -86,7 +89,7 @@ class NothingToldAfterwards(Guarantee):
 class ReadyFallsFirst(ProbesHeard):
     """Guarantee 8."""
 
-    words = "a pod that has been asked to end is never told to be ready"
+    words = "that a pod is not ready is told before it is asked to end, and it is never told ready afterwards"
 
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
@@ -98,10 +101,58 @@ class ReadyFallsFirst(ProbesHeard):
         # One that a probe had killed may start again before the agent acts on what it read.
         if deed.what is What.SIGNALLED and deed.uid in self.outside.read and not self.is_unwell(deed):
             self._ending.add(deed.uid)
+            told = self.outside.told.get(deed.uid)
+            waited_s = deed.at_s - self.outside.read[deed.uid]
+            assert told is None or not is_ready(told) or waited_s > self._waits_s(deed.uid) - _SOON_S, (
+                f"{deed.uid} is asked to end {waited_s:.2f} s after its deletion was read, told to be ready"
+            )
         if deed.what is What.TOLD and deed.uid in self._ending and isinstance(deed.value, PodStatus):
             assert not is_ready(deed.value), (
                 f"{deed.uid} is told to be ready after the first signal of its end"
             )
+
+    def _waits_s(self, uid: str) -> float:
+        """How long the end of a pod waits at most until that was told."""
+        grace_s = self.outside.deletions[uid].grace_s
+        pod = self.pod(uid)
+        if pod is not None:
+            grace_s = min(grace_s, float(pod.termination_grace_period_seconds))
+        return min(1.0, grace_s / 2)
+
+
+_SOON_S = 0.05
+
+
+class ReadyIsEarned(Guarantee):
+    """Guarantee 4: a probe that nobody has asked has not passed."""
+
+    words = "a pod is told ready only after the probes of what runs have passed"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._passed: set[tuple[str, str]] = set()
+
+    def heard(self, deed: Deed, /) -> None:
+        """Each instance that runs has passed for itself."""
+        if deed.what is What.RAN and isinstance(deed.value, Ran) and deed.value.came_of_it == "0":
+            self._passed.add((deed.id, deed.value.command))
+        if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus) or not is_ready(deed.value):
+            return
+        pod = self.pod(deed.uid)
+        told = {one.name: one.restart_count for one in deed.value.containers}
+        for one in self.outside.containers.running:
+            if (
+                one.record.pod.uid != deed.uid
+                or pod is None
+                or told.get(one.record.name) != one.record.attempt
+            ):
+                continue
+            container = next((each for each in pod.containers if each.name == one.record.name), None)
+            probe = None if container is None else container.readiness_probe
+            if probe is not None and probe.exec is not None:
+                assert (one.record.id, probe.exec.command[0]) in self._passed, (
+                    f"{deed.uid} is told to be ready, and nobody has had an answer of {one.record.name}"
+                )
 
 
 class ReadinessStands(Guarantee):
@@ -190,6 +241,89 @@ class ExitsAreTrue(Guarantee):
                         )
 
 
+class EndsAreKept(Guarantee):
+    """Guarantee 9."""
+
+    words = "while a pod is wanted, an exit that the runtime knew is told, also when its record is gone"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._ended: set[tuple[str, str]] = set()
+        self._lost: set[tuple[str, str]] = set()
+
+    def heard(self, deed: Deed, /) -> None:
+        """Nobody tells of an unknown exit where the runtime has lost none."""
+        key = (deed.uid, deed.name)
+        if deed.what is What.ENDED:
+            (self._ended if isinstance(deed.value, Exited) else self._lost).add(key)
+        if deed.what is What.FORGOT:
+            self._lost.add(key)
+        # Of a pod that is wanted no more the last word may be what was told before it was forgotten.
+        is_wanted = deed.uid not in self.outside.deletions
+        if deed.what is What.TOLD and isinstance(deed.value, PodStatus) and is_wanted:
+            for one in deed.value.all_containers:
+                key = (deed.uid, one.name)
+                for state in (one.state, one.last_state):
+                    if isinstance(state, ContainerTerminated) and not isinstance(state.exit, Exited):
+                        assert key in self._lost or key not in self._ended, (
+                            f"{deed.uid}/{one.name} is told to have ended nobody knows how; the runtime knew"
+                        )
+
+
+class RefusalsAreTrue(Guarantee):
+    """Guarantee 12."""
+
+    words = "a pod is refused for want of something only where others may still hold it"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._deeds = 0
+        self._refused: set[str] = set()
+        self._over: dict[str, tuple[float, int]] = {}
+
+    def heard(self, deed: Deed, /) -> None:
+        """With all that may hold some it does not fit."""
+        self._deeds += 1
+        if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus):
+            return
+        status, uid = deed.value, deed.uid
+        if status.phase is None or not status.phase.is_terminal:
+            return
+        self._over.setdefault(uid, (deed.at_s, self._deeds))
+        if status.reason not in _NO_ROOM or uid in self._refused:
+            return
+        self._refused.add(uid)
+        known = self.outside.known.items()
+        holders = [one for other, one in known if other == uid or self._holds(other, deed)]
+        cpus = len(self.outside.machine.cpus) - len(self.outside.reserved)
+        asked = sum(one.requests["cpu"].milli_value for pod in holders for one in pod.all_containers)
+        memory = sum(one.requests["memory"].value for pod in holders for one in pod.all_containers)
+        there = sum(one.memory_bytes for one in self.outside.machine.numa_nodes)
+        assert len(holders) > 1 or asked > 1000 * cpus or memory > there // 2, (
+            f"{uid} is refused ({status.reason}), and nobody else may hold anything"
+        )
+        assert status.reason != "OutOfcpu" or asked > 1000 * cpus, (
+            f"{uid} is refused ({status.reason}), and all that may hold CPUs asks for {asked} m of {cpus}"
+        )
+        assert status.reason != "OutOfmemory" or memory > there, (
+            f"{uid} is refused ({status.reason}), and all that may hold memory asks for {memory} of {there}"
+        )
+
+    def _holds(self, uid: str, now: Deed) -> bool:
+        """Whether a pod may still hold something: what it had is given back some time after its end."""
+        if uid in self._refused or uid in self.outside.gone:
+            return False
+        since_s, since = self._over.get(uid, (now.at_s, self._deeds))
+        mounted = any(owner == uid for _, owner in self.outside.volumes.mounts)
+        return mounted or now.at_s - since_s < _GIVES_BACK_S or self._deeds - since < _GIVES_BACK
+
+
+_NO_ROOM = frozenset({"OutOfcpu", "OutOfmemory", "UnexpectedAdmissionError", "TopologyAffinityError"})
+_GIVES_BACK_S = 60.0
+_GIVES_BACK = 100
+"""So long, and so many deeds, after its end a pod has given back what it held."""
+
+
 class RefusalsSayWhy(Guarantee):
     """Guarantee 12."""
 
@@ -231,6 +365,7 @@ class SameEnd(Guarantee):
                 runs = {
                     one.record.name for one in self.outside.containers.running if one.record.pod.uid == uid
                 }
+                self._is_told_of(uid, runs)
                 missing = [one.name for one in pod.containers if one.name not in runs]
                 assert not missing, f"{uid}: {', '.join(missing)} should run; told: {status.phase}"
                 unwell = self._unready(uid)
@@ -238,6 +373,13 @@ class SameEnd(Guarantee):
                 assert not is_ready(status) or not unwell, (
                     f"{uid} is told to be ready, and its probe fails in {', '.join(unwell)}"
                 )
+
+    def _is_told_of(self, uid: str, runs: Collection[str]) -> None:
+        """What runs is told to run."""
+        for one in self.outside.told[uid].all_containers:
+            running = isinstance(one.state, ContainerRunning)
+            assert running or one.name not in runs, f"{uid}/{one.name} runs, and is told to be otherwise"
+            assert not running or one.name in runs, f"{uid}/{one.name} is told to run, and does not"
 
     def _unready(self, uid: str) -> list[str]:
         """Names of containers that run, and whose readiness probe fails."""

@@ -7,26 +7,34 @@ from functools import partial
 from typing import cast
 
 from nodealloc.admission import Chain
+from nodealloc.agent import AdmissionPreparer, Agent, GrantedConfiguration
 from nodealloc.cpuset import CpuAllocator
 from nodealloc.dsw_asw import Driven, World
 from nodealloc.idset import CPUSet
 from nodealloc.machine import Machine
 from nodealloc.memblocks import MemoryAllocator
-from nodealloc.podlife import Ending, EndingKind, LifeTold, LifeVerdicts, PodFacts, PodLives, Preparation
+from nodealloc.podlife import (
+    LifeTold,
+    LifeVerdicts,
+    NodeConfiguration,
+    NodeSettings,
+    PodFacts,
+    PodLives,
+    Preparation,
+)
+from nodealloc.podlife.preparers import BegunPods
 from nodealloc.podsources import PodSources
-from nodealloc.podstatus import Part, StatusManager, Told, observed_of, with_runtime, with_verdicts
+from nodealloc.podstatus import Part, StatusManager, Told, observed_of, with_verdicts
 from nodealloc.probes import ExecProber, Probers, Probing
-from nodealloc.runtime import PodKnown, RuntimeWatch
-from nodealloc.testing.simulation.node._kept import Kept
-from nodealloc.testing.simulation.node._parts import Admission, Agent, Configuring, Confining, Hooks, Volumes
+from nodealloc.runtime import RuntimeWatch
+from nodealloc.testing.simulation.node._kept import opened
+from nodealloc.testing.simulation.node._parts import Ground
 from nodealloc.testing.simulation.node._ports import NodePorts
 from nodealloc.topology import Allocator, Policy, Snapshot
 
 __all__ = ["agent", "agent_with"]
 
-_PREEMPTED = Ending(
-    kind=EndingKind.EVICTED, reason="Preempting", message="It makes room.", disruption="PreemptionByScheduler"
-)
+_SETTINGS = NodeSettings(name="simulated", memory_capacity_bytes=64 << 30)
 
 
 def agent(ports: NodePorts) -> Driven:
@@ -44,7 +52,7 @@ def agent_with(
     """The same agent with parts of one's own.
 
     Args:
-        policy: Aligns resources; None for `none`.
+        policy: Aligns resources; None for `restricted`.
         allocators: From the machine to what gives out its resources; None for
             CPUs and memory with their static policies.
         chain: Judges pods; None for the node's own.
@@ -53,10 +61,13 @@ def agent_with(
     return partial(
         _wire,
         empty=lambda machine: Snapshot.of(
-            machine, policy=policy or Policy.parse("none"), allocators=(allocators or _allocators)(machine)
+            machine,
+            policy=policy or Policy.parse("restricted"),
+            allocators=(allocators or _allocators)(machine),
         ),
         chain=chain,
         own=tuple(preparations),
+        is_aligned=policy is None and allocators is None,
     )
 
 
@@ -66,83 +77,72 @@ def _wire(
     empty: Callable[[Machine], Snapshot],
     chain: Chain | None,
     own: tuple[Preparation, ...],
+    is_aligned: bool,
 ) -> Driven:
-    executor, clock = ports.life.executor, ports.life.clock
-    kept = Kept.of(ports, empty(ports.machine), chain)
-    watch = RuntimeWatch(ports.runtime, journal=kept.store, known=kept.known, executor=executor, clock=clock)
-    sources = PodSources(ports.sources, executor=executor, clock=clock)
-    confining = Confining(ports, kept.node, watch)
-    admission = Admission(kept.node, confining)
-    volumes = Volumes(ports, lambda: lives)
-    probing = _probing(ports, kept, watch)
+    on = Ground(ports, is_aligned=is_aligned)
+    store, node, was = opened(ports, empty(ports.machine), chain)
+    watch = RuntimeWatch(ports.runtime, journal=store, known=was.known, executor=on.executor, clock=on.clock)
+    sources = PodSources(ports.sources, executor=on.executor, clock=on.clock)
+    facts: World[str, PodFacts] = World("facts of pods")
     told: World[str, Told] = World("told")
+    probing = Probing(
+        Probers(exec=ExecProber(ports.runtime)),
+        reports=facts,
+        journal=store,
+        remembered=was.verdicts,
+        unix_s=on.unix_s,
+        executor=on.executor,
+        clock=on.clock,
+    )
+    cpusets, begun = on.cpusets(node), BegunPods()
+    volumes = on.volumes(begun)
+    why = "nothing is made for a pod that may not come in"
+    by = AdmissionPreparer(node, cpusets=cpusets, end=lambda uid, why: lives.end(uid, why))  # noqa: PLW0108
+    admitting = Preparation(name="admission", why=why, by=by)
     lives = PodLives(
         ports.runtime,
         watch=watch,
-        configuring=Configuring(kept.node),
-        hooks=Hooks(ports.runtime),
-        preparations=(admission.part, volumes.part, *own),
+        configuring=GrantedConfiguration(
+            whole=NodeConfiguration(_SETTINGS), node=node, confines=cpusets is not None
+        ),
+        preparations=(admitting, on.mounting(volumes), *own),
         probes=cast("World[str, LifeVerdicts]", probing.verdicts),
         told=cast("World[str, LifeTold]", told),
         sources=sources,
-        journal=kept.store,
-        remembered=kept.lives,
+        journal=store,
+        remembered=was.lives,
+        facts=facts,
         now=ports.now,
-        executor=executor,
-        clock=clock,
+        executor=on.executor,
+        clock=on.clock,
     )
-    admission.end = lambda uid: lives.end(uid, _PREEMPTED)
-    return Agent(
-        sources,
-        watch,
-        confining.reconciler.engine,
-        lives=lives,
-        volumes=volumes.manager,
-        probing=probing,
-        status=_status(
-            ports,
-            kept,
-            lives.facts,
-            parts=(Part.of(watch.pods, with_runtime), Part.of(probing.verdicts, with_verdicts)),
-            told=told,
-        ),
-    )
-
-
-def _probing(ports: NodePorts, kept: Kept, watch: RuntimeWatch) -> Probing[PodKnown]:
-    return Probing(
-        Probers(exec=ExecProber(ports.runtime)),
-        reports=watch.pods,
-        journal=kept.store,
-        remembered=kept.verdicts,
-        executor=ports.life.executor,
-        clock=ports.life.clock,
-        unix_s=lambda: ports.now().unix_s,
-    )
-
-
-def _status(
-    ports: NodePorts,
-    kept: Kept,
-    facts: World[str, PodFacts],
-    *,
-    parts: Sequence[Part],
-    told: World[str, Told],
-) -> StatusManager[PodFacts]:
-    return StatusManager(
+    begun.follow(lives)
+    status = StatusManager(
         ports.sink,
         facts,
         observed=observed_of,
-        parts=parts,
+        parts=(Part.of(probing.verdicts, with_verdicts),),
         told=told,
-        journal=kept.store,
-        remembered=kept.told,
-        unix_s=lambda: ports.now().unix_s,
-        executor=ports.life.executor,
-        clock=ports.life.clock,
+        journal=store,
+        remembered=was.told,
+        unix_s=on.unix_s,
+        executor=on.executor,
+        clock=on.clock,
+    )
+    return Agent(
+        sources,
+        watch,
+        probing,
+        lives=lives,
+        probing=probing,
+        status=status,
+        node=node,
+        cpusets=cpusets,
+        volumes=volumes,
+        executor=on.executor,
+        clock=on.clock,
     )
 
 
 def _allocators(machine: Machine) -> Sequence[Allocator]:
-    reserved = CPUSet.of(0)
-    return (CpuAllocator.of(machine, reserved=reserved), MemoryAllocator.of(machine))
+    return (CpuAllocator.of(machine, reserved=CPUSet.of(0)), MemoryAllocator.of(machine))
