@@ -35,6 +35,14 @@ ROOT = Path(__file__).parent.parent.parent
 CGROUPS = f"nodealloc-stories-{os.getpid()}"
 SHOWN = 8
 NUMBERS = itertools.count()
+VECTORS = ROOT / "tests" / "vectors"
+FILES = (VECTORS / "kubelet_stories.jsonl.gz", VECTORS / "kubelet_api_stories.jsonl.gz")
+SHORT = (
+    *("restart-never-two", "init-fails-never", "sidecar-startup-fails", "prestop-fast", "oom-child"),
+    *("edit-annotation-uid", "host-namespaces", "qos-three", "containers-12", "image-invalid-name"),
+    *("api-refused", "api-delete-grace"),
+)
+"""A tenth of all, of each kind a short one."""
 
 
 @attrs.frozen
@@ -50,8 +58,14 @@ class Outcome:
 def main() -> int:
     """Read, skip, play, compare, tell."""
     parser = argparse.ArgumentParser(prog="python -m tests.stories", description=__doc__)
-    parser.add_argument("files", nargs="*", type=Path, help="stories, one JSON document a line, gzip or not")
+    parser.add_argument(
+        "files",
+        nargs="*",
+        type=Path,
+        help="stories, one JSON document a line, gzip or not (default: those that were recorded for this)",
+    )
     parser.add_argument("--names", help="only these, separated by commas")
+    parser.add_argument("--short", action="store_true", help=f"only {', '.join(SHORT)}")
     parser.add_argument("--most", type=int, help="only so many of those that are not skipped, spread evenly")
     parser.add_argument("--at-a-time", type=int, default=2 * (os.cpu_count() or 1), metavar="N")
     parser.add_argument(
@@ -67,9 +81,10 @@ def main() -> int:
     if chosen.inside:
         row, out, root, folder, cgroup = chosen.inside
         return play(Path(row), Path(out), Path(root), Path(folder), cgroup=cgroup, agent=chosen.agent)
-    stories = [story for file in chosen.files for story in read(file)]
-    if chosen.names:
-        stories = [one for one in stories if one.name in chosen.names.split(",")]
+    stories = [story for file in chosen.files or FILES for story in read(file)]
+    names = chosen.names.split(",") if chosen.names else SHORT if chosen.short else None
+    if names is not None:
+        stories = [one for one in stories if one.name in names]
     return tell(stories, chosen)
 
 

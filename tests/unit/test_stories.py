@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.stories import seen
+from tests.stories.__main__ import SHORT
 from tests.stories.compare import align, differences
 from tests.stories.rows import read, reason_to_skip
 from tests.stories.values import Item
@@ -239,6 +240,14 @@ def test_rooms_to_come_are_named() -> None:
     theirs = {one.name: reason for one in API_STORIES if (reason := reason_to_skip(one))}
     assert len(API_STORIES) - len(theirs) == 12
     assert "config maps" in theirs["api-configmap-late"]
+
+
+def test_a_tenth_plays_in_ci() -> None:
+    """Twelve of 122 that can be played, each for half a minute at most."""
+    assert len(SHORT) * 10 >= len(STORIES) + len(SHORT)
+    for name in SHORT:
+        assert not reason_to_skip(BY_NAME[name]), name
+        assert BY_NAME[name].end <= 30, name
 
 
 def test_the_second_pod_of_a_name_is_told_apart() -> None:
