@@ -25,11 +25,11 @@ from nodealloc.errors import ConfigurationError, RetryableError
 from nodealloc.idset import CPUSet
 from nodealloc.machine import machine_from_text
 from nodealloc.node import NodeAllocator
-from nodealloc.podfacts import LifeState, PodOnNode, PodPhase, PodStatus
+from nodealloc.podfacts import LifeState, NodeView, PodOnNode, PodPhase, PodStatus
 from nodealloc.podlife import Ending, NodeConfiguration, NodeSettings, PodLives, Preparation
 from nodealloc.podlife import Rules as LifeRules
 from nodealloc.podsources import Editions, PodSources, Polling
-from nodealloc.podspec import Container, ExecAction, Pod, Probe, Quantity
+from nodealloc.podspec import Container, ExecAction, Pod, Probe, Quantity, resources
 from nodealloc.podstatus import StatusManager, observed_of
 from nodealloc.probes import ExecProber, Probers, Probing
 from nodealloc.runtime import RuntimeWatch
@@ -39,7 +39,7 @@ from nodealloc.testing.podsources import FakeSource
 from nodealloc.testing.podstatus import FakeSink
 from nodealloc.testing.runtime import FakeContainerRuntime
 from nodealloc.topology import Snapshot
-from nodealloc.verdicts import Admitted, NotYet
+from nodealloc.verdicts import Admitted, NotYet, Refused
 
 MACHINE = machine_from_text("1 socket x 4 cores, memory=8Gi")
 NOW = ManualCancel()
@@ -323,6 +323,35 @@ def test_a_critical_pod_ends_others_in_the_fields_words(tmp_path: Path) -> None:
     node.after(8)
     assert [(uid, why.reason) for uid, why in node.ended][:1] == [("web", "Preempting")]
     assert node.sink.statuses["vital"].phase is PodPhase.RUNNING
+
+
+@pytest.mark.parametrize(("first", "reason"), [(False, "OutOfcpu"), (True, "UnexpectedAdmissionError")])
+def test_a_static_pod_that_does_not_fit_is_told_what_is_short(
+    tmp_path: Path, first: bool, reason: str
+) -> None:
+    """In the word for that; a kubelet says that its admission was unexpected."""
+    view = NodeView(name="n", allocatable=resources({"cpu": 2, "memory": "1Gi", "pods": 10}))
+    allocators = [CpuAllocator.of(MACHINE, reserved=1)]
+    store = FileStore(tmp_path, AGENT_FORMATS)
+    held = NodeAllocator(Snapshot.of(MACHINE, allocators=allocators), store, view=view, chain=chain_of())
+    held.start()
+    static = attrs.evolve(pod("s", 5), annotations={"kubernetes.io/config.source": "file"})
+    verdict = AdmissionPreparer(held, allocates_first=first).make_ready(static, NOW)
+    assert isinstance(verdict, Refused)
+    assert verdict.reason == reason
+
+
+def test_who_came_first_comes_in_and_a_refusal_stays(tmp_path: Path) -> None:
+    """In the order in which they came, not in that of names; nobody is asked again by another start."""
+    node = Node(tmp_path)
+    node.source.pods = [pod("c", 2), pod("b", 2), pod("a", 1)]
+    node.after(3)
+    lives = {uid: node.lives.pods.snapshot()[uid].value.life for uid in "abc"}
+    assert lives == {"c": LifeState.SYNCING, "b": LifeState.FINISHED, "a": LifeState.SYNCING}
+    node.kill()
+    node.source.pods = [pod("b", 2), pod("a", 1)]
+    node.after(5)
+    assert node.lives.pods.snapshot()["b"].value.life is LifeState.FINISHED
 
 
 def test_dead_containers_stay_until_the_next_but_go_with_their_pod(tmp_path: Path) -> None:
