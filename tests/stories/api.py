@@ -13,6 +13,8 @@ from typing import Final, cast
 
 import attrs
 
+from nodealloc.podfacts import ContainerRunning, status_from_manifest, status_to_manifest
+from nodealloc.podstatus import merge_status
 from tests.stories.seen import Told
 
 __all__ = ["ApiServer"]
@@ -93,7 +95,7 @@ class ApiServer:
         pod = self._pods.get(told.uid)
         if pod is None or told.status is None:
             return True  # it is gone from here, or what its agent does not tell of it is no news
-        pod["status"] = copy.deepcopy(dict(told.status))
+        pod["status"] = _merged(_part(pod, "status"), told.status)
         self._write()
         self._tell(pod, told.at)
         self._may_go(told.uid)
@@ -152,6 +154,14 @@ class ApiServer:
 
 def _part(pod: Object, name: str) -> Object:
     return cast("Object", pod.setdefault(name, {}))
+
+
+def _merged(before: Object, told: Mapping[str, Json]) -> Object:
+    """What an agent sends: conditions of others stay, and no pod has ended while its containers run."""
+    theirs, ours = (status_from_manifest(dict(one)) for one in (before, told))
+    could_run = any(isinstance(one.state, ContainerRunning) for one in ours.all_containers)
+    merged = merge_status(theirs, ours, could_run=could_run, now_unix_s=time.time())
+    return cast("Object", status_to_manifest(merged))
 
 
 def _stamp(later_s: float) -> str:

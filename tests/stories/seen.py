@@ -164,8 +164,7 @@ def _container(status: Mapping[str, Json]) -> Mapping[str, Json]:
             found["signal"] = inside["signal"]
     found["restarts"] = status.get("restartCount", 0)
     found["ready"] = status.get("ready", False)
-    if status.get("started") is not None:
-        found["started"] = status["started"]
+    found["started"] = status.get("started")
     return found
 
 

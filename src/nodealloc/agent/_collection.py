@@ -115,10 +115,16 @@ class RecordCollection(Group):
     def _bury(self, pod: PodListing) -> None:
         """Remove the dead of a pod that is gone, once another one of them is found."""
         dead = [one.id for one in pod.containers if one.state is RunState.EXITED]
-        if not self._dead.issuperset(dead):
+        if not self._dead.issuperset(dead) and not self._just_ends(pod):
             self._dead.update(dead)
             if self._is_over(pod.uid):
                 self._remove(dead)
+
+    def _just_ends(self, pod: PodListing) -> bool:
+        """Whether its last container has died, and its end is not through: the next look finds it dead."""
+        record = self._lives.pods.get(pod.uid)
+        is_dead = all(one.state is RunState.EXITED for one in pod.containers)
+        return is_dead and record is not None and record.life is LifeState.TERMINATING
 
     def _is_over(self, uid: str) -> bool:
         """Whether nothing of a pod is kept: nobody knows it, or it was sent away and has ended."""

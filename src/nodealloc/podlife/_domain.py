@@ -148,7 +148,7 @@ class Lives:
     def _moved(self, record: PodRecord, want: PodWanted, observed: Observed, view: PodView) -> PodRecord:
         """Whether it may start, and whether it has to end."""
         now_s, rules, pod = view.now_s, self._rules, want.pod
-        if record.life.is_ending and record.life is not LifeState.TERMINATING:
+        if record.life.is_ending and (record.life is not LifeState.TERMINATING or self._is_unheard(want)):
             return record
         reasons = reasons_to_end(want)
         if record.life is LifeState.WAITING and not reasons:
@@ -163,6 +163,10 @@ class Lives:
         if record.told_by_s is None and record.life is LifeState.TERMINATING:
             record = record.but(told_by_s=now_s + self._policy.told_s)
         return record
+
+    def _is_unheard(self, want: PodWanted) -> bool:
+        """Whether a kubelet knows nothing of it yet; by the right rules it goes on to end."""
+        return not (self._rules.remembers_pods or want.is_known)
 
     def _let_in(self, record: PodRecord, want: PodWanted, observed: Observed, view: PodView) -> PodRecord:
         """One pod of a name at a time; one that ended before this node knew of it is not started."""
@@ -191,6 +195,8 @@ class Lives:
                 return Next(record=record, again_at_s=record.tries_at_s)
             case LifeState.SYNCING:
                 answer = self._synced(record, observed, view)
+            case LifeState.TERMINATING if self._is_unheard(want):
+                return Next(record=record)
             case LifeState.TERMINATING:
                 busy_s = _busy_until_s(view, policy)
                 answer = end(

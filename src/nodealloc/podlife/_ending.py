@@ -103,16 +103,20 @@ def end(
             it is asked to end before that, except what was before; None for no waiting.
         now_s: The present.
         policy: How patient to be.
-        rules: `skips_stopped`.
+        rules: `skips_stopped`, `stops_ready`.
     """
     if observed.running:
         due = _due(record, observed, now_s=now_s, rules=rules)
         if waits_until_s is not None:
             due = [one for one in due if one.record.id in record.stopping]
-        stops = steps_to_stop(uid, record, due, now_s=now_s, policy=policy)
+        stops = steps_to_stop(uid, record, due, now_s=now_s, policy=policy, rules=rules)
         moments = [one for one in (stops.again_at_s, waits_until_s) if one is not None]
         return Next(record=stops.record, steps=stops.steps, again_at_s=min(moments, default=None))
-    boxes = [one.record.id for one in observed.report.sandboxes if one.record.is_ready]
+    boxes = [
+        one.record.id
+        for one in observed.report.sandboxes
+        if one.record.is_ready or not (rules.stops_ready or one.record.id in record.stopped)
+    ]
     deadline_s = now_s if record.deadline_s is None else record.deadline_s
     if boxes and record.starting and not observed.is_shown and now_s < deadline_s:
         # What was about to start may run: the end of its sandbox would leave it no time.

@@ -194,11 +194,11 @@ class PodLives(Group):
         Returns:
             Whether there is such a pod.
         """
-        asked = () if grace_s is None else (Ending(kind=EndingKind.REMOVED, grace_s=grace_s),)
 
         def removed(want: PodWanted) -> PodWanted:
-            for one in asked:
-                want = want.ended(one)
+            given_s = _UNKNOWN_S if grace_s is None and self._is_unknown(want.pod) else grace_s
+            if given_s is not None:
+                want = want.ended(Ending(kind=EndingKind.REMOVED, grace_s=given_s))
             return attrs.evolve(want, is_removed=True, again=None)
 
         return self._alter(uid, removed, "remove")
@@ -271,6 +271,9 @@ class PodLives(Group):
         found = self.wanted.alter(uid, lambda want: None if want is None else change(want), by=by)
         return found is not None
 
+    def _is_unknown(self, pod: Pod) -> bool:
+        return not (self._rules.knows_removed or is_static(pod) or pod.deletion_timestamp)
+
     def _line_up(self, uid: str, full_name: str) -> None:
         record = self.pods.get(uid)
         if record is not None and record.life is LifeState.FINISHED:
@@ -289,6 +292,8 @@ class PodLives(Group):
             if is_refused and is_static(was.pod) and not self._rules.keeps_refusals:
                 continue
             record = was if self._rules.keeps_delays else was.but(restarts=Restarts())
+            if not self._rules.remembers_pods and record.life is LifeState.TERMINATING:
+                record = record.but(grace_s=None, deadline_s=None, stopping={}, pre_stop={}, told_by_s=None)
             self.pods.put(uid, record, by="remembered")
             want = PodWanted(
                 pod=record.pod, said_unix_s=record.noticed_unix_s, is_said=False, pokes=record.pokes

@@ -102,6 +102,11 @@ class PodWanted:
     is_orphan: bool = False
     again: Pod | None = None
 
+    @property
+    def is_known(self) -> bool:
+        """Whether somebody has spoken of it since the start."""
+        return self.is_said or self.is_removed or self.is_orphan
+
     def ended(self, ending: Ending, /) -> PodWanted:
         """With one more reason to end; a later one counts where it leaves less time."""
         graces = [one.grace_s for one in self.endings if one.grace_s is not None]
@@ -276,7 +281,8 @@ class PodRecord:
         images: Container name to the image that was got for it, by the runtime's id; forgotten likewise.
         ours: Id to a sandbox or container as our own call left it; counts until a listing shows it.
         stopped: Container name to an instance that was stopped to start again and whose end does
-            not count yet (`Rules.counts_stopped`); forgotten likewise.
+            not count yet (`Rules.counts_stopped`), and sandboxes that were stopped, by their ids
+            (`Rules.stops_ready`); forgotten likewise.
         look: The last one, by a kubelet's rules (`Rules.tells_meanwhile`); forgotten likewise.
         tries_at_s: When a kubelet asks again whether it may start; forgotten likewise.
         finished_s: When all pods had been looked after the last time as it finished; forgotten likewise.

@@ -65,7 +65,12 @@ class Rules:
             when it is started anew.
         remembers_pods: A pod that was ending as the agent ended, or whose manifest went
             meanwhile, ends with its own grace and hooks. For a kubelet only the runtime
-            knows it: it has a second, no hook runs, and all of it is stopped at once.
+            knows it: it has a second, no hook runs, and all of it is stopped at once; one
+            that is still being deleted has its whole grace anew.
+        knows_removed: A pod of an API server that is gone from there, as after a deletion
+            without grace, ends with its own grace. For a kubelet it has a second.
+        stops_ready: A sandbox that has ended is not stopped again when its pod ends. The
+            kubelet stops all of them.
     """
 
     counts_zero_grace: bool = attrs.field(
@@ -137,8 +142,11 @@ class Rules:
     )
     keeps_refusals: bool = attrs.field(default=True, metadata=recorded(False, "kubelet_stories 74"))
     remembers_pods: bool = attrs.field(
-        default=True, metadata=recorded(False, "kubelet_stories 24", "kubelet_stories 26")
+        default=True,
+        metadata=recorded(False, "kubelet_stories 24", "kubelet_stories 26", "kubelet_api_stories 2"),
     )
+    knows_removed: bool = attrs.field(default=True, metadata=recorded(False, "kubelet_api_stories 1"))
+    stops_ready: bool = attrs.field(default=True, metadata=recorded(False, "kubelet_api_stories 20"))
     follows_edits: bool = attrs.field(default=True, metadata=recorded(False, "kubelet_stories 38"))
 
 

@@ -121,7 +121,10 @@ def _done(have: PodRecord, step: Step[Detail], acted: Acted, now_s: float, rules
         case StopContainer():
             return _ended(have, detail.container_id, acted)
         case StopSandbox():
-            return _ended(have, detail.sandbox_id, acted)
+            after = _ended(have, detail.sandbox_id, acted)
+            if rules.stops_ready:
+                return after
+            return after.but(stopped=extended(after.stopped, detail.sandbox_id, detail.sandbox_id))
         case Prune():
             for one in (*detail.containers, *detail.sandboxes):
                 have = _ours(have, one, acted)

@@ -10,6 +10,7 @@ from nodealloc._frozen import extended
 from nodealloc.dsw_asw import Step
 from nodealloc.podlife._details import Detail, Hook, HookKind, LifePolicy, StopContainer
 from nodealloc.podlife._record import HookState, PodRecord
+from nodealloc.podlife._rules import Rules
 from nodealloc.podspec import Container, Pod
 from nodealloc.runtime import ContainerRecord
 
@@ -54,7 +55,7 @@ def containers_of(pod: Pod, /) -> Mapping[str, Container]:
 
 
 def steps_to_stop(
-    uid: str, record: PodRecord, due: Collection[Due], /, *, now_s: float, policy: LifePolicy
+    uid: str, record: PodRecord, due: Collection[Due], /, *, now_s: float, policy: LifePolicy, rules: Rules
 ) -> Stops:
     """Hooks first, then those whose turn it is; all at the latest so that they still hear of it.
 
@@ -64,7 +65,10 @@ def steps_to_stop(
         due: Who has to end; all of them run.
         now_s: The present.
         policy: How much of a grace is kept for the container itself.
+        rules: `keeps_deadline`.
     """
+    # A kubelet keeps nothing of the grace, and gives that time on top of it.
+    more_s = 0.0 if rules.keeps_deadline else policy.term_s
     named = containers_of(record.pod)
     running = {one.record.name for one in due}
     steps: list[Step[Detail]] = []
@@ -72,7 +76,7 @@ def steps_to_stop(
     hooks = record.pre_stop
     for one in due:
         cid, name = one.record.id, one.record.name
-        told_s = one.deadline_s - policy.kept_s(one.grace_s)
+        told_s = one.deadline_s - (policy.kept_s(one.grace_s) if rules.keeps_deadline else 0.0)
         container = named.get(name)
         hook = None if container is None or container.lifecycle is None else container.lifecycle.pre_stop
         if hook is not None and hooks.get(cid, HookState.WAITS) is HookState.WAITS and now_s < told_s:
@@ -84,7 +88,7 @@ def steps_to_stop(
             moments.append(told_s)
             continue
         steps.append(_stop(uid, one, policy))
-        late_s = one.deadline_s + policy.late_s
+        late_s = one.deadline_s + more_s + policy.late_s
         if now_s < late_s:
             moments.append(late_s)
         else:

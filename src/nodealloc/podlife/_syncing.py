@@ -80,7 +80,10 @@ def sync(
         return Next(record=record, is_over=True)
     stops = _stops(turn, record)
     moments = [one for one in (stops.again_at_s, plan.again_at_s) if one is not None]
-    record, steps = telling_of_waits(stops.record, plan), stops.steps + prune(turn)
+    record, steps = (
+        telling_of_waits(stops.record, plan, is_looking=turn.tries_again),
+        stops.steps + prune(turn),
+    )
     if preparing is not None:
         steps += preparing.steps
         moments += [preparing.again_at_s] if preparing.again_at_s is not None else []
@@ -266,4 +269,4 @@ def _stops(turn: Turn, record: PodRecord) -> Stops:
         for one in turn.observed.report.containers
         if one.record.id in running and (stop := record.stopping.get(one.record.id)) is not None
     ]
-    return steps_to_stop(turn.uid, record, due, now_s=turn.now_s, policy=turn.policy)
+    return steps_to_stop(turn.uid, record, due, now_s=turn.now_s, policy=turn.policy, rules=turn.rules)

@@ -63,8 +63,14 @@ def _by_pace(turn: Turn, record: PodRecord) -> Mapping[str, Held]:
     }
 
 
-def telling_of_waits(record: PodRecord, plan: PodPlan) -> PodRecord:
-    """With what is to be told of containers that wait, and nothing more of those that do not."""
+def telling_of_waits(record: PodRecord, plan: PodPlan, /, *, is_looking: bool = True) -> PodRecord:
+    """With what is to be told of containers that wait, and nothing more of those that do not.
+
+    Args:
+        record: What is remembered.
+        plan: Who waits.
+        is_looking: Whether it is looked at now; between a kubelet's looks nobody begins to wait.
+    """
     held = [one for one in plan.steps if one.held is not None]
     if not held and not record.failures:
         return record
@@ -79,8 +85,9 @@ def telling_of_waits(record: PodRecord, plan: PodPlan) -> PodRecord:
         wait = one.held
         if wait is None:
             continue
-        if wait.until_s is None and (before := record.failures.get(one.name)) is not None:
+        before = record.failures.get(one.name)
+        if before is not None and (wait.until_s is None or not is_looking):
             failures[one.name] = before
-        else:
+        elif is_looking:
             failures[one.name] = StartFailure(reason=wait.reason, message=wait.message, until_s=wait.until_s)
     return record if failures == record.failures else record.but(failures=failures)

@@ -129,11 +129,18 @@ def _phase(
     if phase is before.phase:
         reason, message = before.reason or theirs.reason, before.message or theirs.message
     ending = observed.ending
-    if ending is not None and (_is_over(observed, rules) or not rules.ends_once_over):
+    if ending is not None and _is_due(ending, observed, rules):
         phase, reason, message = PodPhase.FAILED, ending.reason, ending.message
     elif rules.tells_unknown and phase is PodPhase.FAILED and not reason:
         reason, message = _why_unknown(told)
     return fixed or phase, reason, message
+
+
+def _is_due(ending: ToldEnding, observed: Observed, rules: Rules) -> bool:
+    """Whether it is told that somebody ended the pod: once it is over; by a kubelet, a victim before that."""
+    if rules.ends_once_over:
+        return _is_over(observed, rules)
+    return not (ending.disruption and observed.is_over)
 
 
 def _by_containers(observed: Observed, told: ContainerStatuses, before: PodStatus, rules: Rules) -> PodPhase:

@@ -6,10 +6,13 @@ import attrs
 import pytest
 
 from nodealloc.dsw_asw import Cancel
-from nodealloc.podfacts import LifeState
-from nodealloc.podlife import KUBELET, PodFacts, Preparation, Rules
-from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, Pod
-from nodealloc.runtime import RunState, RuntimeRefusedError
+from nodealloc.podfacts import LifeState, PodIdentity
+from nodealloc.podlife import KUBELET, LifePolicy, PodFacts, PodRecord, Preparation, Rules
+from nodealloc.podlife._details import StopContainer
+from nodealloc.podlife._record import HookState
+from nodealloc.podlife._stops import Due, steps_to_stop
+from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, Pod, RestartPolicy
+from nodealloc.runtime import ContainerRecord, RunState, RuntimeRefusedError
 from nodealloc.verdicts import Admitted, Refused
 from tests.unit.podlife_node import Node, Verdicts, pod
 
@@ -28,6 +31,10 @@ class Gate:
 
     def take_back(self, _pod: Pod, _cancel: Cancel, /) -> None:
         """There is nothing to take back."""
+
+
+STATIC = {"kubernetes.io/config.source": "file"}
+"""By a kubelet's rules pods of an API server end otherwise when they are no more."""
 
 
 def facts(node: Node, uid: str = "u") -> PodFacts:
@@ -160,12 +167,12 @@ def test_a_pod_that_is_put_back_while_it_ends(rules: Rules, running: list[str]) 
     """It stays ended; with a kubelet it runs again once it has, as the next of its containers."""
     node = Node(rules=rules)
     node.lives.heard()
-    node.lives.put(pod())
+    node.lives.put(pod(annotations=STATIC))
     node.after(1)
     node.executor.held.add("stop")
     node.lives.remove("u")
     node.after(1)
-    node.lives.put(attrs.evolve(pod(), labels={"edited": "yes"}))
+    node.lives.put(pod(annotations=STATIC, labels={"edited": "yes"}))
     node.after(1)
     assert node.running() == ["app#0"]
     node.executor.held.clear()
@@ -241,6 +248,24 @@ def test_when_a_crash_loop_is_told_and_goes_on(
     assert node.running() == ["app#3"]
     changes = [item for place, item in enumerate(seen) if not place or seen[place - 1][1] != item[1]]
     assert changes == told
+
+
+def test_a_crash_loop_is_not_told_between_looks() -> None:
+    """By a kubelet's rules it has failed until the look after that one, however early the end was listed."""
+    node = Node(rules=KUBELET)
+    node.lives.put(pod())
+    node.after(1)
+    node.exit("app", 1)
+    while node.running() != ["app#1"]:
+        node.after(0.25)
+    node.exit("app", 1)
+    node.watch.hurry()
+    told: list[str] = []
+    for _ in range(50):
+        node.after(0.25)
+        one = facts(node).containers["app"]
+        told.append(f"{one.restart_count} {one.waiting.reason if one.waiting else 'ended'}")
+    assert list(dict.fromkeys(told)) == ["0 ended", "1 ended", "1 CrashLoopBackOff"]
 
 
 @pytest.mark.parametrize(
@@ -359,7 +384,7 @@ def test_how_a_pod_ends_that_was_ending_as_the_agent_was_killed(rules: Rules, gr
     """By the deadline that it had; a kubelet gives it a second, which comes to two."""
     node = Node(rules=rules)
     node.lives.heard()
-    node.lives.put(pod(grace_s=14))
+    node.lives.put(pod(grace_s=14, annotations=STATIC))
     node.after(1)
     node.executor.held.add("stop")
     node.lives.remove("u")
@@ -407,3 +432,89 @@ def test_what_is_told_first_after_the_agents_start(rules: Rules) -> None:
         node.executor.run_all()
     assert seen
     assert all(one == ["running"] for one in seen)
+
+
+@pytest.mark.parametrize(
+    ("rules", "source", "grace_s"), [(RIGHT, "api", 8), (KUBELET, "api", 2), (KUBELET, "file", 8)]
+)
+def test_how_long_a_pod_has_that_its_source_has_no_more(rules: Rules, source: str, grace_s: int) -> None:
+    """Its own grace; by a kubelet one of an API server has a second, which comes to two."""
+    node = Node(rules=rules)
+    node.lives.heard()
+    node.lives.put(pod(grace_s=8, annotations={"kubernetes.io/config.source": source}))
+    node.after(1)
+    node.lives.remove("u")
+    node.after(3)
+    assert [round(asked_s) for _, asked_s in node.stops] == [grace_s]
+
+
+@pytest.mark.parametrize(("rules", "grace_s"), [(RIGHT, 9), (KUBELET, 12)])
+def test_how_long_a_deletion_has_that_an_agents_end_interrupted(rules: Rules, grace_s: int) -> None:
+    """What is left; by a kubelet all of it once more, from when its source is heard."""
+    node = Node(rules=rules)
+    node.lives.heard()
+    web = pod(grace_s=12)
+    node.lives.put(web)
+    node.after(1)
+    going = attrs.evolve(web, deletion_timestamp="2026-01-01T00:00:00Z", deletion_grace_period_seconds=12)
+    node.executor.held.add("stop")
+    node.lives.put(going)
+    node.after(3)
+    node.executor.held.clear()
+    node.kill_agent()
+    if rules is KUBELET:
+        node.after(1)
+        assert node.stops == []
+    node.lives.put(going)
+    node.lives.heard()
+    node.after(2)
+    assert [round(asked_s) for _, asked_s in node.stops] == [grace_s]
+
+
+@pytest.mark.parametrize(("rules", "stopped"), [(RIGHT, 0), (KUBELET, 1)])
+def test_whether_a_sandbox_that_has_ended_is_stopped_with_its_pod(rules: Rules, stopped: int) -> None:
+    """It is not; a kubelet stops every one, once."""
+    node = Node(rules=rules)
+    node.lives.heard()
+    node.lives.put(pod(policy=RestartPolicy.NEVER))
+    node.after(1)
+    node.exit("app")
+    node.runtime.stop_sandbox("sandbox-1")
+    before = len(node.calls())
+    node.after(5)
+    assert node.life() is LifeState.FINISHED
+    calls = [one.partition(" ")[0] for one in node.calls()[before:]]
+    assert calls.count("stop_sandbox") == stopped
+
+
+@pytest.mark.parametrize(("rules", "told_s"), [(RIGHT, 3.0), (KUBELET, 5.0)])
+def test_when_a_sidecar_is_told_that_waits_for_somebody_who_does_not_listen(
+    rules: Rules, told_s: float
+) -> None:
+    """Two seconds before the pod's deadline; by a kubelet at it, with two seconds on top and no hook."""
+    hook = Lifecycle(pre_stop=LifecycleHandler(exec=ExecAction(command=("bye",))))
+    side = Container(name="side", image="busybox", restartable=True, lifecycle=hook)
+    web = pod(grace_s=5, init_containers=(side,))
+    who = PodIdentity.of(web)
+    app, beside = (
+        Due(
+            record=ContainerRecord(
+                id=name, pod=who, name=name, sandbox_id="s", attempt=0, state=RunState.RUNNING
+            ),
+            deadline_s=5.0,
+            grace_s=5.0,
+            after=after,
+        )
+        for name, after in (("app", ()), ("side", ("app",)))
+    )
+    done = PodRecord(pod=web, pre_stop={"side": HookState.DONE})
+    seen: list[float] = []
+    for now_s in (0.0, 2.5, 3.0, 4.5, 5.0):
+        stops = steps_to_stop("u", done, [app, beside], now_s=now_s, policy=LifePolicy(), rules=rules)
+        if any(
+            isinstance(one.detail, StopContainer) and one.detail.container == "side" for one in stops.steps
+        ):
+            seen.append(now_s)
+    assert seen[0] == told_s
+    late = steps_to_stop("u", PodRecord(pod=web), [beside], now_s=5.0, policy=LifePolicy(), rules=rules)
+    assert [one.verb for one in late.steps] == ["stop"]

@@ -350,6 +350,26 @@ def test_who_is_ended_has_failed_whatever_its_exit() -> None:
     assert (now.phase, now.reason, now.message) == (PodPhase.FAILED, "Evicted", "low on memory")
 
 
+def test_a_victim_that_leaves_with_0_stays_one() -> None:
+    """It has failed, with the reason; for a kubelet only until its containers have ended."""
+    ending = ToldEnding(reason="Preempting", message="room", disruption="TerminationByKubelet")
+    runs = Observed(
+        pod=pod(APP), life=LifeState.TERMINATING, ending=ending, report=report(instance("app", 0))
+    )
+    over = attrs.evolve(runs, life=LifeState.TERMINATED, report=report(instance("app", 0, DONE)))
+    for rules, phases in ((Rules(), ["Running", "Failed"]), (KUBELET, ["Failed", "Succeeded"])):
+        was = PodStatus(phase=PodPhase.RUNNING)
+        told: list[PodStatus] = []
+        for one in (runs, over):
+            was = tell(one, was, rules)
+            told.append(was)
+        assert [one.phase and one.phase.value for one in told] == phases
+        victim = told[-1].condition("DisruptionTarget")
+        assert victim is not None
+        assert victim.status is ConditionStatus.TRUE
+        assert told[-1].reason == ("Preempting" if phases[-1] == "Failed" else "")
+
+
 def test_an_end_stands_with_its_reason() -> None:
     """`keeps_end`: whoever wants to end it later finds that it has ended; a kubelet takes his reason."""
     was = PodStatus(phase=PodPhase.SUCCEEDED)
