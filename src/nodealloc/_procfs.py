@@ -10,7 +10,7 @@ __all__ = ["PROC", "ProcessStat", "stat_of", "threads_of"]
 PROC = Path("/proc")
 """Where procfs is mounted."""
 
-_STATE, _START = 0, 19
+_STATE, _PARENT, _SESSION, _START = 0, 1, 3, 19
 """Places in `/proc/PID/stat`, counted behind the command's name."""
 
 
@@ -22,11 +22,15 @@ class ProcessStat(NamedTuple):
         state: One letter: `R`, `S`, `D`, `T`, `Z`.
         started_ticks: When it started, in clock ticks since boot, as text: with its
             number, unique for all time.
+        parent: Its parent's number.
+        session: The number of the process that began its session.
     """
 
     name: str
     state: str
     started_ticks: str
+    parent: int = 0
+    session: int = 0
 
     @property
     def has_ended(self) -> bool:
@@ -46,7 +50,13 @@ def stat_of(pid: int, /, *, proc: Path = PROC) -> ProcessStat:
     fields = after.split()
     if len(fields) <= _START:  # it went while it was read
         raise ProcessLookupError(f"process {pid} ended while it was read")
-    return ProcessStat(before.partition("(")[2], fields[_STATE], fields[_START])
+    return ProcessStat(
+        before.partition("(")[2],
+        fields[_STATE],
+        fields[_START],
+        int(fields[_PARENT]),
+        int(fields[_SESSION]),
+    )
 
 
 def threads_of(pid: int, /, *, proc: Path = PROC) -> frozenset[int]:

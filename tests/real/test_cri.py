@@ -220,12 +220,21 @@ def test_a_command_as_a_probe_is_gone_after_its_time(
         assert (reply.kind, "has not ended" in reply.message) == (ReplyKind.FAILURE, True)
     eventually(lambda: not left())
     for count in (1, 2):
-        asked("sh", "-c", "sleep 8872 & exec sleep 8873", timeout_s=1.0)
+        reply = asked("sh", "-c", "sleep 8872 & exec sleep 8873", timeout_s=1.0)
+        assert (
+            reply.message
+            == "the command has not ended after 1 s; 1 of its processes live on in the container"
+        )
         eventually(lambda: not [line for line in left() if "8873" in line])
         record_property("survivors", len(left()))
         assert len(left()) == count
+        assert dict(runtime.survivors()) == {made: count}
+    reply = asked("sh", "-c", "setsid sleep 8874 & sleep 8875 & exec sleep 8873", timeout_s=1.0)
+    assert "; 2 of its processes live on" in reply.message
+    assert dict(runtime.survivors()) == {made: len(left())} == {made: 4}
     runtime.stop_container(made, 0.0)
     eventually(lambda: not left())
+    assert dict(runtime.survivors()) == {}
 
 
 def test_a_whole_life_of_a_pod(runtime: CriRuntime) -> None:

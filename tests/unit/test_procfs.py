@@ -19,7 +19,7 @@ def test_a_name_may_hold_what_it_likes(tmp_path: Path) -> None:
     (tmp_path / "7").mkdir()
     numbers = " ".join(str(number) for number in range(4, 53))
     (tmp_path / "7" / "stat").write_text(f"7 (a) b (c) S {numbers}\n")
-    assert stat_of(7, proc=tmp_path) == ("a) b (c", "S", "22")
+    assert stat_of(7, proc=tmp_path) == ("a) b (c", "S", "22", 4, 6)
 
 
 def test_a_process_that_goes_while_it_is_read_is_gone(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,8 +15,9 @@ from nodealloc.cri import _codec as codec
 from nodealloc.cri import _requests as requests
 from nodealloc.cri._grpc import Line
 from nodealloc.cri._shared import SharedAnswer
+from nodealloc.cri._survivors import Survivors, ticks_now
 from nodealloc.dsw_asw import Cancel
-from nodealloc.errors import DecodeError
+from nodealloc.errors import DecodeError, NodeallocError
 from nodealloc.podfacts import Exited, ExitUnknown
 from nodealloc.runtime import (
     AnswerLostError,
@@ -61,6 +62,8 @@ class CriDeadlines:
 
 _SAME_COMMANDS: Final = 4
 """So often the same command may run in a container at once: its probes, and a hook, ask what they like."""
+_LEFT_S: Final = 1.0
+"""How long the runtime may take to say where the processes of a command that timed out are."""
 
 
 class CriRuntime:
@@ -91,6 +94,7 @@ class CriRuntime:
         self._deadlines = deadlines
         self._unix_s = unix_s
         self._line = Line(path, unix_s=unix_s)
+        self._survivors = Survivors()
         self._images: SharedAnswer[Sequence[ImageRecord]] = SharedAnswer(self._listed_images)
 
     def close(self) -> None:
@@ -198,7 +202,7 @@ class CriRuntime:
     def run_command(self, container_id: str, command: Sequence[str], timeout_s: float, /) -> CommandResult:
         """See `CommandRunner.run_command`; seconds are rounded up to whole ones."""
         request = requests.encode_command(container_id, command, timeout_s)
-        about = (container_id, tuple(command))
+        about, began_ticks = (container_id, tuple(command)), ticks_now()
         try:
             # The runtime ends it after its time; the call itself has a little longer to say so.
             data = self._line.call(
@@ -213,8 +217,18 @@ class CriRuntime:
         except AnswerLostError as error:
             if "deadline" not in error.reason.lower() and "timeout" not in error.reason.lower():
                 raise
-            raise CommandTimedOutError(container_id, timeout_s) from error
+            left = self._left(container_id, began_ticks)
+            raise CommandTimedOutError(container_id, timeout_s, survivors=left) from error
         return codec.decode_command(data)
+
+    def survivors(self) -> Mapping[str, int]:
+        """Container id to how many processes live on in it of commands that ran out of their time.
+
+        The runtime ends the command itself, not what forked away from it; that ends with
+        the container. Only what is seen from here is counted: the runtime's processes have
+        to be in this `/proc`.
+        """
+        return self._survivors.counts()
 
     def follow(self, on_event: Callable[[], None], cancel: Cancel, /) -> None:
         """See `Looks.follow`."""
@@ -230,6 +244,16 @@ class CriRuntime:
             shown=container_id,
         )
         return codec.decode_confined(data)
+
+    def _left(self, container_id: str, began_ticks: int) -> int | None:
+        request = requests.encode_confined(container_id)
+        about = (container_id, "left")
+        try:
+            data = self._line.call("ContainerStatus", request, _LEFT_S, about=about, shown=container_id)
+            pid = codec.decode_confined(data).pid
+        except (NodeallocError, ValueError):
+            return None  # the count is worth no second error
+        return self._survivors.note(container_id, pid, began_ticks) if pid else None
 
     def _look(self, name: str, request: bytes, about: str = "") -> bytes:
         return self._line.call(name, request, self._deadlines.look_s, about=about)

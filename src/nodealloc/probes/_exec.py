@@ -42,7 +42,11 @@ class ExecProber:
             given_s: object = getattr(error, "timeout_s", None)
             if not isinstance(given_s, (int, float)):
                 raise
-            return Reply(ReplyKind.FAILURE, f"the command has not ended after {question.timeout_s:g} s")
+            said = f"the command has not ended after {question.timeout_s:g} s"
+            survivors: object = getattr(error, "survivors", None)
+            if isinstance(survivors, int) and survivors > 0:
+                said += f"; {survivors} of its processes live on in the container"
+            return Reply(ReplyKind.FAILURE, said)
         except PermanentError as error:
             return Reply(ReplyKind.REFUSED, str(error))
         if left.code == 0:

@@ -101,9 +101,13 @@ class CommandTimedOutError(UncertainError):
     Attributes:
         container: Where.
         timeout_s: How long it was given, in seconds.
+        survivors: Processes that it left behind in the container and that live on; None
+            where nobody can tell.
     """
 
-    def __init__(self, container: str, timeout_s: float, /) -> None:
-        super().__init__(f"container {container}: the command has not ended after {timeout_s:g} s")
+    def __init__(self, container: str, timeout_s: float, /, *, survivors: int | None = None) -> None:
+        left = f"; {survivors} of its processes live on" if survivors else ""
+        super().__init__(f"container {container}: the command has not ended after {timeout_s:g} s{left}")
         self.container = container
         self.timeout_s = timeout_s
+        self.survivors = survivors

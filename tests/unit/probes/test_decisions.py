@@ -300,6 +300,10 @@ def test_an_exec_prober_tells_what_failed_from_what_nobody_knows() -> None:
     runtime.fail("run_command", CommandTimedOutError("c", 2.0))
     reply = ExecProber(runtime).probe(question)
     assert reply == Reply(ReplyKind.FAILURE, "the command has not ended after 2 s")
+    runtime.fail("run_command", CommandTimedOutError("c", 2.0, survivors=3))
+    reply = ExecProber(runtime).probe(question)
+    words = "the command has not ended after 2 s; 3 of its processes live on in the container"
+    assert reply == Reply(ReplyKind.FAILURE, words)
     for error in (AnswerLostError("run_command", "gone"), RuntimeUnavailableError("run_command", "away")):
         runtime.fail("run_command", error)
         with pytest.raises(type(error)):

@@ -1,0 +1,98 @@
+"""What a command left behind is told from the application's own, from invented processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nodealloc.cri._survivors import Survivors, ticks_now
+
+FIRST, SHIM = 100, 50
+
+
+class Box:
+    """A container's processes in a procfs and a cgroup of the test's."""
+
+    def __init__(self, folder: Path) -> None:
+        self.proc, self.cgroups = folder / "proc", folder / "cgroup"
+        self.inside = self.cgroups / "pids" / "box"
+        self.inside.mkdir(parents=True)
+        self.add(FIRST, SHIM, FIRST, 10)
+        (self.proc / str(FIRST) / "cgroup").write_text("4:pids:/box\n0::/\n")
+        self.survivors = Survivors(self.proc, self.cgroups)
+
+    def add(self, pid: int, parent: int, session: int, started: int, state: str = "S") -> None:
+        """One process more."""
+        (self.proc / str(pid)).mkdir(parents=True, exist_ok=True)
+        rest = ["0"] * 15 + [str(started)]
+        words = [state, str(parent), str(session), str(session), *rest]
+        (self.proc / str(pid) / "stat").write_text(f"{pid} (sh (x)) {' '.join(words)} 0 0\n")
+        with (self.inside / "cgroup.procs").open("a") as file:
+            file.write(f"{pid}\n")
+
+    def end(self, pid: int) -> None:
+        """One process fewer."""
+        (self.proc / str(pid) / "stat").unlink()
+
+    def left(self, since: int = 200) -> int | None:
+        """How many a command left that was begun then."""
+        return self.survivors.note("c", FIRST, since)
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Box:
+    """A container with its first process."""
+    return Box(tmp_path)
+
+
+def test_what_forked_away_counts_once(box: Box) -> None:
+    """Its session's first process is gone; the next command's is counted by itself."""
+    box.add(111, FIRST, 110, 205)
+    assert box.left() == 1
+    box.add(121, FIRST, 120, 305)
+    box.add(122, FIRST, 122, 306)  # it has a session of its own
+    assert box.left(300) == 2
+    assert dict(box.survivors.counts()) == {"c": 3}
+    box.end(111)
+    box.add(121, FIRST, 120, 999)  # another process has its number now
+    assert dict(box.survivors.counts()) == {"c": 1}
+    box.end(122)
+    assert dict(box.survivors.counts()) == {}
+
+
+@pytest.mark.parametrize(
+    ("parent", "session", "started", "state"),
+    [
+        (FIRST, FIRST, 205, "S"),  # a worker of the application
+        (FIRST, 110, 150, "S"),  # there before
+        (SHIM, 111, 205, "S"),  # another command, which runs
+        (FIRST, 110, 205, "Z"),  # it has ended
+    ],
+)
+def test_what_is_not_the_commands_does_not_count(
+    box: Box, parent: int, session: int, started: int, state: str
+) -> None:
+    """By when it began, its session, its parents and its state."""
+    box.add(111, parent, session, started, state)
+    assert box.left() == 0
+
+
+def test_a_child_of_a_command_that_runs_does_not_count(box: Box) -> None:
+    """However deep."""
+    box.add(111, SHIM, 111, 205)
+    box.add(112, 111, 111, 206)
+    box.add(113, 112, 113, 207)
+    assert box.left() == 0
+
+
+def test_a_container_that_cannot_be_seen_is_not_counted(box: Box, tmp_path: Path) -> None:
+    """Nobody knows is not none."""
+    assert box.survivors.note("c", 999, 0) is None
+    assert Survivors(box.proc, tmp_path / "elsewhere").note("c", FIRST, 0) is None
+
+
+def test_the_clock_is_that_of_proc() -> None:
+    """This very process began before now, and not long ago."""
+    began = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    assert 0 <= ticks_now() - began < 100 * 3600
