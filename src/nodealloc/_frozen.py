@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 if TYPE_CHECKING:
     import attrs
 
-__all__ = ["Frozen", "FrozenList", "extended", "freeze", "freeze_deeply", "frozen", "reduced", "thawed"]
+__all__ = [
+    "Frozen",
+    "FrozenList",
+    "PlainJson",
+    "extended",
+    "freeze",
+    "freeze_deeply",
+    "frozen",
+    "reduced",
+    "thawed",
+]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -37,6 +47,12 @@ class Frozen(dict[K, V]):
 
     def __copy__(self) -> Frozen[K, V]:
         return self
+
+
+class PlainJson(Frozen[str, object]):
+    """A mapping that is JSON all the way down, and that nobody changes: rows share it without a copy."""
+
+    __slots__ = ()
 
 
 class FrozenList(list[V]):

@@ -12,11 +12,12 @@ from typing import Final, Generic, TypeVar, cast
 import cattrs
 from cattrs.v import format_exception
 
+from nodealloc._frozen import PlainJson
 from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.podspec import Json
 
-__all__ = ["Stored", "count", "faults_of", "row_converter"]
+__all__ = ["Stored", "count", "faults_of", "row_converter", "shared"]
 
 T = TypeVar("T")
 _VERSION: Final = 1
@@ -63,6 +64,12 @@ class Stored(Generic[T]):
 
     def _refusal(self, faults: list[Fault]) -> DecodeError:
         return DecodeError(f"row of {self._kind}", faults)
+
+
+def shared(value: Mapping[str, Json], /) -> PlainJson:
+    """A copy of a mapping that stands in many rows; `ConfigurationError` for what is no JSON."""
+    plain = JsonCheckpoint(kind="part", version=_VERSION, value=value).value
+    return PlainJson(cast("Mapping[str, object]", plain))
 
 
 def row_converter() -> cattrs.Converter:

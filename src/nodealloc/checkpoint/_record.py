@@ -10,6 +10,7 @@ from typing import Final, cast
 
 import attrs
 
+from nodealloc._frozen import Frozen, PlainJson
 from nodealloc._typed import typed_fields_on_error
 from nodealloc.checkpoint._errors import CorruptCheckpointError
 from nodealloc.checkpoint._json import Json, Shape, read_json, written
@@ -23,17 +24,55 @@ DEEPEST: Final = 256
 _MAPPINGS: Final = (dict, Mapping)
 
 
-def _plain(value: Json) -> Json:
-    """A copy made of lists and dicts, so that what is read back is equal.
+class _UnusualError(Exception):
+    """The quick way is not for this value."""
 
-    Without calls in calls: how deep a value may be must not hang on how deep the caller is.
-    """
+
+_SHALLOW: Final = 16
+"""Levels that are copied by calls in calls; what is deeper is rare."""
+
+
+def _plain(value: Json) -> Json:
+    """A copy made of lists and dicts, so that what is read back is equal."""
+    try:
+        return _copied(value, _SHALLOW)
+    except (_UnusualError, RecursionError):
+        return _copied_from_any_depth(value)
+
+
+def _copied(value: Json, levels: int) -> Json:
+    """A copy of a value that is made of the very types of JSON, which nearly all are."""
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or value is None or kind is PlainJson:
+        return value
+    if kind is float:
+        return _finite(cast("float", value))
+    if not levels:
+        raise _UnusualError
+    if kind is dict or kind is Frozen:
+        made: dict[str, Json] = {}
+        for key, part in cast("dict[str, Json]", value).items():
+            if type(key) is not str:
+                raise _UnusualError
+            same = part is None or type(part) is str or type(part) is int
+            made[key] = part if same else _copied(part, levels - 1)
+        return made
+    if kind is list or kind is tuple:
+        return [_copied(part, levels - 1) for part in cast("Sequence[Json]", value)]
+    raise _UnusualError
+
+
+def _copied_from_any_depth(value: Json) -> Json:
+    """Without calls in calls: how deep a value may be must not hang on how deep the caller is."""
     whole: dict[str, Json] = {}
     due: list[tuple[Json, Callable[[Json], None], int]] = [(value, partial(whole.__setitem__, ""), 0)]
     while due:
         one, put, level = due.pop()
         if level >= DEEPEST and not isinstance(one, float):
             raise ConfigurationError(f"nested more than {DEEPEST} levels deep: store a flatter value")
+        if type(one) is PlainJson:
+            put(cast("Json", one))
+            continue
         # Nearly all are dicts, which costs less to see than whether something behaves like one.
         if isinstance(one, _MAPPINGS):
             fields: dict[str, Json] = {}

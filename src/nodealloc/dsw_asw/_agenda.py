@@ -28,6 +28,10 @@ class Agenda(Generic[K]):
         everything: Every key of both worlds, for a resync.
         on_change: Is told of each key of which a record changed, its own or a near one,
             and, for the actual record, who changed it.
+
+    Attributes:
+        planned: Key to who changed its record since its last plan, which saw that change before
+            it was published: no reason for another look.
     """
 
     def __init__(
@@ -43,6 +47,7 @@ class Agenda(Generic[K]):
         self._near = near
         self._everything = everything
         self._on_change = on_change
+        self.planned: dict[K, tuple[str, ...]] = {}
         self._due: dict[K, None] = {}
         self._resyncing: Iterator[K] | None = None
 
@@ -67,7 +72,9 @@ class Agenda(Generic[K]):
         if self._had:
             for key, change in self._had.take().items():
                 self._on_change(key, change.by)
-                self._due[key] = None
+                if self.planned.get(key) != change.by:
+                    self._due[key] = None
+        self.planned = {}
         if self._near.has_changes:
             self._changed(tuple(self._near.woken()))
         more = False

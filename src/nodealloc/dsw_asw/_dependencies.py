@@ -24,19 +24,17 @@ class _One(Generic[K]):
 
     def look(self, key: K) -> dict[Hashable, object]:
         """The records that matter for a key; noted first, so that no change after the look is lost."""
-        theirs = tuple(dict.fromkeys(self.near.keys_of(key)))
+        theirs = self.near.keys_of(key)
+        if type(theirs) is not tuple or len(theirs) > 1:
+            theirs = tuple(dict.fromkeys(theirs))
         if self._theirs.get(key, ()) != theirs:
             self.forget(key)
             if theirs:
                 self._theirs[key] = theirs
             for one in theirs:
                 self._mine.setdefault(one, {})[key] = None
-        found: dict[Hashable, object] = {}
-        for one in theirs:
-            record = self.near.world.record(one)
-            if record is not None:
-                found[one] = record.value
-        return found
+        record = self.near.world.record
+        return {one: found.value for one in theirs if (found := record(one)) is not None}
 
     def forget(self, key: K) -> None:
         for one in self._theirs.pop(key, ()):

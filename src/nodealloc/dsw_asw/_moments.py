@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from pathlib import Path
 from typing import Final
@@ -11,6 +12,15 @@ import attrs
 __all__ = ["Moment"]
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+
+
+@functools.cache
+def _boot_id() -> str:
+    """That of this process's boot; read once, since no process outlives one."""
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return f"unknown since {time.time() - time.monotonic():.0f}"
 
 
 @attrs.frozen(kw_only=True)
@@ -41,17 +51,12 @@ class Moment:
     @classmethod
     def now(cls) -> Moment:
         """This moment, on this machine; without a boot id, each process counts as a boot of its own."""
-        try:
-            boot_id = _BOOT_ID.read_text().strip()
-        except OSError:
-            boot_id = f"unknown since {time.time() - time.monotonic():.0f}"
-        return cls(boot_id=boot_id, monotonic_s=time.monotonic(), unix_s=time.time())
+        return cls(boot_id=_boot_id(), monotonic_s=time.monotonic(), unix_s=time.time())
 
     def at(self, monotonic_s: float, /) -> Moment:
         """Another moment of this boot, by its monotonic clock."""
-        return attrs.evolve(
-            self, monotonic_s=monotonic_s, unix_s=self.unix_s + monotonic_s - self.monotonic_s
-        )
+        unix_s = self.unix_s + monotonic_s - self.monotonic_s
+        return Moment(boot_id=self.boot_id, monotonic_s=monotonic_s, unix_s=unix_s)
 
     def monotonic_of(self, stored: Moment, /) -> float:
         """A stored moment on this boot's monotonic clock; below 0 for one long before this boot."""

@@ -39,8 +39,8 @@ class Records(Generic[K, H]):
             self._rows = cast("Callable[[K, H | None], Mapping[str, object | None]]", remember.rows)
 
     @property
-    def waiting(self) -> Mapping[K, object]:
-        """Keys with results that are not committed yet."""
+    def waiting(self) -> Mapping[K, tuple[object, str]]:
+        """Keys with results that are not committed yet, and whose they are."""
         return self._waiting
 
     def have(self, key: K, /) -> H | None:

@@ -69,8 +69,22 @@ class Writing(Generic[K, H]):
         waiting = tuple(self._records.waiting)
         if turn.intents or waiting:
             self._forget_failures(waiting, turn)
+            seen = self._seen(turn)
             turn.held |= self._records.publish(intents, turn.held)
+            with self._book.lock:
+                self._book.agenda.planned = seen
         self._forget_failures(intents, turn)
+
+    def _seen(self, turn: Turn[K, H, S]) -> dict[K, tuple[str, ...]]:
+        """Key to whose result of it this pass has planned with, and left as it is."""
+        waiting = self._records.waiting
+        if not waiting:
+            return {}
+        return {
+            key: (waiting[key][1],)
+            for key, _ in turn.plans
+            if key in waiting and key not in turn.intents and key not in turn.held
+        }
 
     def _forget_failures(self, keys: Iterable[K], turn: Turn[K, H, S]) -> None:
         for key in keys:

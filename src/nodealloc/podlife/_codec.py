@@ -8,8 +8,8 @@ from typing import Final, cast
 import attrs
 import cattrs
 
-from nodealloc._frozen import Frozen, freeze
-from nodealloc._stored import Stored, row_converter
+from nodealloc._frozen import Frozen, PlainJson, freeze
+from nodealloc._stored import Stored, row_converter, shared
 from nodealloc._typed import typed, typed_on_error
 from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.dsw_asw import Moment
@@ -18,7 +18,7 @@ from nodealloc.podlife._record import Begun, Ending, HookState, PodRecord, Start
 from nodealloc.podlife._restarts import RestartEntry, Restarts
 from nodealloc.podspec import Json, Pod, pod_from_manifest
 
-__all__ = ["POD_ROWS", "record_from_checkpoint", "record_to_checkpoint"]
+__all__ = ["POD_ROWS", "manifest_of", "record_from_checkpoint", "record_to_checkpoint"]
 
 POD_ROWS: Final = "podlife"
 """Rows of a journal are of this kind, named by the pod's uid (`nodealloc.checkpoint.row_key`)."""
@@ -28,7 +28,7 @@ POD_ROWS: Final = "podlife"
 class _Document:
     """A manifest, as it is."""
 
-    manifest: Mapping[str, Json]
+    manifest: Mapping[str, object]
 
 
 @attrs.frozen(kw_only=True)
@@ -93,15 +93,18 @@ _SAME: Final = (
 
 
 @typed_on_error
-def record_to_checkpoint(record: PodRecord, now: Moment, /) -> JsonCheckpoint:
+def record_to_checkpoint(
+    record: PodRecord, now: Moment, /, *, manifest: PlainJson | None = None
+) -> JsonCheckpoint:
     """What outlives the process.
 
     Args:
         record: What is remembered.
         now: This moment, on the clock of the record's.
+        manifest: `manifest_of` its pod, to be shared by the rows of one form; made where it is None.
     """
     row = _Row(
-        pod=_Document(record.pod.to_manifest()),
+        pod=_Document(record.pod.to_manifest() if manifest is None else manifest),
         uid=record.pod.uid,
         noticed=now.at(record.noticed_s),
         deadline=None if record.deadline_s is None else now.at(record.deadline_s),
@@ -116,6 +119,11 @@ def record_to_checkpoint(record: PodRecord, now: Moment, /) -> JsonCheckpoint:
         **{name: getattr(record, name) for name in _SAME},
     )
     return _STORED.written(row)
+
+
+def manifest_of(pod: Pod, /) -> PlainJson:
+    """A pod as it stands in rows."""
+    return shared(pod.to_manifest())
 
 
 @typed
@@ -151,7 +159,7 @@ def record_from_checkpoint(checkpoint: JsonCheckpoint, now: Moment, /) -> PodRec
 
 
 def _pod(row: _Row) -> Pod:
-    pod = pod_from_manifest(row.pod.manifest)
+    pod = pod_from_manifest(cast("Mapping[str, Json]", row.pod.manifest))
     return pod if pod.uid == row.uid else attrs.evolve(pod, uid=row.uid)
 
 

@@ -185,7 +185,7 @@ class Lives:
                 return record if record.waits_for == waits else record.but(waits_for=waits)
             if tries_at_s is not None and now_s < tries_at_s:
                 return record
-        return attrs.evolve(record.moved(LifeEvent.MAY_START), waits_for=None)
+        return record.moved(LifeEvent.MAY_START).but(waits_for=None)
 
     def _next(self, record: PodRecord, want: PodWanted, observed: Observed, view: PodView) -> Next:
         """The steps of the state that it is in, or that this leads to."""

@@ -68,8 +68,8 @@ def asked_to_end(
     deadline_s = now_s + grace_s
     if record.deadline_s is not None:
         deadline_s = min(deadline_s, record.deadline_s)
-    after = attrs.evolve(
-        record, grace_s=grace_s, deadline_s=deadline_s, ending=record.ending or next(iter(reasons), None)
+    after = record.but(
+        grace_s=grace_s, deadline_s=deadline_s, ending=record.ending or next(iter(reasons), None)
     )
     return after.moved(_EVENTS.get(reasons[0].kind, LifeEvent.END_ASKED) if reasons else LifeEvent.END_ASKED)
 

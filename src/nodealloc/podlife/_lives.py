@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from nodealloc._frozen import extended
+from nodealloc._frozen import PlainJson, extended
 from nodealloc._typed import typed
 from nodealloc.checkpoint import JsonCheckpoint, row_key
 from nodealloc.dsw_asw import (
@@ -26,7 +26,7 @@ from nodealloc.dsw_asw import (
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import LifeState, PodLife, PodSighting, PodSource
 from nodealloc.podlife._arrivals import Following
-from nodealloc.podlife._codec import POD_ROWS, record_to_checkpoint
+from nodealloc.podlife._codec import POD_ROWS, manifest_of, record_to_checkpoint
 from nodealloc.podlife._details import LifePolicy
 from nodealloc.podlife._domain import Lives
 from nodealloc.podlife._engines import Drive, facts_engine, life_engine, nears_of, orphans_engine
@@ -125,6 +125,7 @@ class PodLives(Group):
         self.pods: World[str, PodRecord] = self._worlds.pods
         self.facts: World[str, PodFacts] = self._worlds.facts
         self._now, self._watch, self._listings = now, watch, Listings(watch)
+        self._manifests: dict[str, tuple[Pod, PlainJson]] = {}
         self._remember(remembered or {})
         drive = Drive(
             executor=ThreadExecutor("pods") if executor is None else executor,
@@ -305,10 +306,14 @@ class PodLives(Group):
     def _rows(self, uid: str, record: PodRecord | None) -> Mapping[str, JsonCheckpoint | None]:
         key = row_key(POD_ROWS, uid)
         if record is None:
+            self._manifests.pop(uid, None)
             return {key: None}
         if record.is_stored_as(self.pods.get(uid)):
             return {}
-        return {key: record_to_checkpoint(record, self._now())}
+        form = self._manifests.get(uid)
+        if form is None or form[0] is not record.pod:
+            form = self._manifests[uid] = (record.pod, manifest_of(record.pod))
+        return {key: record_to_checkpoint(record, self._now(), manifest=form[1])}
 
     def _adopt(self, listing: PodListing) -> None:
         """Only the runtime knows it: it ends like any other pod."""

@@ -333,7 +333,7 @@ class PodRecord:
 
     def moved(self, event: LifeEvent, /) -> PodRecord:
         """After an event, by the table of a pod's life."""
-        return attrs.evolve(self, life=POD_LIFE.after(self.life, event))
+        return self.but(life=POD_LIFE.after(self.life, event))
 
     def but(self, **fields: object) -> PodRecord:
         """With other values of some fields: as `attrs.evolve`, at a tenth of its cost, and unchecked."""
@@ -350,7 +350,7 @@ class PodRecord:
             failures = reduced(self.failures, name) if name in self.failures else self.failures
         else:
             failures = extended(self.failures, name, failure)
-        return attrs.evolve(self, failures=failures)
+        return self if failures is self.failures else self.but(failures=failures)
 
     def is_stored_as(self, other: PodRecord | None, /) -> bool:
         """Whether nothing differs that outlives the process."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import attrs
-
 from nodealloc._frozen import extended, reduced
 from nodealloc.dsw_asw import Cancelled, Done, Failed, Outcome, Step, Uncertain
 from nodealloc.podfacts import PodIdentity
@@ -106,7 +104,7 @@ def _done(have: PodRecord, step: Step[Detail], acted: Acted, now_s: float, rules
             return have.but(made=made, waits_for=None)
         case Pull():
             images = extended(have.images, detail.container, acted.id)
-            return attrs.evolve(have.failing(detail.container, None), images=images)
+            return have.failing(detail.container, None).but(images=images)
         case RunSandbox():
             after = _with_sandbox(have, detail.attempt, acted)
             # What was removed with it is known to be gone by the next listing.
@@ -252,4 +250,4 @@ def _hooked(have: PodRecord, detail: Hook, acted: Acted, now_s: float) -> PodRec
 
 def _ended(have: PodRecord, id_: str, acted: Acted) -> PodRecord:
     """How it did is seen by the next listing; nothing is made before."""
-    return attrs.evolve(_ours(have, id_, acted), doubt=acted.listing)
+    return _ours(have, id_, acted).but(doubt=acted.listing)

@@ -263,6 +263,8 @@ def _grace_s(pod: Pod, stop: Stop) -> float:
 
 def _stops(turn: Turn, record: PodRecord) -> Stops:
     """Carry out the stops that were decided; each container by itself."""
+    if not record.stopping:
+        return Stops(record=record, steps=(), again_at_s=None)
     running = set(turn.observed.running)
     due = [
         Due(record=one.record, deadline_s=stop.deadline_s, grace_s=stop.grace_s)

@@ -8,6 +8,7 @@ record of another version is decided by comparing fields and restarts nothing.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from typing import Final
@@ -54,9 +55,13 @@ def kubelet_hash(container: Container, /) -> str:
     Source: kubelet v1.31 and later, ``container/helpers.go``: FNV-1a 32 over
     the printed bytes of the JSON of image and name.
     """
-    text = json.dumps(
-        {"image": container.image, "name": container.name}, ensure_ascii=False, separators=(",", ":")
-    )
+    return _kubelet_hash(container.image, container.name)
+
+
+@functools.lru_cache(maxsize=4096)
+def _kubelet_hash(image: str, name: str) -> str:
+    """Of these two alone; kept, since it costs as much as a plan, and pods of one template share it."""
+    text = json.dumps({"image": image, "name": name}, ensure_ascii=False, separators=(",", ":"))
     # Go writes these five as escapes, so that JSON can stand in HTML.
     for one in "<>&\u2028\u2029":
         text = text.replace(one, f"\\u{ord(one):04x}")

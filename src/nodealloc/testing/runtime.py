@@ -106,6 +106,7 @@ class FakeContainerRuntime(FakeImages):
         self._numbers = itertools.count(1)
         self._sandboxes: dict[str, SandboxReport] = {}
         self._containers: dict[str, ContainerReport] = {}
+        self._of_pods: dict[str, dict[str, None]] = {}
         self._limits: dict[str, LinuxResources] = {}
         self._feeds: dict[int, Callable[[], None]] = {}
         self._broken = threading.Event()
@@ -164,6 +165,7 @@ class FakeContainerRuntime(FakeImages):
     def put(self, report: ContainerReport | SandboxReport, /) -> None:
         """Something is there that nobody asked for."""
         with self._lock:
+            self._note(report.record.pod.uid, report.record.id)
             if isinstance(report, SandboxReport):
                 self._sandboxes[report.record.id] = report
             else:
@@ -192,9 +194,7 @@ class FakeContainerRuntime(FakeImages):
         """See `Looks.inspect`."""
 
         def work() -> PodReport:
-            boxes = [one for one in self._sandboxes.values() if one.record.pod.uid == uid]
-            runs = [one for one in self._containers.values() if one.record.pod.uid == uid]
-            return PodReport.of(uid, boxes, runs)
+            return PodReport.of(uid, self._boxes_of(uid), self._runs_of(uid))
 
         return self._call("inspect", uid, work)
 
@@ -207,7 +207,7 @@ class FakeContainerRuntime(FakeImages):
 
         def work() -> str:
             name = (config.pod.uid, config.attempt)
-            for one in self._sandboxes.values():
+            for one in self._boxes_of(config.pod.uid):
                 if (one.record.pod.uid, one.record.attempt) == name:
                     raise NameReservedError("run_sandbox", one.record.id, "the name is reserved")
             made = f"sandbox-{next(self._numbers)}"
@@ -220,6 +220,7 @@ class FakeContainerRuntime(FakeImages):
                 labels=dict(config.labels),
                 annotations=dict(config.annotations),
             )
+            self._note(config.pod.uid, made)
             ips = None if config.host_network else (f"10.0.0.{len(self._sandboxes) % 250 + 1}",)
             self._sandboxes[made] = SandboxReport(
                 record=record, uses_host_network=config.host_network, ips=ips
@@ -256,11 +257,12 @@ class FakeContainerRuntime(FakeImages):
             if sandbox_id not in self._sandboxes:
                 raise NoSuchRecordError("create_container", sandbox_id)
             name = (sandbox_id, config.name, config.attempt)
-            for one in self._containers.values():
+            for one in self._runs_of(sandbox.pod.uid):
                 if (one.record.sandbox_id, one.record.name, one.record.attempt) == name:
                     raise NameReservedError("create_container", one.record.id, "the name is reserved")
             image = self._image(config.image)
             made = f"container-{next(self._numbers)}"
+            self._note(sandbox.pod.uid, made)
             self._containers[made] = ContainerReport(
                 record=ContainerRecord(
                     id=made,
@@ -355,6 +357,18 @@ class FakeContainerRuntime(FakeImages):
         finally:
             with self._lock:
                 self._feeds.pop(number, None)
+
+    def _note(self, uid: str, id_: str) -> None:
+        self._of_pods.setdefault(uid, {})[id_] = None
+
+    def _boxes_of(self, uid: str) -> list[SandboxReport]:
+        return [one for id_ in self._of_pods.get(uid, ()) if (one := self._sandboxes.get(id_)) is not None]
+
+    def _runs_of(self, uid: str) -> list[ContainerReport]:
+        mine = self._of_pods.get(uid, {})
+        for gone in [id_ for id_ in mine if id_ not in self._containers and id_ not in self._sandboxes]:
+            del mine[gone]
+        return [one for id_ in mine if (one := self._containers.get(id_)) is not None]
 
     def _changed(self, call: str, about: str, work: Callable[[], T]) -> T:
         try:

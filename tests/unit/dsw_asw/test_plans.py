@@ -33,6 +33,7 @@ from nodealloc.dsw_asw import (
     World,
 )
 from nodealloc.dsw_asw._cancellation import Cancellation
+from nodealloc.dsw_asw._moments import _boot_id
 from nodealloc.testing.dsw_asw import (
     ManualExecutor,
     MemoryJournal,
@@ -677,6 +678,10 @@ def test_a_moment_outlives_its_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     boot = tmp_path / "boot_id"
     boot.write_text("one\n")
     monkeypatch.setattr("nodealloc.dsw_asw._moments._BOOT_ID", boot)
+    _boot_id.cache_clear()
     assert Moment.now().boot_id == "one"
     boot.unlink()
+    assert Moment.now().boot_id == "one"  # no process outlives its boot
+    _boot_id.cache_clear()
     assert Moment.now().boot_id.startswith("unknown since ")
+    _boot_id.cache_clear()
