@@ -62,7 +62,7 @@ def best_ns(call: Callable[[], object], *, seconds: float = 0.02, rounds: int = 
 def calibration(recording: str = "kubelet_ns") -> float:
     """This machine's time for the recorded calibration loop, as a ratio to the recording's."""
     recorded = json.loads((VECTORS / f"{recording}.json").read_text())["calibration_loop_ns"]
-    return best_ns(lambda: sum(i * i for i in range(10000)), seconds=0.1, rounds=9) / float(recorded)
+    return best_ns(lambda: sum(i * i for i in range(10000)), seconds=0.02, rounds=45) / float(recorded)
 
 
 def kubelet_ns(kind: str, recording: str = "kubelet_ns") -> list[float]:

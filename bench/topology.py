@@ -60,8 +60,9 @@ def figures() -> Iterator[Figure]:
     yield from growth()
     yield from fleets()
     yield from refusals()
+    # A workload may be a pod, so that all of `podspec` is read too, and each declared class takes its time.
     yield Figure(package=PACKAGE, name="import nodealloc.topology against import attrs", value=import_ratio(),
-                 unit="×", at_most=2)  # fmt: skip
+                 unit="×", at_most=4)  # fmt: skip
 
 
 def against_the_kubelet() -> Iterator[Figure]:
@@ -69,9 +70,8 @@ def against_the_kubelet() -> Iterator[Figure]:
     calls = [partial(merge, *merge_arguments(row)) for row in rows("merge")[: len(kubelet_ns("merge"))]]  # type: ignore[arg-type]
     ours = [math.inf] * len(calls)
     kubelet = [math.inf] * len(calls)
-    for _ in range(
-        5
-    ):  # a machine that others use changes its pace: the best of several, and of its calibration
+    # A machine that others use changes its pace: the best of several, and of its calibration beside them.
+    for _ in range(8):
         ours = [min(best, best_ns(call, seconds=0.0005)) for best, call in zip(ours, calls, strict=True)]
         kubelet = min(kubelet, kubelet_ns("merge"))
     each = ratios(ours, kubelet)
@@ -119,6 +119,9 @@ def hard_questions() -> Iterator[Figure]:
         ("8 lists of 200 random masks, 32 nodes", 200, of_lists(32, random_lists(32, 8, 200))),
         ("3 lists of 200 random masks, 24 nodes", 200, of_lists(24, random_lists(24, 3, 200))),
         ("4 lists of 500 random masks, 32 nodes", 200, of_lists(32, random_lists(32, 4, 500))),
+        ("12 lists of 200 random masks, 32 nodes", 400, of_lists(32, random_lists(32, 12, 200))),
+        ("16 lists of 200 random masks, 32 nodes", 500, of_lists(32, random_lists(32, 16, 200))),
+        ("12 lists of 500 random masks, 32 nodes", 200, of_lists(32, random_lists(32, 12, 500))),
         ("10 lists of 8 random masks, 64 nodes", 1_000, of_lists(64, random_lists(64, 10, 8))),
         ("30 lists of 20 random masks, 20 nodes", 1_000, of_lists(20, random_lists(20, 30, 20))),
         ("4 lists of 2,000 random masks, 32 nodes", 1_000, of_lists(32, random_lists(32, 4, 2_000))),

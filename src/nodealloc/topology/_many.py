@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 
 from nodealloc.topology._closeness import closest
 from nodealloc.topology._errors import WorkLimitError
+from nodealloc.topology._halves import HALVED_NODES, Halves
 from nodealloc.topology._hints import NumaMask, NumaTopology
 from nodealloc.topology._meeting import Meeting
 from nodealloc.topology._nearest import nearest
@@ -15,13 +16,19 @@ from nodealloc.topology._reading import Listed
 from nodealloc.topology._scarcest import Scarcest
 from nodealloc.topology._work import Work
 
-__all__ = ["of_many"]
+__all__ = ["HALVED", "of_many"]
 
 _LOOK_AHEAD = 300_000
 """Combinations above which it pays to leave out what comes to nothing."""
 
 _WALKED = 30_000
 """Units that a walk in order may take; where it takes more, masks of the right width are rare."""
+
+HALVED = 400_000
+"""Units that going through halves may take for one width; where it takes more, lists are dense."""
+
+_SAMPLED = 20
+"""So many masks of a list, up to twice as many, tell for all what they have in common with others."""
 
 _WALKED_LISTS = 10_000
 """Hints beyond which a walk takes too long to prepare."""
@@ -80,7 +87,7 @@ def _best(
         found = _walked(sets, common, target, numa, near=near, work=work)
         if found:
             return found
-    space = Scarcest(sets, common, work)
+    space = _Rare(sets, common, work)
     for width in (*range(target, 0, -1), *range(target + 1, common.bit_count() + 1)):
         if near:
             equals = space.every(width)
@@ -91,6 +98,60 @@ def _best(
         if found:
             return found
     return 0
+
+
+class _Rare:
+    """Sets where those of the right width are rare: by halves as long as that ends, else list by list."""
+
+    def __init__(self, sets: list[set[NumaMask]], common: NumaMask, work: Work) -> None:
+        self._sets = sets
+        self._common = common
+        self._work = work
+        self._part = Work(min(work.left, HALVED))
+        self._halves: Halves | None = None
+        self._scarcest: Scarcest | None = None
+        if common.bit_count() <= HALVED_NODES:
+            with suppress(WorkLimitError):
+                self._halves = Halves(sets, common, Meeting(sets, common, self._part).surely, self._part)
+        # Lists are short ones first; of the first two, some masks from all over.
+        some, others = [sorted(one)[:: len(one) // _SAMPLED + 1] for one in (sets * 2)[:2]]
+        self._shared = [(one & other).bit_count() for one in some for other in others]
+
+    def lowest(self, width: int, below: NumaMask) -> NumaMask:
+        """The lowest set of so many nodes, if it is `below` another one; 0 without any."""
+        halves = self._halves
+        if halves is not None and self._is_shared(width):
+            with self._aside():
+                return halves.lowest(width)
+        return self._by_list().lowest(width, below)
+
+    def every(self, width: int) -> set[NumaMask]:
+        """All sets of so many nodes."""
+        halves = self._halves
+        if halves is not None and self._is_shared(width):
+            with self._aside():
+                return halves.every(width)
+        return self._by_list().every(width)
+
+    @contextmanager
+    def _aside(self) -> Generator[None]:
+        """Set work aside for one width; once that is used up, halves are not tried again."""
+        before = self._part.left = min(self._work.left, HALVED)
+        try:
+            yield
+        except WorkLimitError:
+            self._halves = None
+        finally:
+            self._work.spend(before - max(self._part.left, 0))
+
+    def _is_shared(self, width: int) -> bool:
+        """Whether many masks have so many nodes in common; where few do, list by list ends sooner."""
+        return 4 * sum([shared >= width for shared in self._shared]) > len(self._shared)
+
+    def _by_list(self) -> Scarcest:
+        if self._scarcest is None:
+            self._scarcest = Scarcest(self._sets, self._common, self._work)
+        return self._scarcest
 
 
 def _walked(

@@ -9,17 +9,17 @@ compared here, as bare integers, and what they come to is remembered.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias
 
 from nodealloc._arguments import check
 from nodealloc.topology._candidates import best
 from nodealloc.topology._counted import CountedHints
 from nodealloc.topology._hints import Hints, NumaMask, NumaTopology, TopologyHint
 from nodealloc.topology._lists import FEW, combinations, of_few
-from nodealloc.topology._many import of_many
+from nodealloc.topology._many import HALVED, of_many
 from nodealloc.topology._nearest import narrowest
 from nodealloc.topology._policy import Policy, PolicyName
-from nodealloc.topology._reading import IMPOSSIBLE, KNOWN, Listed, Reading, read
+from nodealloc.topology._reading import Reading, read
 from nodealloc.topology._work import Work
 
 __all__ = ["Merged", "merge"]
@@ -49,16 +49,34 @@ class _Equals(NamedTuple):
     outcomes: Sequence[Merged]
 
 
+class _Worked(NamedTuple):
+    """An outcome that took counted work: so much is spent again whenever it is asked for."""
+
+    outcome: Merged
+    spent: int
+
+
 _Answer: TypeAlias = Merged | _Equals
 
 _KEPT = 1024
 
-_answers: dict[tuple[object, ...], _Answer] = {}
-"""What questions came to: the kind of policy, all nodes, and each resource's list.
+_LONG, _KEPT_LONG = 64, 50_000
+"""Questions of more hints are long; of all long ones together so many hints are kept."""
 
-A node is asked the same again, and a fleet many times. Only what takes no counted
-work is kept, so that work does not depend on what was asked before.
+_END = object()
+"""Stands after each resource's hints in a question; an empty list is this alone."""
+
+_COUNTED = object()
+"""Stands in a question for what is counted; nothing that has it is remembered."""
+
+_answers: dict[tuple[object, ...], _Answer | _Worked] = {}
+"""What questions came to: the kind of policy, all nodes, and each resource's hints.
+
+A node is asked the same again, and a fleet many times.
 """
+
+_long = [0]
+"""How many hints the long ones among them have."""
 
 
 def merge(
@@ -95,45 +113,75 @@ def merge(
 
     Source: kubelet v1.32 ``cm/topologymanager/policy*.go``.
     """
+    question: list[object] | None = None
     try:
-        kind = policy.kind
-        question: list[object] = [kind, numa.mask]
-        if kind == 0:
-            return _NO_POLICY
+        question = [policy.kind, numa.mask]
         for hints in providers:
             if hints:
                 for options in hints.values():
                     if options:
                         # What is counted may be endless, and is no list that is known.
-                        key = () if options.__class__ is CountedHints else tuple(options)
-                        question.append(KNOWN[key])
+                        if options.__class__ is CountedHints:
+                            question.append(_COUNTED)
+                        else:
+                            question += options
+                        question.append(_END)
                     elif options is not None:
-                        question.append(IMPOSSIBLE)
-    except (AttributeError, KeyError, TypeError, ValueError):
+                        question.append(_END)
+        answer = _answers[(*question,)]
+        if type(answer) is Merged:
+            return answer
+    except KeyError:
+        answer = _asked(policy, providers, numa, question, names=names, allocated=allocated, work=work)
+    except (AttributeError, TypeError, ValueError):
         check("merge, policy", policy, Policy, "a Policy; Policy.parse reads a kubelet's words")
         check("merge, numa", numa, NumaTopology, "a NumaTopology(nodes=(0, 1))")
-        reading = read(providers, numa.mask, names)
-        answer = _answered(policy, reading, numa, allocated, work or Work(policy.work_units))
-    else:
-        asked = tuple(question)
-        try:
-            answer = _answers[asked]
-        except KeyError:
-            reading = read(providers, numa.mask, names, cast("tuple[Listed, ...]", asked[2:]))
-            spending = work or Work(policy.work_units)
-            before = spending.left
-            answer = _answered(policy, reading, numa, allocated, spending)
-            if spending.left == before and kind is not None:
-                _keep(asked, answer)
+        answer = _asked(policy, providers, numa, None, names=names, allocated=allocated, work=work)
+    if isinstance(answer, _Worked):
+        spending = work or Work(policy.work_units)
+        if spending.left >= answer.spent + HALVED:
+            spending.spend(answer.spent)
+            return answer.outcome
+        answer = _asked(policy, providers, numa, None, names=names, allocated=allocated, work=spending)
     if isinstance(answer, _Equals):
         return answer.outcomes[answer.masks.index(numa.closest(answer.masks))]
     return answer
 
 
-def _keep(question: tuple[object, ...], answer: _Answer) -> None:
-    if len(_answers) >= _KEPT:
+def _asked(
+    policy: Policy,
+    providers: Sequence[Hints],
+    numa: NumaTopology,
+    question: Sequence[object] | None,
+    *,
+    names: Sequence[str],
+    allocated: Mapping[int, float] | None,
+    work: Work | None,
+) -> _Answer:
+    """What a question comes to that is not remembered; now it is, if it may be."""
+    if policy.kind == 0:
+        return _NO_POLICY
+    reading = read(providers, numa.mask, names)
+    spending = work or Work(policy.work_units)
+    before = spending.left
+    answer = _answered(policy, reading, numa, allocated, spending)
+    if policy.kind is not None and question and _COUNTED not in question:
+        spent = before - spending.left
+        if spent == 0:
+            _keep(tuple(question), answer)
+        elif spending.left >= HALVED and not policy.prefer_closest and isinstance(answer, Merged):
+            # With less left, a way may have been given up early; distances are this machine's alone.
+            _keep(tuple(question), _Worked(answer, spent))
+    return answer
+
+
+def _keep(question: tuple[object, ...], answer: _Answer | _Worked) -> None:
+    if len(_answers) >= _KEPT or _long[0] + len(question) > _KEPT_LONG:
         _answers.clear()
-    _answers[question] = answer
+        _long[0] = 0
+    if len(question) <= _KEPT_LONG:
+        _answers[question] = answer
+        _long[0] += len(question) if len(question) > _LONG else 0
 
 
 def _answered(

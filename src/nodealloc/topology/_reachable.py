@@ -71,7 +71,12 @@ def inside(lists: Sequence[Iterable[int]], full: int) -> tuple[int, list[set[int
     common = full
     for masks in lists:
         common &= _union(masks)
-    return common, sorted(({mask & common for mask in masks} - {0} for masks in lists), key=len)
+    # Equally long ones in an order of their own, so that work does not depend on who was asked first.
+    return common, sorted(({mask & common for mask in masks} - {0} for masks in lists), key=_by_length)
+
+
+def _by_length(masks: set[int]) -> tuple[int, int]:
+    return len(masks), sum(masks)
 
 
 def _union(masks: Iterable[int], /) -> int:

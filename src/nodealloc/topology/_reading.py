@@ -12,7 +12,7 @@ from nodealloc.topology._counted import CountedHints
 from nodealloc.topology._hints import Hints, NumaMask, TopologyHint
 from nodealloc.topology._options import options_of
 
-__all__ = ["IMPOSSIBLE", "KNOWN", "Listed", "Reading", "masks_of", "read"]
+__all__ = ["Listed", "Reading", "masks_of", "read"]
 
 _KEPT_LISTS = 512
 """Lists that are remembered, sorted out; a machine's allocators answer with few different ones."""
@@ -71,19 +71,14 @@ class Reading(NamedTuple):
 
 _NOTHING: frozenset[NumaMask] = frozenset()
 
-IMPOSSIBLE = Listed(0, _NOTHING, anywhere=False, masks=(), least=0)
+_IMPOSSIBLE = Listed(0, _NOTHING, anywhere=False, masks=(), least=0)
 """An empty list: "any node", and that is not preferred."""
 
-KNOWN: dict[tuple[TopologyHint, ...], Listed] = {}
+_KNOWN: dict[tuple[TopologyHint, ...], Listed] = {}
 """Lists that have come before, sorted out; none of them is empty."""
 
 
-def read(
-    providers: Sequence[Hints],
-    full: NumaMask,
-    names: Sequence[str] = (),
-    known: Sequence[Listed] | None = None,
-) -> Reading:
+def read(providers: Sequence[Hints], full: NumaMask, names: Sequence[str] = ()) -> Reading:
     """Sort out all hints.
 
     None is a preferred "any node", an empty list an "any node" that is not preferred.
@@ -92,7 +87,6 @@ def read(
         providers: Each provider's answer.
         full: All nodes of the machine.
         names: Names of the providers for messages.
-        known: The lists, where they are sorted out already and nothing is counted.
 
     Raises:
         HintError: An answer is no mapping of resources to hints.
@@ -101,8 +95,7 @@ def read(
     Source: kubelet ``cm/topologymanager/policy.go``.
     """
     try:
-        lists, answers = _sorted_out(providers) if known is None else (known, ())
-        named, reading = _read(lists, answers)
+        named, reading = _read(*_sorted_out(providers))
     except (TypeError, ValueError, AttributeError):
         _check(providers, full, names)
         raise
@@ -122,9 +115,9 @@ def _sorted_out(providers: Sequence[Hints]) -> tuple[list[Listed], list[CountedH
                 counted.append(options)
             elif options:
                 key = tuple(options)
-                lists.append(KNOWN.get(key) or _listed(key))
+                lists.append(_KNOWN.get(key) or _listed(key))
             elif options is not None:
-                lists.append(IMPOSSIBLE)
+                lists.append(_IMPOSSIBLE)
     return lists, counted
 
 
@@ -169,9 +162,9 @@ def _listed(key: tuple[TopologyHint, ...]) -> Listed:
     ordered = (0, *sorted(masks)) if nowhere and masks else tuple(sorted(masks))
     found = Listed(named, frozenset(good), any(nowhere), ordered, least)
     if len(key) <= _KEPT_HINTS:
-        if len(KNOWN) >= _KEPT_LISTS:
-            KNOWN.clear()
-        KNOWN[key] = found
+        if len(_KNOWN) >= _KEPT_LISTS:
+            _KNOWN.clear()
+        _KNOWN[key] = found
     return found
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from nodealloc.topology import (
     Closest,
+    CountedHints,
     DistanceError,
     HintError,
     Hints,
@@ -16,6 +17,7 @@ from nodealloc.topology import (
     MaskOutsideError,
     Merged,
     MostAllocated,
+    Need,
     NumaTopology,
     Policy,
     PolicyName,
@@ -27,6 +29,7 @@ from nodealloc.topology import (
     TopologyHint,
     UnknownOptionError,
     UnknownPolicyError,
+    WorkLimitError,
     merge,
 )
 from nodealloc.topology._policy import KUBELET_MAX_NODES
@@ -259,17 +262,39 @@ def test_a_topology_travels_without_what_it_has_worked_out() -> None:
 
 
 def test_the_same_question_again_has_the_same_answer_and_costs_the_same_work() -> None:
-    """Answers are remembered where no work is counted; where it is, each asking is counted anew."""
+    """Answers are remembered with the work that they took, which is counted again each time."""
     few: list[Hints] = [{"cpu": good(1, 2)}, {"gpu": poor(6, 8)}]
     many: list[Hints] = [{str(place): poor(*range(1 + place, 13))} for place in range(4)]
     for lists in (few, many):
-        spent: list[int] = []
-        found: list[Merged] = []
-        for _ in range(3):
-            work = Work(100_000)
-            found.append(merge(BEST_EFFORT, lists, FOUR, work=work))
-            spent.append(work.left)
-        assert len(set(spent)) == len(set(found)) == 1
+        for limit in (1_000_000, 100_000):
+            spent: list[int] = []
+            found: list[Merged] = []
+            for _ in range(3):
+                work = Work(limit)
+                found.append(merge(BEST_EFFORT, lists, FOUR, work=work))
+                spent.append(limit - work.left)
+            assert len(set(spent)) == len(set(found)) == 1
+            assert (spent[0] > 0) == (lists is many)
+
+
+def test_a_remembered_answer_does_not_save_work_that_is_not_there() -> None:
+    """Who may spend less than the answer took gives up, whether it was asked before or not."""
+    many: list[Hints] = [{str(place): poor(*range(1 + place, 13))} for place in range(5)]
+    work = Work(1_000_000)
+    merge(BEST_EFFORT, many, FOUR, work=work)
+    short = 1_000_000 - work.left - 1
+    assert short >= 0
+    with pytest.raises(WorkLimitError):
+        merge(BEST_EFFORT, many, FOUR, work=Work(short))
+
+
+def test_what_is_counted_is_not_taken_for_a_list_that_is_remembered() -> None:
+    """Two counted answers differ, beside lists that are the same."""
+    lists: Hints = {"cpu": good(1, 2, 4, 8)}
+    for node in (1, 2, 4):
+        counted = CountedHints(nodes=15, needs=(Need(amounts=((node, 1),), wanted=1),), preferred_width=1)
+        for _ in range(2):
+            assert merge(RESTRICTED, [lists, {"gpu": counted}], FOUR).hint.affinity == node
 
 
 def test_what_is_remembered_is_of_one_policy_one_machine_and_its_distances() -> None:
