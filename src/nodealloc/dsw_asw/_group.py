@@ -33,6 +33,7 @@ class Group(Driven):
         super().__init__(name, stop_timeout_s)
         self._members = members
         self._groups = tuple(one for one in members if isinstance(one, Group))
+        self._all: tuple[Passing, ...] | None = None
         self._passing = threading.RLock()
         for member in members:
             member.add_listener(self._wake)
@@ -46,7 +47,9 @@ class Group(Driven):
             resting: list[Summary] = []
             begun: list[tuple[Passing, Rows | None]] = []
             try:
-                for one in self.reconcilers():
+                if self._all is None:
+                    self._all = tuple(self.reconcilers())
+                for one in self._all:
                     if one.has_work:
                         begun.append((one, one.begin_pass()))
                     else:

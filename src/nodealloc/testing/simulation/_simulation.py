@@ -92,6 +92,8 @@ class Simulation:
         odds: Fault to its probability each time it may strike.
         only: No others than these strike; see `Chance`.
         latency_s: Mean virtual seconds until a call begins.
+        pass_after_s: Mean virtual seconds from a wake-up to the pass that it brings, as on a busy
+            machine; what happens until then is seen by the same pass.
 
     Attributes:
         clock: The machine's clocks.
@@ -107,12 +109,15 @@ class Simulation:
         odds: Mapping[str, float] | None = None,
         only: Collection[Strike] | None = None,
         latency_s: float = 0.05,
+        pass_after_s: float = 0.0,
     ) -> None:
         self.seed = seed
         self.clock: SimulatedClock = SimulatedClock()
         self.chance: Chance = Chance(random.Random(seed), odds, only=only)
         self._build = build
         self._latency_s = latency_s
+        self._pass_after_s = pass_after_s
+        self._next_pass_s: float | None = None
         self._strands = Strands()
         self._checks: list[Callable[[], object]] = []
         self._final: list[Callable[[], object]] = []
@@ -245,7 +250,7 @@ class Simulation:
         return Life(self._lives, self.clock, executor, self.chance)
 
     def _restart(self, *, power_lost: bool = False, down_s: float = 0.0) -> None:
-        self._driver = None
+        self._driver = self._next_pass_s = None
         self._operations += self.life.calls
         if power_lost:
             self.clock.reboot(down_s=down_s)
@@ -271,16 +276,18 @@ class Simulation:
             if self._next_act_s is not None and self._next_act_s <= now_s:
                 self._act()
                 return True
-            ready, work = executor.is_ready, driver.has_work
-            if ready and (not work or rng.random() < 0.5):
+            ready, pass_s = executor.is_ready, self._pass_due_s(driver, now_s)
+            is_due = pass_s is not None and pass_s <= now_s
+            if ready and (not is_due or rng.random() < 0.5):
                 self._operations += 1
                 executor.run_next()
                 return True
-            if work or self.chance.strikes("pass without reason"):
+            if is_due or self.chance.strikes("pass without reason"):
                 self._pass(driver)
                 return True
-            wait_s = driver.seconds_to_next()
-            due = [executor.next_due_s, self._next_act_s, None if wait_s is None else now_s + wait_s]
+            if pass_s is None and (wait_s := driver.seconds_to_next()) is not None:
+                pass_s = now_s + wait_s
+            due = [executor.next_due_s, self._next_act_s, pass_s]
             next_s = min((one for one in due if one is not None), default=None)
             if next_s is None:
                 return False
@@ -289,9 +296,18 @@ class Simulation:
             self._in_this_moment = 0
         return True
 
+    def _pass_due_s(self, driver: Driven, now_s: float) -> float | None:
+        """When the pass is made for which there is work; None for no work."""
+        if not driver.has_work:
+            self._next_pass_s = None
+        elif self._next_pass_s is None:
+            after_s = self._pass_after_s
+            self._next_pass_s = now_s + (self.chance.rng.expovariate(1.0) * after_s if after_s else 0.0)
+        return self._next_pass_s
+
     def _pass(self, driver: Driven) -> int:
         """Make a pass; how many steps are held off."""
-        held_off = 0
+        held_off, self._next_pass_s = 0, None
         try:
             self._summary = driver.reconcile()
             held_off = self._summary.held_off

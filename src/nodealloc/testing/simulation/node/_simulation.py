@@ -36,6 +36,7 @@ Wiring = Callable[[NodePorts], Driven]
 
 _MACHINE = machine_from_text("2 sockets × 4 cores")
 _RESERVED = CPUSet.of(0)
+_PASS_AFTER_S = 0.05
 _QUIET_S = 900.0
 """Virtual seconds after the last fault within which a node has to be as it was asked to be."""
 _WORDS = re.compile(r"[\w-]+")
@@ -103,7 +104,9 @@ class NodeSimulation:
         self._unmet = ""
         self.broken: str = ""
         self.about: str = ""
-        self.simulation: Simulation = Simulation(seed, self._build, odds=self.seeds.odds, only=only)
+        self.simulation: Simulation = Simulation(
+            seed, self._build, odds=self.seeds.odds, only=only, pass_after_s=_PASS_AFTER_S
+        )
         chance, clock = self.simulation.chance, self.simulation.clock
         self.outside: Outside = Outside(clock, chance.rng)
         self.outside.machine = machine

@@ -258,6 +258,8 @@ class EndsAreKept(Guarantee):
             (self._ended if isinstance(deed.value, Exited) else self._lost).add(key)
         if deed.what is What.FORGOT:
             self._lost.add(key)
+        if deed.what is What.POWER:
+            self._lost |= self._ended  # nobody may have looked by then, and after a boot nobody needs to
         # Of a pod that is wanted no more the last word may be what was told before it was forgotten.
         is_wanted = deed.uid not in self.outside.deletions
         if deed.what is What.TOLD and isinstance(deed.value, PodStatus) and is_wanted:
