@@ -214,7 +214,16 @@ class _Statuses:
 
     def _status(self, container: Container, old: ContainerStatus | None, *, is_init: bool) -> ContainerStatus:
         instances = self._instances.get(container.name, ())
-        if instances:
+        unasked = self._observed.report is None and self._rules.keeps_past
+        if (
+            unasked
+            and instances
+            and old is not None
+            and runs(old)
+            and instances[0].attempt < old.restart_count
+        ):
+            status = old  # what is kept is of instances before it, and nobody has asked about it yet
+        elif instances:
             status = self._of_newest(container, instances, old)
         else:
             status = self._without_instance(container, old)

@@ -193,6 +193,15 @@ def test_a_runtime_that_cannot_be_asked_changes_nothing() -> None:
     assert now.phase is PodPhase.RUNNING
 
 
+def test_who_was_told_to_run_has_not_ended_before_anybody_could_look() -> None:
+    """A restarted agent keeps the ends of instances before it, and has no report of the one that runs."""
+    end = ContainerEnd(name="app", attempt=0, exit=BROKEN, reason="Error", finished_unix_s=20.0)
+    was = tell(Observed(pod=pod(), report=report(instance("app", 1)), ends={"app-0": end}))
+    now = tell(Observed(pod=pod(), report=None, ends={"app-0": end}), was)
+    assert only(now) == only(was)
+    assert now.conditions == was.conditions
+
+
 def test_ends_that_the_runtime_forgot_are_told() -> None:
     """A record that went keeps its exit: it is the last state of what runs now, or the state itself."""
     end = ContainerEnd(name="app", attempt=0, exit=BROKEN, reason="Error", finished_unix_s=20.0)

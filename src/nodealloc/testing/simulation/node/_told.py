@@ -336,8 +336,8 @@ class RefusalsSayWhy(Guarantee):
         self._ran: set[str] = set()
 
     def heard(self, deed: Deed, /) -> None:
-        """A refusal has a reason."""
-        if deed.what is What.STARTED:
+        """A refusal has a reason; who had a sandbox was not refused."""
+        if deed.what in {What.SANDBOX_MADE, What.STARTED}:
             self._ran.add(deed.uid)
         if deed.what is What.TOLD and isinstance(deed.value, PodStatus) and deed.uid not in self._ran:
             status = deed.value
