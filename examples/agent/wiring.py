@@ -79,7 +79,7 @@ class Rulebook:
     """Whose rules hold, package by package.
 
     Attributes:
-        standalone: Whether pods are told of, collected and judged as by a kubelet without an API server.
+        standalone: Whether pods are told of and collected as by a kubelet without an API server.
     """
 
     admission: AdmissionRules = AdmissionRules()
@@ -139,7 +139,6 @@ def wire(config: KubeletConfig, plan: NodePlan, place: Place, rules: Rulebook) -
         held.node,
         cpusets=held.cpusets,
         end=lambda uid, why: lives.end(uid, why),  # noqa: PLW0108 - they are made of it, below
-        allocates_first=rules.standalone,
     )
     told: World[str, Told] = World("told")
     lives = PodLives(

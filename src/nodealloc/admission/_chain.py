@@ -92,7 +92,7 @@ class Chain:
         before: Asked first: whether the node takes anybody in, and what the pod is.
         fit: Whether there is enough; a critical pod that has all else may have room made.
         after_fit: What is also looked at when room is to be made: affinity, name, ports, taints.
-        after: Asked last, with the pod as good as in.
+        after: Asked last, with the pod as good as in; an `allocation` before `fit` where rules say so.
         rules: What is right, or as recorded.
     """
 
@@ -101,10 +101,18 @@ class Chain:
     after_fit: tuple[Handler, ...]
     after: tuple[Handler, ...]
     rules: Rules
+    _early: tuple[Handler, ...] = attrs.field(init=False, eq=False, repr=False)
+    _late: tuple[Handler, ...] = attrs.field(init=False, eq=False, repr=False)
     _order: tuple[Handler, ...] = attrs.field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "_order", (*self.before, self.fit, *self.after_fit, *self.after))
+        last = self.rules.allocates_last
+        first = [] if last else [one for one in self.after if isinstance(one, _Allocation)]
+        early = (*self.before, *first)
+        late = self.after if last else tuple([one for one in self.after if one not in first])
+        object.__setattr__(self, "_early", early)
+        object.__setattr__(self, "_late", late)
+        object.__setattr__(self, "_order", (*early, self.fit, *self.after_fit, *late))
 
     def __call__(self, pod: Pod, view: NodeView | None, /) -> Verdict:
         """Whether a pod may come in. None is a node of which nothing is known yet."""
@@ -115,7 +123,7 @@ class Chain:
         verdict = _ask(self._order, pod, view)
         if not isinstance(verdict, Refused) or not is_critical(pod):
             return verdict
-        early = _ask(self.before, pod, view)
+        early = _ask(self._early, pod, view)
         if not isinstance(early, Admitted) or not isinstance(_ask((self.fit,), pod, view), Refused):
             return verdict
         # It is too little that stands in its way, and others can be had to make room if nothing else does.
@@ -132,7 +140,7 @@ class Chain:
             return MakingRoom(
                 blocker="preemption", message=f"room is made when these have ended: {names}", victims=uids
             )
-        after = _ask(self.after, pod, view)
+        after = _ask(self._late, pod, view)
         return RoomMade(victims=uids) if isinstance(after, Admitted) else after
 
     @property

@@ -33,6 +33,8 @@ class Rules:
         names_what_is_short: Where no pod may make room, the refusal names the resource;
             the kubelet calls it unexpected.
         waits_for_node: Without a view of the node nobody can say yet; the kubelet refuses.
+        allocates_last: CPUs, memory and devices are given out to a pod that passes all else; the
+            kubelet gives them out first, so that a pod which lacks both is refused in their words.
         asks_every_annotation: AppArmor is needed where any container asks for it; the
             kubelet looks at one annotation, by lot.
     """
@@ -62,6 +64,7 @@ class Rules:
     waits_for_node: bool = attrs.field(
         default=True, metadata=recorded(False, "admit_predicates ap-189", "critical_preemption cp-129")
     )
+    allocates_last: bool = attrs.field(default=True, metadata=recorded(False, "kubelet_stories 67"))
     asks_every_annotation: bool = attrs.field(
         default=True, metadata=recorded(False, "apparmor_admit aa-51", "apparmor_admit aa-122")
     )

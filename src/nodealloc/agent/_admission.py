@@ -12,7 +12,7 @@ from nodealloc.dsw_asw import Cancel
 from nodealloc.node import NodeAllocator
 from nodealloc.podlife import Ending, EndingKind
 from nodealloc.podspec import Pod
-from nodealloc.topology import Owner, admit
+from nodealloc.topology import Owner
 from nodealloc.verdicts import Admitted, NotYet, Refused
 
 __all__ = ["AdmissionPreparer"]
@@ -39,8 +39,6 @@ class AdmissionPreparer:
             has CPUs of its own.
         end: Ends a pod that has to make room for a critical one, such as `PodLives.end`;
             None where no pod is ended for another, which then waits.
-        allocates_first: Whether a pod that gets no resources of the allocators is told so even where
-            the chain refuses it for too little, as a kubelet does.
 
     Source: kubelet ``kubelet.go`` (`HandlePodAdditions`) and ``cm/cpumanager``; that
     a container waits until its CPUs are free is ours.
@@ -53,17 +51,12 @@ class AdmissionPreparer:
         *,
         cpusets: CpusetReconciler | None = None,
         end: Callable[[str, Ending], object] | None = None,
-        allocates_first: bool = False,
     ) -> None:
         self._node, self._cpusets, self._end = node, cpusets, end
-        self._allocates_first = allocates_first
 
     def make_ready(self, pod: Pod, _cancel: Cancel, /) -> Admitted | NotYet | Refused:
         """See `Preparer.make_ready`."""
         verdict = self._node.admit(pod)
-        if self._allocates_first and isinstance(verdict, MakingRoom | Refused):
-            first = admit(self._node.snapshot, pod)
-            verdict = first if isinstance(first, Refused) else verdict
         if isinstance(verdict, MakingRoom) and self._end is not None:
             for uid in verdict.victims:
                 self._end(uid, _PREEMPTED)

@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from nodealloc.admission import Chain, allocation, chain_of, resized
+from nodealloc.admission import Chain, MakingRoom, allocation, chain_of, resized
 from nodealloc.errors import ConfigurationError
 from nodealloc.node._asked import Asked
 from nodealloc.node._books import Held
@@ -66,6 +66,9 @@ class Door:
         verdict = self.chain(pod, held.view)
         if isinstance(verdict, Admitted):
             verdict = allocation(held.snapshot)(pod, held.view)
+        elif not self.chain.rules.allocates_last and isinstance(verdict, Refused | MakingRoom):
+            first = allocation(held.snapshot)(pod, held.view)
+            verdict = first if isinstance(first, Refused) else verdict
         return _told(verdict)
 
     def resized(self, held: Held, pod: Pod) -> Placed | Refused | NotYet:

@@ -393,6 +393,9 @@ SIDECAR = {"name": "s", "restartPolicy": "Always", "ports": [{"containerPort": 1
 PORT = {"ports": [{"containerPort": 1, "hostPort": 80}]}
 BARE = attrs.evolve(NODE, labels={})
 SELECTS_OS = pod(nodeSelector={"kubernetes.io/os": "linux"})
+FIVE_CPUS = {"resources": {"limits": {"cpu": 5, "memory": "1Gi"}}}
+_TWO_CORES = machine_from_text("1 numa x 2 cores")
+SMALL = Snapshot.of(_TWO_CORES, allocators=[CpuAllocator.of(_TWO_CORES)])
 STATIC = {"annotations": {"kubernetes.io/config.source": "file"}}
 ANNOTATED = {
     "annotations": {
@@ -452,6 +455,12 @@ ANNOTATED = {
             "UnexpectedAdmissionError",
         ),
         ("waits_for_node", lambda rules: chain_of(rules=rules)(pod(), None), "NotYet", "InvalidNodeInfo"),
+        (
+            "allocates_last",
+            lambda rules: chain_of(rules=rules, snapshot=SMALL)(pod(container=FIVE_CPUS), NODE),
+            "OutOfcpu",
+            "UnexpectedAdmissionError",
+        ),
         (
             "asks_every_annotation",
             lambda rules: AppArmor(enabled=False, rules=rules)(pod(metadata=ANNOTATED), NODE),

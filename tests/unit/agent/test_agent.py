@@ -7,6 +7,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from nodealloc.admission import Rules as AdmissionRules
 from nodealloc.admission import chain_of
 from nodealloc.agent import (
     AGENT_FORMATS,
@@ -325,18 +326,19 @@ def test_a_critical_pod_ends_others_in_the_fields_words(tmp_path: Path) -> None:
     assert node.sink.statuses["vital"].phase is PodPhase.RUNNING
 
 
-@pytest.mark.parametrize(("first", "reason"), [(False, "OutOfcpu"), (True, "UnexpectedAdmissionError")])
+@pytest.mark.parametrize(("last", "reason"), [(True, "OutOfcpu"), (False, "UnexpectedAdmissionError")])
 def test_a_static_pod_that_does_not_fit_is_told_what_is_short(
-    tmp_path: Path, first: bool, reason: str
+    tmp_path: Path, last: bool, reason: str
 ) -> None:
-    """In the word for that; a kubelet says that its admission was unexpected."""
+    """In the word for that; a kubelet gives out CPUs first, and says that this was unexpected."""
     view = NodeView(name="n", allocatable=resources({"cpu": 2, "memory": "1Gi", "pods": 10}))
     allocators = [CpuAllocator.of(MACHINE, reserved=1)]
     store = FileStore(tmp_path, AGENT_FORMATS)
-    held = NodeAllocator(Snapshot.of(MACHINE, allocators=allocators), store, view=view, chain=chain_of())
+    chain = chain_of(rules=AdmissionRules(allocates_last=last))
+    held = NodeAllocator(Snapshot.of(MACHINE, allocators=allocators), store, view=view, chain=chain)
     held.start()
     static = attrs.evolve(pod("s", 5), annotations={"kubernetes.io/config.source": "file"})
-    verdict = AdmissionPreparer(held, allocates_first=first).make_ready(static, NOW)
+    verdict = AdmissionPreparer(held).make_ready(static, NOW)
     assert isinstance(verdict, Refused)
     assert verdict.reason == reason
 
