@@ -26,6 +26,8 @@ from tests.cri.packages import VERSIONS, Unavailable, fetch
 
 ROOT = Path(__file__).parent.parent.parent
 CACHE = ROOT / ".cache" / "cri"
+COMPILED = {"PYTHONPYCACHEPREFIX": str(CACHE / "pyc"), "PYTHONDONTWRITEBYTECODE": ""}
+"""An agent that starts anew finds its modules compiled, as one that is installed does."""
 NOT_HERE = 75
 TIME_OUT = 124
 CGROUPS = "nodealloc-cri"
@@ -100,6 +102,7 @@ def inside(version: str, words: list[str], module: str | None) -> int:
         _mount_tmpfs(folder)
         environment = {
             **os.environ,
+            **COMPILED,
             "NODEALLOC_CRI_ROOT": str(CACHE / version),
             "NODEALLOC_CRI_FOLDER": folder,
             "NODEALLOC_CRI_VERSION": version,

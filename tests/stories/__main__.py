@@ -24,7 +24,7 @@ from pathlib import Path
 
 import attrs
 
-from tests.cri.__main__ import _UNSHARE, CACHE, NOT_HERE, _check_namespaces
+from tests.cri.__main__ import _UNSHARE, CACHE, COMPILED, NOT_HERE, _check_namespaces
 from tests.cri.packages import Unavailable, fetch
 from tests.stories.compare import differences
 from tests.stories.machine import FOLDERS
@@ -151,7 +151,13 @@ def outcome(story: Story, root: Path, chosen: argparse.Namespace) -> Outcome:
         command = [*_UNSHARE, sys.executable, "-m", "tests.stories", *words]
         try:
             done = subprocess.run(
-                command, cwd=ROOT, check=False, timeout=story.end + 180, capture_output=True, text=True
+                command,
+                cwd=ROOT,
+                env={**os.environ, **COMPILED},
+                check=False,
+                timeout=story.end + 180,
+                capture_output=True,
+                text=True,
             )
         except subprocess.TimeoutExpired:
             done = subprocess.CompletedProcess(command, 124, "", "it took too long")
