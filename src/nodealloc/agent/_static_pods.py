@@ -6,6 +6,7 @@ import threading
 from typing import Final
 
 from nodealloc._typed import typed
+from nodealloc.dsw_asw import Clock, SystemClock
 from nodealloc.errors import NodeallocError, RetryableError
 from nodealloc.podfacts import LifeState, PodPhase, PodStatus
 from nodealloc.podlife import EndingKind, PodLives
@@ -15,6 +16,8 @@ from nodealloc.podstatus import Sink
 __all__ = ["StaticPodSink"]
 
 _SOON_S: Final = 0.05
+_FORGOTTEN_S: Final = 2.0
+"""So often a kubelet forgets what it told of pods that are no more."""
 
 
 class StaticPodSink:
@@ -22,25 +25,34 @@ class StaticPodSink:
 
     Nothing is told of a pod that has not been let in yet, nor of one that waits for
     its predecessor; of one that was refused only that; and a pod whose manifest was
-    taken away is gone at once, though its containers still end; put back, it is as it was last. Thread-safe.
+    taken away is gone at once, though its containers still end. Put back within 2 s it is as it
+    was last, later as it is told next. Thread-safe.
 
     Args:
         sink: Is told.
         lives: How far pods have come.
         sources: Which pods should be here; driven by whoever made them.
         admission: Name of the preparation that lets pods in.
+        clock: Time for those 2 s.
 
     Source: kubelet ``pod/pod_manager.go`` (`GetPods`), as its read-only port lists them.
     """
 
     @typed
     def __init__(
-        self, sink: Sink, lives: PodLives, sources: PodSources, *, admission: str = "admission"
+        self,
+        sink: Sink,
+        lives: PodLives,
+        sources: PodSources,
+        *,
+        admission: str = "admission",
+        clock: Clock | None = None,
     ) -> None:
+        self._clock: Clock = SystemClock() if clock is None else clock
         self._sink, self._lives, self._sources, self._admission = sink, lives, sources, admission
         self._lock = threading.Lock()
         self._shown: set[str] = set()
-        self._hidden: set[str] = set()
+        self._hidden: dict[str, float] = {}
         self._last: dict[str, PodStatus] = {}
         self._said = sources.pods.watch(self._follow)
 
@@ -64,7 +76,7 @@ class StaticPodSink:
             self._hide(uid)
             return
         with self._lock:
-            self._hidden.discard(uid)
+            self._hidden.pop(uid, None)
             self._shown.add(uid)
         self._sink.told(uid, status)
 
@@ -72,7 +84,7 @@ class StaticPodSink:
         """See `Sink.gone`."""
         self._hide(uid)
         with self._lock:
-            self._hidden.discard(uid)
+            self._hidden.pop(uid, None)
             self._shown.discard(uid)
             self._last.pop(uid, None)
 
@@ -90,7 +102,7 @@ class StaticPodSink:
             is_known = uid in self._shown or uid in self._lives.facts or uid in self._sources.pods
             if uid in self._hidden or not is_known:
                 return
-            self._hidden.add(uid)
+            self._hidden[uid] = self._clock.monotonic_s()
         self._sink.gone(uid)
 
     def _follow(self) -> None:
@@ -102,12 +114,13 @@ class StaticPodSink:
 
     def _show(self, uid: str) -> None:
         with self._lock:
-            last = self._last.get(uid) if uid in self._hidden else None
-            if last is None:
+            since_s = self._hidden.get(uid)
+            last = self._last.get(uid)
+            if since_s is None or last is None or self._clock.monotonic_s() - since_s > _FORGOTTEN_S:
                 return
-            self._hidden.discard(uid)
+            self._hidden.pop(uid, None)
         try:
             self._sink.told(uid, last)
         except (NodeallocError, OSError):  # told when it changes next
             with self._lock:
-                self._hidden.add(uid)
+                self._hidden[uid] = since_s

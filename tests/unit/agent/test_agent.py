@@ -391,21 +391,28 @@ def test_static_pods_are_listed_as_a_kubelet_lists_them(tmp_path: Path) -> None:
     assert len(node.sink.calls) == before
 
 
-def test_a_static_pod_that_is_put_back_is_listed_as_it_was_last(tmp_path: Path) -> None:
-    """Though nothing of it changed, or while nobody was told; what only waits for its name is not listed."""
+@pytest.mark.parametrize(("away_s", "again"), [(1.5, [PodPhase.FAILED]), (4.0, [])])
+def test_a_static_pod_that_is_put_back_is_listed_as_it_was_last(
+    tmp_path: Path, away_s: float, again: list[PodPhase]
+) -> None:
+    """Though nothing of it changed, or while nobody was told; after 2 s that is forgotten."""
     node = Node(tmp_path)
     listed = FakeSink()
-    sink = StaticPodSink(listed, node.lives, node.sources)
+    sink = StaticPodSink(listed, node.lives, node.sources, clock=node.clock)
     running, ended = PodStatus(phase=PodPhase.RUNNING), PodStatus(phase=PodPhase.FAILED)
     node.source.pods = [pod("web")]
     node.after(3)
     sink.told("web", running)
     node.source.pods = []
-    node.after(1.5)
+    node.after(1.25)
     sink.told("web", ended)
+    node.after(away_s - 1.25)
     node.source.pods = [pod("web")]
-    node.after(1.5)
-    assert listed.of("web") == [running, None, ended]
+    node.after(1.25)
+    told = [one and one.phase for one in listed.of("web")]
+    assert told == [PodPhase.RUNNING, None, *again]
+    sink.told("web", running)
+    assert listed.of("web")[-1] == running
 
 
 def test_rows_of_every_package_come_back(tmp_path: Path) -> None:
