@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Self, cast
+from typing import Self
 
 import attrs
 
@@ -35,8 +35,6 @@ from nodealloc.podlife import (
     ContainerHooks,
     ImageFacts,
     LastWords,
-    LifeTold,
-    LifeVerdicts,
     LoggedRuntime,
     NodeConfiguration,
     NodeSettings,
@@ -147,8 +145,8 @@ def wire(config: KubeletConfig, plan: NodePlan, place: Place, rules: Rulebook) -
         configuring=_configuring(runtime, place, held),
         hooks=ContainerHooks(runtime),
         preparations=_preparations(admission, folders, cgroups, volumes, held.plugins),
-        probes=cast("World[str, LifeVerdicts]", probing.verdicts),
-        told=cast("World[str, LifeTold]", told) if rules.status.ready_falls_first else None,
+        probes=probing.verdicts,
+        told=told if rules.status.ready_falls_first else None,
         sources=sources,
         journal=place.store,
         remembered=was.lives,
@@ -289,7 +287,7 @@ def _preparations(
             name="volumes",
             why="containers are made with their mounts",
             by=mounted,
-            wakes=cast("World[str, object]", mounted.mounted),
+            wakes=mounted.mounted,
         ),
         Preparation(
             name="devices",

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_type
 
+from nodealloc.dsw_asw import Failure, World
 from nodealloc.podlife import (
     ContainerHooks,
     EnvironmentSource,
     HookRunner,
     ImageFacts,
     NodeSettings,
+    PodLives,
     PodPlan,
     PodSeen,
     RestartBackOff,
@@ -21,7 +23,10 @@ from nodealloc.podlife import (
     plan_pod,
 )
 from nodealloc.podspec import Container, Pod
-from nodealloc.runtime import CommandRunner, ContainerConfig, PodReport
+from nodealloc.podstatus import Told
+from nodealloc.probes import PodVerdicts
+from nodealloc.runtime import CommandRunner, ContainerConfig, PodReport, RuntimeWatch
+from nodealloc.testing.podlife import PlainConfiguration
 from nodealloc.testing.runtime import FakeContainerRuntime
 
 
@@ -55,6 +60,14 @@ made = container_config(
     source=source,
 )
 assert_type(made, ContainerConfig)
+runtime = FakeContainerRuntime()
+verdicts: World[str, PodVerdicts] = World("verdicts")
+told: World[str, Told] = World("told")
+lives = PodLives(
+    runtime, watch=RuntimeWatch(runtime), configuring=PlainConfiguration(), probes=verdicts, told=told
+)
+alone = PodLives(runtime, watch=RuntimeWatch(runtime), configuring=PlainConfiguration())
+assert_type(lives.failures("u"), tuple[Failure, ...])
 commands: CommandRunner = FakeContainerRuntime()
 hooks: HookRunner = ContainerHooks(commands)
 assert plan.makes_sandbox

@@ -24,8 +24,8 @@ class _One(Generic[K]):
 
     def look(self, key: K) -> dict[Hashable, object]:
         """The records that matter for a key; noted first, so that no change after the look is lost."""
-        theirs = self.near.keys_of(key)
-        if type(theirs) is not tuple or len(theirs) > 1:
+        theirs = tuple(self.near.keys_of(key))
+        if len(theirs) > 1:
             theirs = tuple(dict.fromkeys(theirs))
         if self._theirs.get(key, ()) != theirs:
             self.forget(key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 
 import attrs
 
@@ -43,6 +43,8 @@ from nodealloc.podlife._ports import (
     LifeVerdicts,
     PodRuntime,
     Preparation,
+    Told,
+    Verdicts,
 )
 from nodealloc.podlife._record import Ending, EndingKind, PodRecord, PodWanted
 from nodealloc.podlife._restarts import Restarts
@@ -104,8 +106,8 @@ class PodLives(Group):
         configuring: Configures,
         hooks: HookRunner | None = None,
         preparations: Sequence[Preparation] = (),
-        probes: World[str, LifeVerdicts] | None = None,
-        told: World[str, LifeTold] | None = None,
+        probes: World[str, Verdicts] | None = None,
+        told: World[str, Told] | None = None,
         sources: PodSources | None = None,
         journal: Journal[JsonCheckpoint] | None = None,
         remembered: Mapping[str, PodRecord] | None = None,
@@ -145,7 +147,13 @@ class PodLives(Group):
             rules=rules,
             credentials=credentials,
         )
-        nears = nears_of(self._worlds, watch, self._listings, probes, told)
+        nears = nears_of(
+            self._worlds,
+            watch,
+            self._listings,
+            cast("World[str, LifeVerdicts] | None", probes),
+            cast("World[str, LifeTold] | None", told),
+        )
         began_s = drive.clock.monotonic_s()
         lives = Lives(nears, performer, preparations, policy, rules, began_s=began_s)
         self._lives = life_engine(

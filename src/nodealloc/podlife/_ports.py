@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import attrs
 
@@ -33,6 +33,12 @@ __all__ = [
     "Preparer",
     "Provided",
 ]
+
+
+Verdicts = TypeVar("Verdicts", bound="LifeVerdicts")
+"""Whatever probes say; a world of it may hold more than `LifeVerdicts` asks for."""
+Told = TypeVar("Told", bound="LifeTold")
+"""Whatever others were told; likewise."""
 
 
 class PodRuntime(Sandboxes, Containers, Images, CommandRunner, Protocol):

@@ -175,3 +175,4 @@ def test_volumes_are_handed_on_once_they_are_mounted(tmp_path: Path) -> None:
         node.after(1)
         manager.reconcile()
     assert manager.actual.snapshot() == {}
+    assert dict(volumes.mounted.snapshot()) == {}

@@ -26,12 +26,14 @@ class VolumePreparer:
         manager: Mounts and unmounts; driven by whoever made it.
 
     Attributes:
-        mounted: Counts changes of a pod's mounts, so that it is asked again at once.
+        mounted: Counts changes of a pod's mounts, so that it is asked again at once; a pod of
+            which nothing is mounted any more is dropped.
     """
 
     def __init__(self, manager: VolumeManager) -> None:
         self._manager = manager
-        self.mounted: World[str, int] = World("changes of mounts")
+        self.mounted: World[str, object] = World("changes of mounts")
+        self._count = 0
         self._changes = manager.actual.watch(self._changed)
 
     def make_ready(self, pod: Pod, _cancel: Cancel, /) -> Provided | NotYet:
@@ -49,14 +51,17 @@ class VolumePreparer:
     def take_back(self, pod: Pod, _cancel: Cancel, /) -> NotYet | None:
         """See `Preparer.take_back`."""
         self._manager.pod_changed(pod.uid)
-        held = self._manager.holds(pod.uid)
-        return NotYet(blocker="volumes", message="still mounted", after_s=_SOON_S) if held else None
+        if self._manager.holds(pod.uid):
+            return NotYet(blocker="volumes", message="still mounted", after_s=_SOON_S)
+        self.mounted.drop(pod.uid, by="gone")
+        return None
 
     def _changed(self) -> None:
         for key in self._changes.take():
             record = self._manager.actual.get(key)
             for uid in record.mounts if record is not None else ():
-                self.mounted.alter(uid, lambda count: (count or 0) + 1, by="mounts")
+                self._count += 1
+                self.mounted.put(uid, self._count, by="mounts")
 
 
 class BegunPods:

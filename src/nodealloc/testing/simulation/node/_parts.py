@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from nodealloc.cpuset import CpuAllocator, CpusetReconciler, StaticPolicy
-from nodealloc.dsw_asw import Clock, Executor, World
+from nodealloc.dsw_asw import Clock, Executor
 from nodealloc.node import NodeAllocator
 from nodealloc.podfacts import PodSource
 from nodealloc.podlife import Preparation
@@ -58,6 +56,6 @@ class Ground:
     def mounting(self, volumes: VolumeManager, /) -> Preparation:
         """A pod's volumes as one of its preparations."""
         by = VolumePreparer(volumes)
-        wakes = cast("World[str, object]", by.mounted)
+        wakes = by.mounted
         why = "containers are made with their mounts"
         return Preparation(name="volumes", why=why, by=by, wakes=wakes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import cast
 
 from nodealloc.admission import Chain
 from nodealloc.agent import AdmissionPreparer, Agent, GrantedConfiguration
@@ -14,8 +13,6 @@ from nodealloc.idset import CPUSet
 from nodealloc.machine import Machine
 from nodealloc.memblocks import MemoryAllocator
 from nodealloc.podlife import (
-    LifeTold,
-    LifeVerdicts,
     NodeConfiguration,
     NodeSettings,
     PodFacts,
@@ -106,8 +103,8 @@ def _wire(
             whole=NodeConfiguration(_SETTINGS), node=node, confines=cpusets is not None
         ),
         preparations=(admitting, on.mounting(volumes), *own),
-        probes=cast("World[str, LifeVerdicts]", probing.verdicts),
-        told=cast("World[str, LifeTold]", told),
+        probes=probing.verdicts,
+        told=told,
         sources=sources,
         journal=store,
         remembered=was.lives,
