@@ -246,6 +246,18 @@ def cri(session: nox.Session) -> None:
 
 
 @nox.session(python=PYTHONS[0])
+def kills(session: nox.Session) -> None:
+    """SIGKILL at every call of runtime and store, on processes and on containerd; `-- 2/4` for a part."""
+    session.install("-e", ".[agent,test]")
+    part = session.posargs[0] if session.posargs else "1/1"
+    env = {"NODEALLOC_KILL_EVERY": "1", "NODEALLOC_KILL_PART": part}
+    only = ("-k", "killed_at_many_calls", "-rP")
+    session.run("pytest", "tests/real/test_podlife_killed.py", *only, env=env)
+    inside = ("tests.cri", "--version", "1.7", "--seconds", "7200", "--", *only)
+    session.run("python", "-m", *inside, env=env, success_codes=[0, CRI_NOT_HERE])
+
+
+@nox.session(python=PYTHONS[0])
 def stories(session: nox.Session) -> None:
     """What a kubelet was seen to do, done again by the agent and compared; `-- FILE…` names the stories."""
     session.install("-e", ".[agent,test]")

@@ -316,6 +316,18 @@ def calls_of(life: Life) -> int:
     return int((life.folder / "calls").read_text())
 
 
+def moments(count: int, every: int) -> list[tuple[int, bool]]:
+    """At which calls an agent is killed, and whether after it: every so many, from another one each way."""
+    return [(at, late) for late in (False, True) for at in range(1 + late * (every // 2), count + 1, every)]
+
+
+def many_moments(count: int, every: int) -> list[tuple[int, bool]]:
+    """The same at `NODEALLOC_KILL_EVERY` calls, and of those the `NODEALLOC_KILL_PART`, such as `2/3`."""
+    found = moments(count, int(os.environ.get("NODEALLOC_KILL_EVERY", str(every))))
+    part, _, parts = os.environ.get("NODEALLOC_KILL_PART", "1/1").partition("/")
+    return found[int(part) - 1 :: int(parts)]
+
+
 def check_all(lives: list[Life], *, at_once: int = 8) -> None:
     """Several at a time: most of each is waiting."""
     with ThreadPoolExecutor(at_once) as pool:

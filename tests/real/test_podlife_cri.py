@@ -29,7 +29,7 @@ from nodealloc.runtime import (
 )
 from nodealloc.testing.dsw_asw import MemoryJournal
 from nodealloc.testing.podlife import PlainConfiguration
-from tests.real.podlife_killed import Life, calls_of, check_all
+from tests.real.podlife_killed import Life, calls_of, check_all, many_moments, moments
 
 pytestmark = [pytest.mark.cri]
 
@@ -251,7 +251,9 @@ def test_what_only_the_runtime_knows_is_ended(node: Node) -> None:
     node.until(lambda: node.is_gone(web.uid), "the orphan is gone", within_s=90)
 
 
-def killed(socket: str, name: str, every: int) -> list[Life]:
+def killed(
+    socket: str, name: str, choose: Callable[[int, int], list[tuple[int, bool]]], every: int
+) -> list[Life]:
     """An agent that is killed at every so many of its calls, before and after; each with a pod of its own."""
     top = Path(tempfile.mkdtemp(dir=FOLDER, prefix=f"killed-{name}-"))
     whole = Life(
@@ -271,18 +273,19 @@ def killed(socket: str, name: str, every: int) -> list[Life]:
             at=at,
             late=late,
         )
-        for late in (False, True)
-        for at in range(1 + late * (every // 2), count + 1, every)
+        for at, late in choose(count, every)
     ]
 
 
 def test_killed_now_and_then_each_container_ran_once(containerd: Containerd) -> None:
     """By SIGKILL: no init container runs again, no attempt starts twice, no grace begins anew."""
-    check_all(killed(str(containerd.socket), "some", 24))
+    check_all(killed(str(containerd.socket), "some", moments, 24))
 
 
 @pytest.mark.slow
 @pytest.mark.skipif("CI" in os.environ, reason="minutes: nox -s cri has it")
-def test_killed_at_every_other_call_each_container_ran_once(containerd: Containerd) -> None:
-    """The same, closer."""
-    check_all(killed(str(containerd.socket), "most", 2))
+def test_killed_at_many_calls_each_container_ran_once(containerd: Containerd) -> None:
+    """At every other one, and in `nox -s kills` at every one."""
+    lives = killed(str(containerd.socket), "most", many_moments, 2)
+    check_all(lives)
+    print(f"killed at {len(lives)} moments")

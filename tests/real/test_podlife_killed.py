@@ -3,37 +3,41 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
 import pytest
 
-from tests.real.podlife_killed import Life, calls_of, check_all
+from tests.real.podlife_killed import Life, calls_of, check_all, many_moments, moments
+
+Choose = Callable[[int, int], list[tuple[int, bool]]]
 
 pytestmark = [pytest.mark.real]
 
 
-def killed(folder: Path, every: int) -> list[Life]:
+def killed(folder: Path, choose: Choose, every: int) -> list[Life]:
     """At every so many calls, before and after."""
     count = calls_of(Life(folder=folder / "whole"))
     assert count > 20, "the story is too short to be one"
     return [
         Life(folder=folder / f"{at}{'late' if late else ''}", at=at, late=late)
-        for late in (False, True)
-        for at in range(1 + late * (every // 2), count + 1, every)
+        for at, late in choose(count, every)
     ]
 
 
 def test_killed_now_and_then_each_container_ran_once(tmp_path: Path) -> None:
     """No init container runs again, no attempt starts twice, no grace begins anew, and nothing is left."""
-    check_all(killed(tmp_path, 13))
+    check_all(killed(tmp_path, moments, 13))
 
 
 @pytest.mark.slow
 @pytest.mark.skipif("CI" in os.environ, reason="minutes: a plain run of the tests has it")
-def test_killed_at_every_fourth_call_each_container_ran_once(tmp_path: Path) -> None:
-    """Of the lives between them; all of them are lived on a runtime in memory."""
-    check_all(killed(tmp_path, 4))
+def test_killed_at_many_calls_each_container_ran_once(tmp_path: Path) -> None:
+    """At every fourth one, and in `nox -s kills` at every one."""
+    lives = killed(tmp_path, many_moments, 4)
+    check_all(lives)
+    print(f"killed at {len(lives)} moments")
 
 
 @pytest.mark.vm
