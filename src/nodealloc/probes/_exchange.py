@@ -17,7 +17,17 @@ from typing import Final, TypeAlias
 from nodealloc.probes._ports import Exchange
 from nodealloc.probes._replies import Reply
 
-__all__ = ["answered", "connected", "is_address", "opened", "received", "resolved", "secured", "sent"]
+__all__ = [
+    "answered",
+    "asked",
+    "connected",
+    "is_address",
+    "opened",
+    "received",
+    "resolved",
+    "secured",
+    "sent",
+]
 
 Waits: TypeAlias = Generator[tuple[socket.socket, int], None, None]
 _READ: Final = selectors.EVENT_READ
@@ -49,8 +59,8 @@ def resolved(host: str, port: int, /) -> str:
 
 def opened(address: str) -> socket.socket:
     """A TCP socket that does not block, and leaves no port behind."""
-    made = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
-    made.settimeout(0)
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LEAVE_NO_PORT)
     return made
 
@@ -67,6 +77,30 @@ def connected(one: socket.socket, address: str, port: int, /) -> Waits:
         code = one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     if code:
         raise OSError(code, os.strerror(code))
+
+
+def asked(one: socket.socket, address: str, port: int, data: bytes, /) -> Waits:
+    """Connect, send all of it, and wait until something comes.
+
+    A connection to a near host stands by the time that one can look: what is sent at once
+    needs no wait for it.
+
+    Raises:
+        OSError: Nobody listens there, or it went away.
+    """
+    code = one.connect_ex((address, port))
+    if code == errno.EINPROGRESS:
+        try:
+            data = data[one.send(data) :]
+        except BlockingIOError:
+            yield one, _WRITE
+            code = one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        else:
+            code = 0
+    if code:
+        raise OSError(code, os.strerror(code))
+    yield from sent(one, data)
+    yield one, _READ
 
 
 def secured(one: ssl.SSLSocket, /) -> Waits:

@@ -16,6 +16,7 @@ from nodealloc._typed import typed
 from nodealloc.podspec import HttpGetAction
 from nodealloc.probes._exchange import (
     answered,
+    asked,
     connected,
     is_address,
     opened,
@@ -133,14 +134,16 @@ class HttpProber:
     ) -> Generator[tuple[socket.socket, int], None, tuple[Head, bytes]]:
         one = opened(address)
         try:
-            yield from connected(one, address, target.port)
             if target.scheme == "https":
+                yield from connected(one, address, target.port)
                 name = None if is_address(target.host) and not self._tls.check_hostname else target.host
                 one = wrapped = self._tls.wrap_socket(
                     one, server_hostname=name, do_handshake_on_connect=False
                 )
                 yield from secured(wrapped)
-            yield from sent(one, request)
+                yield from sent(one, request)
+            else:
+                yield from asked(one, address, target.port, request)
             data = b""
             head: Head | None = None
             while True:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import heapq
 import itertools
+import select
 import selectors
 import socket
 from collections.abc import Callable
@@ -19,17 +20,23 @@ T = TypeVar("T")
 
 _ENOUGH: Final = 64
 """Bytes of wake-ups that are read at a time; all of them say the same."""
+_MASKS: Final = {
+    selectors.EVENT_READ: select.EPOLLIN,
+    selectors.EVENT_WRITE: select.EPOLLOUT,
+    selectors.EVENT_READ | selectors.EVENT_WRITE: select.EPOLLIN | select.EPOLLOUT,
+}
 
 
 class _Running(Generic[T]):
     """One exchange under way."""
 
-    __slots__ = ("events", "exchange", "socket", "token", "until_s")
+    __slots__ = ("events", "exchange", "fd", "socket", "token", "until_s")
 
     def __init__(self, exchange: Exchange, token: T, until_s: float) -> None:
         self.exchange, self.token, self.until_s = exchange, token, until_s
         self.socket: socket.socket | None = None
         self.events = 0
+        self.fd = -1
 
 
 class Sockets(Generic[T]):
@@ -41,14 +48,17 @@ class Sockets(Generic[T]):
 
     def __init__(self, ended: Callable[[T, Reply], None]) -> None:
         self._ended = ended
-        self._selector = selectors.DefaultSelector()
+        # Used as it is: `selectors` looks through all that are registered when one was closed.
+        self._epoll = select.epoll()
+        self._by_fd: dict[int, _Running[T]] = {}
         self._running: dict[T, _Running[T]] = {}
         self._ends: list[tuple[float, int, _Running[T]]] = []
         self._numbers = itertools.count()
         self._hears, self._says = socket.socketpair()
         for end in (self._hears, self._says):
             end.settimeout(0)
-        self._selector.register(self._hears, selectors.EVENT_READ, None)
+        self._hears_fd = self._hears.fileno()
+        self._epoll.register(self._hears_fd, select.EPOLLIN)
         self._woken = False
 
     def __len__(self) -> int:
@@ -84,16 +94,15 @@ class Sockets(Generic[T]):
 
     def turn(self, timeout_s: float | None, now_s: Callable[[], float], /) -> None:
         """Wait for sockets, at most so many seconds; what came is looked at before the time is."""
-        ready = self._selector.select(timeout_s)
-        for key, _ in ready:
-            if key.data is None:
+        for fd, _ in self._epoll.poll(None if timeout_s is None else max(0.0, timeout_s)):
+            if fd == self._hears_fd:
                 with contextlib.suppress(OSError):
                     while self._hears.recv(_ENOUGH):
                         pass
                 # Only now: a word that comes before it is taken off as well would be the last one heard.
                 self._woken = False
-            else:
-                self._go_on(cast("_Running[T]", key.data), late=False)
+            elif (waiting := self._by_fd.get(fd)) is not None:  # else it went in this very turn
+                self._go_on(waiting, late=False)
         while (end_s := self.next_end_s()) is not None and end_s <= now_s():
             running = heapq.heappop(self._ends)[2]
             self._go_on(running, late=True)
@@ -102,7 +111,7 @@ class Sockets(Generic[T]):
         """End all of them; nobody is told."""
         for token in tuple(self._running):
             self.drop(token)
-        self._selector.close()
+        self._epoll.close()
         self._hears.close()
         self._says.close()
 
@@ -120,10 +129,12 @@ class Sockets(Generic[T]):
     def _wait_for(self, running: _Running[T], one: socket.socket, events: int) -> None:
         if running.socket is one:
             if running.events != events:
-                self._selector.modify(one, events, running)
+                self._epoll.modify(running.fd, _MASKS[events])
         else:
             self._leave(running)
-            self._selector.register(one, events, running)
+            running.fd = one.fileno()
+            self._epoll.register(running.fd, _MASKS[events])
+            self._by_fd[running.fd] = running
         running.socket, running.events = one, events
 
     def _over(self, running: _Running[T], reply: Reply) -> None:
@@ -133,8 +144,12 @@ class Sockets(Generic[T]):
         self._ended(running.token, reply)
 
     def _leave(self, running: _Running[T]) -> None:
-        """Wait for its socket no more. By the time an exchange has ended, it may be closed."""
+        """Wait for its socket no more. By the time an exchange has ended, the kernel has forgotten it."""
         one, running.socket = running.socket, None
-        if one is not None:
-            with contextlib.suppress(KeyError, ValueError):
-                self._selector.unregister(one)
+        if one is None:
+            return
+        if self._by_fd.get(running.fd) is running:
+            del self._by_fd[running.fd]
+        if one.fileno() == running.fd:
+            with contextlib.suppress(OSError):
+                self._epoll.unregister(running.fd)
