@@ -96,8 +96,8 @@ def simulation(session: nox.Session) -> None:
     words = session.posargs or ("--seconds", "180")
     session.run("python", "-m", "nodealloc.testing.simulation", *words)
     if not session.posargs:
-        planted = "tests/unit/node/test_simulation.py"
-        _pytest(session, "-n", "auto", planted, env={"NODEALLOC_HYPOTHESIS": "ci"})
+        planted = ("tests/unit/node/test_simulation.py", "tests/unit/node/test_simulation_mutants.py")
+        _pytest(session, "-n", "auto", *planted, env={"NODEALLOC_HYPOTHESIS": "ci"})
 
 
 @nox.session

@@ -140,6 +140,7 @@ FOUND = {
     "images-go": ("calm", 0),
     "kills-the-well": ("calm", 0),
     "never-unmounts": ("calm", 0),
+    "no-back-off": ("calm", 0),
     "other-cpus": ("kills", 4),
     "readiness-reset": ("kills", 11),
     "remembers-nothing": ("kills", 2),

@@ -82,7 +82,8 @@ class Simulation:
 
     Faults, by name, besides those of the executor and of ports: `killed`
     (between two calls), `power lost`, `machine sleeps`, `clock jumps` (a stall
-    of an hour at most), `pass without reason`. While it runs, what
+    of an hour at most), `clock is set` (the wall clock alone, by a year at most),
+    `pass without reason`. While it runs, what
     `nodealloc` logs below CRITICAL is not written: faults are meant here.
 
     Args:
@@ -221,6 +222,8 @@ class Simulation:
             self.clock.sleep(self.chance.rng.uniform(1.0, 1e5))
         if strikes("clock jumps"):
             self.clock.advance(self.chance.rng.choice((1.0, 60.0, 3600.0)))
+        if strikes("clock is set"):
+            self.clock.set_wall(self.chance.rng.uniform(-3e7, 3e7))
         driver = self._driven()
         if driver is None:
             return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nodealloc.podfacts import ContainerRunning, ContainerTerminated, Exited, PodStatus
+from nodealloc.podfacts import ContainerTerminated, Exited, PodStatus
 from nodealloc.podspec import RestartPolicy
 from nodealloc.testing.simulation.node._deeds import Deed, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard
@@ -70,12 +70,10 @@ class FinishedStays(Guarantee):
         self._started: set[tuple[str, str]] = set()
         self._succeeded: set[tuple[str, str]] = set()
         self._told = set[tuple[str, str]]()
-        self._seen = set[tuple[str, str]]()
 
     def heard(self, deed: Deed, /) -> None:
         """A start is allowed by the pod's policy."""
         self._told |= _successes(deed)
-        self._seen |= _begun(deed)
         pod, container = self.pod(deed.uid), self.container(deed)
         if pod is None or container is None or container not in pod.containers:
             return
@@ -84,7 +82,6 @@ class FinishedStays(Guarantee):
             self._succeeded.add(key)
         if deed.what is What.FORGOT:  # perhaps nobody looked in time
             self._succeeded -= {key} - self._told
-            self._started -= {key} - self._seen
         if deed.what is What.STARTED:
             if pod.restart_policy is RestartPolicy.NEVER:
                 assert key not in self._started, f"{deed.uid}/{deed.name} starts again under policy Never"
@@ -226,15 +223,4 @@ def _successes(deed: Deed) -> set[tuple[str, str]]:
         for one in deed.value.all_containers
         for state in (one.state, one.last_state)
         if isinstance(state, ContainerTerminated) and state.exit == Exited(code=0)
-    }
-
-
-def _begun(deed: Deed) -> set[tuple[str, str]]:
-    """Containers that a status tells to run, or to have ended."""
-    if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus):
-        return set()
-    return {
-        (deed.uid, one.name)
-        for one in deed.value.all_containers
-        if isinstance(one.state, ContainerRunning | ContainerTerminated)
     }

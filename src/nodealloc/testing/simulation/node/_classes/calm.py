@@ -1,4 +1,7 @@
-"""Pods come, go, crash and are edited; nothing else goes wrong."""
+"""Pods come, go, crash and are edited; nothing else goes wrong.
+
+No fault strikes.
+"""
 
 from __future__ import annotations
 

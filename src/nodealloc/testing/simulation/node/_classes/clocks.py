@@ -1,4 +1,12 @@
-"""Clocks jump, and the machine sleeps."""
+"""Clocks jump, the machine sleeps, and somebody sets the wall clock.
+
+Faults that may strike, with their odds below:
+
+- `machine sleeps`
+- `clock jumps`
+- `clock is set`
+- `killed`
+"""
 
 from __future__ import annotations
 
@@ -8,10 +16,11 @@ __all__ = ["CLOCKS"]
 
 CLOCKS = SeedClass(
     name="clocks",
-    about="Clocks jump, and the machine sleeps.",
+    about="Clocks jump, the machine sleeps, and somebody sets the wall clock.",
     odds={
         "machine sleeps": 0.003,
         "clock jumps": 0.003,
+        "clock is set": 0.003,
         "killed": 0.002,
         "call takes time": 0.2,
     },

@@ -1,4 +1,14 @@
-"""The disk of the store fails, fills and tears what is written; mounts fail and are slow."""
+"""The disk of the store fails, fills and tears what is written; mounts fail and are slow.
+
+Faults that may strike, with their odds below:
+
+- `disk fails`
+- `disk is full`
+- `write is short`
+- `mount fails`
+- `mount is slow`
+- `killed before a call`
+"""
 
 from __future__ import annotations
 

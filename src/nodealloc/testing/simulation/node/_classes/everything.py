@@ -1,4 +1,35 @@
-"""All of it at once."""
+"""All of it at once.
+
+Faults that may strike, with their odds below:
+
+- `killed before a call`
+- `killed after a call`
+- `power lost`
+- `machine sleeps`
+- `clock jumps`
+- `pass without reason`
+- `runtime is away`
+- `runtime is slow`
+- `runtime hangs`
+- `runtime refuses`
+- `answer is lost`
+- `disk fails`
+- `disk is full`
+- `write is short`
+- `source is away`
+- `source is slow`
+- `source is not synced`
+- `sink is away`
+- `sink is slow`
+- `sink answer is lost`
+- `runtime restarts`
+- `mount fails`
+- `mount is slow`
+- `mount hangs`
+- `executor refuses`
+- `executor doubles`
+- `executor cancels`
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Calls hang, for one pod and for all."""
+"""Calls hang, for one pod and for all.
+
+Faults that may strike, with their odds below:
+
+- `runtime hangs`
+- `mount hangs`
+- `sink hangs`
+- `source hangs`
+- `executor is late`
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""The agent is killed at any call of a port."""
+"""The agent is killed at any call of a port.
+
+Faults that may strike, with their odds below:
+
+- `killed before a call`
+- `killed after a call`
+- `killed`
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""The power goes, and the machine boots again."""
+"""The power goes, and the machine boots again.
+
+Faults that may strike, with their odds below:
+
+- `power lost`
+- `killed`
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,14 @@
-"""The runtime is away, slow, refuses, forgets, and loses its answers."""
+"""The runtime is away, slow, refuses, forgets, and loses its answers.
+
+Faults that may strike, with their odds below:
+
+- `runtime is away`
+- `runtime is slow`
+- `runtime refuses`
+- `runtime restarts`
+- `answer is lost`
+- `killed after a call`
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Whoever is told of pods is away, slow, hangs, and loses answers."""
+"""Whoever is told of pods is away, slow, hangs, and loses answers.
+
+Faults that may strike, with their odds below:
+
+- `sink is away`
+- `sink is slow`
+- `sink hangs`
+- `sink answer is lost`
+- `killed`
+"""
 
 from __future__ import annotations
 

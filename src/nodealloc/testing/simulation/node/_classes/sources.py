@@ -1,4 +1,13 @@
-"""Sources of pods are away, slow, and do not know all their pods yet."""
+"""Sources of pods are away, slow, and do not know all their pods yet.
+
+Faults that may strike, with their odds below:
+
+- `source is away`
+- `source is slow`
+- `source is not synced`
+- `source hangs`
+- `killed`
+"""
 
 from __future__ import annotations
 

@@ -116,6 +116,22 @@ class StartsTwoCopies(Runtime):
         self.inner.start_container(self.inner.create_container(sandbox_id, other, sandbox))
 
 
+class NeverWaits(StartsTwoCopies):
+    """Whoever ended is started again with the next listing, however often it had ended before."""
+
+    def start_container(self, container_id: str, /) -> None:
+        self.inner.start_container(container_id)
+
+    def listing(self) -> Listing:
+        listing = self.inner.listing()
+        for pod in listing.pods.values():
+            for one in pod.containers:
+                newest = all(each.attempt <= one.attempt for each in pod.containers if each.name == one.name)
+                if newest and one.state is RunState.EXITED and one.attempt > 0 and one.id in self.configs:
+                    self.again(one.id)
+        return listing
+
+
 class UnknownIsZero(Runtime):
     def inspect(self, uid: str, /) -> PodReport:
         report = self.inner.inspect(uid)
@@ -246,6 +262,11 @@ PLANTS: tuple[Plant, ...] = (
         name="doubled-start",
         about="after a start that timed out a second copy is started",
         spoil=with_runtime(StartsTwoCopies),
+    ),
+    Plant(
+        name="no-back-off",
+        about="a container that ended again is started at once, however often it did",
+        spoil=with_runtime(NeverWaits),
     ),
     Plant(
         name="unknown-is-zero",

@@ -1,0 +1,243 @@
+"""Bugs that are planted into the library itself, by a change of its text: the simulation finds each."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import attrs
+import pytest
+
+import nodealloc
+
+PACKAGE = Path(nodealloc.__file__).parent
+FAULTS = 2000
+"""Within so many faults each is found."""
+
+
+@attrs.frozen(kw_only=True)
+class Mutant:
+    """A change of one place.
+
+    Attributes:
+        about: What the library then does wrong.
+        file: Where, below the package.
+        old: What stands there; once.
+        new: What stands there instead.
+        seeds: The class of seeds that finds it soon.
+    """
+
+    about: str
+    file: str
+    old: str
+    new: str
+    seeds: str
+
+
+MUTANTS = {
+    "backoff-none": Mutant(
+        about="restarts do not wait",
+        file="podlife/_restarts.py",
+        old="            return 0.0\n        return min(entry.delay_s",
+        new="            return 0.0\n        return 0.0\n        return min(entry.delay_s",
+        seeds="calm",
+    ),
+    "backoff-never-grows": Mutant(
+        about="restarts wait ten seconds each time",
+        file="podlife/_restarts.py",
+        old="return min(max(entry.delay_s * self.factor, base_s), cap_s)",
+        new="return base_s",
+        seeds="calm",
+    ),
+    "attempt-reused": Mutant(
+        about="a number is used for two instances",
+        file="podlife/_starting.py",
+        old="attempt = record.attempts.get(name, -1) + 1",
+        new="attempt = max(record.attempts.get(name, -1), 0)",
+        seeds="calm",
+    ),
+    "ready-not-first": Mutant(
+        about="nobody waits until it was told that a pod is not ready",
+        file="podlife/_domain.py",
+        old="        until_s = min(record.told_by_s,",
+        new="        return None\n        until_s = min(record.told_by_s,",
+        seeds="calm",
+    ),
+    "hook-skipped": Mutant(
+        about="no container runs its hook",
+        file="podlife/_stops.py",
+        old="is HookState.WAITS and now_s < told_s:",
+        new="is HookState.WAITS and now_s < told_s and False:",
+        seeds="calm",
+    ),
+    "sidecars-die-first": Mutant(
+        about="sidecars wait for nobody",
+        file="podlife/_grace.py",
+        old="            after[one.name] = mains | later\n",
+        new="            pass\n",
+        seeds="calm",
+    ),
+    "onfailure-restarts-success": Mutant(
+        about="what succeeded runs again under policy OnFailure",
+        file="podlife/_actions.py",
+        old="if policy is _POLICY_ON_FAILURE and latest.succeeded:\n        return",
+        new="if policy is None:\n        return",
+        seeds="calm",
+    ),
+    "releases-before-end": Mutant(
+        about="what a pod holds is given back while it runs",
+        file="podlife/_ending.py",
+        old="    if observed.running:\n        due = _due",
+        new="    if observed.running and not record.stopping and record.life is None:\n        due = _due",
+        seeds="calm",
+    ),
+    "heard-at-once": Mutant(
+        about="sources count as heard before they were",
+        file="podlife/_arrivals.py",
+        old="if not self._was_ready and self._sources.is_ready():",
+        new="if not self._was_ready:",
+        seeds="kills",
+    ),
+    "liveness-ignored": Mutant(
+        about="a liveness probe that fails ends nothing",
+        file="podlife/_actions.py",
+        old="elif draft.seen.alive.get(latest.id) is False:",
+        new="elif False:",
+        seeds="calm",
+    ),
+    "twins-run": Mutant(
+        about="two static pods of one name run at a time",
+        file="podlife/_domain.py",
+        old="            if line and line[0] != view.key:",
+        new="            if False:",
+        seeds="calm",
+    ),
+    "unmounts-with-users": Mutant(
+        about="mounts that an earlier life left are taken away from who runs",
+        file="volumes/_plan.py",
+        old="        if (use is None and not mount.held) or",
+        new="        if use is None or",
+        seeds="kills",
+    ),
+    "probe-threshold-1": Mutant(
+        about="the first failure of a probe counts",
+        file="probes/_tally.py",
+        old="schedule.success_threshold if succeeded else schedule.failure_threshold",
+        new="schedule.success_threshold if succeeded else 1",
+        seeds="runtimes",
+    ),
+    "verdict-of-old": Mutant(
+        about="what a probe said of an instance counts for the next one",
+        file="probes/_tally.py",
+        old="    if seen.id != tally.container_id:\n        tally = _anew",
+        new="    if not tally.container_id:\n        tally = _anew",
+        seeds="calm",
+    ),
+    "failed-telling-told": Mutant(
+        about="what a sink did not take counts as told",
+        file="podstatus/_telling.py",
+        old="isinstance(outcome, Done):\n            return have\n",
+        new="isinstance(outcome, Done):\n            return have and attrs.evolve(have, told_version=9**9)\n",
+        seeds="sinks",
+    ),
+    "shared-keeps-exclusive": Mutant(
+        about="CPUs of one container stay in the shared pool",
+        file="cpuset/_allocator.py",
+        old="return CPUSet.from_mask(self.policy.pool & ~self.state.held)",
+        new="return CPUSet.from_mask(self.policy.pool)",
+        seeds="calm",
+    ),
+    "shared-only-on-grant": Mutant(
+        about="who shares is not moved when somebody gets CPUs of its own",
+        file="cpuset/_reconciler.py",
+        old="        if before.shared != after.shared:\n            return tuple(self._targets)\n",
+        new="",
+        seeds="calm",
+    ),
+    "release-not-stored": Mutant(
+        about="what was given back is held again after a restart",
+        file="node/_ledger.py",
+        old="        rows.update((row_key(ROW, workload), None) for workload in forgotten)\n",
+        new="",
+        seeds="kills",
+    ),
+    "release-not-done": Mutant(
+        about="CPUs are never given back",
+        file="cpuset/_allocator.py",
+        old="        return self._moved(self.state.without(workload, member))",
+        new="        return self",
+        seeds="calm",
+    ),
+    "gone-pod-unreleased": Mutant(
+        about="a pod that is gone holds what it held",
+        file="agent/_admission.py",
+        old="        self._node.release(pod.uid)\n",
+        new="",
+        seeds="calm",
+    ),
+    "near-change-lost": Mutant(
+        about="of several changes elsewhere the first wakes nobody",
+        file="dsw_asw/_agenda.py",
+        old="            self._changed(tuple(self._near.woken()))",
+        new="            self._changed(tuple(self._near.woken())[1:])",
+        seeds="calm",
+    ),
+    "restored-elsewhere": Mutant(
+        about="what was remembered of CPUs is not restored",
+        file="cpuset/_allocator.py",
+        old="        return abilities.restored(self, grants)",
+        new="        return abilities.restored(self, {})",
+        seeds="kills",
+    ),
+}
+
+LIVE = """
+import sys
+from itertools import count
+from nodealloc.testing.simulation import ViolationError
+from nodealloc.testing.simulation.node import CLASSES, NodeSimulation, agent
+place = [one.name for one in CLASSES].index(sys.argv[1])
+faults = 0
+for turn in count():
+    with NodeSimulation(place + turn * len(CLASSES), agent) as node:
+        try:
+            node.run()
+        except ViolationError as error:
+            print("found", faults + node.report().faults, turn + 1, error.headline)
+            break
+        faults += node.report().faults
+        # A class without faults has its end, too.
+        if faults > int(sys.argv[2]) or turn > 60:
+            break
+"""
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_what_a_mutant_changes_is_there_once(name: str) -> None:
+    """So that none of them changes nothing."""
+    mutant = MUTANTS[name]
+    assert (PACKAGE / mutant.file).read_text().count(mutant.old) == 1
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(
+    os.environ.get("NODEALLOC_HYPOTHESIS") != "ci", reason="many seeds take minutes: nox -s simulation"
+)
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_bug_in_the_library_is_found(name: str, tmp_path: Path) -> None:
+    """The whole library is there a second time, with one change."""
+    mutant = MUTANTS[name]
+    shutil.copytree(PACKAGE, tmp_path / "nodealloc", ignore=shutil.ignore_patterns("__pycache__"))
+    changed = tmp_path / "nodealloc" / mutant.file
+    changed.write_text(changed.read_text().replace(mutant.old, mutant.new))
+    done = subprocess.run(
+        [sys.executable, "-c", LIVE, mutant.seeds, str(FAULTS)],
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONHASHSEED": "0"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("found "), f"{name}: {mutant.about}; nothing was found"
