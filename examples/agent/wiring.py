@@ -162,10 +162,7 @@ def wire(config: KubeletConfig, plan: NodePlan, place: Place, rules: Rulebook) -
         observed=_observed,
         parts=[Part.of(probing.verdicts, with_verdicts), Part.of(sources.pods, with_source)],
         journal=place.store,
-        # A kubelet forgets what it told of a pod that it refused: it asks again.
-        remembered={
-            uid: one for uid, one in was.told.items() if rules.life.keeps_refusals or uid in lives.pods
-        },
+        remembered=was.told_of(lives, rules.life),
         told=told,
         options=TellingOptions(node_ips=[place.node_ip], says_next_try=not rules.standalone),
         rules=rules.status,

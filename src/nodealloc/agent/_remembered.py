@@ -11,7 +11,7 @@ from nodealloc._typed import typed
 from nodealloc.checkpoint import Formats, Store, row_formats, row_key, rows_of
 from nodealloc.dsw_asw import Moment
 from nodealloc.node import FORMATS
-from nodealloc.podlife import POD_ROWS, PodRecord, record_from_checkpoint
+from nodealloc.podlife import POD_ROWS, PodLives, PodRecord, Rules, record_from_checkpoint
 from nodealloc.podsources import (
     SOURCE_ROWS,
     Editions,
@@ -72,6 +72,17 @@ class Remembered:
             verdicts=rows_of(PROBE_ROWS, rows, verdicts_from_checkpoint),
             editions=rows_of(SOURCE_ROWS, rows, editions_from_checkpoint),
         )
+
+    def told_of(self, lives: PodLives, rules: Rules, /) -> Mapping[str, Told]:
+        """What others had been told of pods, by uid; what a `StatusManager` takes.
+
+        Args:
+            lives: The pods, made of what was remembered.
+            rules: `keeps_refusals`: a kubelet forgets a pod that it refused, and asks again.
+        """
+        if rules.keeps_refusals:
+            return self.told
+        return {uid: one for uid, one in self.told.items() if uid in lives.pods}
 
 
 @typed

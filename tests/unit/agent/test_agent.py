@@ -27,7 +27,7 @@ from nodealloc.idset import CPUSet
 from nodealloc.machine import machine_from_text
 from nodealloc.node import NodeAllocator
 from nodealloc.podfacts import LifeState, NodeView, PodOnNode, PodPhase, PodStatus
-from nodealloc.podlife import Ending, NodeConfiguration, NodeSettings, PodLives, Preparation
+from nodealloc.podlife import KUBELET, Ending, NodeConfiguration, NodeSettings, PodLives, Preparation
 from nodealloc.podlife import Rules as LifeRules
 from nodealloc.podsources import Editions, PodSources, Polling
 from nodealloc.podspec import Container, ExecAction, Pod, Probe, Quantity, resources
@@ -421,6 +421,17 @@ def test_rows_of_every_package_come_back(tmp_path: Path) -> None:
     remembering_editions(store)("file", Editions())
     assert Remembered.read(store).editions == {"file": Editions()}
     store.close()
+
+
+def test_a_kubelet_forgets_whom_it_refused(tmp_path: Path) -> None:
+    """By its rules nothing counts as told of a pod that it asks about again."""
+    node = Node(tmp_path)
+    node.source.pods = [pod("web")]
+    node.after(3)
+    was = Remembered.read(node.store, now=node.now())
+    other = attrs.evolve(was, told={**was.told, "refused": was.told["web"]})
+    assert other.told_of(node.lives, LifeRules()).keys() == {"web", "refused"}
+    assert other.told_of(node.lives, KUBELET).keys() == {"web"}
 
 
 def test_wrong_parts_are_named(tmp_path: Path) -> None:
