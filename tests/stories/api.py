@@ -24,6 +24,7 @@ Object = dict[str, Json]
 
 _KEYS: Final = ("name", "type", "uid", "ip", "containerPort", "mountPath")
 """By one of these the entries of a list are told apart."""
+_TRIES_S: Final = 10.0
 _FINAL: Final = frozenset({"Failed", "Succeeded"})
 
 
@@ -46,6 +47,7 @@ class ApiServer:
     _known: set[str] = attrs.field(factory=set[str], init=False)
     _finished: set[str] = attrs.field(factory=set[str], init=False)
     _late: list[Told] = attrs.field(factory=list[Told], init=False)
+    _tries_at: float = attrs.field(default=0.0, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._write()
@@ -92,6 +94,7 @@ class ApiServer:
         if self.is_away:
             self._late.append(told)
             return True
+        self.hear(told.uid)
         pod = self._pods.get(told.uid)
         if pod is None or told.status is None:
             return True  # it is gone from here, or what its agent does not tell of it is no news
@@ -113,15 +116,23 @@ class ApiServer:
         self.file.unlink()
 
     def come_back(self) -> None:
-        """It hears the newest that was told meanwhile."""
+        """Whoever told it something meanwhile tries again with the next change, or after ten seconds."""
         self.is_away = False
+        self._tries_at = self.at(time.monotonic()) + _TRIES_S
         self._write()
-        late, self._late = {one.uid: one for one in self._late}, []
-        now_s = self.at(time.monotonic())
-        for one in late.values():
-            self.take(attrs.evolve(one, at=now_s))
         for uid in tuple(self._finished):
             self._may_go(uid)
+
+    def hear(self, uid: str = "") -> None:
+        """The newest of what was told while it was away: of one pod, or of all whose time has come."""
+        now_s = self.at(time.monotonic())
+        if self.is_away or not (uid or now_s >= self._tries_at):
+            return
+        late = {one.uid: one for one in self._late if uid in {"", one.uid}}
+        self._late = [one for one in self._late if one.uid not in late]
+        for one in late.values():
+            if one.uid != uid:
+                self.take(attrs.evolve(one, at=now_s))
 
     def _may_go(self, uid: str) -> None:
         pod = self._pods.get(uid)

@@ -149,6 +149,8 @@ class Watch:
             elif not said.get("finished") and not (self._api is not None and self._api.take(told)):
                 self.told.append(told)
         self._read += len(whole) + 1 if whole else 0
+        if self._api is not None:
+            self._api.hear()
 
     def _look(self) -> None:
         listing = self._runtime.listing()

@@ -25,10 +25,14 @@ POD: dict[str, Any] = {
 }
 
 
+NOW = [0.0]
+
+
 @pytest.fixture
 def server(tmp_path: Path) -> ApiServer:
-    """One without pods."""
-    return ApiServer(tmp_path / "pods.json", lambda at_s: at_s)
+    """One without pods, on a clock that stands still."""
+    NOW[0] = 0.0
+    return ApiServer(tmp_path / "pods.json", lambda _: NOW[0])
 
 
 def there(server: ApiServer) -> list[dict[str, Any]]:
@@ -87,8 +91,11 @@ def test_a_patch_changes_the_entry_of_that_name(server: ApiServer) -> None:
     assert phases(server) == ["Pending"]
 
 
-def test_while_it_is_away_nothing_is_seen_and_the_newest_afterwards(server: ApiServer) -> None:
-    """Its pods stay as they were for whoever reads them."""
+@pytest.mark.parametrize(("waits_s", "seen"), [(10.0, ["Running"]), (0.0, ["Failed"])])
+def test_while_it_is_away_nothing_is_seen_and_the_newest_afterwards(
+    server: ApiServer, waits_s: float, seen: list[str]
+) -> None:
+    """Its pods stay as they were for whoever reads them; who told it something tries again after a time."""
     server.create(POD)
     source = ApiFile(server.file)
     (pod,) = source.read(ManualCancel()).pods
@@ -100,7 +107,13 @@ def test_while_it_is_away_nothing_is_seen_and_the_newest_afterwards(server: ApiS
         assert server.take(Told(at=1.0, uid=uid, name="default/p", status={"phase": phase}))
     assert phases(server) == []
     server.come_back()
-    assert phases(server) == ["Running"]
+    server.hear()
+    assert phases(server) == []
+    NOW[0] += waits_s
+    server.hear()
+    if not waits_s:
+        assert server.take(Told(at=1.0, uid=uid, name="default/p", status={"phase": "Failed"}))
+    assert phases(server) == seen
     assert source.read(ManualCancel()).pods[0].uid == uid
 
 
