@@ -148,10 +148,10 @@ class NothingWithoutReason(ProbesHeard):
         return deed.uid not in critical and waits
 
 
-class OneDeadline(Guarantee):
+class OneDeadline(ProbesHeard):
     """Guarantee 7."""
 
-    words = "a pod has one deadline; its grace only shrinks"
+    words = "a pod has one deadline; its grace never grows"
 
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
@@ -159,18 +159,19 @@ class OneDeadline(Guarantee):
         self._grace_s: dict[str, float] = {}
 
     def heard(self, deed: Deed, /) -> None:
-        """A signal leaves no more time than there was when the first one was sent."""
+        """A signal leaves no more time than there was when the first one of the end was sent."""
+        self.hear_probe(deed)
         if deed.what is What.DELETED and isinstance(deed.value, float):
-            self._grace_s[deed.uid] = min(deed.value, self._grace_s.get(deed.uid, deed.value))
+            # A shorter one counts when it was read, which may be after the signal.
+            self._grace_s[deed.uid] = max(deed.value, self._grace_s.get(deed.uid, deed.value))
         if deed.what is What.POWER:
             self._first_s.clear()
-        if deed.what is not What.SIGNALLED or deed.uid not in self._grace_s:
+        if deed.what is not What.SIGNALLED or deed.uid not in self.outside.read or self.is_unwell(deed):
             return
         pod = self.pod(deed.uid)
         own_s = float(pod.termination_grace_period_seconds) if pod else 0.0
         first_s = self._first_s.setdefault(deed.uid, deed.at_s)
-        # What it does not know of yet it may not have counted: the pod's own grace bounds it then.
-        most_s = max(self._grace_s[deed.uid], own_s)
+        most_s = max(self._grace_s.get(deed.uid, own_s), own_s)
         left_s = max(0.0, first_s + most_s - deed.at_s)
         given_s = deed.value if isinstance(deed.value, float) else 0.0
         assert given_s <= left_s + _SLACK_S, (
