@@ -28,7 +28,7 @@ from nodealloc.podlife._observed import Observed
 from nodealloc.podlife._record import PodRecord, Unheeded
 from nodealloc.runtime import RunState
 
-__all__ = ["NotHeededError", "answered", "failures_of", "looked_after", "spared"]
+__all__ = ["NotHeededError", "answered", "asked_again", "failures_of", "looked_after", "spared"]
 
 
 @attrs.define
@@ -123,6 +123,14 @@ def spared(
         if left is not None:
             kept.append(left)
     return tuple(kept), min(moments, default=None)
+
+
+def asked_again(record: PodRecord | None, detail: Detail, /) -> tuple[Unheeded, ...]:
+    """Of what a step asks for: what the runtime said that it did, and did not."""
+    if record is None or not record.asked:
+        return ()
+    found = (record.asked.get(key) for key, _, _ in _asked(detail, None))
+    return tuple(one for one in found if one is not None and one.is_undone)
 
 
 def failures_of(uid: str, record: PodRecord | None, /) -> tuple[Failure, ...]:

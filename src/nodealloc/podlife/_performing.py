@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 from collections.abc import Sequence
 from concurrent.futures import CancelledError
@@ -30,6 +31,7 @@ from nodealloc.podlife._details import (
     StopSandbox,
     TakeBack,
 )
+from nodealloc.podlife._heeding import NotHeededError, asked_again
 from nodealloc.podlife._images import (
     CredentialSource,
     FailedPulls,
@@ -49,6 +51,8 @@ from nodealloc.runtime import NameReservedError, NoSuchRecordError, PodKnown, Po
 from nodealloc.verdicts import NotYet, Refused
 
 __all__ = ["Performer"]
+
+_log = logging.getLogger("nodealloc.podlife")
 
 
 class _CannotStartError(Exception):
@@ -120,6 +124,8 @@ class Performer:
     def perform(self, step: Step[Detail], cancel: Cancel, /) -> Acted | Failed[Acted] | Uncertain[Acted]:
         """Do a step; whatever goes wrong, the next listing is one that began after it."""
         uid = str(step.scope[1])
+        for one in asked_again(self._worlds.pods.get(uid), step.detail):
+            _log.warning("pod %s: %s", uid, NotHeededError(one))
         try:
             acted = self._perform(uid, step.detail, cancel)
         except CancelledError:

@@ -62,10 +62,11 @@ def unheeded(node: Node) -> list[tuple[str, str, str]]:
     ],
 )
 def test_what_is_not_done_is_asked_for_less_and_less_often_and_told(
-    call: str, told: tuple[str, str, str]
+    call: str, told: tuple[str, str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Which one, and since when; once it is done, nothing more is said of it and the pod goes on."""
     node, times = lied_to(call)
+    assert sum(told[2] in line and "nothing came of it" in line for line in caplog.messages) == times - 1
     assert 3 < times <= MOST_ASKS
     assert told in unheeded(node)
     (failure,) = [one for one in node.lives.failures("u") if one.subject == told[2]]
