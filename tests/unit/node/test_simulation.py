@@ -164,7 +164,7 @@ FOUND = {
     "unmounts-early": ("calm", 0),
     "waits-again": ("kills", 31),
 }
-"""Planted bug: class of the seed that found it first, of 0, 1, 2, …, and after how many faults of them all."""
+"""Planted bug: class of the seed that found it first, of 0, 1, 2, and so on, and after how many faults."""
 TRIES = 12
 
 
