@@ -60,6 +60,7 @@ from nodealloc.podspec._security import (
     SeLinuxOptions,
     Sysctl,
 )
+from nodealloc.podspec._validity import api_faults
 from nodealloc.podspec._variables import EnvFrom, KeyRef, ResourceFieldRef, ValueFrom, Variable
 
 __all__ = [
@@ -107,6 +108,7 @@ __all__ = [
     "Variable",
     "Volume",
     "VolumeUse",
+    "api_faults",
     "container_hash",
     "effective_limits",
     "effective_requests",

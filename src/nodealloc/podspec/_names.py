@@ -7,7 +7,7 @@ from typing import Final
 
 from nodealloc._typed import typed_on_error
 
-__all__ = ["is_extended_resource", "is_prefixed"]
+__all__ = ["is_extended_resource", "is_label_value", "is_prefixed", "is_qualified"]
 
 _DOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
@@ -30,6 +30,22 @@ def is_prefixed(resource: str, /) -> bool:
         and _DOMAIN.fullmatch(domain)
         and _NAME.fullmatch(name)
     )
+
+
+def is_qualified(key: str, /) -> bool:
+    """Whether this is `name` or `domain/name`, as keys of labels and annotations are.
+
+    Source: Kubernetes ``pkg/util/validation``, "qualified name".
+    """
+    return is_prefixed(key) or bool(len(key) <= _MAX_NAME and _NAME.fullmatch(key))
+
+
+def is_label_value(text: str, /) -> bool:
+    """Whether this can be the value of a label; "" can.
+
+    Source: Kubernetes ``pkg/util/validation``, "label value".
+    """
+    return not text or bool(len(text) <= _MAX_NAME and _NAME.fullmatch(text))
 
 
 @typed_on_error

@@ -1,0 +1,315 @@
+"""What an API server checks of a pod beyond the single fields that are checked when it is read."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from nodealloc.errors import Fault
+from nodealloc.podspec._checks import ip_address, maybe, one_of, subdomain
+from nodealloc.podspec._names import is_label_value, is_qualified
+from nodealloc.podspec._volume_validity import volume_faults
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nodealloc.podspec._fields import PodFields
+    from nodealloc.podspec._model import Container
+    from nodealloc.podspec._probes import LifecycleHandler, Probe
+
+__all__ = ["api_faults"]
+
+_SYSCTL: Final = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?", re.ASCII)
+_HEADER: Final = re.compile(r"[-A-Za-z0-9]+", re.ASCII)
+_KEY: Final = re.compile(r"(?!\.\.)(?!\.\Z)[-._a-zA-Z0-9]{1,253}", re.ASCII)
+_FIELD: Final = re.compile(
+    r"metadata\.(name|namespace|uid|(labels|annotations)\['[^']+'\])"
+    r"|spec\.(nodeName|serviceAccountName)|status\.(hostIPs?|podIPs?)"
+)
+_AMOUNT: Final = re.compile(r"(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-.+)")
+_MOST: Final = 2**31 - 1
+
+_Found = Iterator[Fault]
+
+
+def api_faults(pod: PodFields, /) -> tuple[Fault, ...]:
+    """Why an API server would not take a pod that could be read, each with its path; none where it would.
+
+    Who has pods of an API server needs no such look: they were taken. Manifests
+    of one's own were seen by nobody; `podsources` asks this of each.
+
+    Source: Kubernetes v1.32 ``pkg/apis/core/validation``; what depends on feature gates
+    that are off by default, and what only an admission plugin refuses, is left out.
+    """
+    return (
+        *_of_metadata(pod),
+        *_of_pod(pod),
+        *_of_security(pod),
+        *volume_faults(pod.volumes),
+        *(fault for one in _named(pod) for fault in _of_container(pod, *one)),
+        *_of_ephemeral(pod),
+    )
+
+
+def _named(pod: PodFields) -> Iterator[tuple[str, Container, bool]]:
+    """Each container with its path, and whether it runs once before the others."""
+    for index, one in enumerate(pod.init_containers):
+        yield f"$.spec.initContainers[{index}]", one, not one.restartable
+    for index, one in enumerate(pod.containers):
+        yield f"$.spec.containers[{index}]", one, False
+
+
+def _bad(path: str, check: Callable[[str], str], text: str) -> _Found:
+    if what := check(text):
+        yield Fault(path, what)
+
+
+def _key(text: str) -> str:
+    return "" if is_qualified(text) else f"{text[:80]!r} is no key; write name or domain/name, 63 characters"
+
+
+def _label_value(text: str) -> str:
+    return "" if is_label_value(text) else f"{text[:80]!r} is no label; write 63 letters, digits, -_."
+
+
+def _more_than_once(path: str, noun: str, names: Iterable[object]) -> _Found:
+    for name, count in Counter(names).items():
+        if count > 1:
+            yield Fault(path, f"{noun} {name} stands here {count} times; once is enough")
+
+
+def _of_metadata(pod: PodFields) -> _Found:
+    for key, value in pod.labels.items():
+        yield from _bad(f"$.metadata.labels.{key}", _key, key)
+        yield from _bad(f"$.metadata.labels.{key}", _label_value, value)
+    for key in pod.annotations:
+        yield from _bad(f"$.metadata.annotations.{key}", _key, key.lower())
+
+
+def _of_pod(pod: PodFields) -> _Found:
+    yield from _bad("$.spec.nodeName", maybe(subdomain), pod.node_name)
+    yield from _bad("$.spec.serviceAccountName", maybe(subdomain), pod.service_account_name)
+    yield from _bad("$.spec.priorityClassName", maybe(subdomain), pod.priority_class_name)
+    for key, value in pod.node_selector.items():
+        yield from _bad(f"$.spec.nodeSelector.{key}", _key, key)
+        yield from _bad(f"$.spec.nodeSelector.{key}", _label_value, value)
+    if pod.active_deadline_seconds is not None and pod.active_deadline_seconds > _MOST:
+        yield Fault("$.spec.activeDeadlineSeconds", f"more than {_MOST}")
+    for index, alias in enumerate(pod.host_aliases):
+        for name in alias.hostnames:
+            yield from _bad(f"$.spec.hostAliases[{index}].hostnames", subdomain, name)
+    for index, server in enumerate(pod.dns_config.nameservers if pod.dns_config else ()):
+        yield from _bad(f"$.spec.dnsConfig.nameservers[{index}]", ip_address, server or "nothing")
+    for index, gate in enumerate(pod.readiness_gates):
+        yield from _bad(f"$.spec.readinessGates[{index}].conditionType", _key, gate.condition_type)
+    for index, one in enumerate(pod.scheduling_gates):
+        yield from _bad(f"$.spec.schedulingGates[{index}].name", _key, one.name)
+    yield from _more_than_once("$.spec.schedulingGates", "gate", [one.name for one in pod.scheduling_gates])
+    if pod.scheduling_gates and pod.node_name:
+        yield Fault("$.spec.nodeName", "it has a node only when no scheduling gate is left")
+    for index, claim in enumerate(pod.resource_claims):
+        if (claim.resource_claim_name is None) == (claim.resource_claim_template_name is None):
+            what = "exactly one of resourceClaimName, resourceClaimTemplateName is needed"
+            yield Fault(f"$.spec.resourceClaims[{index}]", what)
+    if pod.os is not None:
+        yield from _bad("$.spec.os.name", one_of("linux", "windows"), pod.os.name)
+    yield from _of_host_ports(pod)
+
+
+def _of_host_ports(pod: PodFields) -> _Found:
+    ports = Counter(
+        (port.host_ip, port.host_port, port.protocol)
+        for container in pod.containers
+        for port in container.ports
+        if port.host_port
+    )
+    for (_, number, protocol), count in ports.items():
+        if count > 1:
+            yield Fault("$.spec.containers", f"host port {number}/{protocol} is wanted {count} times")
+
+
+def _of_security(pod: PodFields) -> _Found:
+    where, found = "$.spec.securityContext", pod.security_context
+    if found is None:
+        return
+    for index, one in enumerate(found.sysctls):
+        if not _SYSCTL.fullmatch(one.name):
+            yield Fault(f"{where}.sysctls[{index}].name", f"{one.name!r} is no kernel setting")
+    names = [one.name for one in found.sysctls]
+    yield from _more_than_once(f"{where}.sysctls", "kernel setting", names)
+    yield from _bad(
+        f"{where}.fsGroupChangePolicy",
+        maybe(one_of("Always", "OnRootMismatch")),
+        found.fs_group_change_policy or "",
+    )
+    ids = (found.run_as_user, found.run_as_group, found.fs_group, *found.supplemental_groups)
+    yield from _ids(where, ids)
+    if found.seccomp_profile is not None:
+        yield from _descends(f"{where}.seccompProfile", found.seccomp_profile.localhost_profile)
+
+
+def _ids(path: str, ids: Iterable[int | None]) -> _Found:
+    for number in ids:
+        if number is not None and not 0 <= number <= _MOST:
+            yield Fault(path, f"{number} is no id of a user or group; 0 to {_MOST} are")
+
+
+def _descends(path: str, name: str | None) -> _Found:
+    if name and (name.startswith("/") or ".." in name.split("/")):
+        yield Fault(f"{path}.localhostProfile", f"{name[:80]!r} leads out of the folder of profiles")
+
+
+def _of_container(pod: PodFields, where: str, one: Container, runs_once: bool) -> _Found:
+    if not one.image.strip():
+        yield Fault(f"{where}.image", "an image is needed; name it")
+    elif one.image != one.image.strip():
+        yield Fault(f"{where}.image", "blanks stand around it; leave them out")
+    yield from _of_ports(pod, where, one)
+    yield from _of_probes(where, one, runs_once)
+    yield from _of_hooks(pod, where, one, runs_once)
+    yield from _of_variables(where, one)
+    yield from _of_mounts(where, one)
+    yield from _of_resizing(pod, where, one)
+    claims = {claim.name for claim in pod.resource_claims}
+    for index, claim in enumerate(one.claims):
+        if claim.name not in claims:
+            yield Fault(
+                f"{where}.resources.claims[{index}].name", f"the pod has no claim {claim.name[:80]!r}"
+            )
+    found = one.security_context
+    if found is None:
+        return
+    yield from _ids(f"{where}.securityContext", (found.run_as_user, found.run_as_group))
+    if found.seccomp_profile is not None:
+        yield from _descends(
+            f"{where}.securityContext.seccompProfile", found.seccomp_profile.localhost_profile
+        )
+    added = found.capabilities.add if found.capabilities else ()
+    if found.allow_privilege_escalation is False and "CAP_SYS_ADMIN" in added:
+        what = "a container with CAP_SYS_ADMIN cannot be kept from it"
+        yield Fault(f"{where}.securityContext.allowPrivilegeEscalation", what)
+
+
+def _of_ports(pod: PodFields, where: str, one: Container) -> _Found:
+    names = [port.name for port in one.ports if port.name]
+    yield from _more_than_once(f"{where}.ports", "port name", names)
+    for index, port in enumerate(one.ports):
+        if pod.host_network and port.host_port not in {0, port.container_port}:
+            what = f"{port.host_port} is not {port.container_port}, which it is on the node's own network"
+            yield Fault(f"{where}.ports[{index}].hostPort", what)
+
+
+def _of_probes(where: str, one: Container, runs_once: bool) -> _Found:
+    probes = {
+        "livenessProbe": one.liveness_probe,
+        "readinessProbe": one.readiness_probe,
+        "startupProbe": one.startup_probe,
+    }
+    for name, probe in probes.items():
+        if probe is None:
+            continue
+        if runs_once:
+            what = "nobody probes what runs once; only restartPolicy Always has probes"
+            yield Fault(f"{where}.{name}", what)
+        yield from _of_action(f"{where}.{name}", probe)
+
+
+def _of_action(where: str, action: Probe | LifecycleHandler) -> _Found:
+    if action.exec is not None and not action.exec.command:
+        yield Fault(f"{where}.exec.command", "a command is needed; write it")
+    for index, header in enumerate(action.http_get.http_headers if action.http_get else ()):
+        if not _HEADER.fullmatch(header.name):
+            what = f"{header.name[:80]!r} is no name of a header; write letters, digits and '-'"
+            yield Fault(f"{where}.httpGet.httpHeaders[{index}].name", what)
+
+
+def _of_hooks(pod: PodFields, where: str, one: Container, runs_once: bool) -> _Found:
+    if one.lifecycle is None:
+        return
+    if runs_once:
+        what = "what runs once has no hooks; only restartPolicy Always has"
+        yield Fault(f"{where}.lifecycle", what)
+    grace = pod.termination_grace_period_seconds
+    for name, hook in (("postStart", one.lifecycle.post_start), ("preStop", one.lifecycle.pre_stop)):
+        if hook is None:
+            continue
+        yield from _of_action(f"{where}.lifecycle.{name}", hook)
+        if hook.sleep is not None and not 1 <= hook.sleep.seconds <= grace:
+            what = f"{hook.sleep.seconds} is not between 1 and the grace period of {grace} seconds"
+            yield Fault(f"{where}.lifecycle.{name}.sleep.seconds", what)
+
+
+def _of_variables(where: str, one: Container) -> _Found:
+    for index, variable in enumerate(one.variables):
+        source, path = variable.value_from, f"{where}.env[{index}].valueFrom"
+        if source is None:
+            continue
+        if source.field_ref is not None and not _FIELD.fullmatch(source.field_ref.field_path):
+            what = f"{source.field_ref.field_path[:80]!r} is no field that a variable can have"
+            yield Fault(f"{path}.fieldRef.fieldPath", what)
+        asked = source.resource_field_ref
+        if asked is not None and not _AMOUNT.fullmatch(asked.resource):
+            what = f"{asked.resource[:80]!r} is no amount; limits.cpu and requests.memory are"
+            yield Fault(f"{path}.resourceFieldRef.resource", what)
+        for name, key in (
+            ("configMapKeyRef", source.config_map_key_ref),
+            ("secretKeyRef", source.secret_key_ref),
+        ):
+            if key is None:
+                continue
+            if not _KEY.fullmatch(key.key):
+                yield Fault(f"{path}.{name}.key", f"{key.key[:80]!r} is no key; write letters, digits, -_.")
+            if not key.name:
+                yield Fault(f"{path}.{name}.name", "a name is needed; write it")
+
+
+def _of_mounts(where: str, one: Container) -> _Found:
+    for path, count in Counter(use.path for use in one.volumes if not use.block).items():
+        if count > 1:
+            yield Fault(f"{where}.volumeMounts", f"{path} is mounted on {count} times")
+    privileged = one.security_context is not None and one.security_context.privileged
+    for use in one.volumes:
+        at = f"{where}.volumeMounts"
+        if use.propagation == "Bidirectional" and not privileged:
+            yield Fault(at, f"{use.path}: Bidirectional is for privileged containers alone")
+        if use.recursive_read_only in {"Enabled", "IfPossible"} and not use.read_only:
+            yield Fault(at, f"{use.path}: recursiveReadOnly goes with readOnly alone")
+        elif use.recursive_read_only in {"Enabled", "IfPossible"} and use.propagation != "None":
+            yield Fault(at, f"{use.path}: recursiveReadOnly goes with mountPropagation None alone")
+
+
+def _of_resizing(pod: PodFields, where: str, one: Container) -> _Found:
+    path = f"{where}.resizePolicy"
+    yield from _more_than_once(path, "resource", [policy.resource_name for policy in one.resize_policy])
+    for policy in one.resize_policy:
+        yield from _bad(path, one_of("cpu", "memory"), policy.resource_name)
+        yield from _bad(path, one_of("NotRequired", "RestartContainer"), policy.restart_policy)
+        if pod.restart_policy.value == "Never" and policy.restart_policy == "RestartContainer":
+            yield Fault(path, "nothing of a pod that is never restarted is; write NotRequired")
+
+
+def _of_ephemeral(pod: PodFields) -> _Found:
+    names = {one.name for one in pod.all_containers}
+    for index, one in enumerate(pod.ephemeral_containers):
+        where = f"$.spec.ephemeralContainers[{index}]"
+        if one.target_container_name and one.target_container_name not in names:
+            what = f"the pod has no container {one.target_container_name[:80]!r}"
+            yield Fault(f"{where}.targetContainerName", what)
+        given = {
+            "ports": one.ports,
+            "livenessProbe": one.liveness_probe,
+            "readinessProbe": one.readiness_probe,
+            "startupProbe": one.startup_probe,
+            "lifecycle": one.lifecycle,
+            "resources": one.requests or one.limits or one.claims,
+            "resizePolicy": one.resize_policy,
+        }
+        for name, value in given.items():
+            if value:
+                yield Fault(f"{where}.{name}", "an ephemeral container has none; leave it out")
+        if any(use.sub_path or use.sub_path_expr for use in one.volumes):
+            yield Fault(f"{where}.volumeMounts", "an ephemeral container mounts whole volumes; no subPath")
+        yield from _of_variables(where, one)
+        yield from _of_mounts(where, one)

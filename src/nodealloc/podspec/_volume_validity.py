@@ -1,0 +1,162 @@
+"""What an API server checks of the volumes that a node makes itself."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, cast
+
+from nodealloc.errors import Fault
+from nodealloc.podspec._quantity import Quantity
+
+if TYPE_CHECKING:
+    from nodealloc.podspec._model import Volume
+
+__all__ = ["volume_faults"]
+
+_HOST_PATHS: Final = (
+    "DirectoryOrCreate",
+    "Directory",
+    "FileOrCreate",
+    "File",
+    "Socket",
+    "CharDevice",
+    "BlockDevice",
+)
+_FIELD: Final = re.compile(
+    r"metadata\.(name|namespace|uid|labels|annotations|(labels|annotations)\['[^']+'\])"
+)
+_MOST_MODE: Final = 0o777
+_SHORTEST_TOKEN_S: Final = 600
+
+_Fields = Mapping[str, object]
+
+
+def volume_faults(volumes: Sequence[Volume], /) -> Iterator[Fault]:
+    """What is wrong with what stands below the kind of each volume."""
+    for index, one in enumerate(volumes):
+        where, spec = f"$.spec.volumes[{index}].{one.kind}", cast("_Fields", one.spec)
+        if one.kind == "hostPath":
+            yield from _host_path(where, spec)
+        elif one.kind == "emptyDir":
+            yield from _empty_dir(where, spec)
+        elif one.kind == "configMap":
+            yield from _needed(where, spec, "name")
+            yield from _files(where, spec)
+        elif one.kind == "secret":
+            yield from _needed(where, spec, "secretName")
+            yield from _files(where, spec)
+        elif one.kind == "downwardAPI":
+            yield from _mode(f"{where}.defaultMode", spec.get("defaultMode"))
+            yield from _downward(where, spec)
+        elif one.kind == "projected":
+            yield from _projected(where, spec)
+        elif one.kind == "persistentVolumeClaim":
+            yield from _needed(where, spec, "claimName")
+
+
+def _needed(where: str, spec: _Fields, name: str) -> Iterator[Fault]:
+    if not spec.get(name):
+        yield Fault(f"{where}.{name}", "it is needed; write it")
+
+
+def _host_path(where: str, spec: _Fields) -> Iterator[Fault]:
+    path, kind = str(spec.get("path") or ""), str(spec.get("type") or "")
+    yield from _needed(where, spec, "path")
+    if ".." in path.split("/"):
+        yield Fault(f"{where}.path", f"{path} leads upwards; write it without ..")
+    if kind and kind not in _HOST_PATHS:
+        yield Fault(f"{where}.type", f"{kind!r} is none; {', '.join(sorted(_HOST_PATHS))} are")
+
+
+def _empty_dir(where: str, spec: _Fields) -> Iterator[Fault]:
+    given = spec.get("sizeLimit")
+    if given is None:
+        return
+    try:
+        negative = Quantity.of(cast("str", given)).nanos < 0
+    except (TypeError, ValueError):
+        negative = True
+    if negative:
+        yield Fault(f"{where}.sizeLimit", f"{str(given)[:80]!r} is no size; write an amount such as 1Gi")
+
+
+def _mode(path: str, mode: object) -> Iterator[Fault]:
+    if mode is not None and not (isinstance(mode, int) and 0 <= mode <= _MOST_MODE):
+        yield Fault(path, f"{str(mode)[:80]} is no mode; 0 to 511 (octal 777) are")
+
+
+def _items(where: str, spec: _Fields) -> Iterator[tuple[str, _Fields]]:
+    items = spec.get("items")
+    for index, item in enumerate(cast("Sequence[object]", items) if isinstance(items, tuple) else ()):
+        yield f"{where}.items[{index}]", _fields_of(item)
+
+
+def _inside(path: str, name: str) -> Iterator[Fault]:
+    if not name:
+        yield Fault(path, "it is needed; write it")
+    elif name.startswith(("/", "..")) or ".." in name.split("/"):
+        yield Fault(path, f"{name[:80]!r} leads out of the volume, or to a name that the volume keeps")
+
+
+def _files(where: str, spec: _Fields) -> Iterator[Fault]:
+    """Of a volume, or a part of one, whose files are keys of an object."""
+    yield from _mode(f"{where}.defaultMode", spec.get("defaultMode"))
+    for path, item in _items(where, spec):
+        yield from _needed(path, item, "key")
+        yield from _inside(f"{path}.path", str(item.get("path") or ""))
+        yield from _mode(f"{path}.mode", item.get("mode"))
+
+
+def _downward(where: str, spec: _Fields) -> Iterator[Fault]:
+    for path, item in _items(where, spec):
+        yield from _inside(f"{path}.path", str(item.get("path") or ""))
+        yield from _mode(f"{path}.mode", item.get("mode"))
+        field, amount = item.get("fieldRef"), item.get("resourceFieldRef")
+        if (field is None) == (amount is None):
+            yield Fault(path, "exactly one of fieldRef, resourceFieldRef is needed")
+        elif field is not None:
+            name = str(_fields_of(field).get("fieldPath") or "")
+            if not _FIELD.fullmatch(name):
+                yield Fault(f"{path}.fieldRef.fieldPath", f"{name[:80]!r} is no field that a file can have")
+        else:
+            yield from _needed(f"{path}.resourceFieldRef", _fields_of(amount), "containerName")
+
+
+def _projected(where: str, spec: _Fields) -> Iterator[Fault]:
+    yield from _mode(f"{where}.defaultMode", spec.get("defaultMode"))
+    taken: list[str] = []
+    sources = spec.get("sources")
+    for index, source in enumerate(cast("Sequence[object]", sources) if isinstance(sources, tuple) else ()):
+        for kind, part in _fields_of(source).items():
+            path, fields = f"{where}.sources[{index}].{kind}", _fields_of(part)
+            yield from _part(path, kind, fields)
+            items = [fields] if kind == "serviceAccountToken" else [item for _, item in _items(path, fields)]
+            taken += [str(item.get("path") or "") for item in items]
+    yield from _twice(where, taken)
+
+
+def _fields_of(value: object) -> _Fields:
+    return cast("_Fields", value) if isinstance(value, Mapping) else {}
+
+
+def _part(path: str, kind: str, part: _Fields) -> Iterator[Fault]:
+    if kind == "downwardAPI":
+        yield from _downward(path, part)
+    elif kind in {"configMap", "secret"}:
+        yield from _needed(path, part, "name")
+        yield from _files(path, part)
+    elif kind == "serviceAccountToken":
+        yield from _inside(f"{path}.path", str(part.get("path") or ""))
+        seconds = part.get("expirationSeconds")
+        if isinstance(seconds, int) and seconds < _SHORTEST_TOKEN_S:
+            yield Fault(f"{path}.expirationSeconds", f"{seconds} is less than {_SHORTEST_TOKEN_S}")
+
+
+def _twice(where: str, paths: Iterable[str]) -> Iterator[Fault]:
+    for path, count in Counter(paths).items():
+        if path and count > 1:
+            yield Fault(
+                f"{where}.sources", f"{path[:80]!r} is written by {count} of them; choose other paths"
+            )
