@@ -393,11 +393,12 @@ def test_hundreds_of_sockets_that_hang_hardly_delay_a_good_one(place: Path, *, s
             took_s.append(registered_s(handler, "example.com/later"))
             assert max((one.tries for one in registrar.status()), default=0) == 0
             assert hanging.calls <= 32 + 8
-            assert descriptors() - before <= 2 * 32 + 40  # the other side of each is here, too
+            # Two for each, the other side of it is here, too, and gRPC closes some a moment later.
+            assert descriptors() - before <= 4 * 32 + 40
             assert most_threads() + threading.active_count() - threads <= 64
             slow.start()
             took_s.append(registered_s(handler, "example.com/slow"))
-        wait_until(lambda: all(one.name != "calls" for one in threading.enumerate()), within_s=30.0)
+        wait_until(lambda: hanging.calls == 0, within_s=30.0, what="no connection is left")
     print(f"registered beside 300 that hang: {took_s}")
     stop_all([first, later, slow])
 
@@ -455,8 +456,11 @@ def test_a_socket_that_speaks_late_is_heard(place: Path) -> None:
             there, _ = late.accept()
         assert there.recv(24) == b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
         there.send(HELLO)
-        assert not call.done()
+        called, _ = late.accept()
         there.close()
+        assert called.recv(24) == b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+        assert not call.done()
+        called.close()
         assert call.result(10.0).status == "UNAVAILABLE"
         call = conversations.ask(str(path), "/a.B/C", b"", **ask)  # type: ignore[arg-type]
         silent, _ = late.accept()

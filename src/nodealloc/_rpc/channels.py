@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol, cast
 from urllib.parse import quote
 
 import grpc
+import grpc.aio
 from google.protobuf.descriptor import FileDescriptor
 
 __all__ = [
+    "AsyncChannel",
     "Channel",
     "Context",
     "Failure",
@@ -21,6 +23,7 @@ __all__ = [
     "Stream",
     "Unary",
     "dial",
+    "dial_async",
     "dial_host",
     "failure",
     "method",
@@ -61,6 +64,20 @@ class Channel(Protocol):
     def unary_stream(self, method: str, /) -> Callable[[bytes], Stream]: ...
 
     def close(self) -> None: ...
+
+
+class AsyncUnary(Protocol):
+    """A call with one answer, for an event loop; cancelling whoever waits for it ends the call."""
+
+    def __call__(self, request: bytes, /, *, timeout: float) -> Awaitable[bytes]: ...
+
+
+class AsyncChannel(Protocol):
+    """A client's side, for an event loop."""
+
+    def unary_unary(self, method: str, /) -> AsyncUnary: ...
+
+    async def close(self) -> None: ...
 
 
 class Context(Protocol):
@@ -119,7 +136,20 @@ def dial(
         for (service, name), most in (largest_answers or {}).items()
     ]
     options = (
+        *_options(largest_bytes, first_word_ms=2000),
         ("grpc.service_config", json.dumps({"methodConfig": narrower})),
+    )
+    return cast("Channel", grpc.insecure_channel(target(path), options=options))
+
+
+def dial_async(path: str | Path, /, *, largest_bytes: int) -> AsyncChannel:
+    """The same for one call on the event loop that runs; there are no second tries."""
+    options = (*_options(largest_bytes, first_word_ms=1000), ("grpc.enable_retries", 0))
+    return cast("AsyncChannel", grpc.aio.insecure_channel(target(path), options=options))
+
+
+def _options(largest_bytes: int, *, first_word_ms: int) -> Sequence[tuple[str, object]]:
+    return (
         ("grpc.service_config_disable_resolution", 1),
         ("grpc.max_metadata_size", LONGEST_WORDS_BYTES),
         ("grpc.absolute_max_metadata_size", LONGEST_WORDS_BYTES),
@@ -133,10 +163,9 @@ def dial(
         ("grpc.initial_reconnect_backoff_ms", 100),
         # How long the other side may take for its first word. Until then its connection stays open,
         # even when the channel is closed before; by itself gRPC would wait 20 s.
-        ("grpc.min_reconnect_backoff_ms", 2000),
+        ("grpc.min_reconnect_backoff_ms", first_word_ms),
         ("grpc.max_reconnect_backoff_ms", 1000),
     )
-    return cast("Channel", grpc.insecure_channel(target(path), options=options))
 
 
 def dial_host(

@@ -13,7 +13,7 @@ from nodealloc import _sockets
 from nodealloc._futures import then
 from nodealloc._proto import pluginregistration_v1_pb2 as wire
 from nodealloc._rpc.conversations import Conversations
-from nodealloc._rpc.unary import AWAY, Answer
+from nodealloc._rpc.single import Answer
 from nodealloc._typed import typed
 from nodealloc.pluginreg._errors import RegistrationBrokenError, RegistrationUnavailableError
 from nodealloc.pluginreg._ports import PluginInfo
@@ -34,14 +34,15 @@ class GrpcRegistration:
     """Talks to `pluginregistration.Registration` over Unix sockets; a `Registration`. Thread-safe.
 
     Every call has a connection of its own and leaves none behind, so that a
-    removed socket is never dialled again. All calls share one thread, which is
-    there while there are any.
+    removed socket is never dialled again. All calls share one thread with an event
+    loop, on which gRPC's own asyncio client makes them; it begins with the first
+    call and lasts as long as the process.
 
     Args:
         info_s: Seconds for the plugin to say who it is.
         notify_s: Seconds for it to take the news.
-        at_once: Connections at most, a descriptor each. Where more calls are wanted,
-            newcomers are first, and whoever does not answer gives way: after 0.06 s
+        at_once: Connections at most, two descriptors each. Where more calls are wanted,
+            newcomers are first, and whoever does not answer gives way: after 0.1 s
             the first time, eight times that the next, and so on. A process that may
             open thousands of descriptors can afford 1,024, and nobody ever gives way.
 
@@ -99,7 +100,7 @@ class GrpcRegistration:
             answer = future.result()
             if answer.status == "OK":
                 return read(answer.data)
-            if answer.status in AWAY:
+            if answer.is_away:
                 raise RegistrationUnavailableError(socket, name, answer.status, answer.detail)
             raise RegistrationBrokenError(socket, name, answer.status, answer.detail)
 

@@ -17,7 +17,7 @@ from nodealloc._rpc.caller import Caller
 from nodealloc._rpc.channels import Stream
 from nodealloc._rpc.conversations import Conversations
 from nodealloc._rpc.errors import CallRefusedError, CallUnavailableError
-from nodealloc._rpc.unary import AWAY, Answer
+from nodealloc._rpc.single import Answer
 from nodealloc.devices._errors import PluginRefusedError, PluginUnavailableError
 from nodealloc.devices._inventory import Device, PluginOptions
 from nodealloc.devices._limits import Deadlines, PluginLimits
@@ -77,7 +77,7 @@ class GrpcConnection:
         path: The plugin's socket.
         deadlines: How long it may take.
         limits: How large its messages may be.
-        calls: Ask plugins whether they answer at all, without a connection of gRPC for each.
+        calls: Ask plugins whether they answer at all, without a thread for each.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class GrpcConnection:
         if answer.status == "UNIMPLEMENTED":
             return PluginOptions()
         if answer.status != "OK":
-            made = PluginUnavailableError if answer.status in AWAY else PluginRefusedError
+            made = PluginUnavailableError if answer.is_away else PluginRefusedError
             raise made(self._path, name, answer.status, answer.detail)
         data = answer.data
         return self._decoded("GetDevicePluginOptions", codec.decode_options, data)
