@@ -27,6 +27,9 @@ _WALKED = 30_000
 HALVED = 400_000
 """Units that going through halves may take for one width; where it takes more, lists are dense."""
 
+_SHORT = 5_000
+"""Pairs of masks of two lists up to which list by list ends soon."""
+
 _SAMPLED = 20
 """So many masks of a list, up to twice as many, tell for all what they have in common with others."""
 
@@ -110,7 +113,8 @@ class _Rare:
         self._part = Work(min(work.left, HALVED))
         self._halves: Halves | None = None
         self._scarcest: Scarcest | None = None
-        if common.bit_count() <= HALVED_NODES:
+        pairs = len(sets[0]) * len(sets[-1])
+        if common.bit_count() <= HALVED_NODES and pairs > _SHORT:
             with suppress(WorkLimitError):
                 self._halves = Halves(sets, common, Meeting(sets, common, self._part).surely, self._part)
         # Lists are short ones first; of the first two, some masks from all over.
