@@ -5,13 +5,13 @@ from __future__ import annotations
 import attrs
 
 from nodealloc._arguments import within
-from nodealloc._typed import typed_fields_on_error
+from nodealloc._typed import typed_fields
 from nodealloc.errors import ConfigurationError
 
 __all__ = ["BackOff"]
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen(kw_only=True)
 class BackOff:
     """Exponential waits: `initial_s`, twice that, and so on up to `max_s`.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import attrs
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_fields
 from nodealloc.errors import DecodeError, Fault
 
 __all__ = ["Mount", "parse_line", "parse_mountinfo", "read_mountinfo"]
@@ -15,6 +15,7 @@ __all__ = ["Mount", "parse_line", "parse_mountinfo", "read_mountinfo"]
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Mount:
     """One line of mountinfo.

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, ParamSpec, TypeVar, cast, get_origin
 import attrs
 
 from nodealloc._arguments import wrong
+from nodealloc._frozen import Frozen, FrozenList
 from nodealloc._kinds import Kind, kind_of
 
 __all__ = ["typed", "typed_fields", "typed_fields_on_error", "typed_on_error"]
@@ -77,27 +78,97 @@ def typed_on_error(function: Callable[P, T], /) -> Callable[P, T]:
 def typed_fields(made: type[T], /) -> type[T]:
     """Have a class of attrs refuse fields that their annotations do not allow; stands above attrs' own.
 
-    A field that is made a tuple or a path takes whatever one can be made of.
+    A field that is made a tuple or a path takes whatever one can be made of. Values are
+    made by the thousand, so what a field has by itself is not looked at, and the look is
+    code that is written once for the class.
     """
-    return _with_init(made, typed)
+    made.__init__ = _looked_at(made, _init_of(made))  # type: ignore[method-assign]
+    return made
+
+
+def _looked_at(made: type[object], init: Callable[P, None]) -> Callable[P, None]:
+    checks: list[Callable[[object], None]] = []
+    converted = [
+        (place, field.alias or field.name)
+        for place, field in enumerate(_fields(made), 1)
+        if _is_made_of(field)
+    ]
+
+    @functools.wraps(init)
+    def called(*args: P.args, **kwargs: P.kwargs) -> None:
+        if not checks:
+            checks.append(_check_of(made))
+        for place, name in converted:
+            value = kwargs.get(name, ()) if place >= len(args) else args[place]
+            if type(value) is not tuple:
+                _look(init, _kinds_of(init), (), {name: value})
+        try:
+            init(*args, **kwargs)
+        except (TypeError, AttributeError, LookupError, ArithmeticError):
+            _look(init, _kinds_of(init), args, kwargs)
+            raise
+        checks[0](args[0])
+
+    return called
 
 
 def typed_fields_on_error(made: type[T], /) -> type[T]:
     """The same as `typed_on_error` does it."""
-    return _with_init(made, typed_on_error)
-
-
-def _with_init(made: type[T], wrapped: Callable[[Callable[P, None]], Callable[P, None]]) -> type[T]:
-    annotations = cast("dict[str, object]", made.__init__.__annotations__)
-    for field in attrs.fields(cast("type[attrs.AttrsInstance]", made)):
-        converter = get_origin(field.converter) or field.converter
-        if converter is tuple:
-            annotations[field.alias or field.name] = f"Iterable[{_member(field.type)}]"
-        elif getattr(converter, "__name__", "") == "Path":  # pure packages load no pathlib
-            annotations[field.alias or field.name] = "str | Path"
-    init = cast("Callable[P, None]", made.__init__)
-    made.__init__ = wrapped(init)  # type: ignore[assignment,method-assign]
+    made.__init__ = typed_on_error(_init_of(made))  # type: ignore[method-assign]
     return made
+
+
+def _init_of(made: type[T]) -> Callable[P, None]:
+    annotations = cast("dict[str, object]", made.__init__.__annotations__)
+    for field in _fields(made):
+        if takes := _is_made_of(field):
+            annotations[field.alias or field.name] = takes
+    return cast("Callable[P, None]", made.__init__)
+
+
+def _fields(made: type[object]) -> tuple[attrs.Attribute[object], ...]:
+    return cast("tuple[attrs.Attribute[object], ...]", attrs.fields(cast("type[attrs.AttrsInstance]", made)))
+
+
+def _is_made_of(field: attrs.Attribute[object]) -> str:
+    """What a field takes that is made a tuple or a path; "" for any other."""
+    converter: object = get_origin(field.converter) or field.converter
+    if converter is tuple:
+        return f"Iterable[{_member(field.type)}]"
+    # Pure packages load no pathlib.
+    return "str | Path" if getattr(converter, "__name__", "") == "Path" else ""
+
+
+def _kinds_of_init(made: type[object]) -> _Kinds:
+    return _kinds_of(inspect.unwrap(made.__init__))
+
+
+def _check_of(made: type[object]) -> Callable[[object], None]:
+    """Code that looks at each field of a value that was made, but at none that it has by itself."""
+    kinds = _kinds_of_init(made).names
+    scope: dict[str, object] = {"wrong": wrong}
+    lines = ["def check(made):"]
+    for number, field in enumerate(_fields(made)):
+        alias = field.alias or field.name
+        kind = kinds.get(alias)
+        if not field.init or kind is None or (field.converter is not None and not _is_made_of(field)):
+            continue
+        scope |= {f"d{number}": field.default, f"e{number}": kind.exact, f"k{number}": kind}
+        scope[f"p{number}"] = f"{made.__qualname__}: {alias}"
+        of_itself = f"value is d{number}"
+        factory = cast("Callable[[], object] | None", getattr(field.default, "factory", None))
+        if factory is not None and not getattr(field.default, "takes_self", False):
+            # Made anew each time: known by being empty, and of such a class.
+            scope[f"d{number}"] = frozenset({type(factory()), Frozen, FrozenList})
+            of_itself = f"not value and type(value) in d{number}"
+        lines += [
+            f"    value = made.{field.name}",
+            f"    if not ({of_itself}) and type(value) not in e{number} and not k{number}.fits(value):",
+            f"        raise wrong(p{number}, value, k{number}.words)",
+        ]
+    lines.append("    return None")
+    exec("\n".join(lines), scope)  # noqa: S102 - of names of fields alone
+    return cast("Callable[[object], None]", scope["check"])
 
 
 def _member(annotation: object) -> str:

@@ -37,6 +37,7 @@ from typing import TypeAlias, Union
 
 import attrs
 
+from nodealloc._arguments import is_other, wrong
 from nodealloc.errors import ConfigurationError
 
 __all__ = ["Admitted", "Figure", "NotYet", "Refused", "Verdict"]
@@ -90,7 +91,11 @@ def _check(name: object, figure: object) -> None:
 
 def _kept(figures: Mapping[str, Figure]) -> Mapping[str, Figure]:
     """An immutable copy; what is immutable already is shared."""
-    return figures if isinstance(figures, _Figures) else _Figures(figures)
+    if isinstance(figures, _Figures):
+        return figures
+    if not is_other(figures, Mapping):
+        return _Figures(figures)
+    raise wrong("figures", figures, "a mapping of names to numbers or text")
 
 
 def _check_text(field: str, value: object) -> None:

@@ -16,9 +16,13 @@ import pytest
 import nodealloc
 from nodealloc._typed import typed, typed_fields, typed_on_error
 from nodealloc.admission import KUBELET, Chain, SysctlAllowList, host_ports, node_fit, taints
+from nodealloc.allocatable import Reservation
+from nodealloc.cgroups import TreeOptions
+from nodealloc.cpuset import KubeletPicker, StaticPolicy
 from nodealloc.cri import CriDeadlines
 from nodealloc.errors import ConfigurationError, NodeallocError
-from nodealloc.podfacts import NodeView, PodStatus
+from nodealloc.idset import NodeSet
+from nodealloc.podfacts import NodeView, PodStatus, Taint
 from nodealloc.podlife import (
     ImageFacts,
     LifePolicy,
@@ -33,6 +37,8 @@ from nodealloc.podspec import Container, Pod, RestartPolicy, effective_requests,
 from nodealloc.podstatus import FolderSink, TellingOptions, merge_status, status_of
 from nodealloc.probes import ProbeOptions, Schedule, hear
 from nodealloc.runtime import ImageGcPolicy, Pace, plan_image_gc, relist
+from nodealloc.topology import Claim, NumaTopology, Owner, Policy, TopologyHint, merge
+from nodealloc.verdicts import Refused
 
 POD = Pod(uid="u", name="web")
 MANIFEST = {"metadata": {"name": "web"}}
@@ -257,3 +263,61 @@ def test_what_people_get_wrong_about_pods_is_refused(name: str) -> None:
     """Configurations, decisions and values about whole pods refuse it as a configuration."""
     with pytest.raises(ConfigurationError, match=r"."):
         BAD[name]()
+
+
+SILENT: Mapping[str, Callable[[], object]] = {
+    "a selector of text": lambda: Pod(uid="u", name="web", node_selector=wrong("zone=a")),
+    "a truth in words": lambda: Pod(uid="u", name="web", host_network=wrong("false")),
+    "labels as pairs": lambda: Pod(uid="u", name="web", labels=wrong([("a", "b")])),
+    "a policy in words": lambda: Pod(uid="u", name="web", restart_policy=wrong("Never")),
+    "tolerations as documents": lambda: Pod(uid="u", name="web", tolerations=wrong(({"key": "a"},))),
+    "an image that is a number": lambda: Container(name="app", image=wrong(5)),
+    "a command as one text": lambda: Container(name="app", entrypoint=wrong("sleep 5")),
+    "an owner of numbers": lambda: Owner(wrong(5), "app"),
+    "settings of a claim as text": lambda: Claim(
+        owner=Owner("w", "app"), amounts={"cpu": 1}, settings=wrong("a=b")
+    ),
+    "a claim that is exclusive in words": lambda: Claim(
+        owner=Owner("w", "app"), amounts={"cpu": 1}, exclusive=wrong("yes")
+    ),
+    "a search in words": lambda: Policy(search=wrong("deep")),
+    "a comparison that is a class": lambda: Policy(comparison=wrong(Odd)),
+    "a strategy of nothing": lambda: KubeletPicker(strategy=wrong("packed as it may be")),
+    "a picker that is a number": lambda: StaticPolicy(picker=wrong(5), layout=wrong(None)),
+    "a taint of numbers": lambda: Taint(key=wrong(5), effect=wrong(None)),
+    "limits of text": lambda: TreeOptions(root_limits=wrong("1Gi")),
+    "a reservation of a list": lambda: Reservation(kube_reserved=wrong(["cpu"])),
+    "a rule in words": lambda: attrs.evolve(KUBELET, **{_a_rule(): wrong("yes")}),
+    "a policy that is a class": lambda: merge(
+        wrong(Policy), [{"cpu": [TopologyHint(NodeSet.of(0), preferred=True)]}], NumaTopology(nodes=(0, 1))
+    ),
+    "providers that are a number": lambda: merge(
+        Policy.parse("restricted"), wrong(5), NumaTopology(nodes=(0, 1))
+    ),
+    "figures of None": lambda: Refused(reason="A", message="b", figures=wrong(None)),
+}
+
+
+def _a_rule() -> str:
+    return attrs.fields(type(KUBELET))[0].name
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_what_was_taken_in_silence_is_refused(name: str) -> None:
+    """Nothing broke on it at once: it meant something else later, or nothing at all."""
+    with pytest.raises(ConfigurationError, match=r"."):
+        SILENT[name]()
+
+
+def test_what_a_value_has_by_itself_is_not_looked_at() -> None:
+    """An empty mapping that was made anew counts as such, None in its place does not."""
+
+    @typed_fields
+    @attrs.frozen(kw_only=True)
+    class Row:
+        by_name: Mapping[str, int] = attrs.field(factory=dict[str, int])
+
+    assert Row() == Row(by_name={})
+    for bad in (None, 0, (), ""):
+        with pytest.raises(ConfigurationError, match="by_name: expected a mapping"):
+            Row(by_name=wrong(bad))

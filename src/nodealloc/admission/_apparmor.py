@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from nodealloc._typed import typed_fields_on_error
+from nodealloc._typed import typed_fields
 from nodealloc.admission._rules import Rules
 from nodealloc.admission._verdicts import ADMITTED
 from nodealloc.podfacts import NodeView
@@ -18,7 +18,7 @@ __all__ = ["AppArmor"]
 _PREFIX: Final = "container.apparmor.security.beta.kubernetes.io/"
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen(kw_only=True)
 class AppArmor:
     """A handler: whether AppArmor is on where a pod needs it, and each profile has a name.

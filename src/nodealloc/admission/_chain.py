@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from nodealloc._typed import typed_fields_on_error
+from nodealloc._typed import typed_fields
 from nodealloc.admission._fit import node_fit
 from nodealloc.admission._host_ports import host_ports
 from nodealloc.admission._importance import is_critical
@@ -79,7 +79,7 @@ def _workload(pod: Pod) -> Workload:
     return made
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen
 class Chain:
     """Handlers one after the other; the first who does not admit has the last word.

@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.admission._rules import Rules
 from nodealloc.admission._verdicts import ADMITTED
 from nodealloc.podfacts import LifeState, NodeView
@@ -54,7 +54,7 @@ class Shortage:
         )
 
 
-@typed_on_error
+@typed
 def node_fit(pod: Pod, view: NodeView, /, *, rules: Rules) -> Admitted | Refused | NotYet:
     """Whether the node has what the pod requests at its peak, with its overhead, beside all that are there.
 

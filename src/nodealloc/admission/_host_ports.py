@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.admission._rules import Rules
 from nodealloc.admission._verdicts import ADMITTED
 from nodealloc.podfacts import HostPort, NodeView, PodOnNode, host_ports_of
@@ -14,7 +14,7 @@ from nodealloc.verdicts import Admitted, NotYet, Refused
 __all__ = ["host_ports"]
 
 
-@typed_on_error
+@typed
 def host_ports(pod: Pod, view: NodeView, /, *, rules: Rules) -> Admitted | Refused | NotYet:
     """Whether no other pod takes a host port that this one takes; an ending one makes it *not yet*.
 

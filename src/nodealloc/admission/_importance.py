@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.podfacts import PodOnNode
 from nodealloc.podspec import Pod, QosClass, qos_class
 
@@ -17,7 +17,7 @@ _CRITICAL: Final = 2_000_000_000
 _QOS: Final = {QosClass.BEST_EFFORT: 0, QosClass.BURSTABLE: 1, QosClass.GUARANTEED: 2}
 
 
-@typed_on_error
+@typed
 def comes_from_node(pod: Pod, /) -> bool:
     """Whether it comes from the node's own files, by its annotation."""
     return pod.annotations.get(_SOURCE, "api") != "api"

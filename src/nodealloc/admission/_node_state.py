@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.admission._importance import is_critical
 from nodealloc.admission._verdicts import ADMITTED
 from nodealloc.podfacts import NodeView, Pressure
@@ -16,7 +16,7 @@ __all__ = ["pressure", "shutdown"]
 _MEMORY_TAINT: Final = "node.kubernetes.io/memory-pressure"
 
 
-@typed_on_error
+@typed
 def pressure(pod: Pod, view: NodeView, /) -> Admitted | Refused:
     """Whether a node that runs short takes this pod: critical ones always, others short of memory alone.
 
@@ -46,7 +46,7 @@ def _tolerates_memory_pressure(pod: Pod) -> bool:
     )
 
 
-@typed_on_error
+@typed
 def shutdown(pod: Pod, view: NodeView, /) -> Admitted | Refused:
     """Nobody comes in while the machine goes down. Source: kubelet ``nodeshutdown``."""
     del pod

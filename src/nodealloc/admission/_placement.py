@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.admission._importance import comes_from_node
 from nodealloc.admission._rules import Rules
 from nodealloc.admission._verdicts import ADMITTED
@@ -24,7 +24,7 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _IN, _NOT_IN, _EXISTS, _ABSENT, _GT, _ = NodeSelectorOperator
 
 
-@typed_on_error
+@typed
 def operating_system(pod: Pod, view: NodeView, /, *, rules: Rules) -> Admitted | Refused:
     """Whether the pod is for Linux. Source: kubelet ``lifecycle/predicate.go``."""
     if not rules.os_by_field:
@@ -44,7 +44,7 @@ def operating_system(pod: Pod, view: NodeView, /, *, rules: Rules) -> Admitted |
     return ADMITTED
 
 
-@typed_on_error
+@typed
 def node_name(pod: Pod, view: NodeView, /) -> Admitted | Refused:
     """Whether it is for a node of this name, or for any."""
     if not pod.node_name or pod.node_name == view.name:
@@ -54,7 +54,7 @@ def node_name(pod: Pod, view: NodeView, /) -> Admitted | Refused:
     )
 
 
-@typed_on_error
+@typed
 def node_affinity(pod: Pod, view: NodeView, /, *, rules: Rules) -> Admitted | Refused:
     """Whether the node's labels and name are what the pod's selector and required affinity ask for.
 
@@ -72,7 +72,7 @@ def node_affinity(pod: Pod, view: NodeView, /, *, rules: Rules) -> Admitted | Re
     return _failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector", node=view.name)
 
 
-@typed_on_error
+@typed
 def taints(pod: Pod, view: NodeView, /) -> Admitted | Refused:
     """Whether it tolerates every taint that ends pods; a static pod is not asked.
 

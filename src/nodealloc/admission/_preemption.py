@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.admission._fit import PODS, Shortage, amount_of, shortages, without
 from nodealloc.admission._importance import eviction_order, is_critical, rank
 from nodealloc.admission._rules import Rules
@@ -17,7 +17,7 @@ __all__ = ["victims"]
 _Requirements = list[tuple[str, int]]
 
 
-@typed_on_error
+@typed
 def victims(pod: Pod, view: NodeView, /, *, rules: Rules) -> tuple[PodOnNode, ...] | Refused:
     """Pods that have to end for a critical one to fit, in order; a refusal where no pods will do.
 

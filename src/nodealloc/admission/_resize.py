@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 import attrs
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.admission._chain import Handler, chain_of
 from nodealloc.admission._fit import node_fit
 from nodealloc.admission._rules import Rules
@@ -48,7 +48,7 @@ class Resizes(Protocol):
         ...
 
 
-@typed_on_error
+@typed
 def resized(
     pod: Pod, view: NodeView, snapshot: Snapshot, /, *, chain: Handler | None = None
 ) -> Placed | Refused | NotYet:

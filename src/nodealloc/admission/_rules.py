@@ -7,10 +7,12 @@ from typing import Final
 import attrs
 
 from nodealloc._rules import as_recorded, recorded
+from nodealloc._typed import typed_fields
 
 __all__ = ["KUBELET", "Rules"]
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Rules:
     """Where this package does otherwise than the kubelet.

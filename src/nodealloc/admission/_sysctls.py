@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from nodealloc._typed import typed_fields_on_error, typed_on_error
+from nodealloc._typed import typed, typed_fields
 from nodealloc.admission._verdicts import ADMITTED
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import NodeView
@@ -47,7 +47,7 @@ _LONGEST: Final = 253
 _VERSION: Final = re.compile(r"([0-9]+)\.([0-9]+)")
 
 
-@typed_on_error
+@typed
 def safe_sysctls(kernel_version: str, /) -> tuple[str, ...]:
     """Settings that one pod may change without another one noticing, on a kernel such as `5.15.0-91`.
 
@@ -63,7 +63,7 @@ def safe_sysctls(kernel_version: str, /) -> tuple[str, ...]:
     return tuple(name for name, since in _SAFE if version >= since)
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen
 class SysctlAllowList:
     """A handler: which kernel settings pods may have.
@@ -77,7 +77,7 @@ class SysctlAllowList:
     prefixes: Mapping[str, str]
 
     @classmethod
-    @typed_on_error
+    @typed
     def of(cls, patterns: Iterable[str], /) -> SysctlAllowList:
         """From names, and patterns that end in `*`; safe ones have to be among them (`safe_sysctls`).
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from nodealloc._typed import typed_fields_on_error
+from nodealloc._typed import typed_fields
 from nodealloc.verdicts import Admitted, NotYet
 
 __all__ = ["ADMITTED", "MakingRoom", "RoomMade"]
@@ -15,7 +15,7 @@ ADMITTED: Final = Admitted()
 """What a handler with nothing to say answers; one for all, so that it is told quickly."""
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen(kw_only=True)
 class MakingRoom(NotYet):
     """It comes in when these have ended: end them, and ask again when a view has them gone.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.allocatable._errors import ReservationError
 from nodealloc.allocatable._reservation import Reservation, held_for_eviction, reservation_faults
 from nodealloc.idset import CPUSet
@@ -15,7 +15,7 @@ __all__ = ["allocatable", "usable_by_pods"]
 _ZERO: Final = Quantity(0)
 
 
-@typed_on_error
+@typed
 def allocatable(
     capacity: Resources, reservation: Reservation, /, *, online: CPUSet | None = None
 ) -> Resources:
@@ -39,7 +39,7 @@ def allocatable(
     return _less(capacity, (reservation.system, reservation.kube, evicted))
 
 
-@typed_on_error
+@typed
 def usable_by_pods(capacity: Resources, reservation: Reservation, /) -> Resources:
     """What all pods together can come to use: capacity less reservations.
 

@@ -9,7 +9,7 @@ import attrs
 
 from nodealloc._arguments import check
 from nodealloc._frozen import Frozen, freeze
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed, typed_fields
 from nodealloc.allocatable._thresholds import EVICTION_SIGNALS, SIGNALS, threshold_amount
 from nodealloc.idset import CPUSet
 from nodealloc.podspec import Quantity, Resources
@@ -28,6 +28,7 @@ def _amounts(amounts: Mapping[str, Quantity | str | float]) -> Resources:
     return Frozen({name: Quantity.of(amount) for name, amount in amounts.items()})
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Reservation:
     """What the node keeps from its pods.
@@ -64,7 +65,7 @@ class Reservation:
         return {name: amount for name, amount in self.kube_reserved.items() if name != "cpu"}
 
 
-@typed_on_error
+@typed
 def reservation_faults(
     capacity: Resources, reservation: Reservation, /, *, online: CPUSet | None = None
 ) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from nodealloc._mountinfo import read_mountinfo
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.cgroups._driver import CgroupFs
 from nodealloc.cgroups._errors import NoSuchTreeError
 from nodealloc.cgroups._layout import USED_CONTROLLERS, CgroupMount, Layout, mounts_below
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["detect"]
 
 
-@typed_on_error
+@typed
 def detect(
     root: str | os.PathLike[str] = "/sys/fs/cgroup",
     *,

@@ -8,6 +8,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from nodealloc._arguments import check
+from nodealloc._typed import typed
 from nodealloc.cgroups._errors import (
     CgroupAbsentError,
     CgroupBusyError,
@@ -51,6 +52,7 @@ class CgroupFs:
         kill_wait_s: How long `kill` waits at most for processes to end, in seconds.
     """
 
+    @typed
     def __init__(
         self, layout: Layout, /, *, files: KernelFiles | None = None, kill_wait_s: float = 2.0
     ) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed, typed_fields
 from nodealloc.allocatable import Reservation, ReservationError, reservation_faults, usable_by_pods
 from nodealloc.cgroups._convert import MIN_SHARES, PAGE_BYTES, milli_cpu_to_shares
 from nodealloc.cgroups._errors import CgroupAbsentError
@@ -34,6 +34,7 @@ class Enforce(enum.Enum):
     SYSTEM_RESERVED_COMPRESSIBLE = "system-reserved-compressible"
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Enforcement:
     """How much of a reservation becomes cgroup limits.
@@ -54,7 +55,7 @@ def enforcement_faults(reservation: Reservation, enforcement: Enforcement, /) ->
     return (*_cpu_faults(reservation, enforcement), *_level_faults(reservation, enforcement))
 
 
-@typed_on_error
+@typed
 def enforced_limits(
     capacity: Resources, reservation: Reservation, enforcement: Enforcement | None = None, /
 ) -> Mapping[Enforce, Limits]:

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from nodealloc._control_file import write_control_file
 from nodealloc._procfs import PROC
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.cgroups._errors import LimitRefusedError, ProcessGoneError
 from nodealloc.errors import ConfigurationError
 
@@ -26,7 +26,7 @@ _LEAST_SCORE: Final = -1000
 _MOST_SCORE: Final = 1000
 
 
-@typed_on_error
+@typed
 def launch(
     driver: ProcessDriver,
     name: CgroupName,

@@ -9,7 +9,7 @@ import attrs
 
 from nodealloc._arguments import check, wrong
 from nodealloc._frozen import Frozen, freeze
-from nodealloc._typed import typed_fields_on_error
+from nodealloc._typed import typed_fields
 from nodealloc.cgroups._convert import MAX_SHARES, MIN_QUOTA_US, MIN_SHARES, PAGE_BYTES, hugepage_name
 from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet, NodeSet
@@ -77,7 +77,7 @@ def _asked_of(limits: Limits) -> Mapping[str, object]:
     return Frozen((name, value) for name, value in values if value is not None and value != {})
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Limits:
     """What is asked of one cgroup; everything left at None stays as somebody set it.

@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from nodealloc._arguments import check
-from nodealloc._typed import typed_fields_on_error, typed_on_error
+from nodealloc._typed import typed, typed_fields
 from nodealloc.errors import ConfigurationError, DecodeError, Fault
 
 __all__ = ["CgroupName", "Spelling"]
@@ -66,7 +66,7 @@ def _no_text(_instance: object, _attribute: object, parts: object) -> None:
     check("CgroupName", parts, tuple, remedy)
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen(order=True, cache_hash=True)
 class CgroupName:
     """Place in the cgroup tree, however the node spells it.
@@ -87,7 +87,7 @@ class CgroupName:
         return cls(parts)
 
     @classmethod
-    @typed_on_error
+    @typed
     def parse(cls, text: str, /, spelling: Spelling = Spelling.CGROUPFS) -> CgroupName:
         """Read a path below the cgroup root, or a slice's name in systemd's spelling.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from nodealloc._arguments import whole, within
-from nodealloc._typed import typed_fields_on_error, typed_on_error
+from nodealloc._typed import typed, typed_fields
 from nodealloc.cgroups._convert import (
     MIN_SHARES,
     PAGE_BYTES,
@@ -52,7 +52,7 @@ _GUARANTEED_SCORE: Final = -997
 _BEST_EFFORT_SCORE: Final = 1000
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen(kw_only=True)
 class PodOptions:
     """What the node's administrator decides about all pods.
@@ -88,7 +88,7 @@ def qos_name(root: CgroupName, qos: QosClass, /) -> CgroupName:
     return root if qos is QosClass.GUARANTEED else root.child(qos.value.lower())
 
 
-@typed_on_error
+@typed
 def pod_name(root: CgroupName, pod: Pod, /) -> CgroupName:
     """A pod's cgroup: `/kubepods/burstable/pod1234`.
 
@@ -100,7 +100,7 @@ def pod_name(root: CgroupName, pod: Pod, /) -> CgroupName:
     return qos_name(root, qos_class(pod)).child(f"{POD_PREFIX}{pod.uid}")
 
 
-@typed_on_error
+@typed
 def pod_uid(root: CgroupName, name: CgroupName, /) -> str | None:
     """Uid of the pod whose cgroup this is, or None if it is no pod's."""
     parents = {qos_name(root, qos) for qos in QosClass}
@@ -114,7 +114,7 @@ def container_name(root: CgroupName, pod: Pod, container: Container, /) -> Cgrou
     return pod_name(root, pod).child(container.name)
 
 
-@typed_on_error
+@typed
 def pod_limits(pod: Pod, options: PodOptions = _DEFAULTS, /) -> Limits:
     """Limits of a pod as a whole.
 
@@ -140,7 +140,7 @@ def pod_limits(pod: Pod, options: PodOptions = _DEFAULTS, /) -> Limits:
     )
 
 
-@typed_on_error
+@typed
 def container_limits(container: Container, options: PodOptions = _DEFAULTS, /) -> Limits:
     """Limits of one container; what it does not limit is not asked for.
 
@@ -162,7 +162,7 @@ def container_limits(container: Container, options: PodOptions = _DEFAULTS, /) -
     )
 
 
-@typed_on_error
+@typed
 def oom_score_adj(
     pod: Pod, container: Container, /, *, memory_capacity_bytes: int, node_critical: bool = False
 ) -> int:

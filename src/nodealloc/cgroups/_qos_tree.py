@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from nodealloc._arguments import check, within
+from nodealloc._typed import typed_fields
 from nodealloc.cgroups._convert import MIN_SHARES, PAGE_BYTES, milli_cpu_to_shares
 from nodealloc.cgroups._limits import NO_LIMIT, Limits
 from nodealloc.cgroups._name import CgroupName
@@ -27,6 +28,7 @@ def _name(name: CgroupName | str) -> CgroupName:
     return check("TreeOptions.root", name, CgroupName, "a CgroupName, or its path such as /kubepods")
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class TreeOptions:
     """What the node's administrator decides about the tree.

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.cgroups._convert import shares_to_weight, weight_to_shares
 from nodealloc.cgroups._domain import APPLY, LEAVE, REMOVE, Brought, Cgroups, Kept, Leave, Task
 from nodealloc.cgroups._life import CGROUP_LIFE, CgroupEvent, CgroupState
@@ -64,7 +64,7 @@ class QosTree:
             takes in is done without anybody's call.
     """
 
-    @typed_on_error
+    @typed
     def __init__(
         self,
         driver: TreeDriver,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.cgroups._convert import PAGE_BYTES, hugepage_name, shares_to_weight, weight_to_shares
 from nodealloc.cgroups._errors import ControllerMissingError, UnsupportedLimitError
 from nodealloc.cgroups._layout import CgroupMount, Layout
@@ -69,7 +69,7 @@ class Write:
         return f"{self.path} = {self.text}"
 
 
-@typed_on_error
+@typed
 def render(layout: Layout, name: CgroupName, limits: Limits, /) -> tuple[Write, ...]:
     """What to write where, in an order that the kernel accepts; nothing is written.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from nodealloc._procfs import PROC
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed, typed_fields
 from nodealloc.cgroups._layout import CgroupMount, Layout
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ NEEDED_CONTROLLERS: Final = ("cpu", "cpuset", "memory", "pids")
 """Controllers without which pods cannot be confined. Source: kubelet ``cm/container_manager_linux.go``."""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class UnmetRequirement:
     """One thing that is missing.
@@ -40,7 +41,7 @@ class UnmetRequirement:
         return f"{self.what}: {self.reason}; {self.remedy}"
 
 
-@typed_on_error
+@typed
 def check_requirements(
     layout: Layout, /, needed: Iterable[str] = NEEDED_CONTROLLERS
 ) -> tuple[UnmetRequirement, ...]:
@@ -132,7 +133,7 @@ def _is_read_only(path: str) -> bool:
         return False
 
 
-@typed_on_error
+@typed
 def check_swap(swaps: str | None = None, /) -> UnmetRequirement | None:
     """Swap that is on, or None: memory limits hold less than they say while there is swap.
 

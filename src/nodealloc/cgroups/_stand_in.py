@@ -11,7 +11,7 @@ from typing import Final
 from typing_extensions import override
 
 from nodealloc._procfs import PROC, stat_of
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.cgroups._convert import PAGE_BYTES
 from nodealloc.cgroups._driver import CgroupFs
 from nodealloc.cgroups._files import KernelFiles
@@ -162,7 +162,7 @@ def _runs(pid: int) -> bool:
         return False
 
 
-@typed_on_error
+@typed
 def stand_in(
     directory: str | os.PathLike[str], *, version: int = 2, spelling: Spelling = Spelling.CGROUPFS
 ) -> CgroupFs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.cgroups._pods import container_limits, container_name, oom_score_adj, pod_limits, pod_name
 from nodealloc.cgroups._qos_tree import TreeOptions, desired_tree
 from nodealloc.cgroups._render import render
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["pod_view"]
 
 
-@typed_on_error
+@typed
 def pod_view(
     pod: Pod,
     layout: Layout,

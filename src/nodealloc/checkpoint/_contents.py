@@ -9,7 +9,7 @@ from typing import TypeVar
 import attrs
 
 from nodealloc._frozen import freeze
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.checkpoint._remembered import Checkpoint
 
 __all__ = ["Contents", "Damaged", "Identity", "Since"]
@@ -43,7 +43,7 @@ class Since(enum.Enum):
     """The disk came from elsewhere: CPUs, memory and devices may differ."""
 
     @classmethod
-    @typed_on_error
+    @typed
     def between(cls, writer: Identity | None, now: Identity | None) -> Since:
         """What lies between the identity that was stored and today's."""
         if writer is None or now is None:

@@ -9,7 +9,7 @@ import attrs
 
 from nodealloc._frozen import freeze
 from nodealloc._reading import short
-from nodealloc._typed import typed_fields_on_error
+from nodealloc._typed import typed_fields
 from nodealloc.checkpoint._errors import CorruptCheckpointError
 from nodealloc.checkpoint._fnv import fnv1a32
 from nodealloc.checkpoint._framing import Framed, check, frame, print_entries, read_entries, unframe
@@ -45,7 +45,7 @@ class CpuLayout(enum.Enum):
     """The same once more as text in `data`, whose checksum alone counts."""
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen(kw_only=True)
 class CpuManagerState:
     """What the CPU manager remembers. CPU sets are Linux lists (`0-3,8`), not parsed here.

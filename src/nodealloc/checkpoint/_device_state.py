@@ -11,7 +11,7 @@ from typing import cast
 import attrs
 
 from nodealloc._frozen import freeze
-from nodealloc._typed import typed_fields_on_error
+from nodealloc._typed import typed_fields
 from nodealloc.checkpoint._fnv import fnv1a32
 from nodealloc.checkpoint._framing import check
 from nodealloc.checkpoint._json import Json, Shape, go_json, read_json
@@ -38,7 +38,7 @@ class DeviceLayout(enum.Enum):
     """Kubelet from 1.20: a list a NUMA node."""
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen(kw_only=True)
 class PodDevices:
     """Devices of one resource that one container holds. None is the kubelet's nil: nothing.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.checkpoint._contents import Damaged, Identity
 from nodealloc.checkpoint._directory import DAMAGED, KEPT, MARK, NO_FILE, Change, Directory, aside
 from nodealloc.checkpoint._errors import StoreFailedError
@@ -60,7 +60,7 @@ class FileStore(HeldStore):
             can change what is in it.
     """
 
-    @typed_on_error
+    @typed
     def __init__(
         self,
         path: str | os.PathLike[str],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.checkpoint._contents import Identity
 
 __all__ = ["this_machine"]
@@ -19,7 +19,7 @@ _FACTS = (
 )
 
 
-@typed_on_error
+@typed
 def this_machine(root: str | Path = "/") -> Identity:
     """The identity of this boot of this machine.
 

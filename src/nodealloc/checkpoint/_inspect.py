@@ -10,7 +10,7 @@ from pathlib import Path
 
 import attrs
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.checkpoint._device_state import DEVICE_STATE
 from nodealloc.checkpoint._directory import MARK
 from nodealloc.checkpoint._errors import CorruptCheckpointError, StoreFailedError
@@ -52,7 +52,7 @@ class Finding:
         return not self.reason
 
 
-@typed_on_error
+@typed
 def inspect(path: str | Path) -> Iterator[Finding]:
     """Everything that is stored at a path, verified, damaged keys included.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Final
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.checkpoint._fnv import fnv1a32, joined
 
 __all__ = ["LARGE_BYTES", "KeptBytes", "as_base64", "printed"]
@@ -29,7 +29,7 @@ class KeptBytes(bytes):
     _ends: dict[int, int] | None = None
 
     @classmethod
-    @typed_on_error
+    @typed
     def of(cls, data: bytes | None, /) -> bytes | None:
         """The same bytes; large ones keep what is worked out of them."""
         if data is None or len(data) < LARGE_BYTES or isinstance(data, cls):

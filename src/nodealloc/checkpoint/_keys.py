@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 from urllib.parse import quote, unquote
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.checkpoint._ports import Checkpoint, Formats, Reader
 from nodealloc.checkpoint._record import JsonCheckpoint
 from nodealloc.errors import ConfigurationError
@@ -47,7 +47,7 @@ def check_key(key: str, /) -> str:
     return key
 
 
-@typed_on_error
+@typed
 def row_key(kind: str, name: str, /) -> str:
     """A key for one row of a kind: ``kind.name``, odd characters of the name quoted as in a URL.
 
@@ -72,7 +72,7 @@ def row_formats(*kinds: str) -> Formats:
     return {f"{check_key(kind)}.*": JsonCheckpoint.unmarshal for kind in kinds}
 
 
-@typed_on_error
+@typed
 def rows_of(
     kind: str, values: Mapping[str, Checkpoint], read: Callable[[JsonCheckpoint], T], /
 ) -> dict[str, T]:

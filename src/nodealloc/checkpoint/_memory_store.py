@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from typing_extensions import override
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.checkpoint._contents import Damaged, Identity
 from nodealloc.checkpoint._held import HeldStore
 from nodealloc.checkpoint._ports import Formats
@@ -27,7 +27,7 @@ class MemoryStore(HeldStore):
         writer: Who is said to have written `data`.
     """
 
-    @typed_on_error
+    @typed
     def __init__(
         self,
         formats: Formats,

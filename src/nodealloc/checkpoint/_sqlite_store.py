@@ -11,7 +11,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.checkpoint._contents import Damaged, Identity
 from nodealloc.checkpoint._errors import StoreFailedError
 from nodealloc.checkpoint._files import Files
@@ -89,7 +89,7 @@ class SqliteStore(HeldStore):
             change it.
     """
 
-    @typed_on_error
+    @typed
     def __init__(
         self,
         path: str | os.PathLike[str],

@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 
 from nodealloc._procfs import PROC, stat_of, threads_of
-from nodealloc._typed import typed_fields_on_error, typed_on_error
+from nodealloc._typed import typed, typed_fields
 from nodealloc.cpuset._errors import CpusetBusyError, CpusetWriteError, TargetGoneError
 from nodealloc.errors import NodeallocError
 from nodealloc.idset import CPUSet, NodeSet
@@ -23,7 +23,7 @@ _DIGITS = 10
 """Of a process's number; the kernel's largest has seven."""
 
 
-@typed_on_error
+@typed
 def process_target(pid: int, /, *, proc: Path = PROC) -> str:
     """The target that names this process and none that is given its number later.
 
@@ -33,7 +33,7 @@ def process_target(pid: int, /, *, proc: Path = PROC) -> str:
     return f"{pid}@{_started(proc, pid, str(pid))}"
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen
 class AffinityWriter:
     """Processes without a cgroup of their own: `target` is a `process_target`, or a bare pid.

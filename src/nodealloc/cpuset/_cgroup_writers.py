@@ -11,7 +11,7 @@ from typing import TypeVar
 import attrs
 
 from nodealloc._control_file import write_control_file
-from nodealloc._typed import typed_fields_on_error
+from nodealloc._typed import typed_fields
 from nodealloc.cpuset._errors import CpusetBusyError, CpusetWriteError, TargetGoneError
 from nodealloc.errors import NodeallocError
 from nodealloc.idset import CPUSet, IdSet, NodeSet, parse_list
@@ -76,7 +76,7 @@ class _CgroupWriter:
             raise _mapped(error, target, path, value, self.root) from error
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen
 class CgroupV1Writer(_CgroupWriter):
     """Containers as cgroups of version 1: `target` is a path below the cpuset hierarchy.
@@ -91,7 +91,7 @@ class CgroupV1Writer(_CgroupWriter):
     root: Path = attrs.field(converter=Path, default=Path("/sys/fs/cgroup/cpuset"))
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen
 class CgroupV2Writer(_CgroupWriter):
     """Containers as cgroups of version 2: `target` is a path below the unified hierarchy.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from nodealloc._reading import go_bool
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed, typed_fields
 from nodealloc.errors import ConfigurationError, DecodeError, Fault
 
 __all__ = ["StaticOptions"]
@@ -24,6 +24,7 @@ def _kubelet_name(field: str) -> str:
     return field.replace("_", "-")
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class StaticOptions:
     """How the static policy chooses; all off is the kubelet's default.
@@ -59,7 +60,7 @@ class StaticOptions:
                 )
 
     @classmethod
-    @typed_on_error
+    @typed
     def from_kubelet(cls, options: Mapping[str, str], /) -> StaticOptions:
         """Read `cpuManagerPolicyOptions` of a kubelet configuration.
 

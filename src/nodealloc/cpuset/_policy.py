@@ -10,7 +10,7 @@ import attrs
 
 from nodealloc._arguments import check, choice, wrong
 from nodealloc._lazy import lazy
-from nodealloc._typed import typed_fields_on_error
+from nodealloc._typed import typed_fields
 from nodealloc.cpuset._hints import HintTable
 from nodealloc.cpuset._layout import CpuLayout
 from nodealloc.cpuset._options import StaticOptions
@@ -54,7 +54,7 @@ def _cores_of_reserved(policy: StaticPolicy) -> int:
     return policy.layout.siblings(policy.reserved.mask)
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen(kw_only=True, slots=False)
 class StaticPolicy:
     """Whole CPUs for those that qualify, a shared pool for the rest: `static`.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.cpuset._confinement import (
     Applied,
     CpusetStep,
@@ -66,7 +66,7 @@ class CpusetReconciler:
         observer: Is told of progress.
     """
 
-    @typed_on_error
+    @typed
     def __init__(
         self,
         writer: CpusetWriter,

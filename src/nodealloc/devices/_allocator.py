@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import attrs
 
 from nodealloc._arguments import check
-from nodealloc._typed import typed_fields_on_error, typed_on_error
+from nodealloc._typed import typed, typed_fields
 from nodealloc.checkpoint import DEVICE_STATE, Checkpoint, DeviceManagerState
 from nodealloc.devices import _abilities as abilities
 from nodealloc.devices._grants import NO_NODE, Grant, without
@@ -42,7 +42,7 @@ _KEPT = 64
 """Questions and answers that are kept at most; a workload brings up one or two."""
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen(kw_only=True)
 class DeviceAllocator(DeviceStock):
     """Devices as an `nodealloc.topology.Allocator`: immutable, pure, safe to share.
@@ -67,7 +67,7 @@ class DeviceAllocator(DeviceStock):
     """
 
     @classmethod
-    @typed_on_error
+    @typed
     def of(cls, machine: NumaMachine, /, *, awaited: Iterable[str] | None = None) -> DeviceAllocator:
         """The devices of a machine before any plugin has registered, with nothing held.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from nodealloc._frozen import freeze
-from nodealloc._typed import typed_fields_on_error, typed_on_error
+from nodealloc._typed import typed, typed_fields_on_error
 from nodealloc.checkpoint import KeptBytes
 
 __all__ = ["NO_NODE", "Grant", "Grants", "without"]
@@ -45,7 +45,7 @@ class Grant:
         return tuple(sorted(node for node, ids in self.places.items() if node != NO_NODE and identity in ids))
 
     @classmethod
-    @typed_on_error
+    @typed
     def of(cls, devices: Iterable[tuple[str, tuple[int, ...]]], /, *, response: bytes | None = None) -> Grant:
         """From ids with their nodes."""
         places: dict[int, list[str]] = {}

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import attrs
 
 from nodealloc._frozen import freeze
+from nodealloc._typed import typed_fields
 
 __all__ = ["Conflict", "DeviceMount", "DeviceNode", "Launch", "Response", "merge"]
 
@@ -40,6 +41,7 @@ class DeviceNode(NamedTuple):
     permissions: str = "rw"
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Response:
     """What one plugin answered to `Allocate`.

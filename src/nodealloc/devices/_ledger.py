@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.checkpoint import DEVICE_STATE, DeviceManagerState, Store
 from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices._grants import NO_NODE, Grant
@@ -48,6 +48,7 @@ class DeviceLedger:
         store: Where to remember it; None keeps it in memory alone.
     """
 
+    @typed
     def __init__(self, allocator: DeviceAllocator, /, *, store: Store | None = None) -> None:
         self._lock = threading.RLock()
         self._allocator = allocator
@@ -55,7 +56,7 @@ class DeviceLedger:
         self._affinities: dict[str, Affinities] = {}
 
     @classmethod
-    @typed_on_error
+    @typed
     def load(cls, allocator: DeviceAllocator, store: Store, /, *, now_s: float) -> DeviceLedger:
         """Begin with what the store remembers; an empty store remembers nothing.
 

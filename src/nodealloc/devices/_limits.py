@@ -5,13 +5,14 @@ from __future__ import annotations
 import attrs
 
 from nodealloc._arguments import within
-from nodealloc._typed import typed_fields_on_error
+from nodealloc._typed import typed_fields
 
 __all__ = ["Deadlines", "PluginLimits"]
 
 _AT_LEAST_1 = within(1)
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Deadlines:
     """How long a plugin may take, in seconds.
@@ -30,7 +31,7 @@ class Deadlines:
     pre_start_s: float = 30.0
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen(kw_only=True)
 class PluginLimits:
     """How much of the agent plugins may have.

@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 
 import attrs
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.checkpoint import DEVICE_STATE, DeviceManagerState, KeptBytes, PodDevices
 from nodealloc.devices._grants import NO_NODE, Grant
 from nodealloc.devices._inventory import Inventory
@@ -23,7 +23,7 @@ __all__ = ["from_rows", "read_alike", "remembered", "restored", "to_row"]
 S = TypeVar("S", bound=DeviceStock)
 
 
-@typed_on_error
+@typed
 def remembered(allocator: DeviceStock, /) -> DeviceManagerState:
     """The allocator as `kubelet_internal_checkpoint` keeps it.
 
@@ -74,7 +74,7 @@ def _known(allocator: DeviceStock) -> set[str]:
     }
 
 
-@typed_on_error
+@typed
 def restored(allocator: S, state: DeviceManagerState, /, *, now_s: float) -> S:
     """An allocator that knows what was remembered, with every plugin awaited.
 

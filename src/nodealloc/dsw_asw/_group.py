@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from typing_extensions import override
 
+from nodealloc._typed import typed
 from nodealloc.dsw_asw._driven import Driven, Passing
 from nodealloc.dsw_asw._remembering import Rows, commit_all
 from nodealloc.dsw_asw._steps import Running
@@ -29,6 +30,7 @@ class Group(Driven):
         stop_timeout_s: Real seconds that `stop` waits for running operations.
     """
 
+    @typed
     def __init__(self, *members: Driven, name: str = "reconcile", stop_timeout_s: float = 10.0) -> None:
         super().__init__(name, stop_timeout_s)
         self._members = members

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 
 __all__ = ["Summary"]
 
@@ -51,7 +51,7 @@ class Summary:
         )
 
     @classmethod
-    @typed_on_error
+    @typed
     def of_one_pass(cls, parts: Iterable[Summary], /, resting: Sequence[Summary] = ()) -> Summary:
         """What several did that made one pass together, beside others that had nothing to do."""
         busy = tuple(parts)

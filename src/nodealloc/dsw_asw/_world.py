@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 
 import attrs
 
+from nodealloc._typed import typed
 from nodealloc.errors import ConfigurationError
 
 __all__ = ["Change", "Record", "Snapshot", "Watch", "World"]
@@ -127,6 +128,7 @@ class World(Generic[K, V]):
         {'db': Change(generation=1, by=('populator',), removed=False)}
     """
 
+    @typed
     def __init__(self, name: str) -> None:
         self.name = name
         self._lock = threading.Lock()

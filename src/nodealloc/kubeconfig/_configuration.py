@@ -7,6 +7,7 @@ from typing import Final, NewType
 
 import attrs
 
+from nodealloc._typed import typed_fields
 from nodealloc._wire import wire
 
 __all__ = ["NO_ROOM", "CrashLoopBackOff", "KubeletConfig", "MemoryReservation", "Seconds"]
@@ -61,6 +62,7 @@ def _texts() -> Mapping[str, str]:
     return {}
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class CrashLoopBackOff:
     """How long a container that ends again and again waits at most.
@@ -74,6 +76,7 @@ class CrashLoopBackOff:
     )
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class MemoryReservation:
     """What is kept for the system on one NUMA node.
@@ -87,6 +90,7 @@ class MemoryReservation:
     limits: Mapping[str, str]
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class KubeletConfig:
     """A KubeletConfiguration, `kubelet.config.k8s.io/v1beta1`: its fields in Python's spelling, its defaults.

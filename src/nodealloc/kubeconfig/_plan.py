@@ -8,7 +8,7 @@ from typing import Final, Self, TypeVar
 
 import attrs
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_fields
 from nodealloc.admission import Chain, Rules, SysctlAllowList, chain_of, safe_sysctls
 from nodealloc.allocatable import Reservation, allocatable
 from nodealloc.cgroups import CgroupName, Enforce, Enforcement, PodOptions, TreeOptions, enforced_limits
@@ -32,6 +32,7 @@ _BASE_S: Final = 10.0
 """A container's first wait, unless the longest is shorter."""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class NodePlan:
     """What a node is to be, with nothing on it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nodealloc._reading import MAX_DOCUMENT_BYTES
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import CPUSet
 from nodealloc.machine._model import Machine
@@ -20,7 +20,7 @@ __all__ = ["machine_from_cadvisor"]
 _KIB = 1024
 
 
-@typed_on_error
+@typed
 def machine_from_cadvisor(
     data: Mapping[str, object], /, *, name: str = "", max_bytes: int = MAX_DOCUMENT_BYTES
 ) -> Machine:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nodealloc._reading import MAX_DOCUMENT_BYTES, Json, under
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import CPUSet
 from nodealloc.machine._checks import cpus_by_node
@@ -21,7 +21,7 @@ __all__ = ["machine_from_json", "machine_to_json"]
 _SOURCE = "machine JSON"
 
 
-@typed_on_error
+@typed
 def machine_to_json(machine: Machine, /) -> dict[str, Json]:
     """A machine as values that `json.dumps` takes; `machine_from_json` gives it back.
 
@@ -67,7 +67,7 @@ def _distances_to_json(machine: Machine) -> dict[str, Json] | None:
     return {"nodes": [*nodes], "matrix": matrix}
 
 
-@typed_on_error
+@typed
 def machine_from_json(
     data: Mapping[str, object], /, *, source: str = _SOURCE, max_bytes: int = MAX_DOCUMENT_BYTES
 ) -> Machine:

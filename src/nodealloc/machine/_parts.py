@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
-from nodealloc._typed import typed_fields_on_error
+from nodealloc._typed import typed_fields, typed_fields_on_error
 from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet
 
@@ -61,7 +61,7 @@ class Cpu:
     kind: str = ""
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen(kw_only=True)
 class NumaNode:
     """One NUMA node; it may lack CPUs, memory or both.

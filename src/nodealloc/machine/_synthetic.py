@@ -8,7 +8,7 @@ import attrs
 
 from nodealloc._arguments import is_other
 from nodealloc._reading import MAX_DOCUMENT_BYTES, is_larger
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import CPUSet
 from nodealloc.machine._checks import cpus_by_node
@@ -26,7 +26,7 @@ _MOST_NODES = 1024
 """NUMA nodes for which Linux can be built; a slip in a count would fill the memory with distances."""
 
 
-@typed_on_error
+@typed
 def machine_from_text(text: str, /, *, name: str = "", max_bytes: int = MAX_DOCUMENT_BYTES) -> Machine:
     """A synthetic machine from a line such as `2 sockets x 2 numa x 8 cores x 2 threads`.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.machine._model import LEVELS, Machine
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["as_kubelet_counts", "by_first_cpu"]
 
 
-@typed_on_error
+@typed
 def as_kubelet_counts(machine: Machine, /) -> Machine:
     """The same machine with L3 groups as the kubelet counts them.
 
@@ -38,7 +38,7 @@ def as_kubelet_counts(machine: Machine, /) -> Machine:
     return attrs.evolve(machine, cpus=cpus)
 
 
-@typed_on_error
+@typed
 def by_first_cpu(machine: Machine, /) -> Machine:
     """The same machine with every group named by its smallest CPU.
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from nodealloc._arguments import check, choice, not_a_machine
+from nodealloc._typed import typed_fields
 from nodealloc.checkpoint import MEMORY_STATE, Checkpoint, MemoryManagerState
 from nodealloc.errors import ConfigurationError
 from nodealloc.idset import NodeSet
@@ -49,6 +50,7 @@ _NO_POLICY = MemoryPolicy.NONE
 _STATIC_POLICIES = (MemoryPolicy.STATIC, MemoryPolicy.BEST_EFFORT)
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class MemoryAllocator:
     """The static policy and its state: memory and huge pages for exclusive claims.

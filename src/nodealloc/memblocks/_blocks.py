@@ -8,7 +8,7 @@ import attrs
 
 from nodealloc._arguments import whole
 from nodealloc._frozen import freeze
-from nodealloc._typed import typed_fields_on_error, typed_on_error
+from nodealloc._typed import typed_fields, typed_fields_on_error, typed_on_error
 from nodealloc.idset import NodeSet, bits
 from nodealloc.podspec import Quantity, QuantityFormat, page_bytes
 from nodealloc.topology import NumaMask
@@ -83,6 +83,7 @@ class MemoryTable:
     free: int
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class NodeMemory:
     """One NUMA node as the state has it.

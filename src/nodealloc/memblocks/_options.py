@@ -6,6 +6,8 @@ import enum
 
 import attrs
 
+from nodealloc._typed import typed_fields
+
 __all__ = ["MemoryOptions", "MemoryPolicy"]
 
 
@@ -20,6 +22,7 @@ class MemoryPolicy(enum.Enum):
     """Decides as `STATIC`; the name that the kubelet uses where the system cannot confine memory."""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class MemoryOptions:
     """Departures from what the kubelet decides; all off by default.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nodealloc._arguments import check, wrong
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import MAX_ID
 from nodealloc.memblocks._blocks import HUGEPAGES, MEMORY, is_memory
@@ -45,7 +45,7 @@ def _whole_bytes(amount: object, path: str, faults: list[Fault]) -> int:
     return _bytes(str(amount) if isinstance(amount, (str, Quantity)) else repr(amount), path, faults)
 
 
-@typed_on_error
+@typed
 def parse_reserved(text: str, /) -> Reserved:
     """Read `0:memory=1Gi,hugepages-2Mi=100Mi;1:memory=2Gi` as bytes by node and resource.
 
@@ -98,7 +98,7 @@ def _bytes(text: str, path: str, faults: list[Fault]) -> int:
     return amount.value
 
 
-@typed_on_error
+@typed
 def check_reserved(
     reserved: Reserved,
     /,

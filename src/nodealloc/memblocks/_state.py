@@ -10,7 +10,7 @@ import attrs
 
 from nodealloc._frozen import freeze
 from nodealloc._lazy import lazy
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed, typed_fields
 from nodealloc.memblocks._blocks import Block, MemoryTable, NodeMemory
 from nodealloc.memblocks._layout import Layout, Row
 from nodealloc.topology import Claim, NumaMask, Owner, lent
@@ -41,6 +41,7 @@ class Shape(NamedTuple):
     groups: tuple[NumaMask, ...]
 
 
+@typed_fields
 @attrs.frozen(kw_only=True, slots=False)
 class MemoryState:
     """What is held and what is free. Rows and columns are those of the layout.
@@ -63,7 +64,7 @@ class MemoryState:
     generation: int = attrs.field(default=0, eq=False)
 
     @classmethod
-    @typed_on_error
+    @typed
     def empty(cls, layout: Layout) -> MemoryState:
         """Nothing held."""
         return cls(

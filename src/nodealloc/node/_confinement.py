@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.topology import Confinement, Confines, Owner, Snapshot
 
 __all__ = ["confinement_of"]
 
 
-@typed_on_error
+@typed
 def confinement_of(snapshot: Snapshot, owner: Owner, /) -> Confinement:
     """Where an owner's container runs, by what the snapshot's allocators that can `Confines` say."""
     return Confinement.of(

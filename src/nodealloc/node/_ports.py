@@ -7,12 +7,14 @@ from typing import Protocol, runtime_checkable
 
 import attrs
 
+from nodealloc._typed import typed_fields
 from nodealloc.checkpoint import Checkpoint
 from nodealloc.topology import Allocator, Owner, Recalled, Snapshot
 
 __all__ = ["Advisor", "KubeletFile", "RunningContainer", "Runtime", "TellsRegranted"]
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class RunningContainer:
     """A container that may still use what its owner was granted.

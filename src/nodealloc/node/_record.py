@@ -7,12 +7,14 @@ from collections.abc import Mapping
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
+from nodealloc._typed import typed_fields
 from nodealloc.podspec import Json
 from nodealloc.topology import TopologyHint, Workload
 
 __all__ = ["WorkloadRecord"]
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class WorkloadRecord:
     """Everything about one workload that a later process needs.

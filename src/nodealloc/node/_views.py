@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc._units import amount_text
 from nodealloc.topology import Accounts, Holding, ResourceUse, Snapshot
 
 __all__ = ["describe", "holdings", "resource_use"]
 
 
-@typed_on_error
+@typed
 def holdings(snapshot: Snapshot, /) -> tuple[Holding, ...]:
     """Everything that is held, by owner and resource, of the allocators that have `Accounts`."""
     found = [held for one in snapshot.allocators if isinstance(one, Accounts) for held in one.holdings()]
     return tuple(sorted(found, key=lambda one: (one.owner, one.resource, one.nodes.mask)))
 
 
-@typed_on_error
+@typed
 def resource_use(snapshot: Snapshot, /) -> tuple[ResourceUse, ...]:
     """What there is and is left, by resource and NUMA node, of the allocators that have `Accounts`."""
     found = [use for one in snapshot.allocators if isinstance(one, Accounts) for use in one.capacity()]
     return tuple(sorted(found, key=lambda one: (one.resource, -1 if one.node is None else one.node)))
 
 
-@typed_on_error
+@typed
 def describe(snapshot: Snapshot, /) -> str:
     """Both as text, a line each; a resource of which there is nothing on any node is left out."""
     use = resource_use(snapshot)

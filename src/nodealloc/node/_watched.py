@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 
+from nodealloc._typed import typed
 from nodealloc.errors import RetryableError
 from nodealloc.node._ports import RunningContainer
 from nodealloc.runtime import Answered, PodListing, RunState, RuntimeWatch
@@ -26,6 +27,7 @@ class WatchedRuntime:
         patience_s: How long a question waits for the listing, in seconds.
     """
 
+    @typed
     def __init__(self, watch: RuntimeWatch, /, *, patience_s: float = 10.0) -> None:
         self._watch = watch
         self._patience_s = patience_s

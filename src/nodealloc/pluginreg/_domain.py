@@ -8,6 +8,7 @@ from concurrent.futures import Future
 import attrs
 
 from nodealloc._futures import then
+from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel, Done, Executor, Failed, Outcome, Plan, Step, Uncertain, View, World
 from nodealloc.errors import NodeallocError, PermanentError
 from nodealloc.pluginreg._introduction import check_introduction
@@ -82,6 +83,7 @@ class Registrations:
             to have such a call wait for the answer.
     """
 
+    @typed
     def __init__(
         self,
         actual: World[str, Known],

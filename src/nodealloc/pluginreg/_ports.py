@@ -8,9 +8,12 @@ from typing import Protocol, runtime_checkable
 
 import attrs
 
+from nodealloc._typed import typed_fields
+
 __all__ = ["AsyncRegistration", "PluginHandler", "PluginInfo", "Registration"]
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class PluginInfo:
     """How a plugin introduces itself.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.podfacts._checks import word
 from nodealloc.podspec import Pod
 
@@ -29,7 +29,7 @@ class PodIdentity:
     name: str = attrs.field(validator=word)
 
     @classmethod
-    @typed_on_error
+    @typed
     def of(cls, pod: Pod, /) -> PodIdentity:
         """That of a pod; raises `ValueError` for one that has no name."""
         return cls(uid=pod.uid, namespace=pod.namespace, name=pod.name)

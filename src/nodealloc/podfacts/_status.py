@@ -10,7 +10,7 @@ import attrs
 
 from nodealloc._frozen import Frozen, freeze_deeply
 from nodealloc._reading import Json
-from nodealloc._typed import typed_fields_on_error
+from nodealloc._typed import typed_fields
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts._checks import addresses, moment, word
 from nodealloc.podfacts._containers import ContainerStatus
@@ -45,6 +45,7 @@ class ConditionStatus(enum.Enum):
     UNKNOWN = "Unknown"
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class PodCondition:
     """One thing that is true of a pod, is not, or cannot be told.
@@ -69,7 +70,7 @@ class PodCondition:
     carried: Mapping[str, Json] = attrs.field(factory=Frozen[str, Json], validator=freeze_deeply)
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen(kw_only=True)
 class PodStatus:
     """All that is told of a pod.

@@ -9,7 +9,7 @@ import attrs
 
 from nodealloc._entries import with_entry, without_entry
 from nodealloc._frozen import freeze
-from nodealloc._typed import typed_fields_on_error, typed_on_error
+from nodealloc._typed import typed, typed_fields, typed_fields_on_error
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts._checks import address, word
 from nodealloc.podfacts._life import LifeState
@@ -64,7 +64,7 @@ class HostPort:
             )
 
 
-@typed_on_error
+@typed
 def host_ports_of(pod: Pod, /, *, sidecars: bool = True) -> frozenset[HostPort]:
     """Ports of the node that a pod takes for as long as it runs.
 
@@ -98,6 +98,7 @@ class TaintEffect(enum.Enum):
     NO_EXECUTE = "NoExecute"
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Taint:
     """What keeps pods off a node unless they tolerate it.
@@ -121,6 +122,7 @@ class Pressure(enum.Enum):
     PID = "PIDPressure"
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class PodOnNode:
     """A pod that is there, with what of it counts when another one is judged.
@@ -144,7 +146,7 @@ class PodOnNode:
     orphan: bool = False
 
     @classmethod
-    @typed_on_error
+    @typed
     def of(
         cls,
         pod: Pod,
@@ -177,7 +179,7 @@ class PodsOnNode(Mapping[str, PodOnNode]):
 
     __slots__ = ("_pods", "_requested")
 
-    @typed_on_error
+    @typed
     def __init__(self, pods: Iterable[PodOnNode] = (), /) -> None:
         """Of these pods; of two with one uid the later counts."""
         self._pods: Mapping[str, PodOnNode] = {one.pod.uid: one for one in pods}
@@ -241,6 +243,7 @@ def _less(total: Resources, requests: Resources) -> Mapping[str, Quantity]:
     return {name: amount for name, amount in {**total, **left}.items() if amount}
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class NodeView:
     """A node as whoever judges a pod sees it: at one moment, and not to be changed.

@@ -9,7 +9,7 @@ from typing import Final, cast
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
-from nodealloc._typed import typed_fields_on_error, typed_on_error
+from nodealloc._typed import typed, typed_fields
 from nodealloc.podspec import HASH_ANNOTATION, Container, Pod, container_hash, kubelet_hash
 from nodealloc.runtime import ContainerRecord
 
@@ -23,7 +23,7 @@ _OURS: Final = "v1:"
 _NOTHING: Final[Mapping[str, str]] = Frozen[str, str]()
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Definitions:
     """What each container of one edition of a pod is made from; reckoned once, compared often.
@@ -43,7 +43,7 @@ class Definitions:
     )
 
     @classmethod
-    @typed_on_error
+    @typed
     def of(cls, pod: Pod, /) -> Definitions:
         """Those of all containers of a pod."""
         containers = (*pod.all_containers, *pod.ephemeral_containers)

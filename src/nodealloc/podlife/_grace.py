@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.podlife._rules import RIGHT, Rules
 from nodealloc.podspec import Pod
 
@@ -15,7 +15,7 @@ _LEAST_S: Final = 2.0
 """What the kubelet gives at least to each container, whatever was asked."""
 
 
-@typed_on_error
+@typed
 def effective_grace_s(
     before_s: float | None,
     /,
@@ -65,7 +65,7 @@ def kill_grace_s(
     return own_s if probe_s is None else probe_s
 
 
-@typed_on_error
+@typed
 def stop_timeout_s(grace_s: float, /, *spent_s: float, rules: Rules = RIGHT) -> float:
     """What is left for the container itself when hooks and waiting for others took their time, in seconds.
 
@@ -80,7 +80,7 @@ def stop_timeout_s(grace_s: float, /, *spent_s: float, rules: Rules = RIGHT) -> 
     return max(_LEAST_S, grace_s - sum(int(one) for one in spent_s))
 
 
-@typed_on_error
+@typed
 def stops_after(
     pod: Pod, running: Collection[str], /, *, rules: Rules = RIGHT
 ) -> Mapping[str, frozenset[str]]:

@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.errors import ConfigurationError
 
 __all__ = ["ImageName"]
@@ -48,7 +48,7 @@ class ImageName:
     digest: str = ""
 
     @classmethod
-    @typed_on_error
+    @typed
     def of(cls, text: str, /) -> ImageName:
         """Read a name; one without tag and digest means `latest`.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from nodealloc._typed import typed
 from nodealloc.podfacts import Exited
 from nodealloc.podlife._configuration import PodFiles, termination_message
 from nodealloc.podspec import MessagePolicy
@@ -37,6 +38,7 @@ class LastWords:
     Source: kubelet ``kuberuntime_container.go``.
     """
 
+    @typed
     def __init__(
         self, looks: Looks, node: NodeSettings, /, *, output: Callable[[str], bytes] | None = None
     ) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel
 from nodealloc.podlife._ports import PodRuntime
 from nodealloc.runtime import (
@@ -46,6 +47,7 @@ class LoggedRuntime:
     Source: kubelet ``kuberuntime_container.go`` and ``legacy.go``.
     """
 
+    @typed
     def __init__(self, runtime: WholeRuntime, *, links: Path | None = None) -> None:
         self._runtime, self._links = runtime, links
         self._listing_images = threading.Lock()

@@ -73,6 +73,7 @@ class LifeTold(Protocol):
         ...
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Provided:
     """A part is ready, and gives something to whoever configures the pod's containers.

@@ -5,10 +5,12 @@ from __future__ import annotations
 import attrs
 
 from nodealloc._rules import as_recorded, recorded
+from nodealloc._typed import typed_fields
 
 __all__ = ["KUBELET", "RIGHT", "Rules"]
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Rules:
     """Where this package does otherwise than the kubelet.

@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from nodealloc._frozen import freeze
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.podsources._rules import RIGHT, Rules
 from nodealloc.podsources._static import HASH
 from nodealloc.podspec import Pod
@@ -177,7 +177,7 @@ class Successor:
     waits_for: tuple[str, ...] = ()
 
 
-@typed_on_error
+@typed
 def successor(wanted: Pod | None, left: Iterable[Unfinished], /) -> Successor:
     """Who has a full name: of all pods that had it, one at a time.
 

@@ -14,7 +14,7 @@ import json
 from typing import Final
 
 from nodealloc._reading import Json
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc._wire import written
 from nodealloc.podspec._model import Container
 
@@ -48,7 +48,7 @@ _FIELDS: Final = (
 """Of version 1, by their names outside; a later version has another number and leaves this one alone."""
 
 
-@typed_on_error
+@typed
 def kubelet_hash(container: Container, /) -> str:
     """The kubelet's hash of a container, as its annotation carries it: hexadecimal, no leading zeros.
 
@@ -82,7 +82,7 @@ def container_hash(container: Container, /) -> str:
     return f"{_VERSION}:{digest.hexdigest()[:32]}"
 
 
-@typed_on_error
+@typed
 def is_same_container(wanted: Container, /, *, recorded: str | None, had: Container | None) -> bool:
     """Whether a container that runs is what is wanted, so that it need not be started anew.
 

@@ -9,6 +9,7 @@ import attrs
 
 from nodealloc._frozen import Frozen, freeze_deeply
 from nodealloc._reading import Json
+from nodealloc._typed import typed_fields
 from nodealloc._wire import wire
 from nodealloc.podspec._amounts import Amounts, Resources, resources
 from nodealloc.podspec._checks import label
@@ -71,6 +72,7 @@ class DnsPolicy(enum.Enum):
     NONE = "None"
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class VolumeUse:
     """One volume in one container: a mount, or a block device.
@@ -96,6 +98,7 @@ class VolumeUse:
     recursive_read_only: str = ""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Volume:
     """A volume that a pod defines.
@@ -159,6 +162,7 @@ class PodOs:
     name: str = attrs.field(default="", metadata=wire(required=True))
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class ReadinessGate:
     """A condition of somebody else's that a ready pod needs.
@@ -196,6 +200,7 @@ class PodResourceClaim:
     resource_claim_template_name: str | None = None
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Container:
     """One container of a pod.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import attrs
 
+from nodealloc._typed import typed_fields
 from nodealloc._wire import wire
 from nodealloc.podspec._checks import ip_address, maybe, one_of, port, port_name, whole_port
 
 __all__ = ["ContainerPort", "DnsOption", "HostAlias", "PodDnsConfig"]
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class ContainerPort:
     """A port on which a container listens.
@@ -29,6 +31,7 @@ class ContainerPort:
     name: str = attrs.field(default="", metadata=wire(check=maybe(port_name)))
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class DnsOption:
     """One option of a resolver.

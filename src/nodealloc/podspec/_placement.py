@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import attrs
 
 from nodealloc._reading import Json
+from nodealloc._typed import typed_fields
 from nodealloc._wire import wire
 from nodealloc.podspec._checks import at_least, one_of
 
@@ -34,6 +35,7 @@ class NodeSelectorOperator(enum.Enum):
     LT = "Lt"
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class NodeSelectorRequirement:
     """One comparison of a label, or of the field `metadata.name`.
@@ -49,6 +51,7 @@ class NodeSelectorRequirement:
     values: tuple[str, ...] = ()
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class NodeSelectorTerm:
     """All of these have to hold; a term of nothing matches no node.
@@ -86,6 +89,7 @@ class PreferredNodes:
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class NodeAffinity:
     """Which nodes.
@@ -118,6 +122,7 @@ class Affinity:
     pod_anti_affinity: Mapping[str, Json] | None = attrs.field(default=None, metadata=wire(raw=True))
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Toleration:
     """Which taints do not matter.

@@ -8,7 +8,7 @@ from typing import Final, cast
 import attrs
 
 from nodealloc._reading import MAX_DOCUMENT_BYTES, Json
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed, typed_fields
 from nodealloc.errors import Fault
 from nodealloc.podspec._fields import PodFields
 from nodealloc.podspec._manifest import Maker, read_pod
@@ -21,6 +21,7 @@ _SOURCE: Final = 320
 """Characters of a pod's name in an error; a name and a name space that are right have fewer."""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Pod(PodFields):
     """A pod.
@@ -76,7 +77,7 @@ class Pod(PodFields):
     """
 
     @classmethod
-    @typed_on_error
+    @typed
     def from_manifest(
         cls,
         manifest: object,
@@ -101,7 +102,7 @@ class Pod(PodFields):
         return manifest_of(self)
 
 
-@typed_on_error
+@typed
 def pod_from_manifest(
     manifest: object,
     /,

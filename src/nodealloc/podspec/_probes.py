@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import attrs
 
+from nodealloc._typed import typed_fields
 from nodealloc._wire import wire
 from nodealloc.podspec._checks import at_least, one_of, port_or_name, whole_port
 
@@ -22,6 +23,7 @@ __all__ = [
 ]
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class ExecAction:
     """Run a command in the container; 0 is success.
@@ -33,6 +35,7 @@ class ExecAction:
     command: tuple[str, ...] = ()
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class HttpHeader:
     """One header of a request.
@@ -46,6 +49,7 @@ class HttpHeader:
     value: str = ""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class HttpGetAction:
     """Ask over HTTP; 200 to 399 is success.
@@ -68,6 +72,7 @@ class HttpGetAction:
     http_headers: tuple[HttpHeader, ...] = ()
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class TcpSocketAction:
     """Connect over TCP; a connection is success.
@@ -81,6 +86,7 @@ class TcpSocketAction:
     host: str = ""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class GrpcAction:
     """Ask the gRPC health service; SERVING is success.
@@ -94,6 +100,7 @@ class GrpcAction:
     service: str = ""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class SleepAction:
     """Wait.
@@ -105,6 +112,7 @@ class SleepAction:
     seconds: int = attrs.field(default=0, metadata=wire(check=at_least(0)))
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Probe:
     """Asked again and again of a running container. Exactly one of the four actions is given.
@@ -141,6 +149,7 @@ class Probe:
         return tuple(one for one in (self.exec, self.http_get, self.tcp_socket, self.grpc) if one is not None)
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class LifecycleHandler:
     """What is done once. Exactly one of them is given.
@@ -167,6 +176,7 @@ class LifecycleHandler:
         )
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Lifecycle:
     """What is done when a container starts and before it stops.

@@ -6,6 +6,7 @@ import enum
 
 import attrs
 
+from nodealloc._typed import typed_fields
 from nodealloc._wire import wire
 from nodealloc.podspec._checks import at_least
 
@@ -31,6 +32,7 @@ class ProfileType(enum.Enum):
     UNCONFINED = "Unconfined"
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class AppArmorProfile:
     """Of AppArmor.
@@ -44,6 +46,7 @@ class AppArmorProfile:
     localhost_profile: str | None = None
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class SeccompProfile:
     """Of seccomp.
@@ -57,6 +60,7 @@ class SeccompProfile:
     localhost_profile: str | None = None
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class SeLinuxOptions:
     """The parts of an SELinux label.
@@ -87,6 +91,7 @@ class Capabilities:
     drop: tuple[str, ...] = ()
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Sysctl:
     """A setting of the kernel, inside the pod's name spaces.
@@ -100,6 +105,7 @@ class Sysctl:
     value: str = ""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class SecurityContext:
     """Of one container; what is None follows the pod.
@@ -131,6 +137,7 @@ class SecurityContext:
     proc_mount: str | None = None
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class PodSecurityContext:
     """Of all containers of a pod.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from nodealloc._typed import typed_fields
 from nodealloc._wire import wire
 from nodealloc.podspec._checks import variable
 
@@ -23,6 +24,7 @@ class FieldRef:
     api_version: str = "v1"
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class ResourceFieldRef:
     """An amount that a container asks for.
@@ -38,6 +40,7 @@ class ResourceFieldRef:
     divisor: str | int = ""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class KeyRef:
     """A key of a ConfigMap or Secret.
@@ -66,6 +69,7 @@ class NameRef:
     optional: bool = False
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class ValueFrom:
     """Where the value of a variable is. Exactly one is given.
@@ -89,6 +93,7 @@ class ValueFrom:
         return tuple(one for one in all_four if one is not None)
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Variable:
     """One variable.
@@ -104,6 +109,7 @@ class Variable:
     value_from: ValueFrom | None = None
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class EnvFrom:
     """A variable for each key of an object. One of the two is given.

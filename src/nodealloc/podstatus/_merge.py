@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.podfacts import (
     ConditionStatus,
     ContainerStatus,
@@ -44,7 +44,7 @@ def is_terminal(phase: PodPhase | None, /) -> bool:
     return phase is not None and phase.is_terminal
 
 
-@typed_on_error
+@typed
 def merge_status(
     theirs: PodStatus, ours: PodStatus, /, *, could_run: bool, now_unix_s: float | None
 ) -> PodStatus:
@@ -74,7 +74,7 @@ def merge_status(
     return _unready(made, now_unix_s)
 
 
-@typed_on_error
+@typed
 def same_status(before: PodStatus, after: PodStatus, /, *, rules: Rules = RIGHT) -> bool:
     """Whether a status says nothing new, as far as the node writes it.
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
-from nodealloc._typed import typed_fields_on_error, typed_on_error
+from nodealloc._typed import typed, typed_fields_on_error
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import LifeState, PodStatus, ResourceStatus
 from nodealloc.podspec import Pod
@@ -121,7 +121,7 @@ class Observed:
         return self.life.is_ending and not self.life.may_run
 
 
-@typed_on_error
+@typed
 def with_runtime(observed: Observed, known: PodKnown, /) -> Observed:
     """With what `RuntimeWatch.pods` has of the pod.
 

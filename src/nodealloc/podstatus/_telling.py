@@ -7,6 +7,7 @@ from typing import Final, Generic, TypeVar, cast
 
 import attrs
 
+from nodealloc._typed import typed_fields
 from nodealloc.dsw_asw import KEEP, Cancel, Done, Near, Outcome, Plan, Step, View, World
 from nodealloc.podfacts import PodPhase, PodStatus
 from nodealloc.podstatus._merge import is_terminal
@@ -26,6 +27,7 @@ _FIRST: Final = 0
 _LATER: Final = 1
 
 
+@typed_fields
 @attrs.frozen(eq=False)
 class Part:
     """Records of a world by uid, and how they add to what is known of a pod.

@@ -6,7 +6,7 @@ import enum
 
 import attrs
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed_fields, typed_on_error
 from nodealloc.podfacts import EventKind, LifeState, PodEvent, PodIdentity
 from nodealloc.podspec import RestartPolicy
 from nodealloc.probes._kinds import ContainerKind, ProbeKind, asks
@@ -40,6 +40,7 @@ class Asking:
     grace_s: float | None = None
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Instance:
     """One instance of the container, as it is seen now.

@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
-from nodealloc._typed import typed_fields, typed_on_error
+from nodealloc._typed import typed, typed_fields
 from nodealloc.verdicts import NotYet
 
 __all__ = ["CgroupDriverKind", "Heard", "RuntimeCondition", "RuntimeHealth", "may_start"]
@@ -100,7 +100,7 @@ class Heard:
         return None if self.listed_s is None else max(0.0, now_s - self.listed_s)
 
 
-@typed_on_error
+@typed
 def may_start(
     heard: Heard,
     /,

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias, TypeVar
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
-from nodealloc._typed import typed_fields_on_error, typed_on_error
+from nodealloc._typed import typed, typed_fields
 from nodealloc.runtime._records import ContainerRecord, RunState, SandboxRecord
 
 __all__ = ["Listing", "Marks", "Oddity", "PodListing"]
@@ -41,13 +41,13 @@ class Oddity:
     spoils: bool = True
 
     @classmethod
-    @typed_on_error
+    @typed
     def of(cls, uid: str, what: str, /, *, spoils: bool = True) -> Oddity:
         """With long words shortened."""
         return cls(uid=uid, what=what if len(what) <= 4 * _SHOWN else what[: 4 * _SHOWN] + "…", spoils=spoils)
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen(kw_only=True)
 class PodListing:
     """What a listing has of one pod.
@@ -94,7 +94,7 @@ class Listing:
     oddities: tuple[Oddity, ...] = ()
 
     @classmethod
-    @typed_on_error
+    @typed
     def of(
         cls,
         sandboxes: Iterable[SandboxRecord],

@@ -38,6 +38,7 @@ class Propagation(enum.Enum):
     BIDIRECTIONAL = "bidirectional"
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class HostMount:
     """A directory or file of the host in a container.
@@ -55,6 +56,7 @@ class HostMount:
     propagation: Propagation = Propagation.PRIVATE
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class HostDevice:
     """A device of the host in a container.
@@ -70,6 +72,7 @@ class HostDevice:
     permissions: str = "rwm"
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class LinuxResources:
     """Limits of one container; what is None is left to the runtime, or as it is.
@@ -109,6 +112,7 @@ class LinuxResources:
                 )
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class SecurityProfile:
     """Which profile of seccomp or AppArmor confines a process.
@@ -122,6 +126,7 @@ class SecurityProfile:
     localhost: str = ""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class PortMapping:
     """A port of a pod, and the port of the node that leads to it.
@@ -159,6 +164,7 @@ class PullCredentials:
     registry_token: str = attrs.field(default="", repr=False)
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Security:
     """As whom, and with which rights, a container's processes run.
@@ -205,6 +211,7 @@ class Security:
             )
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class DnsConfig:
     """What `/etc/resolv.conf` says in a pod.
@@ -241,6 +248,7 @@ class DnsConfig:
         return cls(servers=tuple(servers), searches=searches, options=tuple(options.values()))
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class SandboxConfig:
     """A sandbox that is to be made; its pod and attempt name it.
@@ -296,6 +304,7 @@ class SandboxConfig:
     overhead: LinuxResources = LinuxResources()
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class ContainerConfig:
     """A container that is to be made; its sandbox, name and attempt name it.

@@ -11,7 +11,7 @@ import attrs
 from nodealloc._arguments import check, choice, wrong
 from nodealloc._frozen import Frozen, frozen
 from nodealloc._peak import peak as _peak
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed_fields, typed_on_error
 from nodealloc.errors import ConfigurationError
 from nodealloc.podspec import Amounts, Resources, resources
 
@@ -31,6 +31,7 @@ class ClaimKind(enum.Enum):
     """Runs together with all other main members."""
 
 
+@typed_fields
 @attrs.frozen(order=True)
 class Owner:
     """Who holds something: a member of a workload (a container of a pod, a rank of a job).
@@ -49,6 +50,7 @@ class Owner:
             check("Owner.member", self.member, str, "a text, such as a container's name")
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Claim:
     """What one member asks of the node.
@@ -86,6 +88,7 @@ class Claim:
             check("Claim.reuse", self.reuse, tuple, "a tuple of names of members")
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Workload:
     """Claims that are admitted together or not at all, in the order they start.

@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
+from nodealloc._typed import typed_on_error
 from nodealloc.idset import bits
 from nodealloc.topology._hints import NumaMask, NumaTopology, TopologyHint
 
@@ -92,6 +93,7 @@ class Closest:
 class MostAllocated:
     """Pack: of equally wide candidates the fullest nodes, so that empty nodes stay whole."""
 
+    @typed_on_error
     def rank(self, candidate: TopologyHint, scene: Scene, /) -> Rank:
         """Width, then the mean free share."""
         return (
@@ -104,6 +106,7 @@ class MostAllocated:
 class LeastAllocated:
     """Spread: of equally wide candidates the emptiest nodes, so that neighbours disturb least."""
 
+    @typed_on_error
     def rank(self, candidate: TopologyHint, scene: Scene, /) -> Rank:
         """Width, then the mean taken share."""
         return (*width_rank(candidate, scene.narrowest), mean_share(candidate.affinity or 0, scene.allocated))

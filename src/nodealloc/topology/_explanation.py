@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.topology._admission import admit
 from nodealloc.topology._asking import hints_of, released, reports_of
 from nodealloc.topology._claims import Claim, Workload
@@ -30,7 +30,7 @@ _SEARCH_STEPS = 1000
 """Claims that are tried to tell whether a search would help; more would make explaining slow."""
 
 
-@typed_on_error
+@typed
 def explain(refusal: Refusal, /) -> Explanation:
     """The long story of a refusal: what was free, who vetoed what, and what would help.
 

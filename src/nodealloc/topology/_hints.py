@@ -10,6 +10,7 @@ import attrs
 
 from nodealloc._arguments import check, wrong
 from nodealloc._frozen import Frozen, frozen
+from nodealloc._typed import typed_fields
 from nodealloc.errors import ConfigurationError
 from nodealloc.idset import MAX_ID, bits
 from nodealloc.topology._counted import CountedHints
@@ -51,6 +52,7 @@ def _distances(rows: Mapping[int, Mapping[int, int]] | None) -> Mapping[int, Map
     )
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class NumaTopology:
     """NUMA nodes as the merge needs them; a scheduler builds it from three numbers.

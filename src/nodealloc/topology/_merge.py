@@ -8,7 +8,7 @@ compared here, as bare integers, and what they come to is remembered.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from nodealloc._arguments import check
@@ -134,8 +134,6 @@ def merge(
     except KeyError:
         answer = _asked(policy, providers, numa, question, names=names, allocated=allocated, work=work)
     except (AttributeError, TypeError, ValueError):
-        check("merge, policy", policy, Policy, "a Policy; Policy.parse reads a kubelet's words")
-        check("merge, numa", numa, NumaTopology, "a NumaTopology(nodes=(0, 1))")
         answer = _asked(policy, providers, numa, None, names=names, allocated=allocated, work=work)
     if isinstance(answer, _Worked):
         spending = work or Work(policy.work_units)
@@ -159,6 +157,9 @@ def _asked(
     work: Work | None,
 ) -> _Answer:
     """What a question comes to that is not remembered; now it is, if it may be."""
+    check("merge, policy", policy, Policy, "a Policy; Policy.parse reads a kubelet's words")
+    check("merge, numa", numa, NumaTopology, "a NumaTopology(nodes=(0, 1))")
+    check("merge, providers", providers, Iterable, "a list of each provider's hints")
     if policy.kind == 0:
         return _NO_POLICY
     reading = read(providers, numa.mask, names)

@@ -9,6 +9,7 @@ import attrs
 
 from nodealloc._arguments import check, choice, within
 from nodealloc._reading import go_bool
+from nodealloc._typed import typed_fields
 from nodealloc.idset import MAX_ID
 from nodealloc.topology._comparison import Comparison
 from nodealloc.topology._errors import (
@@ -79,6 +80,7 @@ def _whole(_instance: object, _attribute: object, limit: int | None) -> None:
         check("Policy.max_nodes", limit, int, "a whole number, or None for no limit")
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Policy:
     """A topology policy with its options.

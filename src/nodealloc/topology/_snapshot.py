@@ -9,7 +9,7 @@ import attrs
 
 from nodealloc._arguments import check, choice, is_other, wrong
 from nodealloc._frozen import Frozen, frozen
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed_fields, typed_on_error
 from nodealloc.errors import ConfigurationError
 from nodealloc.topology._errors import UnknownAllocatorError
 from nodealloc.topology._hints import NumaTopology, TopologyHint
@@ -56,6 +56,7 @@ def _listed(allocators: object) -> tuple[object, ...]:
     return tuple(cast("Iterable[object]", allocators))
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Snapshot:
     """A node as admission sees it; a decision is a new snapshot.

@@ -47,6 +47,7 @@ class LinuxMounter:
         root: Every target is below it.
     """
 
+    @typed
     def __init__(self, root: SafeRoot, /) -> None:
         self._root = root
         self._libc = ctypes.CDLL(None, use_errno=True)

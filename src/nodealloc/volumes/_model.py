@@ -9,6 +9,7 @@ from typing import TypeAlias
 import attrs
 
 from nodealloc._frozen import freeze, freeze_deeply
+from nodealloc._typed import typed_fields
 from nodealloc.podspec import Json
 from nodealloc.volumes._states import MountState, VolumeState
 
@@ -33,6 +34,7 @@ class VolumeMode(enum.Enum):
     BLOCK = "Block"
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class VolumeSpec:
     """A volume whose plugin is known: what a pod's volume or a claim came to.
@@ -70,6 +72,7 @@ class VolumeSpec:
         return f"{self.plugin}/{own}{self.name}"
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Use:
     """A pod that wants a volume.

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from nodealloc._arguments import check, wrong
+from nodealloc._typed import typed
 from nodealloc.volumes._errors import MountedHereError, OutsideRootError
 from nodealloc.volumes._removal import mount_id, remove_at, remove_empty
 
@@ -44,6 +45,7 @@ class SafeRoot:
         ConfigurationError: It is no directory, or not absolute.
     """
 
+    @typed
     def __init__(self, path: str, /) -> None:
         check("SafeRoot", path, str, "the absolute path of a directory")
         if not path.startswith("/"):

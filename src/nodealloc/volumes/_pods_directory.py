@@ -73,6 +73,7 @@ class PodsDirectory:
         mounter: Unmounts what no plugin knows.
     """
 
+    @typed
     def __init__(self, root: SafeRoot, mounter: Mounter, /) -> None:
         self._root = root
         self._mounter = mounter

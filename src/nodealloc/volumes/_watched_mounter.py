@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+from nodealloc._typed import typed
 from nodealloc.volumes._paths import SafeRoot
 from nodealloc.volumes._pods_directory import found_at
 from nodealloc.volumes._ports import Found, Mounter, MountTable
@@ -25,6 +26,7 @@ class WatchedMounter:
         table: Of the same machine; nobody else waits on it.
     """
 
+    @typed
     def __init__(self, root: SafeRoot, mounter: Mounter, table: MountTable, /) -> None:
         self._root = root
         self._mounter = mounter

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.cgroups import NO_LIMIT, container_limits, hugepage_name, oom_score_adj
 from nodealloc.podlife._configuration._environment import variables_of
 from nodealloc.podlife._configuration._errors import ContainerConfigError
@@ -49,7 +49,7 @@ _NOTHING: Final = ContainerGift()
 _NOWHERE: Final = PodAddresses()
 
 
-@typed_on_error
+@typed
 def container_config(
     pod: Pod,
     container: Container,
@@ -113,7 +113,7 @@ def container_config(
     )
 
 
-@typed_on_error
+@typed
 def linux_resources(
     pod: Pod, container: Container, node: NodeSettings, gift: ContainerGift = _NOTHING, /
 ) -> LinuxResources:
@@ -149,7 +149,7 @@ def message_path(uid: str, container: str, attempt: int, node: NodeSettings, /) 
     return f"{node.pods_directory}/{uid}/containers/{container}/{attempt}"
 
 
-@typed_on_error
+@typed
 def sub_paths_of(container: Container, variables: Mapping[str, str], /) -> tuple[tuple[str, str], ...]:
     """Volume and path in it of every part of a volume that a container mounts, in their order.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.podlife._configuration._errors import SandboxConfigError
 from nodealloc.podspec import DnsOption, DnsPolicy, Pod
 from nodealloc.runtime import DnsConfig
@@ -42,7 +42,7 @@ class PodDns:
     lacks_cluster_dns: bool = False
 
 
-@typed_on_error
+@typed
 def pod_dns(pod: Pod, node: NodeSettings, /) -> PodDns:
     """Name servers, domains and options of a pod.
 

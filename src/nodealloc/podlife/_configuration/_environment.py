@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.errors import DecodeError
 from nodealloc.podlife._configuration._errors import ContainerConfigError
 from nodealloc.podlife._configuration._expansion import expand
@@ -22,7 +22,7 @@ _ESCAPES: Final = tuple(zip("\n\t\r\a\b\f\v", (r"\n", r"\t", r"\r", r"\a", r"\b"
 _DEFAULTED: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 
-@typed_on_error
+@typed
 def variables_of(
     pod: Pod,
     container: Container,
@@ -58,7 +58,7 @@ def variables_of(
     return {**services, **found}
 
 
-@typed_on_error
+@typed
 def field_value(path: str, pod: Pod, node: NodeSettings, addresses: PodAddresses, /) -> str | None:
     """What a field of the pod says, for variables and volumes; None for one that cannot be told.
 
@@ -85,7 +85,7 @@ def field_value(path: str, pod: Pod, node: NodeSettings, addresses: PodAddresses
     return _lines(both[path]) if path in both else None
 
 
-@typed_on_error
+@typed
 def resource_value(
     ref: ResourceFieldRef, container: Container, allocatable: Mapping[str, Quantity], /
 ) -> str | None:

@@ -62,6 +62,7 @@ class NodeSettings:
     limits: PodOptions = PodOptions()
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class PodAddresses:
     """Addresses that a pod can be told of.
@@ -75,6 +76,7 @@ class PodAddresses:
     host_ips: tuple[str, ...] = ()
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class ImageFacts:
     """What is known of the image that a container is made from.

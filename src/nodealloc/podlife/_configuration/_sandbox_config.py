@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed
 from nodealloc.cgroups import NO_LIMIT, pod_limits
 from nodealloc.podfacts import PodIdentity, Transport
 from nodealloc.podlife._configuration._dns import hostname_of, pod_dns
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["sandbox_config"]
 
 
-@typed_on_error
+@typed
 def sandbox_config(
     pod: Pod,
     /,
