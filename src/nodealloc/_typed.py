@@ -132,11 +132,16 @@ def _fields(made: type[object]) -> tuple[attrs.Attribute[object], ...]:
 
 def _is_made_of(field: attrs.Attribute[object]) -> str:
     """What a field takes that is made a tuple or a path; "" for any other."""
-    converter: object = get_origin(field.converter) or field.converter
+    made_by = _converter(field)
+    converter = get_origin(made_by) or made_by
     if converter is tuple:
         return f"Iterable[{_member(field.type)}]"
     # Pure packages load no pathlib.
     return "str | Path" if getattr(converter, "__name__", "") == "Path" else ""
+
+
+def _converter(field: attrs.Attribute[object]) -> object:
+    return cast("object", getattr(field, "converter", None))
 
 
 def _kinds_of_init(made: type[object]) -> _Kinds:
@@ -151,7 +156,7 @@ def _check_of(made: type[object]) -> Callable[[object], None]:
     for number, field in enumerate(_fields(made)):
         alias = field.alias or field.name
         kind = kinds.get(alias)
-        if not field.init or kind is None or (field.converter is not None and not _is_made_of(field)):
+        if not field.init or kind is None or (_converter(field) is not None and not _is_made_of(field)):
             continue
         scope |= {f"d{number}": field.default, f"e{number}": kind.exact, f"k{number}": kind}
         scope[f"p{number}"] = f"{made.__qualname__}: {alias}"

@@ -21,7 +21,6 @@ from nodealloc.cgroups import TreeOptions
 from nodealloc.cpuset import KubeletPicker, StaticPolicy
 from nodealloc.cri import CriDeadlines
 from nodealloc.errors import ConfigurationError, NodeallocError
-from nodealloc.idset import NodeSet
 from nodealloc.podfacts import NodeView, PodStatus, Taint
 from nodealloc.podlife import (
     ImageFacts,
@@ -33,7 +32,7 @@ from nodealloc.podlife import (
     plan_pod,
 )
 from nodealloc.podsources import FolderSource, Polling, Saying, merge_saying
-from nodealloc.podspec import Container, Pod, RestartPolicy, effective_requests, qos_class
+from nodealloc.podspec import Container, Pod, Quantity, RestartPolicy, effective_requests, qos_class
 from nodealloc.podstatus import FolderSink, TellingOptions, merge_status, status_of
 from nodealloc.probes import ProbeOptions, Schedule, hear
 from nodealloc.runtime import ImageGcPolicy, Pace, plan_image_gc, relist
@@ -265,6 +264,8 @@ def test_what_people_get_wrong_about_pods_is_refused(name: str) -> None:
         BAD[name]()
 
 
+CPU = {"cpu": Quantity.parse("1")}
+
 SILENT: Mapping[str, Callable[[], object]] = {
     "a selector of text": lambda: Pod(uid="u", name="web", node_selector=wrong("zone=a")),
     "a truth in words": lambda: Pod(uid="u", name="web", host_network=wrong("false")),
@@ -274,11 +275,9 @@ SILENT: Mapping[str, Callable[[], object]] = {
     "an image that is a number": lambda: Container(name="app", image=wrong(5)),
     "a command as one text": lambda: Container(name="app", entrypoint=wrong("sleep 5")),
     "an owner of numbers": lambda: Owner(wrong(5), "app"),
-    "settings of a claim as text": lambda: Claim(
-        owner=Owner("w", "app"), amounts={"cpu": 1}, settings=wrong("a=b")
-    ),
+    "settings of a claim as text": lambda: Claim(owner=Owner("w", "app"), amounts=CPU, settings=wrong("a=b")),
     "a claim that is exclusive in words": lambda: Claim(
-        owner=Owner("w", "app"), amounts={"cpu": 1}, exclusive=wrong("yes")
+        owner=Owner("w", "app"), amounts=CPU, exclusive=wrong("yes")
     ),
     "a search in words": lambda: Policy(search=wrong("deep")),
     "a comparison that is a class": lambda: Policy(comparison=wrong(Odd)),
@@ -289,7 +288,9 @@ SILENT: Mapping[str, Callable[[], object]] = {
     "a reservation of a list": lambda: Reservation(kube_reserved=wrong(["cpu"])),
     "a rule in words": lambda: attrs.evolve(KUBELET, **{_a_rule(): wrong("yes")}),
     "a policy that is a class": lambda: merge(
-        wrong(Policy), [{"cpu": [TopologyHint(NodeSet.of(0), preferred=True)]}], NumaTopology(nodes=(0, 1))
+        wrong(Policy),
+        [{"cpu": [TopologyHint(1, preferred=True)]}],
+        NumaTopology(nodes=(0, 1)),
     ),
     "providers that are a number": lambda: merge(
         Policy.parse("restricted"), wrong(5), NumaTopology(nodes=(0, 1))
@@ -299,7 +300,7 @@ SILENT: Mapping[str, Callable[[], object]] = {
 
 
 def _a_rule() -> str:
-    return attrs.fields(type(KUBELET))[0].name
+    return str(attrs.fields(type(KUBELET))[0].name)
 
 
 @pytest.mark.parametrize("name", SILENT)
