@@ -7,15 +7,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from nodealloc._arguments import check
 from nodealloc.errors import Fault
 from nodealloc.podspec._checks import ip_address, maybe, one_of, subdomain
+from nodealloc.podspec._fields import PodFields
 from nodealloc.podspec._names import is_label_value, is_qualified
 from nodealloc.podspec._volume_validity import volume_faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nodealloc.podspec._fields import PodFields
     from nodealloc.podspec._model import Container
     from nodealloc.podspec._probes import LifecycleHandler, Probe
 
@@ -43,6 +44,7 @@ def api_faults(pod: PodFields, /) -> tuple[Fault, ...]:
     Source: Kubernetes v1.32 ``pkg/apis/core/validation``; what depends on feature gates
     that are off by default, and what only an admission plugin refuses, is left out.
     """
+    check("api_faults: pod", pod, PodFields, "a Pod; Pod.from_manifest makes one")
     return (
         *_of_metadata(pod),
         *_of_pod(pod),
