@@ -7,6 +7,8 @@ import contextlib
 import functools
 import socket
 import threading
+from collections.abc import Callable
+from typing import cast
 
 import attrs
 import grpc
@@ -59,7 +61,9 @@ _starting = threading.Lock()
 @functools.cache
 def _started() -> asyncio.AbstractEventLoop:
     loop = asyncio.SelectorEventLoop()
-    loop.call_soon(grpc.aio.init_grpc_aio)
+    # Public, and unknown to the stubs that type checkers know.
+    keep = cast("Callable[[], None]", vars(grpc.aio)["init_grpc_aio"])
+    loop.call_soon(keep)
     threading.Thread(target=loop.run_forever, name="calls", daemon=True).start()
     return loop
 
