@@ -12,6 +12,7 @@ from nodealloc.errors import Fault
 from nodealloc.podspec._checks import ip_address, maybe, one_of, subdomain
 from nodealloc.podspec._fields import PodFields
 from nodealloc.podspec._names import is_label_value, is_qualified
+from nodealloc.podspec._system_validity import spread_faults, system_faults
 from nodealloc.podspec._volume_validity import volume_faults
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def api_faults(pod: PodFields, /) -> tuple[Fault, ...]:
         *_of_metadata(pod),
         *_of_pod(pod),
         *_of_security(pod),
+        *system_faults(pod),
+        *spread_faults(pod),
         *volume_faults(pod.volumes),
         *(fault for one in _named(pod) for fault in _of_container(pod, *one)),
         *_of_ephemeral(pod),

@@ -42,6 +42,17 @@ def _variable(**source: Any) -> dict[str, Any]:
     return {"app": {"env": [{"name": "A", "valueFrom": source}]}}
 
 
+SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+
+
+def _spread(**fields: Any) -> dict[str, Any]:
+    return {"topologySpreadConstraints": [{**SPREAD, **fields}]}
+
+
+def _windows(**spec: Any) -> dict[str, Any]:
+    return {"os": {"name": "windows"}, **spec}
+
+
 EXEC = {"exec": {"command": ["true"]}}
 
 
@@ -49,6 +60,18 @@ EXEC = {"exec": {"command": ["true"]}}
     ("fields", "where"),
     [
         ({"metadata": {"labels": {"a b": "c"}}}, "metadata.labels.a b"),
+        (_windows(securityContext={"fsGroup": 1}), "securityContext.fsGroup"),
+        (_windows(hostPID=True), "spec.hostPID"),
+        (
+            _windows(app={"securityContext": {"privileged": False}}),
+            "containers[0].securityContext.privileged",
+        ),
+        (_spread(maxSkew=0), "topologySpreadConstraints[0].maxSkew"),
+        (_spread(topologyKey=""), "topologySpreadConstraints[0].topologyKey"),
+        (_spread(whenUnsatisfiable="Never"), "topologySpreadConstraints[0].whenUnsatisfiable"),
+        (_spread(minDomains=2, whenUnsatisfiable="ScheduleAnyway"), "Constraints[0].minDomains"),
+        (_spread(nodeTaintsPolicy="Maybe"), "topologySpreadConstraints[0].nodeTaintsPolicy"),
+        ({"topologySpreadConstraints": [SPREAD, SPREAD]}, "spec.topologySpreadConstraints"),
         ({"metadata": {"labels": {"a": "c" * 64}}}, "metadata.labels.a"),
         ({"metadata": {"annotations": {"a b": "c"}}}, "metadata.annotations.a b"),
         ({"app": {"image": ""}}, "containers[0].image"),
@@ -183,6 +206,10 @@ def test_what_is_refused_is_named_with_its_place(fields: dict[str, Any], where: 
 @pytest.mark.parametrize(
     "fields",
     [
+        _windows(),
+        _spread(minDomains=2),
+        {"os": {"name": "linux"}, "hostPID": True},
+        {"topologySpreadConstraints": [SPREAD, {**SPREAD, "topologyKey": "rack"}]},
         {},
         {"metadata": {"labels": {"app.example/name": "", "a": "B_c.d"}, "annotations": {"A/b": "any text"}}},
         {"app": {"ports": [{"containerPort": 5, "protocol": one, "hostPort": 5} for one in ("TCP", "UDP")]}},
