@@ -158,7 +158,7 @@ def test_launch_needs_a_command_and_a_cgroup(tmp_path: Path) -> None:
     driver = stand_in(tmp_path)
     with pytest.raises(ValueError, match="empty"):
         launch(driver, ROOT, [])
-    with pytest.raises(ValueError, match="text; give a list"):
+    with pytest.raises(ValueError, match="expected a list or tuple of text"):
         launch(driver, ROOT, "true")
     with pytest.raises(ValueError, match="oom_score_adj 1001 is outside"):
         launch(driver, ROOT, ["true"], oom_score_adj=1001)

@@ -166,12 +166,16 @@ FOUND = {
 }
 """Planted bug: class of the seed that found it first, of 0, 1, 2, and so on, and after how many faults."""
 TRIES = 12
+LATE = 60
+"""Faults after which a bug is found late: in CI those are left to plain runs, which have no half hour."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("plant", sorted(FOUND))
 def test_a_planted_bug_is_found_in_its_class(plant: str) -> None:
     """A few seeds of one class find it, with the number of the seed and the story of the pod."""
+    if "CI" in os.environ and FOUND[plant][1] > LATE:
+        pytest.skip("it is found late: a plain run of the tests looks for it")
     first = next(place for place, one in enumerate(CLASSES) if one.name == FOUND[plant][0])
     found, faults, _ = live(plant, [first + turn * len(CLASSES) for turn in range(TRIES)])
     assert found.startswith("seed "), f"{plant} was not found"
