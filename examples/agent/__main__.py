@@ -113,8 +113,12 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
         agent.start()
         stack.callback(agent.stop)
         stop = threading.Event()
+
+        def asked(_number: int, _frame: object) -> None:
+            stop.set()
+
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: stop.set())
+            signal.signal(number, asked)
         while not stop.wait(1.0):  # the signal may reach another thread, which does not end this wait
             pass
     return 0
