@@ -50,7 +50,7 @@ class GrpcRegistration:
     """
 
     @typed
-    def __init__(self, *, info_s: float = 10.0, notify_s: float = 5.0, at_once: int = 256) -> None:
+    def __init__(self, *, info_s: float = 10.0, notify_s: float = 5.0, at_once: int = 64) -> None:
         self._info_s = info_s
         self._notify_s = notify_s
         self._conversations = Conversations(at_once)
