@@ -166,7 +166,7 @@ FOUND = {
 }
 """Planted bug: class of the seed that found it first, of 0, 1, 2, and so on, and after how many faults."""
 TRIES = 12
-LATE = 60
+LATE = 30
 """Faults after which a bug is found late: in CI those are left to plain runs, which have no half hour."""
 
 
