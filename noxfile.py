@@ -86,7 +86,7 @@ def tests(session: nox.Session) -> None:
         words += [f"--ignore={one}" for one in left_out] if is_last else ["tests/golden"]
     _pytest(session, *words, mark="" if is_first else "not slow and not vm")
     if session.python == PYTHONS[-1] and os.environ.get("CI"):
-        session.notify("vm", posargs=["--no-containers"])
+        session.notify("vm", posargs=["--short"])
         session.notify(
             "cri", posargs=["--version", "1.7", "--seconds", "180", "--", "-m", "cri and not slow"]
         )

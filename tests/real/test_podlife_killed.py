@@ -41,6 +41,7 @@ def test_killed_at_many_calls_each_container_ran_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.vm
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/sys/fs/cgroup/cgroup.controllers").exists(), reason="needs cgroup v2 alone")
 def test_on_cgroup_v2_nothing_of_a_pod_is_left_whoever_left_its_session(tmp_path: Path) -> None:
     """The agent is killed on the way up, while the pod runs, and on the way down."""

@@ -50,13 +50,15 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=280, help="time for everything (default: 280)")
     parser.add_argument("--result", type=Path, default=CACHE / "result", help="folder for the result")
     parser.add_argument("--demo", action="store_true", help="run the example agent after the tests")
-    parser.add_argument("--no-containers", action="store_true", help="leave the real container out, as in CI")
+    parser.add_argument(
+        "--short", action="store_true", help="leave out slow tests and the real container, as in CI"
+    )
     parser.add_argument("command", nargs="*", help="run this instead of the tests; write -- before it")
     chosen = parser.parse_args()
     started = time.monotonic()
     try:
         packages = fetch(CACHE)
-        commands = _commands(chosen.command, demo=chosen.demo, containers=not chosen.no_containers)
+        commands = _commands(chosen.command, demo=chosen.demo, short=chosen.short)
         boot(packages, commands, chosen.result, chosen.seconds - int(time.monotonic() - started))
     except Unavailable as reason:
         print(f"vm: not run: {reason}")
@@ -68,18 +70,18 @@ def main() -> int:
     return _report(chosen.result, commands)
 
 
-def _commands(command: Sequence[str], *, demo: bool, containers: bool) -> list[list[str]]:
+def _commands(command: Sequence[str], *, demo: bool, short: bool) -> list[list[str]]:
     if command:
         return [list(command)]
     pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     commands = [
-        [*pytest, "-m", "vm", "--junitxml=/run/result/vm.xml", *_marked()],
+        [*pytest, "-m", "vm and not slow" if short else "vm", "--junitxml=/run/result/vm.xml", *_marked()],
         # The same tests that the host ran on its own cgroups, here on v2 alone.
         [*pytest, "--junitxml=/run/result/cgroups.xml", "tests/real/test_cgroups.py"],
     ]
     if demo:
         commands.append([sys.executable, "-m", "examples.agent.demo"])
-    return [*commands, *_containers()] if containers else commands
+    return commands if short else [*commands, *_containers()]
 
 
 def _containers() -> list[list[str]]:
