@@ -9,7 +9,7 @@ from typing import Self
 
 import attrs
 
-from examples.agent.rooms import node_of, sources_of, volumes_of, watcher_of
+from examples.agent.build import node_of, sources_of, volumes_of, watcher_of
 from nodealloc.admission import Rules as AdmissionRules
 from nodealloc.agent import (
     AdmissionPreparer,

@@ -52,15 +52,15 @@ class Agent(Group):
       is forgotten or taken away: verdicts, statuses, volumes, and whatever `once_known` has.
 
     Args:
-        members: What is driven with the pods' lives, in the order in which it plans; not
-            those that are named below.
+        members: What is driven before the pods' lives, in the order in which it plans.
         lives: The pods.
         probing: Is told which pods to probe; put it among the members, or `beside` them
             where it is to have a thread of its own.
         status: Tells of pods; it is driven last.
         node: Knows what is held; None where nothing is.
-        cpusets: Confines containers by what `node` granted; None to confine nobody.
-        volumes: Is driven before the lives.
+        cpusets: Confines containers by what `node` granted, and is driven behind the members;
+            None to confine nobody.
+        volumes: Is driven before the lives; no member.
         beside: Started before the group, in this order, and stopped after it.
         once_known: Called once, by name, after it is known what should run and what
             does, by the executor; one that raises is called again after a back-off.

@@ -84,7 +84,8 @@ def wiring_named(name: str, /) -> Wiring:
     module, colon, function = name.partition(":")
     if not colon or not module or not function:
         raise ConfigurationError(
-            f"wiring {name!r} is no MODULE:FUNCTION; write it as examples.agent.wiring:wire"
+            f"wiring {name!r} is no MODULE:FUNCTION; write it as my_agent.wiring:agent, "
+            "a function that takes NodePorts"
         )
     try:
         found: object = getattr(import_module(module), function)

@@ -1,4 +1,4 @@
-"""One room at a time, as a configuration asks for it."""
+"""One package at a time, as a configuration asks for it."""
 
 from __future__ import annotations
 
