@@ -25,13 +25,35 @@ HERE = Path(__file__).parent
 NOT_PACKAGES = {"__init__", "__main__", "figure", "growth"}
 
 
-def verdict(figure: Figure) -> str:
-    """`ok`, `MISSED`, or nothing where no bound was set."""
-    if figure.at_most is None and figure.at_least is None:
-        return ""
-    low = figure.at_least is None or figure.value >= figure.at_least
-    high = figure.at_most is None or figure.value <= figure.at_most
-    return "ok" if low and high else "MISSED"
+@attrs.frozen
+class Measured:
+    """A figure, and the pace of the machine beside it.
+
+    Attributes:
+        figure: What a benchmark module yielded.
+        pace: How many times as long as the recording machine this one took for the calibration
+            loop, before and after the figure was measured.
+    """
+
+    figure: Figure
+    pace: float
+
+    @property
+    def judged(self) -> float:
+        """What the bound is held against: work of a core at the recording machine's pace."""
+        if not self.figure.cpu:
+            return self.figure.value
+        per_s = self.figure.unit == "per s"
+        return self.figure.value * self.pace if per_s else self.figure.value / self.pace
+
+    @property
+    def verdict(self) -> str:
+        """`ok`, `MISSED`, or nothing where no bound was set."""
+        low, high = self.figure.at_least, self.figure.at_most
+        if low is None and high is None:
+            return ""
+        kept = (low is None or self.judged >= low) and (high is None or self.judged <= high)
+        return "ok" if kept else "MISSED"
 
 
 def bound(figure: Figure) -> str:
@@ -41,34 +63,51 @@ def bound(figure: Figure) -> str:
     return " ".join(parts)
 
 
-def line(figure: Figure) -> str:
-    """One row of the table."""
-    shown = f"{figure.value:,.4g}" if abs(figure.value) < 10_000 else f"{figure.value:,.0f}"
+def shown(value: float) -> str:
+    """Four digits, or a whole number."""
+    return f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
+
+
+def line(one: Measured) -> str:
+    """One row of the table; work of a core also at the recording machine's pace, in brackets."""
+    figure = one.figure
     name = f"{figure.package:<11} {figure.name:<62}"
-    return f"{name} {shown:>12} {figure.unit:<14} {bound(figure):<9} {verdict(figure)}".rstrip()
+    scaled = f"({shown(one.judged)})" if figure.cpu else ""
+    unit = f"{figure.unit:<13} {scaled:>9}"
+    return f"{name} {shown(figure.value):>9} {unit} {bound(figure):<9} {one.verdict}".rstrip()
 
 
-def measure(package: str) -> list[Figure]:
+def measure(package: str) -> list[Measured]:
     """All figures of a package, printed as they come."""
-    found: list[Figure] = []
+    found: list[Measured] = []
+    before = _pace()
     for figure in importlib.import_module(f"bench.{package}").figures():
-        print(line(figure), flush=True)
+        after = _pace()
+        found.append(Measured(figure, (before + after) / 2))
+        print(line(found[-1]), flush=True)
         for x, value in figure.growth:
             print(f"{'':<11}   {figure.growth_of} {x:g}: {value:,.4g} {figure.growth_unit}")
-        found.append(figure)
+        before = after
     return found
 
 
-def write(found: Sequence[Figure], folder: Path) -> None:
+def _pace() -> float:
+    return calibration(rounds=5)
+
+
+def write(found: Sequence[Measured], folder: Path) -> None:
     """The table as JSON, and each growth series as a plot."""
     folder.mkdir(parents=True, exist_ok=True)
     document = {
         "python": platform.python_version(),
         "calibration": calibration(),
-        "figures": [{**attrs.asdict(figure), "verdict": verdict(figure)} for figure in found],
+        "figures": [
+            {**attrs.asdict(one.figure), "pace": one.pace, "judged": one.judged, "verdict": one.verdict}
+            for one in found
+        ],
     }
     (folder / "bench.json").write_text(json.dumps(document, indent=1) + "\n")
-    for path in draw_growth(found, folder):
+    for path in draw_growth([one.figure for one in found], folder):
         print(f"plot: {path}")
     print(f"json: {folder / 'bench.json'}")
 
@@ -88,10 +127,11 @@ def main() -> int:
     scale = calibration()
     python = platform.python_version()
     print(f"Python {python}; this machine takes {scale:.2f} of the recorded calibration time.")
-    print("Ratios to the kubelet are scaled by it; below 1 is faster.\n")
+    print("Ratios to the kubelet are scaled by it; below 1 is faster. Work of a core stands in brackets")
+    print("at the recorded machine's pace, taken beside each figure: that is what its bound is for.\n")
     found = [figure for package in arguments.packages or packages for figure in measure(package)]
     write(found, arguments.out)
-    missed = [figure for figure in found if verdict(figure) == "MISSED"]
+    missed = [one for one in found if one.verdict == "MISSED"]
     print(f"{len(found)} figures, {len(missed)} bounds missed, {time.monotonic() - started:.0f} s")
     return 1 if missed else 0
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import gzip
 import json
+import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import attrs
 
-__all__ = ["VECTORS", "Figure", "best_ns", "calibration", "kubelet_ns", "ratios", "rows"]
+__all__ = ["VECTORS", "Figure", "against_kubelet", "best_ns", "calibration", "kubelet_ns", "ratios", "rows"]
 
 VECTORS = Path(__file__).parent.parent / "tests" / "vectors"
 
@@ -27,6 +28,8 @@ class Figure:
         unit: `× kubelet`, `ms`, `per s`, `MiB`; ratios are what is compared elsewhere.
         at_most: Bound that the project set itself, or None.
         at_least: The same, from below.
+        cpu: Whether it is work of a core, which a slower machine does slower: the bound then
+            holds for the pace of the machine that the kubelet's times were recorded on.
         growth: (x, value) pairs where growth is the point; drawn as SVG.
         growth_of: What x counts.
         growth_unit: Unit of the growth's values; that of the figure unless said.
@@ -38,6 +41,7 @@ class Figure:
     unit: str
     at_most: float | None = None
     at_least: float | None = None
+    cpu: bool = False
     growth: Sequence[tuple[float, float]] = ()
     growth_of: str = ""
     growth_unit: str = attrs.field(default=attrs.Factory(lambda self: self.unit, takes_self=True))
@@ -59,10 +63,10 @@ def best_ns(call: Callable[[], object], *, seconds: float = 0.02, rounds: int = 
     return best
 
 
-def calibration(recording: str = "kubelet_ns") -> float:
+def calibration(recording: str = "kubelet_ns", *, rounds: int = 45) -> float:
     """This machine's time for the recorded calibration loop, as a ratio to the recording's."""
     recorded = json.loads((VECTORS / f"{recording}.json").read_text())["calibration_loop_ns"]
-    return best_ns(lambda: sum(i * i for i in range(10000)), seconds=0.02, rounds=45) / float(recorded)
+    return best_ns(_loop, seconds=0.02, rounds=rounds) / float(recorded)
 
 
 def kubelet_ns(kind: str, recording: str = "kubelet_ns") -> list[float]:
@@ -70,6 +74,38 @@ def kubelet_ns(kind: str, recording: str = "kubelet_ns") -> list[float]:
     recorded = json.loads((VECTORS / f"{recording}.json").read_text())
     scale = calibration(recording)
     return [figure * scale for figure in recorded[kind]]
+
+
+def against_kubelet(
+    calls: Iterable[Callable[[], object]], kind: str, recording: str = "kubelet_ns", *, rounds: int = 5
+) -> list[float]:
+    """Row by row, a call's time as a part of the kubelet's; the calibration loop runs beside each.
+
+    A machine that others use changes its pace within a second, so that one calibration for all
+    rows says little: here each row is timed between two of them, and the median of some rounds counts.
+    """
+    recorded = json.loads((VECTORS / f"{recording}.json").read_text())
+    usual = float(recorded["calibration_loop_ns"])
+    found = []
+    for call, theirs in zip(calls, recorded[kind], strict=False):
+        before = _loop_ns()
+        parts = []
+        for _ in range(rounds):
+            mine = best_ns(call, seconds=0.001, rounds=1)
+            after = _loop_ns()
+            parts.append(mine / theirs * 2 * usual / (before + after))
+            before = after
+        found.append(statistics.median(parts))
+    return found
+
+
+def _loop_ns() -> float:
+    return best_ns(_loop, seconds=0.002, rounds=1)
+
+
+def _loop() -> int:
+    """What the recorded calibration timed."""
+    return sum(i * i for i in range(10000))
 
 
 def ratios(ours: Sequence[float], kubelet: Sequence[float]) -> list[float]:

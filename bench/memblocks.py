@@ -115,7 +115,14 @@ def growth(name: str, xs: Sequence[int], call: Callable[[int], Callable[[], obje
     """A figure whose value is that of the largest x."""
     points = [(float(x), best_ns(call(x), seconds=0.01) / 1e6) for x in xs]
     return Figure(
-        package=PACKAGE, name=name, value=points[-1][1], unit="ms", growth=points, growth_of=of, at_most=10
+        package=PACKAGE,
+        name=name,
+        value=points[-1][1],
+        unit="ms",
+        growth=points,
+        growth_of=of,
+        at_most=10,
+        cpu=True,
     )
 
 

@@ -160,6 +160,7 @@ def _lives() -> Iterator[Figure]:
         value=growth[-1][1],
         unit="s",
         at_most=3,
+        cpu=True,
         growth=growth,
         growth_of="pods",
         growth_unit="ms a pod",
@@ -202,6 +203,7 @@ def _lives() -> Iterator[Figure]:
         value=_decision_ms(node),
         unit="ms",
         at_most=5,
+        cpu=True,
     )
 
 
@@ -221,6 +223,7 @@ def _plans() -> Iterator[Figure]:
         value=median(recorded) / 1e3,
         unit="µs",
         at_most=25,
+        cpu=True,
     )
     yield Figure(
         package="podlife",
@@ -228,6 +231,7 @@ def _plans() -> Iterator[Figure]:
         value=median(_plans_ns(len(theirs), Rules())) / 1e3,
         unit="µs",
         at_most=25,
+        cpu=True,
     )
     yield Figure(
         package="podlife",

@@ -121,6 +121,7 @@ def figures() -> Iterator[Figure]:
         value=growth[-1][1],
         unit="ms",
         at_most=10,
+        cpu=True,
         growth=growth,
         growth_of="pods",
     )

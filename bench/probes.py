@@ -167,6 +167,7 @@ def figures() -> Iterator[Figure]:
         value=_decided_us(),
         unit="µs",
         at_most=50.0,
+        cpu=True,
     )
     with _server() as port:
         core, each_us = _at_work(port)
@@ -181,6 +182,7 @@ def figures() -> Iterator[Figure]:
         value=core * 100,
         unit="% of a core",
         at_most=25.0,
+        cpu=True,
     )
     yield Figure(
         package="probes",
@@ -203,4 +205,5 @@ def figures() -> Iterator[Figure]:
         value=_idle() * 100,
         unit="% of a core",
         at_most=0.1,
+        cpu=True,
     )

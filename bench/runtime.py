@@ -116,6 +116,7 @@ def figures() -> Iterator[Figure]:
         value=_taking_over(_listing()),
         unit="ms",
         at_most=2,
+        cpu=True,
     )
     yield Figure(
         package="runtime",
@@ -123,6 +124,7 @@ def figures() -> Iterator[Figure]:
         value=_taking_over(_listing(exited=10)),
         unit="ms",
         at_most=2,
+        cpu=True,
     )
     yield Figure(
         package="runtime",
