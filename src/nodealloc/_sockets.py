@@ -7,9 +7,10 @@ import errno
 import os
 import socket
 import stat
+import struct
 from pathlib import Path
 
-__all__ = ["MAX_PATH_BYTES", "Pinned", "identity", "is_served", "pin", "seen_at", "too_long"]
+__all__ = ["MAX_PATH_BYTES", "Pinned", "identity", "is_served", "listener", "pin", "seen_at", "too_long"]
 
 MAX_PATH_BYTES = 107
 """Longest path of a Unix socket on Linux, in bytes."""
@@ -22,6 +23,8 @@ _KINDS = {
     stat.S_IFBLK: "a block device",
 }
 
+_CREDENTIALS = struct.Struct("3i")
+"""Of a caller or listener: process, user, group."""
 _AT_EMPTY_PATH = 0x1000
 _AT_HANDLE_FID = 0x200
 _HANDLE_BYTES = 128
@@ -80,6 +83,23 @@ def is_served(path: str | Path, /) -> bool:
         except OSError:
             return False
     return True
+
+
+def listener(path: str | Path, /) -> int:
+    """Number of the process that listens there; 0 where nobody can tell. Never waits.
+
+    It is the process that began to listen, as the kernel says to a caller. One of
+    another pid namespace that this one cannot see has no number, and the first
+    process, which listens for those that it starts later, stands for nobody.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as caller:
+        try:
+            caller.connect(os.fspath(path))
+            credentials = caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        except OSError:
+            return 0
+    process = int(_CREDENTIALS.unpack(credentials)[0])
+    return 0 if process == 1 else process
 
 
 def seen_at(path: str | Path, /) -> str:

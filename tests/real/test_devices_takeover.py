@@ -41,6 +41,7 @@ from nodealloc.testing.device_plugin import Behaviour, DevicePluginServer, numbe
 from nodealloc.testing.devices import wait_until
 from nodealloc.testing.pluginreg import FakeRegistration, bare_socket
 from nodealloc.topology import Claim, Owner, TopologyHint
+from tests.real.hanging import elsewhere
 
 pytestmark = pytest.mark.real
 
@@ -428,27 +429,35 @@ def test_a_flood_of_names_costs_only_itself(place: Path) -> None:
 
 
 def test_a_crowd_that_never_answers_hardly_delays_a_good_one(place: Path) -> None:
-    """Thirty that hang when they are called back, two at once: newcomers come first, turns are short."""
-    limits = PluginLimits(introductions=2)
-    behaviour = Behaviour(hang=frozenset({"GetDevicePluginOptions"}))
-    hung = [
-        DevicePluginServer(f"example.com/h{n}", numbered(1), place / f"h{n}.sock", behaviour=behaviour)
-        for n in range(30)
-    ]
-    for one in hung:
-        one.start()
-    with serving(place, limits) as agent, Plugin(place, "good.sock", 2, resource="example.com/good") as good:
-        crowd = [threading.Thread(target=one.introduce, args=(place / "kubelet.sock",)) for one in hung]
+    """Forty of one process that hang when they are called back, two at once.
+
+    Sixteen have their turn; the others, and those that come later, are told at once, and stand in
+    nobody's way. Once one of them answers they are called again.
+    """
+    with (
+        serving(place, PluginLimits(introductions=2)) as agent,
+        Plugin(place, "good.sock", 2, resource="example.com/good") as good,
+        elsewhere(place, 40) as process,
+    ):
+        answers: list[str] = []
+
+        def introduced(number: int) -> None:
+            with pytest.raises(NodeallocError) as refused:
+                register(place, f"s{number:04}.sock", f"example.com/h{number}")
+            answers.append(str(refused.value))
+
+        crowd = [threading.Thread(target=introduced, args=(number,)) for number in range(40)]
         for thread in crowd:
             thread.start()
         began_s = time.monotonic()
         assert good.register()
-        assert time.monotonic() - began_s < 5.0, "half a second for each pair of thirty would be more"
+        assert time.monotonic() - began_s < 5.0
         wait(agent, 2, "example.com/good")
-    for one in hung:
-        one.stop()
-    for thread in crowd:
-        thread.join()
+        for thread in crowd:
+            thread.join()
+        introduced(0)
+        assert f"process {process} keeps silent on" in answers[-1]
+        assert sum("it kept silent while others waited" in one for one in answers) <= 24
 
 
 def test_a_resource_too_many_is_refused_by_name(place: Path) -> None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from concurrent.futures import CancelledError, Future
+from pathlib import Path
 
 import pytest
 
+from nodealloc import _sockets
 from nodealloc._futures import then
 from nodealloc._rpc.places import Places
+from nodealloc.devices.plugins._silence import Silence, SilentProcessError
 from nodealloc.errors import ConfigurationError
+from nodealloc.testing.dsw_asw import VirtualClock
 
 # Who is next.
 
@@ -80,6 +86,56 @@ def test_whoever_had_fewest_turns_is_next() -> None:
     # Whoever sat down first, in a place that is kept for newcomers, sits there as long as none comes.
     assert max(turns.values()) - sorted(turns.values())[1] <= 1
     assert sorted(order[:10]) == names
+
+
+def test_a_thousand_of_one_owner_wait_behind_each_other() -> None:
+    """The first of another comes before the second of theirs, in the line and after a turn."""
+    places = Places[str](2, first_s=0.1)
+    for number in range(1000):
+        assert places.wait(f"crowd {number}", number, "crowd") == (number == 0)
+    assert begun(places, 0.0) == ["crowd 0", "crowd 1"]
+    assert places.wait("good", "good", "another")
+    places.wait("nobody's", "nobody's")
+    assert begun(places, 0.1) == ["good for crowd 0", "nobody's for crowd 1"]
+    for number in range(1000):
+        places.leave(f"crowd {number}")
+    assert places.wait("crowd again", 0, "crowd")
+
+
+def test_who_listens_is_known_without_a_word(tmp_path: Path) -> None:
+    """It is the process that began to; of nobody, and of the first process, there is no number."""
+    path = tmp_path / "s"
+    assert _sockets.listener(path) == 0
+    with socket.socket(socket.AF_UNIX) as there:
+        there.bind(str(path))
+        assert _sockets.listener(path) == 0
+        there.listen()
+        assert _sockets.listener(path) == os.getpid()
+    assert _sockets.listener(path) == 0
+
+
+def test_a_process_that_answers_nothing_is_left_alone_for_a_while() -> None:
+    """After sixteen sockets without an answer; one answer, or five seconds, and it is called again."""
+    clock = VirtualClock()
+    silence = Silence(clock)
+    for _ in range(15):
+        silence.kept(7)
+    silence.check(7, "/x.sock", "Call")
+    silence.kept(7)
+    with pytest.raises(SilentProcessError, match="process 7 keeps silent on 16 others"):
+        silence.check(7, "/x.sock", "Call")
+    silence.check(8, "/x.sock", "Call")
+    silence.broken(7)
+    silence.check(7, "/x.sock", "Call")
+    for _ in range(16):
+        silence.kept(7)
+        silence.kept(0)
+    silence.check(0, "/x.sock", "Call")
+    clock.advance(5.1)
+    silence.check(7, "/x.sock", "Call")
+    for process in range(1, 3000):
+        silence.kept(process)
+    assert len(silence._silent) == 1 << 10
 
 
 def test_no_place_is_too_few() -> None:

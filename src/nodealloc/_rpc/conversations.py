@@ -19,6 +19,8 @@ GAVE_WAY = "GAVE WAY"
 """Status of a call that had no turn in its time, for too many others do not answer."""
 _MOST_BEGUN = 8
 """In one pass of the event loop, so that whoever has an answer is not kept waiting by those who begin."""
+_REST_S = 0.02
+"""After so many, for all but the first of an owner: those who begin take as long by themselves."""
 
 
 class _Talk:
@@ -28,6 +30,7 @@ class _Talk:
         self.begin = begin
         self.begins_s = time.monotonic() + wait_s  # a turn of it begins before this
         self.peer = (path, _sockets.identity(path))
+        self.owner = _sockets.listener(path) or None
         self.future: Future[Answer] = Future()
         self.task: asyncio.Task[None] | None = None
         self.reminder: asyncio.TimerHandle | None = None
@@ -47,7 +50,8 @@ class Conversations:
     def __init__(self, most: int, /, *, first_s: float = 0.1) -> None:
         # Both belong to the loop's thread.
         self._places = Places[_Talk](most, first_s=first_s)
-        self._next: asyncio.Handle | None = None
+        self._next: asyncio.TimerHandle | None = None
+        self._rests_until_s = 0.0
 
     def ask(
         self,
@@ -99,18 +103,22 @@ class Conversations:
         if left_s <= 0:
             self._give_up(talk)
             return
-        self._places.wait(talk, talk.peer)
-        talk.reminder = asyncio.get_running_loop().call_later(left_s, self._give_up, talk)
-        self._look_in(0.0)
+        is_first = self._places.wait(talk, talk.peer, talk.owner)
+        loop = asyncio.get_running_loop()
+        talk.reminder = loop.call_later(left_s, self._give_up, talk)
+        self._look_at(0.0 if is_first else self._rests_until_s)
 
-    def _look_in(self, seconds: float) -> None:
+    def _look_at(self, when_s: float) -> None:
+        """At that time of the loop, or earlier."""
         if self._next is not None:
+            if self._next.when() <= when_s:
+                return
             self._next.cancel()
-        self._next = asyncio.get_running_loop().call_later(seconds, self._look)
+        self._next = asyncio.get_running_loop().call_at(when_s, self._look)
 
     def _look(self) -> None:
         """Those begin whose turn it is, a few at a time."""
-        begun = 0
+        self._next, begun = None, 0
         for talk, leaves in itertools.islice(self._places.begin(time.monotonic()), _MOST_BEGUN):
             begun += 1
             if leaves is not None:
@@ -118,14 +126,12 @@ class Conversations:
                 self._wait(leaves)
             self._hang_up(talk)  # its reminder
             talk.task = asyncio.get_running_loop().create_task(self._hold(talk))
-        next_s = self._places.next_s()
+        loop, next_s = asyncio.get_running_loop(), self._places.next_s()
         if begun == _MOST_BEGUN:
-            self._look_in(0.0)
+            self._rests_until_s = loop.time() + _REST_S
+            self._look_at(self._rests_until_s)
         elif next_s is not None:
-            self._look_in(max(0.001, next_s - time.monotonic()))
-        elif self._next is not None:
-            self._next.cancel()
-            self._next = None
+            self._look_at(loop.time() + max(0.001, next_s - time.monotonic()))
 
     async def _hold(self, talk: _Talk) -> None:
         try:
@@ -153,7 +159,7 @@ class Conversations:
         self._places.leave(talk)
         self._hang_up(talk)
         if self._next is not None:
-            self._look_in(0.0)
+            self._look_at(self._rests_until_s)
 
     def _hang_up(self, talk: _Talk) -> None:
         if talk.task is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from collections import Counter
 from collections.abc import Hashable, Iterator
 from typing import Generic, TypeVar
 
@@ -31,6 +32,9 @@ class Places(Generic[T]):
     who answers at once is heard at once, one who is slow some time later, and
     those who hang wait for each other.
 
+    Of those who have had as many turns, the first of each owner comes before the
+    second of any: a thousand peers of one owner wait behind each other.
+
     Args:
         most: Places, at least 1.
         first_s: How long a first turn is where others wait.
@@ -44,23 +48,37 @@ class Places(Generic[T]):
         self._numbers = itertools.count()
         self._turns: dict[Hashable, int] = {}
         # By lane, first turns and later ones: who waits; who sits there; when each has had his time.
-        self._lines: tuple[list[tuple[int, int, T, Hashable]], ...] = ([], [])
+        self._lines: tuple[list[tuple[tuple[int, int, int], T, Hashable]], ...] = ([], [])
         self._taken: tuple[dict[T, Hashable], ...] = ({}, {})
         self._over: tuple[list[tuple[float, int, T]], ...] = ([], [])
         self._waiting: set[T] = set()
+        self._owners: dict[T, Hashable] = {}
+        self._of_owner = Counter[Hashable]()
 
     def __len__(self) -> int:
         return len(self._waiting) + sum(map(len, self._taken))
 
-    def wait(self, talk: T, peer: Hashable, /) -> None:
-        """Stand in the line."""
+    def wait(self, talk: T, peer: Hashable, owner: Hashable = None, /) -> bool:
+        """Stand in the line, behind others of that owner; None for one who has nobody else here.
+
+        Returns:
+            Whether nobody else of that owner stands in the line or has a place.
+        """
         self._waiting.add(talk)
         turns = self._turns.get(peer, 0)
-        heapq.heappush(self._lines[min(turns, 1)], (turns, next(self._numbers), talk, peer))
+        before = 0
+        if owner is not None:
+            before = self._of_owner[owner]
+            self._of_owner[owner] += 1
+            self._owners[talk] = owner
+        place = turns, before, next(self._numbers)
+        heapq.heappush(self._lines[min(turns, 1)], (place, talk, peer))
+        return not before
 
     def leave(self, talk: T, /) -> None:
         """Go, from the line or from a place."""
         self._waiting.discard(talk)
+        self._forget_owner(talk)
         for taken in self._taken:
             taken.pop(talk, None)
 
@@ -72,7 +90,7 @@ class Places(Generic[T]):
         """Who begins now, and who gives way to him, who has neither a place nor stands in the line then."""
         for lane, line in enumerate(self._lines):
             while line:
-                turns, _, talk, peer = line[0]
+                (turns, _, _), talk, peer = line[0]
                 if talk in self._waiting:
                     has_room, leaves = self._room(lane, now_s)
                     if not has_room:
@@ -113,8 +131,16 @@ class Places(Generic[T]):
             if over and over[0][0] <= now_s:
                 talk = heapq.heappop(over)[2]
                 del self._taken[where][talk]
+                self._forget_owner(talk)
                 return True, talk
         return False, None
+
+    def _forget_owner(self, talk: T) -> None:
+        owner = self._owners.pop(talk, None)
+        if owner is not None:
+            self._of_owner[owner] -= 1
+            if not self._of_owner[owner]:
+                del self._of_owner[owner]
 
     def _who_may_leave(self, lane: int) -> Iterator[int]:
         """From which lanes somebody may have to leave for one of this; first the one beyond its half."""

@@ -50,15 +50,18 @@ class Turns:
         self._closed = False
 
     @contextlib.contextmanager
-    def take(self, end: Callable[[], None], /, peer: Hashable = None) -> Generator[Turn]:
+    def take(
+        self, end: Callable[[], None], /, peer: Hashable = None, owner: Hashable = None
+    ) -> Generator[Turn]:
         """A turn, for as long as the block lasts; `end` has to make it short once it is called.
 
         Args:
             end: Ends the conversation.
             peer: Whom it is with, who gets longer turns each time; None for nobody that is known.
+            owner: Whose peers wait behind each other; None for nobody's.
         """
         turn = Turn(end)
-        self._begin(turn, turn if peer is None else peer)
+        self._begin(turn, turn if peer is None else peer, owner)
         try:
             yield turn
         finally:
@@ -78,9 +81,9 @@ class Turns:
         for turn in ended:
             turn.end()
 
-    def _begin(self, turn: Turn, peer: Hashable) -> None:
+    def _begin(self, turn: Turn, peer: Hashable, owner: Hashable) -> None:
         with self._changed:
-            self._places.wait(turn, peer)
+            self._places.wait(turn, peer, owner)
         while True:
             with self._changed:
                 ended = self._next_turns()

@@ -7,6 +7,7 @@ import itertools
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from queue import Empty, SimpleQueue
 from typing import ParamSpec, TypeVar, cast
 
 from nodealloc._typed import typed
@@ -14,6 +15,10 @@ from nodealloc.dsw_asw._operations import Operation
 from nodealloc.errors import ConfigurationError
 
 __all__ = ["InlineExecutor", "ThreadExecutor"]
+
+_LINGERS_S = 0.1
+"""How long a thread waits for another call. To start one takes longer than most calls, and a pass hands
+over hundreds."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,7 +37,8 @@ class InlineExecutor:
 class ThreadExecutor:
     """A thread for every call, as the kubelet starts a goroutine for every operation.
 
-    No pool to run dry: a hundred calls that hang delay no other one. Threads
+    No pool to run dry: a hundred calls that hang delay no other one. A thread whose
+    call has ended takes the next that comes within 0.1 s, and ends else. Threads
     are daemons, so one that hangs in the kernel does not keep the program from
     ending. May be used from any thread.
 
@@ -57,6 +63,8 @@ class ThreadExecutor:
         self._running = 0
         self._waiting: list[tuple[int, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
+        # Of each thread that waits for another call, where it waits; the last one is first.
+        self._idle: list[SimpleQueue[Callable[[], None]]] = []
 
     def submit(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Start a thread for it, or leave it to the first that is free."""
@@ -66,6 +74,9 @@ class ThreadExecutor:
             _fill(future, lambda: call(*args, **kwargs))
 
         with self._lock:
+            if self._idle:
+                self._idle.pop().put(work)
+                return future
             if self._most is not None and self._running >= self._most:
                 heapq.heappush(self._waiting, (_phase_of(*args), next(self._numbers), work))
                 return future
@@ -79,13 +90,24 @@ class ThreadExecutor:
         return future
 
     def _work(self, work: Callable[[], None]) -> None:
+        box: SimpleQueue[Callable[[], None]] = SimpleQueue()
         while True:
             work()
+            del work  # with all that hangs on it
             with self._lock:
-                if not self._waiting:
-                    self._running -= 1
-                    return
-                _, _, work = heapq.heappop(self._waiting)
+                if self._waiting:
+                    _, _, work = heapq.heappop(self._waiting)
+                    continue
+                self._idle.append(box)
+            try:
+                work = box.get(timeout=_LINGERS_S)
+            except Empty:
+                with self._lock:
+                    if box in self._idle:
+                        self._idle.remove(box)
+                        self._running -= 1
+                        return
+                work = box.get()  # handed over at this very moment
 
 
 def _phase_of(*args: object) -> int:

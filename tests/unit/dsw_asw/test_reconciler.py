@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
@@ -22,6 +23,7 @@ from nodealloc.dsw_asw import (
     View,
 )
 from nodealloc.errors import RetryableError
+from nodealloc.testing.devices import wait_until
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, check_clock, check_executor, check_plan
 from tests.unit.dsw_asw_sizes import Bench, Detail, SizeStep, busy
 
@@ -41,6 +43,24 @@ def test_fakes_keep_the_promises_of_their_protocols() -> None:
     check_executor(ThreadExecutor())
     with ThreadPoolExecutor(1) as pool:
         check_executor(pool)
+
+
+def test_a_thread_takes_the_next_call_that_comes_soon() -> None:
+    """A hundred quick calls, one after the other, take few threads, two at once two; later none is left."""
+    executor, ran = ThreadExecutor("quick calls"), set[int]()
+
+    def there() -> int:
+        return sum(one.name == "quick calls" for one in threading.enumerate())
+
+    for _ in range(100):
+        ran.add(executor.submit(threading.get_ident).result(10.0))
+        time.sleep(0.001)  # the future is done a moment before the thread looks for more
+    assert len(ran) < 10
+    together = threading.Barrier(2)
+    both = [executor.submit(together.wait, 10.0) for _ in range(2)]
+    assert sorted(one.result(10.0) for one in both) == [0, 1]
+    wait_until(lambda: there() == 0, what="threads end")
+    assert executor.submit(lambda: 7).result(10.0) == 7
 
 
 def test_a_change_is_planned_started_and_settled() -> None:

@@ -17,6 +17,7 @@ from nodealloc.devices._ports import AllocatorKeeper, Connect, PluginConnection
 from nodealloc.devices._room import with_room
 from nodealloc.devices.plugins._endpoints import Endpoint, Endpoints, Joined
 from nodealloc.devices.plugins._inventories import Inventories
+from nodealloc.devices.plugins._silence import Silence, SilentProcessError
 from nodealloc.dsw_asw import Clock, World
 from nodealloc.errors import NodeallocError, RetryableError
 
@@ -78,24 +79,29 @@ class Callbacks:
         self._limits = limits
         self._clock = clock
         self._turns = Turns(limits.introductions)
+        self._silence = Silence(clock)
         self.stopping = threading.Event()
 
     def take_on(self, introduction: Introduction, /) -> None:
         """Call a plugin back, and have its stream followed. Who serves already serves on until it lists.
 
         Raises:
-            PluginUnavailableError: Nobody answers there.
+            PluginUnavailableError: Nobody answers there, or on many other sockets of that process.
             PluginRefusedError: The answer makes no sense.
             RegistrationRefusedError: There is no room for it, or another one was quicker.
             RetryableError: The agent is stopping.
         """
-        resource = introduction.resource
+        process, resource = _sockets.listener(introduction.path), introduction.resource
+        self._silence.check(process, introduction.path, _CALL)
         known = with_room(self._keeper.current(), resource, self._limits.resources).inventories.get(resource)
         generation = self._endpoints.next_generation(0 if known is None else known.generation)
         connection = self._connect(introduction.path)
         try:
-            options = self._asked(connection, introduction)
+            options = self._asked(connection, introduction, process)
+            self._silence.broken(process)
         except NodeallocError as error:
+            if isinstance(error, PluginUnavailableError) and not isinstance(error, SilentProcessError):
+                self._silence.kept(process)
             connection.close()
             self._failed(resource, generation, str(error))
             raise
@@ -120,10 +126,11 @@ class Callbacks:
         self.stopping.set()
         self._turns.close()
 
-    def _asked(self, connection: PluginConnection, introduction: Introduction) -> PluginOptions:
+    def _asked(self, connection: PluginConnection, introduction: Introduction, process: int) -> PluginOptions:
         """What the plugin wants to be asked; that it answers is the point."""
         offered = introduction.offered
-        with self._turns.take(connection.close, introduction.path) as turn:
+        with self._turns.take(connection.close, introduction.path, process or None) as turn:
+            self._silence.check(process, introduction.path, _CALL)  # others were silent while it waited
             try:
                 said = connection.options()
             except NodeallocError as error:

@@ -36,6 +36,7 @@ from nodealloc.devices.plugins._inventories import Inventories
 from nodealloc.devices.plugins._latecomers import Latecomers
 from nodealloc.devices.plugins._launched import launch_of
 from nodealloc.devices.plugins._registration import RegistrationService
+from nodealloc.devices.plugins._silence import SilentProcessError
 from nodealloc.devices.plugins._streams import Streams
 from nodealloc.devices.plugins._upkeep import Upkeep
 from nodealloc.dsw_asw import Clock, Group, Summary, SystemClock, ThreadExecutor, World
@@ -329,7 +330,7 @@ class DevicePlugins:
         )
         try:
             self._callbacks.take_on(introduction)
-        except RegistrationRefusedError:
+        except (RegistrationRefusedError, SilentProcessError):
             raise
         except NodeallocError:
             self._latecomers.add(introduction)
