@@ -75,15 +75,16 @@ def _pytest(session: nox.Session, *words: str, mark: str = "", env: dict[str, st
 def tests(session: nox.Session) -> None:
     """Unit, golden, property and real tests; the slow ones on the first Python only.
 
-    In CI, which has half an hour, the last Python leaves recorded facts, laws and lives of whole
-    nodes to the first, and those between them take recorded facts alone.
+    In CI, which has half an hour, the last Python takes the unit tests alone, without lives of whole
+    nodes, and those between it and the first take recorded facts.
     """
     session.install("-e", ".[test]")
     is_first, is_last = session.python == PYTHONS[0], session.python == PYTHONS[-1]
     words = ["-n", "auto", "--dist", "worksteal"]
     if "CI" in os.environ and not is_first:
-        left_out = ("tests/golden", "tests/property", "tests/unit/node/test_simulation.py")
-        words += [f"--ignore={one}" for one in left_out] if is_last else ["tests/golden"]
+        whole_nodes = ("test_simulation.py", "test_simulation_mutants.py")
+        words += [f"--ignore=tests/unit/node/{one}" for one in whole_nodes]
+        words.append("tests/unit" if is_last else "tests/golden")
     _pytest(session, *words, mark="" if is_first else "not slow and not vm")
     if session.python == PYTHONS[-1] and os.environ.get("CI"):
         session.notify("vm", posargs=["--short"])

@@ -24,7 +24,7 @@ from nodealloc.checkpoint import FileStore, SqliteStore, this_machine
 from nodealloc.cpuset import CpusetWriter
 from nodealloc.cri import CriCpusetWriter, CriRuntime
 from nodealloc.errors import NodeallocError
-from nodealloc.kubeconfig import KubeletConfig, NodePlan, machine_capacity, read_kubelet_config
+from nodealloc.kubeconfig import KubeletConfig, NodePlan, machine_capacity, read_kubelet_config, swap_bytes
 from nodealloc.machine import named_machine
 from nodealloc.podlife import KUBELET as KUBELET_LIFE
 from nodealloc.podlife import NodeSettings
@@ -84,18 +84,20 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
         print(f"not known: {note}", flush=True)
     root = chosen.root.resolve()
     root.mkdir(parents=True, exist_ok=True)
+    tree = root / "cgroup" if chosen.machine else Path("/sys/fs/cgroup")
+    driver = stand_in(tree) if chosen.machine else _cgroups(tree, root)
     plan = NodePlan.of(
         config,
         named.machine,
         name=chosen.node,
         capacity=machine_capacity(named.machine, folder=root, is_this=not chosen.machine),
         kernel=os.uname().release,
+        unified=driver.layout.kind == "v2",
+        swap_bytes=swap_bytes(),
         rules=rules.admission,
     )
     with contextlib.ExitStack() as stack:
         store = stack.enter_context(_store(root, chosen.store))
-        tree = root / "cgroup" if chosen.machine else Path("/sys/fs/cgroup")
-        driver = stand_in(tree) if chosen.machine else _cgroups(tree, root)
         runtime, cpusets = _runtime(chosen, config, root, driver.layout)
         stack.callback(runtime.close)
         place = Place(
@@ -168,7 +170,8 @@ def _settings(chosen: argparse.Namespace, config: KubeletConfig, plan: NodePlan,
         hosts=_text(Path("/etc/hosts")),
         allocatable=plan.view.allocatable,
         pods_directory=str(root / "pods"),
-        logs_directory=str(chosen.logs or root / "logs"),
+        logs_directory=str(chosen.logs or config.pod_logs_dir or root / "logs"),
+        seccomp_default=config.seccomp_default,
         limits=plan.tree.pods,
     )
 

@@ -285,6 +285,14 @@ def _text(at: At, _: object) -> object:
     return FAULTY if reader.count != before else found
 
 
+def _number(at: At, _: object) -> object:
+    value, path, reader = at
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        reader.expected("a number", value, path)
+        return FAULTY
+    return float(value)
+
+
 def _flag(at: At, _: object) -> object:
     value, path, reader = at
     if isinstance(value, bool):
@@ -305,7 +313,7 @@ def _number_or_text(at: At, kind: object) -> object:
     return _text(at, kind) if isinstance(at[0], str) else _whole(at, kind)
 
 
-_SIMPLE: Final[Mapping[type, Hook]] = {str: _text, bool: _flag, int: _whole}
+_SIMPLE: Final[Mapping[type, Hook]] = {str: _text, bool: _flag, int: _whole, float: _number}
 """Found without asking, since nearly all values are of these."""
 _UNBOUNDED: Final[tuple[type, ...]] = (str, bool)
 """Of these every value will do."""

@@ -30,7 +30,6 @@ from nodealloc.admission._apparmor import AppArmor
 from nodealloc.admission._chain import Chain, Handler, allocation, chain_of
 from nodealloc.admission._fit import node_fit
 from nodealloc.admission._host_ports import host_ports
-from nodealloc.admission._importance import comes_from_node
 from nodealloc.admission._node_state import pressure, shutdown
 from nodealloc.admission._placement import node_affinity, node_name, operating_system, taints
 from nodealloc.admission._preemption import victims
@@ -50,7 +49,6 @@ __all__ = [
     "SysctlAllowList",
     "allocation",
     "chain_of",
-    "comes_from_node",
     "host_ports",
     "node_affinity",
     "node_fit",

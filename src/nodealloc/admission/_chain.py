@@ -11,7 +11,6 @@ import attrs
 from nodealloc._typed import typed_fields
 from nodealloc.admission._fit import node_fit
 from nodealloc.admission._host_ports import host_ports
-from nodealloc.admission._importance import is_critical
 from nodealloc.admission._node_state import pressure, shutdown
 from nodealloc.admission._placement import node_affinity, node_name, operating_system, taints
 from nodealloc.admission._preemption import victims
@@ -19,7 +18,7 @@ from nodealloc.admission._rules import Rules
 from nodealloc.admission._verdicts import ADMITTED, MakingRoom, RoomMade
 from nodealloc.errors import NodeallocError, RetryableError
 from nodealloc.podfacts import NodeView
-from nodealloc.podspec import Pod
+from nodealloc.podspec import Pod, is_critical
 from nodealloc.topology import Snapshot, Workload, admit, release, workload_of
 from nodealloc.verdicts import Admitted, NotYet, Refused, Verdict
 

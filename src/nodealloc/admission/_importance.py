@@ -4,33 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from nodealloc._typed import typed
 from nodealloc.podfacts import PodOnNode
-from nodealloc.podspec import Pod, QosClass, qos_class
+from nodealloc.podspec import Pod, QosClass, is_critical, qos_class
 
-__all__ = ["comes_from_node", "eviction_order", "is_critical", "rank"]
+__all__ = ["eviction_order", "rank"]
 
-_SOURCE: Final = "kubernetes.io/config.source"
-_MIRROR: Final = "kubernetes.io/config.mirror"
-_CRITICAL: Final = 2_000_000_000
-"""The least priority that only pods of the system have."""
 _QOS: Final = {QosClass.BEST_EFFORT: 0, QosClass.BURSTABLE: 1, QosClass.GUARANTEED: 2}
-
-
-@typed
-def comes_from_node(pod: Pod, /) -> bool:
-    """Whether it comes from the node's own files, by its annotation."""
-    return pod.annotations.get(_SOURCE, "api") != "api"
-
-
-def is_critical(pod: Pod, /) -> bool:
-    """Whether others make room for it: static, a mirror, or of a priority of the system.
-
-    Source: kubelet ``types/pod_update.go``.
-    """
-    if pod.annotations and (comes_from_node(pod) or _MIRROR in pod.annotations):
-        return True
-    return pod.priority is not None and pod.priority >= _CRITICAL
 
 
 def rank(pod: Pod, /) -> tuple[bool, int]:

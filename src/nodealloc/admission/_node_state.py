@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from nodealloc._typed import typed
-from nodealloc.admission._importance import is_critical
 from nodealloc.admission._verdicts import ADMITTED
 from nodealloc.podfacts import NodeView, Pressure
-from nodealloc.podspec import Pod, QosClass, qos_class
+from nodealloc.podspec import Pod, QosClass, is_critical, qos_class
 from nodealloc.verdicts import Admitted, Refused
 
 __all__ = ["pressure", "shutdown"]

@@ -7,11 +7,17 @@ from collections.abc import Mapping
 from typing import Final
 
 from nodealloc._typed import typed
-from nodealloc.admission._importance import comes_from_node
 from nodealloc.admission._rules import Rules
 from nodealloc.admission._verdicts import ADMITTED
 from nodealloc.podfacts import NodeView, Taint, TaintEffect
-from nodealloc.podspec import NodeSelectorOperator, NodeSelectorRequirement, NodeSelectorTerm, Pod, Toleration
+from nodealloc.podspec import (
+    NodeSelectorOperator,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Pod,
+    Toleration,
+    is_static,
+)
 from nodealloc.verdicts import Admitted, Refused
 
 __all__ = ["node_affinity", "node_name", "operating_system", "taints"]
@@ -78,7 +84,7 @@ def taints(pod: Pod, view: NodeView, /) -> Admitted | Refused:
 
     Taints that only keep a scheduler off are a scheduler's matter.
     """
-    if not view.taints or comes_from_node(pod):
+    if not view.taints or is_static(pod):
         return ADMITTED
     for taint in view.taints:
         if taint.effect is _NO_EXECUTE and not any(_tolerates(one, taint) for one in pod.tolerations):

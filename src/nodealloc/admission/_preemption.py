@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from nodealloc._typed import typed
 from nodealloc.admission._fit import PODS, Shortage, amount_of, shortages, without
-from nodealloc.admission._importance import eviction_order, is_critical, rank
+from nodealloc.admission._importance import eviction_order, rank
 from nodealloc.admission._rules import Rules
 from nodealloc.podfacts import NodeView, PodOnNode
-from nodealloc.podspec import Pod, QosClass, Quantity, qos_class
+from nodealloc.podspec import Pod, QosClass, Quantity, is_critical, qos_class
 from nodealloc.verdicts import Refused
 
 __all__ = ["victims"]

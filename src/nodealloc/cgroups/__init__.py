@@ -50,6 +50,8 @@ from nodealloc.cgroups._limits import NO_LIMIT, Limits
 from nodealloc.cgroups._name import CgroupName, Spelling
 from nodealloc.cgroups._pods import (
     PodOptions,
+    SwapBehavior,
+    container_files,
     container_limits,
     container_name,
     oom_score_adj,
@@ -94,6 +96,7 @@ __all__ = [
     "ReadOnlyError",
     "RemovalState",
     "Spelling",
+    "SwapBehavior",
     "TreeDriver",
     "TreeOptions",
     "TreeReader",
@@ -103,6 +106,7 @@ __all__ = [
     "Write",
     "check_requirements",
     "check_swap",
+    "container_files",
     "container_limits",
     "container_name",
     "detect",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from nodealloc._arguments import whole, within
+from nodealloc._arguments import whole, within, wrong
 from nodealloc._typed import typed, typed_fields
 from nodealloc.cgroups._convert import (
     MIN_SHARES,
@@ -24,6 +25,7 @@ from nodealloc.podspec import (
     Resources,
     effective_limits,
     effective_requests,
+    is_critical,
     page_bytes,
     qos_class,
 )
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 __all__ = [
     "POD_PREFIX",
     "PodOptions",
+    "SwapBehavior",
+    "container_files",
     "container_limits",
     "container_name",
     "oom_score_adj",
@@ -50,6 +54,22 @@ POD_PREFIX: Final = "pod"
 
 _GUARANTEED_SCORE: Final = -997
 _BEST_EFFORT_SCORE: Final = 1000
+
+
+class SwapBehavior(Enum):
+    """Who may use the machine's swap, in a kubelet's words (`memorySwap.swapBehavior`)."""
+
+    NONE = "NoSwap"
+    LIMITED = "LimitedSwap"
+    """Containers of burstable pods, each as large a part of it as of memory; critical pods none."""
+
+
+def _swap_behavior(word: SwapBehavior | str) -> SwapBehavior:
+    """The behaviour that a kubelet's word means; "" is its default."""
+    found = next((one for one in SwapBehavior if word in {one, one.value}), None)
+    if found is None and word != "":
+        raise wrong("PodOptions.swap", word, "NoSwap or LimitedSwap")
+    return found or SwapBehavior.NONE
 
 
 @typed_fields
@@ -69,15 +89,25 @@ class PodOptions:
             those that it does not ask for. Empty leaves them alone.
         allocatable_memory_bytes: Stands for the memory limit of a container
             without one, for `memory.high`; 0 if unknown.
+        unified: Whether the node has cgroup v2, so that a container's swap and the
+            manner of its end for lack of memory stand in files of their own.
+        swap: Who may use the machine's swap (`memorySwap.swapBehavior`; cgroup v2 only).
+        swap_capacity_bytes: Swap of the machine.
+        single_oom_kill: Whether the kernel ends one process of a container that runs out of
+            memory; False: all of them (`singleProcessOOMKill`; cgroup v2 only).
     """
 
     cpu_quota: bool = True
     period_us: int = attrs.field(default=PERIOD_US, validator=whole(1000, 1_000_000))
     pids: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole(1)))
     memory_qos: bool = False
-    memory_throttling: float = attrs.field(default=0.9, validator=within(0, 1, above=True))
+    memory_throttling: float = attrs.field(default=0.9, validator=within(0, 1))
     hugepage_sizes: tuple[int, ...] = ()
     allocatable_memory_bytes: int = 0
+    unified: bool = False
+    swap: SwapBehavior = attrs.field(default=SwapBehavior.NONE, converter=_swap_behavior)
+    swap_capacity_bytes: int = 0
+    single_oom_kill: bool = True
 
 
 _DEFAULTS: Final = PodOptions()
@@ -120,7 +150,7 @@ def pod_limits(pod: Pod, options: PodOptions = _DEFAULTS, /) -> Limits:
 
     Shares follow the pod's effective CPU request. A quota or a memory limit is
     set only if every container has one, because a container without could use
-    more than the sum of the others'.
+    more than the sum of the others'. Less memory than a page is a page.
 
     Source: kubelet ``cm/helpers_linux.go``.
     """
@@ -133,7 +163,7 @@ def pod_limits(pod: Pod, options: PodOptions = _DEFAULTS, /) -> Limits:
         cpu_shares=MIN_SHARES if qos is QosClass.BEST_EFFORT else milli_cpu_to_shares(_milli(requests)),
         cpu_quota_us=quota_us,
         cpu_period_us=period_us,
-        memory_bytes=memory or None,
+        memory_bytes=_pages(memory or 0),
         memory_min_bytes=memory_min or None,
         pids=options.pids,
         hugepage_bytes=_hugepages(requests, options.hugepage_sizes),
@@ -142,7 +172,7 @@ def pod_limits(pod: Pod, options: PodOptions = _DEFAULTS, /) -> Limits:
 
 @typed
 def container_limits(container: Container, options: PodOptions = _DEFAULTS, /) -> Limits:
-    """Limits of one container; what it does not limit is not asked for.
+    """Limits of one container; what it does not limit is not asked for, and less than a page is a page.
 
     Source: kubelet ``kuberuntime/kuberuntime_container_linux.go``.
     """
@@ -155,11 +185,41 @@ def container_limits(container: Container, options: PodOptions = _DEFAULTS, /) -
         cpu_shares=milli_cpu_to_shares(_milli(requests)),
         cpu_quota_us=quota_us,
         cpu_period_us=period_us,
-        memory_bytes=limit or None,
+        memory_bytes=_pages(limit),
         memory_min_bytes=request or None if options.memory_qos else None,
         memory_high_bytes=_high(request, limit, options) if options.memory_qos else None,
         hugepage_bytes=_hugepages(container.limits, options.hugepage_sizes),
     )
+
+
+@typed
+def container_files(
+    pod: Pod, container: Container, options: PodOptions = _DEFAULTS, /, *, memory_capacity_bytes: int
+) -> Mapping[str, str]:
+    """Files of cgroup v2 that a runtime is told of by their names; none where the node has cgroup v1.
+
+    Source: kubelet ``kuberuntime/kuberuntime_container_linux.go``.
+    """
+    if not options.unified:
+        return {}
+    files = {"memory.swap.max": str(_swap(pod, container, options, memory_capacity_bytes))}
+    if not options.single_oom_kill:
+        files["memory.oom.group"] = "1"
+    limits = container_limits(container, options)
+    for name, amount in (("memory.min", limits.memory_min_bytes), ("memory.high", limits.memory_high_bytes)):
+        if amount:
+            files[name] = str(amount)
+    return files
+
+
+def _swap(pod: Pod, container: Container, options: PodOptions, capacity: int) -> int:
+    """Bytes of swap beside memory."""
+    request, limit = _bytes(container.requests), _bytes(container.limits)
+    if options.swap is SwapBehavior.NONE or is_critical(pod) or qos_class(pod) is not QosClass.BURSTABLE:
+        return 0
+    if not 0 < request <= capacity or request == limit:
+        return 0
+    return int(request / capacity * options.swap_capacity_bytes)
 
 
 @typed
@@ -194,6 +254,10 @@ def _milli(resources: Resources) -> int:
 
 def _bytes(resources: Resources) -> int:
     return max(resources["memory"].value, 0) if "memory" in resources else 0
+
+
+def _pages(limit: int) -> int | None:
+    return max(limit, PAGE_BYTES) if limit else None
 
 
 def _all_limit(pod: Pod, resource: str) -> bool:

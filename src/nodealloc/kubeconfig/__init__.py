@@ -15,9 +15,9 @@
     (20, 20.0)
 """
 
-from nodealloc.kubeconfig._capacity import machine_capacity
+from nodealloc.kubeconfig._capacity import machine_capacity, swap_bytes
 from nodealloc.kubeconfig._codec import kubelet_config, read_kubelet_config
-from nodealloc.kubeconfig._configuration import CrashLoopBackOff, KubeletConfig, MemoryReservation
+from nodealloc.kubeconfig._configuration import CrashLoopBackOff, KubeletConfig, MemoryReservation, MemorySwap
 from nodealloc.kubeconfig._durations import duration_s
 from nodealloc.kubeconfig._plan import NodePlan, life_policy
 
@@ -25,10 +25,12 @@ __all__ = [
     "CrashLoopBackOff",
     "KubeletConfig",
     "MemoryReservation",
+    "MemorySwap",
     "NodePlan",
     "duration_s",
     "kubelet_config",
     "life_policy",
     "machine_capacity",
     "read_kubelet_config",
+    "swap_bytes",
 ]

@@ -10,10 +10,11 @@ from nodealloc._typed import typed
 from nodealloc.machine import Machine
 from nodealloc.podspec import Resources, resources
 
-__all__ = ["machine_capacity"]
+__all__ = ["machine_capacity", "swap_bytes"]
 
 _LIMITS = ("pid_max", "threads-max")
 _TOTAL = re.compile(r"MemTotal:\s+(\d+) kB")
+_SWAP = re.compile(r"SwapTotal:\s+(\d+) kB")
 
 
 @typed
@@ -45,3 +46,13 @@ def machine_capacity(
             "pid": min(int((proc / "sys" / "kernel" / name).read_text()) for name in _LIMITS),
         }
     )
+
+
+def swap_bytes(proc: Path = Path("/proc"), /) -> int:
+    """Swap of the machine that this runs on; 0 where its kernel has none.
+
+    Raises:
+        OSError: procfs cannot be read.
+    """
+    found = _SWAP.search((proc / "meminfo").read_text())
+    return 0 if found is None else int(found[1]) * 1024

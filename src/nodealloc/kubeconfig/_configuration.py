@@ -10,7 +10,7 @@ import attrs
 from nodealloc._typed import typed_fields
 from nodealloc._wire import wire
 
-__all__ = ["NO_ROOM", "CrashLoopBackOff", "KubeletConfig", "MemoryReservation", "Seconds"]
+__all__ = ["NO_ROOM", "CrashLoopBackOff", "KubeletConfig", "MemoryReservation", "MemorySwap", "Seconds"]
 
 Seconds = NewType("Seconds", float)
 """A duration; in the document a text as Go writes it."""
@@ -26,10 +26,10 @@ NO_ROOM: Final = frozenset(
     healthzBindAddress healthzPort imageGCLowThresholdPercent imageMaximumGCAge imageMinimumGCAge
     imageServiceEndpoint iptablesDropBit iptablesMasqueradeBit kernelMemcgNotification kubeAPIBurst
     kubeAPIQPS kubeReservedCgroup kubeletCgroups localStorageCapacityIsolation logging
-    makeIPTablesUtilChains maxOpenFiles memorySwap memoryThrottlingFactor nodeLeaseDurationSeconds
+    makeIPTablesUtilChains maxOpenFiles nodeLeaseDurationSeconds
     nodeStatusMaxImages nodeStatusReportFrequency nodeStatusUpdateFrequency oomScoreAdj podCIDR
-    podLogsDir podsPerCore port protectKernelDefaults providerID qosReserved readOnlyPort
-    registerWithTaints registryBurst registryPullQPS rotateCertificates runOnce seccompDefault
+    podsPerCore port protectKernelDefaults providerID qosReserved readOnlyPort
+    registerWithTaints registryBurst registryPullQPS rotateCertificates runOnce
     serverTLSBootstrap showHiddenMetricsForVersion shutdownGracePeriod shutdownGracePeriodByPodPriority
     shutdownGracePeriodCriticalPods streamingConnectionIdleTimeout systemCgroups systemReservedCgroup
     tlsCertFile tlsCipherSuites tlsMinVersion tlsPrivateKeyFile tracing volumePluginDir
@@ -38,7 +38,7 @@ NO_ROOM: Final = frozenset(
 )
 """Fields of the document that no package follows yet."""
 
-_FEATURES: Final = frozenset({"KubeletCrashLoopBackOffMax"})
+_FEATURES: Final = frozenset({"KubeletCrashLoopBackOffMax", "MemoryQoS"})
 
 
 def _only(*values: object) -> Callable[[object], str]:
@@ -58,6 +58,14 @@ def _at_least_one(value: int) -> str:
     return "" if value >= 1 else f"is {value}; give 1 or more"
 
 
+def _is_part(value: float) -> str:
+    return "" if 0 < value <= 1 else f"is {value}; give more than 0 and at most 1"
+
+
+def _absolute(path: str) -> str:
+    return "" if not path or path.startswith("/") else f"is {path!r}; give a path from the root on"
+
+
 def _texts() -> Mapping[str, str]:
     return {}
 
@@ -74,6 +82,18 @@ class CrashLoopBackOff:
     max_container_restart_period_s: Seconds = attrs.field(
         default=Seconds(300.0), metadata=wire("maxContainerRestartPeriod")
     )
+
+
+@typed_fields
+@attrs.frozen(kw_only=True)
+class MemorySwap:
+    """Who may use the machine's swap.
+
+    Attributes:
+        swap_behavior: `NoSwap`, which is meant by nothing too, or `LimitedSwap`.
+    """
+
+    swap_behavior: str = attrs.field(default="", metadata=wire(check=_only("", "NoSwap", "LimitedSwap")))
 
 
 @typed_fields
@@ -139,6 +159,11 @@ class KubeletConfig:
     pod_pids_limit: int = -1
     cpu_cfs_quota: bool = attrs.field(default=True, metadata=wire("cpuCFSQuota"))
     cpu_cfs_quota_period_s: Seconds = attrs.field(default=Seconds(0.1), metadata=wire("cpuCFSQuotaPeriod"))
+    memory_throttling_factor: float = attrs.field(default=0.9, metadata=wire(check=_is_part))
+    memory_swap: MemorySwap = MemorySwap()
+    single_process_oom_kill: bool | None = attrs.field(default=None, metadata=wire("singleProcessOOMKill"))
+    seccomp_default: bool = False
+    pod_logs_dir: str = attrs.field(default="", metadata=wire(check=_absolute))
     serialize_image_pulls: bool = True
     max_parallel_image_pulls: int | None = attrs.field(default=None, metadata=wire(check=_at_least_one))
     image_gc_high_threshold_percent: int = attrs.field(

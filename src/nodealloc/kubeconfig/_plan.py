@@ -62,6 +62,8 @@ class NodePlan:
         name: str,
         capacity: Resources,
         kernel: str,
+        unified: bool = False,
+        swap_bytes: int = 0,
         rules: Rules | None = None,
     ) -> Self:
         """What follows from a configuration; pure.
@@ -72,6 +74,9 @@ class NodePlan:
             name: Of the node.
             capacity: Of the machine, such as `machine_capacity` says.
             kernel: Its release, such as `6.1.0`, by which sysctls are safe.
+            unified: Whether its cgroups are of version 2 alone; what is said of memory's quality of
+                service and of swap counts there only.
+            swap_bytes: Of the machine.
             rules: Of admission; None for what is right.
 
         Raises:
@@ -86,6 +91,23 @@ class NodePlan:
             hard_eviction=config.eviction_hard,
             reserved_cpus=CPUSet.parse(config.reserved_system_cpus),
         )
+        view = NodeView(
+            name=name,
+            labels={"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"},
+            allocatable=allocatable(whole, reservation, online=machine.online),
+        )
+        pods = PodOptions(
+            cpu_quota=config.cpu_cfs_quota,
+            period_us=round(config.cpu_cfs_quota_period_s * 1_000_000),
+            pids=config.pod_pids_limit if config.pod_pids_limit > 0 else None,
+            memory_qos=unified and config.feature_gates.get("MemoryQoS", False),
+            memory_throttling=config.memory_throttling_factor,
+            allocatable_memory_bytes=view.allocatable["memory"].value,
+            unified=unified,
+            swap=config.memory_swap.swap_behavior,
+            swap_capacity_bytes=swap_bytes,
+            single_oom_kill=config.single_process_oom_kill is not False,
+        )
         sysctls = SysctlAllowList.of([*safe_sysctls(kernel), *config.allowed_unsafe_sysctls])
         return cls(
             empty=Snapshot.of(
@@ -98,13 +120,9 @@ class NodePlan:
                     _memory(config, machine),
                 ),
             ),
-            view=NodeView(
-                name=name,
-                labels={"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"},
-                allocatable=allocatable(whole, reservation, online=machine.online),
-            ),
+            view=view,
             chain=chain_of(sysctls, rules=rules),
-            tree=_tree(config, whole, reservation),
+            tree=_tree(config, whole, reservation, pods),
             capacity=whole,
         )
 
@@ -120,18 +138,16 @@ def life_policy(config: KubeletConfig, /) -> LifePolicy:
     )
 
 
-def _tree(config: KubeletConfig, capacity: Resources, reservation: Reservation) -> TreeOptions:
+def _tree(
+    config: KubeletConfig, capacity: Resources, reservation: Reservation, pods: PodOptions
+) -> TreeOptions:
     words = [one for one in config.enforce_node_allocatable if one != "none"]
     levels = frozenset(_word(Enforce, "enforceNodeAllocatable", one) for one in words)
     limits = enforced_limits(capacity, reservation, Enforcement(levels=levels))
     return TreeOptions(
         root=CgroupName.parse(config.cgroup_root).child("kubepods"),
         root_limits=limits[Enforce.PODS],
-        pods=PodOptions(
-            cpu_quota=config.cpu_cfs_quota,
-            period_us=round(config.cpu_cfs_quota_period_s * 1_000_000),
-            pids=config.pod_pids_limit if config.pod_pids_limit > 0 else None,
-        ),
+        pods=pods,
     )
 
 

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 
 import attrs
 
-from nodealloc.admission import comes_from_node
 from nodealloc.errors import DecodeError
 from nodealloc.node._record import WorkloadRecord
 from nodealloc.podfacts import LifeState, NodeView, PodOnNode
-from nodealloc.podspec import Json, Pod, Quantity
+from nodealloc.podspec import Json, Pod, Quantity, is_static
 from nodealloc.topology import Affinities, Claim, Holding, Workload, peak, workload_of
 
 __all__ = ["Asked", "known_pods", "with_ending"]
@@ -52,7 +51,7 @@ class Asked:
         state = LifeState.SYNCING if before is None else before.state
         if self.pod is None:
             return _without_pod(self.workload, state)
-        return PodOnNode.of(self.pod, state=state, static=comes_from_node(self.pod))
+        return PodOnNode.of(self.pod, state=state, static=is_static(self.pod))
 
 
 def known_pods(
@@ -81,7 +80,7 @@ def known_pods(
         except DecodeError as error:
             pod, unreadable[key] = None, str(error)
         if pod is not None:
-            pods.append(PodOnNode.of(pod, static=comes_from_node(pod)))
+            pods.append(PodOnNode.of(pod, static=is_static(pod)))
         elif record.workload.claims:
             pods.append(_without_pod(record.workload, LifeState.SYNCING))
         else:

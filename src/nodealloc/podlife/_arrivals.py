@@ -9,8 +9,8 @@ from typing import Protocol
 from nodealloc.dsw_asw import Cancel, Done, Near, Outcome, Plan, Step, View
 from nodealloc.podlife._record import PodWanted
 from nodealloc.podlife._rules import RIGHT, Rules
-from nodealloc.podsources import PodSources, is_mirror
-from nodealloc.podspec import Pod
+from nodealloc.podsources import PodSources
+from nodealloc.podspec import Pod, is_mirror
 from nodealloc.runtime import PodListing, RunState
 
 __all__ = ["Following", "Orphans", "Taking"]

@@ -33,7 +33,7 @@ from nodealloc.podlife._record import Ending, EndingKind, PodRecord, PodWanted
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._settling import settle
 from nodealloc.podlife._syncing import Next, sync
-from nodealloc.podsources import is_static
+from nodealloc.podspec import is_static
 from nodealloc.runtime import PodKnown, PodListing
 from nodealloc.verdicts import NotYet
 

@@ -50,8 +50,8 @@ from nodealloc.podlife._record import Ending, EndingKind, PodRecord, PodWanted
 from nodealloc.podlife._restarts import Restarts
 from nodealloc.podlife._rules import RIGHT, Rules
 from nodealloc.podlife._worlds import HEARD, Worlds
-from nodealloc.podsources import PodSources, is_static
-from nodealloc.podspec import Container, Pod
+from nodealloc.podsources import PodSources
+from nodealloc.podspec import Container, Pod, is_static
 from nodealloc.runtime import PodListing, RuntimeWatch
 
 __all__ = ["PodLives"]

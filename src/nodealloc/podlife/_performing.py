@@ -45,8 +45,7 @@ from nodealloc.podlife._record import PodRecord, PodWanted, StartFailure
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._stops import containers_of
 from nodealloc.podlife._worlds import Worlds
-from nodealloc.podsources import is_static
-from nodealloc.podspec import Container
+from nodealloc.podspec import Container, is_static
 from nodealloc.runtime import NameReservedError, NoSuchRecordError, PodKnown, PodReport, RuntimeWatch
 from nodealloc.verdicts import NotYet, Refused
 

@@ -9,7 +9,7 @@ import attrs
 from nodealloc.dsw_asw import World
 from nodealloc.podlife._facts import PodFacts
 from nodealloc.podlife._record import PodRecord, PodWanted
-from nodealloc.podsources import is_static
+from nodealloc.podspec import is_static
 
 __all__ = ["HEARD", "Worlds"]
 

@@ -39,7 +39,6 @@ from nodealloc.podsources._merge import merge_saying
 from nodealloc.podsources._ports import Reading, Source
 from nodealloc.podsources._rules import KUBELET, Rules
 from nodealloc.podsources._sources import PodSources, Polling
-from nodealloc.podsources._static import is_mirror, is_static
 
 __all__ = [
     "KUBELET",
@@ -61,8 +60,6 @@ __all__ = [
     "Unfinished",
     "editions_from_checkpoint",
     "editions_to_checkpoint",
-    "is_mirror",
-    "is_static",
     "merge_saying",
     "successor",
 ]

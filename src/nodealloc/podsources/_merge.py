@@ -10,8 +10,9 @@ from nodealloc._typed import typed
 from nodealloc.podfacts import EventKind, PodEvent, PodIdentity
 from nodealloc.podsources._changes import MergedSayings, Merging, PodChange, Saying, SourceOp
 from nodealloc.podsources._rules import RIGHT, Rules
-from nodealloc.podsources._static import LOCAL, SEEN, SOURCE
+from nodealloc.podsources._static import LOCAL, SEEN
 from nodealloc.podspec import Pod
+from nodealloc.podspec._origin import SOURCE
 
 __all__ = ["merge_saying"]
 

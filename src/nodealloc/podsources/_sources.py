@@ -39,8 +39,8 @@ from nodealloc.podsources._editions import Editions, PodForms
 from nodealloc.podsources._merge import merge_saying
 from nodealloc.podsources._ports import Reading, Source, SourceFault
 from nodealloc.podsources._rules import RIGHT, Rules
-from nodealloc.podsources._static import API
 from nodealloc.podspec import Pod
+from nodealloc.podspec._origin import API
 
 __all__ = ["PodSources", "Polling", "SourceAnswer"]
 

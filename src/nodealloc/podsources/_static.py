@@ -6,29 +6,13 @@ from typing import Final
 
 import attrs
 
-from nodealloc._typed import typed_on_error
 from nodealloc.errors import ConfigurationError
-from nodealloc.podspec import Pod
+from nodealloc.podspec import Pod, is_mirror, is_static
+from nodealloc.podspec._origin import MIRROR, SOURCE
 
-__all__ = [
-    "API",
-    "HASH",
-    "LOCAL",
-    "MIRROR",
-    "SEEN",
-    "SOURCE",
-    "is_mirror",
-    "is_mirror_of",
-    "is_static",
-    "mirror_of",
-    "source_of",
-]
+__all__ = ["HASH", "LOCAL", "SEEN", "is_mirror_of", "mirror_of", "source_of"]
 
-API: Final = "api"
-"""The source whose pods are not static."""
-SOURCE: Final = "kubernetes.io/config.source"
 SEEN: Final = "kubernetes.io/config.seen"
-MIRROR: Final = "kubernetes.io/config.mirror"
 HASH: Final = "kubernetes.io/config.hash"
 LOCAL: Final = (SOURCE, SEEN, MIRROR)
 """Annotations that the node writes; what a source says of them changes nothing."""
@@ -37,18 +21,6 @@ LOCAL: Final = (SOURCE, SEEN, MIRROR)
 def source_of(pod: Pod, /) -> str:
     """The source that a merged pod came from; "" for one that was not merged."""
     return pod.annotations.get(SOURCE, "")
-
-
-@typed_on_error
-def is_mirror(pod: Pod, /) -> bool:
-    """Whether it only stands in the API for a static pod; it is never run."""
-    return MIRROR in pod.annotations
-
-
-@typed_on_error
-def is_static(pod: Pod, /) -> bool:
-    """Whether it comes from a source of this node's own, so that nobody else can delete it."""
-    return source_of(pod) not in {"", API} and not is_mirror(pod)
 
 
 def mirror_of(pod: Pod, /) -> Pod:

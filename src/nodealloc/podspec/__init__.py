@@ -29,6 +29,7 @@ from nodealloc.podspec._model import (
 )
 from nodealloc.podspec._names import is_extended_resource
 from nodealloc.podspec._network import ContainerPort, DnsOption
+from nodealloc.podspec._origin import is_critical, is_mirror, is_static
 from nodealloc.podspec._placement import (
     NodeAffinity,
     NodeSelectorOperator,
@@ -112,8 +113,11 @@ __all__ = [
     "container_hash",
     "effective_limits",
     "effective_requests",
+    "is_critical",
     "is_extended_resource",
+    "is_mirror",
     "is_same_container",
+    "is_static",
     "kubelet_hash",
     "page_bytes",
     "pod_from_manifest",

@@ -8,8 +8,7 @@ import attrs
 
 from nodealloc._typed import typed
 from nodealloc.podfacts import status_from_manifest
-from nodealloc.podsources import is_static
-from nodealloc.podspec import Pod
+from nodealloc.podspec import Pod, is_static
 from nodealloc.podstatus._observed import Health, Observed, StartFailure, ToldEnding, with_runtime
 from nodealloc.podstatus._ports import LifeFacts, ProbeResults
 

@@ -15,6 +15,7 @@ from nodealloc.cgroups import (
     Limits,
     PodOptions,
     TreeOptions,
+    container_files,
     container_limits,
     enforced_limits,
     oom_score_adj,
@@ -198,3 +199,35 @@ def test_view_says_what_would_be_written() -> None:
         "  /c/kubepods/burstable/podweb/app/cpu.weight = 20",
         "  /proc/PID/oom_score_adj = 938",
     ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "limit", "annotations", "swap"),
+    [
+        ("1Gi", "2Gi", {}, 1 << 28),
+        ("2Gi", "2Gi", {}, 0),  # all of its memory is promised
+        (None, None, {}, 0),
+        ("1Gi", "2Gi", {"kubernetes.io/config.source": "file"}, 0),  # critical
+        ("9Gi", "9.5Gi", {}, 0),  # more than there is
+    ],
+)
+def test_swap_is_shared_out_by_the_part_of_memory_that_is_asked_for(
+    asked: str | None, limit: str | None, annotations: dict[str, str], swap: int
+) -> None:
+    """One eighth of 8 GiB has an eighth of 2 GiB."""
+    one = Container(
+        name="c",
+        requests=amounts(memory=asked) if asked else {},
+        limits=amounts(memory=limit) if limit else {},
+    )
+    whole = Pod(uid="u", name="p", containers=(one, Container(name="d")), annotations=annotations)
+    options = PodOptions(unified=True, swap="LimitedSwap", swap_capacity_bytes=2 << 30)
+    files = container_files(whole, one, options, memory_capacity_bytes=8 << 30)
+    assert files == {"memory.swap.max": str(swap)}
+
+
+def test_a_limit_below_a_page_is_a_page() -> None:
+    """An API takes it, so that nothing is raised; the kernel counts in pages."""
+    tiny = Container(name="c", limits=amounts(memory="4095"))
+    assert container_limits(tiny).memory_bytes == 4096
+    assert pod_limits(Pod(uid="u", containers=(tiny,))).memory_bytes == 4096

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import attrs
 import pytest
 
 from nodealloc._wire import camel, wire_of
+from nodealloc.cgroups import SwapBehavior, container_files
 from nodealloc.cpuset import CpuAllocator
 from nodealloc.errors import ConfigurationError, DecodeError
 from nodealloc.kubeconfig import (
@@ -22,10 +24,12 @@ from nodealloc.kubeconfig import (
 )
 from nodealloc.kubeconfig._configuration import NO_ROOM
 from nodealloc.machine import machine_from_text
+from nodealloc.podspec import Container, Pod
 from tests.stories.rows import read, reason_to_skip
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 KIND = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
+POD = Pod(uid="u", name="p", containers=(Container(name="c"),))
 MACHINE = machine_from_text("1 socket x 2 cores, memory=8Gi")
 
 
@@ -71,6 +75,41 @@ def test_every_fault_is_told_by_the_name_of_its_field(tmp_path: Path) -> None:
 def test_a_value_without_a_room_is_refused(tmp_path: Path, field: str, value: object) -> None:
     """A field may be used for some of its values alone."""
     with pytest.raises(DecodeError, match=r"has (a|no) room"):
+        config(tmp_path, **{field: value})
+
+
+def test_memory_and_swap_of_cgroup_v2_follow_the_document(tmp_path: Path) -> None:
+    """Each word reaches the options of pods; under cgroup v1 nothing of it is asked for."""
+    told = config(
+        tmp_path,
+        featureGates={"MemoryQoS": True},
+        memoryThrottlingFactor=0.5,
+        memorySwap={"swapBehavior": "LimitedSwap"},
+        singleProcessOOMKill=False,
+    )
+    capacity = machine_capacity(MACHINE, folder=tmp_path)
+    of = partial(NodePlan.of, told, MACHINE, name="n1", capacity=capacity, kernel="6.1.0")
+    pods = of(unified=True, swap_bytes=1 << 30).tree.pods
+    assert (pods.memory_qos, pods.memory_throttling, pods.swap) == (True, 0.5, SwapBehavior.LIMITED)
+    assert (pods.swap_capacity_bytes, pods.single_oom_kill, pods.unified) == (1 << 30, False, True)
+    assert pods.allocatable_memory_bytes == planned(told, tmp_path).view.allocatable["memory"].value
+    assert not of().tree.pods.memory_qos
+    assert not container_files(POD, POD.containers[0], of().tree.pods, memory_capacity_bytes=1 << 33)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("memorySwap", {"swapBehavior": "Unlimited"}, "NoSwap or LimitedSwap"),
+        ("memoryThrottlingFactor", 0, "more than 0 and at most 1"),
+        ("memoryThrottlingFactor", 1.5, "more than 0 and at most 1"),
+        ("memoryThrottlingFactor", "0.5", "a number"),
+        ("podLogsDir", "logs", "a path from the root on"),
+    ],
+)
+def test_words_about_memory_mean_something(tmp_path: Path, field: str, value: object, words: str) -> None:
+    """Or are refused with what there is."""
+    with pytest.raises(DecodeError, match=words):
         config(tmp_path, **{field: value})
 
 

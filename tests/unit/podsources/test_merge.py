@@ -18,13 +18,11 @@ from nodealloc.podsources import (
     Saying,
     SourceOp,
     Unfinished,
-    is_mirror,
-    is_static,
     merge_saying,
     successor,
 )
 from nodealloc.podsources._static import is_mirror_of, mirror_of, source_of
-from nodealloc.podspec import Container, Pod
+from nodealloc.podspec import Container, Pod, is_mirror, is_static
 from nodealloc.testing.conformance import Row, read_rows
 from nodealloc.testing.conformance import _podsources as replayer
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from nodealloc._typed import typed
-from nodealloc.cgroups import NO_LIMIT, container_limits, hugepage_name, oom_score_adj
+from nodealloc.cgroups import NO_LIMIT, container_files, container_limits, hugepage_name, oom_score_adj
 from nodealloc.podlife._configuration._environment import variables_of
 from nodealloc.podlife._configuration._errors import ContainerConfigError
 from nodealloc.podlife._configuration._expansion import expand, unresolved
@@ -26,7 +26,6 @@ from nodealloc.runtime import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nodealloc.cgroups import Limits
     from nodealloc.podlife._configuration._node import EnvironmentSource, ImageFacts, NodeSettings
     from nodealloc.podspec import Container, Json, LifecycleHandler, Pod, VolumeUse
 
@@ -119,11 +118,13 @@ def linux_resources(
 ) -> LinuxResources:
     """Limits of a container as its runtime is told them.
 
-    Swap is as large as memory, which leaves none.
+    Under cgroup v1 swap is as large as memory, which leaves none.
 
     Source: kubelet ``kuberuntime_container_linux.go``.
     """
     limits = container_limits(container, node.limits)
+    memory = container.limits.get("memory")
+    memory_bytes = (memory.value or None) if memory else None
     score = oom_score_adj(
         pod,
         container,
@@ -134,13 +135,15 @@ def linux_resources(
         cpu_shares=limits.cpu_shares,
         cpu_quota_us=None if limits.cpu_quota_us == NO_LIMIT else limits.cpu_quota_us,
         cpu_period_us=node.limits.period_us if node.limits.cpu_quota else None,
-        memory_bytes=limits.memory_bytes,
-        swap_bytes=limits.memory_bytes,
+        memory_bytes=memory_bytes,
+        swap_bytes=None if node.limits.unified else memory_bytes,
         oom_score_adj=score,
         cpus=gift.cpus,
         mems=gift.mems,
         hugepages_bytes={hugepage_name(size): amount for size, amount in limits.hugepage_bytes.items()},
-        unified=_unified(limits),
+        unified=container_files(
+            pod, container, node.limits, memory_capacity_bytes=node.memory_capacity_bytes
+        ),
     )
 
 
@@ -241,11 +244,6 @@ def _block_devices(container: Container, gift: ContainerGift) -> Sequence[HostDe
             )
         )
     return found
-
-
-def _unified(limits: Limits) -> dict[str, str]:
-    files = {"memory.min": limits.memory_min_bytes, "memory.high": limits.memory_high_bytes}
-    return {name: str(value) for name, value in files.items() if value}
 
 
 def _annotations(pod: Pod, container: Container, made: Definitions) -> dict[str, str]:

@@ -34,7 +34,7 @@ KINDS: Mapping[str, str | None] = {
     "image_gc": "_runtime",
     "kubelet_api_stories": None,
     "kubelet_stories": None,
-    "memory_qos_swap": None,
+    "memory_qos_swap": "_memory_qos",
     "merge": "_topology",
     "pleg": "_runtime",
     "pod_actions": "_podplan",

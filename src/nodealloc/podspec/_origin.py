@@ -1,0 +1,46 @@
+"""Where a pod comes from, and whether the system needs it; by its annotations and its priority."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from nodealloc._typed import typed_on_error
+
+if TYPE_CHECKING:
+    from nodealloc.podspec._pod import Pod
+
+__all__ = ["API", "MIRROR", "SOURCE", "is_critical", "is_mirror", "is_static"]
+
+API: Final = "api"
+"""The source whose pods are not static."""
+SOURCE: Final = "kubernetes.io/config.source"
+MIRROR: Final = "kubernetes.io/config.mirror"
+
+_CRITICAL: Final = 2_000_000_000
+"""The least priority that only pods of the system have."""
+
+
+@typed_on_error
+def is_mirror(pod: Pod, /) -> bool:
+    """Whether it only stands in the API for a static pod; it is never run."""
+    return MIRROR in pod.annotations
+
+
+@typed_on_error
+def is_static(pod: Pod, /) -> bool:
+    """Whether it comes from a source of this node's own, so that nobody else can delete it.
+
+    Source: kubelet ``types/pod_update.go``.
+    """
+    return pod.annotations.get(SOURCE, API) not in {"", API} and not is_mirror(pod)
+
+
+@typed_on_error
+def is_critical(pod: Pod, /) -> bool:
+    """Whether others make room for it: static, a mirror, or of a priority of the system.
+
+    Source: kubelet ``types/pod_update.go``.
+    """
+    if pod.annotations and (is_static(pod) or is_mirror(pod)):
+        return True
+    return pod.priority is not None and pod.priority >= _CRITICAL
