@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -59,6 +59,12 @@ GRACE_S: Final = 1
 PATIENCE_S: Final = float(os.environ.get("NODEALLOC_PATIENCE_S", "90"))
 RAN: Final = ["app#0", "setup#0", "side#0"]
 """All that ever runs: each container once, whoever was killed when."""
+UNDONE: Final = "StartError"
+"""Why an instance ended whose start failed, by its runtime's record.
+
+containerd undoes a start whose caller dies while the shim starts the program: it kills what
+has begun by then, and records that the start failed. No other instance may come twice.
+"""
 
 
 @attrs.frozen(kw_only=True)
@@ -231,6 +237,7 @@ def _go_on(life: Life, lives: PodLives) -> None:
         lives.put(pod_of(life))
         lives.heard()
         _wait(lambda: _running(lives, life.uid) == ["app", "side"], "the pod runs")
+        (life.folder / "undone").write_text("\n".join(_undone(lives, life.uid)))
         ran = life.folder / "notes" / "ran"
         _wait(lambda: len(ran.read_text().split()) >= len(RAN), "its programs have begun")
         unwanted.touch()
@@ -254,6 +261,13 @@ def _running(lives: PodLives, uid: str) -> list[str]:
     report = facts.known.report if facts is not None and facts.known is not None else None
     found = () if report is None else report.containers
     return sorted(one.record.name for one in found if one.record.state is RunState.RUNNING)
+
+
+def _undone(lives: PodLives, uid: str) -> list[str]:
+    facts = lives.facts.get(uid)
+    if facts is None or facts.known is None:
+        return []
+    return [f"{one.name}#{one.attempt}" for one in facts.known.ends.values() if one.reason == UNDONE]
 
 
 def _wait(is_so: Callable[[], bool], what: str) -> None:
@@ -286,8 +300,21 @@ def stored_deadline_s(life: Life) -> float | None:
     return found[life.uid].deadline_s if life.uid in found else None
 
 
-def _name_of(run: str) -> str:
-    return run.partition("#")[0]
+def check_ran(ran: Sequence[str], undone: Sequence[str], where: str = "") -> None:
+    """Each container ran in one instance, the one behind those whose starts the runtime undid.
+
+    Args:
+        ran: `name#attempt` of each program that began.
+        undone: The same of instances whose starts failed, by the runtime's own record.
+        where: For the message.
+    """
+    assert len(set(ran)) == len(ran), f"{where}: an attempt began twice: {ran}"
+    stayed = sorted(set(ran) - set(undone))
+    expected = sorted(
+        f"{name}#{sum(one.startswith(f'{name}#') for one in undone)}"
+        for name, _, _ in (one.partition("#") for one in RAN)
+    )
+    assert stayed == expected, f"{where}: {ran}, of which the runtime undid {list(undone)}"
 
 
 def check_killed(life: Life) -> None:
@@ -301,10 +328,8 @@ def check_killed(life: Life) -> None:
     if code != 0:
         assert lived(attrs.evolve(life, at=0)) == 0, f"{where}: the next agent did not finish"
     ran = (life.folder / "notes" / "ran").read_text().split()
-    if life.socket:  # a start whose caller dies may fail there, and the next attempt is the one that runs
-        assert sorted(_name_of(one) for one in ran) == [_name_of(one) for one in RAN], f"{where}: {ran}"
-    else:
-        assert sorted(ran) == RAN, f"{where}: {ran}"
+    undone = life.folder / "undone"
+    check_ran(ran, undone.read_text().split() if life.socket and undone.exists() else [], where)
     if deadline_s is not None:
         in_the_end_s = float((life.folder / "deadline").read_text())
         assert in_the_end_s <= deadline_s + 0.05, f"{where}: the grace began anew"

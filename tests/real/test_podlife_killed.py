@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from tests.real.podlife_killed import Life, calls_of, check_all, many_moments, moments
+from tests.real.podlife_killed import Life, calls_of, check_all, check_ran, many_moments, moments
 
 Choose = Callable[[int, int], list[tuple[int, bool]]]
 
@@ -24,6 +24,25 @@ def killed(folder: Path, choose: Choose, every: int) -> list[Life]:
         Life(folder=folder / f"{at}{'late' if late else ''}", at=at, late=late)
         for at, late in choose(count, every)
     ]
+
+
+@pytest.mark.parametrize(
+    ("ran", "undone"),
+    [
+        (["app#0", "app#1", "setup#0", "side#0"], []),
+        (["app#0", "app#0", "setup#0", "side#0"], []),
+        (["app#0", "app#0", "setup#0", "side#0"], ["app#0"]),
+        (["app#1", "setup#0", "side#0"], []),
+        (["app#0", "app#2", "setup#0", "side#0"], ["app#0"]),
+        (["app#0", "setup#0"], []),
+    ],
+)
+def test_a_second_instance_needs_a_start_that_was_undone(ran: list[str], undone: list[str]) -> None:
+    """The law that is held against what ran refuses what is no such start."""
+    check_ran(["app#0", "app#1", "setup#0", "side#0"], ["app#0"])
+    check_ran(["app#1", "setup#0", "side#0"], ["app#0"])
+    with pytest.raises(AssertionError):
+        check_ran(ran, undone)
 
 
 def test_killed_now_and_then_each_container_ran_once(tmp_path: Path) -> None:
