@@ -22,7 +22,7 @@ from nodealloc.probes._ports import ReportedPod
 from nodealloc.probes._questions import Answer, Questions
 from nodealloc.probes._replies import Reply, ReplyKind
 from nodealloc.probes._rules import Rules
-from nodealloc.probes._tally import TRIES, Instance, Next, event_of, hear, look
+from nodealloc.probes._tally import TRIES, Instance, Next, changes_nothing, event_of, hear, look
 from nodealloc.probes._verdicts import Passed, PodVerdicts, ProbeVerdict, Unwell
 
 __all__ = ["Asker", "Worlds"]
@@ -258,7 +258,7 @@ class Asker(Driven, Passing, Generic[Seen]):
             line.started_s, line.is_first, line.due_s = now_s, True, None
         elif line.ask.asking.schedule != ask.asking.schedule:
             line.due_s = None
-        line.ask = ask
+        line.ask, line.instance, line.busy = ask, None, f"{ask.container_id} {key[2].value}"
         if line.due_s is None and not line.number:
             self._plan(line, now_s)
 
@@ -275,14 +275,15 @@ class Asker(Driven, Passing, Generic[Seen]):
 
     def _looked(self, line: Line, at_s: float) -> Next:
         """Whether a line is asked at a moment; what comes up on the way is told."""
-        ask = line.ask
-        instance = Instance(
-            id=ask.container_id,
-            is_running=ask.is_running,
-            has_ended=ask.has_ended,
-            started_s=line.started_s,
-            has_started=ask.has_started,
-        )
+        ask, instance = line.ask, line.instance
+        if instance is None:
+            instance = line.instance = Instance(
+                id=ask.container_id,
+                is_running=ask.is_running,
+                has_ended=ask.has_ended,
+                started_s=line.started_s,
+                has_started=ask.has_started,
+            )
         looked = look(line.tally, ask.asking, instance, life=ask.life, now_s=at_s, rules=self._rules)
         line.tally = looked.tally
         for verdict in looked.told:
@@ -307,14 +308,14 @@ class Asker(Driven, Passing, Generic[Seen]):
             line.asked_s = now_s
         line.is_first = line.is_paced = False
         if self._looked(line, now_s) is Next.ASK:
-            line.tries = 1
+            line.tries, line.asked = 1, line.ask
             self._questions.ask(line, now_s)
 
     def _heard(self, answer: Answer) -> None:
         """What came of a question becomes a tally, and perhaps a verdict."""
         self._questions.over(answer)
-        line = self._lines.get(answer.key)
-        if line is None or line.number != answer.number:
+        line = answer.line
+        if line.number != answer.number:
             return
         line.number = 0
         now_s = self._clock.monotonic_s()
@@ -324,13 +325,14 @@ class Asker(Driven, Passing, Generic[Seen]):
             self._questions.ask(line, now_s)
             return
         asking = line.ask.asking
+        is_steady = line.ask is line.asked and changes_nothing(line.tally, asking, reply)
         # Asked before its pod had to end, and not to be killed for it any more.
-        if asks(asking.kind, line.ask.life, asking.container):
+        if not is_steady and asks(asking.kind, line.ask.life, asking.container):
             self._count(line, reply, now_s)
         due_s = line.asked_s + asking.schedule.period_s
         if due_s < now_s:
             due_s += (now_s - due_s) // asking.schedule.period_s * asking.schedule.period_s
-        if self._looked(line, max(due_s, now_s)) is Next.ASK:
+        if is_steady or self._looked(line, max(due_s, now_s)) is Next.ASK:
             self._table.add(line, due_s)
 
     def _judged(self, ask: Ask, answer: Answer) -> Reply:

@@ -12,10 +12,14 @@ from nodealloc.errors import PermanentError
 
 __all__ = ["Head", "HttpNonsenseError", "head_in", "is_whole"]
 
-_STATUS: Final = re.compile(rb"HTTP/1\.[01] (\d{3})(?: |$)")
+_STATUS: Final = re.compile(rb"HTTP/1\.[01] (\d{3})(?=[ \r]|$)")
 _CONTINUES: Final = frozenset({100, 102, 103})
 _NO_BODY: Final = frozenset({204, 304})
 _BEGINS: Final = b"HTTP/1."
+_FIELD: Final = re.compile(
+    rb"\r\n(content-length|transfer-encoding|location)[ \t]*:[ \t]*([^\r]*)", re.IGNORECASE
+)
+"""Whatever else an answer says of itself changes nothing."""
 
 
 class HttpNonsenseError(PermanentError):
@@ -28,7 +32,8 @@ class Head:
 
     Attributes:
         status: Three digits.
-        fields: Header by its name in small letters; of one that is there twice, the last.
+        fields: Headers that say how long the answer is, or where another one is, by their names
+            in small letters; of one that is there twice, the last.
         length_bytes: Of the head, with what came before it and the empty line.
     """
 
@@ -50,20 +55,18 @@ def head_in(data: bytes, /) -> Head | None:
             if not data.startswith(_BEGINS, begin) and not _BEGINS.startswith(data[begin : begin + 7]):
                 raise HttpNonsenseError(f"the answer is no HTTP/1: {data[begin:][:40]!r}")
             return None
-        lines = data[begin:end].split(b"\r\n")
-        status = _STATUS.match(lines[0])
-        if status is None:
-            raise HttpNonsenseError(f"the answer is no HTTP/1: {lines[0][:40]!r}")
+        found = _STATUS.match(data, begin, end)
+        if found is None:
+            line = data[begin:end].partition(b"\r\n")[0]
+            raise HttpNonsenseError(f"the answer is no HTTP/1: {line[:40]!r}")
+        status = int(found[1])
+        if status not in _CONTINUES:
+            fields = {
+                name.lower().decode(): value.rstrip().decode("latin-1")
+                for name, value in _FIELD.findall(data, begin, end)
+            }
+            return Head(status, fields, end + 4)
         begin = end + 4
-        if int(status[1]) not in _CONTINUES:
-            return Head(int(status[1]), _fields(lines[1:]), begin)
-
-
-def _fields(lines: list[bytes]) -> dict[str, str]:
-    pairs = [line.partition(b":") for line in lines]
-    return {
-        name.strip().lower().decode("latin-1"): value.strip().decode("latin-1") for name, _, value in pairs
-    }
 
 
 def is_whole(head: Head, body: bytes, /, *, has_ended: bool = False) -> bool:

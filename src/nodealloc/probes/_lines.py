@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from nodealloc.probes._asks import Ask
 from nodealloc.probes._kinds import ProbeKind
-from nodealloc.probes._tally import Tally
+from nodealloc.probes._tally import Instance, Tally
 
 __all__ = ["Key", "Line", "Timetable"]
 
@@ -22,6 +22,9 @@ class Line:
     Attributes:
         key: Which.
         ask: What is asked now.
+        asked: What the present question asks.
+        instance: The container as `ask` has it; None where that was not worked out yet.
+        busy: The instance and the kind of probe: of these one question is under way at most.
         tally: What the answers came to.
         started_s: When the instance started, on the asking clock; None for long ago.
         due_s: When it is asked next; None while it rests.
@@ -34,8 +37,11 @@ class Line:
 
     __slots__ = (
         "ask",
+        "asked",
         "asked_s",
+        "busy",
         "due_s",
+        "instance",
         "is_first",
         "is_paced",
         "key",
@@ -47,6 +53,9 @@ class Line:
 
     def __init__(self, key: Key, ask: Ask, tally: Tally) -> None:
         self.key, self.ask, self.tally = key, ask, tally
+        self.asked: Ask | None = None
+        self.instance: Instance | None = None
+        self.busy = ""
         self.started_s: float | None = None
         self.due_s: float | None = None
         self.is_first = True

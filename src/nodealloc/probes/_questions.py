@@ -11,7 +11,7 @@ import attrs
 
 from nodealloc._arguments import is_other
 from nodealloc.dsw_asw import Clock, Executor, Running
-from nodealloc.probes._lines import Key, Line
+from nodealloc.probes._lines import Line
 from nodealloc.probes._options import ProbeOptions, Probers
 from nodealloc.probes._ports import Exchange, Exchanges, Prober, Question
 from nodealloc.probes._replies import Reply, ReplyKind
@@ -20,40 +20,40 @@ from nodealloc.probes._sockets import Sockets
 __all__ = ["Answer", "Questions"]
 
 
-@attrs.frozen
+@attrs.define(eq=False)
 class Answer:
     """What came of one question.
 
     Attributes:
-        key: Whose it was.
+        line: Whose it was.
         number: Which one; no two questions have the same.
         reply: What came of it.
         began_s: When it left, on the asking clock.
         ended_s: When its answer was there.
     """
 
-    key: Key
+    line: Line
     number: int
     reply: Reply
     began_s: float
     ended_s: float
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class _Question:
-    """One question, from its line to its end."""
+    """One question, from its line to its end.
 
-    key: Key
+    Attributes:
+        busy: See `Line`.
+    """
+
+    line: Line
     number: int
-    container_id: str
+    busy: str
     question: Question
     prober: Prober
     exchange: Exchange | None
-
-    @property
-    def busy(self) -> tuple[str, str]:
-        """Nobody else may ask this of that instance meanwhile."""
-        return self.container_id, self.key[2].value
+    began_s: float = 0.0
 
 
 class Questions:
@@ -89,10 +89,10 @@ class Questions:
             if isinstance(one, Exchanges)
         }
         self._answers: deque[Answer] = deque()
-        self._over_sockets: dict[int, tuple[_Question, float]] = {}
+        self._over_sockets: dict[int, _Question] = {}
         self._workers: dict[int, Running[object]] = {}
-        self._busy: dict[int, tuple[str, str]] = {}
-        self._busy_now: set[tuple[str, str]] = set()
+        self._busy: dict[int, str] = {}
+        self._busy_now: set[str] = set()
         self._waiting: dict[bool, deque[_Question]] = {True: deque(), False: deque()}
         self._number = 0
         self.sockets: Sockets[int] | None = None
@@ -118,18 +118,18 @@ class Questions:
         prober = None if question is None else self._probers.of(question.action)
         if question is None or prober is None:
             fault = line.ask.fault or "there is no prober for what the pod asks for"
-            self._answer(Answer(line.key, line.number, Reply(ReplyKind.ERROR, fault), now_s, now_s))
+            self._answer(Answer(line, line.number, Reply(ReplyKind.ERROR, fault), now_s, now_s))
             return
         begin = None if self.sockets is None else self._exchange.get(id(prober))
         try:
             exchange = None if begin is None else begin(question)
         except Exception as error:  # noqa: BLE001 - one prober's fault is an error of its own probe
-            self._answer(Answer(line.key, line.number, _could_not(error), now_s, now_s))
+            self._answer(Answer(line, line.number, _could_not(error), now_s, now_s))
             return
-        made = _Question(line.key, line.number, line.ask.container_id, question, prober, exchange)
-        if made.busy in self._busy_now:
+        made = _Question(line, line.number, line.busy, question, prober, exchange)
+        if line.busy in self._busy_now:
             hung = Reply(ReplyKind.UNKNOWN, "the question before has not come back yet")
-            self._answer(Answer(line.key, line.number, hung, now_s, now_s))
+            self._answer(Answer(line, line.number, hung, now_s, now_s))
         elif self._is_full(is_socket=exchange is not None):
             self._waiting[exchange is not None].append(made)
         else:
@@ -167,7 +167,8 @@ class Questions:
 
     def over(self, answer: Answer, /) -> None:
         """An answer was taken: there is room for another question."""
-        self._workers.pop(answer.number, None)
+        if self._workers:
+            self._workers.pop(answer.number, None)
         self._free(answer.number)
 
     def _free(self, number: int) -> None:
@@ -187,14 +188,17 @@ class Questions:
         busy = self._busy[number] = made.busy
         self._busy_now.add(busy)
         if made.exchange is not None and self.sockets is not None:
-            self._over_sockets[number] = (made, now_s)
+            made.began_s = now_s
+            self._over_sockets[number] = made
             self.sockets.begin(number, made.exchange, now_s + made.question.timeout_s)
             return
-        self._workers[number] = Running(scope=made.key, verb="probe", detail=made.question, since_s=now_s)
+        self._workers[number] = Running(
+            scope=made.line.key, verb="probe", detail=made.question, since_s=now_s
+        )
         try:
             future = self._executor.submit(self._work, made)
         except RuntimeError as error:  # the system gives no more threads
-            self._answer(Answer(made.key, number, _could_not(error), now_s, now_s))
+            self._answer(Answer(made.line, number, _could_not(error), now_s, now_s))
         else:
             future.add_done_callback(partial(self._dropped, made))
 
@@ -205,18 +209,18 @@ class Questions:
             reply = made.prober.probe(made.question)
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody was asked
             reply = _could_not(error)
-        self._answer(Answer(made.key, made.number, reply, began_s, self._clock.monotonic_s()))
+        self._answer(Answer(made.line, made.number, reply, began_s, self._clock.monotonic_s()))
 
     def _dropped(self, made: _Question, future: Future[None]) -> None:
         """The executor gave it up, or something that is no error ended its worker."""
         if future.cancelled() or future.exception(timeout=0) is not None:
             now_s = self._clock.monotonic_s()
             lost = Reply(ReplyKind.ERROR, "the question was given up before it was asked")
-            self._answer(Answer(made.key, made.number, lost, now_s, now_s))
+            self._answer(Answer(made.line, made.number, lost, now_s, now_s))
 
     def _socket_ended(self, number: int, reply: Reply) -> None:
-        made, began_s = self._over_sockets.pop(number)
-        answer = Answer(made.key, number, reply, began_s, self._clock.monotonic_s())
+        made = self._over_sockets.pop(number)
+        answer = Answer(made.line, number, reply, made.began_s, self._clock.monotonic_s())
         self._answers.append(_checked(answer))
 
     def _answer(self, answer: Answer) -> None:

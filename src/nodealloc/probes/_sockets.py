@@ -30,13 +30,14 @@ _MASKS: Final = {
 class _Running(Generic[T]):
     """One exchange under way."""
 
-    __slots__ = ("events", "exchange", "fd", "socket", "token", "until_s")
+    __slots__ = ("events", "exchange", "fd", "is_new", "socket", "token", "until_s")
 
     def __init__(self, exchange: Exchange, token: T, until_s: float) -> None:
         self.exchange, self.token, self.until_s = exchange, token, until_s
         self.socket: socket.socket | None = None
         self.events = 0
         self.fd = -1
+        self.is_new = True
 
 
 class Sockets(Generic[T]):
@@ -53,6 +54,7 @@ class Sockets(Generic[T]):
         self._by_fd: dict[int, _Running[T]] = {}
         self._running: dict[T, _Running[T]] = {}
         self._ends: list[tuple[float, int, _Running[T]]] = []
+        self._sent: list[_Running[T]] = []
         self._numbers = itertools.count()
         self._hears, self._says = socket.socketpair()
         for end in (self._hears, self._says):
@@ -93,7 +95,14 @@ class Sockets(Generic[T]):
         return self._ends[0][0] if self._ends else None
 
     def turn(self, timeout_s: float | None, now_s: Callable[[], float], /) -> None:
-        """Wait for sockets, at most so many seconds; what came is looked at before the time is."""
+        """Wait for sockets, at most so many seconds; what came is looked at before the time is.
+
+        Whoever has just begun to wait for an answer is looked at without waiting: by the next
+        turn a near host has answered, and the kernel need not be asked to watch for it.
+        """
+        sent, self._sent = self._sent, []
+        if sent:
+            timeout_s = 0.0
         for fd, _ in self._epoll.poll(None if timeout_s is None else max(0.0, timeout_s)):
             if fd == self._hears_fd:
                 with contextlib.suppress(OSError):
@@ -103,6 +112,9 @@ class Sockets(Generic[T]):
                 self._woken = False
             elif (waiting := self._by_fd.get(fd)) is not None:  # else it went in this very turn
                 self._go_on(waiting, late=False)
+        for running in sent:
+            if self._running.get(running.token) is running:
+                self._go_on(running, late=False)
         while (end_s := self.next_end_s()) is not None and end_s <= now_s():
             running = heapq.heappop(self._ends)[2]
             self._go_on(running, late=True)
@@ -127,6 +139,11 @@ class Sockets(Generic[T]):
             self._wait_for(running, *waits)
 
     def _wait_for(self, running: _Running[T], one: socket.socket, events: int) -> None:
+        if running.is_new and events == selectors.EVENT_READ:
+            running.is_new = False
+            self._sent.append(running)
+            return
+        running.is_new = False
         if running.socket is one:
             if running.events != events:
                 self._epoll.modify(running.fd, _MASKS[events])
@@ -138,9 +155,9 @@ class Sockets(Generic[T]):
         running.socket, running.events = one, events
 
     def _over(self, running: _Running[T], reply: Reply) -> None:
-        self._running.pop(running.token, None)
-        self._leave(running)
-        running.exchange.close()
+        del self._running[running.token]
+        if running.socket is not None:
+            self._leave(running)
         self._ended(running.token, reply)
 
     def _leave(self, running: _Running[T]) -> None:

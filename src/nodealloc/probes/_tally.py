@@ -15,7 +15,19 @@ from nodealloc.probes._rules import RIGHT, Rules
 from nodealloc.probes._schedule import Schedule
 from nodealloc.probes._verdicts import NO_ANSWER, Passed, ProbeVerdict, Unwell
 
-__all__ = ["TRIES", "Asking", "Heard", "Instance", "Looked", "Next", "Tally", "event_of", "hear", "look"]
+__all__ = [
+    "TRIES",
+    "Asking",
+    "Heard",
+    "Instance",
+    "Looked",
+    "Next",
+    "Tally",
+    "changes_nothing",
+    "event_of",
+    "hear",
+    "look",
+]
 
 TRIES = 3
 """How often what could not be asked is tried before the next period. Source: kubelet ``prober.go``."""
@@ -225,6 +237,19 @@ def hear(tally: Tally, asking: Asking, reply: Reply, /, *, rules: Rules = RIGHT)
         is_settled=settles or tally.is_settled,
     )
     return Heard(tally=counted, told=told)
+
+
+def changes_nothing(tally: Tally, asking: Asking, reply: Reply, /) -> bool:
+    """Whether an answer is one more success of a container that is known to be well.
+
+    Neither what is told nor what later answers come to depends on how many there were.
+    """
+    return (
+        reply.kind is ReplyKind.SUCCESS
+        and tally.was_success is True
+        and type(tally.verdict) is Passed
+        and asking.kind is not ProbeKind.STARTUP
+    )
 
 
 def _counts(reply: Reply, rules: Rules) -> bool:
