@@ -212,6 +212,8 @@ class Lives:
                 answer = _sooner(answer, busy_s)
             case LifeState.TERMINATED:
                 answer = take_back(uid, record, self._preparations, now_s=now_s, policy=policy)
+            case LifeState.FINISHED if (kept_until_s := self._kept_until_s(record, want, view)) is not None:
+                return Next(record=record, again_at_s=kept_until_s)
             case LifeState.FINISHED:
                 line = view.of(self._nears.lines).get(record.pod.full_name, ())
                 return clear_away(
@@ -236,6 +238,19 @@ class Lives:
         if told is None or told.is_told_unready:
             return None
         until_s = min(record.told_by_s, record.deadline_s - self._policy.kept_s(record.grace_s or 0.0))
+        return until_s if view.now_s < until_s else None
+
+    def _kept_until_s(self, record: PodRecord, want: PodWanted, view: PodView) -> float | None:
+        """Until when a pod that has ended is known, so that its end can be remembered by who tells of it.
+
+        A journal that refused them is tried again by each in its own time.
+        """
+        if self._nears.told is None or record.deadline_s is None or not (want.is_removed or want.is_orphan):
+            return None
+        told = view.of(self._nears.told).get(view.key)
+        if told is None or told.is_over:
+            return None
+        until_s = record.deadline_s + _KEPT_S
         return until_s if view.now_s < until_s else None
 
     def _looked_s(self, now_s: float) -> float:
@@ -269,6 +284,8 @@ class Lives:
         return _sooner(answer, _active_deadline_s(record))
 
 
+_KEPT_S: Final = 60.0
+"""So long past its deadline a pod is kept for others at most."""
 _TOO_LONG: Final = Ending(
     kind=EndingKind.DEADLINE,
     reason="DeadlineExceeded",

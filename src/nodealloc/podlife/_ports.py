@@ -72,6 +72,11 @@ class LifeTold(Protocol):
         """Whether they know that it is not ready, and nobody will say otherwise, since it ends."""
         ...
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it is remembered, for them, how the pod ended."""
+        ...
+
 
 @typed_fields
 @attrs.frozen(kw_only=True)

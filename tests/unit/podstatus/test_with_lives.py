@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import datetime
 from typing import cast
 
@@ -10,7 +11,14 @@ import pytest
 
 from nodealloc.checkpoint import rows_of
 from nodealloc.dsw_asw import Group, World
-from nodealloc.podfacts import ContainerRunning, ContainerWaiting, PodPhase, PodStatus
+from nodealloc.podfacts import (
+    ContainerRunning,
+    ContainerTerminated,
+    ContainerWaiting,
+    Exited,
+    PodPhase,
+    PodStatus,
+)
 from nodealloc.podlife import Ending as LifeEnding
 from nodealloc.podlife import EndingKind, LifePolicy, LifeTold
 from nodealloc.podspec import Container, RestartPolicy
@@ -117,6 +125,43 @@ def test_who_is_evicted_has_failed_with_the_reason_though_it_leaves_with_0() -> 
         ready, victim = one.condition("Ready"), one.condition("DisruptionTarget")
         assert ready is not None
         assert victim is None or ready.status.value == "False"
+
+
+@pytest.mark.parametrize("in_a_row", [1, 2, 3])
+@pytest.mark.parametrize("kills", [False, True])
+def test_a_journal_that_refuses_makes_no_end_unknown(in_a_row: int, kills: bool) -> None:
+    """Whichever commits of a pod's end fail, and though the agent is killed then."""
+    for at in range(1, 13):
+        node = TellingNode()
+        node.heard()
+        node.lives.put(pod(policy=RestartPolicy.NEVER))
+        node.after(3.0)
+        node.exit("app", 3)
+        node.lives.remove("u")
+        refuse(node, at, in_a_row)
+        node.after(2.0)
+        if kills:
+            node.journal.fault = lambda: None
+            node.kill_agent()
+            node.heard()
+        node.after(30.0)
+        assert node.phases()[-2:] == ["Failed", "gone"], f"refused from commit {at} on"
+        state = node.told()[-1].containers[0].state
+        assert isinstance(state, ContainerTerminated), f"refused from commit {at} on"
+        assert state.exit == Exited(code=3), f"refused from commit {at} on: {state}"
+        assert "u" not in node.lives.pods
+        assert "u" not in node.manager.told
+
+
+def refuse(node: TellingNode, at: int, in_a_row: int) -> None:
+    """The journal refuses some commits from now on, counted from 1."""
+    numbers = itertools.count(1)
+
+    def fault() -> None:
+        if at <= next(numbers) < at + in_a_row:
+            raise OSError("the disk is full")
+
+    node.journal.fault = fault
 
 
 def test_restarts_are_told_with_their_count() -> None:
