@@ -14,6 +14,7 @@ from nodealloc.admission import Rules as AdmissionRules
 from nodealloc.agent import (
     AdmissionPreparer,
     Agent,
+    ConfinedRuntime,
     DevicePreparer,
     GrantedConfiguration,
     RecordCollection,
@@ -133,14 +134,15 @@ def wire(config: KubeletConfig, plan: NodePlan, place: Place, rules: Rulebook) -
     volumes = volumes_of(place.root, begun, keeps_folders=rules.standalone)
     cgroups = _cgroups(plan, place, rules, was, watch)
     folders = FolderPreparer(place.root / "pods", lambda uid: uid in sources.pods)
+    confined = ConfinedRuntime(runtime, node=held.node, cpusets=held.cpusets, watch=watch)
     admission = AdmissionPreparer(
         held.node,
-        cpusets=held.cpusets,
+        confined=confined,
         end=lambda uid, why: lives.end(uid, why),  # noqa: PLW0108 - they are made of it, below
     )
     told: World[str, Told] = World("told")
     lives = PodLives(
-        runtime,
+        confined,
         watch=watch,
         configuring=_configuring(runtime, place, held),
         hooks=ContainerHooks(runtime),

@@ -231,6 +231,10 @@ class ProcessRuntime:
     def update_container(self, container_id: str, resources: LinuxResources, /) -> None:
         """See `ContainerKeeper.update_container`."""
         run = self._table.run("update_container", container_id)
+        if run.started is None and resources.cpus is not None and self._fence.driver is None:
+            with self._changed:
+                run.made = attrs.evolve(run.made, cpus=list(resources.cpus))
+                self._kept(lambda: self._files.write(run.made, "containers", container_id, "made"))
         pid = run.started.pid if run.started is not None and run.ended is None else 0
         self._kept(lambda: self._fence.limit(run.made.cgroup, pid, resources))
 

@@ -321,6 +321,21 @@ def test_cpus_are_kept_to(node: Node) -> None:
     assert os.sched_getaffinity(pid) == set(second)
 
 
+def test_cpus_that_change_before_the_start_hold_from_the_first_instruction(node: Node) -> None:
+    """A container that was made for others, and started by a later process, runs on these."""
+    mine = CPUSet(os.sched_getaffinity(0))
+    if len(mine) < 2:
+        pytest.skip("one CPU")
+    first, second = CPUSet([min(mine)]), CPUSet([max(mine)])
+    runtime = node.runtime()
+    where = box()
+    config = app(resources=LinuxResources(cpus=first))
+    made = runtime.create_container(runtime.run_sandbox(where), config, where)
+    runtime.update_container(made, LinuxResources(cpus=second))
+    node.runtime().start_container(made)
+    assert os.sched_getaffinity(process(node, made)) == set(second)
+
+
 def test_cpusets_are_written_as_by_any_writer(node: Node) -> None:
     """The writer over processes keeps the promises of every writer of cpusets."""
     mine = sorted(os.sched_getaffinity(0))

@@ -10,18 +10,21 @@ from nodealloc.agent import (
     AdmissionPreparer,
     Agent,
     Beside,
+    ConfinedRuntime,
     GrantedConfiguration,
     Remembered,
     remembering_editions,
 )
 from nodealloc.checkpoint import MemoryStore
-from nodealloc.cpuset import CpuAllocator
+from nodealloc.cpuset import CpuAllocator, CpusetReconciler
+from nodealloc.dsw_asw import InlineExecutor
 from nodealloc.machine import machine_from_text
 from nodealloc.node import NodeAllocator
-from nodealloc.podlife import Configures, PodLives, PodRecord, Preparation, Preparer
+from nodealloc.podlife import Configures, PodLives, PodRecord, PodRuntime, Preparation, Preparer
 from nodealloc.podsources import Editions
 from nodealloc.probes import Probers, Probing
 from nodealloc.runtime import PodKnown, RuntimeWatch
+from nodealloc.testing.cpuset import FakeCpusetWriter
 from nodealloc.testing.podlife import PlainConfiguration
 from nodealloc.testing.runtime import FakeContainerRuntime
 from nodealloc.topology import Snapshot
@@ -32,13 +35,18 @@ assert_type(was.lives, Mapping[str, PodRecord])
 assert_type(remembering_editions(store), Callable[[str, Editions], None])
 machine = machine_from_text("1 socket x 2 cores")
 node = NodeAllocator(Snapshot.of(machine, allocators=[CpuAllocator.of(machine, reserved=1)]), store)
-admission: Preparer = AdmissionPreparer(node)
 configuring: Configures = GrantedConfiguration(whole=PlainConfiguration(), node=node)
 runtime = FakeContainerRuntime()
 watch = RuntimeWatch(runtime, journal=store, known=was.known)
+cpusets = CpusetReconciler(
+    FakeCpusetWriter(), executor=InlineExecutor(), allocator=node.snapshot[CpuAllocator]
+)
+confined = ConfinedRuntime(runtime, node=node, cpusets=cpusets, watch=watch)
+starts: PodRuntime = confined
+admission: Preparer = AdmissionPreparer(node, confined=confined)
 probing: Probing[PodKnown] = Probing(Probers(), reports=watch.pods, journal=store, remembered=was.verdicts)
 lives = PodLives(
-    runtime,
+    starts,
     watch=watch,
     configuring=configuring,
     preparations=[Preparation(name="admission", why="it may not come in", by=admission)],

@@ -12,6 +12,7 @@ the packages work together. Take what suits, and leave out what the node has not
 | part                   | joins                                                                     |
 | ---------------------- | ------------------------------------------------------------------------- |
 | `AdmissionPreparer`    | `node`, `cpuset`: what a pod holds is its own before anything of it runs  |
+| `ConfinedRuntime`      | `cpuset`, `runtime`: a container starts on the CPUs that it may run on then |
 | `DevicePreparer`       | `devices.plugins`: plugins are asked before a container is made           |
 | `GrantedConfiguration` | `node`, `devices.plugins`: a container is made with what it was granted       |
 | `Agent`                | all of them, as one that is driven                                        |
@@ -23,6 +24,7 @@ the packages work together. Take what suits, and leave out what the node has not
 from nodealloc.agent._admission import AdmissionPreparer
 from nodealloc.agent._agent import Agent
 from nodealloc.agent._collection import RecordCollection
+from nodealloc.agent._confined import ConfinedRuntime
 from nodealloc.agent._devices import DevicePreparer
 from nodealloc.agent._granted import GrantedConfiguration
 from nodealloc.agent._ports import Beside
@@ -34,6 +36,7 @@ __all__ = [
     "AdmissionPreparer",
     "Agent",
     "Beside",
+    "ConfinedRuntime",
     "DevicePreparer",
     "GrantedConfiguration",
     "RecordCollection",

@@ -146,6 +146,10 @@ class CpusetReconciler:
         """What a container is known to be confined to; None before anybody looked."""
         return self._actual.get(target)
 
+    def has(self, target: str, /) -> bool:
+        """Whether a container was added and not removed."""
+        return target in self._desired
+
     def is_in_line(self, target: str, /) -> bool:
         """Whether a container is known to be where it should; True for an unknown one."""
         wanted = self._desired.get(target)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -13,6 +15,7 @@ from nodealloc.agent import (
     AGENT_FORMATS,
     AdmissionPreparer,
     Agent,
+    ConfinedRuntime,
     GrantedConfiguration,
     RecordCollection,
     Remembered,
@@ -33,13 +36,19 @@ from nodealloc.podsources import Editions, PodSources, Polling
 from nodealloc.podspec import Container, ExecAction, Pod, Probe, Quantity, resources
 from nodealloc.podstatus import StatusManager, observed_of
 from nodealloc.probes import ExecProber, Probers, Probing
-from nodealloc.runtime import RuntimeWatch
+from nodealloc.runtime import (
+    ContainerConfig,
+    RuntimeRefusedError,
+    RuntimeUnavailableError,
+    RuntimeWatch,
+    SandboxConfig,
+)
 from nodealloc.testing.cpuset import FakeCpusetWriter
 from nodealloc.testing.dsw_asw import ManualCancel, ManualExecutor, VirtualClock
 from nodealloc.testing.podsources import FakeSource
 from nodealloc.testing.podstatus import FakeSink
 from nodealloc.testing.runtime import FakeContainerRuntime
-from nodealloc.topology import Snapshot
+from nodealloc.topology import Owner, Snapshot
 from nodealloc.verdicts import Admitted, NotYet, Refused
 
 MACHINE = machine_from_text("1 socket x 4 cores, memory=8Gi")
@@ -66,6 +75,25 @@ class Writer(FakeCpusetWriter):
         return self.sets.setdefault(target, (CPUSet.parse("0-3"), None))[0], None
 
 
+class Meanwhile(FakeContainerRuntime):
+    """A runtime during whose calls something else happens."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self.during: dict[str, Callable[[], object]] = {}
+
+    def create_container(self, sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig, /) -> str:
+        """See `Containers.create_container`; what happens meanwhile comes behind it."""
+        made = super().create_container(sandbox_id, config, sandbox)
+        self.during.pop("create_container", bool)()
+        return made
+
+    def start_container(self, container_id: str, /) -> None:
+        """See `Containers.start_container`."""
+        super().start_container(container_id)
+        self.during.pop("start_container", bool)()
+
+
 class Node:
     """What outlives the agent, and the agent that runs now."""
 
@@ -73,7 +101,7 @@ class Node:
         self.folder = folder
         self.clock = VirtualClock(1000.0)
         self.rules = rules or LifeRules()
-        self.runtime = FakeContainerRuntime(unix_s=self.unix_s)
+        self.runtime = Meanwhile(unix_s=self.unix_s)
         self.source, self.sink = FakeSource(), FakeSink()
         self.gone: list[str] = []
         self.once: list[str] = []
@@ -112,7 +140,8 @@ class Node:
             allocator=self.held.snapshot[CpuAllocator],
             **drive,  # type: ignore[arg-type]
         )
-        self.admission = AdmissionPreparer(self.held, cpusets=self.cpusets, end=self.end)
+        self.starts = ConfinedRuntime(self.runtime, node=self.held, cpusets=self.cpusets, watch=watch)
+        self.admission = AdmissionPreparer(self.held, confined=self.starts, end=self.end)
         self.probing = Probing(
             Probers(exec=ExecProber(self.runtime)),
             reports=watch.pods,
@@ -122,7 +151,7 @@ class Node:
             **drive,  # type: ignore[arg-type]
         )
         self.lives = PodLives(
-            self.runtime,
+            self.starts,
             watch=watch,
             configuring=GrantedConfiguration(
                 whole=NodeConfiguration(NodeSettings(name="n", memory_capacity_bytes=8 << 30)), node=self.held
@@ -238,6 +267,128 @@ def test_who_still_runs_on_its_cpus_is_waited_for(tmp_path: Path) -> None:
     assert shared in answer.message
     node.settle()
     assert isinstance(node.admission.make_ready(pod("own", cpus=2), NOW), Admitted)
+
+
+def overlaps(node: Node, uid: str) -> bool:
+    """Whether the one container of a pod runs on CPUs that the pod `own` holds for itself."""
+    made_with = node.runtime.limits(node.container(uid)).cpus
+    applied = node.writer.sets.get(node.container(uid), (made_with, None))[0]
+    return applied is None or not applied.isdisjoint(
+        node.held.snapshot[CpuAllocator].exclusive_of(Owner("own", "app"))
+    )
+
+
+def answers_until_free(node: Node) -> list[object]:
+    """What a pod with CPUs of its own is answered, call by call of the agent, until it may start."""
+    answers: list[object] = []
+    while len(answers) < 99:
+        answers.append(node.admission.make_ready(pod("own", cpus=2), NOW))
+        if not isinstance(answers[-1], NotYet):
+            break
+        node.agent.reconcile()
+        node.executor.run()
+    return answers
+
+
+def test_nobody_has_cpus_for_itself_before_the_runtime_was_heard(tmp_path: Path) -> None:
+    """A restarted agent knows of no container, listed or inspected, and says not yet."""
+    node = Node(tmp_path)
+    node.source.pods = [pod("shared")]
+    node.after(3)
+    node.kill()
+    answers = answers_until_free(node)
+    assert isinstance(answers[-1], Admitted)
+    assert not overlaps(node, "shared")
+    blockers = list(dict.fromkeys(one.blocker for one in answers if isinstance(one, NotYet)))
+    assert blockers == ["runtime", "cpusets"]
+
+
+def test_a_container_that_cannot_be_inspected_is_moved_all_the_same(tmp_path: Path) -> None:
+    """What the listing shows is enough to know whose it is."""
+    node = Node(tmp_path)
+    node.source.pods = [pod("shared")]
+    node.after(3)
+    shared = node.container("shared")
+    node.kill()
+    node.runtime.fail("inspect", RetryableError("hangs", after_s=1.0), times=None)
+    node.settle()
+    assert isinstance(node.admission.make_ready(pod("own", cpus=2), NOW), NotYet)
+    node.settle()
+    assert isinstance(node.admission.make_ready(pod("own", cpus=2), NOW), Admitted)
+    assert node.writer.sets[shared][0] == node.held.snapshot[CpuAllocator].shared
+
+
+def test_a_container_that_is_being_made_starts_beside_cpus_that_are_granted_meanwhile(tmp_path: Path) -> None:
+    """It was made for all CPUs; it starts on those that are left."""
+    node = Node(tmp_path)
+    answers: list[object] = []
+    node.runtime.during["create_container"] = lambda: answers.append(
+        node.admission.make_ready(pod("own", cpus=2), NOW)
+    )
+    on: list[bool] = []
+    node.runtime.during["start_container"] = lambda: on.append(overlaps(node, "shared"))
+    node.source.pods = [pod("shared")]
+    node.after(0.5)
+    assert isinstance(answers[0], Admitted)
+    assert on == [False]
+
+
+def test_a_start_that_is_under_way_is_waited_for(tmp_path: Path) -> None:
+    """Until the container is listed and moved; it began on CPUs that were everybody's."""
+    node = Node(tmp_path)
+    answers: list[object] = []
+
+    def ask() -> None:
+        answers.append(node.admission.make_ready(pod("own", cpus=2), NOW))
+
+    node.runtime.during["start_container"] = ask
+    node.source.pods = [pod("shared")]
+    while not answers:
+        node.agent.reconcile()
+        node.executor.run()
+    ask()  # the call has come back, and nobody has listed what it did
+    assert [isinstance(one, NotYet) for one in answers] == [True, True]
+    node.after(1)
+    assert isinstance(answers_until_free(node)[-1], Admitted)
+    assert not overlaps(node, "shared")
+
+
+def test_a_start_that_failed_keeps_nobody_waiting(tmp_path: Path) -> None:
+    """Once a listing shows that nothing came of it, and before it is tried again."""
+    node = Node(tmp_path)
+    no = RuntimeRefusedError("start_container", "FAILED", "no")
+    node.runtime.fail("start_container", no, times=None)
+    node.source.pods = [pod("shared")]
+    node.after(1)
+    assert isinstance(node.admission.make_ready(pod("own", cpus=2), NOW), Admitted)
+
+
+def test_what_an_agent_before_made_starts_on_cpus_that_are_free_now(tmp_path: Path) -> None:
+    """It had been made for all CPUs, and another pod was granted some when that agent was gone."""
+    node = Node(tmp_path)
+    node.runtime.fail("start_container", RuntimeUnavailableError("start_container", "gone"))
+    node.source.pods = [pod("shared")]
+    node.after(0)
+    made = node.container("shared")
+    node.kill()
+    assert isinstance(answers_until_free(node)[-1], Admitted)
+    on: list[bool] = []
+    node.runtime.during["start_container"] = lambda: on.append(overlaps(node, "shared"))
+    node.after(15)
+    assert node.container("shared") == made
+    assert on == [False]
+
+
+def test_a_container_that_anybody_may_have_made_is_not_confined_where_nobody_holds_cpus(
+    tmp_path: Path,
+) -> None:
+    """No call more than a start takes."""
+    node = Node(tmp_path)
+    node.source.pods = [pod("shared")]
+    node.after(3)
+    calls = [one.partition(" ")[0] for one in node.runtime.calls]
+    assert calls.count("start_container") == 1
+    assert "update_container" not in calls
 
 
 def test_a_pod_that_is_no_more_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -185,6 +185,20 @@ MUTANTS = {
         new="            self._changed(tuple(self._near.woken())[1:])",
         seeds="calm",
     ),
+    "own-cpus-not-awaited": Mutant(
+        about="a container with CPUs of its own starts while others are on them",
+        file="agent/_confined.py",
+        old="        others = sorted({*starting,",
+        new="        return None\n        others = sorted({*starting,",
+        seeds="calm",
+    ),
+    "end-not-kept-for-others": Mutant(
+        about="a pod is forgotten before it is remembered how it ended",
+        file="podlife/_domain.py",
+        old="        if told is None or told.is_over:\n            return None\n        until_s",
+        new="        return None\n        until_s",
+        seeds="disks",
+    ),
     "restored-elsewhere": Mutant(
         about="what was remembered of CPUs is not restored",
         file="cpuset/_allocator.py",

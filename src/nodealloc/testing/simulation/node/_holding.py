@@ -43,6 +43,23 @@ class CpusOnce(_Cpus):
             for cpu in cpus if self.own(record.pod.uid, record.name, cpus) else ():
                 other = taken.setdefault(cpu, record.id)
                 assert other == record.id, f"CPU {cpu} is {other}'s and {record.id}'s, each for itself"
+        if deed.what is What.STARTED:
+            self._alone(deed)
+
+    def _alone(self, deed: Deed) -> None:
+        """Nobody of another pod is on CPUs of its own when it starts, and it is not on those of another."""
+        confined = list(self._confined())
+        mine = next(cpus for record, cpus in confined if record.id == deed.id)
+        is_own = self.own(deed.uid, deed.name, mine)
+        for record, cpus in confined:
+            if record.pod.uid == deed.uid or cpus.isdisjoint(mine):
+                continue
+            assert not is_own, (
+                f"{deed.uid}/{deed.name} starts while {record.id} runs on its CPUs {cpus & mine}"
+            )
+            assert not self.own(record.pod.uid, record.name, cpus), (
+                f"{deed.uid}/{deed.name} starts on CPUs {cpus & mine} that {record.id} has for itself"
+            )
 
     def settled(self) -> None:
         """By now everybody else has left them, too."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from nodealloc.admission import Chain
-from nodealloc.agent import AdmissionPreparer, Agent, GrantedConfiguration
+from nodealloc.agent import AdmissionPreparer, Agent, ConfinedRuntime, GrantedConfiguration
 from nodealloc.cpuset import CpuAllocator
 from nodealloc.dsw_asw import Driven, World
 from nodealloc.idset import CPUSet
@@ -94,10 +94,13 @@ def _wire(
     cpusets, begun = on.cpusets(node), BegunPods()
     volumes = on.volumes(begun)
     why = "nothing is made for a pod that may not come in"
-    by = AdmissionPreparer(node, cpusets=cpusets, end=lambda uid, why: lives.end(uid, why))  # noqa: PLW0108
+    confined = (
+        None if cpusets is None else ConfinedRuntime(ports.runtime, node=node, cpusets=cpusets, watch=watch)
+    )
+    by = AdmissionPreparer(node, confined=confined, end=lambda uid, why: lives.end(uid, why))  # noqa: PLW0108
     admitting = Preparation(name="admission", why=why, by=by)
     lives = PodLives(
-        ports.runtime,
+        confined or ports.runtime,
         watch=watch,
         configuring=GrantedConfiguration(
             whole=NodeConfiguration(_SETTINGS), node=node, confines=cpusets is not None

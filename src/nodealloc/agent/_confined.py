@@ -1,0 +1,223 @@
+"""Containers that start on the CPUs which are theirs at that moment, and who is still on somebody's own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from nodealloc._typed import typed
+from nodealloc.cpuset import CpuAllocator, CpusetReconciler
+from nodealloc.idset import CPUSet
+from nodealloc.node import NodeAllocator, confinement_of
+from nodealloc.podlife import PodRuntime
+from nodealloc.podspec import Pod
+from nodealloc.runtime import (
+    CommandResult,
+    ContainerConfig,
+    ImageRecord,
+    LinuxResources,
+    PullCredentials,
+    RunState,
+    RuntimeWatch,
+    SandboxConfig,
+)
+from nodealloc.topology import Owner
+from nodealloc.verdicts import NotYet
+
+__all__ = ["ConfinedRuntime"]
+
+_SOON_S: Final = 0.1
+_LISTING: Final = "listing"
+
+
+@attrs.frozen(kw_only=True)
+class _Start:
+    """A container that is being started, or was and no listing shows it yet.
+
+    Attributes:
+        owner: Whose; None where nobody knows.
+        cpus: Where it will run; None for anywhere.
+        shown: Number of the listing that shows what the call did; None while it is made.
+    """
+
+    owner: Owner | None
+    cpus: CPUSet | None = None
+    shown: int | None = None
+
+
+class ConfinedRuntime:
+    """A `PodRuntime` over another one, which starts containers where they may run at that moment.
+
+    Between the moment at which a container's configuration is computed and its start
+    others may be granted CPUs. So where the CPUs that it was made with are not its own
+    any more, it is changed before it is started; and as long as nobody knows what a start
+    did, `not_free` counts it among those that run.
+
+    Args:
+        runtime: Who does it.
+        node: Knows who was granted what.
+        cpusets: Moves containers off CPUs that become somebody's own.
+        watch: Looks at the same runtime.
+
+    Source: ours; a kubelet starts such a container, and moves others within 10 s.
+    """
+
+    @typed
+    def __init__(
+        self, runtime: PodRuntime, *, node: NodeAllocator, cpusets: CpusetReconciler, watch: RuntimeWatch
+    ) -> None:
+        self._runtime, self._node, self._cpusets, self._watch = runtime, node, cpusets, watch
+        self._lock = threading.Lock()
+        self._made: dict[str, tuple[Owner, CPUSet | None]] = {}
+        self._starts: dict[str, _Start] = {}
+        self._found: set[str] = set()
+
+    def not_free(self, pod: Pod, /) -> NotYet | None:
+        """Why CPUs that a pod holds for itself are not free of others yet; None when they are.
+
+        Everything that the runtime lists counts, inspected or not, and nothing is free
+        before the first listing.
+        """
+        self.follow_grants()
+        cpus = self._node.snapshot[CpuAllocator]
+        owners = [Owner(pod.uid, one.name) for one in pod.all_containers]
+        own = CPUSet(cpu for one in owners for cpu in cpus.exclusive_of(one))
+        if not own:
+            return None
+        if not self._watch.heard().listing:
+            return NotYet(blocker="runtime", message="containers have not been listed yet", after_s=_SOON_S)
+        starting = self._starting_on(own, pod.uid)  # before the listing is read that shows what they did
+        self._add_listed()
+        self._cpusets.reconcile()
+        others = sorted({*starting, *(one for owner in owners for one in self._cpusets.intruders_of(owner))})
+        if not others:
+            return None
+        words = f"containers that still run on its CPUs: {', '.join(others)}"
+        return NotYet(blocker="cpusets", message=words, after_s=_SOON_S)
+
+    def follow_grants(self) -> None:
+        """Have containers confined to what is granted now."""
+        self._cpusets.follow(self._node.snapshot[CpuAllocator])
+        self._cpusets.reconcile()
+
+    def run_sandbox(self, config: SandboxConfig, /) -> str:
+        """See `Sandboxes.run_sandbox`."""
+        return self._runtime.run_sandbox(config)
+
+    def stop_sandbox(self, sandbox_id: str, /) -> None:
+        """See `Sandboxes.stop_sandbox`."""
+        self._runtime.stop_sandbox(sandbox_id)
+
+    def remove_sandbox(self, sandbox_id: str, /) -> None:
+        """See `Sandboxes.remove_sandbox`."""
+        self._runtime.remove_sandbox(sandbox_id)
+
+    def create_container(self, sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig, /) -> str:
+        """See `Containers.create_container`."""
+        made = self._runtime.create_container(sandbox_id, config, sandbox)
+        with self._lock:
+            self._made[made] = Owner(sandbox.pod.uid, config.name), config.resources.cpus
+        return made
+
+    def start_container(self, container_id: str, /) -> None:
+        """See `Containers.start_container`: on the CPUs that it may run on now."""
+        with self._lock:
+            owner, cpus = self._made.pop(container_id, (None, None))
+            owner = owner or self._owner_of(container_id)
+            # Stands there before grants are read: whoever is granted CPUs later finds it.
+            self._starts[container_id] = _Start(owner=owner)
+        try:
+            cpus = self._brought_up(container_id, owner, cpus)
+            with self._lock:
+                self._starts[container_id] = _Start(owner=owner, cpus=cpus)
+            self._runtime.start_container(container_id)
+        finally:
+            shown = self._watch.hurry()
+            with self._lock:
+                self._starts[container_id] = _Start(owner=owner, cpus=cpus, shown=shown)
+                self._forget_shown()
+
+    def stop_container(self, container_id: str, grace_s: float, /) -> None:
+        """See `Containers.stop_container`."""
+        self._runtime.stop_container(container_id, grace_s)
+
+    def update_container(self, container_id: str, resources: LinuxResources, /) -> None:
+        """See `Containers.update_container`."""
+        self._runtime.update_container(container_id, resources)
+
+    def remove_container(self, container_id: str, /) -> None:
+        """See `Containers.remove_container`."""
+        self._runtime.remove_container(container_id)
+        with self._lock:
+            self._made.pop(container_id, None)
+
+    def images(self) -> Sequence[ImageRecord]:
+        """See `Images.images`."""
+        return self._runtime.images()
+
+    def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
+        """See `Images.pull_image`."""
+        return self._runtime.pull_image(name, credentials)
+
+    def remove_image(self, id: str, /) -> None:  # noqa: A002 - the field's word
+        """See `Images.remove_image`."""
+        self._runtime.remove_image(id)
+
+    def run_command(self, container_id: str, command: Sequence[str], timeout_s: float, /) -> CommandResult:
+        """See `CommandRunner.run_command`."""
+        return self._runtime.run_command(container_id, command, timeout_s)
+
+    def _brought_up(self, container_id: str, owner: Owner | None, made_with: CPUSet | None) -> CPUSet | None:
+        """Change where a container will run, if that is not where it may any more; where it will run."""
+        if owner is None:
+            return made_with
+        snapshot = self._node.snapshot
+        now = confinement_of(snapshot, owner)
+        is_fine = made_with <= now.cpus if made_with and now.cpus else not snapshot[CpuAllocator].state.held
+        if is_fine or now.cpus is None:
+            return made_with
+        self._runtime.update_container(container_id, LinuxResources(cpus=now.cpus, mems=now.mems))
+        return now.cpus
+
+    def _owner_of(self, container_id: str) -> Owner | None:
+        for uid, listing in self._watch.seen.snapshot().items():
+            for one in listing.value.containers:
+                if one.id == container_id:
+                    return Owner(uid, one.name)
+        return None
+
+    def _starting_on(self, own: CPUSet, uid: str) -> list[str]:
+        with self._lock:
+            self._forget_shown()
+            return [
+                target
+                for target, one in self._starts.items()
+                if (one.owner is None or one.owner.workload != uid)
+                and (one.cpus is None or not one.cpus.isdisjoint(own))
+            ]
+
+    def _forget_shown(self) -> None:
+        answered = self._watch.answers.get(_LISTING)
+        newest = -1 if answered is None else answered.shown
+        self._starts = {
+            target: one for target, one in self._starts.items() if one.shown is None or one.shown > newest
+        }
+
+    def _add_listed(self) -> None:
+        """What is listed and was not inspected yet runs, too."""
+        running: set[str] = set()
+        for uid, listing in self._watch.seen.snapshot().items():
+            for one in listing.value.containers:
+                if one.state is RunState.RUNNING:
+                    running.add(one.id)
+                    if not self._cpusets.has(one.id):
+                        self._found.add(one.id)
+                        owner = Owner(uid, one.name)
+                        mems = confinement_of(self._node.snapshot, owner).mems
+                        self._cpusets.add(one.id, owner, mems=mems)
+        for ended in self._found - running:
+            self._found.discard(ended)
+            self._cpusets.remove(ended)
