@@ -279,7 +279,12 @@ def _preparations(
 ) -> Sequence[Preparation]:
     mounted = VolumePreparer(volumes)
     return [
-        Preparation(name="admission", why="nothing is made for a pod that may not come in", by=admission),
+        Preparation(
+            name="admission",
+            why="nothing is made for a pod that may not come in",
+            by=admission,
+            wakes=admission.room,
+        ),
         Preparation(name="folders", why="volumes lie in the pod's own directory", by=folders),
         Preparation(name="cgroups", why="whatever is started for a pod is limited", by=cgroups),
         Preparation(

@@ -8,7 +8,7 @@ from typing import Final
 from nodealloc._typed import typed
 from nodealloc.admission import MakingRoom
 from nodealloc.agent._confined import ConfinedRuntime
-from nodealloc.dsw_asw import Cancel
+from nodealloc.dsw_asw import Cancel, World
 from nodealloc.node import NodeAllocator
 from nodealloc.podlife import Ending, EndingKind
 from nodealloc.podspec import Pod
@@ -37,6 +37,10 @@ class AdmissionPreparer:
         end: Ends a pod that has to make room for a critical one, such as `PodLives.end`;
             None where no pod is ended for another, which then waits.
 
+    Attributes:
+        room: A record by pod uid changes when a pod that had to wait may ask again: hand it to
+            `Preparation.wakes`, so that it comes in as soon as another has left.
+
     Source: kubelet ``kubelet.go`` (`HandlePodAdditions`) and ``cm/cpumanager``; that
     a container waits until its CPUs are free is ours.
     """
@@ -50,10 +54,15 @@ class AdmissionPreparer:
         end: Callable[[str, Ending], object] | None = None,
     ) -> None:
         self._node, self._confined, self._end = node, confined, end
+        self.room: World[str, object] = World("room for pods")
+        self._waiting: dict[str, int] = {}
 
     def make_ready(self, pod: Pod, _cancel: Cancel, /) -> Admitted | NotYet | Refused:
         """See `Preparer.make_ready`."""
+        self._waiting[pod.uid] = self._waiting.get(pod.uid, 0) + 1
         verdict = self._node.admit(pod)
+        if not isinstance(verdict, NotYet):
+            self._forget(pod.uid)
         if isinstance(verdict, MakingRoom) and self._end is not None:
             for uid in verdict.victims:
                 self._end(uid, _PREEMPTED)
@@ -64,5 +73,12 @@ class AdmissionPreparer:
     def take_back(self, pod: Pod, _cancel: Cancel, /) -> None:
         """See `Preparer.take_back`: what it held is free, and others may spread."""
         self._node.release(pod.uid)
+        self._forget(pod.uid)
         if self._confined is not None:
             self._confined.follow_grants()
+        for uid, times in tuple(self._waiting.items()):
+            self.room.put(uid, times, by="room")
+
+    def _forget(self, uid: str) -> None:
+        if self._waiting.pop(uid, 0) and uid in self.room:
+            self.room.drop(uid, by="room")

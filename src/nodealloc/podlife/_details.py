@@ -104,11 +104,19 @@ class HookKind(enum.Enum):
 
 @attrs.frozen
 class MakeReady:
-    """A preparation, for one edition of the pod."""
+    """Preparations that follow each other, for one edition of the pod.
 
-    name: str
+    Attributes:
+        names: In their order; the first that is not ready ends the step.
+        edition: Of the pod.
+        pod: In that edition.
+        new: Of these, what nothing was made for before.
+    """
+
+    names: tuple[str, ...]
     edition: int
     pod: Pod = attrs.field(eq=False, repr=False)
+    new: tuple[str, ...] = attrs.field(default=(), eq=False, repr=False)
 
 
 @attrs.frozen
@@ -256,6 +264,7 @@ class Acted:
     Attributes:
         listing: Number of the listing that shows it; None where the runtime was not asked.
         id: Of what was made: a sandbox, a container, an image; "" where it is not known.
+        ready: Names of the parts that are ready.
         not_yet: A preparer has to be asked again.
         refused: A preparer said no.
         provided: What a preparer gives; by its name.
@@ -264,6 +273,7 @@ class Acted:
 
     listing: int | None = None
     id: str = ""
+    ready: tuple[str, ...] = ()
     not_yet: NotYet | None = None
     refused: Refused | None = None
     provided: Mapping[str, object] = attrs.field(factory=Frozen[str, object], validator=freeze)

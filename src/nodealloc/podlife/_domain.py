@@ -53,7 +53,7 @@ class Nears:
     Attributes:
         known: What is known of the pod's containers.
         seen: What the newest listing shows.
-        listed: Number of the newest listing, or a higher one where none is waited for.
+        listed: Number of a listing that the pod waited for, or a higher one where it waits for none.
         lines: Full name to the static pods that want it, the one that has it first.
         verdicts: What probes say; None where nothing is probed.
         told: What others were told; None where nobody is waited for.

@@ -16,14 +16,14 @@ _ALL_SHOWN: Final = 1 << 62
 
 
 class Listings:
-    """Numbers of listings, for the pods that wait for one.
+    """Numbers of listings, for the pods that wait for one: each is woken by that one alone.
 
     Args:
         watch: Lists.
 
     Attributes:
-        world: The number of the newest listing, and a number above all others for
-            pods that wait for none.
+        world: By the uid of a pod that waits or has waited, the number of a listing; and a
+            number above all others for pods that wait for none.
     """
 
     def __init__(self, watch: RuntimeWatch) -> None:
@@ -49,13 +49,20 @@ class Listings:
 
     def keys_of(self, uid: str, /) -> tuple[str, ...]:
         """Which record of the world counts for a pod."""
-        shown = self._shown()
         with self._lock:
-            if shown >= self._awaited.get(uid, 0):
-                self._awaited.pop(uid, None)
+            shown = self._shown()
+            if shown >= self._awaited.setdefault(uid, 0):
+                del self._awaited[uid]
                 return (_ANY,)
-        self._tell(shown)
-        return (_LISTING,)
+        if shown >= 0 and uid not in self.world:
+            self.world.put(uid, shown, by="listing")
+        return (uid,)
+
+    def forget(self, uid: str, /) -> None:
+        """The pod is gone."""
+        with self._lock:
+            self._awaited.pop(uid, None)
+        self.world.drop(uid, by="forget")
 
     def close(self) -> None:
         """Follow the listings no longer."""
@@ -66,12 +73,8 @@ class Listings:
         return -1 if answered is None else answered.shown
 
     def _answered(self) -> None:
-        shown = self._shown()
         with self._lock:
-            is_awaited = bool(self._awaited) or _LISTING not in self.world
-        if is_awaited:
-            self._tell(shown)
-
-    def _tell(self, shown: int) -> None:
-        if shown >= 0:
-            self.world.alter(_LISTING, lambda before: max(shown, before or 0), by="listing")
+            shown = self._shown()
+            due = [uid for uid, number in self._awaited.items() if number <= shown]
+        for uid in due:
+            self.world.alter(uid, lambda before: max(shown, before or 0), by="listing")

@@ -194,16 +194,25 @@ class Performer:
         return known.report or PodReport(uid=uid)
 
     def _make_ready(self, detail: MakeReady, cancel: Cancel) -> Acted:
-        answer = self._parts[detail.name].make_ready(detail.pod, cancel)
-        match answer:
-            case NotYet():
-                return Acted(not_yet=answer)
-            case Refused():
-                return Acted(refused=answer)
-            case Provided():
-                return Acted(provided={detail.name: answer.value})
-            case _:
-                return Acted()
+        ready: list[str] = []
+        provided: dict[str, object] = {}
+        for name in detail.names:
+            try:
+                answer = self._parts[name].make_ready(detail.pod, cancel)
+            except Exception:
+                if not ready:
+                    raise
+                break  # the first of the next step, whose failure it is then
+            if isinstance(answer, NotYet):
+                return Acted(ready=tuple(ready), provided=provided, not_yet=answer)
+            if isinstance(answer, Refused):
+                return Acted(ready=tuple(ready), provided=provided, refused=answer)
+            ready.append(name)
+            if isinstance(answer, Provided):
+                provided[name] = answer.value
+            if cancel.is_set():
+                break
+        return Acted(ready=tuple(ready), provided=provided)
 
     def _pull(self, record: PodRecord, detail: Pull, cancel: Cancel) -> Acted:
         container = _container(record, detail.container)
@@ -352,6 +361,7 @@ class Performer:
         self._give_up(uid, detail.full_name)
         self._failed_pulls.forget(uid)
         self._watch.forget(uid)
+        self._listings.forget(uid)
         self._worlds.wanted.drop(uid, by="forgotten")
 
 

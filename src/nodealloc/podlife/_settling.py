@@ -147,7 +147,8 @@ def _not_done(
     detail = step.detail
     if isinstance(detail, MakeReady | TakeBack):
         words = str(outcome.error) or type(outcome.error).__name__
-        return have.but(waits_for=NotYet(blocker=detail.name, message=words))
+        name = detail.name if isinstance(detail, TakeBack) else detail.names[0]
+        return have.but(waits_for=NotYet(blocker=name, message=words))
     if isinstance(detail, Hook | Prune | Resize):
         return have
     if isinstance(detail, Pull | Start) and known is not None and known.failure is not None:
@@ -161,16 +162,18 @@ def _not_done(
 
 
 def _made_ready(have: PodRecord, detail: MakeReady, acted: Acted, now_s: float, rules: Rules) -> PodRecord:
+    if acted.ready:
+        have = have.but(
+            edition_ready={**have.edition_ready, **dict.fromkeys(acted.ready, detail.edition)},
+            provided={**have.provided, **acted.provided},
+        )
     if acted.refused is not None:
         refused = Ending(kind=EndingKind.REFUSED, reason=acted.refused.reason, message=acted.refused.message)
-        return asked_to_end(have.but(waits_for=None), (refused,), have.pod, now_s=now_s, rules=rules)
-    if acted.not_yet is not None:
-        return have.but(waits_for=acted.not_yet)
-    return have.but(
-        waits_for=None,
-        edition_ready=extended(have.edition_ready, detail.name, detail.edition),
-        provided={**have.provided, **acted.provided},
-    )
+        untried = set(detail.names[len(acted.ready) + 1 :]) & set(detail.new)
+        made = tuple(one for one in have.made if one not in untried)
+        have = have.but(made=made, waits_for=None)
+        return asked_to_end(have, (refused,), have.pod, now_s=now_s, rules=rules)
+    return have.but(waits_for=acted.not_yet)
 
 
 def _ours(

@@ -112,24 +112,34 @@ def _seen(turn: Turn, record: PodRecord, verdicts: LifeVerdicts | None) -> PodSe
 
 
 def _prepare(turn: Turn, record: PodRecord, preparations: Sequence[Preparation]) -> Next | None:
-    """The first part that is not ready for this form of the pod; None where all are."""
+    """The first part that is not ready for this form of the pod, and those that follow; None where all are.
+
+    They are one step, so that they are one commit and one thread. A part that says when it
+    may be asked again begins a step: what waits is the first of its step.
+    """
+    names: list[str] = []
     for one in preparations:
         if record.edition_ready.get(one.name) == record.edition:
             continue
-        if one.name not in record.made:
-            record = record.but(made=(*record.made, one.name))
-        waits = record.waits_for
-        again_at_s = turn.now_s + (turn.policy.again_s if waits is None else waits.after_s)
-        step: Step[Detail] = Step(
-            scope=("pod", turn.uid, "parts"),
-            verb=f"make ready {one.name}",
-            detail=MakeReady(one.name, record.edition, record.pod),
-            subject=(one.name, record.edition),
-            deadline_s=turn.policy.prepare_s,
-            may_change_nothing=True,
-        )
-        return Next(record=record, steps=(step,), again_at_s=again_at_s)
-    return None
+        if names and one.wakes is not None:
+            break
+        names.append(one.name)
+    if not names:
+        return None
+    new = tuple(one for one in names if one not in record.made)
+    if new:
+        record = record.but(made=(*record.made, *new))
+    waits = record.waits_for
+    again_at_s = turn.now_s + (turn.policy.again_s if waits is None else waits.after_s)
+    step: Step[Detail] = Step(
+        scope=("pod", turn.uid, "parts"),
+        verb=f"make ready {names[0]}",
+        detail=MakeReady(tuple(names), record.edition, record.pod, new),
+        subject=(names[0], record.edition),
+        deadline_s=turn.policy.prepare_s,
+        may_change_nothing=True,
+    )
+    return Next(record=record, steps=(step,), again_at_s=again_at_s)
 
 
 def _learnt(record: PodRecord, observed: Observed, now_s: float) -> PodRecord:

@@ -35,6 +35,7 @@ class _File:
     number: int
     stamp: Stamp | None = None
     read: Stamp | None = None
+    taken: os.stat_result | None = None
     pod: Pod | None = None
     fault: str = ""
     away_since_s: float | None = None
@@ -87,7 +88,7 @@ class FolderSource:
                 f"away_s={away_s}, settle_s={settle_s}, unreadable_s={unreadable_s}, max_bytes={max_bytes}: "
                 "give times from 0 on and a size from 1 on"
             )
-        self._folder = Path(folder)
+        self._folder, self._at = Path(folder), os.fspath(folder)
         self._node_name, self._source = node_name, source
         self._away_s = away_s if rules.waits_for_absent else 0.0
         self._settle_s, self._max_bytes, self._rules = settle_s, max_bytes, rules
@@ -159,8 +160,12 @@ class FolderSource:
             self._count += 1
             known = self._files[name] = _File(number=self._count)
         known.away_since_s = None
+        path = f"{self._at}/{name}"
+        if known.taken is not None and known.read is not None and self._is_as_taken(path, known.taken):
+            return False
+        known.taken = None
         try:
-            descriptor = os.open(self._folder / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
             self._spoil(known, _remedy(error))
             return False
@@ -171,6 +176,7 @@ class FolderSource:
                 self._spoil(known, "no file; only files of this folder count, take it away")
                 return False
             if stamp == known.read:
+                known.taken = before
                 return False
             if self._settle_s and stamp != known.stamp and not self._is_whole(descriptor, before.st_size):
                 known.stamp = stamp
@@ -181,6 +187,14 @@ class FolderSource:
             return False
         finally:
             os.close(descriptor)
+
+    def _is_as_taken(self, path: str, taken: os.stat_result) -> bool:
+        """Whether nothing of a file has changed, its rights included, so that it need not be opened."""
+        try:
+            now = os.stat(path)  # noqa: PTH116 - a Path costs more than the call
+        except OSError:
+            return False
+        return _stamp(now) == _stamp(taken) and now.st_ctime_ns == taken.st_ctime_ns
 
     def _is_whole(self, descriptor: int, size_bytes: int) -> bool:
         """Whether nothing can be missing, whoever still writes: of a JSON object the end is."""

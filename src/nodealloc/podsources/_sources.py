@@ -224,6 +224,8 @@ class PodSources(Group):
         self._asked: World[str, int] = World("questions to sources")
         self._merged = MergedSayings()
         self._forms = {name: PodForms() for name in sources}
+        # What a reading brought that changed nothing: the very same pods change nothing again.
+        self._unchanged: dict[str, tuple[tuple[Pod, ...], tuple[PodEvent, ...]]] = {}
         self._taking = threading.Lock()
         self._names = tuple(sources)
         self._wakers = dict(wakers or {})
@@ -302,6 +304,9 @@ class PodSources(Group):
         # Held while the pods are told, so that an older state never follows a newer one.
         with self._taking:
             pods = reading.pods
+            again = self._unchanged.get(source)
+            if again is not None and _are_same(again[0], pods):
+                return again[1]
             if source != API:
                 editions, pods = (self.editions.get(source) or Editions()).read(
                     pods, rules=self._rules, forms=self._forms[source]
@@ -312,7 +317,10 @@ class PodSources(Group):
             )
             self._merged = done.merged
             if any(one.pods for one in done.changes):
+                self._unchanged.clear()
                 self.pods.replace(done.merged.by_uid(), by=source)
+            else:
+                self._unchanged[source] = (reading.pods, done.events)
         return done.events
 
     def _follow(self, name: str, waker: Watcher) -> None:
@@ -323,3 +331,7 @@ class PodSources(Group):
             except Exception:  # noqa: BLE001 - the rescan goes on without it
                 _log.exception("%s: waiting for changes failed; again in a second", name)
                 self._ending.wait(1.0)
+
+
+def _are_same(before: tuple[Pod, ...], now: tuple[Pod, ...]) -> bool:
+    return len(before) == len(now) and all(old is new for old, new in zip(before, now, strict=True))

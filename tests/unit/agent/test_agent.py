@@ -156,7 +156,9 @@ class Node:
             configuring=GrantedConfiguration(
                 whole=NodeConfiguration(NodeSettings(name="n", memory_capacity_bytes=8 << 30)), node=self.held
             ),
-            preparations=[Preparation(name="admission", why="a test", by=self.admission)],
+            preparations=[
+                Preparation(name="admission", why="a test", by=self.admission, wakes=self.admission.room)
+            ],
             sources=self.sources,
             journal=self.store,
             remembered=was.lives,
@@ -472,6 +474,9 @@ def test_a_critical_pod_ends_others_in_the_fields_words(tmp_path: Path) -> None:
     assert node.held.view.pods.keys() == {"web"}
     critical = attrs.evolve(pod("vital"), priority=2_000_000_000, priority_class_name="system-node-critical")
     node.source.pods = [pod("web"), critical]
+    while "web" in node.held.view.pods:
+        node.after(0.25)
+    assert node.runtime.inspect("vital").containers, "it waits though there is room"
     node.after(8)
     assert [(uid, why.reason) for uid, why in node.ended][:1] == [("web", "Preempting")]
     assert node.sink.statuses["vital"].phase is PodPhase.RUNNING

@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from nodealloc.checkpoint import FileStore, JsonCheckpoint, row_formats, row_key, rows_of
-from nodealloc.dsw_asw import Moment, Step, UncertainError
+from nodealloc.dsw_asw import Moment, Step, UncertainError, World
 from nodealloc.errors import DecodeError
 from nodealloc.podfacts import LifeState, PodIdentity
 from nodealloc.podlife import (
@@ -31,6 +31,7 @@ from nodealloc.podlife import (
     record_from_checkpoint,
 )
 from nodealloc.podlife._codec import record_to_checkpoint
+from nodealloc.podlife._listings import Listings
 from nodealloc.podlife._restarts import RestartEntry
 from nodealloc.podsources import PodSources
 from nodealloc.podspec import (
@@ -48,6 +49,7 @@ from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock
 from nodealloc.testing.podlife import FakePreparer, PlainConfiguration
 from nodealloc.testing.podsources import FakeSource
 from nodealloc.testing.runtime import FakeContainerRuntime
+from nodealloc.verdicts import Refused
 from tests.unit.podlife_node import Node, Verdicts, pod
 
 APP = Container(name="app", image="busybox")
@@ -200,6 +202,98 @@ def test_a_preparer_that_raises_is_asked_again() -> None:
     assert [one.verb for one in node.lives.failures("u")] == ["make ready volumes"]
     node.after(5)
     assert node.running() == ["app#0"]
+
+
+def test_parts_that_follow_each_other_are_one_step() -> None:
+    """One commit and one thread for all; a part that says when it may be asked again begins a step."""
+    wakes: World[str, object] = World("wakes")
+    order: list[str] = []
+
+    def part(name: str, *, waits: bool = False) -> Preparation:
+        def answer(_: Pod) -> Provided:
+            order.append(name)
+            return Provided(value=name)
+
+        return Preparation(name=name, why="", by=FakePreparer(answer=answer), wakes=wakes if waits else None)
+
+    node = Node(preparations=[part("a"), part("b"), part("c", waits=True), part("d")])
+    node.executor.held |= {"make ready a", "make ready c"}
+    node.lives.put(pod())
+    node.settle()
+    node.after(1)
+    assert node.record().made == ("a", "b")
+    node.executor.parked.pop()()
+    node.settle()
+    assert (order, node.record().made) == (["a", "b"], ("a", "b", "c", "d"))
+    node.executor.parked.pop()()
+    node.settle()
+    assert order == ["a", "b", "c", "d"]
+    assert node.record().provided == {"a": "a", "b": "b", "c": "c", "d": "d"}
+    assert node.running() == ["app#0"]
+
+
+def test_a_part_that_raises_behind_others_keeps_what_they_gave() -> None:
+    """It is the first of the next step, and its failure is its own."""
+    first = FakePreparer(answer=lambda _: Provided(value="gift"))
+    fails = [True, True]
+
+    def answer(_: Pod) -> Provided:
+        if fails:
+            fails.pop()
+            raise OSError("no such device")
+        return Provided(value=None)
+
+    parts = [
+        Preparation(name="cgroup", why="", by=first),
+        Preparation(name="volumes", why="", by=FakePreparer(answer=answer)),
+    ]
+    node = Node(preparations=parts)
+    node.lives.put(pod())
+    node.settle()
+    assert node.record().provided == {"cgroup": "gift"}
+    assert [one.verb for one in node.lives.failures("u")] == ["make ready volumes"]
+    node.after(5)
+    assert (first.calls, node.running()) == (["make u"], ["app#0"])
+
+
+def test_of_a_refused_pod_only_what_was_tried_is_taken_back() -> None:
+    """Nothing was made behind the part that said no."""
+    no = FakePreparer(answer=lambda _: Refused(reason="No", message="not here"))
+    behind = FakePreparer()
+    parts = [Preparation(name="admission", why="", by=no), Preparation(name="folders", why="", by=behind)]
+    node = Node(preparations=parts)
+    node.lives.put(pod())
+    node.after(2)
+    assert (no.calls, behind.calls) == (["make u", "back u"], [])
+
+
+def test_a_listing_wakes_those_who_wait_for_it_alone() -> None:
+    """Others have nothing to learn from it, as long as nothing of theirs has changed."""
+    runtime = FakeContainerRuntime(unix_s=lambda: 0.0)
+    executor, clock = ManualExecutor(), VirtualClock(1000.0)
+    watch = RuntimeWatch(runtime, executor=executor, clock=clock)
+    listings = Listings(watch)
+
+    def listed() -> None:
+        clock.advance(0.5)
+        watch.run_until_quiet()
+        while executor.run_all():
+            watch.run_until_quiet()
+
+    assert listings.keys_of("a") == ("a",), "nothing is known yet"
+    listed()
+    changes = listings.world.watch()
+    assert listings.keys_of("a") == listings.keys_of("b") != ("a",)
+    number = listings.hurry("a")
+    assert listings.keys_of("a") == ("a",)
+    changes.take()
+    listed()
+    assert set(changes.take()) == {"a"}
+    record = listings.world.get("a")
+    assert record is not None
+    assert record >= number
+    listings.forget("a")
+    assert "a" not in listings.world
 
 
 def test_a_configuration_that_cannot_be_is_told_of_its_container() -> None:

@@ -16,10 +16,23 @@ import pytest
 from nodealloc.dirwatch import InotifyWatcher
 from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import ConfigurationError, DecodeError, RetryableError
-from nodealloc.podsources import KUBELET, Editions, FolderSource, HttpSource, PodSources, Polling, Reading
+from nodealloc.podsources import (
+    KUBELET,
+    Editions,
+    FolderSource,
+    HttpSource,
+    MergedSayings,
+    Merging,
+    PodSources,
+    Polling,
+    Reading,
+    Saying,
+    _sources,
+    merge_saying,
+)
 from nodealloc.podspec import Container, Pod
 from nodealloc.testing.dirwatch import FakeWatcher
-from nodealloc.testing.dsw_asw import ManualCancel, VirtualClock
+from nodealloc.testing.dsw_asw import ManualCancel, ManualExecutor, VirtualClock
 from nodealloc.testing.podsources import FakeSource, check_source
 
 YAML = """
@@ -528,6 +541,57 @@ def test_a_failing_source_keeps_what_it_said_last() -> None:
         until(lambda: len(sources.pods) == 0)
     finally:
         sources.stop()
+
+
+def test_a_reading_that_brings_the_same_costs_no_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The very same pods were merged before; another source's change has them looked at again."""
+    merged: list[str] = []
+
+    def counted(before: MergedSayings, saying: Saying, /, **more: object) -> Merging:
+        merged.append(saying.source)
+        return merge_saying(before, saying, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(_sources, "merge_saying", counted)
+    pod = Pod(uid="u", name="web", containers=(Container(name="app"),))
+    file, other = FakeSource(pods=[pod]), FakeSource()
+    executor, clock = ManualExecutor(), VirtualClock()
+    polling = Polling(period_s=1.0, gap_s=0)
+    sources = PodSources({"file": file, "other": other}, polling=polling, executor=executor, clock=clock)
+
+    def read() -> list[str]:
+        merged.clear()
+        clock.advance(1.0)
+        sources.run_until_quiet()
+        while executor.run_all():
+            sources.run_until_quiet()
+        return sorted(merged)
+
+    assert [read() for _ in range(4)] == [["file", "other"], ["file"], [], []]
+    other.pods = [Pod(uid="v", name="db", containers=(Container(name="app"),))]
+    assert [read() for _ in range(3)] == [["other"], ["file", "other"], []]
+    assert sources.pods.snapshot().keys() == {"u", "v"}
+
+
+def test_a_file_that_has_not_changed_is_not_opened(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was replaced, or whose rights were changed, is."""
+    file = folder.path / "a.yaml"
+    file.write_text(manifest("a"))
+    folder.look()
+    folder.look()
+    opened: list[object] = []
+    real = os.open
+
+    def noted(path: str, flags: int, *more: int) -> int:
+        opened.append(path)
+        return real(path, flags, *more)
+
+    monkeypatch.setattr(os, "open", noted)
+    assert (names(folder.look()), opened) == (["a"], [])
+    file.chmod(0o600)
+    assert (names(folder.look()), len(opened)) == (["a"], 1)
+    (folder.path / ".b").write_text(manifest("b"))
+    (folder.path / ".b").rename(file)
+    assert names(folder.look()) == ["b"]
 
 
 def test_inotify_wakes_and_an_edit_keeps_the_uid_over_a_restart(tmp_path: Path) -> None:
