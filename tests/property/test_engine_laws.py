@@ -165,10 +165,11 @@ def live_until(seeds: int) -> None:
         live(seed, 300)
 
 
-@pytest.mark.parametrize("seeds", [pytest.param(range(1000, 1300), marks=pytest.mark.slow)])
-def test_the_laws_hold_for_many_seeds(seeds: range) -> None:
-    """Three hundred seeds of two thousand operations."""
-    for seed in seeds:
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(1000, 1300, 25))
+def test_the_laws_hold_for_many_seeds(first: int) -> None:
+    """Three hundred seeds of two thousand operations; a busy machine takes minutes for all of them."""
+    for seed in range(first, first + 25):
         live(seed, 2000)
 
 
