@@ -24,12 +24,12 @@ from nodealloc.agent import (
 )
 from nodealloc.checkpoint import FileStore
 from nodealloc.cpuset import CpuAllocator, CpusetReconciler
-from nodealloc.dsw_asw import Moment
+from nodealloc.dsw_asw import Cancel, Moment
 from nodealloc.errors import ConfigurationError, RetryableError
 from nodealloc.idset import CPUSet
 from nodealloc.machine import machine_from_text
 from nodealloc.node import NodeAllocator
-from nodealloc.podfacts import LifeState, NodeView, PodOnNode, PodPhase, PodStatus
+from nodealloc.podfacts import LifeState, NodeView, PodIdentity, PodOnNode, PodPhase, PodStatus
 from nodealloc.podlife import KUBELET, Ending, NodeConfiguration, NodeSettings, PodLives, Preparation
 from nodealloc.podlife import Rules as LifeRules
 from nodealloc.podsources import Editions, PodSources, Polling
@@ -37,7 +37,11 @@ from nodealloc.podspec import Container, ExecAction, Pod, Probe, Quantity, resou
 from nodealloc.podstatus import StatusManager, observed_of
 from nodealloc.probes import ExecProber, Probers, Probing
 from nodealloc.runtime import (
+    CommandResult,
     ContainerConfig,
+    Listing,
+    PodReport,
+    RuntimeHealth,
     RuntimeRefusedError,
     RuntimeUnavailableError,
     RuntimeWatch,
@@ -47,7 +51,12 @@ from nodealloc.testing.cpuset import FakeCpusetWriter
 from nodealloc.testing.dsw_asw import ManualCancel, ManualExecutor, VirtualClock
 from nodealloc.testing.podsources import FakeSource
 from nodealloc.testing.podstatus import FakeSink
-from nodealloc.testing.runtime import FakeContainerRuntime
+from nodealloc.testing.runtime import (
+    FakeContainerRuntime,
+    check_containers,
+    check_images,
+    check_sandboxes,
+)
 from nodealloc.topology import Owner, Snapshot
 from nodealloc.verdicts import Admitted, NotYet, Refused
 
@@ -126,7 +135,7 @@ class Node:
         allocators = [CpuAllocator.of(MACHINE, reserved=1)]
         self.held = NodeAllocator(Snapshot.of(MACHINE, allocators=allocators), self.store, chain=chain_of())
         self.held.start()
-        watch = RuntimeWatch(self.runtime, journal=self.store, known=was.known, **drive)  # type: ignore[arg-type]
+        watch = self.watch = RuntimeWatch(self.runtime, journal=self.store, known=was.known, **drive)  # type: ignore[arg-type]
         self.sources = PodSources(
             {"api": self.source},
             editions=was.editions,
@@ -391,6 +400,45 @@ def test_a_container_that_anybody_may_have_made_is_not_confined_where_nobody_hol
     calls = [one.partition(" ")[0] for one in node.runtime.calls]
     assert calls.count("start_container") == 1
     assert "update_container" not in calls
+
+
+class Seen(ConfinedRuntime):
+    """With the looks of the runtime below it, which the checks of runtimes need."""
+
+    def __init__(self, node: Node) -> None:
+        super().__init__(node.runtime, node=node.held, cpusets=node.cpusets, watch=node.watch)
+        self.looks = node.runtime
+
+    def listing(self) -> Listing:
+        """See `Looks.listing`."""
+        return self.looks.listing()
+
+    def inspect(self, uid: str, /) -> PodReport:
+        """See `Looks.inspect`."""
+        return self.looks.inspect(uid)
+
+    def health(self) -> RuntimeHealth:
+        """See `Looks.health`."""
+        return self.looks.health()
+
+    def follow(self, on_event: Callable[[], None], cancel: Cancel, /) -> None:
+        """See `Looks.follow`."""
+        self.looks.follow(on_event, cancel)
+
+
+def test_a_runtime_that_confines_keeps_every_promise_of_the_one_below_it(tmp_path: Path) -> None:
+    """All calls are passed on, also beside somebody's own CPUs."""
+    node = Node(tmp_path)
+    node.held.admit(pod("own", cpus=2))
+    where = SandboxConfig(pod=PodIdentity(uid="u", namespace="default", name="u"))
+    app = ContainerConfig(name="app", image="busybox", definition="d1")
+    check_sandboxes(Seen(node), where)
+    check_containers(Seen(node), where, app)
+    check_images(Seen(node), "another")
+    made = node.starts.create_container(node.starts.run_sandbox(where), app, where)
+    node.starts.start_container(made)
+    assert isinstance(node.starts.run_command(made, ("true",), 1.0), CommandResult)
+    assert node.runtime.limits(made).cpus == node.held.snapshot[CpuAllocator].shared
 
 
 def test_a_pod_that_is_no_more_leaves_nothing_behind(tmp_path: Path) -> None:

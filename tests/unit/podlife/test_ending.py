@@ -215,6 +215,25 @@ def test_an_evicted_pod_is_told_so_and_never_runs_again() -> None:
     assert not node.lives.end("nobody", evicted)
 
 
+def test_an_eviction_is_remembered_with_its_reason() -> None:
+    """Nobody says it again to the next agent, and the source still has the pod."""
+    node = Node()
+    node.lives.put(pod())
+    node.lives.heard()
+    node.after(1)
+    evicted = Ending(kind=EndingKind.EVICTED, reason="Evicted", message="short of memory", grace_s=20)
+    node.lives.end("u", evicted)
+    node.executor.held.add("stop")
+    node.after(0.5)
+    deadline_s = node.record().deadline_s
+    node.kill_agent()
+    node.lives.put(pod())
+    node.lives.heard()
+    node.after(5)
+    assert (node.life(), node.record().ending, node.running()) == (LifeState.FINISHED, evicted, [])
+    assert node.record().deadline_s == deadline_s
+
+
 def test_a_deleted_pod_ends_with_the_grace_of_its_deletion() -> None:
     """Zero is a grace; for the kubelet it is not set, and becomes a second, and two for the container."""
     for rules, given_s in ((Rules(), 0.0), (KUBELET, 2.0)):

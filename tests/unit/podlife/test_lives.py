@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from nodealloc.dsw_asw import World
+from nodealloc.dsw_asw import Summary, World
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import LifeState, PodLife
 from nodealloc.podlife import Ending, EndingKind, LifePolicy, Preparation
@@ -346,6 +346,27 @@ def test_one_that_hangs_delays_no_other() -> None:
     node.lives.remove("b")
     node.after(3600, step_s=60)
     assert "b" not in node.lives.pods
+
+
+def test_whatever_a_pass_has_to_remember_is_one_commit_at_most() -> None:
+    """Of the watch and of the lives together, while fifty pods start."""
+    node = Node()
+    passes: list[int] = []
+    reconcile = node.group.reconcile
+
+    def counted() -> Summary:
+        before = len(node.journal.commits)
+        summary = reconcile()
+        passes.append(len(node.journal.commits) - before)
+        return summary
+
+    node.group.reconcile = counted  # type: ignore[method-assign]
+    for number in range(50):
+        node.lives.put(pod(f"u{number}"))
+    node.after(3)
+    assert node.running("u49") == ["app#0"]
+    assert max(passes) == 1
+    assert sum(passes) < 50
 
 
 def test_preparations_have_names_of_their_own() -> None:
