@@ -192,13 +192,6 @@ MUTANTS = {
         new="        return None\n        others = sorted({*starting,",
         seeds="calm",
     ),
-    "end-not-kept-for-others": Mutant(
-        about="a pod is forgotten before it is remembered how it ended",
-        file="podlife/_domain.py",
-        old="        if told is None or told.is_over:\n            return None\n        until_s",
-        new="        return None\n        until_s",
-        seeds="disks",
-    ),
     "restored-elsewhere": Mutant(
         about="what was remembered of CPUs is not restored",
         file="cpuset/_allocator.py",

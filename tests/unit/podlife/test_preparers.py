@@ -7,7 +7,16 @@ from pathlib import Path
 import attrs
 import pytest
 
-from nodealloc.cgroups import CgroupBusyError, CgroupFs, CgroupName, QosTree, TreeOptions, pod_name, stand_in
+from nodealloc.cgroups import (
+    CgroupBusyError,
+    CgroupFs,
+    CgroupName,
+    Limits,
+    QosTree,
+    TreeOptions,
+    pod_name,
+    stand_in,
+)
 from nodealloc.dsw_asw import InlineExecutor
 from nodealloc.podlife import PodGift, Preparation, Provided
 from nodealloc.podlife.preparers import BegunPods, CgroupPreparer, FolderPreparer, VolumePreparer
@@ -99,13 +108,24 @@ def test_an_edit_changes_the_cgroup_unless_it_is_left_as_it_was_made(tree: Tree)
         cgroups.take_back(WEB, NOW)
 
 
-def test_a_pod_that_can_have_no_cgroup_waits_with_the_reason(tree: Tree) -> None:
-    """A limit below a page would let nothing run."""
-    small = attrs.evolve(WEB, containers=(attrs.evolve(APP, limits=resources({"memory": 1})),))
-    answer = tree.preparer().make_ready(small, NOW)
+def test_a_pod_that_can_have_no_cgroup_waits_with_the_reason(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel does not take its limits."""
+    mine, apply = pod_name(tree.options.root, WEB), CgroupFs.apply
+
+    def refuse(driver: CgroupFs, name: CgroupName, limits: Limits) -> object:
+        if name == mine:
+            raise CgroupBusyError(name, ())
+        return apply(driver, name, limits)
+
+    cgroups = tree.preparer()
+    with monkeypatch.context() as patched:
+        patched.setattr(CgroupFs, "apply", refuse)
+        answer = cgroups.make_ready(WEB, NOW)
     assert isinstance(answer, NotYet)
     assert answer.blocker == "cgroups"
-    assert "memory" in answer.message
+    assert str(mine) in answer.message
 
 
 def test_a_cgroup_that_cannot_be_removed_is_waited_for(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
