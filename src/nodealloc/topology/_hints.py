@@ -22,9 +22,6 @@ __all__ = ["Hints", "NumaMask", "NumaTopology", "TopologyHint"]
 _KEPT_SPREADS = 4096
 """Spreads that a topology keeps; the sets of the eight nodes that a kubelet may have are 255."""
 
-_KEPT_TIES = 70
-"""So many equally wide sets are remembered with the closest of them; eight nodes have no more."""
-
 Hints: TypeAlias = Mapping[str, Sequence[TopologyHint] | CountedHints | None]
 """Per resource its possible hints: None = no preference, empty = impossible.
 
@@ -62,15 +59,14 @@ class NumaTopology:
         distances: `distances[a][b]` from node a to b for all pairs of `nodes`;
             empty (or None) when unknown. Entries for other nodes are ignored.
         mask: All nodes as a mask; computed.
+        even: Whether each node is as far from itself as any other is; computed.
     """
 
     nodes: tuple[int, ...] = attrs.field(converter=_node_ids)
     distances: Mapping[int, Mapping[int, int]] = attrs.field(default=None, converter=_distances)
     mask: NumaMask = attrs.field(init=False, repr=False, eq=False)
+    even: bool = attrs.field(init=False, repr=False, eq=False)
     _spreads: dict[NumaMask, int] = attrs.field(init=False, repr=False, eq=False, factory=dict[NumaMask, int])
-    _closest: dict[tuple[NumaMask, ...], NumaMask] = attrs.field(
-        init=False, repr=False, eq=False, factory=dict[tuple[NumaMask, ...], NumaMask]
-    )
 
     def __attrs_post_init__(self) -> None:
         nodes = self.nodes
@@ -82,6 +78,8 @@ class NumaTopology:
         for node in nodes if self.distances else ():
             self._check_row(node)
         object.__setattr__(self, "mask", sum(1 << node for node in nodes))
+        own = {self.distances[node][node] for node in nodes} if self.distances else ()
+        object.__setattr__(self, "even", len(own) == 1)
 
     def _check_row(self, node: int) -> None:
         row = self.distances.get(node)
@@ -128,19 +126,13 @@ class NumaTopology:
         """
         if len(masks) == 1:
             return masks[0]
-        known = self._closest.get(masks)
-        if known is None:
-            known = min(masks, key=self.spread)
-            if len(masks) <= _KEPT_TIES and len(self._closest) < _KEPT_SPREADS:
-                self._closest[masks] = known
-        return known
+        return min(masks, key=self.spread)
 
     def __getstate__(self) -> tuple[object, ...]:
         """Without the spreads, which can be worked out again."""
-        return self.nodes, self.distances, self.mask
+        return self.nodes, self.distances, self.mask, self.even
 
     def __setstate__(self, state: tuple[object, ...]) -> None:
-        for name, value in zip(("nodes", "distances", "mask"), state, strict=True):
+        for name, value in zip(("nodes", "distances", "mask", "even"), state, strict=True):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "_spreads", dict[NumaMask, int]())
-        object.__setattr__(self, "_closest", dict[tuple[NumaMask, ...], NumaMask]())

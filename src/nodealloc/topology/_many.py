@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
+from math import prod
 
 from nodealloc.topology._closeness import closest
 from nodealloc.topology._errors import WorkLimitError
@@ -12,11 +13,10 @@ from nodealloc.topology._hints import NumaMask, NumaTopology
 from nodealloc.topology._meeting import Meeting
 from nodealloc.topology._nearest import nearest
 from nodealloc.topology._reachable import inside, reachable
-from nodealloc.topology._reading import Listed
 from nodealloc.topology._scarcest import Scarcest
 from nodealloc.topology._work import Work
 
-__all__ = ["HALVED", "of_many"]
+__all__ = ["of_many"]
 
 _LOOK_AHEAD = 300_000
 """Combinations above which it pays to leave out what comes to nothing."""
@@ -24,7 +24,7 @@ _LOOK_AHEAD = 300_000
 _WALKED = 30_000
 """Units that a walk in order may take; where it takes more, masks of the right width are rare."""
 
-HALVED = 400_000
+_HALVED = 400_000
 """Units that going through halves may take for one width; where it takes more, lists are dense."""
 
 _SHORT = 5_000
@@ -41,9 +41,9 @@ _TRIED_FIRST = 32
 
 
 def of_many(
-    sorted_lists: Sequence[Listed], ways: int, numa: NumaTopology, *, near: bool, work: Work
+    sorted_lists: Sequence[Sequence[NumaMask]], target: int, numa: NumaTopology, *, near: bool, work: Work
 ) -> NumaMask:
-    """The best mask when no combination is preferred, of too many `ways` to try all; 0 without any.
+    """The best mask when no combination is preferred; 0 without any.
 
     A good mask is looked for first, then better ones only.
 
@@ -51,8 +51,14 @@ def of_many(
     that width, which has no node above the highest one of the mask that was
     found. Hints with too few nodes below that cannot contain it. Closeness
     orders differently, so nothing is left out there.
+
+    Args:
+        sorted_lists: Masks of each list, each once.
+        target: How many nodes the neediest resource needs; masks of that width are best.
+        numa: The machine.
+        near: Whether the closest of equally wide masks wins, in place of the lowest.
+        work: What is spent.
     """
-    target = max([one.least for one in sorted_lists])
     lists = _inside_fixed(sorted_lists, numa.mask)
     if not all(lists):
         return 0
@@ -63,7 +69,7 @@ def of_many(
         lists = [[mask for mask in masks if (mask & below).bit_count() >= target] for masks in lists]
         if below.bit_count() == target or not all(lists):
             return sure
-    if ways > _LOOK_AHEAD:
+    if prod(map(len, sorted_lists)) > _LOOK_AHEAD:
         return _best(lists, sure, target, numa, near=near, work=work)
     found = reachable(lists, numa.mask, work)
     found.add(sure)
@@ -110,7 +116,7 @@ class _Rare:
         self._sets = sets
         self._common = common
         self._work = work
-        self._part = Work(min(work.left, HALVED))
+        self._part = Work(min(work.left, _HALVED))
         self._halves: Halves | None = None
         self._scarcest: Scarcest | None = None
         pairs = len(sets[0]) * len(sets[-1])
@@ -140,7 +146,7 @@ class _Rare:
     @contextmanager
     def _aside(self) -> Generator[None]:
         """Set work aside for one width; once that is used up, halves are not tried again."""
-        before = self._part.left = min(self._work.left, HALVED)
+        before = self._part.left = min(self._work.left, _HALVED)
         try:
             yield
         except WorkLimitError:
@@ -177,17 +183,16 @@ def _walked(
     return found
 
 
-def _inside_fixed(sorted_lists: Sequence[Listed], full: NumaMask) -> list[list[NumaMask]]:
+def _inside_fixed(sorted_lists: Sequence[Sequence[NumaMask]], full: NumaMask) -> list[list[NumaMask]]:
     """The masks of lists with a choice, as far as lists without one allow them."""
     fixed = full
-    for one in sorted_lists:
-        if len(one.masks) == 1:
-            fixed &= one.masks[0]
-    return [
-        [inside for mask in one.masks if (inside := (mask or full) & fixed)]
-        for one in sorted_lists
-        if len(one.masks) > 1
+    for masks in sorted_lists:
+        if len(masks) == 1:
+            fixed &= masks[0]
+    found = [
+        [inside for mask in masks if (inside := mask & fixed)] for masks in sorted_lists if len(masks) > 1
     ]
+    return found or [[fixed] if fixed else []]
 
 
 def _sure(lists: Sequence[Sequence[NumaMask]], target: int) -> NumaMask:

@@ -1,90 +1,37 @@
 """The merge: from every provider's hints to the one that the node goes by.
 
-One pass sorts the hints out (`_reading`). A mask that all resources prefer wins
-(`_preferred`); without one, the best of what comes out when each resource
-chooses (`_compromise`). What kubelets see every day are short lists: these are
-compared here, as bare integers, and what they come to is remembered.
+What kubelets see every day, lists of hints on at most eight nodes, is settled as
+bare integers (`_listed`). Anything else is read at length (`_reading`): a mask
+that all resources prefer wins (`_preferred`); without one, the best of what
+comes out when each resource chooses (`_compromise`). Nothing is remembered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
 
 from nodealloc._arguments import check
 from nodealloc.topology._candidates import best
-from nodealloc.topology._counted import CountedHints
 from nodealloc.topology._hints import Hints, NumaMask, NumaTopology, TopologyHint
-from nodealloc.topology._lists import FEW, combinations, of_few
-from nodealloc.topology._many import HALVED, of_many
+from nodealloc.topology._listed import SINGLE, of_lists, on_one_node, prepared
+from nodealloc.topology._many import of_many
 from nodealloc.topology._nearest import narrowest
+from nodealloc.topology._outcome import Merged
 from nodealloc.topology._policy import Policy, PolicyName
-from nodealloc.topology._reading import Reading, read
+from nodealloc.topology._reading import Reading, masks_of, read
 from nodealloc.topology._work import Work
 
 __all__ = ["Merged", "merge"]
-
-
-class Merged(NamedTuple):
-    """Outcome of a merge.
-
-    Attributes:
-        hint: The best hint that the providers' hints intersect to; an affinity
-            of None allows any node.
-        admit: Whether the policy lets it in.
-    """
-
-    hint: TopologyHint
-    admit: bool
-
 
 _NO_POLICY = Merged(TopologyHint(affinity=None, preferred=False), admit=True)
 _NOWHERE = Merged(TopologyHint(affinity=None, preferred=False), admit=False)
 
 
-class _Equals(NamedTuple):
-    """Equally good masks, of which distances choose one, ascending; and the outcome that each would be."""
-
-    masks: tuple[NumaMask, ...]
-    outcomes: Sequence[Merged]
-
-
-class _Worked(NamedTuple):
-    """An outcome that took counted work: so much is spent again whenever it is asked for."""
-
-    outcome: Merged
-    spent: int
-
-
-_Answer: TypeAlias = Merged | _Equals
-
-_KEPT = 1024
-
-_LONG, _KEPT_LONG = 64, 50_000
-"""Questions of more hints are long; of all long ones together so many hints are kept."""
-
-_END = object()
-"""Stands after each resource's hints in a question; an empty list is this alone."""
-
-_COUNTED = object()
-"""Stands in a question for what is counted; nothing that has it is remembered."""
-
-_answers: dict[tuple[object, ...], _Answer | _Worked] = {}
-"""What questions came to: the kind of policy, all nodes, and each resource's hints.
-
-A node is asked the same again, and a fleet many times.
-"""
-
-_long = [0]
-"""How many hints the long ones among them have."""
-
-
-def merge(
+def merge(  # noqa: PLR0917 - three keyword-only ones would take longer than a short list
     policy: Policy,
     providers: Sequence[Hints],
     numa: NumaTopology,
     /,
-    *,
     names: Sequence[str] = (),
     allocated: Mapping[int, float] | None = None,
     work: Work | None = None,
@@ -113,76 +60,39 @@ def merge(
 
     Source: kubelet v1.32 ``cm/topologymanager/policy*.go``.
     """
-    question: list[object] | None = None
     try:
-        question = [policy.kind, numa.mask]
-        for hints in providers:
-            if hints:
-                for options in hints.values():
-                    if options:
-                        # What is counted may be endless, and is no list that is known.
-                        if options.__class__ is CountedHints:
-                            question.append(_COUNTED)
-                        else:
-                            question += options
-                        question.append(_END)
-                    elif options is not None:
-                        question.append(_END)
-        answer = _answers[(*question,)]
-        if type(answer) is Merged:
-            return answer
-    except KeyError:
-        answer = _asked(policy, providers, numa, question, names=names, allocated=allocated, work=work)
-    except (AttributeError, TypeError, ValueError):
-        answer = _asked(policy, providers, numa, None, names=names, allocated=allocated, work=work)
-    if isinstance(answer, _Worked):
-        spending = work or Work(policy.work_units)
-        if spending.left >= answer.spent + HALVED:
-            spending.spend(answer.spent)
-            return answer.outcome
-        answer = _asked(policy, providers, numa, None, names=names, allocated=allocated, work=spending)
-    if isinstance(answer, _Equals):
-        return answer.outcomes[answer.masks.index(numa.closest(answer.masks))]
-    return answer
+        kind = policy.kind
+        if kind:
+            if kind >= SINGLE:
+                found = on_one_node(providers, numa.mask)
+            else:
+                found = of_lists(policy, kind, providers, numa, work)
+            if found is not None:
+                return found
+    except (AttributeError, LookupError, TypeError, ValueError):
+        # A first machine of its kind, a large one, or something is wrong: what, is said below.
+        if prepared(getattr(numa, "mask", None)):
+            return merge(policy, providers, numa, names, allocated, work)
+    return _at_length(policy, providers, numa, names=names, allocated=allocated, work=work)
 
 
-def _asked(
+def _at_length(
     policy: Policy,
     providers: Sequence[Hints],
     numa: NumaTopology,
-    question: Sequence[object] | None,
     *,
     names: Sequence[str],
     allocated: Mapping[int, float] | None,
     work: Work | None,
-) -> _Answer:
-    """What a question comes to that is not remembered; now it is, if it may be."""
+) -> Merged:
+    """A merge of any hints, all of them looked at first."""
     check("merge, policy", policy, Policy, "a Policy; Policy.parse reads a kubelet's words")
     check("merge, numa", numa, NumaTopology, "a NumaTopology(nodes=(0, 1))")
     check("merge, providers", providers, Iterable, "a list of each provider's hints")
     if policy.kind == 0:
         return _NO_POLICY
     reading = read(providers, numa.mask, names)
-    spending = work or Work(policy.work_units)
-    before = spending.left
-    answer = _answered(policy, reading, numa, allocated, spending)
-    if policy.kind is not None and question and _COUNTED not in question:
-        spent = before - spending.left
-        if spent == 0:
-            _keep(tuple(question), answer)
-        elif spending.left >= HALVED and not policy.prefer_closest and isinstance(answer, Merged):
-            # With less left, a way may have been given up early; distances are this machine's alone.
-            _keep(tuple(question), _Worked(answer, spent))
-    return answer
-
-
-def _keep(question: tuple[object, ...], answer: _Answer | _Worked) -> None:
-    if len(_answers) >= _KEPT or _long[0] + len(question) > _KEPT_LONG:
-        _answers.clear()
-        _long[0] = 0
-    if len(question) <= _KEPT_LONG:
-        _answers[question] = answer
-        _long[0] += len(question) if len(question) > _LONG else 0
+    return _answered(policy, reading, numa, allocated, work or Work(policy.work_units))
 
 
 def _answered(
@@ -191,7 +101,7 @@ def _answered(
     numa: NumaTopology,
     allocated: Mapping[int, float] | None,
     work: Work,
-) -> _Answer:
+) -> Merged:
     """What hints come to."""
     full = numa.mask
     if reading.counted or policy.comparison is not None:
@@ -200,14 +110,12 @@ def _answered(
         return _on_one_node(reading, full)
     preferred = reading.choice(full)
     if preferred:
-        masks = narrowest(preferred)
-    elif (ways := combinations(reading.lists)) <= FEW:
-        masks = of_few(reading.lists, full)
-    else:
-        masks = (of_many(reading.lists, ways, numa, near=policy.prefer_closest, work=work),)
-    admit = bool(preferred) or policy.name is PolicyName.BEST_EFFORT
-    outcomes = [_outcome(mask or full, preferred=bool(preferred), admit=admit) for mask in masks]
-    return _Equals(masks, outcomes) if policy.prefer_closest and len(masks) > 1 else outcomes[0]
+        ties = narrowest(preferred)
+        return _outcome(numa.closest(ties) if policy.prefer_closest else ties[0], preferred=True)
+    lists = [masks_of(one, full) for one in reading.lists]
+    target = max([one.least for one in reading.lists], default=0)
+    found = of_many(lists, target, numa, near=policy.prefer_closest, work=work)
+    return _outcome(found or full, preferred=False, admit=policy.name is PolicyName.BEST_EFFORT)
 
 
 def _outcome(affinity: NumaMask | None, *, preferred: bool, admit: bool = True) -> Merged:

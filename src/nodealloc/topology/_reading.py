@@ -14,19 +14,11 @@ from nodealloc.topology._options import options_of
 
 __all__ = ["Listed", "Reading", "masks_of", "read"]
 
-_KEPT_LISTS = 512
-"""Lists that are remembered, sorted out; a machine's allocators answer with few different ones."""
-
-_KEPT_HINTS = 255
-"""Longer lists are not."""
-
 
 @final
 @attrs.frozen(eq=False)
 class Listed:
     """A list of hints, sorted out. A number is taken for the mask that it equals.
-
-    Each is a key by itself, so that what several come to can be looked up quickly.
 
     Attributes:
         named: All nodes that it names; negative when a mask is none.
@@ -74,9 +66,6 @@ _NOTHING: frozenset[NumaMask] = frozenset()
 _IMPOSSIBLE = Listed(0, _NOTHING, anywhere=False, masks=(), least=0)
 """An empty list: "any node", and that is not preferred."""
 
-_KNOWN: dict[tuple[TopologyHint, ...], Listed] = {}
-"""Lists that have come before, sorted out; none of them is empty."""
-
 
 def read(providers: Sequence[Hints], full: NumaMask, names: Sequence[str] = ()) -> Reading:
     """Sort out all hints.
@@ -114,8 +103,7 @@ def _sorted_out(providers: Sequence[Hints]) -> tuple[list[Listed], list[CountedH
             if isinstance(options, CountedHints):
                 counted.append(options)
             elif options:
-                key = tuple(options)
-                lists.append(_KNOWN.get(key) or _listed(key))
+                lists.append(_listed(frozenset(options)))
             elif options is not None:
                 lists.append(_IMPOSSIBLE)
     return lists, counted
@@ -148,8 +136,8 @@ def masks_of(one: Listed, full: NumaMask) -> Sequence[NumaMask]:
     return [mask or full for mask in one.masks]
 
 
-def _listed(key: tuple[TopologyHint, ...]) -> Listed:
-    """A list of hints, sorted out, and remembered."""
+def _listed(key: frozenset[TopologyHint]) -> Listed:
+    """A list of hints, sorted out."""
     masks = {mask for mask, _ in key if mask is not None}
     good = {mask for mask, preferred in key if preferred and mask is not None}
     nowhere = [preferred for mask, preferred in key if mask is None]
@@ -160,12 +148,7 @@ def _listed(key: tuple[TopologyHint, ...]) -> Listed:
         named = reduce(int.__or__, masks) if min(masks) > 0 else -1
         least = min(map(int.bit_count, masks))
     ordered = (0, *sorted(masks)) if nowhere and masks else tuple(sorted(masks))
-    found = Listed(named, frozenset(good), any(nowhere), ordered, least)
-    if len(key) <= _KEPT_HINTS:
-        if len(_KNOWN) >= _KEPT_LISTS:
-            _KNOWN.clear()
-        _KNOWN[key] = found
-    return found
+    return Listed(named, frozenset(good), any(nowhere), ordered, least)
 
 
 def _whole(numbers: Iterable[int]) -> set[int]:
