@@ -495,7 +495,11 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "checkpoint.Checkpoint": lambda _: check_checkpoint(JsonCheckpoint(kind="k", version=1, value={"a": 1})),
     "checkpoint.Store": lambda _: store(),
     "cpuset.CpusetWriter": lambda _: check_cpuset_writer(
-        FakeCpusetWriter({"web": CPUSet.of(0, 1)}), "web", [CPUSet.of(0), CPUSet.of(1)], absent="nobody"
+        FakeCpusetWriter({"web": CPUSet.of(0, 1), "db": CPUSet.of(2)}),
+        "web",
+        [CPUSet.of(0, 2), CPUSet.of(1)],
+        absent="nobody",
+        beside="db",
     ),
     "cpuset.Picker": lambda _: check_picker(KubeletPicker(), CpuLayout.of(MACHINE)),
     "devices.AllocatorKeeper": lambda _: check_allocator_keeper(DeviceLedger),

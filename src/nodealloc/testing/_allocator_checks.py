@@ -9,8 +9,8 @@ from typing import TypeAlias, TypeGuard, TypeVar
 
 import attrs
 
-from nodealloc.idset import format_list
 from nodealloc.podspec import Quantity
+from nodealloc.testing._told import amounts_of, told, width
 from nodealloc.topology import (
     Allocator,
     Availability,
@@ -40,10 +40,10 @@ __all__ = [
     "check_asks_nothing",
     "check_claim",
     "check_copy",
-    "check_entry",
-    "check_figures",
     "check_hints",
+    "check_no_node_is_missing",
     "check_offers",
+    "check_shortfall",
     "check_unknown_release",
     "figures",
     "has_fractions",
@@ -53,7 +53,6 @@ __all__ = [
     "pure",
     "released",
     "stranger",
-    "told",
 ]
 
 T = TypeVar("T")
@@ -86,6 +85,11 @@ class Promises:
     exact_release: bool
     exact_hints: bool
     fractions: bool
+
+    @property
+    def exact(self) -> bool:
+        """Whether hints and grants can be counted to the unit."""
+        return self.exact_hints and self.every_hint_grants
 
 
 def pickled(value: T, where: str) -> T:
@@ -160,14 +164,18 @@ def figures(allocator: Allocator, claim: Claim) -> Mapping[str, Availability]:
     if not isinstance(allocator, Reports):
         return {}
     asked = (stranger(claim),)
-    entries = pure(allocator, f"{allocator.name}, availability", lambda: allocator.availability(asked))
+    where = f"{allocator.name}, availability"
+    entries = pure(allocator, where, lambda: allocator.availability(asked))
+    assert is_listed(entries), f"{where}: answered {entries!r} where a list belongs"
     return {entry.resource: entry for entry in entries}
 
 
 def check_hints(allocator: Allocator, claims: Sequence[Claim], promises: Promises) -> Hints | NotYet:
     """Hints that the merge takes, the same each time, preferred where they are narrowest."""
     where = f"{allocator.name}, hints"
-    hints = pure(allocator, where, lambda: allocator.hints(claims))
+    given = list(claims)
+    hints = pure(allocator, where, lambda: allocator.hints(given))
+    assert given == list(claims), f"{where}: changed the list of claims that it was given"
     if isinstance(hints, NotYet):
         return hints
     # The merge refuses masks outside the machine and answers that are no hints.
@@ -175,6 +183,8 @@ def check_hints(allocator: Allocator, claims: Sequence[Claim], promises: Promise
     if promises.exact_hints:
         for resource, options in hints.items():
             _check_preferred(f"{where} for {resource}", _listed(options))
+    unasked = [resource for resource in hints if all(resource not in claim.amounts for claim in claims)]
+    assert not unasked, f"{where}: hints for {unasked[0]}, which no claim asks for"
     return hints
 
 
@@ -186,17 +196,17 @@ def _listed(options: Sequence[TopologyHint] | CountedHints | None) -> Sequence[T
 def _check_preferred(where: str, options: Sequence[TopologyHint]) -> None:
     named = [hint for hint in options if hint.affinity is not None]
     for hint in named:
-        assert hint.preferred or _width(hint) > 1, (
+        assert hint.preferred or width(hint) > 1, (
             f"{where}: {told(hint)} is not preferred, and nothing is narrower than one node"
         )
-    good = sorted((hint for hint in named if hint.preferred), key=_width)
+    good = sorted((hint for hint in named if hint.preferred), key=width)
     if not good:
         return
-    assert _width(good[0]) == _width(good[-1]), (
+    assert width(good[0]) == width(good[-1]), (
         f"{where}: {told(good[-1])} is preferred, and so is the narrower {told(good[0])}"
     )
     for hint in named:
-        assert hint.preferred or _width(hint) > _width(good[0]), (
+        assert hint.preferred or width(hint) > width(good[0]), (
             f"{where}: {told(hint)} is not preferred, and {told(good[0])}, no narrower, is"
         )
 
@@ -204,6 +214,12 @@ def _check_preferred(where: str, options: Sequence[TopologyHint]) -> None:
 def check_asks_nothing(allocator: Allocator, claim: Claim, promises: Promises) -> None:
     """Neither hints nor grants for a claim that asks for nothing that is served here."""
     none = dict.fromkeys(claim.amounts, Quantity(0))
+    first = allocator.hints((claim,))
+    if not isinstance(first, NotYet):
+        kept = pickled(first, f"{allocator.name}, hints")
+        for factor in (2, 1 << 20):
+            allocator.hints((stranger(claim, factor),))
+        assert first == kept, f"{allocator.name}: an answer of hints changed when others were asked for"
     if isinstance(allocator, Serves):
         for resource in check_hinted(allocator, claim, promises):
             assert allocator.serves(resource), (
@@ -238,12 +254,16 @@ def check_claim(before: Allocator, claim: Claim, promises: Promises) -> Allocato
     """Every hint for a claim in turn; the value with the claim granted on the last that could."""
     where = f"{before.name}, claim {claim.owner.member}"
     hints = check_hints(before, (claim,), promises)
+    check_no_node_is_missing(before, claim, hints, promises)
     tried = [("", ANYWHERE)]
     if not isinstance(hints, NotYet):
         tried += [(resource, hint) for resource, options in hints.items() for hint in _listed(options)]
-    after = before
+    after, nowhere = before, None
     for resource, hint in tried:
         answer = allocate(before, claim, hint, where)
+        if isinstance(answer, Shortfall):
+            check_shortfall(answer, claim, where, promises)
+            nowhere = answer if hint.affinity is None else nowhere
         if isinstance(answer, (Shortfall, NotYet)):
             offered = hint.affinity is not None and not isinstance(answer, NotYet)
             refused = offered and promises.every_hint_grants
@@ -255,7 +275,35 @@ def check_claim(before: Allocator, claim: Claim, promises: Promises) -> Allocato
         _check_granted(before, answer, claim, where, promises)
         check_accounts(before, answer, claim, (resource, hint), promises)
         after = answer
+    assert nowhere is None or not pinned(hints) or not promises.exact, (
+        f"{where}: hinted at nodes, and refuses it on any node: {nowhere}"
+    )
     return after
+
+
+def check_no_node_is_missing(
+    allocator: Allocator, claim: Claim, hints: Hints | NotYet, promises: Promises
+) -> None:
+    """A node that has enough by itself is hinted at."""
+    if isinstance(hints, NotYet) or claim.reuse or not promises.exact:
+        return
+    shown = figures(allocator, claim)
+    for name, entry in shown.items() if len(shown) == 1 else ():  # of two, a node may lack the other
+        options = hints.get(name, ())
+        if options is None:
+            continue
+        there = {hint.affinity for hint in _listed(options)}
+        if None in there:
+            continue
+        wide = [mask or 0 for mask in there]
+        is_used = entry.free != entry.allocatable
+        for node, free in entry.free.items():
+            # Of a machine in use a node may be promised to a group of nodes.
+            told_of = 1 << node in there or (is_used and any(mask >> node & 1 for mask in wide))
+            assert node < 0 or free < entry.wanted or told_of, (
+                f"{allocator.name}, hints for {name}: node {node} has {free} free of {entry.wanted} "
+                "wanted, and there is no hint for it"
+            )
 
 
 def check_offers(allocator: Allocator, claim: Claim, promises: Promises) -> None:
@@ -263,10 +311,21 @@ def check_offers(allocator: Allocator, claim: Claim, promises: Promises) -> None
     hints = check_hints(allocator, (claim,), promises)
     if isinstance(hints, NotYet) or not promises.every_hint_grants:
         return
-    where = f"{allocator.name}, claim of {_amounts(claim)}"
+    where = f"{allocator.name}, claim of {amounts_of(claim)}"
     for hint in (hint for options in hints.values() for hint in options or ()):
         answer = allocate(allocator, claim, hint, where)
         assert not isinstance(answer, Shortfall), f"{where}: hinted {told(hint)}, then refused it: {answer}"
+
+
+def check_shortfall(short: Shortfall, claim: Claim, where: str, promises: Promises) -> None:
+    """It speaks of something that was asked for, and of too little of it."""
+    assert short.resource in claim.amounts, (
+        f"{where}: refused for {short.resource}, which was not asked for; name one of {amounts_of(claim)}"
+    )
+    if promises.exact:
+        assert short.free < short.wanted, (
+            f"{where}: refused, and {short.free} are said to be free of {short.wanted} wanted"
+        )
 
 
 def check_accounts(
@@ -283,6 +342,10 @@ def check_accounts(
     for name, entry in shown.items():
         where = f"{before.name}, claim {claim.owner.member}, {name}"
         assert name in left, f"{where}: was reported before it was granted, and is not afterwards"
+        assert left[name].allocatable == entry.allocatable, (
+            f"{where}: what is allocatable was {dict(entry.allocatable)}, and is "
+            f"{dict(left[name].allocatable)} once some is held"
+        )
         gone = {node: free - left[name].free.get(node, 0) for node, free in entry.free.items()}
         rounded = len(gone) if promises.fractions else 0
         wanted = entry.wanted - rounded
@@ -290,36 +353,23 @@ def check_accounts(
         assert total >= wanted, (
             f"{where}: {entry.wanted} were granted and {total} fewer are free: the rest is granted twice"
         )
-        exact = promises.exact_hints and promises.every_hint_grants
         resource, hint = offer
-        if resource != name or hint.affinity is None or not exact:
+        if resource != name or hint.affinity is None or not promises.exact:
             continue
+        alone = hint.affinity.bit_count() == 1 and not promises.fractions
+        most = gone.get(hint.affinity.bit_length() - 1, 0) if alone else 0
+        assert most <= entry.wanted, (
+            f"{where}: {entry.wanted} were asked for on {told(hint)}, and {most} fewer are free there"
+        )
         inside = sum(count for node, count in gone.items() if node >= 0 and hint.affinity >> node & 1)
         assert inside >= wanted, (
             f"{where}: granted on {told(hint)}, and only {inside} of {entry.wanted} came from there"
         )
 
 
-def has_fractions(asked: Workload) -> bool:
-    """Whether a claim asks for a part of a unit."""
-    return not all(amount.is_whole for claim in asked.claims for amount in claim.amounts.values())
-
-
-def check_entry(entry: Availability, asked: Workload, numa: NumaTopology) -> None:
-    """One resource as it is reported: whole figures, for what is wanted, on nodes that are there."""
-    about = entry.resource
-    named = {resource for claim in asked.claims for resource in claim.amounts}
-    assert about in named, f"{about} was not asked for"
-    numbers: list[object] = [entry.wanted, *entry.free.values(), *entry.allocatable.values()]
-    whole = all(isinstance(number, int) for number in numbers)
-    assert whole, f"{about}: figures are whole, wanted rounded up and the others down; found {entry}"
-    assert entry.wanted > 0, f"{about}: an entry is for what is wanted, found {entry.wanted}"
-    most = sum(claim.amounts[about].value for claim in asked.claims if about in claim.amounts)
-    assert entry.wanted <= most, f"{about}: {entry.wanted} are said to be wanted, all claims ask for {most}"
-    for node in {*entry.free, *entry.allocatable}:
-        assert node == -1 or numa.mask >> node & 1, f"{about}: the machine has no NUMA node {node}"
-        free, ever = entry.free.get(node, 0), entry.allocatable.get(node, 0)
-        assert 0 <= free <= ever, f"{about}, node {node}: {free} free of {ever}"
+def is_listed(value: object) -> bool:
+    """Whether a value is a list of something."""
+    return isinstance(value, Sequence)
 
 
 def is_allocator(value: object) -> TypeGuard[Allocator]:
@@ -327,28 +377,9 @@ def is_allocator(value: object) -> TypeGuard[Allocator]:
     return hasattr(value, "allocate") and hasattr(value, "release")
 
 
-def check_figures(allocator: Allocator, asked: Workload, numa: NumaTopology) -> None:
-    """Figures that go down with every grant and come back with the release."""
-    promises = Promises(
-        numa=numa,
-        every_hint_grants=False,
-        exact_release=False,
-        exact_hints=False,
-        fractions=has_fractions(asked),
-    )
-    value = allocator
-    for claim in (attrs.evolve(claim, reuse=()) for claim in asked.claims):
-        hints = check_hints(value, (claim,), promises)
-        answer = allocate(value, claim, ANYWHERE, f"{value.name}, claim {claim.owner.member}")
-        if isinstance(answer, (Shortfall, NotYet)) or not pinned(hints):
-            continue
-        check_accounts(value, answer, claim, ("", ANYWHERE), promises)
-        value = answer
-    for claim in asked.claims:
-        shown, left = figures(allocator, claim), figures(released(value, asked.key), claim)
-        assert left == shown, (
-            f"{allocator.name}: {asked.key} was granted and released, and the figures are others"
-        )
+def has_fractions(asked: Workload) -> bool:
+    """Whether a claim asks for a part of a unit."""
+    return not all(amount.is_whole for claim in asked.claims for amount in claim.amounts.values())
 
 
 def _check_granted(before: Allocator, after: Allocator, claim: Claim, where: str, promises: Promises) -> None:
@@ -361,19 +392,3 @@ def _check_granted(before: Allocator, after: Allocator, claim: Claim, where: str
         assert same, f"{where}: releasing it did not restore the value"
     same = released(after, key, "no such") == after
     assert same, f"{where}: releasing an unknown member changed something"
-
-
-def _width(hint: TopologyHint) -> int:
-    return 1 << 20 if hint.affinity is None else hint.affinity.bit_count()
-
-
-def told(hint: TopologyHint) -> str:
-    """The nodes of a hint, for a sentence."""
-    if hint.affinity is None:
-        return "any node"
-    nodes = format_list(hint.affinity) if hint.affinity > 0 else str(hint.affinity)
-    return f"NUMA nodes {nodes}"
-
-
-def _amounts(claim: Claim) -> str:
-    return ", ".join(f"{name}={amount}" for name, amount in claim.amounts.items())

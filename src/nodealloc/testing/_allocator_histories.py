@@ -14,16 +14,20 @@ from nodealloc.testing._allocator_checks import (
     check_accounts,
     check_copy,
     check_hints,
+    check_no_node_is_missing,
     check_offers,
+    check_shortfall,
     figures,
     pinned,
     released,
     stranger,
-    told,
 )
-from nodealloc.topology import NotYet, Shortfall, TopologyHint
+from nodealloc.testing._told import told
+from nodealloc.topology import NotYet, Reports, Shortfall, TopologyHint
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from nodealloc.testing._allocator_checks import Promises
     from nodealloc.topology import Allocator, Claim, Workload
 
@@ -42,15 +46,23 @@ class _History:
 
     Attributes:
         value: The allocator by now.
-        holders: Workloads for which something was taken.
         promises: What it is held to.
         choose: Where chances come from.
+        answered: Whether there were hints at some time.
+        calls: Claims that were asked for where, and workloads that were released, in order.
+        holders: Workloads for which something was taken.
+        claims: What each of them asked for.
     """
 
     value: Allocator
     promises: Promises
     choose: random.Random
+    answered: bool = False
+    calls: list[tuple[Claim, TopologyHint] | str] = attrs.field(
+        factory=list["tuple[Claim, TopologyHint] | str"]
+    )
     holders: list[str] = attrs.field(factory=list[str])
+    claims: dict[str, tuple[Claim, ...]] = attrs.field(factory=dict[str, "tuple[Claim, ...]"])
 
     def admit(self, claims: tuple[Claim, ...], key: str) -> None:
         """All claims of a workload or, where one falls short, none."""
@@ -59,42 +71,117 @@ class _History:
             where = f"{before.name}, claim {claim.owner.member} among {len(self.holders)} workloads"
             hints = check_hints(self.value, (claim,), self.promises)
             if isinstance(hints, NotYet):
+                assert not self.answered, f"{where}: answered before, and now says {hints}"
                 break
+            self.answered = True
             offers = [(name, hint) for name, options in hints.items() for hint in options or ()]
             resource, hint = self.choose.choice([*offers, ("", ANYWHERE)])
             answer = allocate(self.value, claim, hint, where)
-            if isinstance(answer, (Shortfall, NotYet)):
+            self.calls.append((claim, hint))
+            assert not isinstance(answer, NotYet), f"{where}: hinted at nodes, and then is {answer}"
+            if isinstance(answer, Shortfall):
                 self._refused(hint, answer, where)
                 break
             earlier, self.value = self.value, answer
-            self._check_holders(f"granting {key}")
             if answer != earlier:
                 check_accounts(earlier, answer, claim, (resource, hint), self.promises)
+            self._check_holders(earlier, key, f"granting {key}")
         else:
             if self.value != before:
                 self.holders.append(key)
+                self.claims[key] = claims
+                other = stranger(claims[0])
+                hints = check_hints(self.value, (other,), self.promises)
+                check_no_node_is_missing(self.value, other, hints, self.promises)
             return
-        self.value = released(self.value, key)
+        self._release(key)
         if self.promises.exact_release:
             assert self.value == before, f"{before.name}: releasing what was half granted left something"
 
     def release(self, key: str) -> None:
         """One workload, whole."""
-        self.value = released(self.value, key)
+        before = self.value
+        self._release(key)
         self.holders.remove(key)
         same = released(self.value, key) == self.value
         assert same, f"{self.value.name}: releasing {key} again changed something"
-        self._check_holders(f"releasing {key}")
+        self._check_holders(before, key, f"releasing {key}")
+        if self.promises.exact_release:
+            self._check_again(before, key)
 
-    def _refused(self, hint: TopologyHint, answer: Shortfall | NotYet, where: str) -> None:
-        offered = hint.affinity is not None and isinstance(answer, Shortfall)
-        refused = offered and self.promises.every_hint_grants
+    def _release(self, key: str) -> None:
+        self.calls.append(key)
+        self.value = released(self.value, key)
+
+    def replayed(self, value: Allocator) -> Allocator:
+        """What the same calls make of a value now."""
+        for call in self.calls:
+            if isinstance(call, str):
+                value = value.release(call)
+                continue
+            answer = value.allocate(*call)
+            value = value if isinstance(answer, (Shortfall, NotYet)) else answer
+        return value
+
+    def _refused(self, hint: TopologyHint, answer: Shortfall, where: str) -> None:
+        refused = hint.affinity is not None and self.promises.every_hint_grants
         assert not refused, f"{where}: hinted {told(hint)}, then refused it: {answer}"
 
-    def _check_holders(self, what: str) -> None:
+    def _check_again(self, before: Allocator, key: str) -> None:
+        """What is released comes back as it was, when nobody else came meanwhile."""
+        for other in self.holders:
+            one, two = released(released(before, key), other), released(released(before, other), key)
+            assert one == two, (
+                f"{before.name}: {key} and {other} were released in this order and the other way round, "
+                "and what is left differs"
+            )
+
+    def _check_holders(self, before: Allocator, who: str, what: str) -> None:
+        """Whoever else holds something holds it still, on the nodes where it was."""
         for key in self.holders:
+            if key == who:
+                continue
             still = self.value.release(key) != self.value
             assert still, f"{self.value.name}: {what} took away what {key} holds"
+            if not self.promises.exact_release:
+                continue
+            for claim in self.claims[key]:
+                was, now = _places(before, claim), _places(self.value, claim)
+                assert was == now, (
+                    f"{self.value.name}: {what} moved what {key} holds from {_told(was)} to {_told(now)}"
+                )
+                if self.promises.fractions:  # figures are rounded
+                    continue
+                was_freed, now_freed = _freed(before, claim), _freed(self.value, claim)
+                assert was_freed == now_freed, (
+                    f"{self.value.name}: {what} changed how much {key} holds: its release "
+                    f"freed {was_freed}, and frees {now_freed}"
+                )
+
+
+def _places(value: Allocator, claim: Claim) -> Mapping[str, Sequence[TopologyHint]]:
+    """Where a claim is held, as its hints say."""
+    hints = value.hints((claim,))
+    if isinstance(hints, NotYet):
+        return {}
+    return {name: tuple(options or ()) for name, options in hints.items()}
+
+
+def _told(places: Mapping[str, Sequence[TopologyHint]]) -> str:
+    return "; ".join(told(hint) for hints in places.values() for hint in hints) or "nowhere"
+
+
+def _freed(value: Allocator, claim: Claim) -> Mapping[tuple[str, int], int]:
+    """How much more is free, by resource and node, once the workload of a claim is released."""
+    held, left = _free(value, claim), _free(value.release(claim.owner.workload), claim)
+    return {key: count - held.get(key, 0) for key, count in left.items()}
+
+
+def _free(value: Allocator, claim: Claim) -> Mapping[tuple[str, int], int]:
+    if not isinstance(value, Reports):
+        return {}
+    entries = value.availability((stranger(claim),))
+    return {(one.resource, node): count for one in entries for node, count in one.free.items()}
 
 
 def check_history(
@@ -108,12 +195,18 @@ def check_history(
             history.release(choose.choice(history.holders))
             continue
         key, factor = f"check-{step}", choose.choice((1, 1, 1, 2, 3))
+        if history.holders and choose.random() < 0.5:  # a name that begins with another one
+            key = f"{choose.choice(history.holders)}-{step}"
         claims = tuple(
             attrs.evolve(stranger(claim, factor, key), reuse=claim.reuse) for claim in asked.claims
         )
         some = claims if choose.random() < 0.5 else (choose.choice(claims),) if claims else ()
         history.admit(some, key)
     check_copy(history.value)
+    assert history.replayed(allocator) == history.value, (
+        f"{allocator.name}: the same calls on the same value ended differently: "
+        "the answer depends on something beside the value and the claim"
+    )
     choose.shuffle(order := list(history.holders))
     for key in order:
         history.release(key)
@@ -144,6 +237,7 @@ def _fill(allocator: Allocator, claim: Claim, factor: int, promises: Promises) -
     """The same claim again and again, until it is refused; then all is given back."""
     where = f"{allocator.name}, many claims like {claim.owner.member}"
     value, granted = allocator, 0
+    answer: Allocator | Shortfall | NotYet = allocator
     while granted < _MOST_GRANTS:
         answer = allocate(value, stranger(claim, factor, f"check-{granted}"), ANYWHERE, where)
         if isinstance(answer, (Shortfall, NotYet)):
@@ -151,6 +245,8 @@ def _fill(allocator: Allocator, claim: Claim, factor: int, promises: Promises) -
         value, granted = answer, granted + 1
         _check_total(allocator, claim, factor * granted, where)
     check_offers(value, stranger(claim), promises)
+    if isinstance(answer, Shortfall):
+        check_shortfall(answer, stranger(claim, factor), where, promises)
     for number in range(granted):
         value = value.release(f"check-{number}")
     assert value == allocator, f"{where}: all were released, and the value is not the first"

@@ -10,12 +10,14 @@ from typing import Final, Protocol
 import attrs
 
 from nodealloc.dsw_asw import Cancel
+from nodealloc.errors import NodeallocError
 from nodealloc.runtime import (
     CommandResult,
     CommandRunner,
     ContainerConfig,
     ContainerReport,
     Containers,
+    Exit,
     Images,
     LinuxResources,
     Looks,
@@ -23,6 +25,7 @@ from nodealloc.runtime import (
     NoSuchRecordError,
     PodReport,
     RunState,
+    RuntimeHealth,
     SandboxConfig,
     Sandboxes,
 )
@@ -70,16 +73,17 @@ def check_sandboxes(runtime: ContainerRuntime, config: SandboxConfig, /) -> None
     else:
         raise AssertionError("the same pod and attempt were made twice")
     assert len(runtime.listing().pods[uid].sandboxes) == 1, "a refused sandbox is there all the same"
-    for _ in range(2):
-        runtime.stop_sandbox(made)
+    _twice(lambda: runtime.stop_sandbox(made), "stop_sandbox")
     report = runtime.inspect(uid)
     assert [one.record.is_ready for one in report.sandboxes] == [False], "a stopped sandbox counts as ready"
-    for _ in range(2):
-        runtime.remove_sandbox(made)
+    _twice(lambda: runtime.remove_sandbox(made), "remove_sandbox")
     assert uid not in runtime.listing().pods, "a removed sandbox is still listed"
     assert not runtime.inspect(uid).sandboxes, "a removed sandbox is still reported"
-    runtime.stop_sandbox("no-such-sandbox")
-    runtime.remove_sandbox("no-such-sandbox")
+    for what, call in (("stopping", runtime.stop_sandbox), ("removing", runtime.remove_sandbox)):
+        try:
+            call("no-such-sandbox")
+        except Exception as error:
+            raise AssertionError(f"{what} a sandbox that is not there raised {error!r}") from error
 
 
 def check_containers(
@@ -115,23 +119,39 @@ def check_containers(
             raise AssertionError("the same name and attempt were made twice in one sandbox")
         runtime.start_container(made)
         assert _state(runtime, uid, made) is RunState.RUNNING, "a container that was started does not run"
+        began = _report(runtime.inspect(uid), made)
+        assert (began.started_unix_s or 0.0) >= (began.record.created_unix_s or 0.0), (
+            f"made at {began.record.created_unix_s}, and said to run since {began.started_unix_s}"
+        )
+        _start_again(runtime, made, "that runs")
+        since = _report(runtime.inspect(uid), made).started_unix_s
+        assert since == began.started_unix_s, (
+            f"started once more, it is said to run since {since}, not {began.started_unix_s}: it runs twice"
+        )
         runtime.update_container(made, LinuxResources())
         report = _report(runtime.inspect(uid), made)
         assert report.exit is None, f"it runs and has ended with {report.exit}"
         assert report.started_unix_s is not None, "it runs, and nobody knows since when"
+        exits: list[Exit | None] = []
         for _ in range(2):
-            runtime.stop_container(made, grace_s)
+            _passes(lambda: runtime.stop_container(made, grace_s), "stop_container")
+            exits.append(_report(runtime.inspect(uid), made).exit)
+        assert exits[0] == exits[1], f"ended with {exits[0]}, and {exits[1]} once it was stopped again"
         assert _state(runtime, uid, made) is RunState.EXITED, "stop_container returned, and it has not ended"
         ended = _report(runtime.inspect(uid), made)
         assert ended.exit is not None, "it has exited without an exit"
         assert ended.finished_unix_s is not None, "it was stopped, and nobody knows when it ended"
         assert _report(runtime.inspect(uid), made).exit == ended.exit, "its exit changed by being asked again"
+        _start_again(runtime, made, "that has ended")
+        assert _state(runtime, uid, made) is RunState.EXITED, "what has ended was started once more, and runs"
         second = runtime.create_container(box, attrs.evolve(config, attempt=config.attempt + 1), sandbox)
         newest = runtime.inspect(uid).newest(config.name)
         assert newest is not None, "two instances were made, and there is no newest"
         assert newest.record.id == second, "the newest instance is not the last one made"
-        for _ in range(2):
-            runtime.remove_container(made)
+        runtime.start_container(second)
+        runtime.stop_container(made, grace_s)
+        assert _state(runtime, uid, second) is RunState.RUNNING, f"{made} was stopped, and {second} as well"
+        _twice(lambda: runtime.remove_container(made), "remove_container")
         left = [one.record.id for one in runtime.inspect(uid).containers]
         assert left == [second], f"{made} was removed, {left} is left"
         _check_unknown(runtime)
@@ -139,6 +159,28 @@ def check_containers(
         runtime.stop_sandbox(box)
         runtime.remove_sandbox(box)
     assert uid not in runtime.listing().pods, "containers outlive the sandbox that was removed"
+
+
+def _passes(call: Callable[[], object], what: str) -> None:
+    try:
+        call()
+    except Exception as error:
+        raise AssertionError(f"{what} raised {error!r}; it may be repeated") from error
+
+
+def _twice(call: Callable[[], object], what: str) -> None:
+    for _ in range(2):
+        _passes(call, what)
+
+
+def _start_again(runtime: ContainerRuntime, made: str, which: str) -> None:
+    """Refused or taken in silence; not started."""
+    try:
+        runtime.start_container(made)
+    except NodeallocError:
+        return
+    except Exception as error:
+        raise AssertionError(f"to start a container {which} raised {error!r}") from error
 
 
 def check_looks(runtime: ContainerRuntime, sandboxes: Sequence[SandboxConfig], /) -> None:
@@ -153,8 +195,13 @@ def check_looks(runtime: ContainerRuntime, sandboxes: Sequence[SandboxConfig], /
     """
     assert len({one.pod.uid for one in sandboxes}) > 1, "give sandboxes of two pods"
     health = runtime.health()
+    assert isinstance(health, RuntimeHealth), f"its health is {health!r}, and no RuntimeHealth"
     assert health.is_ready, "give a runtime that is ready"
-    assert runtime.inspect("no such pod") == PodReport(uid="no such pod"), "an unknown pod has a report"
+    try:
+        nobody = runtime.inspect("no such pod")
+    except Exception as error:
+        raise AssertionError(f"inspecting an unknown pod raised {error!r}") from error
+    assert nobody == PodReport(uid="no such pod"), "an unknown pod has a report"
     made = {one.pod.uid: runtime.run_sandbox(one) for one in sandboxes}
     try:
         listing = runtime.listing()
@@ -166,6 +213,11 @@ def check_looks(runtime: ContainerRuntime, sandboxes: Sequence[SandboxConfig], /
             assert there == [sandbox], f"pod {uid} has sandbox {sandbox}, its report has {there}"
             assert set(listing.pods[uid].marks) == {sandbox}, f"pod {uid} is listed with things of others"
         assert runtime.listing().pods == listing.pods, "nothing changed, and the second listing differs"
+        first, *rest = made
+        runtime.stop_sandbox(made[first])
+        for uid in rest:
+            ready = [one.record.is_ready for one in runtime.inspect(uid).sandboxes]
+            assert ready == [True], f"the sandbox of pod {first} was stopped, and that of {uid} as well"
     finally:
         for sandbox in made.values():
             runtime.stop_sandbox(sandbox)

@@ -33,6 +33,7 @@ from nodealloc.topology import (
     NumaTopology,
     Owner,
     Remembers,
+    Restored,
     Shortfall,
     TopologyHint,
     Workload,
@@ -89,7 +90,10 @@ def check_remembers(allocator: Allocator, asked: Sequence[Workload], /, *, exact
     assert holding, "give a workload that holds something"
     assert list(rows) == holding, f"{holding} hold something, {list(rows)} are remembered"
     before = _pickled(allocator)
-    restored = allocator.restored(_through_json(rows))
+    assert _rows(full, asked) == rows, "asked again, it remembers something else"
+    given = _through_json(rows)
+    restored = allocator.restored(given)
+    assert given == rows, "restoring changed the rows that it was given"
     assert allocator == before, "restoring changed the allocator that was asked"
     assert not restored.evicted, f"on the same machine nothing has to go: {restored.evicted}"
     assert not restored.moved, f"on the same machine nothing moves: {restored.moved}"
@@ -99,6 +103,7 @@ def check_remembers(allocator: Allocator, asked: Sequence[Workload], /, *, exact
     _check_same(full, back, asked)
     assert not exact or back == full, f"what came back is not what was there: {back} instead of {full}"
     _check_forgotten(back, asked)
+    _check_odd_rows(allocator, rows, exact=exact)
 
 
 def _check_same(full: Allocator, back: Allocator, asked: Sequence[Workload]) -> None:
@@ -114,6 +119,39 @@ def _check_same(full: Allocator, back: Allocator, asked: Sequence[Workload]) -> 
     if isinstance(full, Accounts) and isinstance(back, Accounts):
         was_held, is_held = _sorted(full.holdings()), _sorted(back.holdings())
         assert is_held == was_held, f"held was {was_held}, and is {is_held}"
+
+
+def _check_odd_rows(allocator: Allocator, rows: Mapping[str, Json], *, exact: bool) -> None:
+    """Nothing is no trouble; of two that hold the same, one comes back and the other is told of."""
+    none = _restored(allocator, {}, "no rows at all")
+    assert not exact or none.allocator == allocator, "nothing was remembered, and something came back"
+    for key, row in rows.items() if exact else ():
+        alone = _restored(allocator, {key: row}, f"the row of {key} alone")
+        if alone.allocator == allocator:
+            continue
+        twin = f"{key}-check-twin"
+        both = _restored(allocator, {key: row, twin: row}, f"{key} and another that holds the same")
+        back = both.allocator
+        two = back.release(key) != back and back.release(twin) != back
+        assert not (two and isinstance(back, Accounts)) or not _overlaps(back.holdings()), (
+            f"{key} and {twin} are remembered with the same, and both hold it now"
+        )
+
+
+def _overlaps(held: Sequence[Holding]) -> bool:
+    try:
+        _check_apart(held)
+    except AssertionError:
+        return True
+    return False
+
+
+def _restored(allocator: Allocator, rows: Mapping[str, Json], what: str) -> Restored:
+    assert isinstance(allocator, Remembers), f"{allocator.name} cannot be restored any more"
+    try:
+        return allocator.restored(rows)
+    except Exception as error:
+        raise AssertionError(f"restoring {what} raised {error!r}; give up what does not fit") from error
 
 
 def _check_forgotten(full: Allocator, asked: Sequence[Workload]) -> None:

@@ -146,6 +146,11 @@ def check_cgroup_driver(driver: CgroupDriver, root: CgroupName, /) -> None:
     _refused(driver, name.child("below"))
     driver.apply(name, Limits())
     assert driver.read(name) is not None, "apply creates an absent cgroup"
+    beside = root.child("check-beside")
+    of_root = driver.read(root)
+    at_once = Limits(cpu_shares=400, pids=40)
+    driver.apply(beside, at_once)
+    _reads(driver, beside, at_once)
     first = Limits(cpu_shares=700, cpu_quota_us=20_000, cpu_period_us=50_000, memory_bytes=64 * _MIB, pids=33)
     driver.apply(name, first)
     driver.apply(name, first)
@@ -162,7 +167,12 @@ def check_cgroup_driver(driver: CgroupDriver, root: CgroupName, /) -> None:
         driver.apply(name, change)
         _reads(driver, name, first)
     driver.apply(name.child("below"), Limits())
+    _reads(driver, beside, at_once)
+    assert driver.read(root) == of_root, f"limits of {name} were set, and {root} has others now"
     driver.remove(name)
+    assert driver.read(root) is not None, f"{name} was removed, and {root} is gone as well"
+    assert driver.read(beside) is not None, f"{name} was removed, and {beside} is gone as well"
+    driver.remove(beside)
     for gone in (name, name.child("below")):
         assert driver.read(gone) is None, f"remove takes all below along, {gone} is still there"
     driver.remove(name)
@@ -193,6 +203,7 @@ def check_process_driver(driver: _Both, root: CgroupName, /) -> None:
         finally:
             process.kill()
     assert driver.kill(name) == (), "kill may be repeated"
+    assert driver.read(name.child("b")) is not None, "kill ends processes, and leaves the cgroups"
     _gone(driver, name.child("a"), process.pid)
     driver.remove(name)
 
@@ -216,7 +227,11 @@ def check_tree_reader(driver: _Reading, root: CgroupName, /) -> None:
         root: An existing cgroup without children of its own; it is left without any.
     """
     assert driver.children(root) == (), "a cgroup without children has none"
-    assert driver.children(root.child("unknown")) == (), "an unknown cgroup has no children"
+    try:
+        nobody = driver.children(root.child("unknown"))
+    except Exception as error:
+        raise AssertionError(f"children of an unknown cgroup raised {error!r}; it has none") from error
+    assert nobody == (), "an unknown cgroup has no children"
     for part in ("b", "a-c", "a"):
         driver.apply(root.child(part), Limits())
     driver.apply(root.child("a").child("deep"), Limits())
@@ -226,8 +241,12 @@ def check_tree_reader(driver: _Reading, root: CgroupName, /) -> None:
     for field in ("memory_bytes", "cpu_ns", "pids"):
         amount = getattr(stats, field)
         assert amount is None or amount >= 0, f"{field} is an amount or unknown"
-    error = _raised(lambda: _forget(driver.stats(root.child("unknown"))))
-    assert isinstance(error, CgroupAbsentError), "an unknown cgroup has no stats"
+    used, set_of_it = stats.memory_bytes, stats.working_set_bytes
+    assert used is None or set_of_it is None or set_of_it <= used, (
+        f"the working set of {set_of_it} bytes is a part of the {used} bytes that are used"
+    )
+    absent = _raised(lambda: _forget(driver.stats(root.child("unknown"))))
+    assert isinstance(absent, CgroupAbsentError), "an unknown cgroup has no stats"
     for name in expected:
         driver.remove(name)
 

@@ -122,19 +122,30 @@ def check_store(
     formats = {"row.*": JsonCheckpoint.unmarshal, "row.9": JsonCheckpoint.unmarshal}
     store = reopen(formats)
     assert store.read().values == {}, "an empty store holds something"
-    store.commit({"row.1": _row(1), "row.2": _row(2)})
+    changes: dict[str, Checkpoint | None] = {"row.1": _row(1), "row.2": _row(2)}
+    _takes(store, changes, "two keys")
+    assert list(changes) == ["row.1", "row.2"], "a commit changed what it was given"
     both = {"row.1": _row(1), "row.2": _row(2)}
-    assert store.read().values == both, "what was committed is not read"
-    store.commit({"row.2": None, "row.3": None, "row.9": _row(9)})
+    _check_there(store, both, "after a commit")
+    _takes(store, {"row.2": None, "row.3": None, "row.9": _row(9)}, "a key that is absent, to be forgotten")
     expected: dict[str, Checkpoint] = {"row.1": _row(1), "row.9": _row(9)}
-    assert store.read().values == expected, "None forgets a key, an absent one included"
+    _check_there(store, expected, "after None for a key, which forgets it")
     for wrong in ("", "../row.1", "row/1", ".row", "row.\n", "row." + "x" * 300, "stranger"):
         _refuses(store, {"row.1": _row(7), wrong: _row(1)})
     _refuses(store, {"row.1": _row(7), "row.2": _Bad()})
-    assert store.read().values == expected, "a refused commit changed something"
-    store.commit({})
+    _check_there(store, expected, "a refused commit changed something")
+    _takes(store, {}, "nothing")
+    _takes(store, {"row.1": _row(5)}, "a key anew")
+    _check_there(store, {**expected, "row.1": _row(5)}, "after a key was written anew")
     store.close()
+    store = reopen(formats)
+    _check_there(store, {**expected, "row.1": _row(5)}, "after a key was written anew, opened again")
+    _takes(store, {"row.1": _row(1)}, "a key once more")
     store.close()
+    try:
+        store.close()
+    except Exception as error:
+        raise AssertionError(f"closing twice raised {error!r}") from error
     try:
         store.commit({"row.1": None})
     except StoreClosedError:
@@ -142,7 +153,7 @@ def check_store(
     else:
         raise AssertionError("a closed store takes commits")
     store = reopen(formats)
-    assert store.read().values == expected, "what was committed is not there after opening again"
+    _check_there(store, expected, "after opening again")
     assert store.read().is_whole, "damage is reported where there is none"
     store.close()
     if damage is not None:
@@ -173,6 +184,23 @@ def _check_damage(
         assert store.read().is_whole, "a key that was committed again is not whole after opening again"
         assert store.read().values["row.1"] == _row(1), "a key that was committed again is lost"
         store.close()
+
+
+def _check_there(store: Store, expected: Mapping[str, Checkpoint], when: str) -> None:
+    """Every key with its last value, and no other."""
+    contents = store.read()
+    bad = {one.key: one.reason for one in contents.damaged}
+    assert not bad, f"{when}: damage is reported where there is none: {bad}"
+    for key in sorted({*contents.values, *expected}):
+        found, right = contents.values.get(key), expected.get(key)
+        assert found == right, f"{when}: {key} is {found}, and {right} was committed last"
+
+
+def _takes(store: Store, changes: Mapping[str, Checkpoint | None], what: str) -> None:
+    try:
+        store.commit(changes)
+    except Exception as error:
+        raise AssertionError(f"a commit of {what} raised {error!r}") from error
 
 
 def _refuses(store: Store, changes: Mapping[str, Checkpoint | None]) -> None:

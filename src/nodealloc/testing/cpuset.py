@@ -7,14 +7,18 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from nodealloc.cpuset import CPUSet, CpusetWriteError, TargetGoneError
 from nodealloc.errors import NodeallocError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nodealloc.cpuset import CpuLayout, CpusetWriter, Picker
     from nodealloc.idset import NodeSet
 
@@ -94,25 +98,29 @@ def check_cpuset_writer(
     *,
     absent: str,
     mems: NodeSet | None = None,
+    beside: str | None = None,
 ) -> None:
     """Hold a writer to what the reconciler relies on.
 
     Args:
         writer: The one to check.
         target: A container that is there, and may be confined for the check.
-        choices: At least two different sets that the target may be confined to;
-            it is left on the last one.
+        choices: At least two different sets that the target may be confined to, of which
+            one is not part of another; it is left on the last one.
         absent: A target that is not there.
         mems: Memory nodes that it may be confined to, or None to leave them alone.
+        beside: Another container that is there, and that nobody writes meanwhile;
+            None for none.
 
     Raises:
         AssertionError: A promise is broken; the text says which.
     """
     assert len(set(choices)) > 1, "give two different sets at least"
     for cpus in (*choices, choices[0], *choices):
-        writer.write(target, cpus, mems)
-        writer.write(target, cpus, mems)
+        for _ in range(2):
+            _passes(partial(writer.write, target, cpus, mems), f"writing {cpus}")
         read, nodes = writer.read(target)
+        assert isinstance(read, CPUSet), f"wrote {cpus}, then read {read!r}, which is no CPUSet"
         assert read == cpus, f"wrote {cpus}, then read {read}"
         assert mems is None or nodes == mems, f"wrote memory nodes {mems}, then read {nodes}"
     writer.write(target, choices[-1], None)
@@ -126,6 +134,12 @@ def check_cpuset_writer(
     ):
         error = _check_refused(call, f"{verb} of an absent target did not raise")
         assert isinstance(error, TargetGoneError), f"{verb} of an absent target raised {error!r}"
+    if beside is not None:
+        left = writer.read(beside)
+        writer.write(target, choices[0], mems)
+        now = writer.read(beside)
+        assert now == left, f"{target} was written, and {beside} changed from {left[0]} to {now[0]}"
+        writer.write(target, choices[-1], mems)
 
 
 def check_picker(picker: Picker, layout: CpuLayout, /) -> None:
@@ -137,13 +151,19 @@ def check_picker(picker: Picker, layout: CpuLayout, /) -> None:
     whole = layout.cpus
     without_first = whole & (whole - 1)
     every_other = sum(1 << cpu for place, cpu in enumerate(CPUSet.from_mask(whole)) if place % 2)
+    answers: dict[tuple[int, int], int | None] = {}
+    before = pickle.dumps(layout)
     for available in (whole, without_first, every_other, 0):
         size = available.bit_count()
         for count in sorted({0, 1, 2, size // 2, size - 1, size, size + 1}):
             if count < 0:
                 continue
-            taken = picker.pick(layout, available, count)
             asked = f"{count} of {CPUSet.from_mask(available)}"
+            try:
+                taken = picker.pick(layout, available, count)
+            except Exception as error:
+                raise AssertionError(f"{asked}: raised {error!r}; answer None where it cannot be") from error
+            answers[available, count] = taken
             assert taken == picker.pick(layout, available, count), f"{asked}: answered differently again"
             if taken is None:
                 assert count > 0, f"{asked}: refused"
@@ -153,12 +173,26 @@ def check_picker(picker: Picker, layout: CpuLayout, /) -> None:
             assert taken >= 0, f"{asked}: a picker answers with a mask as an integer, 0 or more"
             assert not taken & ~available, f"{asked}: took {CPUSet.from_mask(taken & ~available)} as well"
             assert taken.bit_count() == count, f"{asked}: took {taken.bit_count()}"
+    for (available, count), taken in reversed(answers.items()):
+        asked = f"{count} of {CPUSet.from_mask(available)}"
+        assert taken == picker.pick(layout, available, count), (
+            f"{asked}: answered differently once it had been asked for others"
+        )
+    assert pickle.dumps(layout) == before, "a picker changed the layout that it was given"
 
 
-def _check_refused(call: object, otherwise: str) -> NodeallocError:
-    assert callable(call)
+def _passes(call: Callable[[], object], what: str) -> None:
+    try:
+        call()
+    except Exception as error:
+        raise AssertionError(f"{what} raised {error!r}; it may be repeated") from error
+
+
+def _check_refused(call: Callable[[], object], otherwise: str) -> NodeallocError:
     try:
         call()
     except NodeallocError as error:
         return error
+    except Exception as error:
+        raise AssertionError(f"{otherwise}, but {error!r}, which is no NodeallocError") from error
     raise AssertionError(otherwise)

@@ -232,11 +232,22 @@ def check_async_registration(client: AsyncRegistration, plugin: str, absent: str
 
 
 def check_handler(handler: PluginHandler, name: str, endpoint: str, versions: Sequence[str], /) -> None:
-    """Hold a `PluginHandler` to its promises with a plugin that it accepts."""
-    handler.deregister(name, endpoint)
-    handler.validate(name, endpoint, versions)
-    handler.validate(name, endpoint, versions)
-    handler.register(name, endpoint, versions)
-    handler.register(name, endpoint, versions)
-    handler.deregister(name, endpoint)
-    handler.deregister(name, endpoint)
+    """Hold a `PluginHandler` to its promises with a plugin that it accepts.
+
+    Every call may be repeated, refuses by raising and in no other way, and leaves what it
+    is given alone; a plugin that is not registered can be let go.
+
+    Raises:
+        AssertionError: A promise is broken; the text says which.
+    """
+    given = list(versions)
+    let_go, taken = ("deregister", handler.deregister), ("register", handler.register)
+    for what, call in (let_go, ("validate", handler.validate), taken, let_go, taken, let_go):
+        for time in ("first", "second"):
+            rest = () if call == handler.deregister else (given,)
+            try:
+                said: object = call(name, endpoint, *rest)
+            except Exception as error:
+                raise AssertionError(f"{what} of {name}, for the {time} time, raised {error!r}") from error
+            assert said is None, f"{what} answered {said!r}; whoever refuses raises"
+            assert given == list(versions), f"{what} changed the versions that it was given"

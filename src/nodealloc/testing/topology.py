@@ -25,8 +25,6 @@ from nodealloc.testing._allocator_checks import (
     check_asks_nothing,
     check_claim,
     check_copy,
-    check_entry,
-    check_figures,
     check_hints,
     check_unknown_release,
     has_fractions,
@@ -35,6 +33,7 @@ from nodealloc.testing._allocator_checks import (
     released,
 )
 from nodealloc.testing._allocator_histories import check_fills_up, check_history
+from nodealloc.testing._report_checks import check_entry, check_figures, check_unused
 from nodealloc.topology import (
     Allocator,
     Availability,
@@ -282,6 +281,7 @@ def check_allocator(
     check_copy(allocator)
     check_unknown_release(allocator)
     check_hints(allocator, asked.claims, promises)
+    check_unused(allocator, asked)
     before = allocator
     for claim in asked.claims:
         before = check_claim(before, claim, promises)
@@ -340,6 +340,12 @@ def check_comparison(comparison: Comparison, numa: NumaTopology, /) -> None:
                     hint = TopologyHint(mask, preferred=preferred)
                     ranks[mask] = _ranked(comparison, again, hint, scene)
             assert len({len(rank) for rank in ranks.values()}) == 1, "ranks of one scene differ in length"
+            for mask, rank in reversed(ranks.items()):
+                hint = TopologyHint(mask, preferred=preferred)
+                copy: Scene = pickled(scene, "the scene")
+                assert comparison.rank(hint, copy) == rank, (
+                    f"{hint}: ranked otherwise in a scene of the same content, or after others"
+                )
 
 
 def _ranked(comparison: Comparison, again: Comparison, hint: TopologyHint, scene: Scene) -> Rank:
@@ -352,6 +358,7 @@ def _ranked(comparison: Comparison, again: Comparison, hint: TopologyHint, scene
     untouched = scene == pickle.loads(before)  # noqa: S301
     assert untouched, f"{hint}: the comparison changed the scene that it was shown"
     assert isinstance(rank, tuple), f"{hint}: a rank is a tuple of numbers, found {rank!r}"
+    assert rank, f"{hint}: a rank has one number at least"
     for one in rank:
         number = not is_other(one, (int, float, Fraction))
         assert number, f"{hint}: rank {rank} has {one!r} in it; a rank is a tuple of numbers"

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import attrs
 
+from nodealloc.errors import NodeallocError
 from nodealloc.podspec import Container, Pod, Volume, VolumeUse
 from nodealloc.testing._volume_host import FakeHost
 from nodealloc.volumes import (
@@ -160,31 +161,49 @@ def check_mounter(mounter: Mounter, table: MountTable, root: str, /) -> None:
 
 
 def _check_life(mounter: Mounter, table: MountTable, here: str) -> None:
-    assert not mounter.is_mounted(here)
-    assert not mounter.is_mounted(f"{here}/absent")
-    mounter.unmount(here)
-    mounter.unmount(f"{here}/absent")
+    for path in (here, f"{here}/absent"):
+        assert not mounter.is_mounted(path), f"nothing is mounted on {path}, and something is said to be"
+    for path in (here, f"{here}/absent"):
+        try:
+            mounter.unmount(path)
+        except Exception as error:
+            raise AssertionError(f"nothing is on {path}, and to unmount it raised {error!r}") from error
+    absent = f"{here}/absent"
+    try:
+        mounter.mount("tmpfs", absent, fstype="tmpfs", options=["size=1m"])
+    except (OSError, NodeallocError):
+        assert not Path(absent).exists(), f"{absent} was not there; a mount was refused and has made it"
+    else:
+        raise AssertionError(f"{absent} is not there, and was mounted on")
     mounter.mount("tmpfs", here, fstype="tmpfs", options=["size=1m"])
-    assert mounter.is_mounted(here)
+    assert mounter.is_mounted(here), f"{here} was mounted on, and is said not to be"
+    assert not mounter.is_mounted(f"{here}/below"), f"{here} is a mount, and what is below is said to be one"
     assert table.wait(5.0), "the table did not tell of a mount"
     found = [one for one in table.entries() if one.target == here]
-    assert [one.fstype for one in found] == ["tmpfs"], found
+    assert [one.fstype for one in found] == ["tmpfs"], f"a tmpfs was mounted on {here}, listed is {found}"
+    assert [one.source for one in found] == ["tmpfs"], f"of source tmpfs was mounted, listed is {found}"
+    said = [option for one in found for option in (*one.options, *one.super_options)]
+    assert any(one.startswith("size=") for one in said), f"mounted with a size, listed with {said}"
     mounter.mount("tmpfs", here, fstype="tmpfs", options=["remount", "ro"])
-    assert [one.read_only for one in table.entries() if one.target == here] == [True]
+    read_only = [one.read_only for one in table.entries() if one.target == here]
+    assert read_only == [True], f"remounted read-only, read_only of the mounts there is {read_only}"
     mounter.unmount(here)
     assert table.wait(5.0), "the table did not tell of an unmount"
-    assert not mounter.is_mounted(here)
+    assert not mounter.is_mounted(here), f"{here} was unmounted, and is said to be mounted"
 
 
 def _check_bind(mounter: Mounter, table: MountTable, here: str, there: str) -> None:
     mounter.mount(here, there, options=["bind", "ro"])
-    assert [one.read_only for one in table.entries() if one.target == there] == [True]
+    read_only = [one.read_only for one in table.entries() if one.target == there]
+    assert read_only == [True], f"bound read-only, read_only of the mounts there is {read_only}"
     mounter.mount(here, there, options=["bind"])
     assert len([one for one in table.entries() if one.target == there]) == 2, "mounts stack"
     mounter.unmount(there)
-    assert mounter.is_mounted(there)
+    left = [one.read_only for one in table.entries() if one.target == there]
+    assert mounter.is_mounted(there), "of two mounts one was unmounted, and none is left"
+    assert left == [True], f"the topmost mount goes first; read_only of what is left is {left}"
     mounter.unmount(there, lazy=True)
-    assert not mounter.is_mounted(there)
+    assert not mounter.is_mounted(there), f"{there} was unmounted lazily, and is said to be mounted"
 
 
 def _refuses(call: Callable[[], None], path: str) -> None:
