@@ -39,7 +39,7 @@ from nodealloc.devices.plugins._registration import RegistrationService
 from nodealloc.devices.plugins._silence import SilentProcessError
 from nodealloc.devices.plugins._streams import Streams
 from nodealloc.devices.plugins._upkeep import Upkeep
-from nodealloc.dsw_asw import Clock, Group, Summary, SystemClock, ThreadExecutor, World
+from nodealloc.dsw_asw import Clock, Executor, Group, Summary, SystemClock, ThreadExecutor, World
 from nodealloc.errors import NodeallocError, PermanentError
 from nodealloc.topology import NotYet, Owner
 
@@ -75,6 +75,8 @@ class DevicePlugins:
             `GrpcConnection` with these deadlines and limits.
         deadlines: How long a plugin may take.
         limits: How many plugins there may be, and how much they may say.
+        executor: Follows streams, each call as long as its stream lasts, and looks and calls back
+            beside them; by default threads.
         clock: Time for grace periods and looks.
         grace_s: How long after the end of a stream the capacity stands, and a
             plugin that did not answer is tried again.
@@ -100,6 +102,7 @@ class DevicePlugins:
         connect: Connect | None = None,
         deadlines: Deadlines | None = None,
         limits: PluginLimits | None = None,
+        executor: Executor | None = None,
         clock: Clock | None = None,
         grace_s: float = GRACE_S,
         await_s: float | None = GRACE_S,
@@ -126,9 +129,11 @@ class DevicePlugins:
         )
         if connect is None:
             connect = _dialling(deadlines, bounds)
-        self.engine: Group = self._wired(connect, bounds, grace_s, look_s)
+        self.engine: Group = self._wired(connect, bounds, executor, grace_s, look_s)
 
-    def _wired(self, connect: Connect, limits: PluginLimits, grace_s: float, look_s: float) -> Group:
+    def _wired(
+        self, connect: Connect, limits: PluginLimits, executor: Executor | None, grace_s: float, look_s: float
+    ) -> Group:
         """The parts that run, as one."""
         followed: World[int, Endpoint] = World("device plugins that answered")
         self._callbacks = Callbacks(
@@ -141,18 +146,28 @@ class DevicePlugins:
             clock=self._clock,
         )
         self._streams = Streams(
-            self._keeper, self._inventories, self._endpoints, self._callbacks, followed, clock=self._clock
+            self._keeper,
+            self._inventories,
+            self._endpoints,
+            self._callbacks,
+            followed,
+            executor=executor or ThreadExecutor("device plugin stream"),
+            clock=self._clock,
         )
         self._latecomers = Latecomers(
             self._callbacks.take_on,
-            ThreadExecutor("device plugins", most=limits.introductions),
+            executor or ThreadExecutor("device plugins", most=limits.introductions),
             self._clock,
             most=limits.resources,
             keep_s=grace_s,
             look_s=look_s,
         )
         self._upkeep = Upkeep(
-            self._keeper, self._observe, ThreadExecutor("kubelet.sock"), self._clock, look_s=look_s
+            self._keeper,
+            self._observe,
+            executor or ThreadExecutor("kubelet.sock"),
+            self._clock,
+            look_s=look_s,
         )
         return Group(
             self._inventories.engine,
@@ -166,7 +181,14 @@ class DevicePlugins:
     # Life of the shell.
 
     def start(self) -> None:
+        """Begin, and make passes in a thread; raises as `begin` does."""
+        self.begin()
+        self.engine.start()
+
+    def begin(self) -> None:
         """Sweep the directory, serve `kubelet.sock`, and start the grace periods of awaited plugins.
+
+        For whoever drives `engine` as a member of a group.
 
         Raises:
             PermanentError: The socket's path is too long, somebody listens there,
@@ -180,7 +202,6 @@ class DevicePlugins:
             self._own_socket.open()
         self._started = True
         self._upkeep.begin(self._await_s)
-        self.engine.start()
 
     def stop(self) -> None:
         """Stop serving and let go of every plugin; what was granted stands. May be repeated."""

@@ -15,11 +15,11 @@ from nodealloc.dsw_asw import (
     KEEP,
     Cancel,
     Clock,
+    Executor,
     Outcome,
     Plan,
     Reconciler,
     Step,
-    ThreadExecutor,
     View,
     World,
 )
@@ -41,6 +41,7 @@ class Streams:
         endpoints: Who serves what.
         callbacks: Takes on a plugin whose stream ended and that registered again meanwhile.
         followed: What is wanted, by generation; a stream that ended is dropped from it.
+        executor: Runs each call as long as its stream lasts.
         clock: Time.
 
     Attributes:
@@ -55,6 +56,7 @@ class Streams:
         callbacks: Callbacks,
         followed: World[int, Endpoint],
         *,
+        executor: Executor,
         clock: Clock,
     ) -> None:
         self._keeper = keeper
@@ -67,7 +69,7 @@ class Streams:
             self,
             desired=followed,
             actual=World[int, Endpoint]("device plugins that are followed"),
-            executor=ThreadExecutor("device plugin stream"),
+            executor=executor,
             clock=clock,
             name="device plugin streams",
         )

@@ -14,7 +14,7 @@ from nodealloc.testing.simulation._chance import Chance
 from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation._strands import Strand, Strands
 
-__all__ = ["Killed", "SeededExecutor"]
+__all__ = ["Killed", "LastingExecutor", "Rest", "SeededExecutor"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -22,6 +22,28 @@ T = TypeVar("T")
 
 class Killed(BaseException):  # no error: nothing is left that could handle it
     """The process ended at this call."""
+
+
+class Rest:
+    """What a call waits for that somebody outside ends; until then it is neither late nor hangs."""
+
+    def __init__(self) -> None:
+        self._is_over = False
+        self._go_on: Callable[[], None] = lambda: None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was ended."""
+        return self._is_over
+
+    def end(self) -> None:
+        """Let the call go on."""
+        self._is_over = True
+        self._go_on()
+
+    def follow(self, go_on: Callable[[], None], /) -> None:
+        """Call this when it is ended."""
+        self._go_on = go_on
 
 
 class SeededExecutor:
@@ -52,6 +74,7 @@ class SeededExecutor:
         self._number = 0
         self._current: Strand | None = None
         self._paused: dict[Strand, int] = {}
+        self._resting: set[Strand] = set()
         self._is_over = False
 
     @property
@@ -66,18 +89,27 @@ class SeededExecutor:
 
     @property
     def paused(self) -> int:
-        """Calls that began and have not ended."""
-        return len(self._paused)
+        """Calls that began and have not ended, but for those that rest."""
+        return len(self._paused) - len(self._resting)
+
+    @property
+    def resting(self) -> int:
+        """Calls that wait for somebody outside, as streams do between two messages."""
+        return len(self._resting)
 
     def submit(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Queue it, or do something else that executors do."""
+        return self.submit_to(self._begin, partial(call, *args, **kwargs))
+
+    def submit_to(self, begin: Callable[[Callable[[], None]], None], call: Callable[[], T], /) -> Future[T]:
+        """The same, for a call that begins in a way of its own."""
         strikes = self._chance.strikes
         if self._is_over:
             raise Killed
         if strikes("executor refuses"):
             raise RuntimeError("can't start new thread")
         future = Future[T]()
-        job = partial(_fill, future, partial(call, *args, **kwargs))
+        job = partial(begin, partial(_fill, future, call))
         if strikes("executor refuses late"):
             self._queue(job)
             raise RuntimeError("cannot schedule new futures after shutdown")
@@ -90,10 +122,10 @@ class SeededExecutor:
             self._at(self._after(), partial(_cancel, future))
             return future
         if strikes("executor runs at once"):
-            job()
+            _fill(future, call)
             return future
         if strikes("executor doubles"):
-            self._queue(partial(_twice, call, *args, **kwargs))
+            self._queue(partial(begin, partial(_fill, Future[object](), call)))
         self._queue(job)
         return future
 
@@ -124,15 +156,37 @@ class SeededExecutor:
         if leave is not None:
             leave()
 
+    def rest(self, rest: Rest, /) -> None:
+        """Let the call that runs wait for somebody outside; it was submitted to a `LastingExecutor`."""
+        strand = self._current
+        if self._is_over:
+            raise Killed
+        if strand is None:
+            raise RuntimeError("a call that waits for somebody outside needs a LastingExecutor")
+        if rest.is_over:
+            return
+        turn = self._paused[strand] = self._paused[strand] + 1
+        self._resting.add(strand)
+        rest.follow(partial(self._wake, strand, turn))
+        self._current = None
+        strand.pause()
+
     def release(self) -> None:
         """Let every call that hangs go on soon."""
         for strand, turn in tuple(self._paused.items()):
+            if strand not in self._resting:
+                self._at_once(partial(self._go_on, strand, turn))
+
+    def _wake(self, strand: Strand, turn: int) -> None:
+        if self._paused.get(strand) == turn:
+            self._resting.discard(strand)
             self._at_once(partial(self._go_on, strand, turn))
 
     def kill(self) -> None:
         """The process ended: what is queued never runs, what runs ends where it is."""
         self._is_over = True
         self._due.clear()
+        self._resting.clear()
         while self._paused:
             strand, _ = self._paused.popitem()
             if strand is not self._current:
@@ -142,7 +196,7 @@ class SeededExecutor:
         due_s = self._after()
         if self._chance.strikes("executor is late"):
             due_s += self._chance.rng.uniform(10.0, 400.0)
-        self._at(due_s, partial(self._begin, job))
+        self._at(due_s, job)
 
     def _after(self) -> float:
         rng = self._chance.rng
@@ -159,9 +213,13 @@ class SeededExecutor:
             self._at(self._clock.monotonic_s(), call)
 
     def _begin(self, job: Callable[[], None]) -> None:
-        if not self._chance.strikes("call takes time"):
+        if self._chance.strikes("call takes time"):
+            self.begin_on_strand(job)
+        else:
             job()
-            return
+
+    def begin_on_strand(self, job: Callable[[], None], /) -> None:
+        """Begin a call in which time may pass."""
         strand = self._strands.take()
         self._paused[strand] = 0
 
@@ -182,6 +240,21 @@ class SeededExecutor:
             self._current = None
 
 
+class LastingExecutor:
+    """The same executor for calls that last, such as those that follow a stream: time may pass in each.
+
+    Args:
+        executor: It.
+    """
+
+    def __init__(self, executor: SeededExecutor) -> None:
+        self._executor = executor
+
+    def submit(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """See `SeededExecutor.submit`."""
+        return self._executor.submit_to(self._executor.begin_on_strand, partial(call, *args, **kwargs))
+
+
 def _fill(future: Future[T], call: Callable[[], T]) -> None:
     if future.set_running_or_notify_cancel():
         try:
@@ -190,10 +263,6 @@ def _fill(future: Future[T], call: Callable[[], T]) -> None:
             future.set_exception(error)
         else:
             future.set_result(result)
-
-
-def _twice(call: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
-    _fill(Future[object](), partial(call, *args, **kwargs))
 
 
 def _cancel(future: Future[T]) -> None:

@@ -8,7 +8,7 @@ from typing import ParamSpec, TypeVar, cast
 from nodealloc.dsw_asw import Cancel
 from nodealloc.testing.simulation._chance import Chance
 from nodealloc.testing.simulation._clock import SimulatedClock
-from nodealloc.testing.simulation._executor import Killed, SeededExecutor
+from nodealloc.testing.simulation._executor import Killed, LastingExecutor, Rest, SeededExecutor
 
 __all__ = ["Life"]
 
@@ -26,6 +26,7 @@ class Life:
         number: 1 for the first; each restart is another.
         clock: The machine's clocks.
         executor: Runs slow work in virtual time.
+        lasting: The same for calls that last, such as those that follow a stream.
         chance: Which faults strike; ports ask it for their own.
         is_over: Whether the process has ended; whatever it calls then ends it once more.
         calls: How many port calls it made.
@@ -35,6 +36,7 @@ class Life:
         self.number = number
         self.clock = clock
         self.executor = executor
+        self.lasting: LastingExecutor = LastingExecutor(executor)
         self.chance = chance
         self.is_over: bool = False
         self.calls: int = 0
@@ -50,6 +52,10 @@ class Life:
     def pause(self, seconds: float, cancel: Cancel | None = None, /) -> None:
         """Let virtual time pass in the call that runs; see `SeededExecutor.pause`."""
         self.executor.pause(seconds, cancel)
+
+    def rest(self, rest: Rest, /) -> None:
+        """Wait for somebody outside in the call that runs; see `SeededExecutor.rest`."""
+        self.executor.rest(rest)
 
     def enter(self) -> None:
         """A call out of the process begins; raises `Killed` where it does not."""

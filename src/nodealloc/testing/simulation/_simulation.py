@@ -6,7 +6,7 @@ import logging
 import os
 import random
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Self
 
@@ -95,6 +95,7 @@ class Simulation:
         latency_s: Mean virtual seconds until a call begins.
         pass_after_s: Mean virtual seconds from a wake-up to the pass that it brings, as on a busy
             machine; what happens until then is seen by the same pass.
+        away_s: How long a program that was killed may be away, in virtual seconds; one of these by lot.
 
     Attributes:
         clock: The machine's clocks.
@@ -111,6 +112,7 @@ class Simulation:
         only: Collection[Strike] | None = None,
         latency_s: float = 0.05,
         pass_after_s: float = 0.0,
+        away_s: Sequence[float] = (0.0,),
     ) -> None:
         self.seed = seed
         self.clock: SimulatedClock = SimulatedClock()
@@ -118,6 +120,7 @@ class Simulation:
         self._build = build
         self._latency_s = latency_s
         self._pass_after_s = pass_after_s
+        self._away_s = tuple(away_s)
         self._next_pass_s: float | None = None
         self._strands = Strands()
         self._checks: list[Callable[[], object]] = []
@@ -258,6 +261,8 @@ class Simulation:
         if power_lost:
             self.clock.reboot(down_s=down_s)
             self._set_next_act()
+        elif any(self._away_s):
+            self.clock.advance(self.chance.rng.choice(self._away_s))
         for call in self._ended:
             call(power_lost)
         self.life = self._born()
@@ -335,11 +340,15 @@ class Simulation:
 
     def _is_quiet(self, until: Callable[[], bool]) -> bool:
         driver, executor = self._driven(), self.life.executor
-        if driver is None or executor.paused or executor.next_due_s is not None or driver.running():
+        if driver is None or executor.paused or executor.next_due_s is not None or self._is_busy(driver):
             return False
         held_off = self._pass(driver)
         # What that pass started, or woke, is still to come.
-        return not (held_off or driver.has_work or driver.running()) and until()
+        return not (held_off or driver.has_work or self._is_busy(driver)) and until()
+
+    def _is_busy(self, driver: Driven) -> bool:
+        """Whether anything runs that does not wait for somebody outside."""
+        return len(driver.running()) > self.life.executor.resting
 
     def _run_checks(self, checks: list[Callable[[], object]]) -> None:
         for check in checks:

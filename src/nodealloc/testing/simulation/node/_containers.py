@@ -24,6 +24,7 @@ from nodealloc.runtime import (
 from nodealloc.testing.runtime import FakeContainerRuntime
 from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation.node._deeds import Deed, Deeds, Ran, What
+from nodealloc.testing.simulation.node._plugins import RESOURCES, variable_of
 
 __all__ = ["Behaviour", "SimulatedContainers"]
 
@@ -37,11 +38,13 @@ class Behaviour:
         code: With what it then ends.
         leaves_s: Seconds that it takes to leave once it is asked to; infinite for
             one that has to be killed.
+        answers_s: Seconds that a command takes in it.
     """
 
     runs_s: float
     code: int
     leaves_s: float
+    answers_s: float = 0.0
 
 
 class SimulatedContainers(FakeContainerRuntime):
@@ -56,6 +59,7 @@ class SimulatedContainers(FakeContainerRuntime):
 
     Attributes:
         unwell: Commands that fail, by the container's id.
+        devices: What it was made with, by its id and resource.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class SimulatedContainers(FakeContainerRuntime):
         self._order = 0
         self._behaviours: dict[str, Behaviour] = {}
         self.unwell: dict[str, set[str]] = {}
+        self.devices: dict[str, dict[str, tuple[str, ...]]] = {}
         self._kill_at_s: dict[str, float] = {}
         # A whole life's calls would fill the memory.
         self.calls: MutableSequence[str] = deque(maxlen=200)
@@ -179,6 +184,11 @@ class SimulatedContainers(FakeContainerRuntime):
         made = super().create_container(sandbox_id, config, sandbox)
         self._happen(What.MADE, made)
         self._confined(made, config.resources)
+        for resource in RESOURCES:
+            ids = config.env.get(variable_of(resource))
+            if ids is not None:
+                self.devices.setdefault(made, {})[resource] = tuple(ids.split(","))
+                self._happen(What.GIVEN, made, ids)
         return made
 
     def update_container(self, container_id: str, resources: LinuxResources, /) -> None:
@@ -194,6 +204,24 @@ class SimulatedContainers(FakeContainerRuntime):
         code = 1 if command[0] in self.unwell.get(container_id, ()) else result.code
         self.ran(container_id, Ran(command[0], str(code)))
         return attrs.evolve(result, code=code)
+
+    def answers_s(self, container_id: str) -> float:
+        """How long a command takes in a container."""
+        behaviour = self._behaviours.get(container_id)
+        return 0.0 if behaviour is None else behaviour.answers_s
+
+    def pod_of(self, id_: str) -> str:
+        """The uid of the pod whose container or sandbox this is; "" for unknown."""
+        one = self._containers.get(id_) or self._sandboxes.get(id_)
+        return "" if one is None else one.record.pod.uid
+
+    def forget_newest(self) -> None:
+        """The record of whatever ended last is gone."""
+        ended = [one for one in self._containers.values() if one.record.state is RunState.EXITED]
+        if ended:
+            newest = max(ended, key=lambda one: one.finished_unix_s or 0.0)
+            self._deeds.happen(self._deed(What.FORGOT, newest.record.id))
+            self.lose_records(newest.record.id)
 
     def ran(self, container_id: str, ran: Ran) -> None:
         """What came of a command that somebody wanted to run."""

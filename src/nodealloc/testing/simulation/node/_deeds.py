@@ -37,6 +37,9 @@ class What(enum.Enum):
     UNMOUNTED = "unmounted"
     RAN = "command run"
     IMAGE_REMOVED = "image removed"
+    GIVEN = "devices given"
+    ALLOCATED = "plugin allocated"
+    PREPARED = "plugin prepared"
 
     ENDED = "container ended"
     WANTED = "pod wanted"
@@ -47,6 +50,8 @@ class What(enum.Enum):
     RESTARTED = "the runtime came back"
     FORGOT = "the runtime forgot"
     SICKENED = "a command fails from now on"
+    PLUGIN = "plugin"
+    DEVICE = "device is well"
 
 
 @attrs.frozen
@@ -81,7 +86,8 @@ class Deed:
         name: The container concerned, or "".
         id: Of the container or sandbox, or "".
         attempt: Its attempt.
-        value: What belongs to the kind: an exit, a status, a grace in seconds, a set of CPUs, a `Ran`.
+        value: What belongs to the kind: an exit, a status, a grace in seconds, a set of CPUs, a `Ran`,
+            ids of devices with commas between.
     """
 
     what: What
@@ -93,7 +99,7 @@ class Deed:
     value: object = None
 
     def __str__(self) -> str:
-        where = "/".join(one for one in (self.uid, self.name) if one)
+        where = "/".join(one for one in (self.uid, self.name) if one) or self.id
         attempt = f" (attempt {self.attempt})" if self.attempt else ""
         value = "" if self.value is None else f": {_short(self.value)}"
         return f"{self.what.value} {where}{attempt}{value}".strip()

@@ -67,7 +67,7 @@ class HooksFirst(Guarantee):
             return
         if isinstance(deed.value, Ran) and deed.value.command == hook.exec.command[0]:
             self._ran.add(deed.id)
-        if deed.what is What.SIGNALLED and isinstance(deed.value, float | int) and deed.value > _SLACK_S:
+        if deed.what is What.SIGNALLED and isinstance(deed.value, float | int) and deed.value > _KEPT_S:
             assert deed.id in self._ran, f"{deed.uid}/{deed.name} is asked to end before its hook was run"
 
 

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from nodealloc.testing.simulation.node._devices import (
+    DevicesAligned,
+    DevicesOnce,
+    DevicesStand,
+    PluginsAsked,
+)
 from nodealloc.testing.simulation.node._ending import (
     GraceIsGiven,
     HooksFirst,
@@ -68,6 +74,10 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     BytesOnce,
     PlacementStands,
     Aligned,
+    DevicesOnce,
+    DevicesStand,
+    DevicesAligned,
+    PluginsAsked,
     MountsAccounted,
     NothingIsLeft,
     RefusalsSayWhy,

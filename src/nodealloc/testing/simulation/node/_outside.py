@@ -10,13 +10,22 @@ import attrs
 
 from nodealloc.idset import CPUSet
 from nodealloc.machine import Machine
-from nodealloc.podfacts import PodStatus
+from nodealloc.podfacts import PodIdentity, PodStatus
 from nodealloc.podsources import Reading
 from nodealloc.podspec import Pod
+from nodealloc.runtime import ContainerConfig, SandboxConfig
 from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation.node._containers import Behaviour, SimulatedContainers
 from nodealloc.testing.simulation.node._deeds import Deed, Deeds, What
-from nodealloc.testing.simulation.node._pods import LIVE, READY, behaviour, random_pod, whole_pod
+from nodealloc.testing.simulation.node._pods import (
+    LIVE,
+    READY,
+    behaviour,
+    found_pod,
+    random_pod,
+    whole_pod,
+)
+from nodealloc.testing.simulation.node._plugins import OF_EACH_NODE, SimulatedPlugins
 from nodealloc.testing.simulation.node._volumes import SimulatedVolumes
 
 __all__ = ["API", "FILE", "FILL", "Deletion", "Outside"]
@@ -59,11 +68,13 @@ class Outside:
         deeds: Everything that happens.
         containers: The runtime.
         volumes: What is mounted.
+        plugins: Who serves devices.
         pods: What each source has, by source and uid.
         known: Every pod that there ever was, by uid; the edition that was last wanted.
         deletions: Pods that somebody wants gone.
         read: When the agent had read that, on the clock of deeds, by uid.
         told: The newest status that the sink took, by uid.
+        device_pods: Of the pods so many ask for devices, from 0 to 1.
         is_calm: From now on nothing ends by itself.
         machine: What the agent gives out.
         reserved: CPUs that it does not.
@@ -80,6 +91,7 @@ class Outside:
         self.told: dict[str, PodStatus] = {}
         self.gone: set[str] = set()
         self.is_calm: bool = False
+        self.device_pods: float = 0.0
         self.machine: Machine = Machine(cpus=())
         self.is_aligned: bool = False
         self.reserved: CPUSet = CPUSet()
@@ -88,6 +100,7 @@ class Outside:
         self._number = 0
         self._sources: dict[str, str] = {}
         self.volumes: SimulatedVolumes = SimulatedVolumes(clock, self.deeds)
+        self.plugins: SimulatedPlugins = SimulatedPlugins(clock, self.deeds)
         self.containers: SimulatedContainers = SimulatedContainers(clock, self.deeds, self._behave)
 
     @property
@@ -126,13 +139,25 @@ class Outside:
 
     # What the outside does, by lot.
 
+    def begin(self) -> None:
+        """Before the agent's first life somebody else had pods here: they are wanted, and run."""
+        for source in (API, FILE):
+            self._number += 1
+            uid = f"uid-{self._number}"
+            pod = found_pod(uid)
+            self._want(source, pod)
+            config = SandboxConfig(pod=PodIdentity.of(pod), hostname=pod.name)
+            made = self.containers.run_sandbox(config)
+            one = ContainerConfig(name=pod.containers[0].name, image=pod.containers[0].image)
+            self.containers.start_container(self.containers.create_container(made, one, config))
+
     def add(self, rng: random.Random) -> None:
         """Somebody wants another pod."""
         if sum(map(len, self.pods.values())) >= _MOST_PODS:
             return
         self._number += 1
         source = FILE if rng.random() < 0.3 else API
-        pod = random_pod(rng, f"pod-{self._number}", f"uid-{self._number}")
+        pod = random_pod(rng, f"pod-{self._number}", f"uid-{self._number}", device_pods=self.device_pods)
         self._want(source, pod)
 
     def delete(self, rng: random.Random) -> None:
@@ -152,13 +177,24 @@ class Outside:
         grace = rng.choice((1, 3, 10, pod.termination_grace_period_seconds))
         if before is not None and grace >= before.grace_s:
             return
+        self._ask(source, uid, grace)
+
+    def _ask(self, source: str, uid: str, grace: int) -> None:
         self._delete(uid, float(grace))
         self.pods[source][uid] = self.known[uid] = attrs.evolve(
-            pod,
+            self.known[uid],
             deletion_timestamp=self._stamp(grace),
             deletion_grace_period_seconds=grace,
         )
         self._let_go_of_ended(uid)
+
+    def shorten(self, rng: random.Random) -> None:
+        """Somebody is impatient: a pod that ends is to end sooner."""
+        ending = [uid for uid in self.pods[API] if uid in self.deletions and self.deletions[uid].grace_s > 2]
+        if ending:
+            uid = rng.choice(ending)
+            before_s = self.deletions[uid].grace_s
+            self._ask(API, uid, int(rng.choice((1, before_s // 2, before_s - 1))))
 
     def force(self, rng: random.Random) -> None:
         """Somebody takes a pod out of the API without waiting for its end."""
@@ -179,7 +215,9 @@ class Outside:
             self._delete(uid, float(pod.termination_grace_period_seconds))
             self._let_go(uid)
             self._number += 1
-            self._want(FILE, random_pod(rng, pod.name, f"uid-{self._number}"))
+            self._want(
+                FILE, random_pod(rng, pod.name, f"uid-{self._number}", device_pods=self.device_pods)
+            )
 
     def crash(self, rng: random.Random) -> None:
         """A container ends, for reasons of its own."""
@@ -203,10 +241,12 @@ class Outside:
         self._happen(What.POWER, "")
         self.containers.power_cut()
         self.volumes.power_cut()
+        self.plugins.power_cut()
 
     def calm(self) -> None:
         """From now on nothing ends by itself, but init containers; who is unwell stays so."""
         self.is_calm = True
+        self.plugins.calm()
         for place, one in enumerate(self.containers.running):
             if place % 4 != 3:
                 self.containers.sicken(one.record.id, LIVE if place % 4 == 1 else READY)
@@ -231,7 +271,13 @@ class Outside:
         for node in self.machine.numa_nodes:
             cpus = len(node.cpus - self.reserved)
             uid = f"{FILL}{node.id}"
-            self._want(API, whole_pod(uid, cpus=cpus, memory_bytes=node.memory_bytes // 4 * 3))
+            whole = whole_pod(
+                uid,
+                cpus=cpus,
+                memory_bytes=node.memory_bytes // 4 * 3,
+                devices=OF_EACH_NODE if self.plugins.are_asked else 0,
+            )
+            self._want(API, whole)
 
     def _want(self, source: str, pod: Pod) -> None:
         self.pods[source][pod.uid] = self.known[pod.uid] = pod

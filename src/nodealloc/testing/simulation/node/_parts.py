@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from nodealloc.agent import DevicePreparer
 from nodealloc.cpuset import CpuAllocator, CpusetReconciler, StaticPolicy
-from nodealloc.dsw_asw import Clock, Executor
+from nodealloc.devices import DeviceAllocator
+from nodealloc.devices.plugins import DeviceAdvisor, DevicePlugins
+from nodealloc.dsw_asw import Cancel, Clock, Done, Driven, Executor, Outcome, Plan, Reconciler, Step, View, World
 from nodealloc.node import NodeAllocator
+from nodealloc.pluginreg import PluginRegistrar
 from nodealloc.podfacts import PodSource
 from nodealloc.podlife import Preparation
 from nodealloc.podlife.preparers import VolumePreparer
@@ -12,6 +16,9 @@ from nodealloc.testing.simulation.node._ports import NodePorts
 from nodealloc.volumes import VolumeManager
 
 __all__ = ["Ground"]
+
+_LOOK_S = 30.0
+"""Seconds between two looks for plugins of which nobody was told."""
 
 
 class Ground:
@@ -53,9 +60,75 @@ class Ground:
         made.reconstruct()
         return made
 
+    def plugins(self, node: NodeAllocator, /) -> tuple[DevicePlugins | None, tuple[Driven, ...]]:
+        """Talks to plugins of devices, and what drives it; nothing where no devices are given out."""
+        if not any(isinstance(one, DeviceAllocator) for one in node.snapshot.allocators):
+            return None, ()
+        ports, lasting = self._ports, self._ports.life.lasting
+        plugins = DevicePlugins(
+            node.allocator(DeviceAllocator),
+            connect=ports.plugins.connect,
+            executor=lasting,
+            clock=self.clock,
+            look_s=_LOOK_S,
+        )
+        node.advise_with(DeviceAdvisor(plugins))
+        registrar = PluginRegistrar(
+            "/plugins",
+            {"DevicePlugin": plugins},
+            registration=ports.plugins,
+            executor=lasting,
+            clock=self.clock,
+            look=ports.plugins.look,
+        )
+        plugins.begin()
+        ports.plugins.on_change(registrar.observe)
+        looks: World[str, bool] = World("looks for plugins")
+        looks.put("plugins", True)  # noqa: FBT003 - a world takes any value
+        looking = Reconciler(
+            _Looks(registrar),
+            desired=looks,
+            actual=World[str, int]("looks for plugins made"),
+            executor=self.executor,
+            clock=self.clock,
+            name="looks for plugins",
+        )
+        return plugins, (looking, registrar.reconciler, plugins.engine)
+
+    def preparing(self, plugins: DevicePlugins, /) -> Preparation:
+        """What plugins do for a pod as one of its preparations."""
+        why = "plugins have to allocate before a container is made"
+        return Preparation(name="devices", why=why, by=DevicePreparer(plugins))
+
     def mounting(self, volumes: VolumeManager, /) -> Preparation:
         """A pod's volumes as one of its preparations."""
         by = VolumePreparer(volumes)
         wakes = by.mounted
         why = "containers are made with their mounts"
         return Preparation(name="volumes", why=why, by=by, wakes=wakes)
+
+
+class _Looks:
+    """A `Domain`: the directory of plugins is read now and then, whatever the kernel tells of it."""
+
+    def __init__(self, registrar: PluginRegistrar) -> None:
+        self._registrar = registrar
+        self._next_s = 0.0
+
+    def plan(self, view: View[str, bool, int, int], /) -> Plan[int, int]:
+        """Look, and again after a while."""
+        if view.running:
+            return Plan()
+        if view.now_s < self._next_s:
+            return Plan(again_at_s=self._next_s)
+        return Plan(steps=[Step(scope=(view.key,), verb="look", detail=view.have or 0)])
+
+    def perform(self, step: Step[int], _cancel: Cancel, /) -> int:
+        """Look."""
+        self._registrar.observe()
+        return step.detail + 1
+
+    def settled(self, have: int | None, step: Step[int], outcome: Outcome[int], /) -> int | None:
+        """Counts looks."""
+        self._next_s = outcome.ended_s + _LOOK_S
+        return step.detail + 1 if isinstance(outcome, Done) else have

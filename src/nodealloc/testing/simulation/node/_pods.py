@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 
 import attrs
 
@@ -19,8 +20,20 @@ from nodealloc.podspec import (
     VolumeUse,
 )
 from nodealloc.testing.simulation.node._containers import Behaviour
+from nodealloc.testing.simulation.node._plugins import RESOURCES
 
-__all__ = ["LIVE", "OWN", "PRE_STOP", "READY", "SHARED", "STARTED", "behaviour", "random_pod", "whole_pod"]
+__all__ = [
+    "LIVE",
+    "OWN",
+    "PRE_STOP",
+    "READY",
+    "SHARED",
+    "STARTED",
+    "behaviour",
+    "found_pod",
+    "random_pod",
+    "whole_pod",
+]
 
 _FOREVER = float("inf")
 READY, LIVE, STARTED, PRE_STOP = "ready", "live", "started", "pre-stop"
@@ -31,19 +44,21 @@ _MEMORY = ("64Mi", "64Mi", "2Gi", "6Gi")
 """What a container asks for; a NUMA node of the simulated machine has 16 GiB."""
 
 
-def random_pod(rng: random.Random, name: str, uid: str) -> Pod:
+def random_pod(rng: random.Random, name: str, uid: str, *, device_pods: float = 0.0) -> Pod:
     """A pod of one to three containers, some with init containers, sidecars or CPUs of their own."""
     policy = rng.choice(
         (RestartPolicy.ALWAYS, RestartPolicy.ALWAYS, RestartPolicy.ON_FAILURE, RestartPolicy.NEVER)
     )
     exclusive = rng.random() < 0.4
     size = (rng.choice((1, 1, 2, 3)), rng.choice(_MEMORY)) if exclusive else (0, _MEMORY[0])
+    devices = {rng.choice(list(RESOURCES)): Quantity.of(rng.choice((1, 1, 2)))} if rng.random() < device_pods else {}
     init = tuple(
         _container(f"init-{place}", size, sidecar=rng.random() < 0.4)
         for place in range(rng.choice((0, 0, 1, 2)))
     )
     main = tuple(_watched(rng, _container(f"app-{place}", size)) for place in range(rng.choice((1, 1, 2))))
-    volumes = (OWN,) * (rng.random() < 0.3) + (SHARED,) * (rng.random() < 0.2)
+    main = (_with(main[0], devices), *main[1:])
+    volumes = (OWN,) * (rng.random() < 0.3) + (SHARED,) * (rng.random() < 0.35)
     uses = tuple(VolumeUse(name=one, path=f"/{one}") for one in volumes)
     main = tuple(attrs.evolve(one, volumes=uses) for one in main)
     return Pod(
@@ -58,9 +73,17 @@ def random_pod(rng: random.Random, name: str, uid: str) -> Pod:
     )
 
 
-def whole_pod(uid: str, *, cpus: int, memory_bytes: int) -> Pod:
-    """A pod of one container that has so much for itself."""
+def found_pod(uid: str) -> Pod:
+    """A plain pod that ran here before the agent came."""
+    amounts = {"cpu": Quantity.of("100m"), "memory": Quantity.of(_MEMORY[0])}
+    one = Container(name="app-0", image="busybox", requests=amounts)
+    return Pod(uid=uid, name=f"found-{uid}", namespace="sim", containers=(one,))
+
+
+def whole_pod(uid: str, *, cpus: int, memory_bytes: int, devices: int) -> Pod:
+    """A pod of one container that has so much for itself; so many devices of each kind."""
     amounts = {"cpu": Quantity.of(cpus), "memory": Quantity.of(memory_bytes)}
+    amounts |= dict.fromkeys(RESOURCES, Quantity.of(devices)) if devices else {}
     one = Container(name="app-0", image="busybox", requests=amounts, limits=amounts)
     return Pod(uid=uid, name=uid, namespace="sim", containers=(one,))
 
@@ -68,13 +91,19 @@ def whole_pod(uid: str, *, cpus: int, memory_bytes: int) -> Pod:
 def behaviour(rng: random.Random, pod: Pod, container: str, *, is_calm: bool) -> Behaviour:
     """What an instance of a container does; a calm one runs until it is asked to end."""
     leaves_s = rng.choice((0.0, 0.1, 3.0, _FOREVER))
+    answers_s = rng.choice((0.0, 0.0, 0.3, 1.5))
     init = next((one for one in pod.init_containers if one.name == container), None)
     if init is not None and not init.restartable:
         fails = not is_calm and rng.random() < 0.2
         return Behaviour(runs_s=rng.uniform(0.1, 20.0), code=1 if fails else 0, leaves_s=leaves_s)
     if is_calm or rng.random() < 0.6:
-        return Behaviour(runs_s=_FOREVER, code=0, leaves_s=leaves_s)
-    return Behaviour(runs_s=rng.expovariate(1 / 60.0), code=rng.choice((0, 0, 1, 2)), leaves_s=leaves_s)
+        return Behaviour(runs_s=_FOREVER, code=0, leaves_s=leaves_s, answers_s=answers_s)
+    return Behaviour(
+        runs_s=rng.expovariate(1 / 60.0),
+        code=rng.choice((0, 0, 1, 2)),
+        leaves_s=leaves_s,
+        answers_s=answers_s,
+    )
 
 
 def _container(name: str, size: tuple[int, str], *, sidecar: bool = False) -> Container:
@@ -90,14 +119,25 @@ def _container(name: str, size: tuple[int, str], *, sidecar: bool = False) -> Co
     )
 
 
+def _with(container: Container, devices: Mapping[str, Quantity]) -> Container:
+    """The same with devices of its own."""
+    if not devices:
+        return container
+    return attrs.evolve(
+        container,
+        requests={**container.requests, **devices},
+        limits={**container.limits, **devices},
+    )
+
+
 def _watched(rng: random.Random, container: Container) -> Container:
     """The same, perhaps with probes and a hook."""
     wants = rng.random
     return attrs.evolve(
         container,
-        readiness_probe=_probe(READY, period_s=5, failures=2) if wants() < 0.4 else None,
-        liveness_probe=_probe(LIVE, period_s=10, failures=3) if wants() < 0.3 else None,
-        startup_probe=_probe(STARTED, period_s=2, failures=30) if wants() < 0.2 else None,
+        readiness_probe=_probe(READY, period_s=5, failures=rng.choice((1, 2))) if wants() < 0.4 else None,
+        liveness_probe=_probe(LIVE, period_s=rng.choice((3, 10)), failures=3) if wants() < 0.4 else None,
+        startup_probe=_probe(STARTED, period_s=2, failures=30) if wants() < 0.25 else None,
         lifecycle=(
             Lifecycle(pre_stop=LifecycleHandler(exec=ExecAction(command=(PRE_STOP,))))
             if wants() < 0.3

@@ -34,11 +34,15 @@ from nodealloc.runtime import (
 from nodealloc.testing.simulation._life import Life
 from nodealloc.testing.simulation.node._containers import SimulatedContainers
 from nodealloc.testing.simulation.node._deeds import Ran
+from nodealloc.testing.simulation.node._plugins import SimulatedPlugins
 from nodealloc.testing.simulation.node._volumes import SimulatedVolumes
 
 __all__ = ["NodePorts", "SimulatedCpusets", "SimulatedRuntime", "SimulatedSink", "SimulatedSource"]
 
 T = TypeVar("T")
+
+_TAKES_S = {"run_sandbox": 0.5, "create_container": 0.5, "start_container": 0.3, "remove_container": 0.2}
+"""Mean seconds that a call takes where time may pass in it."""
 
 
 class SimulatedRuntime:
@@ -46,7 +50,7 @@ class SimulatedRuntime:
 
     Faults, by name: `runtime is away`, `runtime is slow`, `runtime hangs`,
     `runtime refuses`, `answer is lost` (done, and nobody hears of it), `runtime
-    restarts` (records of what does not run are gone).
+    restarts` (records of what does not run are gone), `runtime forgets an end` (the newest).
     """
 
     def __init__(self, life: Life, containers: SimulatedContainers) -> None:
@@ -146,6 +150,10 @@ class SimulatedRuntime:
             life.pause(math.inf if hangs else timeout_s)
             raise CommandTimedOutError(container_id, timeout_s)
         answer = self._outside.run_command(container_id, command, timeout_s)
+        # It ended in time, and whoever asked hears of it a moment later: its container may be gone by then.
+        takes_s = self._outside.answers_s(container_id)
+        if takes_s:
+            life.pause(takes_s)
         life.leave()
         return answer
 
@@ -153,9 +161,9 @@ class SimulatedRuntime:
         return self._through(call, work, changes=False)
 
     def _do(self, call: str, work: Callable[[], T]) -> T:
-        return self._through(call, work, changes=True)
+        return self._through(call, work, changes=True, takes_s=_TAKES_S.get(call, 0.0))
 
-    def _through(self, call: str, work: Callable[[], T], *, changes: bool) -> T:
+    def _through(self, call: str, work: Callable[[], T], *, changes: bool, takes_s: float = 0.0) -> T:
         life = self._life
         strikes = life.chance.strikes
         life.enter()
@@ -170,6 +178,10 @@ class SimulatedRuntime:
             life.pause(math.inf)
         if changes and strikes("runtime refuses"):
             raise RuntimeRefusedError(call, "UNKNOWN", "the simulated runtime does not feel like it")
+        if strikes("runtime forgets an end"):
+            self._outside.forget_newest()
+        if takes_s:
+            life.pause(life.chance.rng.expovariate(1.0) * takes_s)
         self._outside.catch_up()
         answer = work()
         if changes and strikes("answer is lost"):
@@ -286,6 +298,7 @@ class NodePorts:
         sources: Name to source of pods.
         sink: Where statuses are told.
         volumes: A plugin of volumes; also what an earlier life left mounted.
+        plugins: Plugins of devices, and their registration sockets.
         disk: The directory of the agent's store.
         files: System calls of that directory, for a `FileStore`.
         say_aligned: Is called by an agent that aligns what a container has for itself: it is
@@ -300,6 +313,7 @@ class NodePorts:
     sources: Mapping[str, SimulatedSource]
     sink: SimulatedSink
     volumes: SimulatedVolumes
+    plugins: SimulatedPlugins
     disk: str
     files: Files
     say_aligned: Callable[[], None]

@@ -37,6 +37,8 @@ Wiring = Callable[[NodePorts], Driven]
 _MACHINE = machine_from_text("2 sockets × 4 cores")
 _RESERVED = CPUSet.of(0)
 _PASS_AFTER_S = 0.05
+_AWAY_S = (0.0, 0.0, 0.0, 1.0, 8.0, 60.0)
+"""So long an agent that was killed may be away."""
 _QUIET_S = 900.0
 """Virtual seconds after the last fault within which a node has to be as it was asked to be."""
 _WORDS = re.compile(r"[\w-]+")
@@ -105,12 +107,18 @@ class NodeSimulation:
         self.broken: str = ""
         self.about: str = ""
         self.simulation: Simulation = Simulation(
-            seed, self._build, odds=self.seeds.odds, only=only, pass_after_s=_PASS_AFTER_S
+            seed,
+            self._build,
+            odds=self.seeds.odds,
+            only=only,
+            pass_after_s=_PASS_AFTER_S,
+            away_s=_AWAY_S,
         )
         chance, clock = self.simulation.chance, self.simulation.clock
         self.outside: Outside = Outside(clock, chance.rng)
         self.outside.machine = machine
         self.outside.reserved = _RESERVED
+        self.outside.device_pods = self.seeds.device_pods
         self._disk = MachineDisk(chance)
         self._checkers = [guarantee(self.outside) for guarantee in guarantees]
         self.outside.deeds.listen(self._heard)
@@ -119,6 +127,7 @@ class NodeSimulation:
         for checker in self._checkers:
             self.simulation.check_settled(checker.settled)
         chance.on_strike = self._tell
+        self.outside.begin()
         self._act()
 
     def __enter__(self) -> Self:
@@ -163,11 +172,15 @@ class NodeSimulation:
         act(6.0, outside.add)
         if self.seeds.deletes:
             act(12.0, outside.delete)
+            act(15.0, outside.shorten)
             act(120.0, outside.force)
             act(60.0, outside.replace)
         if self.seeds.crashes:
             act(20.0, outside.crash)
             act(25.0, outside.sicken)
+        if self.seeds.plugins:
+            act(40.0, outside.plugins.act)
+            act(150.0, outside.plugins.replace)
 
     def _build(self, life: Life) -> Driven:
         outside, clock = self.outside, self.simulation.clock
@@ -183,6 +196,7 @@ class NodeSimulation:
             },
             sink=SimulatedSink(life, outside.tell, outside.say_gone),
             volumes=outside.volumes.serve(life),
+            plugins=outside.plugins.serve(life),
             disk=self._disk.disk.path,
             files=self._disk.files(life),
             say_aligned=outside.say_aligned,

@@ -8,6 +8,7 @@ from functools import partial
 from nodealloc.admission import Chain
 from nodealloc.agent import AdmissionPreparer, Agent, ConfinedRuntime, GrantedConfiguration
 from nodealloc.cpuset import CpuAllocator
+from nodealloc.devices import DeviceAllocator
 from nodealloc.dsw_asw import Driven, World
 from nodealloc.idset import CPUSet
 from nodealloc.machine import Machine
@@ -51,7 +52,7 @@ def agent_with(
     Args:
         policy: Aligns resources; None for `restricted`.
         allocators: From the machine to what gives out its resources; None for
-            CPUs and memory with their static policies.
+            CPUs and memory with their static policies, and devices of plugins.
         chain: Judges pods; None for the node's own.
         preparations: Parts of a pod behind its admission.
     """
@@ -92,6 +93,8 @@ def _wire(
         clock=on.clock,
     )
     cpusets, begun = on.cpusets(node), BegunPods()
+    plugins, drives_plugins = on.plugins(node)
+    with_devices = () if plugins is None else (on.preparing(plugins),)
     volumes = on.volumes(begun)
     why = "nothing is made for a pod that may not come in"
     confined = (
@@ -103,9 +106,9 @@ def _wire(
         confined or ports.runtime,
         watch=watch,
         configuring=GrantedConfiguration(
-            whole=NodeConfiguration(_SETTINGS), node=node, confines=cpusets is not None
+            whole=NodeConfiguration(_SETTINGS), node=node, plugins=plugins, confines=cpusets is not None
         ),
-        preparations=(admitting, on.mounting(volumes), *own),
+        preparations=(admitting, on.mounting(volumes), *with_devices, *own),
         probes=probing.verdicts,
         told=told,
         sources=sources,
@@ -133,6 +136,7 @@ def _wire(
         sources,
         watch,
         probing,
+        *drives_plugins,
         lives=lives,
         probing=probing,
         status=status,
@@ -145,4 +149,8 @@ def _wire(
 
 
 def _allocators(machine: Machine) -> Sequence[Allocator]:
-    return (CpuAllocator.of(machine, reserved=CPUSet.of(0)), MemoryAllocator.of(machine))
+    return (
+        CpuAllocator.of(machine, reserved=CPUSet.of(0)),
+        MemoryAllocator.of(machine),
+        DeviceAllocator.of(machine),
+    )

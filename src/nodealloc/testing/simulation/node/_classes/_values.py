@@ -19,6 +19,8 @@ class SeedClass:
         odds: Fault to its probability each time that it may strike.
         deletes: Whether pods are deleted, edited and taken out of their sources.
         crashes: Whether containers end for reasons of their own.
+        plugins: Whether plugins of devices come and go, and devices fail.
+        device_pods: Of the pods so many ask for devices, from 0 to 1.
         operations: Calls that one life of a seed makes before all is left to settle.
     """
 
@@ -27,4 +29,6 @@ class SeedClass:
     odds: Mapping[str, float]
     deletes: bool = True
     crashes: bool = True
+    plugins: bool = True
+    device_pods: float = 0.2
     operations: int = 3000

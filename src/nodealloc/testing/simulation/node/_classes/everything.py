@@ -23,12 +23,19 @@ Faults that may strike, with their odds below:
 - `sink is slow`
 - `sink answer is lost`
 - `runtime restarts`
+- `runtime forgets an end`
 - `mount fails`
 - `mount is slow`
 - `mount hangs`
 - `executor refuses`
 - `executor doubles`
 - `executor cancels`
+- `plugin is away`
+- `plugin is slow`
+- `plugin hangs`
+- `plugin refuses`
+- `plugin talks nonsense`
+- `directory tells nothing`
 """
 
 from __future__ import annotations
@@ -62,12 +69,19 @@ EVERYTHING = SeedClass(
         "sink is slow": 0.03,
         "sink answer is lost": 0.02,
         "runtime restarts": 0.002,
+        "runtime forgets an end": 0.002,
         "mount fails": 0.02,
         "mount is slow": 0.02,
         "mount hangs": 0.002,
         "executor refuses": 0.005,
         "executor doubles": 0.005,
         "executor cancels": 0.003,
+        "plugin is away": 0.03,
+        "plugin is slow": 0.03,
+        "plugin hangs": 0.01,
+        "plugin refuses": 0.01,
+        "plugin talks nonsense": 0.03,
+        "directory tells nothing": 0.1,
         "call takes time": 0.3,
     },
 )

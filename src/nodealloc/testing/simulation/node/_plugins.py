@@ -1,0 +1,317 @@
+"""Device plugins of a simulated node: they come, go, fall silent and talk nonsense, whatever the agent does."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from nodealloc.devices import (
+    Device,
+    PluginConnection,
+    PluginOptions,
+    PluginRefusedError,
+    PluginUnavailableError,
+    PreferenceQuestion,
+    Response,
+)
+from nodealloc.devices.plugins._codec import encode_response
+from nodealloc.errors import PermanentError, RetryableError
+from nodealloc.pluginreg import PluginInfo, SocketIdentity
+from nodealloc.testing.simulation._clock import SimulatedClock
+from nodealloc.testing.simulation._executor import Rest
+from nodealloc.testing.simulation._life import Life
+from nodealloc.testing.simulation.node._deeds import Deed, Deeds, What
+
+__all__ = ["OF_EACH_NODE", "RESOURCES", "SimulatedPlugins", "node_of", "variable_of"]
+
+RESOURCES: Final[Mapping[str, PluginOptions]] = {
+    "sim.example/gpu": PluginOptions(preferred_allocation=True),
+    "sim.example/nic": PluginOptions(pre_start_required=True),
+}
+"""What plugins serve, and what each wants to be asked."""
+_NODES: Final = 2
+OF_EACH_NODE: Final = 2
+"""Devices of each resource at each NUMA node."""
+_PATIENCE_S: Final = 10.0
+"""After it a call of a plugin that hangs is given up, as by a client with a deadline."""
+
+
+def variable_of(resource: str, /) -> str:
+    """The variable by which a plugin tells a container its devices."""
+    return resource.upper().replace("/", "_").replace(".", "_")
+
+
+def node_of(device: str, /) -> int:
+    """The NUMA node of a device."""
+    return int(device.rpartition("-")[2]) // OF_EACH_NODE
+
+
+@attrs.define(eq=False)
+class _Process:
+    """One process of a plugin; a new one is another, also at the same socket."""
+
+    resource: str
+    path: str
+    number: int
+    devices: dict[str, bool]
+    is_alive: bool = True
+    rests: list[Rest] = attrs.field(factory=list[Rest])
+
+    def changed(self) -> None:
+        """Wake whoever follows it."""
+        rests, self.rests = self.rests, []
+        for one in rests:
+            one.end()
+
+
+class SimulatedPlugins:
+    """Plugins of two resources, over all lives of an agent; also their registration sockets.
+
+    Faults, by name: `plugin is away`, `plugin is slow`, `plugin hangs` (until the caller's
+    deadline), `plugin refuses`, `plugin talks nonsense`, `directory tells nothing` (a socket came or
+    went, and nobody hears of it before the next look).
+
+    Args:
+        clock: The machine's.
+        deeds: Is told what plugins were asked to do.
+
+    Attributes:
+        are_asked: Whether an agent ever talked to any.
+    """
+
+    def __init__(self, clock: SimulatedClock, deeds: Deeds) -> None:
+        self._clock = clock
+        self._deeds = deeds
+        self._life: Life | None = None
+        self._sockets: dict[str, _Process] = {}
+        self._number = 0
+        self._on_change: Callable[[], object] = lambda: None
+        self._broken: set[str] = set()
+        self.are_asked: bool = False
+        for resource in RESOURCES:
+            self._begin(resource)
+
+    def serve(self, life: Life) -> SimulatedPlugins:
+        """From now on this life calls."""
+        self._life = life
+        self._on_change = lambda: None
+        return self
+
+    # What an agent asks.
+
+    def on_change(self, call: Callable[[], object], /) -> None:
+        """Call this when a socket comes or goes, as the kernel would."""
+        self._on_change = call
+
+    def look(self, _directory: str, /) -> Mapping[str, SocketIdentity]:
+        """Sockets that stand there; some may be of dead processes."""
+        return {path: SocketIdentity(1, one.number, b"") for path, one in self._sockets.items()}
+
+    def info(self, socket: str, /) -> PluginInfo:
+        """See `Registration.info`."""
+        one = self._answers(socket, "GetInfo")
+        strange = self._strikes("plugin talks nonsense")
+        return PluginInfo(
+            type="DevicePlugin",
+            name="no resource" if strange else one.resource,
+            endpoint=socket,
+            versions=("v1beta1",),
+        )
+
+    def notify(self, socket: str, error: str, /) -> None:
+        """See `Registration.notify`; nobody here listens."""
+        del error
+        self._answers(socket, "NotifyRegistrationStatus")
+
+    def connect(self, path: str, /) -> PluginConnection:
+        """A connection to whoever serves there now."""
+        self.are_asked = True
+        return _Connection(self, path, self._sockets.get(path))
+
+    # What the outside does.
+
+    def act(self, rng: random.Random) -> None:
+        """A plugin dies, comes back, or says something else of a device."""
+        resource = rng.choice(list(RESOURCES))
+        one = self._serving(resource)
+        if one is None:
+            self._begin(resource, at_old=rng.random() < 0.5)
+        elif rng.random() < 0.3:
+            self._end(one, keeps_socket=rng.random() < 0.5)
+        else:
+            device = rng.choice(sorted(one.devices))
+            one.devices[device] = not one.devices[device]
+            (self._broken.discard if one.devices[device] else self._broken.add)(device)
+            self._happen(What.DEVICE, device, str(one.devices[device]))
+            one.changed()
+
+    def replace(self, rng: random.Random) -> None:
+        """A plugin is upgraded: another process serves, and the old one leaves."""
+        one = self._serving(rng.choice(list(RESOURCES)))
+        if one is not None:
+            self._begin(one.resource)
+            self._end(one, keeps_socket=False)
+
+    def calm(self) -> None:
+        """Every resource is served from now on, and every device is well."""
+        self._broken.clear()
+        for resource in RESOURCES:
+            one = self._serving(resource) or self._begin(resource)
+            one.devices.update(dict.fromkeys(one.devices, True))
+            one.changed()
+
+    def power_cut(self) -> None:
+        """Every process is gone; its service manager starts each again."""
+        for one in list(self._sockets.values()):
+            self._end(one, keeps_socket=False)
+        for resource in RESOURCES:
+            self._begin(resource)
+
+    # What connections share.
+
+    def enter(self, one: _Process | None, path: str, call: str) -> _Process:
+        """A call begins; what may go wrong before it is answered, does."""
+        life = self._life
+        if life is not None:
+            life.enter()
+        if one is None or not one.is_alive or self._strikes("plugin is away"):
+            raise PluginUnavailableError(path, call, "UNAVAILABLE", "connection refused")
+        if life is not None and self._strikes("plugin is slow"):
+            life.pause(life.chance.rng.uniform(0.5, 5.0))
+        if life is not None and self._strikes("plugin hangs"):
+            life.pause(_PATIENCE_S)
+            raise PluginUnavailableError(path, call, "DEADLINE_EXCEEDED")
+        if self._strikes("plugin refuses"):
+            raise PluginRefusedError(path, call, "INTERNAL", "the simulated plugin does not feel like it")
+        return one
+
+    def next_list(
+        self, one: _Process, seen: Sequence[Device] | None, is_closed: Callable[[], bool]
+    ) -> Sequence[Device]:
+        """The next list of a plugin that is not the one that was seen."""
+        while True:
+            if not one.is_alive or self._life is None or is_closed():
+                raise PluginUnavailableError(one.path, "ListAndWatch", "UNAVAILABLE", "stream removed")
+            devices = self._listed(one)
+            if devices != seen:
+                return devices
+            wait = Rest()
+            one.rests.append(wait)
+            self._life.rest(wait)
+
+    def did(self, what: What, resource: str, ids: Sequence[str]) -> None:
+        """A plugin did what it was asked to."""
+        self._happen(what, resource, ",".join(sorted(ids)))
+
+    def leave(self) -> None:
+        """A call was answered; the agent may be gone by then."""
+        if self._life is not None:
+            self._life.leave()
+
+    def _listed(self, one: _Process) -> Sequence[Device]:
+        devices = [
+            Device(name, "Healthy" if is_well else "Unhealthy", 1 << node_of(name))
+            for name, is_well in one.devices.items()
+        ]
+        if self._strikes("plugin talks nonsense"):
+            devices += [devices[0], Device("", "Healthy"), Device("odd", "Sick", 1 << 40)]
+        return tuple(devices)
+
+    def _answers(self, socket: str, call: str) -> _Process:
+        try:
+            one = self.enter(self._sockets.get(socket), socket, call)
+        except PluginRefusedError as error:
+            raise PermanentError(str(error)) from error
+        except PluginUnavailableError as error:
+            raise RetryableError(str(error)) from error
+        self.leave()
+        return one
+
+    def _strikes(self, fault: str) -> bool:
+        return self._life is not None and self._life.chance.strikes(fault)
+
+    def _serving(self, resource: str) -> _Process | None:
+        mine = [one for one in self._sockets.values() if one.resource == resource and one.is_alive]
+        return mine[-1] if mine else None
+
+    def _begin(self, resource: str, *, at_old: bool = False) -> _Process:
+        self._number += 1
+        name = resource.rpartition("/")[2]
+        old = [path for path, one in self._sockets.items() if one.resource == resource and not one.is_alive]
+        path = old[0] if at_old and old else f"/plugins/{name}-{self._number}.sock"
+        for one in () if at_old else old:
+            del self._sockets[one]
+        ids = [f"{name}-{number}" for number in range(_NODES * OF_EACH_NODE)]
+        made = _Process(resource, path, self._number, {one: one not in self._broken for one in ids})
+        self._sockets[path] = made
+        self._happen(What.PLUGIN, resource, "serves")
+        self._tell()
+        return made
+
+    def _end(self, one: _Process, *, keeps_socket: bool) -> None:
+        one.is_alive = False
+        if not keeps_socket:
+            self._sockets.pop(one.path, None)
+        self._happen(What.PLUGIN, one.resource, "is gone")
+        one.changed()
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._life is not None and not self._life.is_over and not self._strikes("directory tells nothing"):
+            self._on_change()
+
+    def _happen(self, what: What, id_: str, value: str) -> None:
+        self._deeds.happen(Deed(what=what, at_s=self._clock.awake_s, id=id_, value=value))
+
+
+class _Connection:
+    """A `PluginConnection`: to the process that served at a path when it was made."""
+
+    def __init__(self, plugins: SimulatedPlugins, path: str, one: _Process | None) -> None:
+        self._plugins, self._path, self._one = plugins, path, one
+        self._is_closed = False
+
+    def options(self) -> PluginOptions:
+        """See `PluginWatch`."""
+        return RESOURCES[self._enter("GetDevicePluginOptions").resource]
+
+    def lists(self) -> Iterator[Sequence[Device]]:
+        """See `PluginWatch`; lasts as long as the process and the connection do."""
+        one, seen = self._enter("ListAndWatch"), None
+        while True:
+            seen = self._plugins.next_list(one, seen, lambda: self._is_closed)
+            yield seen
+
+    def preferred(self, question: PreferenceQuestion, /) -> tuple[str, ...]:
+        """See `PluginCalls`; it likes the highest ids, and may name some that nobody asked for."""
+        self._enter("GetPreferredAllocation")
+        rest = sorted(set(question.available) - set(question.must_include), reverse=True)
+        self._plugins.leave()
+        return (*question.must_include, *rest)[: question.size]
+
+    def allocate(self, ids: Sequence[str], /) -> bytes:
+        """See `PluginCalls`."""
+        one = self._enter("Allocate")
+        self._plugins.did(What.ALLOCATED, one.resource, ids)
+        self._plugins.leave()
+        return encode_response(Response(env={variable_of(one.resource): ",".join(sorted(ids))}))
+
+    def pre_start(self, ids: Sequence[str], /) -> None:
+        """See `PluginCalls`."""
+        one = self._enter("PreStartContainer")
+        self._plugins.did(What.PREPARED, one.resource, ids)
+        self._plugins.leave()
+
+    def close(self) -> None:
+        """See `PluginWatch`."""
+        self._is_closed = True
+        if self._one is not None:
+            self._one.changed()
+
+    def _enter(self, call: str) -> _Process:
+        if self._is_closed:
+            raise PluginUnavailableError(self._path, call, "CANCELLED")
+        return self._plugins.enter(self._one, self._path, call)
