@@ -8,7 +8,7 @@ from pathlib import Path
 from nodealloc.agent import Remembered, remembering_editions
 from nodealloc.checkpoint import Store
 from nodealloc.dirwatch import InotifyWatcher, Watcher
-from nodealloc.dsw_asw import ThreadExecutor
+from nodealloc.dsw_asw import Clock, Executor, ThreadExecutor
 from nodealloc.kubeconfig import KubeletConfig, NodePlan
 from nodealloc.node import NodeAllocator
 from nodealloc.podfacts import PodSource
@@ -45,6 +45,8 @@ def sources_of(
     *,
     others: Mapping[str, Source],
     wakers: Mapping[str, Watcher],
+    executor: Executor | None = None,
+    clock: Clock | None = None,
 ) -> PodSources:
     """The folder and the address that pods come from, and what others bring."""
     found: dict[str, Source] = dict(others)
@@ -69,6 +71,8 @@ def sources_of(
         remember=remembering_editions(store),
         polling=Polling(period_s=period_s, periods={"http": config.http_check_frequency_s}),
         rules=rules,
+        executor=executor,
+        clock=clock,
     )
 
 

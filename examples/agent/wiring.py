@@ -10,10 +10,12 @@ from typing import Self
 import attrs
 
 from examples.agent.build import node_of, sources_of, volumes_of, watcher_of
+from examples.agent.stage import Stage
 from nodealloc.admission import Rules as AdmissionRules
 from nodealloc.agent import (
     AdmissionPreparer,
     Agent,
+    Beside,
     ConfinedRuntime,
     DevicePreparer,
     GrantedConfiguration,
@@ -28,7 +30,7 @@ from nodealloc.cri import last_output
 from nodealloc.devices import DeviceAllocator
 from nodealloc.devices.plugins import DeviceAdvisor, DevicePlugins
 from nodealloc.dirwatch import Watcher
-from nodealloc.dsw_asw import ThreadExecutor, World
+from nodealloc.dsw_asw import Driven, ThreadExecutor, World
 from nodealloc.kubeconfig import KubeletConfig, NodePlan, life_policy
 from nodealloc.node import NodeAllocator
 from nodealloc.pluginreg import PluginRegistrar
@@ -120,18 +122,38 @@ class Place:
     wakers: Mapping[str, Watcher] = attrs.field(factory=dict[str, Watcher])
 
 
-def wire(config: KubeletConfig, plan: NodePlan, place: Place, rules: Rulebook) -> Agent:
-    """Everything that runs the pods of a configuration's sources, ready to start."""
-    was, held = Remembered.read(place.store), _Held.of(config, plan, place)
+_MACHINE = Stage()
+
+
+def wire(
+    config: KubeletConfig, plan: NodePlan, place: Place, rules: Rulebook, stage: Stage = _MACHINE
+) -> Agent:
+    """Everything that runs the pods of a configuration's sources, ready to start.
+
+    With the executor of a stage all that has threads of its own is a member of the group instead.
+    """
+    was, held = Remembered.read(place.store, now=stage.now()), _Held.of(config, plan, place, stage)
     runtime = LoggedRuntime(place.runtime, links=place.links)
-    watch = _watch(runtime, place, rules, was)
+    watch = _watch(runtime, place, rules, was, stage)
     sources = sources_of(
-        config, plan.view.name, place.store, was, rules.sources, others=place.others, wakers=place.wakers
+        config,
+        plan.view.name,
+        place.store,
+        was,
+        rules.sources,
+        others=place.others,
+        wakers=place.wakers,
+        executor=stage.executor,
+        clock=stage.clock,
     )
     facts: World[str, PodFacts] = World("facts of pods")
-    probing = _probing(runtime, place, rules, was, facts)
+    probing = _probing(runtime, place, rules, was, facts, stage)
     begun = BegunPods()
-    volumes = volumes_of(place.root, begun, keeps_folders=rules.standalone)
+    volumes = (
+        volumes_of(place.root, begun, keeps_folders=rules.standalone)
+        if stage.volumes is None
+        else stage.volumes(begun)
+    )
     cgroups = _cgroups(plan, place, rules, was, watch)
     folders = FolderPreparer(place.root / "pods", lambda uid: uid in sources.pods)
     confined = ConfinedRuntime(runtime, node=held.node, cpusets=held.cpusets, watch=watch)
@@ -145,7 +167,7 @@ def wire(config: KubeletConfig, plan: NodePlan, place: Place, rules: Rulebook) -
         confined,
         watch=watch,
         configuring=_configuring(runtime, place, held),
-        hooks=ContainerHooks(runtime),
+        hooks=ContainerHooks(runtime) if stage.hooks is None else stage.hooks,
         preparations=_preparations(admission, folders, cgroups, volumes, held.plugins),
         probes=probing.verdicts,
         told=told if rules.status.ready_falls_first else None,
@@ -155,9 +177,12 @@ def wire(config: KubeletConfig, plan: NodePlan, place: Place, rules: Rulebook) -
         policy=life_policy(config),
         rules=rules.life,
         facts=facts,
+        now=stage.now,
+        executor=stage.executor,
+        clock=stage.clock,
     )
     begun.follow(lives)
-    sink = _sink(place, rules, lives, sources)
+    sink = _sink(place, rules, lives, sources, stage)
     status = StatusManager(
         sink,
         facts,
@@ -168,11 +193,16 @@ def wire(config: KubeletConfig, plan: NodePlan, place: Place, rules: Rulebook) -
         told=told,
         options=TellingOptions(node_ips=[place.node_ip], says_next_try=not rules.standalone),
         rules=rules.status,
+        unix_s=stage.unix_s,
+        executor=stage.executor,
+        clock=stage.clock,
     )
-    collects = [] if rules.life.clears_away else [RecordCollection(runtime, watch=watch, lives=lives)]
+    collects = [] if rules.life.clears_away else [_collection(runtime, watch, lives, stage)]
+    by_hand = stage.executor is not None
     return Agent(
         watch,
         *collects,
+        *((sources, probing, *held.drives_plugins) if by_hand else ()),
         lives=lives,
         probing=probing,
         status=status,
@@ -180,12 +210,14 @@ def wire(config: KubeletConfig, plan: NodePlan, place: Place, rules: Rulebook) -
         cpusets=held.cpusets if held.confines else None,
         volumes=volumes,
         # They have threads of their own beside their passes, so that they are started by themselves.
-        beside=(held.plugins, held.registrar, sources, probing),
+        beside=() if by_hand else (*held.beside, sources, probing),
         once_known={
             "cgroups": cgroups.settle,
             **({"static pods": sink.heard} if isinstance(sink, StaticPodSink) else {}),
         },
         gone=folders.remove,
+        executor=stage.executor,
+        clock=stage.clock,
     )
 
 
@@ -194,50 +226,81 @@ class _Held:
     """What pods hold, and who confines them to it.
 
     Attributes:
+        beside: What is started and stopped with the agent.
+        drives_plugins: What is driven with it instead, where it is driven by hand.
         confines: Whether CPUs are given out.
     """
 
     node: NodeAllocator
     cpusets: CpusetReconciler
     plugins: DevicePlugins
-    registrar: PluginRegistrar
+    beside: Sequence[Beside]
+    drives_plugins: Sequence[Driven]
     confines: bool
 
     @classmethod
-    def of(cls, config: KubeletConfig, plan: NodePlan, place: Place) -> Self:
+    def of(cls, config: KubeletConfig, plan: NodePlan, place: Place, stage: Stage) -> Self:
         node = node_of(plan, place.store)
-        plugins = DevicePlugins(node.allocator(DeviceAllocator), directory=place.root / "device-plugins")
-        node.advise_with(DeviceAdvisor(plugins))
-        sockets = place.root / "plugins_registry"
+        beside: Sequence[Beside] = ()
+        drives: Sequence[Driven] = ()
+        if stage.plugins is None:
+            plugins = DevicePlugins(node.allocator(DeviceAllocator), directory=place.root / "device-plugins")
+            node.advise_with(DeviceAdvisor(plugins))
+            sockets = place.root / "plugins_registry"
+            beside = (
+                plugins,
+                PluginRegistrar(sockets, {"DevicePlugin": plugins}, watcher=watcher_of(sockets)),
+            )
+        else:
+            plugins, drives = stage.plugins(node)
         return cls(
             node=node,
             cpusets=CpusetReconciler(
                 place.cpusets,
-                executor=ThreadExecutor("cpusets"),
+                executor=ThreadExecutor("cpusets") if stage.executor is None else stage.executor,
                 allocator=node.snapshot[CpuAllocator],
                 recheck_s=config.cpu_manager_reconcile_period_s,
+                clock=stage.clock,
             ),
             plugins=plugins,
-            registrar=PluginRegistrar(sockets, {"DevicePlugin": plugins}, watcher=watcher_of(sockets)),
+            beside=beside,
+            drives_plugins=drives,
             confines=config.cpu_manager_policy != "none",
         )
 
 
-def _watch(runtime: LoggedRuntime, place: Place, rules: Rulebook, was: Remembered) -> RuntimeWatch:
+def _watch(
+    runtime: LoggedRuntime, place: Place, rules: Rulebook, was: Remembered, stage: Stage
+) -> RuntimeWatch:
     hears = rules.life.tells_meanwhile
     return RuntimeWatch(
         LastWords(runtime, place.settings, output=last_output),
-        events=runtime if hears else None,
+        events=runtime if hears and stage.executor is None else None,
         journal=place.store,
         known=was.known,
         pace=Pace(period_s=5.0, gap_s=0.02, rest_times=10.0)
         if hears
         else Pace(is_steady=True, rest_times=10.0),
+        executor=stage.executor,
+        clock=stage.clock,
+    )
+
+
+def _collection(
+    runtime: LoggedRuntime, watch: RuntimeWatch, lives: PodLives, stage: Stage
+) -> RecordCollection:
+    return RecordCollection(
+        runtime, watch=watch, lives=lives, executor=stage.executor, clock=stage.clock, unix_s=stage.unix_s
     )
 
 
 def _probing(
-    runtime: LoggedRuntime, place: Place, rules: Rulebook, was: Remembered, facts: World[str, PodFacts]
+    runtime: LoggedRuntime,
+    place: Place,
+    rules: Rulebook,
+    was: Remembered,
+    facts: World[str, PodFacts],
+    stage: Stage,
 ) -> Probing[PodFacts]:
     return Probing(
         Probers.real(commands=runtime, grpc=GrpcProber()),
@@ -246,6 +309,9 @@ def _probing(
         remembered=was.verdicts,
         options=ProbeOptions(node_ip=place.node_ip),
         rules=rules.probes,
+        unix_s=stage.unix_s,
+        executor=stage.executor,
+        clock=stage.clock,
     )
 
 
@@ -301,13 +367,13 @@ def _preparations(
     ]
 
 
-def _sink(place: Place, rules: Rulebook, lives: PodLives, sources: PodSources) -> Sink:
+def _sink(place: Place, rules: Rulebook, lives: PodLives, sources: PodSources, stage: Stage) -> Sink:
     def pod(uid: str) -> Pod | None:
         facts = lives.facts.get(uid)
         return sources.pods.get(uid) if facts is None else facts.pod
 
-    file = JsonLinesSink(place.status, pod)
-    return StaticPodSink(file, lives, sources) if rules.standalone else file
+    told = JsonLinesSink(place.status, pod) if stage.sink is None else stage.sink
+    return StaticPodSink(told, lives, sources, clock=stage.clock) if rules.standalone else told
 
 
 def _observed(facts: PodFacts) -> Observed | None:

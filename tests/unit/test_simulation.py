@@ -175,6 +175,8 @@ def test_what_runs_when_its_process_is_killed_ends_where_it_is() -> None:
     executor.submit(story.append, "ran after the end")
     executor.kill()
     assert ran(executor) == 0
+    assert story == []
+    executor.bury()
     assert story == ["unwound"]
     with pytest.raises(Killed):
         executor.submit(int)

@@ -211,12 +211,21 @@ class Inventory:
         """What to report."""
         return Capacity(len(self.devices.ids), self.devices.healthy.bit_count())
 
-    def registered(self, generation: int, /, *, now_s: float) -> Inventory:
-        """After a registration; the devices stay as they are until it lists its own."""
+    def registered(
+        self, generation: int, /, *, now_s: float, options: PluginOptions | None = None
+    ) -> Inventory:
+        """After a registration; the devices stay as they are until it lists its own.
+
+        Args:
+            generation: Of the registration.
+            now_s: Now, on the caller's monotonic clock.
+            options: What the plugin said that it wants to be asked; None for nothing yet.
+        """
         if generation <= self.generation:
             return self
         moved = self._moved(Happening.REGISTERED, now_s)
-        return attrs.evolve(moved, generation=generation, settled=False, trouble="", options=PluginOptions())
+        said = PluginOptions() if options is None else options
+        return attrs.evolve(moved, generation=generation, settled=False, trouble="", options=said)
 
     def listed(
         self, generation: int, devices: DeviceList, options: PluginOptions, /, *, now_s: float

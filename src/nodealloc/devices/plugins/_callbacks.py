@@ -167,7 +167,10 @@ class Callbacks:
             now_s = self._clock.monotonic_s()
             try:
                 self._inventories.change(
-                    resource, lambda known: known.registered(newcomer.generation, now_s=now_s)
+                    resource,
+                    lambda known: known.registered(
+                        newcomer.generation, now_s=now_s, options=newcomer.options
+                    ),
                 )
             except RegistrationRefusedError:
                 self._endpoints.left(newcomer)

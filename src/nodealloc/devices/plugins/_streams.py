@@ -144,7 +144,9 @@ class Streams:
 
         def changed(known: Inventory) -> Inventory:
             ended = known.ended(endpoint.generation, trouble, now_s=now_s)
-            return ended if left.heir is None else ended.registered(left.heir.generation, now_s=now_s)
+            if left.heir is None:
+                return ended
+            return ended.registered(left.heir.generation, now_s=now_s, options=left.heir.options)
 
         self._change(resource, changed)
 

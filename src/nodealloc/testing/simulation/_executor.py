@@ -183,9 +183,12 @@ class SeededExecutor:
             self._at_once(partial(self._go_on, strand, turn))
 
     def kill(self) -> None:
-        """The process ended: what is queued never runs, what runs ends where it is."""
+        """The process ended: what is queued never runs, what runs goes no further."""
         self._is_over = True
         self._due.clear()
+
+    def bury(self) -> None:
+        """End what a killed process left where it is; nobody may be in the middle of a call of it."""
         self._resting.clear()
         while self._paused:
             strand, _ = self._paused.popitem()

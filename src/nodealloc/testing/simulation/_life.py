@@ -40,6 +40,7 @@ class Life:
         self.chance = chance
         self.is_over: bool = False
         self.calls: int = 0
+        self._ends: list[Callable[[], object]] = []
 
     def port(self, inner: Port, /) -> Port:
         """The same, but each call of a method is one at which the process may be killed.
@@ -74,10 +75,17 @@ class Life:
             self.end()
             raise Killed
 
+    def on_end(self, call: Callable[[], object], /) -> None:
+        """Call this when the process has ended: what it had of the real machine goes."""
+        self._ends.append(call)
+
     def end(self) -> None:
         """Kill the process; what it began ends where it is."""
         self.is_over = True
         self.executor.kill()
+        ends, self._ends = self._ends, []
+        for call in ends:
+            call()
 
 
 class _Port:

@@ -146,6 +146,7 @@ class Simulation:
     def close(self) -> None:
         """End the process and the threads of calls that took time."""
         self.life.end()
+        self.life.executor.bury()
         self._strands.close()
 
     def check(self, checker: Callable[[], object], /) -> None:
@@ -258,6 +259,8 @@ class Simulation:
     def _restart(self, *, power_lost: bool = False, down_s: float = 0.0) -> None:
         self._driver = self._next_pass_s = None
         self._operations += self.life.calls
+        # Only now: what ends on the way may take locks that the killed call held.
+        self.life.executor.bury()
         if power_lost:
             self.clock.reboot(down_s=down_s)
             self._set_next_act()

@@ -24,6 +24,7 @@ from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._guarantees import GUARANTEES
 from nodealloc.testing.simulation.node._many import SeedTally
 from nodealloc.testing.simulation.node._outside import Deletion, Outside
+from nodealloc.testing.simulation.node._parts import Ground
 from nodealloc.testing.simulation.node._plants import PLANTS, Plant, spoiled
 from nodealloc.testing.simulation.node._ports import (
     NodePorts,
@@ -43,6 +44,7 @@ __all__ = [
     "Deed",
     "Deeds",
     "Deletion",
+    "Ground",
     "Guarantee",
     "Line",
     "NodePorts",

@@ -74,8 +74,10 @@ class PluginsAsked(Guarantee):
             self._prepared.add(ids)
         if deed.what is What.GIVEN:
             assert ids in self._allocated, f"{deed.uid}/{deed.name} is given {ids}, which nobody allocated"
-            if deed.name and any(
-                mine == ids and RESOURCES[resource].pre_start_required
+            # As with a kubelet: after its start an agent knows what plugins want when they register again.
+            heard = self.outside.plugins.heard
+            if any(
+                mine == ids and RESOURCES[resource].pre_start_required and resource in heard
                 for resource, mine in self.outside.containers.devices[deed.id].items()
             ):
                 assert ids in self._prepared, f"{deed.uid}/{deed.name} is given {ids}, which nobody prepared"

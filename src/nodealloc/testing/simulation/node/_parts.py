@@ -10,8 +10,9 @@ from nodealloc.dsw_asw import Cancel, Clock, Done, Driven, Executor, Outcome, Pl
 from nodealloc.node import NodeAllocator
 from nodealloc.pluginreg import PluginRegistrar
 from nodealloc.podfacts import PodSource
-from nodealloc.podlife import Preparation
+from nodealloc.podlife import HookCall, HookRunner, Preparation
 from nodealloc.podlife.preparers import VolumePreparer
+from nodealloc.runtime import CommandRunner, CommandTimedOutError
 from nodealloc.testing.simulation.node._ports import NodePorts
 from nodealloc.volumes import VolumeManager
 
@@ -64,6 +65,10 @@ class Ground:
         """Talks to plugins of devices, and what drives it; nothing where no devices are given out."""
         if not any(isinstance(one, DeviceAllocator) for one in node.snapshot.allocators):
             return None, ()
+        return self.device_plugins(node)
+
+    def device_plugins(self, node: NodeAllocator, /) -> tuple[DevicePlugins, tuple[Driven, ...]]:
+        """The same on a node that gives out devices."""
         ports, lasting = self._ports, self._ports.life.lasting
         plugins = DevicePlugins(
             node.allocator(DeviceAllocator),
@@ -100,12 +105,34 @@ class Ground:
         why = "plugins have to allocate before a container is made"
         return Preparation(name="devices", why=why, by=DevicePreparer(plugins))
 
+    def hooks(self) -> HookRunner:
+        """Runs commands of hooks in virtual time."""
+        return _Hooks(self._ports.runtime)
+
     def mounting(self, volumes: VolumeManager, /) -> Preparation:
         """A pod's volumes as one of its preparations."""
         by = VolumePreparer(volumes)
         wakes = by.mounted
         why = "containers are made with their mounts"
         return Preparation(name="volumes", why=why, by=by, wakes=wakes)
+
+
+class _Hooks:
+    """A `HookRunner` of commands, on the thread of its caller."""
+
+    def __init__(self, commands: CommandRunner) -> None:
+        self._commands = commands
+
+    def run_hook(self, call: HookCall, _cancel: Cancel, /) -> str:
+        """See `HookRunner.run_hook`."""
+        command = () if call.handler.exec is None else call.handler.exec.command
+        if not command or call.timeout_s <= 0:
+            return "no time is left for it"
+        try:
+            done = self._commands.run_command(call.container_id, command, call.timeout_s)
+        except CommandTimedOutError as error:
+            return str(error)
+        return f"it ended with {done.code}" if done.code else ""
 
 
 class _Looks:

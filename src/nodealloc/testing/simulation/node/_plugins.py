@@ -80,6 +80,7 @@ class SimulatedPlugins:
 
     Attributes:
         are_asked: Whether an agent ever talked to any.
+        heard: Resources whose devices the present life of the agent has been told.
     """
 
     def __init__(self, clock: SimulatedClock, deeds: Deeds) -> None:
@@ -91,12 +92,14 @@ class SimulatedPlugins:
         self._on_change: Callable[[], object] = lambda: None
         self._broken: set[str] = set()
         self.are_asked: bool = False
+        self.heard: set[str] = set()
         for resource in RESOURCES:
             self._begin(resource)
 
     def serve(self, life: Life) -> SimulatedPlugins:
         """From now on this life calls."""
         self._life = life
+        self.heard.clear()
         self._on_change = lambda: None
         return self
 
@@ -189,18 +192,30 @@ class SimulatedPlugins:
         return one
 
     def next_list(
-        self, one: _Process, seen: Sequence[Device] | None, is_closed: Callable[[], bool]
+        self,
+        one: _Process | None,
+        path: str,
+        seen: Sequence[Device] | None,
+        is_closed: Callable[[], bool],
     ) -> Sequence[Device]:
-        """The next list of a plugin that is not the one that was seen."""
+        """The next list of a plugin that is not the one that was seen; it ends with its process alone.
+
+        A plugin whose stream broke would notice, and register again.
+        """
         while True:
-            if not one.is_alive or self._life is None or is_closed():
-                raise PluginUnavailableError(one.path, "ListAndWatch", "UNAVAILABLE", "stream removed")
+            if one is None or not one.is_alive or self._life is None or is_closed():
+                raise PluginUnavailableError(path, "ListAndWatch", "UNAVAILABLE", "stream removed")
             devices = self._listed(one)
             if devices != seen:
                 return devices
             wait = Rest()
             one.rests.append(wait)
             self._life.rest(wait)
+
+    def was_heard(self, one: _Process | None) -> None:
+        """A list of a plugin was taken in, and the next one is asked for."""
+        if one is not None:
+            self.heard.add(one.resource)
 
     def did(self, what: What, resource: str, ids: Sequence[str]) -> None:
         """A plugin did what it was asked to."""
@@ -280,10 +295,11 @@ class _Connection:
 
     def lists(self) -> Iterator[Sequence[Device]]:
         """See `PluginWatch`; lasts as long as the process and the connection do."""
-        one, seen = self._enter("ListAndWatch"), None
+        seen = None
         while True:
-            seen = self._plugins.next_list(one, seen, lambda: self._is_closed)
+            seen = self._plugins.next_list(self._one, self._path, seen, lambda: self._is_closed)
             yield seen
+            self._plugins.was_heard(self._one)
 
     def preferred(self, question: PreferenceQuestion, /) -> tuple[str, ...]:
         """See `PluginCalls`; it likes the highest ids, and may name some that nobody asked for."""

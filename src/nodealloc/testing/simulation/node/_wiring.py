@@ -108,6 +108,7 @@ def _wire(
         configuring=GrantedConfiguration(
             whole=NodeConfiguration(_SETTINGS), node=node, plugins=plugins, confines=cpusets is not None
         ),
+        hooks=on.hooks(),
         preparations=(admitting, on.mounting(volumes), *with_devices, *own),
         probes=probing.verdicts,
         told=told,
