@@ -51,6 +51,10 @@ class Book(Generic[K]):
             due_s = now_s + self._resync_s
             self.timers.add(due_s, self._resync)
 
+    def forgo_resync(self) -> None:
+        """Plan no look at every key any more, and leave out the one that is planned."""
+        self._resync_s = None
+
     def add(self, keys: Iterable[K], /) -> None:
         """Look at these in the next pass."""
         with self.lock:
@@ -142,8 +146,9 @@ class Book(Generic[K]):
             self._held.pop(key, None)
 
     def _resync(self) -> None:
-        self.agenda.resync()
-        self.plan_resync(self.timers.now_s)
+        if self._resync_s is not None:
+            self.agenda.resync()
+            self.plan_resync(self.timers.now_s)
 
     @staticmethod
     def _cancel(timers: tuple[Timer, Timer] | None) -> None:

@@ -120,13 +120,13 @@ class SimulatedContainers(FakeContainerRuntime):
         if behaviour.runs_s != float("inf"):
             self._end_at(container_id, self._clock.awake_s + behaviour.runs_s, behaviour.code)
 
-    def ask_to_end(self, container_id: str, grace_s: float, /) -> float:
+    def ask_to_end(self, container_id: str, grace_s: float, asked_s: float | None = None, /) -> float:
         """Send TERM, and KILL after the grace; seconds until it will have ended, 0 for at once."""
         self.catch_up()
         one = self._containers.get(container_id)
         if one is None or one.record.state is not RunState.RUNNING:
             return 0.0
-        self._happen(What.SIGNALLED, container_id, grace_s)
+        self._deeds.happen(attrs.evolve(self._deed(What.SIGNALLED, container_id, grace_s), asked_s=asked_s))
         leaves_s = self._behaviours.get(container_id, Behaviour(runs_s=0, code=0, leaves_s=0)).leaves_s
         takes_s = max(0.0, min(grace_s, leaves_s))
         code = 143 if leaves_s <= grace_s and grace_s > 0 else 137
@@ -214,6 +214,15 @@ class SimulatedContainers(FakeContainerRuntime):
         """The uid of the pod whose container or sandbox this is; "" for unknown."""
         one = self._containers.get(id_) or self._sandboxes.get(id_)
         return "" if one is None else one.record.pod.uid
+
+    def running_of(self, uid: str) -> list[str]:
+        """Ids of a pod's containers that run."""
+        return [one.record.id for one in self.running if one.record.pod.uid == uid]
+
+    def hung(self, about: str, call: str) -> None:
+        """A call hangs or is slow: about a container, a sandbox, a pod, or "" for the whole node."""
+        uid = self.pod_of(about) or about
+        self._deeds.happen(Deed(what=What.HUNG, at_s=self._clock.awake_s, uid=uid, value=call))
 
     def forget_newest(self) -> None:
         """The record of whatever ended last is gone."""

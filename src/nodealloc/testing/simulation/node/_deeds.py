@@ -52,6 +52,7 @@ class What(enum.Enum):
     SICKENED = "a command fails from now on"
     PLUGIN = "plugin"
     DEVICE = "device is well"
+    HUNG = "a call hangs"
 
 
 @attrs.frozen
@@ -88,6 +89,7 @@ class Deed:
         attempt: Its attempt.
         value: What belongs to the kind: an exit, a status, a grace in seconds, a set of CPUs, a `Ran`,
             ids of devices with commas between.
+        asked_s: When the agent asked for it, where the runtime took its time; None for then.
     """
 
     what: What
@@ -97,6 +99,7 @@ class Deed:
     id: str = ""
     attempt: int = 0
     value: object = None
+    asked_s: float | None = None
 
     def __str__(self) -> str:
         where = "/".join(one for one in (self.uid, self.name) if one) or self.id

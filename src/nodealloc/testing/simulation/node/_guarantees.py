@@ -29,6 +29,7 @@ from nodealloc.testing.simulation.node._running import (
     OneDeadline,
     OneOfAName,
 )
+from nodealloc.testing.simulation.node._slowness import SlowCostsItself, StartupOnce
 from nodealloc.testing.simulation.node._told import (
     CountsRise,
     EndsAreKept,
@@ -66,6 +67,8 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     ReadyFallsFirst,
     ReadyIsEarned,
     ReadinessStands,
+    StartupOnce,
+    SlowCostsItself,
     CountsRise,
     ExitsAreTrue,
     EndsAreKept,

@@ -75,6 +75,7 @@ class Outside:
         read: When the agent had read that, on the clock of deeds, by uid.
         told: The newest status that the sink took, by uid.
         device_pods: Of the pods so many ask for devices, from 0 to 1.
+        only_hangs: Whether calls hang and are slow, and nothing else goes wrong.
         is_calm: From now on nothing ends by itself.
         machine: What the agent gives out.
         reserved: CPUs that it does not.
@@ -92,6 +93,7 @@ class Outside:
         self.gone: set[str] = set()
         self.is_calm: bool = False
         self.device_pods: float = 0.0
+        self.only_hangs: bool = False
         self.machine: Machine = Machine(cpus=())
         self.is_aligned: bool = False
         self.reserved: CPUSet = CPUSet()
@@ -123,6 +125,10 @@ class Outside:
         for uid in self.deletions.keys() - self.read.keys():
             if self._sources[uid] == source:
                 self.read[uid] = self._clock.awake_s
+
+    def hung(self, uid: str = "") -> None:
+        """A call about a pod hangs or is slow; "" for one about all of them."""
+        self._happen(What.HUNG, uid)
 
     def tell(self, uid: str, status: PodStatus) -> None:
         """The sink takes a status; an API server lets go of a deleted pod that has ended."""

@@ -63,7 +63,7 @@ class SimulatedRuntime:
 
     def inspect(self, uid: str, /) -> PodReport:
         """See `Looks.inspect`."""
-        return self._look("inspect", lambda: self._outside.inspect(uid))
+        return self._look("inspect", lambda: self._outside.inspect(uid), uid)
 
     def health(self) -> RuntimeHealth:
         """See `Looks.health`."""
@@ -76,50 +76,50 @@ class SimulatedRuntime:
 
     def run_sandbox(self, config: SandboxConfig, /) -> str:
         """See `Sandboxes.run_sandbox`."""
-        return self._do("run_sandbox", lambda: self._outside.run_sandbox(config))
+        return self._do("run_sandbox", lambda: self._outside.run_sandbox(config), config.pod.uid)
 
     def stop_sandbox(self, sandbox_id: str, /) -> None:
         """See `Sandboxes.stop_sandbox`."""
-        self._do("stop_sandbox", lambda: self._outside.stop_sandbox(sandbox_id))
+        self._do("stop_sandbox", lambda: self._outside.stop_sandbox(sandbox_id), sandbox_id)
 
     def remove_sandbox(self, sandbox_id: str, /) -> None:
         """See `Sandboxes.remove_sandbox`."""
-        self._do("remove_sandbox", lambda: self._outside.remove_sandbox(sandbox_id))
+        self._do("remove_sandbox", lambda: self._outside.remove_sandbox(sandbox_id), sandbox_id)
 
     def create_container(self, sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig, /) -> str:
         """See `Containers.create_container`."""
-        return self._do(
-            "create_container", lambda: self._outside.create_container(sandbox_id, config, sandbox)
-        )
+        return self._do("create_container", lambda: self._outside.create_container(sandbox_id, config, sandbox), sandbox_id)
 
     def start_container(self, container_id: str, /) -> None:
         """See `Containers.start_container`."""
-        self._do("start_container", lambda: self._outside.start_container(container_id))
+        self._do("start_container", lambda: self._outside.start_container(container_id), container_id)
 
     def stop_container(self, container_id: str, grace_s: float, /) -> None:
         """See `Containers.stop_container`; takes as long as the container takes."""
 
+        asked_s = self._life.clock.awake_s
+
         def stop() -> None:
-            takes_s = self._outside.ask_to_end(container_id, grace_s)
+            takes_s = self._outside.ask_to_end(container_id, grace_s, asked_s)
             if takes_s:
                 self._life.pause(takes_s)
                 self._outside.catch_up()
                 # In a call in which no time can pass it left at once.
                 self._outside.end_now(container_id)
 
-        self._do("stop_container", stop)
+        self._do("stop_container", stop, container_id)
 
     def update_container(self, container_id: str, resources: LinuxResources, /) -> None:
         """See `Containers.update_container`."""
-        self._do("update_container", lambda: self._outside.update_container(container_id, resources))
+        self._do("update_container", lambda: self._outside.update_container(container_id, resources), container_id)
 
     def cpus(self, container_id: str, /) -> CPUSet:
         """What a container is confined to; empty for one that may run anywhere."""
-        return self._look("cpus", lambda: self._outside.cpus(container_id))
+        return self._look("cpus", lambda: self._outside.cpus(container_id), container_id)
 
     def remove_container(self, container_id: str, /) -> None:
         """See `Containers.remove_container`."""
-        self._do("remove_container", lambda: self._outside.remove_container(container_id))
+        self._do("remove_container", lambda: self._outside.remove_container(container_id), container_id)
 
     def images(self) -> Sequence[ImageRecord]:
         """See `Images.images`."""
@@ -147,6 +147,8 @@ class SimulatedRuntime:
         hangs = strikes("runtime hangs")
         if hangs or strikes("runtime is slow"):
             ran(container_id, Ran(command[0], "timed out"))
+            if hangs:
+                self._outside.hung(container_id, "run_command")
             life.pause(math.inf if hangs else timeout_s)
             raise CommandTimedOutError(container_id, timeout_s)
         answer = self._outside.run_command(container_id, command, timeout_s)
@@ -157,13 +159,13 @@ class SimulatedRuntime:
         life.leave()
         return answer
 
-    def _look(self, call: str, work: Callable[[], T]) -> T:
-        return self._through(call, work, changes=False)
+    def _look(self, call: str, work: Callable[[], T], about: str = "") -> T:
+        return self._through(call, work, about, changes=False)
 
-    def _do(self, call: str, work: Callable[[], T]) -> T:
-        return self._through(call, work, changes=True, takes_s=_TAKES_S.get(call, 0.0))
+    def _do(self, call: str, work: Callable[[], T], about: str = "") -> T:
+        return self._through(call, work, about, changes=True)
 
-    def _through(self, call: str, work: Callable[[], T], *, changes: bool, takes_s: float = 0.0) -> T:
+    def _through(self, call: str, work: Callable[[], T], about: str, *, changes: bool) -> T:
         life = self._life
         strikes = life.chance.strikes
         life.enter()
@@ -173,13 +175,16 @@ class SimulatedRuntime:
             self._outside.come_back_empty()
             raise RuntimeUnavailableError(call, "connection reset by peer")
         if strikes("runtime is slow"):
+            self._outside.hung(about, call)
             life.pause(life.chance.rng.uniform(1.0, 200.0))
         if strikes("runtime hangs"):
+            self._outside.hung(about, call)
             life.pause(math.inf)
         if changes and strikes("runtime refuses"):
             raise RuntimeRefusedError(call, "UNKNOWN", "the simulated runtime does not feel like it")
         if strikes("runtime forgets an end"):
             self._outside.forget_newest()
+        takes_s = _TAKES_S.get(call, 0.0)
         if takes_s:
             life.pause(life.chance.rng.expovariate(1.0) * takes_s)
         self._outside.catch_up()
@@ -198,11 +203,16 @@ class SimulatedSource:
     """
 
     def __init__(
-        self, life: Life, read: Callable[[], Reading], was_read: Callable[[], object] = lambda: None
+        self,
+        life: Life,
+        read: Callable[[], Reading],
+        was_read: Callable[[], object] = lambda: None,
+        hung: Callable[[], object] = lambda: None,
     ) -> None:
         self._life = life
         self._read = read
         self._was_read = was_read
+        self._hung = hung
 
     def read(self, cancel: Cancel, /) -> Reading:
         """See `Source.read`."""
@@ -211,8 +221,10 @@ class SimulatedSource:
         if strikes("source is away"):
             raise OSError("the source does not answer")
         if strikes("source is slow"):
+            self._hung()
             life.pause(life.chance.rng.uniform(0.5, 40.0), cancel)
         if strikes("source hangs"):
+            self._hung()
             life.pause(math.inf, cancel)
             raise OSError("the source hung, and was given up")
         reading = self._read()
@@ -232,21 +244,26 @@ class SimulatedSink:
     """
 
     def __init__(
-        self, life: Life, told: Callable[[str, PodStatus], object], gone: Callable[[str], object]
+        self,
+        life: Life,
+        told: Callable[[str, PodStatus], object],
+        gone: Callable[[str], object],
+        hung: Callable[[str], object] = lambda _uid: None,
     ) -> None:
         self._life = life
         self._told = told
         self._gone = gone
+        self._hung = hung
 
     def told(self, uid: str, status: PodStatus, /) -> None:
         """See `Sink.told` of `nodealloc.podstatus`."""
-        self._through(lambda: self._told(uid, status))
+        self._through(uid, lambda: self._told(uid, status))
 
     def gone(self, uid: str, /) -> None:
         """See `Sink.gone` of `nodealloc.podstatus`."""
-        self._through(lambda: self._gone(uid))
+        self._through(uid, lambda: self._gone(uid))
 
-    def _through(self, work: Callable[[], object]) -> None:
+    def _through(self, uid: str, work: Callable[[], object]) -> None:
         life, strikes = self._life, self._life.chance.strikes
         life.enter()
         if strikes("sink is away"):
@@ -254,8 +271,10 @@ class SimulatedSink:
         work()
         # It has taken what it was told when it was told; its answer comes late.
         if strikes("sink is slow"):
+            self._hung(uid)
             life.pause(life.chance.rng.uniform(0.5, 40.0))
         if strikes("sink hangs"):
+            self._hung(uid)
             life.pause(math.inf)
         if strikes("sink answer is lost"):
             raise OSError("the sink's answer was lost")

@@ -118,7 +118,10 @@ class InitOnce(Guarantee):
 class NothingWithoutReason(ProbesHeard):
     """Guarantees 1, 2, 13 and 14."""
 
-    words = "no container that is wanted and well is asked to end, unless it makes room for a critical pod"
+    words = (
+        "no container is asked to end that is wanted, as far as the agent has read, and well, "
+        "unless it makes room for a critical pod"
+    )
 
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
@@ -132,14 +135,15 @@ class NothingWithoutReason(ProbesHeard):
             self._critical.add(deed.uid)
         if deed.what is What.UNWANTED and deed.uid in self._critical and not self.serving(deed.uid):
             self._left_s = deed.at_s
-        if deed.what is not What.SIGNALLED or deed.uid in self.outside.deletions:
+        if deed.what is not What.SIGNALLED or deed.uid in self.outside.read:
             return
         pod = self.pod(deed.uid)
         if pod is None or self.is_unwell(deed):
             return
         if not self.main_runs(deed.uid) or self._makes_room(deed):
             return
-        raise AssertionError(f"{deed.uid}/{deed.name} is asked to end, and nobody wants {pod.name} gone")
+        why = "the agent has not read that" if deed.uid in self.outside.deletions else "nobody wants"
+        raise AssertionError(f"{deed.uid}/{deed.name} is asked to end, and {why} {pod.name} is to go")
 
     def _makes_room(self, deed: Deed) -> bool:
         """Whether a critical pod waits, or did a moment ago, and this one is none: static pods are."""
@@ -170,9 +174,10 @@ class OneDeadline(ProbesHeard):
             return
         pod = self.pod(deed.uid)
         own_s = float(pod.termination_grace_period_seconds) if pod else 0.0
-        first_s = self._first_s.setdefault(deed.uid, deed.at_s)
+        asked_s = deed.at_s if deed.asked_s is None else deed.asked_s
+        first_s = self._first_s[deed.uid] = min(self._first_s.get(deed.uid, asked_s), asked_s)
         most_s = max(self._grace_s.get(deed.uid, own_s), own_s)
-        left_s = max(0.0, first_s + most_s - deed.at_s)
+        left_s = max(0.0, first_s + most_s - asked_s)
         given_s = deed.value if isinstance(deed.value, float) else 0.0
         assert given_s <= left_s + _SLACK_S, (
             f"{deed.uid}/{deed.name} gets {given_s:g} s to end, and {left_s:.1f} s of the pod's are left"

@@ -10,10 +10,10 @@ from typing import Self
 
 import attrs
 
-from nodealloc.dsw_asw import Driven
+from nodealloc.dsw_asw import Driven, Reconciler
 from nodealloc.idset import CPUSet
 from nodealloc.machine import Machine, machine_from_text
-from nodealloc.testing.simulation._chance import Strike
+from nodealloc.testing.simulation._chance import ORDINARY, Strike
 from nodealloc.testing.simulation._life import Life
 from nodealloc.testing.simulation._simulation import Report, Simulation, ViolationError
 from nodealloc.testing.simulation._storage import MachineDisk
@@ -41,6 +41,7 @@ _AWAY_S = (0.0, 0.0, 0.0, 1.0, 8.0, 60.0)
 """So long an agent that was killed may be away."""
 _QUIET_S = 900.0
 """Virtual seconds after the last fault within which a node has to be as it was asked to be."""
+_HANGS = re.compile(r" (hangs|is slow)$")
 _WORDS = re.compile(r"[\w-]+")
 _TOLD = 60
 """Lines of a story that a violation tells."""
@@ -119,6 +120,7 @@ class NodeSimulation:
         self.outside.machine = machine
         self.outside.reserved = _RESERVED
         self.outside.device_pods = self.seeds.device_pods
+        self.outside.only_hangs = all(_HANGS.search(one) or one in ORDINARY for one in self.seeds.odds)
         self._disk = MachineDisk(chance)
         self._checkers = [guarantee(self.outside) for guarantee in guarantees]
         self.outside.deeds.listen(self._heard)
@@ -191,17 +193,24 @@ class NodeSimulation:
             reserved=_RESERVED,
             runtime=SimulatedRuntime(life, outside.containers),
             sources={
-                name: SimulatedSource(life, outside.reading(name), partial(outside.was_read, name))
+                name: SimulatedSource(
+                    life, outside.reading(name), partial(outside.was_read, name), outside.hung
+                )
                 for name in (API, FILE)
             },
-            sink=SimulatedSink(life, outside.tell, outside.say_gone),
+            sink=SimulatedSink(life, outside.tell, outside.say_gone, outside.hung),
             volumes=outside.volumes.serve(life),
             plugins=outside.plugins.serve(life),
             disk=self._disk.disk.path,
             files=self._disk.files(life),
             say_aligned=outside.say_aligned,
         )
-        return self._wiring(ports)
+        driven = self._wiring(ports)
+        if not self.seeds.resyncs:
+            for one in driven.reconcilers():
+                if isinstance(one, Reconciler):
+                    one.forgo_resync()
+        return driven
 
     def _ended(self, power_lost: bool) -> None:
         self._disk.ended(power_lost=power_lost, rng=self.simulation.chance.rng)

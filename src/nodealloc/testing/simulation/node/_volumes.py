@@ -61,11 +61,17 @@ class SimulatedVolumes(FakeHost):
             volume, uid = about
             self._deeds.happen(Deed(what=what, at_s=self._clock.awake_s, uid=uid, id=volume))
         strikes = life.chance.strikes
+        uid = about[1] if what is not None else ""
         if strikes("mount is slow"):
+            self._hung(uid)
             life.pause(life.chance.rng.uniform(1.0, 100.0))
         if strikes("mount hangs"):
+            self._hung(uid)
             life.pause(math.inf)
         if strikes("mount fails"):
             raise OSError(errno.EIO, "the device does not answer")
         if when == "after":
             life.leave()
+
+    def _hung(self, uid: str) -> None:
+        self._deeds.happen(Deed(what=What.HUNG, at_s=self._clock.awake_s, uid=uid, value="mount"))

@@ -21,6 +21,8 @@ class SeedClass:
         crashes: Whether containers end for reasons of their own.
         plugins: Whether plugins of devices come and go, and devices fail.
         device_pods: Of the pods so many ask for devices, from 0 to 1.
+        resyncs: Whether reconcilers look at every key now and then. Where they do not, a wake-up
+            that was lost is not made good.
         operations: Calls that one life of a seed makes before all is left to settle.
     """
 
@@ -31,4 +33,5 @@ class SeedClass:
     crashes: bool = True
     plugins: bool = True
     device_pods: float = 0.2
+    resyncs: bool = False
     operations: int = 3000

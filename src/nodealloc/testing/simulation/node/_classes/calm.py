@@ -13,6 +13,6 @@ CALM = SeedClass(
     name="calm",
     about="Pods come, go, crash and are edited; nothing else goes wrong.",
     odds={
-        "call takes time": 0.2,
+        "call takes time": 1.0,
     },
 )

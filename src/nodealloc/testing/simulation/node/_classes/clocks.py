@@ -22,6 +22,6 @@ CLOCKS = SeedClass(
         "clock jumps": 0.003,
         "clock is set": 0.003,
         "killed": 0.002,
-        "call takes time": 0.2,
+        "call takes time": 0.8,
     },
 )

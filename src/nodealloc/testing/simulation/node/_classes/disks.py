@@ -26,6 +26,6 @@ DISKS = SeedClass(
         "mount fails": 0.1,
         "mount is slow": 0.05,
         "killed before a call": 0.003,
-        "call takes time": 0.1,
+        "call takes time": 0.8,
     },
 )

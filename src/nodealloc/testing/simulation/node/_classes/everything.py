@@ -28,6 +28,7 @@ Faults that may strike, with their odds below:
 - `mount is slow`
 - `mount hangs`
 - `executor refuses`
+- `executor is late`
 - `executor doubles`
 - `executor cancels`
 - `plugin is away`
@@ -74,6 +75,7 @@ EVERYTHING = SeedClass(
         "mount is slow": 0.02,
         "mount hangs": 0.002,
         "executor refuses": 0.005,
+        "executor is late": 0.002,
         "executor doubles": 0.005,
         "executor cancels": 0.003,
         "plugin is away": 0.03,
@@ -82,6 +84,7 @@ EVERYTHING = SeedClass(
         "plugin refuses": 0.01,
         "plugin talks nonsense": 0.03,
         "directory tells nothing": 0.1,
-        "call takes time": 0.3,
+        "call takes time": 0.8,
     },
+    resyncs=True,
 )

@@ -6,7 +6,6 @@ Faults that may strike, with their odds below:
 - `mount hangs`
 - `sink hangs`
 - `source hangs`
-- `executor is late`
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ HANGS = SeedClass(
         "mount hangs": 0.02,
         "sink hangs": 0.004,
         "source hangs": 0.004,
-        "executor is late": 0.01,
-        "call takes time": 0.5,
+        "call takes time": 1.0,
     },
 )

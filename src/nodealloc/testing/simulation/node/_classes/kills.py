@@ -20,6 +20,6 @@ KILLS = SeedClass(
         "killed before a call": 0.01,
         "killed after a call": 0.01,
         "killed": 0.002,
-        "call takes time": 0.2,
+        "call takes time": 0.8,
     },
 )

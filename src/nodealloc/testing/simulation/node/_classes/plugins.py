@@ -32,7 +32,7 @@ PLUGINS = SeedClass(
         "killed": 0.002,
         "killed before a call": 0.001,
         "disk fails": 0.001,
-        "call takes time": 0.2,
+        "call takes time": 0.8,
     },
     device_pods=0.7,
 )

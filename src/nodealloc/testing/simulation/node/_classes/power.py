@@ -18,6 +18,6 @@ POWER = SeedClass(
     odds={
         "power lost": 0.001,
         "killed": 0.001,
-        "call takes time": 0.2,
+        "call takes time": 0.8,
     },
 )

@@ -27,7 +27,7 @@ RUNTIMES = SeedClass(
         "runtime restarts": 0.003,
         "runtime forgets an end": 0.003,
         "answer is lost": 0.05,
-        "call takes time": 0.2,
+        "call takes time": 0.8,
         "killed after a call": 0.001,
     },
 )

@@ -24,6 +24,6 @@ SINKS = SeedClass(
         "sink hangs": 0.005,
         "sink answer is lost": 0.05,
         "killed": 0.003,
-        "call takes time": 0.3,
+        "call takes time": 0.8,
     },
 )

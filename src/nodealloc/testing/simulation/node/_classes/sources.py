@@ -24,6 +24,6 @@ SOURCES = SeedClass(
         "source is not synced": 0.1,
         "source hangs": 0.01,
         "killed": 0.003,
-        "call takes time": 0.3,
+        "call takes time": 0.8,
     },
 )

@@ -1,0 +1,89 @@
+"""Checkers of what others feel of a call that hangs, and of what stands after a restart."""
+
+from __future__ import annotations
+
+import heapq
+
+from nodealloc.podfacts import ContainerRunning, PodStatus
+from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
+from nodealloc.testing.simulation.node._guarantee import Guarantee
+from nodealloc.testing.simulation.node._outside import Outside
+
+__all__ = ["SlowCostsItself", "StartupOnce"]
+
+_TOLD_S = 30.0
+"""A pod that came, or a container that ended, is told of within so many seconds."""
+_ENDS_S = 40.0
+"""A pod that is to go is asked to end within so many seconds."""
+_LASTS_S = 200.0
+"""A call about the whole node that hangs is felt for so many seconds at most."""
+_ENDING, _TELLING = "asked to end", "told of"
+
+
+class SlowCostsItself(Guarantee):
+    """Guarantee 6."""
+
+    words = "a call that hangs for one pod delays no other pod"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._hung: set[str] = set()
+        self._node_s = -_LASTS_S
+        self._due: list[tuple[float, int, str, str]] = []
+        self._number = 0
+        self._owed: dict[tuple[str, str], int] = {}
+
+    def heard(self, deed: Deed, /) -> None:
+        """What is owed to a pod comes in time, unless a call of its own hangs, or one that all need."""
+        if not self.outside.only_hangs:
+            return
+        uid, now_s, runs = deed.uid, deed.at_s, self.outside.containers.running_of
+        if deed.what is What.HUNG and uid:
+            self._hung.add(uid)
+        elif deed.what is What.HUNG:
+            self._node_s = now_s
+        elif deed.what in {What.TOLD, What.UNWANTED}:
+            self._owed.pop((_TELLING, uid), None)
+        elif deed.what in {What.SIGNALLED, What.GONE} or (deed.what is What.ENDED and not runs(uid)):
+            self._owed.pop((_ENDING, uid), None)
+        if deed.what is What.WANTED or (deed.what is What.ENDED and uid not in self.outside.deletions):
+            self._owe(_TELLING, uid, now_s + _TOLD_S)
+        if deed.what is What.DELETED and runs(uid):
+            self._owe(_ENDING, uid, now_s + _ENDS_S)
+        while self._due and self._due[0][0] < now_s:
+            due_s, number, what, whose = heapq.heappop(self._due)
+            is_felt = whose in self._hung or due_s - self._node_s < _LASTS_S
+            assert is_felt or self._owed.get((what, whose)) != number, (
+                f"{whose} is not {what} in time, and no call of its own hangs"
+            )
+
+    def _owe(self, what: str, uid: str, due_s: float) -> None:
+        if uid not in self._hung and (what, uid) not in self._owed:
+            self._number += 1
+            self._owed[what, uid] = self._number
+            heapq.heappush(self._due, (due_s, self._number, what, uid))
+
+
+class StartupOnce(Guarantee):
+    """Guarantee 1: what a probe said stands, also after a restart."""
+
+    words = "a container that was told to have started is not asked again whether it has"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._told: set[str] = set()
+
+    def heard(self, deed: Deed, /) -> None:
+        """Its startup probe is over."""
+        if deed.what is What.TOLD and isinstance(deed.value, PodStatus):
+            self._told |= {
+                one.container_id.rpartition("/")[2]
+                for one in deed.value.all_containers
+                if one.started and isinstance(one.state, ContainerRunning)
+            }
+        container = self.container(deed) if deed.what is What.RAN else None
+        probe = None if container is None else container.startup_probe
+        if probe is not None and probe.exec is not None and isinstance(deed.value, Ran):
+            assert deed.id not in self._told or deed.value.command != probe.exec.command[0], (
+                f"{deed.uid}/{deed.name} is asked whether it has started, and was told to have"
+            )
