@@ -212,6 +212,14 @@ class Simulation:
             self._run_checks(self._final)
         return self.report()
 
+    def go_on(self, steps: int, /) -> None:
+        """After `settle`, let so much more happen with faults, but without acts; less where nothing is left."""
+        self.chance.is_on = True
+        with _silence():
+            for _ in range(steps):
+                if not self.step():
+                    break
+
     def step(self) -> bool:
         """Let one thing happen; False when nothing can happen by itself."""
         self._in_this_moment += 1

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import faulthandler
 import itertools
 import multiprocessing
 import time
 from collections.abc import Iterator
 from importlib import import_module
-from typing import cast
+from multiprocessing.pool import AsyncResult
+from typing import Final, cast
 
 import attrs
 
@@ -19,6 +21,10 @@ from nodealloc.testing.simulation.node._simulation import NodeSimulation, Wiring
 from nodealloc.testing.simulation.node._wiring import agent
 
 __all__ = ["Lived", "SeedTally", "live", "seeds_until", "wiring_named"]
+
+_HANGS_S: Final = 300.0
+_MARGIN_S: Final = 100.0
+"""The seeds before it may take their time, too."""
 
 
 @attrs.frozen(kw_only=True)
@@ -99,7 +105,19 @@ def wiring_named(name: str, /) -> Wiring:
 
 
 def live(seed: int, wiring: str = "", plant: str = "") -> Lived:
-    """Live one seed to its end, or to the first violation."""
+    """Live one seed to its end, or to the first violation.
+
+    One that waits for something real, such as a lock that is never released, cannot be ended from
+    within: after five minutes its process ends, and says where it stood.
+    """
+    faulthandler.dump_traceback_later(_HANGS_S, exit=True)
+    try:
+        return _lived(seed, wiring, plant)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def _lived(seed: int, wiring: str, plant: str) -> Lived:
     wire = wiring_named(wiring)
 
     def anew() -> Wiring:
@@ -123,6 +141,15 @@ def live(seed: int, wiring: str = "", plant: str = "") -> Lived:
 
 def _said(error: ViolationError, less: Shrunk | None) -> str:
     return str(error) if less is None else f"{error.headline}\n{less}"
+
+
+def _came(seed: int, coming: AsyncResult[Lived]) -> Lived:
+    """What a worker found; nothing comes of one that hung."""
+    try:
+        return coming.get(_HANGS_S + _MARGIN_S)
+    except multiprocessing.TimeoutError:
+        what = f"seed {seed} hangs: {_HANGS_S:g} s of real time were not enough; its process said where it stood"
+        return Lived(seed=seed, operations=0, faults=0, passed_s=0.0, violation=what)
 
 
 def seeds_until(
@@ -157,7 +184,7 @@ def seeds_until(
         waiting = [pool.apply_async(live, (first + place, wiring, plant)) for place in range(2 * jobs)]
         seed = first + len(waiting)
         while waiting:
-            lived = waiting.pop(0).get()
+            lived = _came(seed - len(waiting), waiting.pop(0))
             struck += lived.faults
             yield lived
             if not is_over():

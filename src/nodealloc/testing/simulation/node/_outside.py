@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -27,6 +28,9 @@ from nodealloc.testing.simulation.node._pods import (
 )
 from nodealloc.testing.simulation.node._plugins import OF_EACH_NODE, SimulatedPlugins
 from nodealloc.testing.simulation.node._volumes import SimulatedVolumes
+
+if TYPE_CHECKING:
+    from nodealloc.testing.simulation.node._ports import SimulatedSource
 
 __all__ = ["API", "FILE", "FILL", "Deletion", "Outside"]
 
@@ -101,6 +105,7 @@ class Outside:
         self._rng = rng
         self._number = 0
         self._sources: dict[str, str] = {}
+        self._told_of_change: Mapping[str, Callable[[], object]] = {}
         self.volumes: SimulatedVolumes = SimulatedVolumes(clock, self.deeds)
         self.plugins: SimulatedPlugins = SimulatedPlugins(clock, self.deeds)
         self.containers: SimulatedContainers = SimulatedContainers(clock, self.deeds, self._behave)
@@ -116,15 +121,20 @@ class Outside:
         """The agent says that it aligns; from now on it is held to that."""
         self.is_aligned = True
 
-    def reading(self, source: str) -> Callable[[], Reading]:
-        """What a source answers."""
-        return lambda: Reading(pods=tuple(self.pods[source].values()))
+    def reading(self, source: str) -> tuple[Reading, Callable[[], object]]:
+        """What a source answers, and what to call when the agent has that answer."""
+        ending = [uid for uid in self.deletions if uid not in self.read and self._sources[uid] == source]
 
-    def was_read(self, source: str) -> None:
-        """The agent has that answer."""
-        for uid in self.deletions.keys() - self.read.keys():
-            if self._sources[uid] == source:
-                self.read[uid] = self._clock.awake_s
+        def was_heard() -> None:
+            for uid in ending:
+                self.read.setdefault(uid, self._clock.awake_s)
+
+        return Reading(pods=tuple(self.pods[source].values())), was_heard
+
+    def serve(self, sources: Mapping[str, SimulatedSource]) -> Mapping[str, SimulatedSource]:
+        """From now on these tell of changes."""
+        self._told_of_change = {name: one.changed for name, one in sources.items()}
+        return sources
 
     def hung(self, uid: str = "") -> None:
         """A call about a pod hangs or is slow; "" for one about all of them."""
@@ -193,6 +203,7 @@ class Outside:
             deletion_grace_period_seconds=grace,
         )
         self._let_go_of_ended(uid)
+        self._changed(source)
 
     def shorten(self, rng: random.Random) -> None:
         """Somebody is impatient: a pod that ends is to end sooner."""
@@ -271,6 +282,7 @@ class Outside:
                     pod, deletion_timestamp=self._stamp(grace), deletion_grace_period_seconds=grace
                 )
                 self._let_go_of_ended(uid)
+            self._changed(source)
 
     def fill(self) -> None:
         """Somebody wants, of each NUMA node, all the CPUs that are given out, and most of its memory."""
@@ -289,6 +301,12 @@ class Outside:
         self.pods[source][pod.uid] = self.known[pod.uid] = pod
         self._sources[pod.uid] = source
         self._happen(What.WANTED, pod.uid, value=pod)
+        self._changed(source)
+
+    def _changed(self, source: str) -> None:
+        told = self._told_of_change.get(source)
+        if told is not None:
+            told()
 
     def _delete(self, uid: str, grace_s: float) -> None:
         """As an API server has it: a shorter grace counts from when the deletion was first asked for."""
@@ -307,9 +325,10 @@ class Outside:
             self._let_go(uid)
 
     def _let_go(self, uid: str) -> None:
-        for pods in self.pods.values():
+        for source, pods in self.pods.items():
             if pods.pop(uid, None) is not None:
                 self._happen(What.UNWANTED, uid)
+                self._changed(source)
 
     def _behave(self, uid: str, name: str, _attempt: int) -> Behaviour:
         pod = self.known.get(uid)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from nodealloc.agent import DevicePreparer
 from nodealloc.cpuset import CpuAllocator, CpusetReconciler, StaticPolicy
 from nodealloc.devices import DeviceAllocator
@@ -12,6 +14,7 @@ from nodealloc.pluginreg import PluginRegistrar
 from nodealloc.podfacts import PodSource
 from nodealloc.podlife import HookCall, HookRunner, Preparation
 from nodealloc.podlife.preparers import VolumePreparer
+from nodealloc.podsources import PodSources
 from nodealloc.runtime import CommandRunner, CommandTimedOutError
 from nodealloc.testing.simulation.node._ports import NodePorts
 from nodealloc.volumes import VolumeManager
@@ -44,6 +47,11 @@ class Ground:
     def unix_s(self) -> float:
         """The wall clock."""
         return self._ports.now().unix_s
+
+    def hurries(self, sources: PodSources, /) -> None:
+        """Has sources read as soon as one tells of a change."""
+        for name, one in self._ports.sources.items():
+            one.on_change(partial(sources.hurry, name))
 
     def cpusets(self, node: NodeAllocator, /) -> CpusetReconciler | None:
         """Confines containers; None where nobody is granted CPUs for itself."""

@@ -198,21 +198,35 @@ class SimulatedRuntime:
 class SimulatedSource:
     """A `Source` of pods, for one life.
 
-    Faults, by name: `source is away`, `source is slow`, `source hangs`,
-    `source is not synced`.
+    Faults, by name: `source is away`, `source is slow`, `source is behind` (it says late what it
+    was), `source hangs`, `source is not synced`; `source tells nothing` of a change, which is then
+    found by the next reading.
+
+    Args:
+        life: Whose.
+        read: What is there now, and what to call once that was heard.
+        hung: Is told of calls that take long.
     """
 
     def __init__(
         self,
         life: Life,
-        read: Callable[[], Reading],
-        was_read: Callable[[], object] = lambda: None,
+        read: Callable[[], tuple[Reading, Callable[[], object]]],
         hung: Callable[[], object] = lambda: None,
     ) -> None:
         self._life = life
         self._read = read
-        self._was_read = was_read
         self._hung = hung
+        self._on_change: Callable[[], object] = lambda: None
+
+    def on_change(self, call: Callable[[], object], /) -> None:
+        """Call this when something changed, such as `hurry` of `PodSources`."""
+        self._on_change = call
+
+    def changed(self) -> None:
+        """Something changed."""
+        if not self._life.is_over and not self._life.chance.strikes("source tells nothing"):
+            self._on_change()
 
     def read(self, cancel: Cancel, /) -> Reading:
         """See `Source.read`."""
@@ -227,12 +241,15 @@ class SimulatedSource:
             self._hung()
             life.pause(math.inf, cancel)
             raise OSError("the source hung, and was given up")
-        reading = self._read()
+        reading, was_heard = self._read()
+        if strikes("source is behind"):
+            self._hung()
+            life.pause(life.chance.rng.uniform(0.5, 40.0), cancel)
         if strikes("source is not synced"):
             reading = Reading(is_synced=False)
         life.leave()
         if reading.is_synced:
-            self._was_read()
+            was_heard()
         return reading
 
 

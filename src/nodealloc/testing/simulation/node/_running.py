@@ -23,6 +23,8 @@ _DECIDED_S = 120.0
 """Seconds that the end of a pod may come after the critical pod that it makes room for is gone."""
 _SLACK_S = 1.0
 """Seconds that a signal may come after its deadline."""
+_EXACT_S = 0.1
+"""Seconds by which two calls may differ that speak of one deadline."""
 
 
 class OneCopy(Guarantee):
@@ -161,15 +163,17 @@ class OneDeadline(ProbesHeard):
         super().__init__(outside)
         self._first_s: dict[str, float] = {}
         self._grace_s: dict[str, float] = {}
+        self._told_s: dict[str, float] = {}
 
     def heard(self, deed: Deed, /) -> None:
-        """A signal leaves no more time than there was when the first one of the end was sent."""
+        """A signal leaves no more time than there was at the first one of the end, or at any other."""
         self.hear_probe(deed)
         if deed.what is What.DELETED and isinstance(deed.value, float):
             # A shorter one counts when it was read, which may be after the signal.
             self._grace_s[deed.uid] = max(deed.value, self._grace_s.get(deed.uid, deed.value))
         if deed.what is What.POWER:
             self._first_s.clear()
+            self._told_s.clear()
         if deed.what is not What.SIGNALLED or deed.uid not in self.outside.read or self.is_unwell(deed):
             return
         pod = self.pod(deed.uid)
@@ -179,6 +183,12 @@ class OneDeadline(ProbesHeard):
         most_s = max(self._grace_s.get(deed.uid, own_s), own_s)
         left_s = max(0.0, first_s + most_s - asked_s)
         given_s = deed.value if isinstance(deed.value, float) else 0.0
+        told_s = self._told_s.get(deed.uid, asked_s + given_s)
+        assert given_s <= max(0.0, told_s - asked_s) + _EXACT_S, (
+            f"{deed.uid}/{deed.name} gets {given_s:g} s to end, and {told_s - asked_s:.1f} s are left of what "
+            "the pod's containers were told before"
+        )
+        self._told_s[deed.uid] = min(told_s, asked_s + given_s)
         assert given_s <= left_s + _SLACK_S, (
             f"{deed.uid}/{deed.name} gets {given_s:g} s to end, and {left_s:.1f} s of the pod's are left"
         )

@@ -6,6 +6,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from random import Random
 from typing import Self
 
 import attrs
@@ -39,6 +40,8 @@ _RESERVED = CPUSet.of(0)
 _PASS_AFTER_S = 0.05
 _AWAY_S = (0.0, 0.0, 0.0, 1.0, 8.0, 60.0)
 """So long an agent that was killed may be away."""
+_EMPTYING = 60
+"""So much happens while the last pods go, with faults, before all is left to settle."""
 _QUIET_S = 900.0
 """Virtual seconds after the last fault within which a node has to be as it was asked to be."""
 _HANGS = re.compile(r" (hangs|is slow)$")
@@ -154,6 +157,7 @@ class NodeSimulation:
             self.outside.calm()
             self._settle()
             self.outside.empty()
+            self.simulation.go_on(_EMPTYING)
             self._settle(is_empty=True)
             if self.outside.is_aligned:
                 self.outside.fill()
@@ -170,19 +174,23 @@ class NodeSimulation:
         return self.simulation.report()
 
     def _act(self) -> None:
-        outside, act = self.outside, self.simulation.act
+        outside = self.outside
+
+        def act(every_s: float, call: Callable[[Random], object]) -> None:
+            self.simulation.act(every_s, lambda rng: None if outside.is_calm else call(rng))
+
         act(6.0, outside.add)
         if self.seeds.deletes:
-            act(12.0, outside.delete)
-            act(15.0, outside.shorten)
+            act(10.0, outside.delete)
+            act(4.0, outside.shorten)
             act(120.0, outside.force)
             act(60.0, outside.replace)
         if self.seeds.crashes:
             act(20.0, outside.crash)
             act(25.0, outside.sicken)
-        if self.seeds.plugins:
-            act(40.0, outside.plugins.act)
-            act(150.0, outside.plugins.replace)
+        every_s = self.seeds.plugins_act_s
+        act(every_s, outside.plugins.act)
+        act(4 * every_s, outside.plugins.replace)
 
     def _build(self, life: Life) -> Driven:
         outside, clock = self.outside, self.simulation.clock
@@ -192,12 +200,12 @@ class NodeSimulation:
             machine=self._machine,
             reserved=_RESERVED,
             runtime=SimulatedRuntime(life, outside.containers),
-            sources={
-                name: SimulatedSource(
-                    life, outside.reading(name), partial(outside.was_read, name), outside.hung
-                )
-                for name in (API, FILE)
-            },
+            sources=outside.serve(
+                {
+                    name: SimulatedSource(life, partial(outside.reading, name), outside.hung)
+                    for name in (API, FILE)
+                }
+            ),
             sink=SimulatedSink(life, outside.tell, outside.say_gone, outside.hung),
             volumes=outside.volumes.serve(life),
             plugins=outside.plugins.serve(life),

@@ -81,6 +81,7 @@ def _wire(
     store, node, was = opened(ports, empty(ports.machine), chain)
     watch = RuntimeWatch(ports.runtime, journal=store, known=was.known, executor=on.executor, clock=on.clock)
     sources = PodSources(ports.sources, executor=on.executor, clock=on.clock)
+    on.hurries(sources)
     facts: World[str, PodFacts] = World("facts of pods")
     told: World[str, Told] = World("told")
     probing = Probing(

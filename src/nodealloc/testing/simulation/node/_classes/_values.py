@@ -19,7 +19,8 @@ class SeedClass:
         odds: Fault to its probability each time that it may strike.
         deletes: Whether pods are deleted, edited and taken out of their sources.
         crashes: Whether containers end for reasons of their own.
-        plugins: Whether plugins of devices come and go, and devices fail.
+        plugins_act_s: Mean seconds from one time that a plugin of devices comes or goes, or a device
+            fails, to the next.
         device_pods: Of the pods so many ask for devices, from 0 to 1.
         resyncs: Whether reconcilers look at every key now and then. Where they do not, a wake-up
             that was lost is not made good.
@@ -31,7 +32,7 @@ class SeedClass:
     odds: Mapping[str, float]
     deletes: bool = True
     crashes: bool = True
-    plugins: bool = True
+    plugins_act_s: float = 40.0
     device_pods: float = 0.2
     resyncs: bool = False
-    operations: int = 3000
+    operations: int = 4000

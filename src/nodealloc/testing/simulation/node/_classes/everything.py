@@ -19,6 +19,8 @@ Faults that may strike, with their odds below:
 - `source is away`
 - `source is slow`
 - `source is not synced`
+- `source tells nothing`
+- `source is behind`
 - `sink is away`
 - `sink is slow`
 - `sink answer is lost`
@@ -66,6 +68,8 @@ EVERYTHING = SeedClass(
         "source is away": 0.03,
         "source is slow": 0.03,
         "source is not synced": 0.02,
+        "source tells nothing": 0.1,
+        "source is behind": 0.02,
         "sink is away": 0.03,
         "sink is slow": 0.03,
         "sink answer is lost": 0.02,

@@ -35,4 +35,5 @@ PLUGINS = SeedClass(
         "call takes time": 0.8,
     },
     device_pods=0.7,
+    plugins_act_s=10.0,
 )

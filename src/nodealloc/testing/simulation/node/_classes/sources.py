@@ -5,6 +5,8 @@ Faults that may strike, with their odds below:
 - `source is away`
 - `source is slow`
 - `source is not synced`
+- `source tells nothing`
+- `source is behind`
 - `source hangs`
 - `killed`
 """
@@ -22,6 +24,8 @@ SOURCES = SeedClass(
         "source is away": 0.1,
         "source is slow": 0.1,
         "source is not synced": 0.1,
+        "source tells nothing": 0.2,
+        "source is behind": 0.05,
         "source hangs": 0.01,
         "killed": 0.003,
         "call takes time": 0.8,
