@@ -19,7 +19,7 @@ class DevicesOnce(Guarantee):
     def heard(self, deed: Deed, /) -> None:
         """Whoever starts has its devices alone."""
         container = self.container(deed) if deed.what is What.STARTED else None
-        if container is None:
+        if container is None or not self.outside.plugins.are_asked:
             return
         devices = self.outside.containers.devices
         mine = devices.get(deed.id, {})
@@ -58,7 +58,9 @@ class DevicesStand(Guarantee):
 class PluginsAsked(Guarantee):
     """Ours: a container is made after its plugins did their part."""
 
-    words = "plugins allocate what a container is given, and prepare it before each start where they want that"
+    words = (
+        "plugins allocate what a container is given, and prepare it before each start where they want that"
+    )
 
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)

@@ -148,7 +148,9 @@ def _came(seed: int, coming: AsyncResult[Lived]) -> Lived:
     try:
         return coming.get(_HANGS_S + _MARGIN_S)
     except multiprocessing.TimeoutError:
-        what = f"seed {seed} hangs: {_HANGS_S:g} s of real time were not enough; its process said where it stood"
+        what = (
+            f"seed {seed} hangs: {_HANGS_S:g} s of real time were not enough; its process said where it stood"
+        )
         return Lived(seed=seed, operations=0, faults=0, passed_s=0.0, violation=what)
 
 

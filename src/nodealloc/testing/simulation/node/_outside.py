@@ -18,6 +18,7 @@ from nodealloc.runtime import ContainerConfig, SandboxConfig
 from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation.node._containers import Behaviour, SimulatedContainers
 from nodealloc.testing.simulation.node._deeds import Deed, Deeds, What
+from nodealloc.testing.simulation.node._plugins import OF_EACH_NODE, SimulatedPlugins
 from nodealloc.testing.simulation.node._pods import (
     LIVE,
     READY,
@@ -26,7 +27,6 @@ from nodealloc.testing.simulation.node._pods import (
     random_pod,
     whole_pod,
 )
-from nodealloc.testing.simulation.node._plugins import OF_EACH_NODE, SimulatedPlugins
 from nodealloc.testing.simulation.node._volumes import SimulatedVolumes
 
 if TYPE_CHECKING:
@@ -232,9 +232,7 @@ class Outside:
             self._delete(uid, float(pod.termination_grace_period_seconds))
             self._let_go(uid)
             self._number += 1
-            self._want(
-                FILE, random_pod(rng, pod.name, f"uid-{self._number}", device_pods=self.device_pods)
-            )
+            self._want(FILE, random_pod(rng, pod.name, f"uid-{self._number}", device_pods=self.device_pods))
 
     def crash(self, rng: random.Random) -> None:
         """A container ends, for reasons of its own."""

@@ -8,7 +8,19 @@ from nodealloc.agent import DevicePreparer
 from nodealloc.cpuset import CpuAllocator, CpusetReconciler, StaticPolicy
 from nodealloc.devices import DeviceAllocator
 from nodealloc.devices.plugins import DeviceAdvisor, DevicePlugins
-from nodealloc.dsw_asw import Cancel, Clock, Done, Driven, Executor, Outcome, Plan, Reconciler, Step, View, World
+from nodealloc.dsw_asw import (
+    Cancel,
+    Clock,
+    Done,
+    Driven,
+    Executor,
+    Outcome,
+    Plan,
+    Reconciler,
+    Step,
+    View,
+    World,
+)
 from nodealloc.node import NodeAllocator
 from nodealloc.pluginreg import PluginRegistrar
 from nodealloc.podfacts import PodSource

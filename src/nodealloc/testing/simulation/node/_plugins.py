@@ -1,4 +1,4 @@
-"""Device plugins of a simulated node: they come, go, fall silent and talk nonsense, whatever the agent does."""
+"""Device plugins of a simulated node: they come, go, fall silent and talk nonsense."""
 
 from __future__ import annotations
 

@@ -51,7 +51,11 @@ def random_pod(rng: random.Random, name: str, uid: str, *, device_pods: float = 
     )
     exclusive = rng.random() < 0.4
     size = (rng.choice((1, 1, 2, 3)), rng.choice(_MEMORY)) if exclusive else (0, _MEMORY[0])
-    devices = {rng.choice(list(RESOURCES)): Quantity.of(rng.choice((1, 1, 2)))} if rng.random() < device_pods else {}
+    devices = (
+        {rng.choice(list(RESOURCES)): Quantity.of(rng.choice((1, 1, 2)))}
+        if rng.random() < device_pods
+        else {}
+    )
     init = tuple(
         _container(f"init-{place}", size, sidecar=rng.random() < 0.4)
         for place in range(rng.choice((0, 0, 1, 2)))

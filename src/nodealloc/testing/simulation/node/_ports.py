@@ -88,7 +88,11 @@ class SimulatedRuntime:
 
     def create_container(self, sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig, /) -> str:
         """See `Containers.create_container`."""
-        return self._do("create_container", lambda: self._outside.create_container(sandbox_id, config, sandbox), sandbox_id)
+        return self._do(
+            "create_container",
+            lambda: self._outside.create_container(sandbox_id, config, sandbox),
+            sandbox_id,
+        )
 
     def start_container(self, container_id: str, /) -> None:
         """See `Containers.start_container`."""
@@ -96,7 +100,6 @@ class SimulatedRuntime:
 
     def stop_container(self, container_id: str, grace_s: float, /) -> None:
         """See `Containers.stop_container`; takes as long as the container takes."""
-
         asked_s = self._life.clock.awake_s
 
         def stop() -> None:
@@ -111,7 +114,9 @@ class SimulatedRuntime:
 
     def update_container(self, container_id: str, resources: LinuxResources, /) -> None:
         """See `Containers.update_container`."""
-        self._do("update_container", lambda: self._outside.update_container(container_id, resources), container_id)
+        self._do(
+            "update_container", lambda: self._outside.update_container(container_id, resources), container_id
+        )
 
     def cpus(self, container_id: str, /) -> CPUSet:
         """What a container is confined to; empty for one that may run anywhere."""

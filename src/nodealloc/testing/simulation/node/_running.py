@@ -185,8 +185,8 @@ class OneDeadline(ProbesHeard):
         given_s = deed.value if isinstance(deed.value, float) else 0.0
         told_s = self._told_s.get(deed.uid, asked_s + given_s)
         assert given_s <= max(0.0, told_s - asked_s) + _EXACT_S, (
-            f"{deed.uid}/{deed.name} gets {given_s:g} s to end, and {told_s - asked_s:.1f} s are left of what "
-            "the pod's containers were told before"
+            f"{deed.uid}/{deed.name} gets {given_s:g} s to end, and {told_s - asked_s:.1f} s are left of "
+            "what the pod's containers were told before"
         )
         self._told_s[deed.uid] = min(told_s, asked_s + given_s)
         assert given_s <= left_s + _SLACK_S, (
