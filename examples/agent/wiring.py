@@ -147,7 +147,7 @@ def wire(
         clock=stage.clock,
     )
     facts: World[str, PodFacts] = World("facts of pods")
-    probing = _probing(runtime, place, rules, was, facts, stage)
+    probing = _probing(runtime, place, (rules, stage), was, facts)
     begun = BegunPods()
     volumes = (
         volumes_of(place.root, begun, keeps_folders=rules.standalone)
@@ -297,11 +297,11 @@ def _collection(
 def _probing(
     runtime: LoggedRuntime,
     place: Place,
-    rules: Rulebook,
+    by: tuple[Rulebook, Stage],
     was: Remembered,
     facts: World[str, PodFacts],
-    stage: Stage,
 ) -> Probing[PodFacts]:
+    rules, stage = by
     return Probing(
         Probers.real(commands=runtime, grpc=GrpcProber()),
         reports=facts,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 
 import pytest
@@ -30,8 +30,10 @@ from nodealloc.testing.simulation import (
     Chance,
     DurableRows,
     Killed,
+    LastingExecutor,
     Life,
     MachineDisk,
+    Rest,
     SeededExecutor,
     SimulatedClock,
     Simulation,
@@ -183,6 +185,42 @@ def test_what_runs_when_its_process_is_killed_ends_where_it_is() -> None:
     strands.close()
 
 
+def test_a_call_that_lasts_waits_for_somebody_outside() -> None:
+    """It neither hangs nor keeps a node from being quiet, and goes on when it is told to."""
+    executor, _, strands = executor_with({})
+    rest, heard = Rest(), list[str]()
+
+    def follow() -> None:
+        executor.rest(rest)
+        heard.append("a message")
+
+    LastingExecutor(executor).submit(follow)
+    ran(executor)
+    assert (executor.paused, executor.resting, heard) == (0, 1, [])
+    executor.release()
+    assert ran(executor) == 0
+    rest.end()
+    ran(executor)
+    assert (executor.resting, heard) == (0, ["a message"])
+    executor.submit(executor.rest, Rest())
+    ran(executor)  # without a strand there is nobody to wait: it raised
+    strands.close()
+
+
+def test_a_killed_program_is_away_for_a_while() -> None:
+    """Time passes between two lives, and what a life had of the real machine goes with it."""
+    shop = Shop(0, odds={"killed": 0.2}, away_s=(5.0,))
+    ended: list[int] = []
+    with shop.simulation as simulation:
+        simulation.act(2.0, shop.wish)
+        simulation.on_end(lambda _power_lost: ended.append(simulation.life.number))
+        simulation.life.on_end(lambda: ended.append(-1))
+        report = simulation.run(200)
+    assert ended[0] == -1
+    assert len(ended) >= report.lives - 1
+    assert report.passed_s >= 5.0 * (report.lives - 1)
+
+
 def test_a_clock_jumps_sleeps_and_boots() -> None:
     """Durations are monotonic, moments survive a boot by the wall clock; somebody may set that."""
     clock = SimulatedClock(unix_s=1000.0)
@@ -229,10 +267,12 @@ class Counters:
 class Shop:
     """Counters in a simulation."""
 
-    def __init__(self, seed: int, odds: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self, seed: int, odds: Mapping[str, float] | None = None, *, away_s: Sequence[float] = (0.0,)
+    ) -> None:
         self.wishes: World[str, int] = World("wishes")
         self.outside: list[tuple[str, int]] = []
-        self.simulation = Simulation(seed, self.build, odds=odds)
+        self.simulation = Simulation(seed, self.build, odds=odds, away_s=away_s)
         self.durable: DurableRows[int] = DurableRows(self.simulation.chance)
         self.actual: World[str, int] = World("actual")
 

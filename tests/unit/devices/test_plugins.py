@@ -32,7 +32,7 @@ from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.errors import PermanentError, RetryableError
 from nodealloc.podspec import Quantity
 from nodealloc.testing.devices import FakePlugin, wait_until
-from nodealloc.testing.dsw_asw import VirtualClock
+from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock
 from nodealloc.topology import Claim, NotYet, Owner, TopologyHint
 
 GPU = "example.com/gpu"
@@ -227,6 +227,57 @@ def test_preparing_needs_the_plugin_only_once() -> None:
         plugins.prepare("p")
         with pytest.raises(PluginUnavailableError, match="NOT REGISTERED"):
             plugins.pre_start(ONE.owner)
+
+
+class Silent(FakePlugin):
+    """It has not listed a device yet."""
+
+    def lists(self) -> Iterator[Sequence[Device]]:
+        """See `PluginWatch`."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended)
+        self._alive("ListAndWatch")
+        yield ()
+
+
+def test_what_a_plugin_wants_to_be_asked_counts_from_its_registration() -> None:
+    """Also before its first list: a container that starts in between is prepared."""
+    ledger = DeviceLedger(DeviceAllocator())
+    plugin = FakePlugin([Device("a")])
+    with serving(plugin, ledger) as plugins:
+        plugins.register(GPU, "/s", ["v1beta1"])
+        listed(plugins, 1)
+        ledger.alter(lambda allocator: granted(allocator, ONE))
+        plugins.prepare("p")
+    newcomer = Silent(options=PluginOptions(pre_start_required=True))
+    with serving(newcomer, ledger) as plugins:
+        plugins.register(GPU, "/s", ["v1beta1"])
+        plugins.pre_start(ONE.owner)
+    assert newcomer.prepared == [("a",)]
+
+
+def test_whoever_drives_the_engine_gives_the_executor() -> None:
+    """Nothing has a thread of its own then: a stream is followed when its call is run."""
+    executor = ManualExecutor()
+    plugin = FakePlugin([Device("a")])
+    plugins = DevicePlugins(
+        DeviceLedger(DeviceAllocator()),
+        connect=lambda _socket: plugin,
+        executor=executor,
+        clock=VirtualClock(),
+    )
+    plugins.begin()
+    plugins.register(GPU, "/s", ["v1beta1"])
+    plugins.reconcile()
+    assert len(executor) == 1
+    assert plugins.capacity()[GPU] == Capacity(0, 0)
+    plugin.close()
+    executor.run_all()
+    plugins.reconcile()
+    assert plugins.status()[0].trouble
+    plugins.stop()
+    with pytest.raises(PermanentError, match="served once"):
+        plugins.begin()
 
 
 def test_devices_are_not_prepared_for_a_start_before_they_were_allocated() -> None:

@@ -334,6 +334,19 @@ def test_steps_that_undo_each_other_are_found() -> None:
         bench.reconciler.run_until_quiet(passes=50)
 
 
+def test_a_reconciler_that_forgoes_resyncs_needs_an_event() -> None:
+    """What no event told of stays as it is, however long it takes: a test sees that a wake-up was lost."""
+    bench = Bench(resync_s=60.0)
+    bench.desired.put("a", 1)
+    bench.rest()
+    plans = bench.domain.plans
+    bench.reconciler.forgo_resync()
+    bench.clock.advance(600.0)
+    bench.reconciler.run_until_quiet()
+    assert bench.domain.plans == plans
+    assert bench.reconciler.seconds_to_next() is None
+
+
 def test_resync_finds_what_no_event_told_of() -> None:
     """Every key is planned again after the interval, in batches, without a call for those in line."""
     bench = Bench(resync_s=60.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -26,6 +27,7 @@ from nodealloc.testing.simulation.node import (
     class_of,
     spoiled,
 )
+from nodealloc.testing.simulation.node._many import wiring_named
 
 FAULTS = 2000
 """Within so many faults each planted bug is found."""
@@ -197,6 +199,25 @@ def test_a_planted_bug_is_found(plant: str) -> None:
     """Each of them within two thousand faults, whatever class the first seeds are of."""
     found, faults, _ = live(plant, count())
     assert found, f"{plant} was not found by {faults} faults"
+
+
+def test_each_guarantee_has_a_checker() -> None:
+    """All fifteen, but the one of eviction by pressure, which this library does not do."""
+    found = {
+        int(number)
+        for one in GUARANTEES
+        for number in re.findall(r"\d+", (one.__doc__ or "").partition("Guarantee")[2].partition("\n")[0])
+    }
+    assert found == set(range(1, 16)) - {5}
+    assert all(one.words for one in GUARANTEES)
+
+
+@pytest.mark.parametrize("name", ["calm", "kills", "plugins"])
+def test_the_example_agent_keeps_its_guarantees(name: str) -> None:
+    """Its wiring is driven by hand on a simulated node, with plugins, volumes and sources of that node."""
+    seed = next(place for place, one in enumerate(CLASSES) if one.name == name)
+    with NodeSimulation(seed, wiring_named("examples.agent.simulated:agent")) as node:
+        assert node.run().operations >= class_of(seed).operations
 
 
 def test_a_container_that_ends_again_has_to_wait() -> None:

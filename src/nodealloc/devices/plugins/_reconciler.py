@@ -151,12 +151,12 @@ class DevicePlugins:
             self._endpoints,
             self._callbacks,
             followed,
-            executor=executor or ThreadExecutor("device plugin stream"),
+            executor=ThreadExecutor("device plugin stream") if executor is None else executor,
             clock=self._clock,
         )
         self._latecomers = Latecomers(
             self._callbacks.take_on,
-            executor or ThreadExecutor("device plugins", most=limits.introductions),
+            ThreadExecutor("device plugins", most=limits.introductions) if executor is None else executor,
             self._clock,
             most=limits.resources,
             keep_s=grace_s,
@@ -165,7 +165,7 @@ class DevicePlugins:
         self._upkeep = Upkeep(
             self._keeper,
             self._observe,
-            executor or ThreadExecutor("kubelet.sock"),
+            ThreadExecutor("kubelet.sock") if executor is None else executor,
             self._clock,
             look_s=look_s,
         )

@@ -49,7 +49,7 @@ A lamp that is switched by a program which is killed now and then:
 
 from nodealloc.testing.simulation._chance import Chance, Strike
 from nodealloc.testing.simulation._clock import SimulatedClock
-from nodealloc.testing.simulation._executor import Killed, SeededExecutor
+from nodealloc.testing.simulation._executor import Killed, LastingExecutor, Rest, SeededExecutor
 from nodealloc.testing.simulation._life import Life
 from nodealloc.testing.simulation._simulation import Report, Simulation, ViolationError
 from nodealloc.testing.simulation._storage import DurableRows, MachineDisk
@@ -59,9 +59,11 @@ __all__ = [
     "Chance",
     "DurableRows",
     "Killed",
+    "LastingExecutor",
     "Life",
     "MachineDisk",
     "Report",
+    "Rest",
     "SeededExecutor",
     "SimulatedClock",
     "Simulation",

@@ -213,7 +213,7 @@ class Simulation:
         return self.report()
 
     def go_on(self, steps: int, /) -> None:
-        """After `settle`, let so much more happen with faults, but without acts; less where nothing is left."""
+        """After `settle`, let so much more happen, with faults and without acts, or until nothing is left."""
         self.chance.is_on = True
         with _silence():
             for _ in range(steps):

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 
+from nodealloc.podfacts import PodStatus
 from nodealloc.runtime import RunState
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard
 from nodealloc.testing.simulation.node._outside import Outside
 from nodealloc.testing.simulation.node._pods import LIVE
 
-__all__ = ["GraceIsGiven", "HooksFirst", "ImagesStay", "RestartsWait", "SidecarsLast", "UnwellGo"]
+__all__ = [
+    "GraceIsGiven",
+    "HooksFirst",
+    "ImagesStay",
+    "NewestStays",
+    "RestartsWait",
+    "SidecarsLast",
+    "UnwellGo",
+]
 
 _SLACK_S = 1.0
 """Seconds that a grace may be shorter than what is left: it is counted from when the agent read of it."""
@@ -94,10 +103,22 @@ class SidecarsLast(ProbesHeard):
         assert not runs, f"sidecar {deed.uid}/{deed.name} is asked to end while {', '.join(runs)} runs"
 
 
-class UnwellGo(Guarantee):
+class UnwellGo(ProbesHeard):
     """Ours: what a liveness probe is for."""
 
-    words = "a container whose liveness probe fails does not go on"
+    words = "a container whose liveness probe fails is ended, with the grace that the probe gives"
+
+    def heard(self, deed: Deed, /) -> None:
+        """Whoever is ended for its probe alone has the probe's own grace."""
+        self.hear_probe(deed)
+        if deed.what is not What.SIGNALLED or deed.uid in self.outside.deletions or not self.is_unwell(deed):
+            return
+        container = self.container(deed)
+        probe = None if container is None else container.liveness_probe
+        grace_s = None if probe is None else probe.termination_grace_period_seconds
+        assert grace_s is None or not isinstance(deed.value, float) or deed.value <= grace_s, (
+            f"{deed.uid}/{deed.name} is unwell and gets {deed.value} s to end; its probe gives {grace_s} s"
+        )
 
     def settled(self) -> None:
         """By now it was ended."""
@@ -157,3 +178,30 @@ class ImagesStay(Guarantee):
                 assert not runs or deed.id not in {one.record.image, one.record.image_id}, (
                     f"{deed.id} is removed, and {one.record.pod.uid}/{one.record.name} runs from it"
                 )
+
+
+class NewestStays(Guarantee):
+    """Guarantee 9: what people read of a container that ended stays until there is a newer end."""
+
+    words = "the newest record of a container that ended stays while its pod goes on"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._newest: dict[tuple[str, str], str] = {}
+        self._over: set[str] = set()
+
+    def heard(self, deed: Deed, /) -> None:
+        """What is removed has a successor that ended, or its pod is over."""
+        if deed.what is What.ENDED:
+            self._newest[deed.uid, deed.name] = deed.id
+        if deed.what is What.TOLD and isinstance(deed.value, PodStatus) and deed.value.phase is not None:
+            self._over |= {deed.uid} if deed.value.phase.is_terminal else set()
+        if (
+            deed.what is What.REMOVED
+            and deed.uid not in self.outside.deletions
+            and deed.uid not in self._over
+        ):
+            is_newest = self._newest.get((deed.uid, deed.name)) == deed.id
+            assert not is_newest, (
+                f"the newest record of {deed.uid}/{deed.name} is removed, and its pod goes on"
+            )

@@ -12,6 +12,7 @@ from nodealloc.testing.simulation.node._ending import (
     GraceIsGiven,
     HooksFirst,
     ImagesStay,
+    NewestStays,
     RestartsWait,
     SidecarsLast,
     UnwellGo,
@@ -19,6 +20,7 @@ from nodealloc.testing.simulation.node._ending import (
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._holding import Aligned, BytesOnce, CpusOnce, PlacementStands
 from nodealloc.testing.simulation.node._mounting import MountsAccounted, NothingIsLeft
+from nodealloc.testing.simulation.node._refusals import RefusalsAreTrue, RefusalsSayWhy
 from nodealloc.testing.simulation.node._running import (
     AttemptsOnce,
     FinishedStays,
@@ -29,7 +31,7 @@ from nodealloc.testing.simulation.node._running import (
     OneDeadline,
     OneOfAName,
 )
-from nodealloc.testing.simulation.node._slowness import SlowCostsItself, StartupOnce
+from nodealloc.testing.simulation.node._slowness import SlowCostsItself, StartupFirst
 from nodealloc.testing.simulation.node._told import (
     CountsRise,
     EndsAreKept,
@@ -39,8 +41,6 @@ from nodealloc.testing.simulation.node._told import (
     ReadinessStands,
     ReadyFallsFirst,
     ReadyIsEarned,
-    RefusalsAreTrue,
-    RefusalsSayWhy,
     SameEnd,
     TerminalStays,
 )
@@ -61,13 +61,14 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     RestartsWait,
     UnwellGo,
     ImagesStay,
+    NewestStays,
     TerminalStays,
     PhasesGoOn,
     NothingToldAfterwards,
     ReadyFallsFirst,
     ReadyIsEarned,
     ReadinessStands,
-    StartupOnce,
+    StartupFirst,
     SlowCostsItself,
     CountsRise,
     ExitsAreTrue,
@@ -87,4 +88,4 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     RefusalsAreTrue,
     SameEnd,
 )
-"""All of them. Guarantee 5 (eviction measures again) has no room on this node yet."""
+"""All of them. There is no eviction by pressure, which guarantee 5 (measure again) is about."""

@@ -28,6 +28,12 @@ class MountsAccounted(Guarantee):
                 if one.record.pod.uid == deed.uid and self._uses(deed.uid, one.record.name, deed.id)
             ]
             assert not uses, f"{deed.id} is taken from {deed.uid}, and {', '.join(uses)} runs on it"
+            stands = [
+                box.record.id
+                for box in self.outside.containers.sandboxes
+                if box.record.pod.uid == deed.uid and box.record.is_ready
+            ]
+            assert not stands, f"{deed.id} is taken from {deed.uid}, whose sandbox {stands[0]} still stands"
         if deed.what is What.MOUNTED:
             assert deed.uid in self.outside.known, f"{deed.id} is mounted for {deed.uid}, which nobody wanted"
             assert deed.uid not in self.outside.gone, f"{deed.id} is mounted for {deed.uid}, which is gone"

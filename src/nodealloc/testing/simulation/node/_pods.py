@@ -140,7 +140,14 @@ def _watched(rng: random.Random, container: Container) -> Container:
     return attrs.evolve(
         container,
         readiness_probe=_probe(READY, period_s=5, failures=rng.choice((1, 2))) if wants() < 0.4 else None,
-        liveness_probe=_probe(LIVE, period_s=rng.choice((3, 10)), failures=3) if wants() < 0.4 else None,
+        liveness_probe=(
+            attrs.evolve(
+                _probe(LIVE, period_s=rng.choice((3, 10)), failures=3),
+                termination_grace_period_seconds=rng.choice((None, 2)),
+            )
+            if wants() < 0.4
+            else None
+        ),
         startup_probe=_probe(STARTED, period_s=2, failures=30) if wants() < 0.25 else None,
         lifecycle=(
             Lifecycle(pre_stop=LifecycleHandler(exec=ExecAction(command=(PRE_STOP,))))

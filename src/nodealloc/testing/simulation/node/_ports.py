@@ -41,6 +41,9 @@ __all__ = ["NodePorts", "SimulatedCpusets", "SimulatedRuntime", "SimulatedSink",
 
 T = TypeVar("T")
 
+_GIVEN_UP_S = 150.0
+"""After so long a client gives up a call about the whole node; one about a pod may never return."""
+
 _TAKES_S = {"run_sandbox": 0.5, "create_container": 0.5, "start_container": 0.3, "remove_container": 0.2}
 """Mean seconds that a call takes where time may pass in it."""
 
@@ -184,7 +187,9 @@ class SimulatedRuntime:
             life.pause(life.chance.rng.uniform(1.0, 200.0))
         if strikes("runtime hangs"):
             self._outside.hung(about, call)
-            life.pause(math.inf)
+            life.pause(math.inf if about else _GIVEN_UP_S)
+            if not about:
+                raise RuntimeUnavailableError(call, "deadline exceeded")
         if changes and strikes("runtime refuses"):
             raise RuntimeRefusedError(call, "UNKNOWN", "the simulated runtime does not feel like it")
         if strikes("runtime forgets an end"):

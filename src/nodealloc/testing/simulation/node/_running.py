@@ -155,7 +155,7 @@ class NothingWithoutReason(ProbesHeard):
 
 
 class OneDeadline(ProbesHeard):
-    """Guarantee 7."""
+    """Guarantees 7 and 10: sleep and a wall clock that is set lengthen nothing."""
 
     words = "a pod has one deadline; its grace never grows"
 

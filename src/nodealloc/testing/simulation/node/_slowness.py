@@ -8,8 +8,9 @@ from nodealloc.podfacts import ContainerRunning, PodStatus
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._outside import Outside
+from nodealloc.testing.simulation.node._pods import LIVE, READY
 
-__all__ = ["SlowCostsItself", "StartupOnce"]
+__all__ = ["SlowCostsItself", "StartupFirst"]
 
 _TOLD_S = 30.0
 """A pod that came, or a container that ended, is told of within so many seconds."""
@@ -64,26 +65,34 @@ class SlowCostsItself(Guarantee):
             heapq.heappush(self._due, (due_s, self._number, what, uid))
 
 
-class StartupOnce(Guarantee):
-    """Guarantee 1: what a probe said stands, also after a restart."""
+class StartupFirst(Guarantee):
+    """Guarantees 1 and 4: what a probe said stands, also after a restart, and nobody is asked too early."""
 
-    words = "a container that was told to have started is not asked again whether it has"
+    words = "whether a container has started is asked until it has, and never again; all else is asked then"
 
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
         self._told: set[str] = set()
+        self._passed: set[str] = set()
 
     def heard(self, deed: Deed, /) -> None:
-        """Its startup probe is over."""
+        """Its startup probe is over before another one begins."""
         if deed.what is What.TOLD and isinstance(deed.value, PodStatus):
             self._told |= {
-                one.container_id.rpartition("/")[2]
+                (one.container_id or "").rpartition("/")[2]
                 for one in deed.value.all_containers
                 if one.started and isinstance(one.state, ContainerRunning)
             }
-        container = self.container(deed) if deed.what is What.RAN else None
+        container = self.container(deed) if isinstance(deed.value, Ran) else None
         probe = None if container is None else container.startup_probe
-        if probe is not None and probe.exec is not None and isinstance(deed.value, Ran):
-            assert deed.id not in self._told or deed.value.command != probe.exec.command[0], (
-                f"{deed.uid}/{deed.name} is asked whether it has started, and was told to have"
-            )
+        if probe is None or probe.exec is None or not isinstance(deed.value, Ran):
+            return
+        is_asked = deed.value.command == probe.exec.command[0]
+        if is_asked and deed.value.came_of_it == "0":
+            self._passed.add(deed.id)
+        assert not is_asked or deed.id not in self._told, (
+            f"{deed.uid}/{deed.name} is asked whether it has started, and was told to have"
+        )
+        assert deed.value.command not in {READY, LIVE} or deed.id in self._passed, (
+            f"{deed.uid}/{deed.name} is asked how it is ({deed.value.command}) before it has started"
+        )

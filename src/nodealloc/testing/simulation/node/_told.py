@@ -21,8 +21,6 @@ __all__ = [
     "ReadinessStands",
     "ReadyFallsFirst",
     "ReadyIsEarned",
-    "RefusalsAreTrue",
-    "RefusalsSayWhy",
     "SameEnd",
     "TerminalStays",
 ]
@@ -250,10 +248,14 @@ class EndsAreKept(Guarantee):
         super().__init__(outside)
         self._ended: set[tuple[str, str]] = set()
         self._lost: set[tuple[str, str]] = set()
+        self._ids: set[str] = set()
+        self._shown: set[tuple[str, str]] = set()
 
     def heard(self, deed: Deed, /) -> None:
         """Nobody tells of an unknown exit where the runtime has lost none."""
         key = (deed.uid, deed.name)
+        if deed.what is What.ENDED:
+            self._ids.add(deed.id)
         if deed.what is What.ENDED:
             (self._ended if isinstance(deed.value, Exited) else self._lost).add(key)
         if deed.what is What.FORGOT:
@@ -265,84 +267,19 @@ class EndsAreKept(Guarantee):
         if deed.what is What.TOLD and isinstance(deed.value, PodStatus) and is_wanted:
             for one in deed.value.all_containers:
                 key = (deed.uid, one.name)
+                shows = any(isinstance(each, ContainerTerminated) for each in (one.state, one.last_state))
+                assert shows or key not in self._shown, (
+                    f"{deed.uid}/{one.name} was told to have ended, and nobody says so any more"
+                )
+                self._shown |= {key} if shows else set()
                 for state in (one.state, one.last_state):
                     if isinstance(state, ContainerTerminated) and not isinstance(state.exit, Exited):
-                        assert key in self._lost or key not in self._ended, (
+                        # One that was made and never ran ends with its pod, and nobody knows how.
+                        made = (state.container_id or "").rpartition("/")[2]
+                        is_known = made in self._ids if made else key in self._ended
+                        assert key in self._lost or not is_known, (
                             f"{deed.uid}/{one.name} is told to have ended nobody knows how; the runtime knew"
                         )
-
-
-class RefusalsAreTrue(Guarantee):
-    """Guarantee 12."""
-
-    words = "a pod is refused for want of something only where others may still hold it"
-
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
-        self._deeds = 0
-        self._refused: set[str] = set()
-        self._over: dict[str, tuple[float, int]] = {}
-
-    def heard(self, deed: Deed, /) -> None:
-        """With all that may hold some it does not fit."""
-        self._deeds += 1
-        if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus):
-            return
-        status, uid = deed.value, deed.uid
-        if status.phase is None or not status.phase.is_terminal:
-            return
-        self._over.setdefault(uid, (deed.at_s, self._deeds))
-        if status.reason not in _NO_ROOM or uid in self._refused:
-            return
-        self._refused.add(uid)
-        known = self.outside.known.items()
-        holders = [one for other, one in known if other == uid or self._holds(other, deed)]
-        cpus = len(self.outside.machine.cpus) - len(self.outside.reserved)
-        asked = sum(one.requests["cpu"].milli_value for pod in holders for one in pod.all_containers)
-        memory = sum(one.requests["memory"].value for pod in holders for one in pod.all_containers)
-        there = sum(one.memory_bytes for one in self.outside.machine.numa_nodes)
-        assert len(holders) > 1 or asked > 1000 * cpus or memory > there // 2, (
-            f"{uid} is refused ({status.reason}), and nobody else may hold anything"
-        )
-        assert status.reason != "OutOfcpu" or asked > 1000 * cpus, (
-            f"{uid} is refused ({status.reason}), and all that may hold CPUs asks for {asked} m of {cpus}"
-        )
-        assert status.reason != "OutOfmemory" or memory > there, (
-            f"{uid} is refused ({status.reason}), and all that may hold memory asks for {memory} of {there}"
-        )
-
-    def _holds(self, uid: str, now: Deed) -> bool:
-        """Whether a pod may still hold something: what it had is given back some time after its end."""
-        if uid in self._refused or uid in self.outside.gone:
-            return False
-        since_s, since = self._over.get(uid, (now.at_s, self._deeds))
-        mounted = any(owner == uid for _, owner in self.outside.volumes.mounts)
-        return mounted or now.at_s - since_s < _GIVES_BACK_S or self._deeds - since < _GIVES_BACK
-
-
-_NO_ROOM = frozenset({"OutOfcpu", "OutOfmemory", "UnexpectedAdmissionError", "TopologyAffinityError"})
-_GIVES_BACK_S = 60.0
-_GIVES_BACK = 100
-"""So long, and so many deeds, after its end a pod has given back what it held."""
-
-
-class RefusalsSayWhy(Guarantee):
-    """Guarantee 12."""
-
-    words = "a pod that is told to have failed without having run says why"
-
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
-        self._ran: set[str] = set()
-
-    def heard(self, deed: Deed, /) -> None:
-        """A refusal has a reason; who had a sandbox was not refused."""
-        if deed.what in {What.SANDBOX_MADE, What.STARTED}:
-            self._ran.add(deed.uid)
-        if deed.what is What.TOLD and isinstance(deed.value, PodStatus) and deed.uid not in self._ran:
-            status = deed.value
-            if status.phase is PodPhase.FAILED and deed.uid not in self.outside.deletions:
-                assert status.reason, f"{deed.uid} is told to have failed, never ran, and nobody says why"
 
 
 class SameEnd(Guarantee):

@@ -18,10 +18,10 @@ HANGS = SeedClass(
     name="hangs",
     about="Calls hang, for one pod and for all.",
     odds={
-        "runtime hangs": 0.004,
+        "runtime hangs": 0.008,
         "mount hangs": 0.02,
-        "sink hangs": 0.004,
-        "source hangs": 0.004,
+        "sink hangs": 0.02,
+        "source hangs": 0.02,
         "call takes time": 1.0,
     },
 )

@@ -1,0 +1,87 @@
+"""Checkers of refusals: each hears every deed of the node, and remembers what it needs."""
+
+from __future__ import annotations
+
+from nodealloc.podfacts import PodPhase, PodStatus
+from nodealloc.testing.simulation.node._deeds import Deed, What
+from nodealloc.testing.simulation.node._guarantee import Guarantee
+from nodealloc.testing.simulation.node._outside import Outside
+from nodealloc.testing.simulation.node._plugins import RESOURCES
+
+__all__ = ["RefusalsAreTrue", "RefusalsSayWhy"]
+
+
+class RefusalsAreTrue(Guarantee):
+    """Guarantee 12."""
+
+    words = "a pod is refused for want of something only where others may still hold it"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._deeds = 0
+        self._refused: set[str] = set()
+        self._over: dict[str, tuple[float, int]] = {}
+
+    def heard(self, deed: Deed, /) -> None:
+        """With all that may hold some it does not fit."""
+        self._deeds += 1
+        if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus):
+            return
+        status, uid = deed.value, deed.uid
+        if status.phase is None or not status.phase.is_terminal:
+            return
+        self._over.setdefault(uid, (deed.at_s, self._deeds))
+        if status.reason not in _NO_ROOM or uid in self._refused:
+            return
+        pod = self.pod(uid)
+        if pod is None or any(one.requests.keys() & RESOURCES.keys() for one in pod.all_containers):
+            return  # devices may be ill, or nobody serves them
+        self._refused.add(uid)
+        known = self.outside.known.items()
+        holders = [one for other, one in known if other == uid or self._holds(other, deed)]
+        cpus = len(self.outside.machine.cpus) - len(self.outside.reserved)
+        asked = sum(one.requests["cpu"].milli_value for pod in holders for one in pod.all_containers)
+        memory = sum(one.requests["memory"].value for pod in holders for one in pod.all_containers)
+        there = sum(one.memory_bytes for one in self.outside.machine.numa_nodes)
+        assert len(holders) > 1 or asked > 1000 * cpus or memory > there // 2, (
+            f"{uid} is refused ({status.reason}), and nobody else may hold anything"
+        )
+        assert status.reason != "OutOfcpu" or asked > 1000 * cpus, (
+            f"{uid} is refused ({status.reason}), and all that may hold CPUs asks for {asked} m of {cpus}"
+        )
+        assert status.reason != "OutOfmemory" or memory > there, (
+            f"{uid} is refused ({status.reason}), and all that may hold memory asks for {memory} of {there}"
+        )
+
+    def _holds(self, uid: str, now: Deed) -> bool:
+        """Whether a pod may still hold something: what it had is given back some time after its end."""
+        if uid in self._refused or uid in self.outside.gone:
+            return False
+        since_s, since = self._over.get(uid, (now.at_s, self._deeds))
+        mounted = any(owner == uid for _, owner in self.outside.volumes.mounts)
+        return mounted or now.at_s - since_s < _GIVES_BACK_S or self._deeds - since < _GIVES_BACK
+
+
+_NO_ROOM = frozenset({"OutOfcpu", "OutOfmemory", "UnexpectedAdmissionError", "TopologyAffinityError"})
+_GIVES_BACK_S = 60.0
+_GIVES_BACK = 100
+"""So long, and so many deeds, after its end a pod has given back what it held."""
+
+
+class RefusalsSayWhy(Guarantee):
+    """Guarantee 12."""
+
+    words = "a pod that is told to have failed without having run says why"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._ran: set[str] = set()
+
+    def heard(self, deed: Deed, /) -> None:
+        """A refusal has a reason; who had a sandbox was not refused."""
+        if deed.what in {What.SANDBOX_MADE, What.STARTED}:
+            self._ran.add(deed.uid)
+        if deed.what is What.TOLD and isinstance(deed.value, PodStatus) and deed.uid not in self._ran:
+            status = deed.value
+            if status.phase is PodPhase.FAILED and deed.uid not in self.outside.deletions:
+                assert status.reason, f"{deed.uid} is told to have failed, never ran, and nobody says why"
