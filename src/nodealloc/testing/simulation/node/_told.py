@@ -65,6 +65,11 @@ class PhasesGoOn(Guarantee):
         if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus):
             return
         runs = self.main_runs(deed.uid)
+        states = [one.state for one in deed.value.containers]
+        is_running = bool(states) and all(isinstance(one, ContainerRunning) for one in states)
+        assert not is_running or deed.value.phase is PodPhase.RUNNING, (
+            f"{deed.uid}: all its containers are told to run, and it is told to be {deed.value.phase}"
+        )
         if deed.value.phase is PodPhase.RUNNING:
             self._running_with[deed.uid] = runs
         if deed.value.phase is PodPhase.PENDING:
