@@ -5,8 +5,9 @@ from __future__ import annotations
 import attrs
 import pytest
 
+from nodealloc.dsw_asw import World
 from nodealloc.podfacts import LifeState, PodIdentity
-from nodealloc.podlife import KUBELET, Ending, EndingKind, LifePolicy, Preparation, Rules
+from nodealloc.podlife import KUBELET, Ending, EndingKind, LifePolicy, LifeTold, Preparation, Rules
 from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, RestartPolicy
 from nodealloc.runtime import (
     AnswerLostError,
@@ -410,3 +411,36 @@ def test_a_start_that_nobody_can_ask_about_keeps_its_pod_until_its_deadline_alon
     assert not [one for one in node.calls() if one.startswith("stop_sandbox")]
     node.after(4)
     assert [one for one in node.calls() if one.startswith("stop_sandbox")]
+
+
+@attrs.frozen
+class Known:
+    """What others were told of a pod."""
+
+    was_told: bool
+    is_told_unready: bool
+
+
+class Waiting(Node):
+    """A node on which others are told of pods."""
+
+    def __init__(self) -> None:
+        self.told: World[str, LifeTold] = World("told")
+        self.others_told = self.told
+        super().__init__()
+
+
+@pytest.mark.parametrize("before", [None, Known(was_told=False, is_told_unready=False)])
+def test_a_pod_of_which_nothing_was_told_waits_as_well(before: Known | None) -> None:
+    """Somebody may just be telling that it is ready: it is asked to end after that, or in a second."""
+    node = Waiting()
+    node.lives.put(pod(grace_s=30))
+    node.after(1)
+    if before is not None:
+        node.told.put("u", before)
+    node.lives.remove("u")
+    node.after(0.5)
+    assert node.stops == []
+    node.told.put("u", Known(was_told=True, is_told_unready=True))
+    node.after(0.1)
+    assert len(node.stops) == 1

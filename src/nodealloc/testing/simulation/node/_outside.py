@@ -105,6 +105,7 @@ class Outside:
         self._rng = rng
         self._number = 0
         self._sources: dict[str, str] = {}
+        self._found: set[str] = set()
         self._told_of_change: Mapping[str, Callable[[], object]] = {}
         self.volumes: SimulatedVolumes = SimulatedVolumes(clock, self.deeds)
         self.plugins: SimulatedPlugins = SimulatedPlugins(clock, self.deeds)
@@ -162,6 +163,7 @@ class Outside:
             uid = f"uid-{self._number}"
             pod = found_pod(uid)
             self._want(source, pod)
+            self._found.add(uid)
             config = SandboxConfig(pod=PodIdentity.of(pod), hostname=pod.name)
             made = self.containers.run_sandbox(config)
             one = ContainerConfig(name=pod.containers[0].name, image=pod.containers[0].image)
@@ -225,7 +227,8 @@ class Outside:
 
     def replace(self, rng: random.Random) -> None:
         """A static pod is edited: another pod under the same name."""
-        uids = list(self.pods[FILE])
+        # Of one that somebody else ran before, and that was never told of, nobody knows that it is static.
+        uids = [uid for uid in self.pods[FILE] if uid not in self._found or uid in self.told]
         if uids:
             uid = rng.choice(uids)
             pod = self.known[uid]
