@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import attrs
@@ -103,13 +103,15 @@ def end(
             it is asked to end before that, except what was before; None for no waiting.
         now_s: The present.
         policy: How patient to be.
-        rules: `skips_stopped`, `stops_ready`.
+        rules: `skips_stopped`, `stops_ready`, `keeps_starts`.
     """
     if observed.running:
-        due = _due(record, observed, now_s=now_s, rules=rules)
+        # What was about to start may run, until a listing says that it does not.
+        doubtful = () if observed.is_shown or not rules.keeps_starts else tuple(record.starting)
+        due = _due(record, observed, doubtful, now_s=now_s, rules=rules)
         if waits_until_s is not None:
             due = [one for one in due if one.record.id in record.stopping]
-        stops = steps_to_stop(uid, record, due, now_s=now_s, policy=policy, rules=rules)
+        stops = steps_to_stop(uid, record, due, now_s=now_s, policy=policy, rules=rules, doubtful=doubtful)
         moments = [one for one in (stops.again_at_s, waits_until_s) if one is not None]
         return Next(record=stops.record, steps=stops.steps, again_at_s=min(moments, default=None))
     boxes = [
@@ -129,11 +131,13 @@ def end(
     return Next(record=attrs.evolve(record.moved(event), starting={}, stopping={}, images={}))
 
 
-def _due(record: PodRecord, observed: Observed, *, now_s: float, rules: Rules) -> list[Due]:
+def _due(
+    record: PodRecord, observed: Observed, doubtful: Collection[str], *, now_s: float, rules: Rules
+) -> list[Due]:
     """Who has to end, and until when."""
     running = set(observed.running)
     records = [one.record for one in observed.report.containers if one.record.id in running]
-    after = stops_after(record.pod, {one.name for one in records}, rules=rules)
+    after = stops_after(record.pod, {*(one.name for one in records), *doubtful}, rules=rules)
     deadline_s = now_s if record.deadline_s is None else record.deadline_s
     grace_s = record.grace_s or 0.0
     due: list[Due] = []

@@ -55,7 +55,15 @@ def containers_of(pod: Pod, /) -> Mapping[str, Container]:
 
 
 def steps_to_stop(
-    uid: str, record: PodRecord, due: Collection[Due], /, *, now_s: float, policy: LifePolicy, rules: Rules
+    uid: str,
+    record: PodRecord,
+    due: Collection[Due],
+    /,
+    *,
+    now_s: float,
+    policy: LifePolicy,
+    rules: Rules,
+    doubtful: Collection[str] = (),
 ) -> Stops:
     """Hooks first, then those whose turn it is; all at the latest so that they still hear of it.
 
@@ -66,11 +74,12 @@ def steps_to_stop(
         now_s: The present.
         policy: How much of a grace is kept for the container itself.
         rules: `keeps_deadline`.
+        doubtful: Names of containers that may run besides: whoever waits for them waits.
     """
     # A kubelet keeps nothing of the grace, and gives that time on top of it.
     more_s = 0.0 if rules.keeps_deadline else policy.term_s
     named = containers_of(record.pod)
-    running = {one.record.name for one in due}
+    running = {*(one.record.name for one in due), *doubtful}
     steps: list[Step[Detail]] = []
     moments: list[float] = []
     hooks = record.pre_stop

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import attrs
 import pytest
 
 from nodealloc.dsw_asw import World
 from nodealloc.podfacts import LifeState, PodIdentity
-from nodealloc.podlife import KUBELET, Ending, EndingKind, LifePolicy, LifeTold, Preparation, Rules
+from nodealloc.podlife import (
+    KUBELET,
+    Ending,
+    EndingKind,
+    LifePolicy,
+    LifeTold,
+    PodRecord,
+    Preparation,
+    Rules,
+)
+from nodealloc.podlife._stops import Due, steps_to_stop
 from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, RestartPolicy
 from nodealloc.runtime import (
     AnswerLostError,
     ContainerConfig,
+    ContainerRecord,
     Listing,
+    RunState,
     RuntimeUnavailableError,
     SandboxConfig,
 )
@@ -419,6 +433,7 @@ class Known:
 
     was_told: bool
     is_told_unready: bool
+    is_over: bool = False
 
 
 class Waiting(Node):
@@ -444,3 +459,18 @@ def test_a_pod_of_which_nothing_was_told_waits_as_well(before: Known | None) -> 
     node.told.put("u", Known(was_told=True, is_told_unready=True))
     node.after(0.1)
     assert len(node.stops) == 1
+
+
+def test_a_sidecar_waits_for_what_may_have_started() -> None:
+    """The answer of the start was lost, and nobody can look: it is told when its own time begins."""
+    side = attrs.evolve(APP, name="proxy", restartable=True)
+    record = PodRecord(pod=pod(init_containers=(side,)))
+    runs = ContainerRecord(
+        id="c-1", pod=PodIdentity.of(record.pod), name="proxy", sandbox_id="s", state=RunState.RUNNING
+    )
+    due = Due(record=runs, deadline_s=100.0, grace_s=30.0, after=("app",))
+    asked = partial(steps_to_stop, "u", record, [due], policy=LifePolicy(), rules=Rules())
+    assert [one.verb for one in asked(now_s=80.0).steps] == ["stop"]
+    waits = asked(now_s=80.0, doubtful=("app",))
+    assert (waits.steps, waits.again_at_s) == ((), 98.0)
+    assert [one.verb for one in asked(now_s=98.0, doubtful=("app",)).steps] == ["stop"]
