@@ -235,8 +235,11 @@ class Lives:
         if self._nears.told is None or record.told_by_s is None or record.deadline_s is None:
             return None
         told = view.of(self._nears.told).get(view.key)
-        # Of whom nothing is known to have been told, somebody may just be telling.
-        if told is not None and told.is_told_unready:
+        if told is None:
+            # Somebody may just be telling of it for the first time; of one that nobody wants nobody tells.
+            if record.ending is not None and record.ending.kind is EndingKind.ORPHANED:
+                return None
+        elif told.is_told_unready:
             return None
         until_s = min(record.told_by_s, record.deadline_s - self._policy.kept_s(record.grace_s or 0.0))
         return until_s if view.now_s < until_s else None
