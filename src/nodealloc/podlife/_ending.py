@@ -120,7 +120,7 @@ def end(
         if one.record.is_ready or not (rules.stops_ready or one.record.id in record.stopped)
     ]
     deadline_s = now_s if record.deadline_s is None else record.deadline_s
-    if boxes and record.starting and not observed.is_shown and now_s < deadline_s:
+    if boxes and record.starting and (is_busy or not observed.is_shown) and now_s < deadline_s:
         # What was about to start may run: the end of its sandbox would leave it no time.
         return Next(record=record, again_at_s=deadline_s)
     if boxes:

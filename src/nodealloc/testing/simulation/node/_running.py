@@ -163,7 +163,7 @@ class OneDeadline(ProbesHeard):
         super().__init__(outside)
         self._first_s: dict[str, float] = {}
         self._grace_s: dict[str, float] = {}
-        self._told_s: dict[str, float] = {}
+        self._told_s: dict[str, tuple[float, float]] = {}
 
     def heard(self, deed: Deed, /) -> None:
         """A signal leaves no more time than there was at the first one of the end, or at any other."""
@@ -183,15 +183,22 @@ class OneDeadline(ProbesHeard):
         most_s = max(self._grace_s.get(deed.uid, own_s), own_s)
         left_s = max(0.0, first_s + most_s - asked_s)
         given_s = deed.value if isinstance(deed.value, float) else 0.0
-        told_s = self._told_s.get(deed.uid, asked_s + given_s)
-        assert given_s <= max(0.0, told_s - asked_s) + _EXACT_S, (
-            f"{deed.uid}/{deed.name} gets {given_s:g} s to end, and {told_s - asked_s:.1f} s are left of "
-            "what the pod's containers were told before"
-        )
-        self._told_s[deed.uid] = min(told_s, asked_s + given_s)
+        self._stands(deed, asked_s, given_s)
         assert given_s <= left_s + _SLACK_S, (
             f"{deed.uid}/{deed.name} gets {given_s:g} s to end, and {left_s:.1f} s of the pod's are left"
         )
+
+    def _stands(self, deed: Deed, asked_s: float, given_s: float) -> None:
+        """A deadline that a container was told does not move later."""
+        told_s, since_s = self._told_s.get(deed.uid, (asked_s + given_s, asked_s))
+        # Calls overtake each other: an older one that comes a moment later says nothing.
+        is_later = asked_s - since_s > _SLACK_S and given_s > max(0.0, told_s - asked_s) + _EXACT_S
+        assert not is_later, (
+            f"{deed.uid}/{deed.name} gets {given_s:g} s to end, and {told_s - asked_s:.1f} s are left of "
+            "what the pod's containers were told before"
+        )
+        if asked_s + given_s <= told_s:
+            self._told_s[deed.uid] = asked_s + given_s, asked_s
 
 
 class OneOfAName(Guarantee):

@@ -30,7 +30,6 @@ Faults that may strike, with their odds below:
 - `mount is slow`
 - `mount hangs`
 - `executor refuses`
-- `executor is late`
 - `executor doubles`
 - `executor cancels`
 - `plugin is away`
@@ -79,7 +78,6 @@ EVERYTHING = SeedClass(
         "mount is slow": 0.02,
         "mount hangs": 0.002,
         "executor refuses": 0.005,
-        "executor is late": 0.002,
         "executor doubles": 0.005,
         "executor cancels": 0.003,
         "plugin is away": 0.03,
