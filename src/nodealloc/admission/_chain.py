@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterable
-from typing import Final, TypeAlias
+from types import FunctionType
+from typing import Final, Protocol, TypeAlias, cast
 
 import attrs
 
+from nodealloc._arguments import check
 from nodealloc._typed import typed_fields
 from nodealloc.admission._fit import node_fit
 from nodealloc.admission._host_ports import host_ports
@@ -107,11 +110,11 @@ class Chain:
     def __attrs_post_init__(self) -> None:
         last = self.rules.allocates_last
         first = [] if last else [one for one in self.after if isinstance(one, _Allocation)]
-        early = (*self.before, *first)
+        early = (*map(_bare, self.before), *first)
         late = self.after if last else tuple([one for one in self.after if one not in first])
         object.__setattr__(self, "_early", early)
         object.__setattr__(self, "_late", late)
-        object.__setattr__(self, "_order", (*early, self.fit, *self.after_fit, *late))
+        object.__setattr__(self, "_order", (*early, self.fit, *map(_bare, self.after_fit), *late))
 
     def __call__(self, pod: Pod, view: NodeView | None, /) -> Verdict:
         """Whether a pod may come in. None is a node of which nothing is known yet."""
@@ -119,6 +122,9 @@ class Chain:
             if self.rules.waits_for_node:
                 return NotYet(blocker="node", message="nothing is known of the node yet")
             return Refused(reason="InvalidNodeInfo", message="Kubelet cannot get node info.")
+        if type(pod) is not Pod or type(view) is not NodeView:
+            check("Chain, pod", pod, Pod, "a Pod; podspec.pods reads manifests")
+            check("Chain, view", view, NodeView, "a NodeView of the node, or None")
         verdict = _ask(self._order, pod, view)
         if not isinstance(verdict, Refused) or not is_critical(pod):
             return verdict
@@ -196,6 +202,10 @@ def chain_of(
     )
 
 
+class _FitBy(Protocol):
+    def __call__(self, pod: Pod, view: NodeView, /, *, rules: Rules) -> Verdict: ...
+
+
 @attrs.frozen
 class _Fit:
     """`node_fit` by some rules; a class, so that a chain can tell whether it has the one that ships."""
@@ -203,7 +213,7 @@ class _Fit:
     rules: Rules
 
     def __call__(self, pod: Pod, view: NodeView, /) -> Verdict:
-        return node_fit(pod, view, rules=self.rules)
+        return _BARE_FIT(pod, view, rules=self.rules)
 
 
 @functools.cache
@@ -212,6 +222,19 @@ def _fit_by(rules: Rules) -> Handler:
 
 
 _RIGHT: Final = Rules()
+
+_BARE_FIT: Final[_FitBy] = inspect.unwrap(node_fit)
+_BARE: Final = {
+    one: inspect.unwrap(one)
+    for one in (shutdown, pressure, operating_system, node_affinity, node_name, host_ports, taints)
+}
+"""The handlers that ship, without a look at their arguments: a chain looks once for all of them."""
+
+
+def _bare(handler: Handler) -> Handler:
+    if not isinstance(handler, functools.partial):
+        return cast("Handler", _BARE.get(handler, handler)) if isinstance(handler, FunctionType) else handler
+    return functools.partial(_BARE.get(handler.func, handler.func), *handler.args, **handler.keywords)
 
 
 @functools.cache

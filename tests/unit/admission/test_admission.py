@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 from collections.abc import Callable
@@ -313,6 +314,30 @@ def test_a_handler_that_fails_refuses_or_waits() -> None:
 
 
 FULL = on(NODE, pod("low", cpu=2, priority=1), pod("high", cpu=2, priority=9))
+
+
+def test_a_chain_refuses_what_is_no_pod_and_no_view() -> None:
+    """It looks once for all handlers, and answers with no verdict about what cannot be one."""
+    wrong: Any = "web"
+    with pytest.raises(ConfigurationError, match="pod"):
+        chain_of()(wrong, NODE)
+    with pytest.raises(ConfigurationError, match="view"):
+        chain_of()(pod(), wrong)
+
+
+def test_a_handler_around_one_that_ships_is_asked() -> None:
+    """Whoever decorates one of ours is not passed over."""
+    asked: list[str] = []
+
+    @functools.wraps(taints)
+    def noted(one: Pod, view: NodeView) -> Verdict:
+        asked.append(one.name)
+        return taints(one, view)
+
+    plain = chain_of()
+    chain = attrs.evolve(plain, after_fit=(*plain.after_fit[:-1], noted))
+    assert isinstance(chain(pod(), NODE), Admitted)
+    assert asked == ["web"]
 
 
 def test_a_critical_pod_waits_for_its_victims() -> None:
