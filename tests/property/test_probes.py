@@ -30,7 +30,7 @@ from nodealloc.probes import (
     hear,
     verdicts_from_checkpoint,
 )
-from nodealloc.probes._tally import Heard
+from nodealloc.probes._tally import Heard, changes_nothing
 from nodealloc.runtime import ContainerRecord, ContainerReport, PodKnown, PodReport, RunState
 from nodealloc.testing.dsw_asw import ManualExecutor, MemoryJournal, VirtualClock
 from nodealloc.testing.probes import FakeProber
@@ -174,3 +174,28 @@ def test_a_verdict_needs_its_threshold_in_a_row(
             expected.append(one.is_success)
     stands = {Passed: True, Unwell: False}.get(type(tally.verdict))
     assert stands == (expected[-1] if expected else None)
+
+
+@given(
+    kind=st.sampled_from(list(ProbeKind)),
+    successes=st.integers(1, 3),
+    failures=st.integers(1, 3),
+    replies=st.lists(REPLIES, max_size=30),
+)
+def test_what_changes_nothing_may_be_left_out(
+    kind: ProbeKind, successes: int, failures: int, replies: list[ReplyKind]
+) -> None:
+    """All that is told is the same whether one more success of who is well is counted or not."""
+    asking = Asking(kind=kind, schedule=Schedule(success_threshold=successes, failure_threshold=failures))
+    all_heard, some_heard = Tally(container_id="c"), Tally(container_id="c")
+    for one in replies:
+        reply = Reply(one)
+        heard = hear(all_heard, asking, reply)
+        all_heard = heard.tally
+        if changes_nothing(some_heard, asking, reply):
+            assert heard.told is None
+        else:
+            some = hear(some_heard, asking, reply)
+            some_heard = some.tally
+            assert some.told == heard.told
+        assert (some_heard.verdict, some_heard.is_settled) == (all_heard.verdict, all_heard.is_settled)

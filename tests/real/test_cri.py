@@ -295,6 +295,22 @@ def test_cpusets_at_creation_and_by_update(runtime: CriRuntime) -> None:
     check_cpuset_writer(writer, made, [first, second, first | second], absent="no-such-container")
 
 
+def test_cpus_that_change_before_the_start_hold_from_the_first_instruction(runtime: CriRuntime) -> None:
+    """A container that was made for others runs on these."""
+    online = sorted(os.sched_getaffinity(0))
+    if len(online) < 2:
+        pytest.skip(f"one CPU alone: {online}")
+    first, second = CPUSet.of(online[0]), CPUSet.of(online[1])
+    where = box()
+    made = runtime.create_container(
+        runtime.run_sandbox(where), app(resources=LinuxResources(cpus=first)), where
+    )
+    runtime.update_container(made, LinuxResources(cpus=second))
+    runtime.start_container(made)
+    assert affinity(runtime, made) == second
+    assert cgroup_file(where.pod.uid, made, "cpuset.cpus") == str(second)
+
+
 def test_a_container_that_was_never_confined_is_read_from_its_process(runtime: CriRuntime) -> None:
     """The runtime has no note of it."""
     assert CriCpusetWriter(runtime).read(started(runtime, app()))[0] == CPUSet(os.sched_getaffinity(0))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import selectors
+import socket
 import threading
 import time
 
 import pytest
 
+from nodealloc.probes import Reply, ReplyKind
+from nodealloc.probes._exchange import received
+from nodealloc.probes._ports import Exchange
 from nodealloc.probes._sockets import Sockets
 
 
@@ -40,3 +45,31 @@ def test_a_word_while_it_wakes_up_is_not_the_last_one(monkeypatch: pytest.Monkey
     sockets.turn(5.0, time.monotonic)
     assert time.monotonic() - began_s < 4.0
     sockets.close()
+
+
+def test_an_answer_that_is_there_by_the_next_turn_is_taken_and_a_later_one_is_waited_for() -> None:
+    """The first is never watched by the kernel; the second wakes the thread when it comes."""
+    ended: dict[int, Reply] = {}
+    sockets: Sockets[int] = Sockets(ended.__setitem__)
+    quick, slow = socket.socketpair(), socket.socketpair()
+    for number, (mine, _) in enumerate((quick, slow)):
+        mine.setblocking(False)
+        sockets.begin(number, heard_on(mine), time.monotonic() + 5.0)
+    quick[1].send(b"ok")
+    sockets.turn(5.0, time.monotonic)
+    assert ended == {0: Reply(ReplyKind.SUCCESS, "ok")}
+    threading.Timer(0.05, slow[1].send, (b"late",)).start()
+    began_s = time.monotonic()
+    sockets.turn(5.0, time.monotonic)
+    assert time.monotonic() - began_s < 4.0
+    assert ended[1] == Reply(ReplyKind.SUCCESS, "late")
+    sockets.close()
+    for one in (*quick, *slow):
+        one.close()
+
+
+def heard_on(one: socket.socket) -> Exchange:
+    """What the other side says."""
+    yield one, selectors.EVENT_READ
+    said = yield from received(one, 64)
+    return Reply(ReplyKind.SUCCESS, said.decode())
