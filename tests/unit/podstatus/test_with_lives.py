@@ -144,7 +144,7 @@ def test_a_journal_that_refuses_makes_no_end_unknown(in_a_row: int, kills: bool)
             node.journal.fault = lambda: None
             node.kill_agent()
             node.heard()
-        node.after(30.0)
+        node.after(30.0, step_s=1.0)
         assert node.phases()[-2:] == ["Failed", "gone"], f"refused from commit {at} on"
         state = node.told()[-1].containers[0].state
         assert isinstance(state, ContainerTerminated), f"refused from commit {at} on"
