@@ -33,7 +33,7 @@ TIME_OUT = 124
 CGROUPS = "nodealloc-cri"
 _HARD_CODED = ("/run/containerd", "/run/runc")
 """Where shims and runc keep their state, whatever they are told; a tmpfs is mounted there inside."""
-_TESTS = ("tests/real/test_cri.py", "tests/real/test_podlife_cri.py")
+_TESTS = ("tests/real/test_cri.py", "tests/real/test_podlife_cri.py", "tests/real/test_agent_takeover.py")
 _UNSHARE = ("unshare", "-n", "-m", "-p", "-f", "--mount-proc", "--propagation", "private", "--kill-child")
 
 

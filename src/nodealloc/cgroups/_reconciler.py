@@ -85,6 +85,7 @@ class QosTree:
         self._wanted: Mapping[CgroupName, Limits | Leave] = {}
         self._shares: _Shares = {}
         self._refused: Mapping[str, ValueError] = {}
+        self._left = frozenset[str]()
         self._followed: TreeOptions | None = None
         self._desired: World[CgroupName, Limits | Leave] = World("wanted cgroups")
         self._kept: World[CgroupName, Kept] = World("cgroups")
@@ -104,7 +105,7 @@ class QosTree:
             name="cgroups",
         )
 
-    def follow(self, pods: Iterable[Pod], /) -> None:
+    def follow(self, pods: Iterable[Pod], /, *, leave: Iterable[str] = ()) -> None:
         """Have the tree fit these pods from now on: create, update, and remove the others.
 
         The first call also reads what is there: limits that are right already
@@ -113,6 +114,7 @@ class QosTree:
         Args:
             pods: All pods that are to run, those that are ending included
                 until their containers have ended.
+            leave: Uids of pods of which nobody knows more: what cgroups they have stays as it is.
 
         Raises:
             ConfigurationError: The root is another one than at first.
@@ -126,8 +128,14 @@ class QosTree:
             before_shares, was_refused, options = self._shares, self._refused, self._followed
             shares, self._refused = self._shares_of(pods)
             self._followed = self.options
+            left, self._left = self._left, frozenset(leave)
             unrefused = not (was_refused or self._refused)
-            if options is self.options and unrefused and _are_same(before_shares, self._shares):
+            if (
+                options is self.options
+                and unrefused
+                and left == self._left
+                and _are_same(before_shares, self._shares)
+            ):
                 return
             wanted: dict[CgroupName, Limits | Leave] = dict(tree_of(shares, self.options))
             if options is None:
@@ -141,14 +149,15 @@ class QosTree:
                 if was is not limits and was != limits:
                     self._desired.put(name, limits, by="follow")
 
-    def reconcile(self, pods: Iterable[Pod] | None = None, /) -> TreeReport:
+    def reconcile(self, pods: Iterable[Pod] | None = None, /, *, leave: Iterable[str] = ()) -> TreeReport:
         """Make passes until nothing is left that could be begun now.
 
         Args:
             pods: As for `follow`, which is called first; None leaves them as they were.
+            leave: As for `follow`; nothing without `pods`.
         """
         if pods is not None:
-            self.follow(pods)
+            self.follow(pods, leave=leave)
         self.engine.run_until_quiet()
         return self._report()
 
@@ -192,10 +201,11 @@ class QosTree:
         return [share for _, _, share in self._shares.values()], refused
 
     def _left_alone(self, wanted: Mapping[CgroupName, object]) -> Iterator[CgroupName]:
-        """Cgroups of pods that can have none as they are: what they had stays."""
-        if self._refused:
+        """Cgroups of pods that can have none as they are, or of which nobody knows: what they had stays."""
+        if self._refused or self._left:
             for name in self._kept.snapshot():
-                if name not in wanted and pod_uid(self._root, name) in self._refused:
+                uid = pod_uid(self._root, name)
+                if name not in wanted and (uid in self._refused or uid in self._left):
                     yield name
 
     def _adopt(self, wanted: Mapping[CgroupName, Limits | Leave]) -> None:

@@ -82,16 +82,15 @@ def test_fake_keeps_the_promises() -> None:
 
 
 def test_one_pods_trouble_is_no_others() -> None:
-    """A pod that no kernel takes is refused by name, keeps what it had, and holds nobody up."""
+    """A pod that can have no cgroup is refused by name, one that nobody knows keeps what it had."""
     fake = FakeCgroups()
     tree = QosTree(fake, TreeOptions())
     good, bad = tree.options.root.child("podgood"), tree.options.root.child("podbad")
     tree.reconcile([pod("bad", memory="8Mi")])
-    tiny = pod("bad", memory="1")
     for keeper in (tree, QosTree(fake, tree.options)):  # also after a restart, which has not seen it sound
-        report = keeper.reconcile([tiny, pod("sla/sh", memory="8Mi"), pod("good", memory="8Mi")])
-        assert set(report.refused) == {"bad", "sla/sh"}
-        assert "memory" in str(report.refused["bad"])
+        wanted = [pod("sla/sh", memory="8Mi"), pod("good", memory="8Mi")]
+        report = keeper.reconcile(wanted, leave=["bad"])
+        assert set(report.refused) == {"sla/sh"}
         assert "sla/sh" in str(report.refused["sla/sh"])
         assert not report.is_settled
         assert report.removals == ()

@@ -81,15 +81,25 @@ def test_no_cgroup_is_touched_before_it_is_known_what_runs(tree: Tree) -> None:
     assert not tree.has(WEB)
 
 
-def test_the_cgroup_of_a_pod_that_runs_and_nobody_has_told_of_stays(tree: Tree) -> None:
-    """Until its source speaks, or it is taken back; one of nobody goes."""
-    tree.preparer().make_ready(WEB, NOW)
+@pytest.mark.parametrize("limits", [{}, {"cpu": "1"}, {"cpu": "1", "memory": "64Mi"}])
+@pytest.mark.parametrize("asks", [{}, {"cpu": "100m"}])
+def test_the_cgroup_of_a_pod_that_runs_and_nobody_has_told_of_stays(
+    tree: Tree, limits: dict[str, str], asks: dict[str, str]
+) -> None:
+    """As it is, whatever its class, until its source speaks, or it is taken back; one of nobody goes."""
+    app = attrs.evolve(APP, requests=resources(asks), limits=resources(limits))
+    web = attrs.evolve(WEB, containers=(app,))
+    name = pod_name(tree.options.root, web)
+    tree.preparer().make_ready(web, NOW)
+    had = tree.driver.read(name)
     tree.running = ("web",)
     again = tree.preparer()
     again.settle()
-    assert tree.has(WEB)
-    assert again.take_back(WEB, NOW) is None
-    assert not tree.has(WEB)
+    other = attrs.evolve(WEB, uid="other", name="other")
+    again.make_ready(other, NOW)
+    assert tree.driver.read(name) == had
+    assert again.take_back(web, NOW) is None
+    assert not tree.has(web)
     tree.preparer().make_ready(WEB, NOW)
     tree.running = ()
     tree.preparer().settle()

@@ -9,7 +9,7 @@ from nodealloc.cgroups import QosTree, RemovalState, TreeReport, pod_name
 from nodealloc.dsw_asw import Cancel
 from nodealloc.podlife._configuration import PodGift
 from nodealloc.podlife._ports import Provided
-from nodealloc.podspec import Container, Pod
+from nodealloc.podspec import Pod
 from nodealloc.verdicts import NotYet
 
 __all__ = ["CgroupPreparer"]
@@ -91,8 +91,5 @@ class CgroupPreparer:
                 self._done, pods = self._asked, dict(self._pods)
                 self._gone &= set(running)
                 untold = set(running) - pods.keys() - self._gone
-            for uid in untold:
-                # The tree leaves the cgroup of a pod alone that can have none, such as one with this limit.
-                pods[uid] = Pod(uid=uid, containers=(Container(name="unknown", limits={"memory": 1}),))
-            self._last = self._tree.reconcile(pods.values())
+            self._last = self._tree.reconcile(pods.values(), leave=untold)
             return self._last
