@@ -25,7 +25,6 @@ from nodealloc.cgroups import CgroupName, detect
 from nodealloc.cri import CriRuntime
 from nodealloc.errors import NodeallocError
 from nodealloc.idset import CPUSet
-from nodealloc.podfacts import Exited
 from nodealloc.runtime import CommandResult, ContainerRecord, Listing, PodReport, RunState
 from nodealloc.volumes import LinuxMounter, SafeRoot, parse_mountinfo
 
@@ -167,21 +166,6 @@ class Surroundings:
     def _running(self) -> list[ContainerRecord]:
         listed = [one for pod in self.looks.listing().pods.values() for one in pod.containers]
         return [one for one in listed if one.state is RunState.RUNNING]
-
-    def left_with_0(self, name: str) -> bool:
-        """Whether the newest instance of a container has ended with 0, or is gone for good."""
-        pod, _, container = name.partition("/")
-        runtime = self.looks
-        mine = [
-            one
-            for uid in runtime.listing().pods
-            for one in runtime.inspect(uid).containers
-            if (one.record.pod.name, one.record.name) == (f"{pod}-demo", container)
-        ]
-        newest = max(mine, key=lambda one: one.record.created_unix_s or 0.0, default=None)
-        if newest is None:
-            raise DemoError(f"{name} was removed before anybody saw how it ended")
-        return newest.exit == Exited(code=0)
 
     def command(self, container_id: str, script: str) -> None:
         """Run a script in a container."""
