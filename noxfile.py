@@ -82,10 +82,12 @@ def tests(session: nox.Session) -> None:
     is_first, is_last = session.python == PYTHONS[0], session.python == PYTHONS[-1]
     words = ["-n", "auto", "--dist", "worksteal"]
     if "CI" in os.environ and not is_first:
-        whole_nodes = ("test_simulation.py", "test_simulation_mutants.py")
+        whole_nodes = ("test_simulation.py", "test_simulation_mutants.py", "test_simulation_own_parts.py")
         words += [f"--ignore=tests/unit/node/{one}" for one in whole_nodes]
         words.append("tests/unit" if is_last else "tests/golden")
     _pytest(session, *words, mark="" if is_first else "not slow and not vm")
+    if is_first and "CI" in os.environ:
+        session.run("python", "-m", "nodealloc.testing.simulation", "--seconds", "30")
     if session.python == PYTHONS[-1] and os.environ.get("CI"):
         session.notify("vm", posargs=["--short"])
         session.notify(

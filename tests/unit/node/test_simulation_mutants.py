@@ -12,6 +12,7 @@ import attrs
 import pytest
 
 import nodealloc
+from tests.unit.node.simulated_changes import CHANGES
 
 PACKAGE = Path(nodealloc.__file__).parent
 FAULTS = 2000
@@ -90,8 +91,8 @@ MUTANTS = {
     "releases-before-end": Mutant(
         about="what a pod holds is given back while it runs",
         file="podlife/_ending.py",
-        old="    if observed.running:\n        due = _due",
-        new="    if observed.running and not record.stopping and record.life is None:\n        due = _due",
+        old="    if observed.running:\n        # What",
+        new="    if observed.running and not record.stopping and record.life is None:\n        # What",
         seeds="calm",
     ),
     "heard-at-once": Mutant(
@@ -200,6 +201,8 @@ MUTANTS = {
         seeds="kills",
     ),
 }
+
+MUTANTS |= {name: Mutant(**one._asdict()) for name, one in CHANGES.items()}
 
 LIVE = """
 import sys
