@@ -192,7 +192,8 @@ class Outside:
             self._let_go(uid)
             return
         before = self.deletions.get(uid)
-        grace = rng.choice((1, 3, 10, pod.termination_grace_period_seconds))
+        own = pod.termination_grace_period_seconds
+        grace = rng.choice((1, 3, 10, 20, own, own))
         if before is not None and grace >= before.grace_s:
             return
         self._ask(source, uid, grace)

@@ -94,7 +94,7 @@ def whole_pod(uid: str, *, cpus: int, memory_bytes: int, devices: int) -> Pod:
 
 def behaviour(rng: random.Random, pod: Pod, container: str, *, is_calm: bool) -> Behaviour:
     """What an instance of a container does; a calm one runs until it is asked to end."""
-    leaves_s = rng.choice((0.0, 0.1, 3.0, 20.0, _FOREVER))
+    leaves_s = rng.choice((0.0, 0.1, 3.0, 20.0, _FOREVER, _FOREVER))
     answers_s = rng.choice((0.0, 0.0, 0.3, 1.5))
     init = next((one for one in pod.init_containers if one.name == container), None)
     if init is not None and not init.restartable:
