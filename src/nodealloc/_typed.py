@@ -218,8 +218,11 @@ def _evaluated(annotation: object, scope: dict[str, object]) -> object:
         try:
             return cast("object", eval(annotation, scope))  # noqa: S307 - the source's own text
         except NameError as error:
-            # Modules of one package name each other's classes for type checkers only; the package has them.
-            package = sys.modules[str(scope["__package__"])]
-            if error.name is None or not hasattr(package, error.name):
+            # Modules of one package name each other's classes for type checkers only, and a field may come
+            # from a class of another one; the package has them, or one of its modules.
+            package = str(scope["__package__"])
+            homes = [package, *sorted(name for name in sys.modules if name.startswith(f"{package}._"))]
+            home = next((one for one in homes if error.name and hasattr(sys.modules[one], error.name)), None)
+            if home is None or error.name is None:
                 return object
-            scope[error.name] = getattr(package, error.name)
+            scope[error.name] = getattr(sys.modules[home], error.name)

@@ -11,7 +11,7 @@ from typing import Final, Protocol, TypeAlias, cast
 import attrs
 
 from nodealloc._arguments import check
-from nodealloc._typed import typed_fields
+from nodealloc._typed import typed, typed_fields
 from nodealloc.admission._fit import node_fit
 from nodealloc.admission._host_ports import host_ports
 from nodealloc.admission._node_state import pressure, shutdown
@@ -172,6 +172,7 @@ class Chain:
         )
 
 
+@typed
 def chain_of(
     *handlers: Handler,
     rules: Rules | None = None,

@@ -88,6 +88,7 @@ def enforced_limits(
     return found
 
 
+@typed
 def enforce_reservation(
     driver: CgroupDriver, capacity: Resources, reservation: Reservation, enforcement: Enforcement, /
 ) -> Mapping[CgroupName, Limits]:

@@ -139,6 +139,7 @@ def pod_uid(root: CgroupName, name: CgroupName, /) -> str | None:
     return uid if name.parent in parents and uid and uid != last else None
 
 
+@typed
 def container_name(root: CgroupName, pod: Pod, container: Container, /) -> CgroupName:
     """A container's cgroup: a leaf below its pod's. Container runtimes choose names of their own."""
     return pod_name(root, pod).child(container.name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from nodealloc._arguments import check, within, wrong
-from nodealloc._typed import typed_fields
+from nodealloc._typed import typed, typed_fields
 from nodealloc.cpuset._distributed import take_distributed
 from nodealloc.cpuset._errors import NotEnoughCpusError, PickerError
 from nodealloc.cpuset._pickers import SortStrategy, take_packed
@@ -62,6 +62,7 @@ class KubeletPicker:
         return take_distributed(layout, available, count, strategy=self.strategy, group_size=self.group_size)
 
 
+@typed
 def take_cpus(
     layout: CpuLayout, available: CPUSet | str, count: int, /, *, picker: Picker | None = None
 ) -> CPUSet:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
+from nodealloc._typed import typed
 from nodealloc.dsw_asw._errors import Missing, ShutDownError, WaitTimeoutError
 from nodealloc.dsw_asw._ports import Clock
 
@@ -22,6 +23,7 @@ class Wait(Generic[K]):
     Any thread may ask; `missing` may be asked before, during and after.
     """
 
+    @typed
     def __init__(
         self,
         keys: Iterable[K],

@@ -8,7 +8,7 @@ import attrs
 
 from nodealloc._arguments import whole
 from nodealloc._frozen import freeze
-from nodealloc._typed import typed_fields, typed_fields_on_error, typed_on_error
+from nodealloc._typed import typed, typed_fields, typed_fields_on_error
 from nodealloc.idset import NodeSet, bits
 from nodealloc.podspec import Quantity, QuantityFormat, page_bytes
 from nodealloc.topology import NumaMask
@@ -22,7 +22,7 @@ HUGEPAGES = "hugepages-"
 """What the name of every huge page resource begins with."""
 
 
-@typed_on_error
+@typed
 def hugepages(page: int, /) -> str:
     """Resource name of huge pages of `page` bytes: 2097152 is ``hugepages-2Mi``."""
     return HUGEPAGES + str(Quantity(page * 10**9, QuantityFormat.BINARY_SI))

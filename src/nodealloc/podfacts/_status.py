@@ -120,7 +120,7 @@ class PodStatus:
     @property
     def all_containers(self) -> tuple[ContainerStatus, ...]:
         """Init containers, then main ones, then ephemeral ones."""
-        return self.init_containers + self.containers + self.ephemeral_containers
+        return (*self.init_containers, *self.containers, *self.ephemeral_containers)
 
     def condition(self, type_: str, /) -> PodCondition | None:
         """The condition of a type; None where it is not told."""

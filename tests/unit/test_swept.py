@@ -1,0 +1,226 @@
+"""Every public function and constructor with one wrong argument at a time: nothing raw comes from inside.
+
+The other arguments are made from their annotations. A value of the library's own whose parts are
+nonsense, or a function for which nothing fitting can be made, is left out.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import math
+import pkgutil
+import random
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+import pytest
+
+import nodealloc
+from nodealloc._typed import _GENERIC, _evaluated
+from nodealloc.errors import ConfigurationError, NodeallocError
+from nodealloc.memblocks import hugepages
+
+RAW = (
+    TypeError,
+    AttributeError,
+    LookupError,
+    OverflowError,
+    RecursionError,
+    AssertionError,
+    ZeroDivisionError,
+)
+DEEPEST = 6
+# What was made and thrown away may have had files open.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+class Odd:
+    """What belongs nowhere."""
+
+
+WRONG: tuple[object, ...] = (
+    None, "", "no such word", 5, -1, 1.5, math.nan, math.inf, True, 10**400, b"bytes", {}, {"a": 1}, [],
+    [None], ("a", "b"), {1, 2}, Odd(), Odd,
+)  # fmt: skip
+
+
+class Unmade(Exception):  # noqa: N818 - a reason to leave something out
+    """Nothing fitting can be made."""
+
+
+def of_annotation(annotation: object, depth: int = 0) -> Any:
+    """Something that an annotation allows."""
+    if depth > DEEPEST:
+        raise Unmade
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if annotation in (object, Any) or isinstance(annotation, typing.TypeVar):
+        return "x"
+    if origin in (typing.Union, types.UnionType):
+        return None if type(None) in arguments else of_annotation(arguments[0], depth)
+    if origin is typing.Literal:
+        return arguments[0]
+    if origin is Callable or origin is typing.get_origin(Callable[[], None]):
+        return lambda *_, **__: None
+    kind: Any = origin or annotation
+    if not inspect.isclass(kind):
+        raise Unmade
+    if kind is tuple and arguments and arguments[-1] is not Ellipsis:
+        return tuple(of_annotation(one, depth + 1) for one in arguments)
+    if issubclass(kind, enum.Enum):
+        return next(iter(kind))
+    simple = {str: "a", int: 1, float: 1.0, bool: False, bytes: b"a", Path: Path("a"), type(None): None}
+    if kind in simple:
+        return simple[kind]
+    if issubclass(kind, Mapping) or kind is dict:
+        return {}
+    if kind.__module__ in ("collections.abc", "builtins", "typing"):
+        return frozenset() if "et" in kind.__name__[-3:] else ()
+    if getattr(kind, "_is_protocol", False):
+        methods = [name for name in dir(kind) if not name.startswith("_")]
+        return type(f"Some{kind.__name__}", (), dict.fromkeys(methods, lambda *_, **__: None))()
+    return made(kind, depth + 1)
+
+
+def made(call: Callable[..., Any], depth: int = 0) -> Any:
+    """What a constructor or a function makes of fitting arguments."""
+    places, names = fitting(call, depth)
+    try:
+        return call(*places.values(), **names)
+    except Exception as error:
+        raise Unmade from error
+
+
+def fitting(call: Callable[..., Any], depth: int = 0) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arguments for whatever has no default, by place and by name."""
+    places, names = dict[str, Any](), dict[str, Any]()
+    for name, annotation, by_place, has_default in parameters(call):
+        if not has_default:
+            (places if by_place else names)[name] = of_annotation(annotation, depth + 1)
+    return places, names
+
+
+@cache
+def parameters(call: Callable[..., Any]) -> tuple[tuple[str, object, bool, bool], ...]:
+    """Name, annotation, whether it is given by place alone, whether it has a default."""
+    function: Any = call.__init__ if inspect.isclass(call) else call
+    while inspect.ismethod(function) or hasattr(function, "__wrapped__"):
+        function = getattr(function, "__wrapped__", None) or function.__func__
+    home = import_module(call.__module__ if inspect.isclass(call) else function.__module__)
+    scope = {**_GENERIC, **vars(home)}
+    rows = []
+    try:
+        signature = inspect.signature(call)
+    except ValueError as error:  # of a built-in class
+        raise Unmade from error
+    for one in signature.parameters.values():
+        if one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL):
+            continue
+        annotation = _evaluated(one.annotation, scope)
+        rows.append((one.name, annotation, one.kind is one.POSITIONAL_ONLY, one.default is not one.empty))
+    return tuple(rows)
+
+
+def public() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Functions, classes of values, and class methods that make them."""
+    for package in pkgutil.iter_modules(nodealloc.__path__):
+        if package.name.startswith("_") or package.name == "testing":
+            continue
+        module = import_module(f"nodealloc.{package.name}")
+        for name in module.__all__:
+            one: Any = getattr(module, name)
+            if inspect.isfunction(one):
+                yield f"{package.name}.{name}", one
+            elif inspect.isclass(one) and not issubclass(one, (BaseException, enum.Enum)):
+                if not getattr(one, "_is_protocol", False) and one.__init__ is not object.__init__:
+                    yield f"{package.name}.{name}", one
+                for method, held in vars(one).items():
+                    if isinstance(held, classmethod) and not method.startswith("_"):
+                        yield f"{package.name}.{name}.{method}", getattr(one, method)
+
+
+LEFT_OUT = {"checkpoint.FileStore", "checkpoint.SqliteStore", "cgroups.launch"}
+"""They lock what they are given and wait, or run it."""
+PUBLIC = {name: call for name, call in public() if name not in LEFT_OUT}
+
+
+def wrongly(
+    call: Callable[..., Any], chosen: Callable[[list[Any]], list[Any]]
+) -> Iterator[tuple[str, Any, BaseException]]:
+    """Raw errors of a call: argument, what was given, and the error."""
+    places, names = fitting(call)
+    try:
+        call(*places.values(), **names)
+    except NodeallocError:
+        pass  # what fits by its kind may mean nothing
+    except Exception as error:
+        raise Unmade from error
+    inputs = [(row, value) for row in parameters(call) for value in WRONG]
+    for (name, _, by_place, _), value in chosen(inputs):
+        if by_place and name not in places:
+            continue
+        with_it = {**places, name: value} if name in places else places
+        by_name = names if name in places else {**names, name: value}
+        try:
+            answer = call(*with_it.values(), **by_name)
+            if inspect.isgenerator(answer):
+                next(answer, None)
+        except NodeallocError:
+            continue
+        except RAW as error:
+            yield name, value, error
+        except (ValueError, OSError):
+            continue
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where what is made of invented paths does no harm."""
+    monkeypatch.chdir(tmp_path)
+
+
+def swept(chosen: Callable[[list[Any]], list[Any]]) -> tuple[int, list[str]]:
+    """How many callables were swept, and what ended raw."""
+    count, raw = 0, list[str]()
+    for name, call in PUBLIC.items():
+        try:
+            for argument, value, error in wrongly(call, chosen):
+                raw.append(f"{name}({argument}={value!r:.40}): {error!r:.80}")
+            count += 1
+        except Unmade:
+            continue
+    return count, raw
+
+
+def test_a_part_of_all_wrong_arguments_ends_in_nothing_raw() -> None:
+    """One in four, others each time; which ones the failure says."""
+    chance = random.Random()
+
+    def some(inputs: list[Any]) -> list[Any]:
+        return [one for one in inputs if chance.random() < 0.25]
+
+    count, raw = swept(some)
+    assert count > 450, "fewer callables could be swept than there were; did a value become hard to make?"
+    assert raw == []
+
+
+@pytest.mark.slow
+def test_no_wrong_argument_ends_in_anything_raw() -> None:
+    """Each of nineteen wrong values for each argument of each callable."""
+    _, raw = swept(list)
+    assert raw == []
+
+
+def test_a_name_of_huge_pages_of_text_is_refused_at_once() -> None:
+    """Text times a thousand million would be gigabytes."""
+    wrong: Any = "2Mi"
+    with pytest.raises(ConfigurationError, match="hugepages: page: expected a whole number, found '2Mi'"):
+        hugepages(wrong)
