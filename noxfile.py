@@ -86,8 +86,6 @@ def tests(session: nox.Session) -> None:
         words += [f"--ignore=tests/unit/node/{one}" for one in whole_nodes]
         words.append("tests/unit" if is_last else "tests/golden")
     _pytest(session, *words, mark="" if is_first else "not slow and not vm")
-    if is_first and "CI" in os.environ:
-        session.run("python", "-m", "nodealloc.testing.simulation", "--seconds", "30")
     if session.python == PYTHONS[-1] and os.environ.get("CI"):
         session.notify("vm", posargs=["--short"])
         session.notify(

@@ -100,6 +100,7 @@ class ConfinedRuntime:
 
     def follow_grants(self) -> None:
         """Have containers confined to what is granted now."""
+        self._drop_ended()
         self._cpusets.follow(self._node.snapshot[CpuAllocator])
         self._cpusets.reconcile()
 
@@ -208,16 +209,25 @@ class ConfinedRuntime:
 
     def _add_listed(self) -> None:
         """What is listed and was not inspected yet runs, too."""
-        running: set[str] = set()
-        for uid, listing in self._watch.seen.snapshot().items():
-            for one in listing.value.containers:
-                if one.state is RunState.RUNNING:
-                    running.add(one.id)
-                    if not self._cpusets.has(one.id):
-                        self._found.add(one.id)
-                        owner = Owner(uid, one.name)
-                        mems = confinement_of(self._node.snapshot, owner).mems
-                        self._cpusets.add(one.id, owner, mems=mems)
-        for ended in self._found - running:
-            self._found.discard(ended)
-            self._cpusets.remove(ended)
+        for target, owner in self._listed().items():
+            if not self._cpusets.has(target):
+                with self._lock:
+                    self._found.add(target)
+                self._cpusets.add(target, owner, mems=confinement_of(self._node.snapshot, owner).mems)
+
+    def _drop_ended(self) -> None:
+        """Of those, none that is listed as running no more; nobody else takes it out."""
+        running = self._listed()
+        with self._lock:
+            ended = self._found - running.keys()
+            self._found -= ended
+        for one in ended:
+            self._cpusets.remove(one)
+
+    def _listed(self) -> dict[str, Owner]:
+        return {
+            one.id: Owner(uid, one.name)
+            for uid, listing in self._watch.seen.snapshot().items()
+            for one in listing.value.containers
+            if one.state is RunState.RUNNING
+        }

@@ -29,7 +29,7 @@ from nodealloc.errors import ConfigurationError, RetryableError
 from nodealloc.idset import CPUSet
 from nodealloc.machine import machine_from_text
 from nodealloc.node import NodeAllocator
-from nodealloc.podfacts import LifeState, NodeView, PodIdentity, PodOnNode, PodPhase, PodStatus
+from nodealloc.podfacts import Exited, LifeState, NodeView, PodIdentity, PodOnNode, PodPhase, PodStatus
 from nodealloc.podlife import KUBELET, Ending, NodeConfiguration, NodeSettings, PodLives, Preparation
 from nodealloc.podlife import Rules as LifeRules
 from nodealloc.podsources import Editions, PodSources, Polling
@@ -327,6 +327,25 @@ def test_a_container_that_cannot_be_inspected_is_moved_all_the_same(tmp_path: Pa
     node.settle()
     assert isinstance(node.admission.make_ready(pod("own", cpus=2), NOW), Admitted)
     assert node.writer.sets[shared][0] == node.held.snapshot[CpuAllocator].shared
+
+
+def test_what_was_listed_alone_and_ended_is_moved_no_more(tmp_path: Path) -> None:
+    """Nobody inspected it, so that nobody else takes it out."""
+    node = Node(tmp_path)
+    node.source.pods = [pod("shared")]
+    node.after(3)
+    shared = node.container("shared")
+    node.kill()
+    node.runtime.fail("inspect", RetryableError("hangs", after_s=1.0), times=None)
+    node.settle()
+    answers_until_free(node)
+    confined = node.writer.sets[shared]
+    node.runtime.exit(shared, Exited(0))
+    node.after(3)
+    node.admission.take_back(pod("own", cpus=2), NOW)
+    node.after(3)
+    assert not node.cpusets.has(shared)
+    assert node.writer.sets[shared] == confined
 
 
 def test_a_container_that_is_being_made_starts_beside_cpus_that_are_granted_meanwhile(tmp_path: Path) -> None:
