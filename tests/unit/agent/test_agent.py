@@ -340,7 +340,7 @@ def test_what_was_listed_alone_and_ended_is_moved_no_more(tmp_path: Path) -> Non
     node.settle()
     answers_until_free(node)
     confined = node.writer.sets[shared]
-    node.runtime.exit(shared, Exited(0))
+    node.runtime.exit(shared, Exited(code=0))
     node.after(3)
     node.admission.take_back(pod("own", cpus=2), NOW)
     node.after(3)
