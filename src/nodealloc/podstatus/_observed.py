@@ -127,11 +127,12 @@ def with_runtime(observed: Observed, known: PodKnown, /) -> Observed:
 
     Where an inspection failed, what was known before it stands; a pod of which
     nothing is left has an empty report, and its ends. From one that was never
-    looked at nothing follows, not even from ends that are remembered of it.
+    looked at nothing follows, not even from ends that are remembered of it. Its life is
+    not over then: how its containers ended is still to be read.
     """
     report = known.report
     if report is None and not known.marks and not known.fault:
         report = PodReport(uid=known.uid)
     if report is None:
-        return observed
+        return attrs.evolve(observed, life=LifeState.TERMINATING) if observed.is_over else observed
     return attrs.evolve(observed, report=report, ends=known.ends)

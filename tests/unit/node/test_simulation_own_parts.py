@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 import pytest
@@ -16,7 +17,6 @@ from nodealloc.memblocks import MemoryAllocator
 from nodealloc.podfacts import NodeView
 from nodealloc.podlife import Preparation
 from nodealloc.podspec import Json, Pod
-from nodealloc.testing.pytest_plugin import Simulates, simulate
 from nodealloc.testing.simulation import ViolationError
 from nodealloc.testing.simulation.node import agent_with
 from nodealloc.topology import (
@@ -34,7 +34,12 @@ from nodealloc.topology import (
 )
 from nodealloc.verdicts import Admitted, NotYet, Refused
 
-__all__ = ["simulate"]
+if TYPE_CHECKING:
+    from nodealloc.testing.pytest_plugin import Simulates
+
+__all__ = ["pytest_plugins"]
+
+pytest_plugins = ["nodealloc.testing.pytest_plugin"]
 
 
 @attrs.frozen

@@ -7,7 +7,15 @@ from typing import Any
 import attrs
 import pytest
 
-from nodealloc.podfacts import ConditionStatus, Exited, LifeState, PodPhase
+from nodealloc.podfacts import (
+    ConditionStatus,
+    ContainerRunning,
+    ContainerStatus,
+    Exited,
+    LifeState,
+    PodPhase,
+    PodStatus,
+)
 from nodealloc.podlife import ContainerFacts, EndingKind, PodFacts
 from nodealloc.podlife import Ending as LifeEnding
 from nodealloc.podlife._record import StartFailure as Waiting
@@ -18,6 +26,7 @@ from nodealloc.podstatus import (
     StartFailure,
     ToldEnding,
     observed_of,
+    status_of,
     with_source,
     with_verdicts,
 )
@@ -58,6 +67,23 @@ def test_all_that_a_life_knows_is_observed() -> None:
         counts={"app": 3, "work": 0},
         noticed_unix_s=7.0,
     )
+
+
+@pytest.mark.parametrize("life", [LifeState.TERMINATED, LifeState.FINISHED])
+def test_a_life_is_not_over_before_the_runtime_was_asked_how_it_ended(life: LifeState) -> None:
+    """An agent that was killed remembers that the pod has ended, and has not read how its containers did."""
+    unread = PodKnown(uid="u", live={"c": ("app", 0)}, fault="it has not been looked at since the start")
+    was = PodStatus(
+        phase=PodPhase.RUNNING,
+        containers=(ContainerStatus(name="app", state=ContainerRunning(), container_id="x://c"),),
+    )
+    observed = observed_of(PodFacts(pod=WEB, life=life, known=unread))
+    assert observed is not None
+    assert not observed.is_over
+    assert status_of(observed, was).phase is PodPhase.RUNNING
+    gone = observed_of(PodFacts(pod=WEB, life=life, known=PodKnown(uid="u")))
+    assert gone is not None
+    assert gone.is_over
 
 
 def test_nobody_is_told_of_an_orphan() -> None:

@@ -40,7 +40,7 @@ READY, LIVE, STARTED, PRE_STOP = "ready", "live", "started", "pre-stop"
 """Commands of probes and hooks."""
 OWN, SHARED = "own", "shared"
 """Names of volumes: the pod's own, and the one that pods share."""
-_MEMORY = ("64Mi", "64Mi", "2Gi", "6Gi")
+_MEMORY = ("64Mi", "64Mi", "6Gi", "11Gi")
 """What a container asks for; a NUMA node of the simulated machine has 16 GiB."""
 
 
