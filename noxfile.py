@@ -75,16 +75,14 @@ def _pytest(session: nox.Session, *words: str, mark: str = "", env: dict[str, st
 def tests(session: nox.Session) -> None:
     """Unit, golden, property and real tests; the slow ones on the first Python only.
 
-    In CI, which has half an hour, the last Python takes the unit tests alone, without lives of whole
-    nodes, and those between it and the first take recorded facts.
+    In CI, which has half an hour, the first Python takes them all, and the others recorded facts and
+    the engine.
     """
     session.install("-e", ".[test]")
-    is_first, is_last = session.python == PYTHONS[0], session.python == PYTHONS[-1]
+    is_first = session.python == PYTHONS[0]
     words = ["-n", "auto", "--dist", "worksteal"]
     if "CI" in os.environ and not is_first:
-        whole_nodes = ("test_simulation.py", "test_simulation_mutants.py", "test_simulation_own_parts.py")
-        words += [f"--ignore=tests/unit/node/{one}" for one in whole_nodes]
-        words.append("tests/unit" if is_last else "tests/golden")
+        words += ["tests/golden", "tests/unit/dsw_asw"]
     _pytest(session, *words, mark="" if is_first else "not slow and not vm")
     if session.python == PYTHONS[-1] and os.environ.get("CI"):
         session.notify("vm", posargs=["--short"])
