@@ -221,7 +221,8 @@ def _evaluated(annotation: object, scope: dict[str, object]) -> object:
             # Modules of one package name each other's classes for type checkers only, and a field may come
             # from a class of another one; the package has them, or one of its modules.
             package = str(scope["__package__"])
-            homes = [package, *sorted(name for name in sys.modules if name.startswith(f"{package}._"))]
+            loaded = tuple(sys.modules)  # taken in one step: another thread may import meanwhile
+            homes = [package, *sorted(name for name in loaded if name.startswith(f"{package}._"))]
             home = next((one for one in homes if error.name and hasattr(sys.modules[one], error.name)), None)
             if home is None or error.name is None:
                 return object

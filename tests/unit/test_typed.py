@@ -6,15 +6,18 @@ import contextlib
 import inspect
 import math
 import pkgutil
+import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Literal, Protocol
+from unittest.mock import patch
 
 import attrs
 import pytest
 
 import nodealloc
-from nodealloc._typed import typed, typed_fields, typed_on_error
+from nodealloc._typed import _evaluated, typed, typed_fields, typed_on_error
 from nodealloc.admission import KUBELET, Chain, SysctlAllowList, host_ports, node_fit, taints
 from nodealloc.allocatable import Reservation
 from nodealloc.cgroups import TreeOptions
@@ -322,3 +325,25 @@ def test_what_a_value_has_by_itself_is_not_looked_at() -> None:
     for bad in (None, 0, (), ""):
         with pytest.raises(ConfigurationError, match="by_name: expected a mapping"):
             Row(by_name=wrong(bad))
+
+
+def test_annotations_are_read_while_another_thread_imports() -> None:
+    """An agent's threads import for the first time as another makes its first pod."""
+    is_over = threading.Event()
+
+    def imports() -> None:
+        count = 0
+        while not is_over.is_set():
+            count += 1
+            sys.modules[f"nowhere_{count % 5000}"] = sys
+            sys.modules.pop(f"nowhere_{(count + 2500) % 5000}", None)
+
+    with patch.dict(sys.modules):
+        thread = threading.Thread(target=imports)
+        thread.start()
+        try:
+            found = {_evaluated("NoSuchName", {"__package__": "nodealloc.podspec"}) for _ in range(500)}
+        finally:
+            is_over.set()
+            thread.join()
+    assert found == {object}
