@@ -72,17 +72,21 @@ def prepared(full: object) -> bool:
 
 
 def _make_outcomes() -> None:
+    """Each table whole in one step, so that threads that make them at once make the same twice."""
     masks = range(_MASK + 1)
-    for mask in masks:
-        good, poor = TopologyHint(mask, preferred=True), TopologyHint(mask, preferred=False)
-        _tolerated.append(Merged(poor, admit=True))
-        _refused.append(Merged(poor, admit=False))
-        _preferred.append(Merged(good, admit=True))
-        _nodes.append(tuple([node for node in range(8) if mask >> node & 1]))
-    for target in range(9):
-        widths = [mask.bit_count() for mask in masks]
-        apart = [target - width if width <= target else width for width in widths]
-        _nearness.append([_ANY, *[apart[mask] << 8 | mask for mask in masks[1:]]])
+    poor = [TopologyHint(mask, preferred=False) for mask in masks]
+    _tolerated[:] = [Merged(one, admit=True) for one in poor]
+    _refused[:] = [Merged(one, admit=False) for one in poor]
+    _nodes[:] = [tuple([node for node in range(8) if mask >> node & 1]) for mask in masks]
+    _nearness[:] = [_near(target) for target in range(9)]
+    # The last one: where it is there, all are.
+    _preferred[:] = [Merged(TopologyHint(mask, preferred=True), admit=True) for mask in masks]
+
+
+def _near(target: int) -> list[int]:
+    widths = [mask.bit_count() for mask in range(_MASK + 1)]
+    apart = [target - width if width <= target else width for width in widths]
+    return [_ANY, *[apart[mask] << 8 | mask for mask in range(1, _MASK + 1)]]
 
 
 def on_one_node(providers: Sequence[Hints], full: NumaMask) -> Merged | None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
 import pytest
@@ -30,6 +33,7 @@ from nodealloc.topology import (
     UnknownOptionError,
     UnknownPolicyError,
     WorkLimitError,
+    _listed,
     merge,
 )
 from nodealloc.topology._policy import KUBELET_MAX_NODES
@@ -332,3 +336,26 @@ def _line(*order: int) -> dict[int, dict[int, int]]:
     """Distances of nodes that stand in a line in this order."""
     place = {node: position for position, node in enumerate(order)}
     return {one: {other: 10 + 5 * abs(place[one] - place[other]) for other in order} for one in order}
+
+
+def test_threads_that_merge_first_at_once_make_sound_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each mask's outcomes stand in its place, however many threads were the first."""
+    tables = ("_preferred", "_tolerated", "_refused", "_nodes", "_nearness")
+    for name in tables:
+        monkeypatch.setattr(_listed, name, [])
+    began = threading.Barrier(4)
+
+    def first() -> None:
+        began.wait()
+        _listed._make_outcomes()
+
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            for done in [threads.submit(first) for _ in range(4)]:
+                done.result()
+    finally:
+        sys.setswitchinterval(interval_s)
+    assert [len(getattr(_listed, name)) for name in tables] == [256, 256, 256, 256, 9]
+    assert [one.hint.affinity for one in _listed._preferred] == list(range(256))
