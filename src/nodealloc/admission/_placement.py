@@ -16,8 +16,8 @@ from nodealloc.podspec import (
     NodeSelectorTerm,
     Pod,
     Toleration,
-    is_static,
 )
+from nodealloc.podspec._origin import comes_from_node
 from nodealloc.verdicts import Admitted, Refused
 
 __all__ = ["node_affinity", "node_name", "operating_system", "taints"]
@@ -84,7 +84,7 @@ def taints(pod: Pod, view: NodeView, /) -> Admitted | Refused:
 
     Taints that only keep a scheduler off are a scheduler's matter.
     """
-    if not view.taints or is_static(pod):
+    if not view.taints or comes_from_node(pod):
         return ADMITTED
     for taint in view.taints:
         if taint.effect is _NO_EXECUTE and not any(_tolerates(one, taint) for one in pod.tolerations):

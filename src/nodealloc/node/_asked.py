@@ -9,7 +9,8 @@ import attrs
 from nodealloc.errors import DecodeError
 from nodealloc.node._record import WorkloadRecord
 from nodealloc.podfacts import LifeState, NodeView, PodOnNode
-from nodealloc.podspec import Json, Pod, Quantity, is_static
+from nodealloc.podspec import Json, Pod, Quantity
+from nodealloc.podspec._origin import comes_from_node
 from nodealloc.topology import Affinities, Claim, Holding, Workload, peak, workload_of
 
 __all__ = ["Asked", "known_pods", "with_ending"]
@@ -51,7 +52,7 @@ class Asked:
         state = LifeState.SYNCING if before is None else before.state
         if self.pod is None:
             return _without_pod(self.workload, state)
-        return PodOnNode.of(self.pod, state=state, static=is_static(self.pod))
+        return PodOnNode.of(self.pod, state=state, static=comes_from_node(self.pod))
 
 
 def known_pods(
@@ -80,7 +81,7 @@ def known_pods(
         except DecodeError as error:
             pod, unreadable[key] = None, str(error)
         if pod is not None:
-            pods.append(PodOnNode.of(pod, static=is_static(pod)))
+            pods.append(PodOnNode.of(pod, static=comes_from_node(pod)))
         elif record.workload.claims:
             pods.append(_without_pod(record.workload, LifeState.SYNCING))
         else:

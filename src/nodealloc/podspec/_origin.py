@@ -9,7 +9,7 @@ from nodealloc._typed import typed_on_error
 if TYPE_CHECKING:
     from nodealloc.podspec._pod import Pod
 
-__all__ = ["API", "MIRROR", "SOURCE", "is_critical", "is_mirror", "is_static"]
+__all__ = ["API", "MIRROR", "SOURCE", "comes_from_node", "is_critical", "is_mirror", "is_static"]
 
 API: Final = "api"
 """The source whose pods are not static."""
@@ -26,13 +26,18 @@ def is_mirror(pod: Pod, /) -> bool:
     return MIRROR in pod.annotations
 
 
-@typed_on_error
-def is_static(pod: Pod, /) -> bool:
-    """Whether it comes from a source of this node's own, so that nobody else can delete it.
+def comes_from_node(pod: Pod, /) -> bool:
+    """Whether its source is not the API, by its annotation; a mirror may carry its pod's.
 
     Source: kubelet ``types/pod_update.go``.
     """
-    return pod.annotations.get(SOURCE, API) not in {"", API} and not is_mirror(pod)
+    return pod.annotations.get(SOURCE, API) != API
+
+
+@typed_on_error
+def is_static(pod: Pod, /) -> bool:
+    """Whether it comes from a source of this node's own, which alone can delete it; no mirror does."""
+    return comes_from_node(pod) and bool(pod.annotations[SOURCE]) and not is_mirror(pod)
 
 
 @typed_on_error
@@ -41,6 +46,6 @@ def is_critical(pod: Pod, /) -> bool:
 
     Source: kubelet ``types/pod_update.go``.
     """
-    if pod.annotations and (is_static(pod) or is_mirror(pod)):
+    if pod.annotations and (comes_from_node(pod) or is_mirror(pod)):
         return True
     return pod.priority is not None and pod.priority >= _CRITICAL

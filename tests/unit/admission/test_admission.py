@@ -552,3 +552,14 @@ def test_a_handler_that_counts_its_calls_does_not_pass() -> None:
 
     with pytest.raises(AssertionError, match="asked again"):
         check_admission_handler(counting)
+
+
+def test_a_pod_with_the_mark_of_a_source_of_the_node_passes_taints_mirror_or_not() -> None:
+    """A mirror may carry the source of the pod that it stands for."""
+    source = "kubernetes.io/config.source"
+    tainted = NodeView(name="n", taints=(Taint(key="k", effect=TaintEffect.NO_EXECUTE),))
+    for more in ({}, {"kubernetes.io/config.mirror": "hash"}):
+        of_file = Pod(uid="u", name="p", annotations={source: "file", **more})
+        of_api = Pod(uid="u", name="p", annotations={source: "api", **more})
+        assert isinstance(taints(of_file, tainted), Admitted)
+        assert isinstance(taints(of_api, tainted), Refused)
