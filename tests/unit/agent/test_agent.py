@@ -24,7 +24,7 @@ from nodealloc.agent import (
 )
 from nodealloc.checkpoint import FileStore
 from nodealloc.cpuset import CpuAllocator, CpusetReconciler
-from nodealloc.dsw_asw import Cancel, Moment
+from nodealloc.dsw_asw import Cancel, Moment, Summary
 from nodealloc.errors import ConfigurationError, RetryableError
 from nodealloc.idset import CPUSet
 from nodealloc.machine import machine_from_text
@@ -672,3 +672,27 @@ def test_a_node_view_knows_its_pods(tmp_path: Path) -> None:
     node.source.pods = [pod("web")]
     node.after(3)
     assert isinstance(node.held.view.pods["web"], PodOnNode)
+
+
+def test_a_pass_of_all_packages_is_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In files, while thirty pods start; what the node grants is remembered beside it, pod by pod."""
+    node = Node(tmp_path)
+    commits: list[int] = []
+    passes: list[int] = []
+    commit, reconcile = node.store.commit, node.agent.reconcile
+
+    def remember(*what: Any, **more: Any) -> None:
+        commits.append(1)
+        commit(*what, **more)
+
+    def counted() -> Summary:
+        before = len(commits)
+        summary = reconcile()
+        passes.append(len(commits) - before)
+        return summary
+
+    monkeypatch.setattr(node.store, "commit", remember)
+    monkeypatch.setattr(node.agent, "reconcile", counted)
+    node.source.pods = [pod(f"u{number}") for number in range(30)]
+    node.after(5)
+    assert max(passes) == 1
