@@ -95,7 +95,12 @@ def stop_sandbox(uid: str, sandbox_id: str, policy: LifePolicy) -> Step[Detail]:
 
 
 def starts(turn: Turn, record: PodRecord, plan: PodPlan) -> tuple[PodRecord, tuple[Step[Detail], ...]]:
-    """Fetch images, run hooks of what has started, and start the first container that can be."""
+    """Fetch images, run hooks of what has started, and start the first container of those to be started.
+
+    Images are fetched side by side. A container whose image is being fetched for the first time keeps those
+    behind it waiting, so that the manifest's order does not depend on whose image comes first. One that
+    failed is tried again after its back-off and keeps nobody waiting meanwhile.
+    """
     hooks = _post_start(turn, record)
     steps: list[Step[Detail]] = list(hooks)
     is_free = not hooks
@@ -103,10 +108,13 @@ def starts(turn: Turn, record: PodRecord, plan: PodPlan) -> tuple[PodRecord, tup
         if any(one.name == name for one in record.stopping.values()):
             continue
         made = _made(record, name, plan.sandbox_id, turn.observed.report)
+        has_failed = name in record.failures
         if not made and name not in record.images:
             steps.append(_pull(turn, record, name))
+            is_free = is_free and has_failed
         elif is_free:
-            is_free = False
+            # At a kubelet's pace what failed is tried at the next look, before those behind it.
+            is_free = has_failed and record.look is None
             record, step = _start(turn, record, name, made, plan.sandbox_id)
             steps.append(step)
     return record, tuple(steps)
@@ -205,7 +213,7 @@ def _start(
         )
     only_makes = not made and turn.rules.keeps_starts and _runs_once(record.pod, name)
     step: Step[Detail] = Step(
-        scope=("pod", turn.uid, "start"),
+        scope=("pod", turn.uid, "start", name),
         verb="make" if only_makes else "start",
         detail=Start(name, attempt, sandbox_id, made, record.edition, only_makes),
         subject=(name, attempt, record.edition),

@@ -17,7 +17,7 @@ from nodealloc.podspec import (
     PullPolicy,
     RestartPolicy,
 )
-from nodealloc.runtime import RuntimeRefusedError
+from nodealloc.runtime import ContainerConfig, RuntimeRefusedError, SandboxConfig
 from nodealloc.testing.podlife import FakePreparer
 from nodealloc.verdicts import Admitted, NotYet, Refused
 from tests.unit.podlife_node import Node, Verdicts, pod
@@ -384,3 +384,50 @@ def test_a_policy_that_cannot_be_is_refused() -> None:
         Ending(kind=EndingKind.EVICTED, grace_s=-1)
     with pytest.raises(ConfigurationError, match="needs a uid"):
         Node().lives.put(attrs.evolve(pod(), name=""))
+
+
+def test_containers_start_in_their_order_whoever_is_fetched_first() -> None:
+    """A proxy that comes first in the manifest starts first, though its image takes longer."""
+    node = Node()
+    node.executor.held = {"pull"}
+    node.lives.put(pod(containers=[attrs.evolve(APP, name=name, image=name) for name in ("proxy", "app")]))
+    node.after(1)
+    proxy, app = node.executor.parked
+    app()
+    node.after(1)
+    assert not any(one.startswith("create") for one in node.calls())
+    proxy()
+    node.after(1)
+    assert [one.split("/")[1] for one in node.calls() if one.startswith("create")] == ["proxy", "app"]
+
+
+def test_an_image_that_cannot_be_had_keeps_nobody_behind_it() -> None:
+    """The next container starts while the first one waits for its next try."""
+    node = Node()
+    missing = attrs.evolve(APP, name="proxy", image="gone", image_pull_policy=PullPolicy.NEVER)
+    node.lives.put(pod(containers=[missing, APP]))
+    node.after(1)
+    assert node.running() == ["app#0"]
+
+
+def test_a_container_that_cannot_be_made_keeps_nobody_behind_it() -> None:
+    """The next one starts while the first waits for its next try, and the first comes once it can be made."""
+    node = Node()
+    made = node.runtime.create_container
+    bad = True
+
+    def create(sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig, /) -> str:
+        if bad and config.name == "bad":
+            raise RuntimeRefusedError("create_container", "NOT_FOUND", "no such file")
+        return made(sandbox_id, config, sandbox)
+
+    node.runtime.create_container = create  # type: ignore[method-assign]
+    node.lives.put(pod(containers=[attrs.evolve(APP, name="bad"), APP]))
+    node.after(1)
+    assert node.running() == ["app#0"]
+    facts = node.lives.facts.get("u")
+    assert facts is not None
+    assert facts.containers["bad"].waiting is not None
+    bad = False
+    node.after(20)
+    assert sorted(node.running()) == ["app#0", "bad#0"]
