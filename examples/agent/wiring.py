@@ -45,7 +45,6 @@ from nodealloc.podlife import (
     PodFiles,
     PodLives,
     Preparation,
-    WholeRuntime,
 )
 from nodealloc.podlife import Rules as LifeRules
 from nodealloc.podlife.preparers import BegunPods, CgroupPreparer, FolderPreparer, VolumePreparer
@@ -69,7 +68,7 @@ from nodealloc.podstatus import Rules as StatusRules
 from nodealloc.probes import ProbeOptions, Probers, Probing
 from nodealloc.probes import Rules as ProbeRules
 from nodealloc.probes.health import GrpcProber
-from nodealloc.runtime import Pace, RuntimeWatch
+from nodealloc.runtime import Pace, RuntimeWatch, WholeRuntime
 from nodealloc.volumes import VolumeManager
 
 __all__ = ["Place", "Rulebook", "wire"]

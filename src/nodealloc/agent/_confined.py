@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from typing import Final
 
 import attrs
+from typing_extensions import override
 
 from nodealloc._typed import typed
 from nodealloc.cpuset import CpuAllocator, CpusetReconciler
 from nodealloc.idset import CPUSet
 from nodealloc.node import NodeAllocator, confinement_of
-from nodealloc.podlife import PodRuntime
 from nodealloc.podspec import Pod
 from nodealloc.runtime import (
-    CommandResult,
     ContainerConfig,
-    ImageRecord,
     LinuxResources,
-    PullCredentials,
     RunState,
+    RuntimeLayer,
     RuntimeWatch,
     SandboxConfig,
+    WholeRuntime,
 )
 from nodealloc.topology import Owner
 from nodealloc.verdicts import NotYet
@@ -48,8 +46,8 @@ class _Start:
     shown: int | None = None
 
 
-class ConfinedRuntime:
-    """A `PodRuntime` over another one, which starts containers where they may run at that moment.
+class ConfinedRuntime(RuntimeLayer):
+    """A runtime over another one, which starts containers where they may run at that moment.
 
     Between the moment at which a container's configuration is computed and its start
     others may be granted CPUs. So where the CPUs that it was made with are not its own
@@ -67,9 +65,10 @@ class ConfinedRuntime:
 
     @typed
     def __init__(
-        self, runtime: PodRuntime, *, node: NodeAllocator, cpusets: CpusetReconciler, watch: RuntimeWatch
+        self, runtime: WholeRuntime, *, node: NodeAllocator, cpusets: CpusetReconciler, watch: RuntimeWatch
     ) -> None:
-        self._runtime, self._node, self._cpusets, self._watch = runtime, node, cpusets, watch
+        super().__init__(runtime)
+        self._node, self._cpusets, self._watch = node, cpusets, watch
         self._lock = threading.Lock()
         self._made: dict[str, tuple[Owner, CPUSet | None]] = {}
         self._starts: dict[str, _Start] = {}
@@ -104,25 +103,15 @@ class ConfinedRuntime:
         self._cpusets.follow(self._node.snapshot[CpuAllocator])
         self._cpusets.reconcile()
 
-    def run_sandbox(self, config: SandboxConfig, /) -> str:
-        """See `Sandboxes.run_sandbox`."""
-        return self._runtime.run_sandbox(config)
-
-    def stop_sandbox(self, sandbox_id: str, /) -> None:
-        """See `Sandboxes.stop_sandbox`."""
-        self._runtime.stop_sandbox(sandbox_id)
-
-    def remove_sandbox(self, sandbox_id: str, /) -> None:
-        """See `Sandboxes.remove_sandbox`."""
-        self._runtime.remove_sandbox(sandbox_id)
-
+    @override
     def create_container(self, sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig, /) -> str:
         """See `Containers.create_container`."""
-        made = self._runtime.create_container(sandbox_id, config, sandbox)
+        made = self.below.create_container(sandbox_id, config, sandbox)
         with self._lock:
             self._made[made] = Owner(sandbox.pod.uid, config.name), config.resources.cpus
         return made
 
+    @override
     def start_container(self, container_id: str, /) -> None:
         """See `Containers.start_container`: on the CPUs that it may run on now."""
         with self._lock:
@@ -134,42 +123,19 @@ class ConfinedRuntime:
             cpus = self._brought_up(container_id, owner, cpus)
             with self._lock:
                 self._starts[container_id] = _Start(owner=owner, cpus=cpus)
-            self._runtime.start_container(container_id)
+            self.below.start_container(container_id)
         finally:
             shown = self._watch.hurry()
             with self._lock:
                 self._starts[container_id] = _Start(owner=owner, cpus=cpus, shown=shown)
                 self._forget_shown()
 
-    def stop_container(self, container_id: str, grace_s: float, /) -> None:
-        """See `Containers.stop_container`."""
-        self._runtime.stop_container(container_id, grace_s)
-
-    def update_container(self, container_id: str, resources: LinuxResources, /) -> None:
-        """See `Containers.update_container`."""
-        self._runtime.update_container(container_id, resources)
-
+    @override
     def remove_container(self, container_id: str, /) -> None:
         """See `Containers.remove_container`."""
-        self._runtime.remove_container(container_id)
+        self.below.remove_container(container_id)
         with self._lock:
             self._made.pop(container_id, None)
-
-    def images(self) -> Sequence[ImageRecord]:
-        """See `Images.images`."""
-        return self._runtime.images()
-
-    def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
-        """See `Images.pull_image`."""
-        return self._runtime.pull_image(name, credentials)
-
-    def remove_image(self, id: str, /) -> None:  # noqa: A002 - the field's word
-        """See `Images.remove_image`."""
-        self._runtime.remove_image(id)
-
-    def run_command(self, container_id: str, command: Sequence[str], timeout_s: float, /) -> CommandResult:
-        """See `CommandRunner.run_command`."""
-        return self._runtime.run_command(container_id, command, timeout_s)
 
     def _brought_up(self, container_id: str, owner: Owner | None, made_with: CPUSet | None) -> CPUSet | None:
         """Change where a container will run, if that is not where it may any more; where it will run."""
@@ -180,7 +146,7 @@ class ConfinedRuntime:
         is_fine = made_with <= now.cpus if made_with and now.cpus else not snapshot[CpuAllocator].state.held
         if is_fine or now.cpus is None:
             return made_with
-        self._runtime.update_container(container_id, LinuxResources(cpus=now.cpus, mems=now.mems))
+        self.below.update_container(container_id, LinuxResources(cpus=now.cpus, mems=now.mems))
         return now.cpus
 
     def _owner_of(self, container_id: str) -> Owner | None:

@@ -51,7 +51,7 @@ from nodealloc.podlife._images import CredentialSource
 from nodealloc.podlife._last_words import LastWords
 from nodealloc.podlife._life import POD_LIFE, LifeEvent
 from nodealloc.podlife._lives import PodLives
-from nodealloc.podlife._logs import LoggedRuntime, WholeRuntime
+from nodealloc.podlife._logs import LoggedRuntime
 from nodealloc.podlife._plan import (
     ContainerPart,
     ContainerStep,
@@ -154,7 +154,6 @@ __all__ = [
     "StopReason",
     "Stopping",
     "Unheeded",
-    "WholeRuntime",
     "Why",
     "container_config",
     "explain_plan",

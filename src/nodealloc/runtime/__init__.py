@@ -26,6 +26,7 @@ from nodealloc.runtime._image_gc import (
     sweep,
 )
 from nodealloc.runtime._known import ContainerEnd, PodKnown
+from nodealloc.runtime._layer import RuntimeLayer, WholeRuntime
 from nodealloc.runtime._listing import Listing, Oddity, PodListing
 from nodealloc.runtime._pleg import Pleg, relist
 from nodealloc.runtime._ports import (
@@ -98,6 +99,7 @@ __all__ = [
     "RunState",
     "RuntimeCondition",
     "RuntimeHealth",
+    "RuntimeLayer",
     "RuntimeRefusedError",
     "RuntimeUnavailableError",
     "RuntimeWatch",
@@ -107,6 +109,7 @@ __all__ = [
     "Sandboxes",
     "Security",
     "SecurityProfile",
+    "WholeRuntime",
     "containers_to_drop",
     "may_start",
     "plan_container_gc",
