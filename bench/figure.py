@@ -76,13 +76,23 @@ def kubelet_ns(kind: str, recording: str = "kubelet_ns") -> list[float]:
     return [figure * scale for figure in recorded[kind]]
 
 
+def _repeated_ns(call: Callable[[], object]) -> float:
+    return best_ns(call, seconds=0.001, rounds=1)
+
+
 def against_kubelet(
-    calls: Iterable[Callable[[], object]], kind: str, recording: str = "kubelet_ns", *, rounds: int = 5
+    calls: Iterable[Callable[[], object]],
+    kind: str,
+    recording: str = "kubelet_ns",
+    *,
+    rounds: int = 5,
+    timed_ns: Callable[[Callable[[], object]], float] = _repeated_ns,
 ) -> list[float]:
     """Row by row, a call's time as a part of the kubelet's; the calibration loop runs beside each.
 
     A machine that others use changes its pace within a second, so that one calibration for all
     rows says little: here each row is timed between two of them, and the median of some rounds counts.
+    `timed_ns` takes the time where a call is not simply to be repeated.
     """
     recorded = json.loads((VECTORS / f"{recording}.json").read_text())
     usual = float(recorded["calibration_loop_ns"])
@@ -91,7 +101,7 @@ def against_kubelet(
         before = _loop_ns()
         parts = []
         for _ in range(rounds):
-            mine = best_ns(call, seconds=0.001, rounds=1)
+            mine = timed_ns(call)
             after = _loop_ns()
             parts.append(mine / theirs * 2 * usual / (before + after))
             before = after

@@ -46,6 +46,7 @@ Figure: TypeAlias = Union[int, float, str]
 """A number in the unit that its name states, or a word."""
 
 
+_WORDS = frozenset({str})
 _PLAIN = frozenset({int, str})
 
 
@@ -56,9 +57,10 @@ class _Figures(Mapping[str, Figure]):
 
     def __init__(self, entries: Mapping[str, Figure]) -> None:
         self._entries = dict(entries)
-        for name, figure in self._entries.items():
-            # Nearly all are plain, and a fleet is refused by the thousand.
-            if not (name and type(name) is str and type(figure) in _PLAIN):
+        # Nearly all are plain, and a fleet is refused by the thousand.
+        is_plain = _WORDS.issuperset(map(type, self._entries)) and "" not in self._entries
+        if not (is_plain and _PLAIN.issuperset(map(type, self._entries.values()))):
+            for name, figure in self._entries.items():
                 _check(name, figure)
 
     def __getitem__(self, name: str) -> Figure:

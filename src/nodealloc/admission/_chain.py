@@ -22,7 +22,7 @@ from nodealloc.admission._verdicts import ADMITTED, MakingRoom, RoomMade
 from nodealloc.errors import NodeallocError, RetryableError
 from nodealloc.podfacts import NodeView
 from nodealloc.podspec import Pod, is_critical
-from nodealloc.topology import Snapshot, Workload, admit, release, workload_of
+from nodealloc.topology import Snapshot, admit, release, workload_of
 from nodealloc.verdicts import Admitted, NotYet, Refused, Verdict
 
 __all__ = ["Chain", "Handler", "allocation", "chain_of"]
@@ -38,7 +38,7 @@ class _Allocation:
     snapshot: Snapshot
 
     def __call__(self, pod: Pod, view: NodeView, /) -> Verdict:
-        verdict = admit(self.snapshot, _workload(pod))
+        verdict = admit(self.snapshot, workload_of(pod))
         return (
             verdict
             if isinstance(verdict, Admitted | NotYet)
@@ -52,7 +52,7 @@ class _Allocation:
         if not ending:
             return refused
         later = functools.reduce(release, (one.pod.uid for one in ending), self.snapshot)
-        if not isinstance(admit(later, _workload(pod)), Admitted):
+        if not isinstance(admit(later, workload_of(pod)), Admitted):
             return refused
         who = ending[0].pod.full_name
         more = f" and {len(ending) - 1} more" if len(ending) > 1 else ""
@@ -66,19 +66,6 @@ def allocation(snapshot: Snapshot, /) -> Handler:
     pod that is ending holds is *not yet*: it names that pod.
     """
     return _Allocation(snapshot)
-
-
-_LAST: list[tuple[Pod, Workload]] = []
-"""The pod that was asked about last: one pod is asked about on thousands of nodes."""
-
-
-def _workload(pod: Pod) -> Workload:
-    last = _LAST[-1] if _LAST else None
-    if last is not None and last[0] is pod:
-        return last[1]
-    made = workload_of(pod)
-    _LAST[:] = [(pod, made)]
-    return made
 
 
 @typed_fields

@@ -8,11 +8,12 @@ from typing import Final
 
 import attrs
 
+from nodealloc._peak import peak
 from nodealloc._typed import typed
 from nodealloc.admission._rules import Rules
 from nodealloc.admission._verdicts import ADMITTED
 from nodealloc.podfacts import LifeState, NodeView
-from nodealloc.podspec import Pod, Quantity, Resources, effective_requests, is_extended_resource
+from nodealloc.podspec import Container, Pod, Quantity, is_extended_resource
 from nodealloc.verdicts import Admitted, NotYet, Refused
 
 __all__ = ["PODS", "Shortage", "node_fit", "shortages", "wanted"]
@@ -20,12 +21,12 @@ __all__ = ["PODS", "Shortage", "node_fit", "shortages", "wanted"]
 PODS: Final = "pods"
 """The resource that counts pods."""
 _NANOS: Final = 10**9
-_FIRST: Final = ("cpu", "memory", "ephemeral-storage")
+_FIRST: Final = (PODS, "cpu", "memory", "ephemeral-storage")
 _PAGES: Final = "hugepages-"
 _SYNCING: Final = LifeState.SYNCING
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(slots=False)  # a dict is filled faster than slots
 class Shortage:
     """One resource of which a node has too little for a pod.
 
@@ -88,74 +89,73 @@ def shortages(pod: Pod, view: NodeView, rules: Rules, /) -> list[Shortage]:
     allocatable, used, elsewhere = view.allocatable, view.pods.requested, view.elsewhere
     short: list[Shortage] = []
     limit = allocatable.get(PODS)
-    most = limit.value if limit is not None else 0
+    most = -(-limit.nanos // _NANOS) if limit is not None else 0
     there = len(view.pods)
     if there + 1 > most and PODS not in elsewhere:
-        missing = (there + 1 - most) * 10**9
-        short.append(Shortage(resource=PODS, requested=1, used=there, capacity=most, missing_nanos=missing))
-    for name, nanos in _asked(pod, rules, allocatable):
+        short.append(Shortage(PODS, 1, there, most, (there + 1 - most) * _NANOS))
+    for name, nanos in wanted(pod).items():
         have, taken = allocatable.get(name), used.get(name)
-        missing = nanos - (have.nanos if have is not None else 0) + (taken.nanos if taken is not None else 0)
-        if missing > 0 and not (elsewhere and _is_elsewhere(name, elsewhere)):
-            short.append(_shortage(name, nanos, taken, have, missing))
-    return short
+        free = (have.nanos if have is not None else 0) - (taken.nanos if taken is not None else 0)
+        if nanos <= free or not nanos or (elsewhere and _is_elsewhere(name, elsewhere)):
+            continue
+        if have is None and not rules.needs_every_resource and is_extended_resource(name):
+            # Of what the node does not have, containers ask nothing; the pod's overhead stays.
+            nanos = amount_of(pod.overhead, name)  # noqa: PLW2901
+            if not nanos:
+                continue
+        short.append(_shortage(name, nanos, taken, have, nanos - free))
+    return sorted(short, key=_place) if len(short) > 1 else short
+
+
+def _place(one: Shortage) -> tuple[int, str]:
+    return (_FIRST.index(one.resource), "") if one.resource in _FIRST else (len(_FIRST), one.resource)
 
 
 def _is_elsewhere(name: str, elsewhere: frozenset[str]) -> bool:
     return name in elsewhere or (name.startswith(_PAGES) and f"{_PAGES}*" in elsewhere)
 
 
-def _asked(pod: Pod, rules: Rules, allocatable: Resources) -> list[tuple[str, int]]:
-    asked = wanted(pod)
-    if rules.needs_every_resource or not asked.extended or asked.extended <= allocatable.keys():
-        return asked.amounts
-    # Of what the node does not have, containers ask nothing; the pod's overhead stays.
-    forgotten = asked.extended - allocatable.keys()
-    kept = [
-        (name, amount_of(pod.overhead, name) if name in forgotten else nanos) for name, nanos in asked.amounts
-    ]
-    return [one for one in kept if one[1]]
+def wanted(pod: Pod, /) -> Mapping[str, int]:
+    """What a pod requests at its peak, in billionths; `podspec.effective_requests` without its quantities."""
+    most: dict[str, int] = {}
+    if pod.init_containers:
+        most = peak(
+            [(_nanos(one), one.restartable) for one in pod.init_containers],
+            map(_nanos, pod.containers),
+            nothing=most,
+            add=_sum,
+            most=_most,
+        )
+    else:
+        for one in pod.containers:
+            for name, amount in one.requests.items():
+                most[name] = most.get(name, 0) + amount.nanos
+    for name, amount in pod.overhead.items():
+        most[name] = most.get(name, 0) + amount.nanos
+    return most
 
 
-@attrs.frozen
-class Wanted:
-    """What a pod asks of a node: amounts in billionths that are not 0, in the order of being looked at."""
-
-    amounts: list[tuple[str, int]]
-    extended: frozenset[str]
+def _nanos(container: Container) -> dict[str, int]:
+    return {name: amount.nanos for name, amount in container.requests.items()}
 
 
-_LAST: list[tuple[Pod, Wanted]] = []
-"""The pod that was asked about last: one pod is asked about on thousands of nodes."""
+def _sum(first: dict[str, int], second: dict[str, int]) -> dict[str, int]:
+    return {**first, **{name: first.get(name, 0) + nanos for name, nanos in second.items()}}
 
 
-def wanted(pod: Pod, /) -> Wanted:
-    """What a pod requests at its peak."""
-    last = _LAST[-1] if _LAST else None
-    if last is not None and last[0] is pod:
-        return last[1]
-    requests = effective_requests(pod)
-    names = [name for name in _FIRST if name in requests]
-    if len(names) < len(requests):
-        names += sorted(name for name in requests if name not in _FIRST)
-    found = Wanted(
-        [(name, requests[name].nanos) for name in names if requests[name].nanos],
-        frozenset(name for name in names if name not in _FIRST and is_extended_resource(name)),
-    )
-    # One item, replaced in one step, so that threads at worst work something out again.
-    _LAST[:] = [(pod, found)]
-    return found
+def _most(first: dict[str, int], second: dict[str, int]) -> dict[str, int]:
+    return {**first, **{name: max(first.get(name, 0), nanos) for name, nanos in second.items()}}
 
 
 def _shortage(name: str, nanos: int, taken: Quantity | None, have: Quantity | None, missing: int) -> Shortage:
     unit = _NANOS // 1000 if name == "cpu" else _NANOS
     # Rounded up, as `Quantity.value` does; none of them is negative.
     return Shortage(
-        resource=name,
-        requested=-(-nanos // unit),
-        used=-(-taken.nanos // unit) if taken is not None else 0,
-        capacity=-(-have.nanos // unit) if have is not None else 0,
-        missing_nanos=missing,
+        name,
+        -(-nanos // unit),
+        -(-taken.nanos // unit) if taken is not None else 0,
+        -(-have.nanos // unit) if have is not None else 0,
+        missing,
     )
 
 

@@ -8,7 +8,8 @@ from nodealloc._typed import typed
 from nodealloc.admission._rules import Rules
 from nodealloc.admission._verdicts import ADMITTED
 from nodealloc.podfacts import HostPort, NodeView, PodOnNode, host_ports_of
-from nodealloc.podspec import Pod
+from nodealloc.podfacts._view import host_port_of, host_ports_wanted
+from nodealloc.podspec import ContainerPort, Pod
 from nodealloc.verdicts import Admitted, NotYet, Refused
 
 __all__ = ["host_ports"]
@@ -21,13 +22,12 @@ def host_ports(pod: Pod, view: NodeView, /, *, rules: Rules) -> Admitted | Refus
     Source: Kubernetes ``scheduler/framework/plugins/nodeports``; waiting for
     pods that end is ours.
     """
-    wanted = _wanted(pod, sidecars=rules.counts_sidecar_ports)
+    wanted = host_ports_wanted(pod, sidecars=rules.counts_sidecar_ports)
     if not wanted:
         return ADMITTED
     ending: tuple[PodOnNode, HostPort] | None = None
     for one in view.pods.values():
-        taken = _taken(one, rules)
-        found = _clash(wanted, taken) if taken else None
+        found = _clash(wanted, _taken(one, rules)) if one.host_ports else None
         if found is None:
             continue
         if not one.state.is_ending:
@@ -48,33 +48,23 @@ def host_ports(pod: Pod, view: NodeView, /, *, rules: Rules) -> Admitted | Refus
     )
 
 
-_LAST: list[tuple[Pod, bool, frozenset[HostPort]]] = []
-"""The pod that was asked about last: one pod is asked about on thousands of nodes."""
-
-
-def _wanted(pod: Pod, *, sidecars: bool) -> frozenset[HostPort]:
-    last = _LAST[-1] if _LAST else None
-    if last is not None and last[0] is pod and last[1] is sidecars:
-        return last[2]
-    found = host_ports_of(pod, sidecars=sidecars)
-    # One item, replaced in one step, so that threads at worst work something out again.
-    _LAST[:] = [(pod, sidecars, found)]
-    return found
-
-
 def _taken(one: PodOnNode, rules: Rules) -> frozenset[HostPort]:
-    if rules.counts_sidecar_ports or not one.host_ports:
+    if rules.counts_sidecar_ports or not any(each.ports for each in one.pod.init_containers):
         return one.host_ports
     return one.host_ports - (host_ports_of(one.pod) - host_ports_of(one.pod, sidecars=False))
 
 
-def _clash(wanted: Iterable[HostPort], taken: frozenset[HostPort]) -> HostPort | None:
+def _clash(wanted: Iterable[ContainerPort], taken: frozenset[HostPort]) -> HostPort | None:
+    """The first of the ports that a pod wants, in its own order, which another one has."""
+    numbers = {one.port for one in taken}
     for port in wanted:
-        for other in taken:
-            if (
-                port.port == other.port
-                and port.transport is other.transport
-                and (port.address is None or other.address is None or port.address == other.address)
-            ):
-                return port
+        if port.host_port in numbers:
+            asked = host_port_of(port)
+            for other in taken:
+                if (
+                    asked.port == other.port
+                    and asked.transport is other.transport
+                    and (asked.address is None or other.address is None or asked.address == other.address)
+                ):
+                    return asked
     return None

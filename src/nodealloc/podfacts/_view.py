@@ -13,7 +13,7 @@ from nodealloc._typed import typed, typed_fields, typed_fields_on_error
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts._checks import address, word
 from nodealloc.podfacts._life import LifeState
-from nodealloc.podspec import Pod, Quantity, Resources, effective_requests
+from nodealloc.podspec import ContainerPort, Pod, Quantity, Resources, effective_requests
 
 __all__ = [
     "HostPort",
@@ -73,20 +73,20 @@ def host_ports_of(pod: Pod, /, *, sidecars: bool = True) -> frozenset[HostPort]:
         sidecars: Whether those of sidecars count; what other init containers
             listen on is free again before the pod is up, and never counts.
     """
-    holders = [one for one in pod.all_containers if one.ports]
-    if not holders:
-        return frozenset()
-    init = {one.name for one in pod.init_containers if not (one.restartable and sidecars)}
-    return frozenset(
-        HostPort(
-            port=port.host_port,
-            transport=Transport(port.protocol),
-            address=None if port.host_ip in {"", _ALL} else port.host_ip,
-        )
-        for one in holders
-        if one.name not in init
-        for port in one.ports
-        if port.host_port
+    return frozenset(map(host_port_of, host_ports_wanted(pod, sidecars=sidecars)))
+
+
+def host_ports_wanted(pod: Pod, *, sidecars: bool) -> list[ContainerPort]:
+    """The same as its containers have them."""
+    holders = [one for one in pod.init_containers if one.restartable] if sidecars else []
+    return [port for one in (*holders, *pod.containers) for port in one.ports if port.host_port]
+
+
+def host_port_of(port: ContainerPort) -> HostPort:
+    return HostPort(
+        port=port.host_port,
+        transport=Transport(port.protocol),
+        address=None if port.host_ip in {"", _ALL} else port.host_ip,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 import pytest
+from hypothesis import given
 
 from nodealloc.admission import (
     KUBELET,
@@ -30,13 +31,14 @@ from nodealloc.admission import (
     taints,
     victims,
 )
-from nodealloc.admission._fit import shortages
+from nodealloc.admission._fit import shortages, wanted
 from nodealloc.cpuset import CpuAllocator
 from nodealloc.errors import ConfigurationError, PermanentError, RetryableError
 from nodealloc.machine import machine_from_text
 from nodealloc.podfacts import LifeState, NodeView, PodOnNode, Pressure, Taint, TaintEffect
-from nodealloc.podspec import Pod, resources
+from nodealloc.podspec import Container, Pod, Quantity, effective_requests, resources
 from nodealloc.testing.admission import check_admission_handler
+from nodealloc.testing.strategies.podspec import pods
 from nodealloc.topology import Placed, Policy, Snapshot
 from nodealloc.verdicts import Admitted, NotYet, Refused, Verdict
 
@@ -102,6 +104,38 @@ def test_a_pod_needs_what_it_requests_at_its_peak(asked: Pod, expected: str) -> 
     assert reason(verdict) == expected
     if isinstance(verdict, Refused):
         assert int(verdict.figures["requested"]) > int(verdict.figures["capacity"])
+
+
+@given(pods())
+def test_fit_asks_for_what_a_pod_requests_at_its_peak(asked: Pod) -> None:
+    """It adds up in integers, and comes to the same as `effective_requests`."""
+    requests = {name: amount.nanos for name, amount in effective_requests(asked).items()}
+    assert dict(wanted(asked)) == requests
+
+
+def test_all_that_is_short_is_told_in_one_order() -> None:
+    """Pods, CPU, memory, storage, then the others by name, however the manifest puts them."""
+    more: dict[str, Quantity | str | float] = {
+        "example.com/z": 1,
+        "example.com/a": 1,
+        "ephemeral-storage": "11Gi",
+        "memory": "9Gi",
+        "cpu": 5,
+    }
+    full = on(NODE, *(pod(f"p{n}") for n in range(5)))
+    short = shortages(Pod(uid="u", containers=(Container(name="c", requests=more),)), full, Rules())
+    assert [one.resource for one in short] == [
+        "pods", "cpu", "memory", "ephemeral-storage", "example.com/a", "example.com/z"
+    ]  # fmt: skip
+
+
+def test_the_first_port_that_clashes_is_named_in_the_pods_own_order() -> None:
+    """Of several ports that are taken the figure names the one that the manifest has first."""
+    ports = [{"containerPort": number, "hostPort": number} for number in (91, 17, 8080, 443, 25)]
+    asked = pod("new", container={"ports": ports})
+    verdict = chain_of()(asked, on(NODE, pod("old", container={"ports": ports[::-1]})))
+    assert isinstance(verdict, Refused)
+    assert verdict.figures["port"] == 91
 
 
 def test_a_node_is_full_of_pods() -> None:
