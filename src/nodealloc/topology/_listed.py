@@ -28,6 +28,8 @@ _RESTRICTED: Final = 4
 _MASK: Final = 255
 _ANY: Final = 1 << 12
 """Added to the rank of "any node"; ranks are a mask, and above it its number of nodes."""
+_ANYWHERE: Final = 1 << 8
+"""What "any node" offers; any other hint offers its only node, or nothing."""
 _UNRANKED: Final = 1 << 13
 _TWO_NODES: Final = 2 << 8
 
@@ -35,7 +37,7 @@ _FEW: Final = 512
 """Combinations that are tried as they come; above, looking for something better pays."""
 
 _Ranks: TypeAlias = dict[NumaMask | None, int]
-_HintSet: TypeAlias = frozenset[tuple[NumaMask | None, bool]]
+_Offers: TypeAlias = dict[tuple[NumaMask | None, bool], int]
 
 _preferred: list[Merged] = []
 _tolerated: list[Merged] = []
@@ -52,8 +54,8 @@ _nearness: list[list[int]] = []
 """For each width that is best, the rank of each mask: how far from that width, then its value."""
 
 
-_tables: dict[NumaMask, tuple[_Ranks, _HintSet, _HintSet]] = {}
-"""By all nodes of a machine: ranks of its masks, hints that offer no single node, and all hints."""
+_tables: dict[NumaMask, tuple[_Ranks, _Offers]] = {}
+"""By all nodes of a machine: ranks of its masks; what each hint offers under single-numa-node."""
 
 
 def prepared(full: object) -> bool:
@@ -65,9 +67,10 @@ def prepared(full: object) -> bool:
     masks = [mask for mask in range(1, full + 1) if not mask & ~full]
     ranks: _Ranks = {mask: mask.bit_count() << 8 | mask for mask in masks}
     ranks[None] = _ANY | full
-    every = frozenset([(mask, good) for mask in (None, *masks) for good in (False, True)])
-    idle = {(mask, good) for mask, good in every if not good or (mask and mask & (mask - 1))}
-    _tables[full] = ranks, frozenset(idle), every
+    offers: _Offers = {(mask, good): 0 for mask in (None, *masks) for good in (False, True)}
+    offers |= {(mask, True): mask for mask in masks if not mask & (mask - 1)}
+    offers[None, True] = _ANYWHERE
+    _tables[full] = ranks, offers
     return True
 
 
@@ -92,46 +95,32 @@ def _near(target: int) -> list[int]:
 def on_one_node(providers: Sequence[Hints], full: NumaMask) -> Merged | None:
     """The merge under single-numa-node: the lowest node that all prefer.
 
-    None where an answer is counted, or is no hint.
+    None where an answer is counted. Once nothing can come of the hints any more,
+    the others are not looked at.
     """
-    _, idle, every = _tables[full]
-    common, offered, named = -1, 0, 0
+    offers = _tables[full][1]
+    common, offered = -1, 0
     for hints in providers:
-        if not hints:
-            continue
-        for options in hints.values():
-            if not options:
-                if options is not None:
-                    common, idle = 0, every
-                continue
-            if type(options) is CountedHints:
-                return None
-            if idle.issuperset(options):
-                # Nothing can come of it any more; the others have to be hints all the same.
-                common, idle = 0, every
-                continue
-            nodes, anywhere = 0, False
-            for mask, preferred in options:
-                if mask:
-                    named |= mask
-                    if preferred and not mask & (mask - 1):
-                        nodes |= mask
-                elif mask is None:
-                    anywhere = anywhere or preferred
-                else:
-                    return None
-            if anywhere:
-                offered |= nodes
-            else:
-                common &= nodes
-    if named & ~full:
-        return None
-    if common == -1:
-        if not offered:
+        if hints:
+            for options in hints.values():
+                if options:
+                    if type(options) is CountedHints:
+                        return None
+                    nodes = 0
+                    for hint in options:
+                        nodes |= offers[hint]
+                    if nodes >= _ANYWHERE:
+                        offered |= nodes
+                    else:
+                        common &= nodes
+                        if not common:
+                            return _NOWHERE
+                elif options is not None:
+                    return _NOWHERE
+    if common < 0:
+        common = offered & _MASK
+        if not common:
             return _FREE
-        common = offered
-    if not common:
-        return _NOWHERE
     node = common & -common
     return _FREE if node == full else _preferred[node]
 

@@ -53,7 +53,8 @@ def merge(  # noqa: PLR0917 - three keyword-only ones would take longer than a s
 
     Raises:
         HintError: A provider's answer is no mapping of resources to hints.
-        MaskOutsideError: A hint names nodes that the machine does not have.
+        MaskOutsideError: A hint names nodes that the machine does not have. Under single-numa-node
+            hints behind those that settle a refusal need not be looked at.
         DistanceError: `prefer_closest` without distances.
         ConfigurationError: Something else than a policy or a NUMA topology came.
         WorkLimitError: It took more work than that.
