@@ -1,10 +1,15 @@
-"""Which scopes are closed: one operation at a time, nested."""
+"""Which scopes are closed: one operation at a time, nested; and who waits for one to open."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
 from nodealloc.dsw_asw._steps import StepScope
 
-__all__ = ["Scopes", "touch"]
+__all__ = ["Blocked", "Scopes", "touch"]
+
+K = TypeVar("K", bound=Hashable)
 
 
 class Scopes:
@@ -46,6 +51,41 @@ class Scopes:
             self._below[outer] -= 1
             if not self._below[outer]:
                 del self._below[outer]
+
+
+class Blocked(Generic[K]):
+    """Keys with a step whose scope was closed, until one opens that it touches; used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self._keys: dict[StepScope, dict[K, None]] = {}
+        # By each scope around them, so that the end of an outer one finds those inside.
+        self._inside: dict[StepScope, dict[StepScope, None]] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody waits."""
+        return not (self._keys or self._inside)
+
+    def add(self, scope: StepScope, key: K, /) -> None:
+        """A step of a key cannot start."""
+        self._keys.setdefault(scope, {})[key] = None
+        for depth in range(1, len(scope)):
+            self._inside.setdefault(scope[:depth], {})[scope] = None
+
+    def take(self, opened: StepScope, /) -> dict[K, None]:
+        """Keys that may go on now that a scope is open."""
+        if self.is_empty:
+            return {}
+        outer = [opened[:depth] for depth in range(1, len(opened) + 1) if opened[:depth] in self._keys]
+        found: dict[K, None] = {}
+        for scope in (*outer, *self._inside.get(opened, ())):
+            found.update(self._keys.pop(scope))
+            for depth in range(1, len(scope)):
+                inside = self._inside[scope[:depth]]
+                del inside[scope]
+                if not inside:
+                    del self._inside[scope[:depth]]
+        return found
 
 
 def touch(one: StepScope, other: StepScope, /) -> bool:

@@ -17,6 +17,7 @@ from nodealloc.dsw_asw._operations import Operation, Operations
 from nodealloc.dsw_asw._plans import Plan
 from nodealloc.dsw_asw._ports import Clock, Domain, Observer
 from nodealloc.dsw_asw._records import Records
+from nodealloc.dsw_asw._scopes import Blocked
 from nodealloc.dsw_asw._steps import Cancelled, Done, Failed, Outcome, Step, Uncertain
 from nodealloc.dsw_asw._telling import tell
 from nodealloc.dsw_asw._turn import Turn
@@ -63,7 +64,7 @@ class Work(Generic[K, W, H, S, R]):
         self._clock = clock
         self._observer = observer
         self._take_up_s = take_up_s
-        self._blocked: dict[Hashable, dict[K, None]] = {}
+        self._blocked = Blocked[K]()
         self._late: list[Operation[K, S, R]] = []
 
     def cancel(self, key: K, plan: Plan[H, S], /) -> None:
@@ -108,7 +109,7 @@ class Work(Generic[K, W, H, S, R]):
             return
         if not self._operations.is_free(step):
             turn.count("blocked")
-            self._blocked.setdefault(step.scope[0], {})[key] = None
+            self._blocked.add(step.scope, key)
             return
         operation = self._operations.new(key, step, self._records.generation(key), again_at_s)
         try:
@@ -170,7 +171,7 @@ class Work(Generic[K, W, H, S, R]):
         with self._book.lock:
             if operation.timer is not None:
                 operation.timer.cancel()
-            self._book.agenda.add(self._blocked.pop(operation.step.scope[0], ()))
+            self._book.agenda.add(self._blocked.take(operation.step.scope))
         if operation.outcome is not None:
             self._settle(operation, operation.outcome, turn)
 

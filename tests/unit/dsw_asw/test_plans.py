@@ -116,6 +116,29 @@ def probing(view: WordView) -> Plan[str, str]:
     return Plan(steps=[step], again_at_s=view.now_s + 10.0)
 
 
+def test_who_waits_for_a_scope_is_not_woken_by_ends_elsewhere() -> None:
+    """Two keys whose scopes begin alike: one that waits for its own call is not planned as the other's ends."""
+
+    def plan(view: WordView) -> Plan[str, str]:
+        if view.want == view.have:
+            return Plan()
+        step = Step(scope=("pod", view.key), verb="set", detail=view.want or "")
+        return Plan(steps=[step])
+
+    desk = Desk(plan)
+    for key in ("slow", "quick"):
+        desk.desired.put(key, "one")
+    desk.reconciler.run_until_quiet()
+    desk.desired.put("slow", "two")
+    assert desk.reconciler.run_until_quiet().blocked == 1
+    seen = len(desk.domain.views)
+    desk.executor.run(-1)
+    desk.reconciler.run_until_quiet()
+    assert {view.key for view in desk.domain.views[seen:]} == {"quick"}
+    desk.turn()
+    assert desk.actual.get("slow") == "two"
+
+
 def test_a_steady_probe_does_not_back_off() -> None:
     """A thousand successes that change nothing are a thousand calls in a thousand periods, and no failure."""
     desk = Desk(probing)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
-from nodealloc.dsw_asw import Step
-from nodealloc.dsw_asw._scopes import Scopes
+from nodealloc.dsw_asw import Step, StepScope
+from nodealloc.dsw_asw._scopes import Blocked, Scopes, touch
 
 
 def test_a_scope_excludes_what_is_around_and_inside_it() -> None:
@@ -23,6 +25,21 @@ def test_a_scope_excludes_what_is_around_and_inside_it() -> None:
     assert scopes.take(("volume",))
     assert not scopes.is_free(("volume", "pod-1"))
     assert len(scopes) == 2
+
+
+def test_an_end_wakes_who_waits_for_its_scope_and_nobody_else() -> None:
+    """Around it, the same, inside it; once each, and nothing of them is kept."""
+    parts = ("pod", "a", "b")
+    scopes: list[StepScope] = [one for size in (1, 2, 3) for one in itertools.product(parts, repeat=size)]
+    for opened in scopes:
+        blocked = Blocked[StepScope]()
+        for one in scopes:
+            blocked.add(one, one)
+        assert set(blocked.take(opened)) == {one for one in scopes if touch(one, opened)}
+        assert not blocked.take(opened)
+        for one in scopes:
+            blocked.take(one)
+        assert blocked.is_empty
 
 
 @pytest.mark.parametrize(
