@@ -13,34 +13,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-import attrs
-
-from examples.agent.wiring import Place, Rulebook, wire
+from examples.agent.wiring import Place, wire
 from examples.processes import ProcessCpusets, ProcessRuntime
-from nodealloc.admission import KUBELET as KUBELET_ADMISSION
-from nodealloc.agent import AGENT_FORMATS, Agent
+from nodealloc.agent import AGENT_FORMATS, KUBELET, Agent, Rulebook
 from nodealloc.cgroups import CgroupFs, CgroupName, Layout, Limits, detect, stand_in
 from nodealloc.checkpoint import FileStore, SqliteStore, this_machine
 from nodealloc.cpuset import CpusetWriter
 from nodealloc.cri import CriCpusetWriter, CriRuntime
 from nodealloc.errors import NodeallocError
-from nodealloc.kubeconfig import KubeletConfig, NodePlan, machine_capacity, read_kubelet_config, swap_bytes
-from nodealloc.machine import named_machine
-from nodealloc.podlife import KUBELET as KUBELET_LIFE
-from nodealloc.podlife import NodeSettings
-from nodealloc.podsources import KUBELET as KUBELET_SOURCES
-from nodealloc.podstatus import KUBELET as KUBELET_STATUS
-from nodealloc.probes import KUBELET as KUBELET_PROBES
-from nodealloc.runtime import DnsConfig
-
-KUBELET = Rulebook(
-    admission=attrs.evolve(KUBELET_ADMISSION, waits_for_victims=True),
-    life=KUBELET_LIFE,
-    sources=KUBELET_SOURCES,
-    status=KUBELET_STATUS,
-    probes=KUBELET_PROBES,
-    standalone=True,
+from nodealloc.kubeconfig import (
+    KubeletConfig,
+    NodePlan,
+    machine_capacity,
+    node_settings,
+    read_kubelet_config,
+    swap_bytes,
 )
+from nodealloc.machine import named_machine
 
 Wiring: TypeAlias = Callable[[KubeletConfig, NodePlan, Place, Rulebook], Agent]
 
@@ -108,7 +97,7 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
             driver=driver,
             store=store,
             root=root,
-            settings=_settings(chosen, config, plan, root),
+            settings=node_settings(config, plan, root=root, logs=chosen.logs),
             node_ip=chosen.node_ip,
             status=chosen.status or root / "status.jsonl",
             links=chosen.links,
@@ -116,16 +105,20 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
         agent = wiring(config, plan, place, rules)
         agent.start()
         stack.callback(agent.stop)
-        stop = threading.Event()
-
-        def asked(_number: int, _frame: object) -> None:
-            stop.set()
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, asked)
-        while not stop.wait(1.0):  # the signal may reach another thread, which does not end this wait
-            pass
+        _until_told_to_stop()
     return 0
+
+
+def _until_told_to_stop() -> None:
+    stop = threading.Event()
+
+    def asked(_number: int, _frame: object) -> None:
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, asked)
+    while not stop.wait(1.0):  # the signal may reach another thread, which does not end this wait
+        pass
 
 
 def _store(root: Path, kind: str) -> FileStore | SqliteStore:
@@ -159,30 +152,6 @@ def _runtime(
         return made, ProcessCpusets(made)
     runtime = CriRuntime(Path(socket_path or "/run/containerd/containerd.sock"))
     return runtime, CriCpusetWriter(runtime)
-
-
-def _settings(chosen: argparse.Namespace, config: KubeletConfig, plan: NodePlan, root: Path) -> NodeSettings:
-    return NodeSettings(
-        name=chosen.node,
-        hostname=socket.gethostname(),
-        memory_capacity_bytes=plan.capacity["memory"].value,
-        cluster_dns=config.cluster_dns,
-        cluster_domain=config.cluster_domain,
-        resolver=DnsConfig.of_resolv_conf(_text(Path(config.resolv_conf))) if config.resolv_conf else None,
-        hosts=_text(Path("/etc/hosts")),
-        allocatable=plan.view.allocatable,
-        pods_directory=str(root / "pods"),
-        logs_directory=str(chosen.logs or config.pod_logs_dir or root / "logs"),
-        seccomp_default=config.seccomp_default,
-        limits=plan.tree.pods,
-    )
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""
 
 
 if __name__ == "__main__":

@@ -1,18 +1,25 @@
-"""One package at a time, as a configuration asks for it."""
+"""Single packages on this machine, and what an agent has in place of them elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Final
 
-from nodealloc.agent import Remembered, remembering_editions
+import attrs
+
 from nodealloc.checkpoint import Store
+from nodealloc.devices import DeviceAllocator
+from nodealloc.devices.plugins import DeviceAdvisor, DevicePlugins
 from nodealloc.dirwatch import InotifyWatcher, Watcher
-from nodealloc.dsw_asw import Clock, Executor, ThreadExecutor
-from nodealloc.kubeconfig import KubeletConfig, NodePlan
+from nodealloc.dsw_asw import Clock, Driven, Executor, Moment, ThreadExecutor
+from nodealloc.kubeconfig import NodePlan
 from nodealloc.node import NodeAllocator
+from nodealloc.pluginreg import PluginRegistrar
 from nodealloc.podfacts import PodSource
-from nodealloc.podsources import FolderSource, HttpSource, PodSources, Polling, Rules, Source
+from nodealloc.podlife import HookRunner
+from nodealloc.podstatus import Sink
 from nodealloc.volumes import (
     LinuxMounter,
     LinuxMountTable,
@@ -23,7 +30,36 @@ from nodealloc.volumes import (
 )
 from nodealloc.volumes.plugins import EmptyDir, HostPath
 
-__all__ = ["node_of", "sources_of", "volumes_of", "watcher_of"]
+__all__ = ["MACHINE", "Stage", "device_plugins_of", "node_of", "volumes_of", "watcher_of"]
+
+
+@attrs.frozen(kw_only=True)
+class Stage:
+    """Whose time and threads an agent lives on, and what it has in place of a machine's own parts.
+
+    Attributes:
+        executor: Runs calls, none of which may last: nobody follows the runtime's events; None for threads.
+        clock: Time; None for the machine's.
+        now: This moment, as it is stored.
+        unix_s: The wall clock.
+        hooks: Runs hooks; None for commands by the runtime, and requests over HTTP.
+        volumes: From the pods that are here to who mounts their volumes; None for this machine's.
+        plugins: From the node to who talks to device plugins, and what drives it; None for
+            plugins behind sockets.
+        sink: Is told of pods; None for the file of the place.
+    """
+
+    executor: Executor | None = None
+    clock: Clock | None = None
+    now: Callable[[], Moment] = Moment.now
+    unix_s: Callable[[], float] = time.time
+    hooks: HookRunner | None = None
+    volumes: Callable[[PodSource], VolumeManager] | None = None
+    plugins: Callable[[NodeAllocator], tuple[DevicePlugins, Sequence[Driven]]] | None = None
+    sink: Sink | None = None
+
+
+MACHINE: Final = Stage()
 
 
 def node_of(plan: NodePlan, store: Store) -> NodeAllocator:
@@ -36,44 +72,12 @@ def node_of(plan: NodePlan, store: Store) -> NodeAllocator:
     return node
 
 
-def sources_of(
-    config: KubeletConfig,
-    name: str,
-    store: Store,
-    was: Remembered,
-    rules: Rules,
-    *,
-    others: Mapping[str, Source],
-    wakers: Mapping[str, Watcher],
-    executor: Executor | None = None,
-    clock: Clock | None = None,
-) -> PodSources:
-    """The folder and the address that pods come from, and what others bring."""
-    found: dict[str, Source] = dict(others)
-    period_s = config.file_check_frequency_s
-    if config.static_pod_path:
-        found["file"] = FolderSource(
-            config.static_pod_path,
-            node_name=name,
-            unreadable_s=period_s,  # a kubelet notices when it lists the folder
-            is_lenient=not rules.keeps_unreadable,
-            rules=rules,
-        )
-    if config.static_pod_url:
-        found["http"] = HttpSource(
-            config.static_pod_url, node_name=name, headers=config.static_pod_url_header
-        )
-    waker = watcher_of(Path(config.static_pod_path), below=False) if config.static_pod_path else None
-    return PodSources(
-        found,
-        wakers=dict(wakers) if waker is None else {"file": waker, **wakers},
-        editions=was.editions,
-        remember=remembering_editions(store),
-        polling=Polling(period_s=period_s, periods={"http": config.http_check_frequency_s}),
-        rules=rules,
-        executor=executor,
-        clock=clock,
-    )
+def device_plugins_of(root: Path, node: NodeAllocator) -> tuple[DevicePlugins, PluginRegistrar]:
+    """Plugins that register themselves, or that a socket in `plugins_registry` is found of."""
+    plugins = DevicePlugins(node.allocator(DeviceAllocator), directory=root / "device-plugins")
+    node.advise_with(DeviceAdvisor(plugins))
+    sockets = root / "plugins_registry"
+    return plugins, PluginRegistrar(sockets, {"DevicePlugin": plugins}, watcher=watcher_of(sockets))
 
 
 def watcher_of(folder: Path, *, below: bool = True) -> Watcher | None:

@@ -19,7 +19,7 @@ from typing import TypeAlias, cast
 
 import attrs
 
-from examples.agent.outside import DemoError, Surroundings, left_behind, surroundings
+from examples.agent.outside import AgentProcess, DemoError, Surroundings, left_behind, surroundings
 
 Status: TypeAlias = Mapping[str, object]
 """As the API has it."""
@@ -191,6 +191,19 @@ def play(show: Show) -> None:
     act(1, "The agent starts on an empty node")
     first = place.start()
     show.wait("it answers", place.is_up)
+    arrive(show, files)
+    running = place.running()
+    second = start_again(show, first, running)
+    act(4, "A probe fails, and its container is started again")
+    place.command(running["web/app"], f"rm {FLAG}")
+    show.wait("the container was started again", lambda: show.is_so("web", "ready; app running, restarts 1"))
+    edit(show, files["polite"])
+    leave(show)
+    second.end(signal.SIGTERM)
+
+
+def arrive(show: Show, files: Mapping[str, Mapping[str, object]]) -> None:
+    """One that is probed, one that ends, one that crashes, one that is too large."""
     act(2, "Pods come; each is told to be what it is")
     for name, manifest in files.items():
         show.write(name, manifest)
@@ -202,7 +215,11 @@ def play(show: Show) -> None:
     show.wait("a crash loop waits longer each time", lambda: show.is_so("crash", "CrashLoopBackOff"))
     show.wait("a pod that is too large is refused", lambda: show.is_so("large", "Failed"))
     show.wait("the others run", lambda: show.is_so("polite", "Running; ready"))
-    running = place.running()
+
+
+def start_again(show: Show, first: AgentProcess, running: dict[str, str]) -> AgentProcess:
+    """Nothing moves; the agent that goes on."""
+    place = show.place
     act(3, "The agent is killed with SIGKILL, and starts again")
     first.end(signal.SIGKILL)
     check(place.running() == running, "its containers run on")
@@ -216,11 +233,14 @@ def play(show: Show) -> None:
         "the same containers run",
     )
     check(not {"web", "polite"} & set(show.flaps), "nobody was told to be less ready")
-    act(4, "A probe fails, and its container is started again")
-    place.command(running["web/app"], f"rm {FLAG}")
-    show.wait("the container was started again", lambda: show.is_so("web", "ready; app running, restarts 1"))
+    return second
+
+
+def edit(show: Show, polite: Mapping[str, object]) -> None:
+    """Another edition of a pod, then the first again."""
+    place = show.place
     act(5, "A pod is edited, and put back")
-    edited = json.loads(json.dumps(files["polite"]))
+    edited = json.loads(json.dumps(polite))
     edited["spec"]["containers"][0]["env"] = [{"name": "EDITION", "value": "2"}]
     before = place.running()["polite/app"]
     show.write("polite", edited)
@@ -229,10 +249,15 @@ def play(show: Show) -> None:
         lambda: place.running().get("polite/app", before) != before,
     )
     between = place.running()["polite/app"]
-    show.write("polite", files["polite"])
+    show.write("polite", polite)
     show.wait(
         "and the first one again", lambda: place.running().get("polite/app", between) not in (before, between)
     )
+
+
+def leave(show: Show) -> None:
+    """A graceful end, then nothing is left."""
+    place = show.place
     act(6, "A pod ends in its own time; then all go")
     show.succeeded.clear()
     (place.pods / "polite.json").unlink()
@@ -242,7 +267,6 @@ def play(show: Show) -> None:
     show.wait("no container runs", lambda: not place.running())
     show.wait("nothing of a pod is left in the runtime", place.is_empty)
     show.wait("no directory, mount or cgroup of a pod is left", lambda: not left_behind(place))
-    second.end(signal.SIGTERM)
 
 
 def main() -> int:

@@ -10,9 +10,9 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from examples.agent.stage import Stage
-from examples.agent.wiring import Place, Rulebook, wire
-from nodealloc.agent import AGENT_FORMATS
+from examples.agent.build import Stage
+from examples.agent.wiring import Place, wire
+from nodealloc.agent import AGENT_FORMATS, Rulebook
 from nodealloc.cgroups import stand_in
 from nodealloc.checkpoint import FileStore, StoreFailedError
 from nodealloc.dsw_asw import Driven
@@ -37,13 +37,9 @@ _CONFIGURATION = {
 def agent(ports: NodePorts) -> Driven:
     """The agent of `wire`, built from a simulated node's ports."""
     config, name = kubelet_config(_CONFIGURATION, source="the simulation"), "simulated"
+    memory_bytes = sum(one.memory_bytes for one in ports.machine.numa_nodes)
     capacity = resources(
-        {
-            "cpu": len(ports.machine.cpus),
-            "memory": sum(one.memory_bytes for one in ports.machine.numa_nodes),
-            "ephemeral-storage": 1 << 40,
-            "pid": 1 << 15,
-        }
+        {"cpu": len(ports.machine.cpus), "memory": memory_bytes, "ephemeral-storage": 1 << 40, "pid": 1 << 15}
     )
     plan = NodePlan.of(config, ports.machine, name=name, capacity=capacity, kernel="6.1.0")
     on = Ground(ports, is_aligned=True)

@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Self
 
 import attrs
 
-from examples.agent.build import node_of, sources_of, volumes_of, watcher_of
-from examples.agent.stage import Stage
-from nodealloc.admission import Rules as AdmissionRules
+from examples.agent.build import MACHINE, Stage, device_plugins_of, node_of, volumes_of, watcher_of
 from nodealloc.agent import (
     AdmissionPreparer,
     Agent,
     Beside,
     ConfinedRuntime,
-    DevicePreparer,
     GrantedConfiguration,
     RecordCollection,
     Remembered,
+    Rulebook,
     StaticPodSink,
+    preparations_of,
+    remembering_editions,
 )
 from nodealloc.cgroups import CgroupFs, QosTree
 from nodealloc.checkpoint import Store
 from nodealloc.cpuset import CpuAllocator, CpusetReconciler, CpusetWriter
 from nodealloc.cri import last_output
-from nodealloc.devices import DeviceAllocator
-from nodealloc.devices.plugins import DeviceAdvisor, DevicePlugins
 from nodealloc.dirwatch import Watcher
 from nodealloc.dsw_asw import Driven, ThreadExecutor, World
-from nodealloc.kubeconfig import KubeletConfig, NodePlan, life_policy
+from nodealloc.kubeconfig import KubeletConfig, NodePlan, life_policy, pod_sources
 from nodealloc.node import NodeAllocator
-from nodealloc.pluginreg import PluginRegistrar
 from nodealloc.podlife import (
     ContainerHooks,
+    Ending,
     ImageFacts,
     LastWords,
     LoggedRuntime,
@@ -44,50 +41,27 @@ from nodealloc.podlife import (
     PodFacts,
     PodFiles,
     PodLives,
-    Preparation,
 )
-from nodealloc.podlife import Rules as LifeRules
-from nodealloc.podlife.preparers import BegunPods, CgroupPreparer, FolderPreparer, VolumePreparer
+from nodealloc.podlife.preparers import BegunPods, CgroupPreparer, FolderPreparer
 from nodealloc.podsources import PodSources, Source
-from nodealloc.podsources import Rules as SourceRules
 from nodealloc.podspec import Pod
 from nodealloc.podstatus import (
     JsonLinesSink,
-    Observed,
     Part,
     Sink,
     StatusManager,
     TellingOptions,
     Told,
     observed_of,
-    with_runtime,
     with_source,
     with_verdicts,
 )
-from nodealloc.podstatus import Rules as StatusRules
 from nodealloc.probes import ProbeOptions, Probers, Probing
-from nodealloc.probes import Rules as ProbeRules
 from nodealloc.probes.health import GrpcProber
 from nodealloc.runtime import Pace, RuntimeWatch, WholeRuntime
 from nodealloc.volumes import VolumeManager
 
-__all__ = ["Place", "Rulebook", "wire"]
-
-
-@attrs.frozen(kw_only=True)
-class Rulebook:
-    """Whose rules hold, package by package.
-
-    Attributes:
-        standalone: Whether pods are told of and collected as by a kubelet without an API server.
-    """
-
-    admission: AdmissionRules = AdmissionRules()
-    life: LifeRules = LifeRules()
-    sources: SourceRules = SourceRules()
-    status: StatusRules = StatusRules()
-    probes: ProbeRules = ProbeRules()
-    standalone: bool = False
+__all__ = ["Place", "wire"]
 
 
 @attrs.frozen(kw_only=True)
@@ -121,261 +95,224 @@ class Place:
     wakers: Mapping[str, Watcher] = attrs.field(factory=dict[str, Watcher])
 
 
-_MACHINE = Stage()
-
-
 def wire(
-    config: KubeletConfig, plan: NodePlan, place: Place, rules: Rulebook, stage: Stage = _MACHINE
+    config: KubeletConfig, plan: NodePlan, place: Place, rules: Rulebook, stage: Stage = MACHINE
 ) -> Agent:
     """Everything that runs the pods of a configuration's sources, ready to start.
 
     With the executor of a stage all that has threads of its own is a member of the group instead.
     """
-    was, held = Remembered.read(place.store, now=stage.now()), _Held.of(config, plan, place, stage)
-    runtime = LoggedRuntime(place.runtime, links=place.links)
-    watch = _watch(runtime, place, rules, was, stage)
-    sources = sources_of(
-        config,
-        plan.view.name,
-        place.store,
-        was,
-        rules.sources,
-        others=place.others,
-        wakers=place.wakers,
-        executor=stage.executor,
-        clock=stage.clock,
-    )
-    facts: World[str, PodFacts] = World("facts of pods")
-    probing = _probing(runtime, place, (rules, stage), was, facts)
-    begun = BegunPods()
-    volumes = (
-        volumes_of(place.root, begun, keeps_folders=rules.standalone)
-        if stage.volumes is None
-        else stage.volumes(begun)
-    )
-    cgroups = _cgroups(plan, place, rules, was, watch)
-    folders = FolderPreparer(place.root / "pods", lambda uid: uid in sources.pods)
-    confined = ConfinedRuntime(runtime, node=held.node, cpusets=held.cpusets, watch=watch)
-    admission = AdmissionPreparer(
-        held.node,
-        confined=confined,
-        end=lambda uid, why: lives.end(uid, why),  # noqa: PLW0108 - they are made of it, below
-    )
-    told: World[str, Told] = World("told")
-    lives = PodLives(
-        confined,
-        watch=watch,
-        configuring=_configuring(runtime, place, held),
-        hooks=ContainerHooks(runtime) if stage.hooks is None else stage.hooks,
-        preparations=_preparations(admission, folders, cgroups, volumes, held.plugins),
-        probes=probing.verdicts,
-        told=told if rules.status.ready_falls_first else None,
-        sources=sources,
-        journal=place.store,
-        remembered=was.lives,
-        policy=life_policy(config),
-        rules=rules.life,
-        facts=facts,
-        now=stage.now,
-        executor=stage.executor,
-        clock=stage.clock,
-    )
-    begun.follow(lives)
-    sink = _sink(place, rules, lives, sources, stage)
-    status = StatusManager(
-        sink,
-        facts,
-        observed=_observed,
-        parts=[Part.of(probing.verdicts, with_verdicts), Part.of(sources.pods, with_source)],
-        journal=place.store,
-        remembered=was.told_of(lives, rules.life),
-        told=told,
-        options=TellingOptions(node_ips=[place.node_ip], says_next_try=not rules.standalone),
-        rules=rules.status,
-        unix_s=stage.unix_s,
-        executor=stage.executor,
-        clock=stage.clock,
-    )
-    collects = [] if rules.life.clears_away else [_collection(runtime, watch, lives, stage)]
-    by_hand = stage.executor is not None
-    return Agent(
-        watch,
-        *collects,
-        *((sources, probing, *held.drives_plugins) if by_hand else ()),
-        lives=lives,
-        probing=probing,
-        status=status,
-        node=held.node,
-        cpusets=held.cpusets if held.confines else None,
-        volumes=volumes,
-        # They have threads of their own beside their passes, so that they are started by themselves.
-        beside=() if by_hand else (*held.beside, sources, probing),
-        once_known={
-            "cgroups": cgroups.settle,
-            **({"static pods": sink.heard} if isinstance(sink, StaticPodSink) else {}),
-        },
-        gone=folders.remove,
-        executor=stage.executor,
-        clock=stage.clock,
-    )
+    return _Parts(config, plan, place, rules, stage).agent()
 
 
-@attrs.frozen(kw_only=True)
-class _Held:
-    """What pods hold, and who confines them to it.
+class _Parts:
+    """The parts of an agent; each is made once, when the first other asks for it."""
 
-    Attributes:
-        beside: What is started and stopped with the agent.
-        drives_plugins: What is driven with it instead, where it is driven by hand.
-        confines: Whether CPUs are given out.
-    """
+    def __init__(
+        self, config: KubeletConfig, plan: NodePlan, place: Place, rules: Rulebook, stage: Stage
+    ) -> None:
+        self.config, self.plan, self.place, self.rules, self.stage = config, plan, place, rules, stage
+        self.was = Remembered.read(place.store, now=stage.now())
+        self.node: NodeAllocator = node_of(plan, place.store)
+        self.runtime = LoggedRuntime(place.runtime, links=place.links)
+        self.facts: World[str, PodFacts] = World("facts of pods")
+        self.told: World[str, Told] = World("told")
+        self.begun = BegunPods()
+        self.beside, self.driven = self._devices()
 
-    node: NodeAllocator
-    cpusets: CpusetReconciler
-    plugins: DevicePlugins
-    beside: Sequence[Beside]
-    drives_plugins: Sequence[Driven]
-    confines: bool
-
-    @classmethod
-    def of(cls, config: KubeletConfig, plan: NodePlan, place: Place, stage: Stage) -> Self:
-        node = node_of(plan, place.store)
-        beside: Sequence[Beside] = ()
-        drives: Sequence[Driven] = ()
-        if stage.plugins is None:
-            plugins = DevicePlugins(node.allocator(DeviceAllocator), directory=place.root / "device-plugins")
-            node.advise_with(DeviceAdvisor(plugins))
-            sockets = place.root / "plugins_registry"
-            beside = (
-                plugins,
-                PluginRegistrar(sockets, {"DevicePlugin": plugins}, watcher=watcher_of(sockets)),
-            )
-        else:
-            plugins, drives = stage.plugins(node)
-        return cls(
-            node=node,
-            cpusets=CpusetReconciler(
-                place.cpusets,
-                executor=ThreadExecutor("cpusets") if stage.executor is None else stage.executor,
-                allocator=node.snapshot[CpuAllocator],
-                recheck_s=config.cpu_manager_reconcile_period_s,
-                clock=stage.clock,
-            ),
-            plugins=plugins,
-            beside=beside,
-            drives_plugins=drives,
-            confines=config.cpu_manager_policy != "none",
+    def agent(self) -> Agent:
+        """All of them as one."""
+        self.begun.follow(self.lives)
+        once_known: dict[str, Callable[[], object]] = {"cgroups": self.cgroups.settle}
+        if isinstance(self.sink, StaticPodSink):
+            once_known["static pods"] = self.sink.heard
+        by_hand = self.stage.executor is not None
+        collects = () if self.rules.life.clears_away else (self._collection(),)
+        return Agent(
+            self.watch,
+            *collects,
+            *((self.sources, self.probing, *self.driven) if by_hand else ()),
+            lives=self.lives,
+            probing=self.probing,
+            status=self._status(),
+            node=self.node,
+            cpusets=self.cpusets if self.config.cpu_manager_policy != "none" else None,
+            volumes=self.volumes,
+            # They have threads of their own beside their passes, so that they are started by themselves.
+            beside=() if by_hand else (*self.beside, self.sources, self.probing),
+            once_known=once_known,
+            gone=self.folders.remove,
+            executor=self.stage.executor,
+            clock=self.stage.clock,
         )
 
+    def _devices(self) -> tuple[tuple[Beside, ...], tuple[Driven, ...]]:
+        """What talks to plugins: started with the agent, or driven with it where that is done by hand."""
+        if self.stage.plugins is None:
+            self.plugins, registrar = device_plugins_of(self.place.root, self.node)
+            return (self.plugins, registrar), ()
+        self.plugins, driven = self.stage.plugins(self.node)
+        return (), tuple(driven)
 
-def _watch(
-    runtime: LoggedRuntime, place: Place, rules: Rulebook, was: Remembered, stage: Stage
-) -> RuntimeWatch:
-    hears = rules.life.tells_meanwhile
-    return RuntimeWatch(
-        LastWords(runtime, place.settings, output=last_output),
-        events=runtime if hears and stage.executor is None else None,
-        journal=place.store,
-        known=was.known,
-        pace=Pace(period_s=5.0, gap_s=0.02, rest_times=10.0)
-        if hears
-        else Pace(is_steady=True, rest_times=10.0),
-        executor=stage.executor,
-        clock=stage.clock,
-    )
+    @cached_property
+    def watch(self) -> RuntimeWatch:
+        """What runs; by a kubelet's rules it is listed each second, and heard of by nothing else."""
+        hears = self.rules.life.tells_meanwhile
+        return RuntimeWatch(
+            LastWords(self.runtime, self.place.settings, output=last_output),
+            events=self.runtime if hears and self.stage.executor is None else None,
+            journal=self.place.store,
+            known=self.was.known,
+            pace=Pace(period_s=5.0, gap_s=0.02, rest_times=10.0)
+            if hears
+            else Pace(is_steady=True, rest_times=10.0),
+            executor=self.stage.executor,
+            clock=self.stage.clock,
+        )
 
+    @cached_property
+    def sources(self) -> PodSources:
+        """Which pods there should be."""
+        wakers, path = dict(self.place.wakers), self.config.static_pod_path
+        if path and (waker := watcher_of(Path(path), below=False)) is not None:
+            wakers["file"] = waker
+        return pod_sources(
+            self.config,
+            node_name=self.plan.view.name,
+            editions=self.was.editions,
+            remember=remembering_editions(self.place.store),
+            others=self.place.others,
+            wakers=wakers,
+            rules=self.rules.sources,
+            executor=self.stage.executor,
+            clock=self.stage.clock,
+        )
 
-def _collection(
-    runtime: LoggedRuntime, watch: RuntimeWatch, lives: PodLives, stage: Stage
-) -> RecordCollection:
-    return RecordCollection(
-        runtime, watch=watch, lives=lives, executor=stage.executor, clock=stage.clock, unix_s=stage.unix_s
-    )
+    @cached_property
+    def probing(self) -> Probing[PodFacts]:
+        """What containers answer."""
+        return Probing(
+            Probers.real(commands=self.runtime, grpc=GrpcProber()),
+            reports=self.facts,
+            journal=self.place.store,
+            remembered=self.was.verdicts,
+            options=ProbeOptions(node_ip=self.place.node_ip),
+            rules=self.rules.probes,
+            unix_s=self.stage.unix_s,
+            executor=self.stage.executor,
+            clock=self.stage.clock,
+        )
 
+    @cached_property
+    def cpusets(self) -> CpusetReconciler:
+        """Confines containers to what their pods hold."""
+        return CpusetReconciler(
+            self.place.cpusets,
+            executor=ThreadExecutor("cpusets") if self.stage.executor is None else self.stage.executor,
+            allocator=self.node.snapshot[CpuAllocator],
+            recheck_s=self.config.cpu_manager_reconcile_period_s,
+            clock=self.stage.clock,
+        )
 
-def _probing(
-    runtime: LoggedRuntime,
-    place: Place,
-    by: tuple[Rulebook, Stage],
-    was: Remembered,
-    facts: World[str, PodFacts],
-) -> Probing[PodFacts]:
-    rules, stage = by
-    return Probing(
-        Probers.real(commands=runtime, grpc=GrpcProber()),
-        reports=facts,
-        journal=place.store,
-        remembered=was.verdicts,
-        options=ProbeOptions(node_ip=place.node_ip),
-        rules=rules.probes,
-        unix_s=stage.unix_s,
-        executor=stage.executor,
-        clock=stage.clock,
-    )
+    @cached_property
+    def volumes(self) -> VolumeManager:
+        """Mounts what pods name."""
+        if self.stage.volumes is not None:
+            return self.stage.volumes(self.begun)
+        return volumes_of(self.place.root, self.begun, keeps_folders=self.rules.standalone)
 
+    @cached_property
+    def cgroups(self) -> CgroupPreparer:
+        """Limits pods; what nobody knows any more goes once it is known what runs."""
+        watch = self.watch
+        return CgroupPreparer(
+            QosTree(self.place.driver, self.plan.tree),
+            [one.pod for one in self.was.lives.values() if "cgroups" in one.made],
+            lambda: None if watch.heard().listing == 0 else tuple(watch.seen.snapshot()),
+            follows=not self.rules.standalone,
+        )
 
-def _cgroups(
-    plan: NodePlan, place: Place, rules: Rulebook, was: Remembered, watch: RuntimeWatch
-) -> CgroupPreparer:
-    return CgroupPreparer(
-        QosTree(place.driver, plan.tree),
-        [one.pod for one in was.lives.values() if "cgroups" in one.made],
-        lambda: None if watch.heard().listing == 0 else tuple(watch.seen.snapshot()),
-        follows=not rules.standalone,
-    )
+    @cached_property
+    def folders(self) -> FolderPreparer:
+        """Each pod's own directory."""
+        sources = self.sources
+        return FolderPreparer(self.place.root / "pods", lambda uid: uid in sources.pods)
 
+    @cached_property
+    def lives(self) -> PodLives:
+        """What runs and ends pods."""
+        runtime, stage = self.runtime, self.stage
+        confined = ConfinedRuntime(runtime, node=self.node, cpusets=self.cpusets, watch=self.watch)
+        admission = AdmissionPreparer(self.node, confined=confined, end=self._end)
+        return PodLives(
+            confined,
+            watch=self.watch,
+            configuring=self._configuring(),
+            hooks=ContainerHooks(runtime) if stage.hooks is None else stage.hooks,
+            preparations=preparations_of(
+                admission=admission,
+                folders=self.folders,
+                cgroups=self.cgroups,
+                volumes=self.volumes,
+                plugins=self.plugins,
+            ),
+            probes=self.probing.verdicts,
+            told=self.told if self.rules.status.ready_falls_first else None,
+            sources=self.sources,
+            journal=self.place.store,
+            remembered=self.was.lives,
+            policy=life_policy(self.config),
+            rules=self.rules.life,
+            facts=self.facts,
+            now=stage.now,
+            executor=stage.executor,
+            clock=stage.clock,
+        )
 
-def _configuring(runtime: LoggedRuntime, place: Place, held: _Held) -> GrantedConfiguration:
-    whole = NodeConfiguration(
-        place.settings,
-        image=partial(ImageFacts.of, runtime),
-        files=PodFiles(),
-        host_ips=(place.node_ip,),
-    )
-    return GrantedConfiguration(whole=whole, node=held.node, plugins=held.plugins, confines=held.confines)
+    def _end(self, uid: str, why: Ending) -> None:
+        self.lives.end(uid, why)
 
+    @cached_property
+    def sink(self) -> Sink:
+        """Who is told."""
 
-def _preparations(
-    admission: AdmissionPreparer,
-    folders: FolderPreparer,
-    cgroups: CgroupPreparer,
-    volumes: VolumeManager,
-    plugins: DevicePlugins,
-) -> Sequence[Preparation]:
-    mounted = VolumePreparer(volumes)
-    return [
-        Preparation(
-            name="admission",
-            why="nothing is made for a pod that may not come in",
-            by=admission,
-            wakes=admission.room,
-        ),
-        Preparation(name="folders", why="volumes lie in the pod's own directory", by=folders),
-        Preparation(name="cgroups", why="whatever is started for a pod is limited", by=cgroups),
-        Preparation(
-            name="volumes",
-            why="containers are made with their mounts",
-            by=mounted,
-            wakes=mounted.mounted,
-        ),
-        Preparation(
-            name="devices",
-            why="plugins have to allocate before a container is made",
-            by=DevicePreparer(plugins),
-        ),
-    ]
+        def pod(uid: str) -> Pod | None:
+            facts = self.lives.facts.get(uid)
+            return self.sources.pods.get(uid) if facts is None else facts.pod
 
+        told = JsonLinesSink(self.place.status, pod) if self.stage.sink is None else self.stage.sink
+        if not self.rules.standalone:
+            return told
+        return StaticPodSink(told, self.lives, self.sources, clock=self.stage.clock)
 
-def _sink(place: Place, rules: Rulebook, lives: PodLives, sources: PodSources, stage: Stage) -> Sink:
-    def pod(uid: str) -> Pod | None:
-        facts = lives.facts.get(uid)
-        return sources.pods.get(uid) if facts is None else facts.pod
+    def _configuring(self) -> GrantedConfiguration:
+        image, host_ips = partial(ImageFacts.of, self.runtime), (self.place.node_ip,)
+        whole = NodeConfiguration(self.place.settings, image=image, files=PodFiles(), host_ips=host_ips)
+        confines = self.config.cpu_manager_policy != "none"
+        return GrantedConfiguration(whole=whole, node=self.node, plugins=self.plugins, confines=confines)
 
-    told = JsonLinesSink(place.status, pod) if stage.sink is None else stage.sink
-    return StaticPodSink(told, lives, sources, clock=stage.clock) if rules.standalone else told
+    def _collection(self) -> RecordCollection:
+        return RecordCollection(
+            self.runtime,
+            watch=self.watch,
+            lives=self.lives,
+            executor=self.stage.executor,
+            clock=self.stage.clock,
+            unix_s=self.stage.unix_s,
+        )
 
-
-def _observed(facts: PodFacts) -> Observed | None:
-    """What is told of a pod, with what its runtime said when it was looked at."""
-    observed = observed_of(facts)
-    return observed if observed is None or facts.known is None else with_runtime(observed, facts.known)
+    def _status(self) -> StatusManager[PodFacts]:
+        return StatusManager(
+            self.sink,
+            self.facts,
+            observed=observed_of,
+            parts=[Part.of(self.probing.verdicts, with_verdicts), Part.of(self.sources.pods, with_source)],
+            journal=self.place.store,
+            remembered=self.was.told_of(self.lives, self.rules.life),
+            told=self.told,
+            options=TellingOptions(node_ips=[self.place.node_ip], says_next_try=not self.rules.standalone),
+            rules=self.rules.status,
+            unix_s=self.stage.unix_s,
+            executor=self.stage.executor,
+            clock=self.stage.clock,
+        )

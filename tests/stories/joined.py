@@ -12,8 +12,8 @@ from typing import Final
 import attrs
 
 from examples.agent.__main__ import options, run
-from examples.agent.wiring import Place, Rulebook, wire
-from nodealloc.agent import Agent
+from examples.agent.wiring import Place, wire
+from nodealloc.agent import Agent, Rulebook
 from nodealloc.dirwatch import InotifyWatcher
 from nodealloc.dsw_asw import Cancel
 from nodealloc.kubeconfig import KubeletConfig, NodePlan

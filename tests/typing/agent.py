@@ -7,12 +7,15 @@ from typing import assert_type
 
 from nodealloc.agent import (
     AGENT_FORMATS,
+    KUBELET,
     AdmissionPreparer,
     Agent,
     Beside,
     ConfinedRuntime,
     GrantedConfiguration,
     Remembered,
+    Rulebook,
+    preparations_of,
     remembering_editions,
 )
 from nodealloc.checkpoint import MemoryStore
@@ -43,13 +46,17 @@ cpusets = CpusetReconciler(
 )
 confined = ConfinedRuntime(runtime, node=node, cpusets=cpusets, watch=watch)
 starts: PodRuntime = confined
-admission: Preparer = AdmissionPreparer(node, confined=confined)
+admission = AdmissionPreparer(node, confined=confined)
+prepares: Preparer = admission
+assert_type(preparations_of(admission=admission), list[Preparation])
+rules: Rulebook = KUBELET
 probing: Probing[PodKnown] = Probing(Probers(), reports=watch.pods, journal=store, remembered=was.verdicts)
 lives = PodLives(
     starts,
     watch=watch,
     configuring=configuring,
-    preparations=[Preparation(name="admission", why="it may not come in", by=admission)],
+    preparations=preparations_of(admission=admission),
+    rules=rules.life,
     probes=probing.verdicts,
     journal=store,
     remembered=was.lives,

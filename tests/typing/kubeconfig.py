@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import assert_type
 
-from nodealloc.kubeconfig import KubeletConfig, NodePlan, duration_s, kubelet_config, life_policy
+from nodealloc.kubeconfig import (
+    KubeletConfig,
+    NodePlan,
+    duration_s,
+    kubelet_config,
+    life_policy,
+    node_settings,
+    pod_sources,
+)
 from nodealloc.machine import machine_from_text
-from nodealloc.podlife import LifePolicy
+from nodealloc.podlife import LifePolicy, NodeSettings
+from nodealloc.podsources import PodSources
 from nodealloc.podspec import resources
 from nodealloc.topology import Snapshot
 
@@ -21,3 +31,5 @@ capacity = resources({"cpu": 2, "memory": "4Gi", "ephemeral-storage": "10Gi", "p
 plan = NodePlan.of(config, machine, name="n1", capacity=capacity, kernel="6.1.0")
 assert_type(plan.empty, Snapshot)
 assert plan.capacity["pods"].value == 20
+assert_type(node_settings(config, plan, root=Path("/var/lib/n1")), NodeSettings)
+assert_type(pod_sources(config, node_name="n1"), PodSources)

@@ -14,9 +14,11 @@ the packages work together. Take what suits, and leave out what the node has not
 | `AdmissionPreparer`    | `node`, `cpuset`: what a pod holds is its own before anything of it runs  |
 | `ConfinedRuntime`      | `cpuset`, `runtime`: a container starts on the CPUs that it may run on then |
 | `DevicePreparer`       | `devices.plugins`: plugins are asked before a container is made           |
+| `preparations_of`      | `podlife`: the parts of a pod in the order in which one needs the other   |
 | `GrantedConfiguration` | `node`, `devices.plugins`: a container is made with what it was granted       |
 | `Agent`                | all of them, as one that is driven                                        |
 | `Remembered`           | `checkpoint`: what each package left in the one store                     |
+| `Rulebook`, `KUBELET`  | whose rules hold, of all packages at once                                 |
 | `StaticPodSink`        | `podstatus`: tells of static pods as a kubelet without an API server does |
 | `RecordCollection`     | `runtime`: removes dead containers when a kubelet does                    |
 """
@@ -28,11 +30,14 @@ from nodealloc.agent._confined import ConfinedRuntime
 from nodealloc.agent._devices import DevicePreparer
 from nodealloc.agent._granted import GrantedConfiguration
 from nodealloc.agent._ports import Beside
+from nodealloc.agent._preparations import preparations_of
 from nodealloc.agent._remembered import AGENT_FORMATS, Remembered, remembering_editions
+from nodealloc.agent._rulebook import KUBELET, Rulebook
 from nodealloc.agent._static_pods import StaticPodSink
 
 __all__ = [
     "AGENT_FORMATS",
+    "KUBELET",
     "AdmissionPreparer",
     "Agent",
     "Beside",
@@ -41,6 +46,8 @@ __all__ = [
     "GrantedConfiguration",
     "RecordCollection",
     "Remembered",
+    "Rulebook",
     "StaticPodSink",
+    "preparations_of",
     "remembering_editions",
 ]

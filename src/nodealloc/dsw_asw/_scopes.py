@@ -54,17 +54,15 @@ class Scopes:
 
 
 class Blocked(Generic[K]):
-    """Keys with a step whose scope was closed, until one opens that it touches; used by one thread at a time."""
+    """Keys with a step whose scope was closed, until one opens that it touches; not thread-safe."""
 
     def __init__(self) -> None:
         self._keys: dict[StepScope, dict[K, None]] = {}
         # By each scope around them, so that the end of an outer one finds those inside.
         self._inside: dict[StepScope, dict[StepScope, None]] = {}
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether nobody waits."""
-        return not (self._keys or self._inside)
+    def __len__(self) -> int:
+        return len(self._keys) + len(self._inside)
 
     def add(self, scope: StepScope, key: K, /) -> None:
         """A step of a key cannot start."""
@@ -74,7 +72,7 @@ class Blocked(Generic[K]):
 
     def take(self, opened: StepScope, /) -> dict[K, None]:
         """Keys that may go on now that a scope is open."""
-        if self.is_empty:
+        if not self._keys:
             return {}
         outer = [opened[:depth] for depth in range(1, len(opened) + 1) if opened[:depth] in self._keys]
         found: dict[K, None] = {}

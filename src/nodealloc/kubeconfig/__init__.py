@@ -20,6 +20,8 @@ from nodealloc.kubeconfig._codec import kubelet_config, read_kubelet_config
 from nodealloc.kubeconfig._configuration import CrashLoopBackOff, KubeletConfig, MemoryReservation, MemorySwap
 from nodealloc.kubeconfig._durations import duration_s
 from nodealloc.kubeconfig._plan import NodePlan, life_policy
+from nodealloc.kubeconfig._settings import node_settings
+from nodealloc.kubeconfig._sources import pod_sources
 
 __all__ = [
     "CrashLoopBackOff",
@@ -31,6 +33,8 @@ __all__ = [
     "kubelet_config",
     "life_policy",
     "machine_capacity",
+    "node_settings",
+    "pod_sources",
     "read_kubelet_config",
     "swap_bytes",
 ]

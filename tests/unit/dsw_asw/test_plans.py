@@ -117,7 +117,7 @@ def probing(view: WordView) -> Plan[str, str]:
 
 
 def test_who_waits_for_a_scope_is_not_woken_by_ends_elsewhere() -> None:
-    """Two keys whose scopes begin alike: one that waits for its own call is not planned as the other's ends."""
+    """Scopes of two keys begin alike: one that waits for its own call is not planned as the other's ends."""
 
     def plan(view: WordView) -> Plan[str, str]:
         if view.want == view.have:

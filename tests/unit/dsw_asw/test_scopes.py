@@ -39,7 +39,7 @@ def test_an_end_wakes_who_waits_for_its_scope_and_nobody_else() -> None:
         assert not blocked.take(opened)
         for one in scopes:
             blocked.take(one)
-        assert blocked.is_empty
+        assert not len(blocked)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,11 @@ import attrs
 import pytest
 
 from nodealloc._wire import camel, wire_of
+from nodealloc.agent import AGENT_FORMATS, Remembered, remembering_editions
 from nodealloc.cgroups import SwapBehavior, container_files
+from nodealloc.checkpoint import MemoryStore
 from nodealloc.cpuset import CpuAllocator
+from nodealloc.dsw_asw import InlineExecutor
 from nodealloc.errors import ConfigurationError, DecodeError
 from nodealloc.kubeconfig import (
     KubeletConfig,
@@ -20,6 +23,8 @@ from nodealloc.kubeconfig import (
     duration_s,
     life_policy,
     machine_capacity,
+    node_settings,
+    pod_sources,
     read_kubelet_config,
 )
 from nodealloc.kubeconfig._configuration import NO_ROOM
@@ -203,6 +208,51 @@ def test_patience_follows_the_configuration(tmp_path: Path) -> None:
     assert (policy.call_s, policy.pulls_at_once) == (30.0, 1)
     parallel = config(tmp_path, serializeImagePulls=False, maxParallelImagePulls=4)
     assert life_policy(parallel).pulls_at_once == 4
+
+
+def test_every_pod_gets_what_the_configuration_says(tmp_path: Path) -> None:
+    """Names, resolver, folders; a resolver that is not there says nothing."""
+    resolver = tmp_path / "resolv.conf"
+    resolver.write_text("nameserver 192.0.2.1\nsearch example.test\n")
+    fields = {"clusterDNS": ["192.0.2.10"], "clusterDomain": "cluster.test", "resolvConf": str(resolver)}
+    found = config(tmp_path, **fields)
+    plan = planned(found, tmp_path)
+    settings = node_settings(found, plan, root=tmp_path)
+    assert (settings.name, settings.cluster_dns) == ("n1", ("192.0.2.10",))
+    assert settings.resolver is not None
+    assert settings.resolver.servers == ("192.0.2.1",)
+    assert settings.pods_directory == str(tmp_path / "pods")
+    assert settings.logs_directory == str(tmp_path / "logs")
+    assert settings.allocatable == plan.view.allocatable
+    assert node_settings(found, plan, root=tmp_path, logs=Path("/l")).logs_directory == "/l"
+    resolver.unlink()
+    empty = node_settings(found, plan, root=tmp_path).resolver
+    assert empty is not None
+    assert not empty.servers
+
+
+def test_pods_come_from_the_folder_of_the_configuration_and_go_on_as_the_same(tmp_path: Path) -> None:
+    """A manifest without a uid is the same pod for the next process, by what the store remembers."""
+    (tmp_path / "static").mkdir()
+    app = {"name": "app", "image": "localhost/busybox:1"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [app]}}
+    (tmp_path / "static" / "p.json").write_text(json.dumps(pod))
+    found, store = config(tmp_path, staticPodPath=str(tmp_path / "static")), MemoryStore(AGENT_FORMATS)
+    seen: list[set[str]] = []
+    for _ in range(2):
+        sources = pod_sources(
+            found,
+            node_name="n1",
+            editions=Remembered.read(store).editions,
+            remember=remembering_editions(store),
+            executor=InlineExecutor(),
+        )
+        sources.run_until_quiet()
+        assert [one.value.name for one in sources.pods.snapshot().values()] == ["p-n1"]
+        seen.append(set(sources.pods.snapshot()))
+        sources.close()
+    assert seen[0] == seen[1]
+    assert set(Remembered.read(store).editions) == {"file"}
 
 
 def test_a_file_that_is_too_large_or_several_is_refused_unread(tmp_path: Path) -> None:

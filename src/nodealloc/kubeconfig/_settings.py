@@ -1,0 +1,51 @@
+"""What every pod of a node gets, as a configuration says."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from nodealloc._typed import typed
+from nodealloc.kubeconfig._configuration import KubeletConfig
+from nodealloc.kubeconfig._plan import NodePlan
+from nodealloc.podlife import NodeSettings
+from nodealloc.runtime import DnsConfig
+
+__all__ = ["node_settings"]
+
+
+@typed
+def node_settings(
+    config: KubeletConfig, plan: NodePlan, /, *, root: Path, logs: Path | None = None
+) -> NodeSettings:
+    """What `NodeConfiguration` takes; reads this machine's name, hosts and resolver.
+
+    Args:
+        config: It.
+        plan: What it comes to.
+        root: Holds the pods' directories, and their logs where nobody says otherwise.
+        logs: Folder of logs; None for the configuration's, and else one below `root`.
+    """
+    resolver = _text(Path(config.resolv_conf)) if config.resolv_conf else None
+    return NodeSettings(
+        name=plan.view.name,
+        hostname=socket.gethostname(),
+        memory_capacity_bytes=plan.capacity["memory"].value,
+        cluster_dns=config.cluster_dns,
+        cluster_domain=config.cluster_domain,
+        resolver=None if resolver is None else DnsConfig.of_resolv_conf(resolver),
+        hosts=_text(Path("/etc/hosts")),
+        allocatable=plan.view.allocatable,
+        pods_directory=str(root / "pods"),
+        logs_directory=str(logs or config.pod_logs_dir or root / "logs"),
+        seccomp_default=config.seccomp_default,
+        limits=plan.tree.pods,
+    )
+
+
+def _text(path: Path) -> str:
+    """A file that is not there says nothing."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
