@@ -187,7 +187,7 @@ class ConfinedRuntime(RuntimeLayer):
         with self._lock:
             ended = self._found - running.keys()
             self._found -= ended
-        for one in ended:
+        for one in sorted(ended):
             self._cpusets.remove(one)
 
     def _listed(self) -> dict[str, Owner]:

@@ -16,7 +16,7 @@ class ContainerCpusets:
 
     def __init__(self, cpusets: CpusetReconciler, node: NodeAllocator) -> None:
         self._cpusets, self._node = cpusets, node
-        self._targets: dict[str, frozenset[str]] = {}
+        self._targets: dict[str, tuple[str, ...]] = {}
 
     def follow(self, uid: str, facts: PodFacts | None) -> None:
         """Take over what runs of a pod; None for one that is no more."""
@@ -26,10 +26,11 @@ class ContainerCpusets:
         containers = () if known is None or known.report is None else known.report.containers
         records = [one.record for one in containers]
         runs = {one.id: one.name for one in records if one.state is RunState.RUNNING}
-        for ended in self._targets.pop(uid, frozenset()) - runs.keys():
-            self._cpusets.remove(ended)
+        for target in self._targets.pop(uid, ()):
+            if target not in runs:
+                self._cpusets.remove(target)
         for target, name in runs.items():
             owner = Owner(uid, name)
             self._cpusets.add(target, owner, mems=confinement_of(self._node.snapshot, owner).mems)
         if runs:
-            self._targets[uid] = frozenset(runs)
+            self._targets[uid] = tuple(runs)

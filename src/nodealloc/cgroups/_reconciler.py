@@ -142,7 +142,7 @@ class QosTree:
                 self._adopt(wanted)
             wanted |= dict.fromkeys(self._left_alone(wanted), LEAVE)
             before, self._wanted = self._wanted, wanted
-            for name in before.keys() - wanted.keys():
+            for name in [name for name in before if name not in wanted]:
                 self._desired.drop(name, by="follow")
             for name, limits in wanted.items():
                 was = before.get(name)

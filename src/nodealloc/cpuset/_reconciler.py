@@ -233,7 +233,7 @@ class CpusetReconciler:
         if before.shared != after.shared:
             return tuple(self._targets)
         old, new = dict(before.state.items()), dict(after.state.items())
-        return [owner for owner in (*old, *(set(new) - set(old))) if old.get(owner) != new.get(owner)]
+        return [owner for owner in {**old, **new} if old.get(owner) != new.get(owner)]
 
 
 @attrs.frozen

@@ -177,7 +177,7 @@ class PluginRegistrar:
                     self._most_sockets,
                     after.left_out[0],
                 )
-            for path in before.by_path.keys() - after.by_path.keys():
+            for path in [path for path in before.by_path if path not in after.by_path]:
                 self._desired.drop(path, by="observe")
             for path, sighting in after.by_path.items():
                 self._desired.put(path, sighting, by="observe")

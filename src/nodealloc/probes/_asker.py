@@ -77,7 +77,7 @@ class Asker(Driven, Passing, Generic[Seen]):
         self._on_event, self._clock, self._unix_s = on_event, clock, unix_s
         self._passing = threading.RLock()
         self._lines: dict[Key, Line] = {}
-        self._of_pod: dict[str, set[Key]] = {}
+        self._of_pod: dict[str, dict[Key, None]] = {}
         self._met: set[str] = set()
         self._table = Timetable(options.first_per_s)
         self._budget = Budget(options.kills, options.kills_window_s)
@@ -227,7 +227,7 @@ class Asker(Driven, Passing, Generic[Seen]):
             verdicts = self._worlds.verdicts.get(uid)
             asks = asks_of(want, known, verdicts, node_ip=self._options.node_ip)
         keys = {(uid, ask.name, ask.asking.kind) for ask in asks}
-        for key in self._of_pod.get(uid, set()) - keys:
+        for key in [key for key in self._of_pod.get(uid, ()) if key not in keys]:
             self._drop(key)
         for ask in asks:
             self._update((uid, ask.name, ask.asking.kind), ask)
@@ -242,7 +242,7 @@ class Asker(Driven, Passing, Generic[Seen]):
         line.due_s = None
         self._questions.drop(line)
         mine = self._of_pod[key[0]]
-        mine.discard(key)
+        mine.pop(key, None)
         if not mine:
             del self._of_pod[key[0]]
 
@@ -251,7 +251,7 @@ class Asker(Driven, Passing, Generic[Seen]):
         line = self._lines.get(key)
         if line is None:
             line = self._lines[key] = Line(key, ask, tally_of(ask))
-            self._of_pod.setdefault(key[0], set()).add(key)
+            self._of_pod.setdefault(key[0], {})[key] = None
             line.started_s = self._start_of(key[0], ask, now_s)
         elif line.ask.container_id != ask.container_id:
             self._questions.drop(line)

@@ -108,6 +108,6 @@ class LostMounts(Passing):
 
     def _doubt(self, gone: Found) -> None:
         """A mount may be of a volume that pods share, or of one that is its pod's own."""
-        for owner in {gone.pod_uid, ""}:
+        for owner in dict.fromkeys((gone.pod_uid, "")):
             key = VolumeSpec(plugin=gone.plugin, name=gone.name, pod_uid=owner).id
             self._actual.alter(key, lambda before: lost(before, gone.pod_uid), by="mount watch")

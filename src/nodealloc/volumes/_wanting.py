@@ -87,7 +87,7 @@ class Wanting(Passing):
         was, now = _by_id(before), _by_id(after)
         for spec, use in now.values():
             self._desired.alter(spec.id, _with_use(spec, use), by=_ME)
-        for key in was.keys() - now.keys():
+        for key in [key for key in was if key not in now]:
             self._desired.alter(key, _without_use(uid), by=_ME)
         if after is None:
             del self._told[uid]

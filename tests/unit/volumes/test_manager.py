@@ -105,6 +105,20 @@ def test_a_pod_gets_its_volumes_and_gives_them_back(node: Node) -> None:
     assert not node.manager.volumes_in_use()
 
 
+def test_volumes_are_given_back_in_their_order(node: Node) -> None:
+    """Ids are texts, which each process hashes in its own way: nothing hangs on that."""
+    names = [f"disk-{number}" for number in range(12)]
+    for name in names:
+        node.disk(name)
+    node.run(*names)
+    node.rest()
+    node.host.calls.clear()
+    node.end()
+    node.rest()
+    undone = [call.split() for call in node.host.calls]
+    assert [id_.rpartition("/")[2] for verb, id_, *_ in undone if verb == "unmount"] == names
+
+
 def test_a_mount_under_way_is_held(node: Node) -> None:
     """A pod that ends while its first mount hangs holds its volume until that is taken off again."""
     node.run("a")

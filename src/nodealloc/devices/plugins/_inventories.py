@@ -76,8 +76,9 @@ class Keeping:
             before, after = self._keeper.alter(altered)
         except RetryableError as error:  # a full disk is no plugin's fault
             return Failed(error, again_after_s=max(error.after_s, _SOON_S))
-        for name in before.inventories.keys() - after.inventories.keys():
-            self._forget(name, before.inventories[name])
+        for name, gone in before.inventories.items():
+            if name not in after.inventories:
+                self._forget(name, gone)
         older = before.inventories.get(resource)
         if older is not after.inventories[resource]:
             self._told(older, after, resource)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import random
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
@@ -41,9 +40,7 @@ class ViolationError(AssertionError):
     """
 
     def __init__(self, what: str, seed: int, at_s: float, story: tuple[str, ...]) -> None:
-        # A wiring may iterate in the order of hashes, which Python draws anew for each process.
-        hashes = os.environ.get("PYTHONHASHSEED", "random")
-        self.headline: str = f"seed {seed} (PYTHONHASHSEED={hashes}), at {at_s:.3f} s: {what}"
+        self.headline: str = f"seed {seed}, at {at_s:.3f} s: {what}"
         super().__init__("\n  ".join((self.headline, *story)))
         self.what = what
         self.seed = seed

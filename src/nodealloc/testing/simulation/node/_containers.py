@@ -180,6 +180,12 @@ class SimulatedContainers(FakeContainerRuntime):
 
     def create_container(self, sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig, /) -> str:
         """See `Containers.create_container`."""
+        return self.create(sandbox_id, config, sandbox)
+
+    def create(
+        self, sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig, asked_s: float | None = None
+    ) -> str:
+        """The same, asked for at that time."""
         self.catch_up()
         made = super().create_container(sandbox_id, config, sandbox)
         self._happen(What.MADE, made)
@@ -188,7 +194,7 @@ class SimulatedContainers(FakeContainerRuntime):
             ids = config.env.get(variable_of(resource))
             if ids is not None:
                 self.devices.setdefault(made, {})[resource] = tuple(ids.split(","))
-                self._happen(What.GIVEN, made, ids)
+                self._deeds.happen(attrs.evolve(self._deed(What.GIVEN, made, ids), asked_s=asked_s))
         return made
 
     def update_container(self, container_id: str, resources: LinuxResources, /) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from nodealloc.podspec import QosClass, qos_class
 from nodealloc.testing.simulation.node._deeds import Deed, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
@@ -76,10 +78,14 @@ class PluginsAsked(Guarantee):
             self._prepared.add(ids)
         if deed.what is What.GIVEN:
             assert ids in self._allocated, f"{deed.uid}/{deed.name} is given {ids}, which nobody allocated"
-            # As with a kubelet: after its start an agent knows what plugins want when they register again.
-            heard = self.outside.plugins.heard
+            # As with a kubelet: after its start an agent knows what plugins want when they register again,
+            # and a container that it had asked for by then is made without that.
+            asked_s = deed.at_s if deed.asked_s is None else deed.asked_s
+            heard_s = self.outside.plugins.heard_s
             if any(
-                mine == ids and RESOURCES[resource].pre_start_required and resource in heard
+                mine == ids
+                and RESOURCES[resource].pre_start_required
+                and heard_s.get(resource, math.inf) < asked_s
                 for resource, mine in self.outside.containers.devices[deed.id].items()
             ):
                 assert ids in self._prepared, f"{deed.uid}/{deed.name} is given {ids}, which nobody prepared"

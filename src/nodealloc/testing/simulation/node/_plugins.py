@@ -92,14 +92,14 @@ class SimulatedPlugins:
         self._on_change: Callable[[], object] = lambda: None
         self._broken: set[str] = set()
         self.are_asked: bool = False
-        self.heard: set[str] = set()
+        self.heard_s: dict[str, float] = {}
         for resource in RESOURCES:
             self._begin(resource)
 
     def serve(self, life: Life) -> SimulatedPlugins:
         """From now on this life calls."""
         self._life = life
-        self.heard.clear()
+        self.heard_s.clear()
         self._on_change = lambda: None
         return self
 
@@ -215,7 +215,7 @@ class SimulatedPlugins:
     def was_heard(self, one: _Process | None) -> None:
         """A list of a plugin was taken in, and the next one is asked for."""
         if one is not None:
-            self.heard.add(one.resource)
+            self.heard_s.setdefault(one.resource, self._clock.awake_s)
 
     def did(self, what: What, resource: str, ids: Sequence[str]) -> None:
         """A plugin did what it was asked to."""

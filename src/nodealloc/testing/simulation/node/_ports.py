@@ -91,9 +91,10 @@ class SimulatedRuntime:
 
     def create_container(self, sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig, /) -> str:
         """See `Containers.create_container`."""
+        asked_s = self._life.clock.awake_s
         return self._do(
             "create_container",
-            lambda: self._outside.create_container(sandbox_id, config, sandbox),
+            lambda: self._outside.create(sandbox_id, config, sandbox, asked_s),
             sandbox_id,
         )
 

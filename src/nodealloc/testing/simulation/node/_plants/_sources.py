@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import cast
 
 import attrs
@@ -22,6 +22,9 @@ class Source:
 
     def __init__(self, inner: SimulatedSource) -> None:
         self.inner = inner
+
+    def on_change(self, call: Callable[[], object], /) -> None:
+        self.inner.on_change(call)
 
     def read(self, cancel: object, /) -> Reading:
         try:
