@@ -104,7 +104,10 @@ def simulation(session: nox.Session) -> None:
 
 @nox.session
 def properties(session: nox.Session) -> None:
-    """The laws, with many more examples than `tests` takes, and proofs by an independent solver."""
+    """The laws, with many more examples than `tests` takes, and proofs by an independent solver.
+
+    400 examples each, or as many as `NODEALLOC_EXAMPLES` says.
+    """
     session.install("-e", ".[test,proof]")
     million = "tests/unit/dsw_asw/test_faults.py"  # its longest run
     _pytest(session, "-n", "auto", "tests/property", million, env={"NODEALLOC_HYPOTHESIS": "ci"})

@@ -62,5 +62,5 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 settings.register_profile("quick", max_examples=25, deadline=None)
-settings.register_profile("ci", max_examples=400, deadline=None)
+settings.register_profile("ci", max_examples=int(os.environ.get("NODEALLOC_EXAMPLES", "400")), deadline=None)
 settings.load_profile(os.environ.get("NODEALLOC_HYPOTHESIS", "quick"))

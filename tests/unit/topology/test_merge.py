@@ -219,7 +219,7 @@ def test_node_ids_ascend(nodes: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("mask", [16, 17, 0, -1])
 def test_a_mask_outside_the_machine_is_named(policy: Policy, mask: int) -> None:
     """With provider and resource; preferred or not, and whatever the other hints decide."""
-    other = [] if policy is not SINGLE else None
+    other: list[TopologyHint] | None = None if policy is SINGLE else []
     for hint in (*good(mask), *poor(mask)):
         with pytest.raises(MaskOutsideError) as caught:
             merge(
@@ -231,7 +231,7 @@ def test_a_mask_outside_the_machine_is_named(policy: Policy, mask: int) -> None:
         assert (caught.value.provider, caught.value.resource, caught.value.mask) == ("c", "gpu", mask)
 
 
-@pytest.mark.parametrize("settled", [[], poor(1), good(3), [*good(3), *poor(None)]])
+@pytest.mark.parametrize("settled", [[], poor(1), good(3), [*good(3), TopologyHint(None, False)]])
 def test_under_single_numa_node_nothing_is_looked_at_behind_a_refusal(settled: list[TopologyHint]) -> None:
     """Once no node can come of the hints, the others are not read; before it, each is."""
     refused = Merged(TopologyHint(None, False), admit=False)
