@@ -65,8 +65,8 @@ def best(
         WorkLimitError: `work` is used up.
     """
     good = Preferred(reading, numa.mask, work)
-    near = policy.comparison is None and policy.prefer_closest
     single = policy.name is PolicyName.SINGLE_NUMA_NODE
+    near = policy.comparison is None and policy.prefer_closest and not single
     if policy.comparison is not None:
         rest = Compromise(reading, numa.mask, work)
         ranked = _Ranked(policy, numa, rest, allocated, work)

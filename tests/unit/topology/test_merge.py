@@ -267,6 +267,15 @@ def test_of_single_nodes_the_one_nearest_to_itself_is_closest() -> None:
     assert merge(BEST_EFFORT, [{"r": good(1, 2)}], numa).hint == TopologyHint(1, True)
 
 
+def test_single_numa_node_takes_the_lowest_node_though_close_ones_are_preferred() -> None:
+    """However far firmware says that a node is from itself, for listed hints as for counted ones."""
+    numa = NumaTopology(nodes=(0, 1), distances={0: {0: 11, 1: 10}, 1: {0: 10, 1: 10}})
+    policy = Policy(name=PolicyName.SINGLE_NUMA_NODE, prefer_closest=True)
+    counted = CountedHints(nodes=3, needs=(Need(wanted=1, amounts=((1, 1), (2, 1))),), preferred_width=1)
+    for hints in (good(1, 2), counted):
+        assert merge(policy, [{"r": hints}], numa).hint == TopologyHint(1, True)
+
+
 def test_a_topology_travels_without_what_it_has_worked_out() -> None:
     """Its spreads are known again when they are asked for; it is equal to the one that was sent."""
     far = {one: {other: 10 + abs(one - other) for other in range(4)} for one in range(4)}
