@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import re
@@ -188,6 +189,13 @@ def test_a_planted_bug_is_found_in_its_class(plant: str) -> None:
 def test_every_planted_bug_is_looked_for() -> None:
     """None is left out."""
     assert sorted(FOUND) == sorted(one.name for one in PLANTS)
+
+
+@pytest.mark.parametrize("plant", sorted(FOUND))
+def test_a_node_lives_with_a_planted_bug(plant: str) -> None:
+    """Of what is planted nothing fails for another reason than that the bug was found."""
+    with NodeSimulation(0, spoiled(agent, plant)) as node, contextlib.suppress(ViolationError):
+        node.simulation.run(60)
 
 
 @pytest.mark.timeout(1800)
