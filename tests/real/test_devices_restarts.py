@@ -23,6 +23,7 @@ from nodealloc.testing.device_plugin import DevicePluginServer, numbered
 from nodealloc.testing.devices import wait_until
 from nodealloc.topology import Claim, NotYet, Owner, TopologyHint
 from tests.apart import CLEAN
+from tests.often import often
 
 pytestmark = pytest.mark.real
 
@@ -210,6 +211,7 @@ def test_ten_restarts(machine: Machine) -> None:
 @pytest.mark.slow
 def test_two_hundred_restarts(machine: Machine) -> None:
     """Two hundred of them."""
-    live(machine, 200, random.Random(2))
-    assert machine.grants > 50, "there was nothing to lose"
+    restarts = often(200)
+    live(machine, restarts, random.Random(2))
+    assert machine.grants > restarts // 4, "there was nothing to lose"
     check_end(machine)

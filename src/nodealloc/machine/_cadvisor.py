@@ -48,13 +48,14 @@ def machine_from_cadvisor(
     nodes: dict[int, NumaNode] = {}
     rows: dict[int, list[int]] = {}
     cpus: list[Cpu] = []
+    taken: set[int] = set()
     for place, entry in enumerate(entries):
         path = f"$.topology[{place}]"
         fields = reader.mapping(entry, path)
         number = reader.number(fields.get("node_id"), f"{path}.node_id")
         if number in nodes:
             reader.fault(f"{path}.node_id", f"node {number} is described twice")
-        own = _cores(reader, fields, path, number)
+        own = _cores(reader, fields, path, number, taken)
         cpus += own
         nodes[number] = _node(reader, fields, path, number, own)
         rows[number] = _row(reader, fields, path)
@@ -92,7 +93,10 @@ def _row(reader: MachineReader, fields: Mapping[str, object], path: str) -> list
     ]
 
 
-def _cores(reader: MachineReader, fields: Mapping[str, object], path: str, node: int) -> list[Cpu]:
+def _cores(
+    reader: MachineReader, fields: Mapping[str, object], path: str, node: int, taken: set[int]
+) -> list[Cpu]:
+    """CPUs of a node; those of nodes before it are taken, and these then are, too."""
     cpus: list[Cpu] = []
     for place, entry in enumerate(reader.maybe_sequence(fields.get("cores"), f"{path}.cores")):
         where = f"{path}.cores[{place}]"
@@ -101,6 +105,11 @@ def _cores(reader: MachineReader, fields: Mapping[str, object], path: str, node:
         if not threads:
             reader.fault(f"{where}.thread_ids", "a core without a CPU")
             continue
+        if not taken.isdisjoint(threads):
+            twice = next(cpu for cpu in threads if cpu in taken)
+            reader.fault(f"{where}.thread_ids", f"CPU {twice} is described twice")
+            continue
+        taken.update(threads)
         socket = reader.size(core.get("socket_id"), f"{where}.socket_id")
         caches = reader.maybe_sequence(core.get("uncore_caches"), f"{where}.uncore_caches")
         l3 = None

@@ -136,7 +136,7 @@ def test_cadvisor_groups_go_by_the_kubelets_ids() -> None:
         ([{"node_id": -1, "cores": [core([0])]}], "$.topology[0].node_id"),
         ([{"node_id": 0, "cores": [core([0])]}, {"node_id": 0}], "$.topology[1].node_id"),
         ([{"node_id": 0, "cores": [core([])]}], "$.topology[0].cores[0].thread_ids"),
-        ([{"node_id": 0, "cores": [core([0]), core([0])]}], "$.topology"),
+        ([{"node_id": 0, "cores": [core([0]), core([0])]}], "$.topology[0].cores[1].thread_ids"),
         (
             [{"node_id": 0, "cores": [core([0])], "hugepages": [{"page_size": 0, "num_pages": 1}]}],
             "$.topology[0].hugepages[0].page_size",
