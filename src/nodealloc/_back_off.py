@@ -5,12 +5,13 @@ from __future__ import annotations
 import attrs
 
 from nodealloc._arguments import within
-from nodealloc._typed import typed_fields
+from nodealloc._typed import typed_fields, typed_methods
 from nodealloc.errors import ConfigurationError
 
 __all__ = ["BackOff"]
 
 
+@typed_methods
 @typed_fields
 @attrs.frozen(kw_only=True)
 class BackOff:

@@ -6,6 +6,7 @@ import collections.abc
 import enum
 import itertools
 import math
+import re
 import types
 import typing
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import Final, Protocol, cast
 
 import attrs
 
-__all__ = ["Kind", "kind_of"]
+__all__ = ["Kind", "kind_of", "kind_of_argument"]
 
 _LOOKED_AT: Final = 16
 """Members of a collection; whoever mistakes one kind for another does so from the first."""
@@ -22,6 +23,11 @@ _MOST: Final = 1 << 1023
 """Whole numbers up to here are numbers that a `float` can hold."""
 _MAKERS: Final = ("from_manifest", "parse", "of")
 """Class methods that make a value of what people have at hand."""
+_CLOCK: Final = re.compile(
+    "(^|_)(answered|asked|at|before|began|by|checked|created|deletion|due|ended|failed|finished|given|heard|listed|"
+    "looked|moment|monotonic|noticed|now|said|seen|since|started|transition|tried|unix|until|used|when)_s$"
+)
+"""Ends of names that stand for readings of a clock; other names in `_s` say how long something lasts."""
 _CALLABLE: Final[object] = collections.abc.Callable
 _ANY_SEQUENCE: Final = {tuple, list, Sequence}
 _ANY_SET: Final = {set, frozenset, AbstractSet}
@@ -69,6 +75,22 @@ class _Number:
         if isinstance(value, float):
             return not math.isnan(value)
         return isinstance(value, int) and not isinstance(value, bool) and -_MOST < value < _MOST
+
+
+@attrs.frozen
+class _Lasting:
+    """Seconds that pass, or one of what else may be given."""
+
+    kind: Kind
+    exact: frozenset[type[object]] = frozenset()
+
+    @property
+    def words(self) -> str:
+        words = self.kind.words.replace("a whole number", "a number")
+        return words.replace("a number", "a number of seconds, 0 or more")
+
+    def fits(self, value: object, /) -> bool:
+        return self.kind.fits(value) and not (isinstance(value, (int, float)) and value < 0)
 
 
 @attrs.frozen
@@ -186,6 +208,14 @@ _PLAIN: Final[Mapping[object, Kind]] = {
     int: _instance("a whole number", int, bool),
     float: _Number(),
 }
+
+
+def kind_of_argument(annotation: object, name: str, /) -> Kind | None:
+    """The same, where the name of an argument or a field may say its unit: `timeout_s` is never negative."""
+    kind = kind_of(annotation)
+    lasts = name.endswith("_s") and not _CLOCK.search(name)
+    is_number = any(one is float or one is int for one in (annotation, *typing.get_args(annotation)))
+    return _Lasting(kind) if kind is not None and lasts and is_number else kind
 
 
 def kind_of(annotation: object, /) -> Kind | None:

@@ -9,8 +9,11 @@ import socket
 import stat
 import struct
 from pathlib import Path
+from typing import Final
 
-__all__ = ["MAX_PATH_BYTES", "Pinned", "identity", "is_served", "listener", "pin", "seen_at", "too_long"]
+__all__ = [
+    "MAX_PATH_BYTES", "NOBODY", "Pinned", "identity", "is_served", "listener", "pin", "seen_at", "too_long"
+]  # fmt: skip
 
 MAX_PATH_BYTES = 107
 """Longest path of a Unix socket on Linux, in bytes."""
@@ -85,8 +88,16 @@ def is_served(path: str | Path, /) -> bool:
     return True
 
 
+NOBODY: Final = -1
+"""Stands for whoever listens where no caller is taken now."""
+
+
 def listener(path: str | Path, /) -> int:
     """Number of the process that listens there; 0 where nobody can tell. Never waits.
+
+    `NOBODY` where no caller is taken: nobody listens, or more callers wait there
+    than it takes at once. All such sockets count as one owner's: were each its own,
+    a thousand of them would be a thousand newcomers.
 
     It is the process that began to listen, as the kernel says to a caller. One of
     another pid namespace that this one cannot see has no number, and the first
@@ -97,7 +108,7 @@ def listener(path: str | Path, /) -> int:
             caller.connect(os.fspath(path))
             credentials = caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         except OSError:
-            return 0
+            return NOBODY
     process = int(_CREDENTIALS.unpack(credentials)[0])
     return 0 if process == 1 else process
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, ParamSpec, TypeVar, cast, get_origin
 
@@ -17,9 +18,9 @@ import attrs
 
 from nodealloc._arguments import wrong
 from nodealloc._frozen import Frozen, FrozenList
-from nodealloc._kinds import Kind, kind_of
+from nodealloc._kinds import Kind, kind_of_argument
 
-__all__ = ["typed", "typed_fields", "typed_fields_on_error", "typed_on_error"]
+__all__ = ["typed", "typed_but", "typed_fields", "typed_fields_on_error", "typed_methods", "typed_on_error"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -49,16 +50,26 @@ def typed(function: Callable[P, T], /) -> Callable[P, T]:
         ConfigurationError: From the function that this makes: which argument,
             what came, and what would be right.
     """
-    kinds: list[_Kinds] = []
+    return typed_but()(function)
 
-    @functools.wraps(function)
-    def called(*args: P.args, **kwargs: P.kwargs) -> T:
-        if not kinds:
-            kinds.append(_kinds_of(function))
-        _look(function, kinds[0], args, kwargs)
-        return function(*args, **kwargs)
 
-    return called
+def typed_but(*own: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """The same, but for arguments that the function refuses itself, in words that say more."""
+
+    def decorate(function: Callable[P, T], /) -> Callable[P, T]:
+        kinds: list[_Kinds] = []
+        on_error = typed_on_error(function)
+
+        @functools.wraps(function)
+        def called(*args: P.args, **kwargs: P.kwargs) -> T:
+            if not kinds:
+                kinds.append(_kinds_of(function, own))
+            _look(function, kinds[0], args, kwargs)
+            return function(*args, **kwargs) if not own else on_error(*args, **kwargs)
+
+        return called
+
+    return decorate
 
 
 def typed_on_error(function: Callable[P, T], /) -> Callable[P, T]:
@@ -73,6 +84,22 @@ def typed_on_error(function: Callable[P, T], /) -> Callable[P, T]:
             raise
 
     return called
+
+
+def typed_methods(made: type[T], /) -> type[T]:
+    """The same for every public method of a class that takes an argument; stands above attrs' own."""
+    for name, method in list(vars(made).items()):
+        if isinstance(method, types.FunctionType) and not name.startswith("_") and _takes_some(method):
+            setattr(made, name, typed_on_error(method))
+    return made
+
+
+def _takes_some(method: types.FunctionType) -> bool:
+    """Whether it takes more than its instance, and does its work while it is called."""
+    code = method.__code__
+    later = inspect.isgeneratorfunction(method) or inspect.iscoroutinefunction(method)
+    is_bare = not later and not hasattr(method, "__wrapped__")
+    return is_bare and code.co_argcount + code.co_kwonlyargcount > 1
 
 
 def typed_fields(made: type[T], /) -> type[T]:
@@ -197,14 +224,15 @@ def _place(function: Callable[P, object], name: str) -> str:
     return f"{function.__qualname__.removesuffix('.__init__')}: {name}"
 
 
-def _kinds_of(function: Callable[P, object]) -> _Kinds:
+def _kinds_of(function: Callable[P, object], own: Collection[str] = ()) -> _Kinds:
     scope: dict[str, object] = {**_GENERIC, **vars(sys.modules[function.__module__])}
     places: list[tuple[str, Kind | None]] = []
     names: dict[str, Kind | None] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
             continue
-        names[name] = kind = kind_of(_evaluated(parameter.annotation, scope))
+        annotation = object if name in own else _evaluated(parameter.annotation, scope)
+        names[name] = kind = kind_of_argument(annotation, name)
         if parameter.kind is not parameter.KEYWORD_ONLY:
             places.append((name, kind))
     return _Kinds(tuple(places), names)

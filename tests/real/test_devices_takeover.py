@@ -460,6 +460,29 @@ def test_a_crowd_that_never_answers_hardly_delays_a_good_one(place: Path) -> Non
         assert sum("it kept silent while others waited" in one for one in answers) <= 24
 
 
+def test_a_crowd_that_leads_nowhere_hardly_delays_a_good_one(place: Path) -> None:
+    """Forty sockets that are not there: after sixteen the others are told at once, as of one process."""
+    with (
+        serving(place, PluginLimits(introductions=2)) as agent,
+        Plugin(place, "good.sock", 2, resource="example.com/good") as good,
+    ):
+        answers: list[str] = []
+
+        def introduced(number: int) -> None:
+            with pytest.raises(NodeallocError) as refused:
+                register(place, f"s{number:04}.sock", f"example.com/h{number}")
+            answers.append(str(refused.value))
+
+        crowd = [threading.Thread(target=introduced, args=(number,)) for number in range(40)]
+        for thread in crowd:
+            thread.start()
+        assert good.register()
+        wait(agent, 2, "example.com/good")
+        for thread in crowd:
+            thread.join()
+        assert sum("nobody takes calls on" in one for one in answers) >= 16
+
+
 def test_a_resource_too_many_is_refused_by_name(place: Path) -> None:
     """While all that are known are in use; the plugin hears which bound it is."""
     with (

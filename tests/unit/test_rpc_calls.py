@@ -103,15 +103,16 @@ def test_a_thousand_of_one_owner_wait_behind_each_other() -> None:
 
 
 def test_who_listens_is_known_without_a_word(tmp_path: Path) -> None:
-    """It is the process that began to; of nobody, and of the first process, there is no number."""
+    """It is the process that began to; where no caller is taken, it is nobody."""
     path = tmp_path / "s"
-    assert _sockets.listener(path) == 0
+    assert _sockets.listener(path) == _sockets.NOBODY
     with socket.socket(socket.AF_UNIX) as there:
         there.bind(str(path))
-        assert _sockets.listener(path) == 0
-        there.listen()
+        assert _sockets.listener(path) == _sockets.NOBODY
+        there.listen(0)
         assert _sockets.listener(path) == os.getpid()
-    assert _sockets.listener(path) == 0
+        assert _sockets.listener(path) == _sockets.NOBODY, "one caller waits there, and no more may"
+    assert _sockets.listener(path) == _sockets.NOBODY
 
 
 def test_a_process_that_answers_nothing_is_left_alone_for_a_while() -> None:
@@ -125,6 +126,10 @@ def test_a_process_that_answers_nothing_is_left_alone_for_a_while() -> None:
     with pytest.raises(SilentProcessError, match="process 7 keeps silent on 16 others"):
         silence.check(7, "/x.sock", "Call")
     silence.check(8, "/x.sock", "Call")
+    for _ in range(16):
+        silence.kept(_sockets.NOBODY)
+    with pytest.raises(SilentProcessError, match="nobody takes calls on 16 others that registered"):
+        silence.check(_sockets.NOBODY, "/x.sock", "Call")
     silence.broken(7)
     silence.check(7, "/x.sock", "Call")
     for _ in range(16):

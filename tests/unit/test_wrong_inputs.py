@@ -25,6 +25,7 @@ from nodealloc.podfacts import NodeView
 from nodealloc.podspec import Container, Pod, Quantity, Variable, Volume
 from nodealloc.testing.cgroups import FakeCgroups
 from nodealloc.testing.dsw_asw import ManualExecutor
+from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.topology import FakeAllocator, workload
 from nodealloc.volumes import SafeRoot, VolumeManager, VolumeSpec
 from nodealloc.volumes.plugins import HostPath
@@ -39,8 +40,6 @@ JOB = workload("job", {"cpu": 1})
 OWNER = t.Owner("job", "app-0")
 MANIFEST = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "app", "image": "i"}]}}
 
-# The whole point is to hand in what type checkers refuse.
-_ANY: Any = None
 Call = Callable[[], object]
 
 
@@ -274,7 +273,7 @@ REFUSED: Mapping[str, tuple[Call, str]] = {
     ),
     # Volumes.
     "plugin as a class": (
-        lambda: VolumeManager(wrong([HostPath]), pods=_ANY, executor=_ANY),
+        lambda: VolumeManager(wrong([HostPath]), pods=FakePods(), executor=ManualExecutor()),
         "an instance",
     ),
     "root is not there": (lambda: SafeRoot("/nonexistent"), "directory"),

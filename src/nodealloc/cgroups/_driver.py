@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from nodealloc._arguments import check
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.cgroups._errors import (
     CgroupAbsentError,
     CgroupBusyError,
@@ -39,6 +39,7 @@ _KILL_PASSES: Final = 5
 """A process that forks while it is being killed is met again in the next pass."""
 
 
+@typed_methods
 class CgroupFs:
     """Cgroups of this node, written straight into its cgroup file system.
 

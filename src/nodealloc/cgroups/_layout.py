@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from nodealloc._mountinfo import parse_line
+from nodealloc._typed import typed_fields, typed_methods
 from nodealloc.cgroups._name import CgroupName, Spelling
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ USED_CONTROLLERS: Final = ("cpu", "cpuacct", "cpuset", "freezer", "hugetlb", "me
 """Controllers that this package makes cgroups in; it leaves all others alone."""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class CgroupMount:
     """One hierarchy of cgroups.
@@ -35,6 +37,8 @@ class CgroupMount:
     read_only: bool = False
 
 
+@typed_methods
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Layout:
     """All hierarchies of a node that this package works in.

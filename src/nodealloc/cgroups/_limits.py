@@ -9,7 +9,7 @@ import attrs
 
 from nodealloc._arguments import check, wrong
 from nodealloc._frozen import Frozen, freeze
-from nodealloc._typed import typed_fields
+from nodealloc._typed import typed_fields, typed_methods
 from nodealloc.cgroups._convert import MAX_SHARES, MIN_QUOTA_US, MIN_SHARES, PAGE_BYTES, hugepage_name
 from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet, NodeSet
@@ -77,6 +77,7 @@ def _asked_of(limits: Limits) -> Mapping[str, object]:
     return Frozen((name, value) for name, value in values if value is not None and value != {})
 
 
+@typed_methods
 @typed_fields
 @attrs.frozen(kw_only=True)
 class Limits:

@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from nodealloc._arguments import check
-from nodealloc._typed import typed, typed_fields
+from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.errors import ConfigurationError, DecodeError, Fault
 
 __all__ = ["CgroupName", "Spelling"]
@@ -66,6 +66,7 @@ def _no_text(_instance: object, _attribute: object, parts: object) -> None:
     check("CgroupName", parts, tuple, remedy)
 
 
+@typed_methods
 @typed_fields
 @attrs.frozen(order=True, cache_hash=True)
 class CgroupName:

@@ -103,10 +103,10 @@ class PodOptions:
     memory_qos: bool = False
     memory_throttling: float = attrs.field(default=0.9, validator=within(0, 1))
     hugepage_sizes: tuple[int, ...] = ()
-    allocatable_memory_bytes: int = 0
+    allocatable_memory_bytes: int = attrs.field(default=0, validator=whole(0))
     unified: bool = False
     swap: SwapBehavior = attrs.field(default=SwapBehavior.NONE, converter=_swap_behavior)
-    swap_capacity_bytes: int = 0
+    swap_capacity_bytes: int = attrs.field(default=0, validator=whole(0))
     single_oom_kill: bool = True
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from nodealloc._arguments import check, within
+from nodealloc._arguments import check, whole, within
 from nodealloc._typed import typed_fields
 from nodealloc.cgroups._convert import MIN_SHARES, PAGE_BYTES, milli_cpu_to_shares
 from nodealloc.cgroups._limits import NO_LIMIT, Limits
@@ -46,7 +46,7 @@ class TreeOptions:
     root_limits: Limits = Limits()
     pods: PodOptions = PodOptions()
     memory_reserve_percent: int = attrs.field(default=0, validator=within(0, 100))
-    allocatable_memory_bytes: int = 0
+    allocatable_memory_bytes: int = attrs.field(default=0, validator=whole(0))
 
 
 @attrs.frozen(kw_only=True)

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.cgroups._convert import shares_to_weight, weight_to_shares
 from nodealloc.cgroups._domain import APPLY, LEAVE, REMOVE, Brought, Cgroups, Kept, Leave, Task
 from nodealloc.cgroups._life import CGROUP_LIFE, CgroupEvent, CgroupState
@@ -42,6 +42,7 @@ __all__ = ["QosTree"]
 _FOUND: Final = CGROUP_LIFE.after(CgroupState.ABSENT, CgroupEvent.FOUND)
 
 
+@typed_methods
 class QosTree:
     """Keeps the QoS classes and the pods of a node in their cgroups. Thread-safe.
 

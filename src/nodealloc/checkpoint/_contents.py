@@ -9,7 +9,7 @@ from typing import TypeVar
 import attrs
 
 from nodealloc._frozen import freeze
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.checkpoint._remembered import Checkpoint
 
 __all__ = ["Contents", "Damaged", "Identity", "Since"]
@@ -17,6 +17,7 @@ __all__ = ["Contents", "Damaged", "Identity", "Since"]
 T = TypeVar("T")
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Identity:
     """Which boot of which machine.
@@ -68,6 +69,7 @@ class Damaged:
     kept_as: str
 
 
+@typed_methods
 @attrs.frozen(kw_only=True)
 class Contents:
     """All that a store remembers, every key of it verified.

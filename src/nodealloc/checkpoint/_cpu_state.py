@@ -159,6 +159,7 @@ _TYPE_NAMES = {
 """Names that the hashed text may carry: kubelets hashed the name of their own type, and renamed it."""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class CpuManagerStateV1:
     """What the CPU manager of kubelets before 1.18 remembers: CPUs by container id.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.checkpoint._contents import Damaged, Identity
 from nodealloc.checkpoint._directory import DAMAGED, KEPT, MARK, NO_FILE, Change, Directory, aside
 from nodealloc.checkpoint._errors import StoreFailedError
@@ -27,6 +27,7 @@ _IDENTITY = f"{MARK}identity"
 _LOCK = f"{MARK}lock"
 
 
+@typed_methods
 class FileStore(HeldStore):
     """A directory with one file a key; the `Store` that a kubelet can take over.
 

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from nodealloc._arguments import wrong
+from nodealloc._typed import typed_methods
 from nodealloc.checkpoint._contents import Contents, Damaged, Identity, Since
 from nodealloc.checkpoint._errors import CorruptCheckpointError, StoreClosedError
 from nodealloc.checkpoint._keys import check_formats, check_key, reader_for
@@ -48,6 +49,7 @@ def unpack_identity(data: bytes | None, /) -> Identity | None:
     return None
 
 
+@typed_methods
 class HeldStore:
     """A store whose verified values are held in memory; what writes them is a subclass's to say."""
 

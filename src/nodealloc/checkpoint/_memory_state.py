@@ -10,6 +10,7 @@ import attrs
 
 from nodealloc._frozen import freeze
 from nodealloc._reading import short
+from nodealloc._typed import typed_fields
 from nodealloc.checkpoint._fnv import fnv1a32
 from nodealloc.checkpoint._framing import Framed, check, frame, print_entries, read_entries, unframe
 from nodealloc.checkpoint._json import Json, Shape, go_json
@@ -94,6 +95,7 @@ _Blocks = tuple[MemoryBlock, ...] | None
 _Entries = Mapping[str, Mapping[str, _Blocks]]
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class MemoryManagerState:
     """What the memory manager remembers. None in place of a list is the kubelet's nil: nothing.

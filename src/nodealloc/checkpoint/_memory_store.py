@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from typing_extensions import override
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.checkpoint._contents import Damaged, Identity
 from nodealloc.checkpoint._held import HeldStore
 from nodealloc.checkpoint._ports import Formats
@@ -14,6 +14,7 @@ from nodealloc.checkpoint._ports import Formats
 __all__ = ["MemoryStore"]
 
 
+@typed_methods
 class MemoryStore(HeldStore):
     """The contract of `Store` without a disk.
 

@@ -10,8 +10,9 @@ from typing import Final, cast
 
 import attrs
 
+from nodealloc._arguments import whole
 from nodealloc._frozen import Frozen, PlainJson
-from nodealloc._typed import typed_fields_on_error
+from nodealloc._typed import typed_fields
 from nodealloc.checkpoint._errors import CorruptCheckpointError
 from nodealloc.checkpoint._json import Json, Shape, read_json, written
 from nodealloc.errors import ConfigurationError, DecodeError, Fault
@@ -123,7 +124,7 @@ def _canonical(value: Json) -> str:
     return written(value, sort_keys=True)
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen(kw_only=True)
 class JsonCheckpoint:
     """A JSON value with a kind, a version and a checksum.
@@ -146,7 +147,7 @@ class JsonCheckpoint:
     """
 
     kind: str
-    version: int = attrs.field(validator=attrs.validators.ge(0))
+    version: int = attrs.field(validator=whole(0))
     value: Json = attrs.field(converter=_plain)
     checksum: str | None = attrs.field(default=None, eq=False)
 

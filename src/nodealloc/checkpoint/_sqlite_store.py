@@ -11,7 +11,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.checkpoint._contents import Damaged, Identity
 from nodealloc.checkpoint._errors import StoreFailedError
 from nodealloc.checkpoint._files import Files
@@ -60,6 +60,7 @@ _ROOM = 1 << 20
 """Free bytes of the disk below which it is folded after each commit: the log must not fill the disk."""
 
 
+@typed_methods
 class SqliteStore(HeldStore):
     """One SQLite file in WAL mode, flushed with every commit.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 
 from nodealloc._procfs import PROC, stat_of, threads_of
-from nodealloc._typed import typed, typed_fields
+from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.cpuset._errors import CpusetBusyError, CpusetWriteError, TargetGoneError
 from nodealloc.errors import NodeallocError
 from nodealloc.idset import CPUSet, NodeSet
@@ -33,6 +33,7 @@ def process_target(pid: int, /, *, proc: Path = PROC) -> str:
     return f"{pid}@{_started(proc, pid, str(pid))}"
 
 
+@typed_methods
 @typed_fields
 @attrs.frozen
 class AffinityWriter:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from nodealloc._arguments import check
-from nodealloc._typed import typed_fields
+from nodealloc._typed import typed_fields, typed_methods
 from nodealloc.checkpoint import CPU_STATE, Checkpoint, CpuManagerState, JsonCheckpoint
 from nodealloc.cpuset import _abilities as abilities
 from nodealloc.cpuset._codec import recorded, to_kubelet, to_record, to_row
@@ -54,6 +54,7 @@ def _policy(_instance: object, _attribute: object, policy: CpuPolicy) -> None:
     check("CpuAllocator.policy", policy, (StaticPolicy, NonePolicy), _POLICY)
 
 
+@typed_methods
 @typed_fields
 @attrs.frozen(kw_only=True)
 class CpuAllocator:

@@ -11,7 +11,7 @@ from typing import TypeVar
 import attrs
 
 from nodealloc._control_file import write_control_file
-from nodealloc._typed import typed_fields
+from nodealloc._typed import typed_fields, typed_methods
 from nodealloc.cpuset._errors import CpusetBusyError, CpusetWriteError, TargetGoneError
 from nodealloc.errors import NodeallocError
 from nodealloc.idset import CPUSet, IdSet, NodeSet, parse_list
@@ -32,6 +32,7 @@ _WHY: Mapping[int, str] = {
 }
 
 
+@typed_methods
 @attrs.frozen
 class _CgroupWriter:
     """What both versions share: two files in a directory.
@@ -76,6 +77,7 @@ class _CgroupWriter:
             raise _mapped(error, target, path, value, self.root) from error
 
 
+@typed_methods
 @typed_fields
 @attrs.frozen
 class CgroupV1Writer(_CgroupWriter):
@@ -91,6 +93,7 @@ class CgroupV1Writer(_CgroupWriter):
     root: Path = attrs.field(converter=Path, default=Path("/sys/fs/cgroup/cpuset"))
 
 
+@typed_methods
 @typed_fields
 @attrs.frozen
 class CgroupV2Writer(_CgroupWriter):

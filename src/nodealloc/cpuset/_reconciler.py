@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.cpuset._confinement import (
     Applied,
     CpusetStep,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["CpusetReconciler"]
 
 
+@typed_methods
 class CpusetReconciler:
     """Writes cpusets of containers as an allocator grants them; may be called from any thread.
 

@@ -11,7 +11,7 @@ from nodealloc._arguments import check, within, wrong
 from nodealloc._entries import with_entry, without_entry
 from nodealloc._frozen import Frozen, extended, freeze
 from nodealloc._lazy import lazy
-from nodealloc._typed import typed_fields
+from nodealloc._typed import typed_fields, typed_methods
 from nodealloc.idset import CPUSet
 from nodealloc.topology import Claim, Owner, lent
 
@@ -40,6 +40,7 @@ class Assignment:
     shared_milli_cpu: int = attrs.field(default=0, validator=within(0))
 
 
+@typed_methods
 @typed_fields
 @attrs.frozen(kw_only=True, slots=False)
 class CpuState:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from nodealloc._arguments import check, within, wrong
-from nodealloc._typed import typed, typed_fields
+from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.cpuset._distributed import take_distributed
 from nodealloc.cpuset._errors import NotEnoughCpusError, PickerError
 from nodealloc.cpuset._pickers import SortStrategy, take_packed
@@ -35,6 +35,7 @@ class PickMode(enum.Enum):
 _PACKED = PickMode.PACKED
 
 
+@typed_methods
 @typed_fields
 @attrs.frozen(kw_only=True)
 class KubeletPicker:

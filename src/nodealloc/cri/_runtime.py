@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 
 from nodealloc._arguments import within
-from nodealloc._typed import typed, typed_fields
+from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.cri import _codec as codec
 from nodealloc.cri import _requests as requests
 from nodealloc.cri._grpc import Line
@@ -66,6 +66,7 @@ _LEFT_S: Final = 1.0
 """How long the runtime may take to say where the processes of a command that timed out are."""
 
 
+@typed_methods
 class CriRuntime:
     """A runtime that speaks CRI v1 on a Unix socket: containerd, CRI-O. Thread-safe.
 

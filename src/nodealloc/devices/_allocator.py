@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import attrs
 
 from nodealloc._arguments import check
-from nodealloc._typed import typed, typed_fields
+from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.checkpoint import DEVICE_STATE, Checkpoint, DeviceManagerState
 from nodealloc.devices import _abilities as abilities
 from nodealloc.devices._grants import NO_NODE, Grant, without
@@ -42,6 +42,7 @@ _KEPT = 64
 """Questions and answers that are kept at most; a workload brings up one or two."""
 
 
+@typed_methods
 @typed_fields
 @attrs.frozen(kw_only=True)
 class DeviceAllocator(DeviceStock):

@@ -10,7 +10,7 @@ import attrs
 from nodealloc._arguments import check, choice, wrong
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._lazy import lazy
-from nodealloc._typed import typed_fields, typed_on_error
+from nodealloc._typed import typed_fields, typed_methods, typed_on_error
 from nodealloc.devices._life import DEVICE_LIFE, Happening, Phase
 from nodealloc.idset import MAX_ID, bits
 
@@ -46,6 +46,7 @@ def _check_device(device: Device) -> None:
         raise wrong(f"device {device.id}, numa_nodes", device.numa_nodes, "a mask as an integer, or None")
 
 
+@typed_methods
 @typed_fields
 @attrs.frozen(kw_only=True, slots=False)
 class DeviceList:
@@ -180,6 +181,7 @@ class PluginOptions:
     preferred_allocation: bool = False
 
 
+@typed_methods
 @typed_fields
 @attrs.frozen(kw_only=True)
 class Inventory:

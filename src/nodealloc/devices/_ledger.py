@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.checkpoint import DEVICE_STATE, DeviceManagerState, Store
 from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices._grants import NO_NODE, Grant
@@ -33,6 +33,7 @@ _ADVICE_ROUNDS: Final = 8
 """Questions that answers lead to are asked in turn, so often at the most."""
 
 
+@typed_methods
 class DeviceLedger:
     """The current allocator, remembered in a store; an `AllocatorKeeper`. Thread-safe.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Protocol, cast
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc._walk import subdirectories
 
 __all__ = ["InotifyWatcher"]
@@ -48,6 +48,7 @@ def _library() -> ModuleType:
     return cast("ModuleType", inotify_simple)
 
 
+@typed_methods
 class InotifyWatcher:
     """A `Watcher` that the kernel wakes; idle, it costs nothing.
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Final, Self
 
+from nodealloc._typed import typed
 from nodealloc.dsw_asw._errors import LivelockError
 from nodealloc.dsw_asw._remembering import Rows
 from nodealloc.dsw_asw._steps import Running
@@ -114,6 +115,7 @@ class Driven(abc.ABC):
             self._work.wait(min(left, default=None))
         return self.has_work
 
+    @typed
     def add_listener(self, on_work: Callable[[], None], /) -> Callable[[], None]:
         """Have `on_work` called, from any thread, whenever a pass has something to do.
 

@@ -9,6 +9,8 @@ from typing import Final
 
 import attrs
 
+from nodealloc._typed import typed_methods
+
 __all__ = ["Moment"]
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
@@ -23,6 +25,7 @@ def _boot_id() -> str:
         return f"unknown since {time.time() - time.monotonic():.0f}"
 
 
+@typed_methods
 @attrs.frozen(kw_only=True)
 class Moment:
     """A moment as it is stored: the monotonic clock counts within its boot, unix time beyond it.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 import attrs
 
 from nodealloc._arguments import wrong
-from nodealloc._typed import typed_fields_on_error
+from nodealloc._typed import typed_fields, typed_fields_on_error
 from nodealloc.dsw_asw._steps import Running, Step, StepScope
 from nodealloc.errors import ConfigurationError
 
@@ -38,6 +38,7 @@ KEEP: Final = Keep.KEEP
 """The record stays as it is."""
 
 
+@typed_fields
 @attrs.frozen(eq=False)
 class Near(Generic[K, F, V]):
     """A dependency of keys: records of another world that a plan looks at.

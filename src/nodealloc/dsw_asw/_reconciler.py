@@ -13,7 +13,7 @@ from typing_extensions import TypeVar, override
 
 from nodealloc._arguments import wrong
 from nodealloc._back_off import BackOff
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.dsw_asw._agenda import Agenda
 from nodealloc.dsw_asw._book import Book
 from nodealloc.dsw_asw._clock import SystemClock
@@ -48,6 +48,7 @@ V = TypeVar("V")
 Row = TypeVar("Row")
 
 
+@typed_methods
 class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
     """Brings an actual world in line with a desired one; every method may be called from any thread.
 

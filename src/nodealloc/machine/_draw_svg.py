@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed_but
 from nodealloc.idset import CPUSet
 from nodealloc.machine._layout import layout, legend, summary
 
@@ -67,7 +67,7 @@ class _Drawing:
     at: Callable[[int, int], Iterator[str]]
 
 
-@typed_on_error
+@typed_but("machine", "holders")
 def draw_svg(
     machine: Machine,
     holders: Mapping[str, CPUSet | str] | None = None,

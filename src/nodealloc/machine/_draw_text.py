@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed_but
 from nodealloc.idset import CPUSet
 from nodealloc.machine._layout import layout, legend, summary
 
@@ -23,7 +23,7 @@ _HOLDER_COLOURS = (33, 208, 35, 170, 220, 45, 160, 99, 112, 203, 31, 136)
 """xterm-256 colours that are told apart on light and on dark ground."""
 
 
-@typed_on_error
+@typed_but("machine", "holders")
 def draw_text(
     machine: Machine,
     holders: Mapping[str, CPUSet | str] | None = None,

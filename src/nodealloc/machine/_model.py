@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import attrs
 
 from nodealloc._lazy import lazy
-from nodealloc._typed import typed_fields
+from nodealloc._typed import typed_fields, typed_methods
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.machine import _checks as checks
 from nodealloc.machine._parts import Cpu, NumaNode
@@ -27,6 +27,7 @@ _DECIMAL_BITS = 14_000
 """Longest mask that a fingerprint names in decimal digits; Python refuses to write 4300 of them."""
 
 
+@typed_methods
 @typed_fields
 @attrs.frozen(kw_only=True, slots=False)
 class Machine:

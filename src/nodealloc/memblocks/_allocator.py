@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from nodealloc._arguments import check, choice, not_a_machine
-from nodealloc._typed import typed_fields
+from nodealloc._typed import typed_fields, typed_methods
 from nodealloc.checkpoint import MEMORY_STATE, Checkpoint, MemoryManagerState
 from nodealloc.errors import ConfigurationError
 from nodealloc.idset import NodeSet
@@ -50,6 +50,7 @@ _NO_POLICY = MemoryPolicy.NONE
 _STATIC_POLICIES = (MemoryPolicy.STATIC, MemoryPolicy.BEST_EFFORT)
 
 
+@typed_methods
 @typed_fields
 @attrs.frozen(kw_only=True)
 class MemoryAllocator:

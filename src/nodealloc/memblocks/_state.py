@@ -10,7 +10,7 @@ import attrs
 
 from nodealloc._frozen import freeze
 from nodealloc._lazy import lazy
-from nodealloc._typed import typed, typed_fields
+from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.memblocks._blocks import Block, MemoryTable, NodeMemory
 from nodealloc.memblocks._layout import Layout, Row
 from nodealloc.topology import Claim, NumaMask, Owner, lent
@@ -41,6 +41,7 @@ class Shape(NamedTuple):
     groups: tuple[NumaMask, ...]
 
 
+@typed_methods
 @typed_fields
 @attrs.frozen(kw_only=True, slots=False)
 class MemoryState:

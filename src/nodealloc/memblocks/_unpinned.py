@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from nodealloc._typed import typed_methods
 from nodealloc.checkpoint import MEMORY_STATE, Checkpoint, MemoryManagerState
 from nodealloc.memblocks import _abilities as abilities
 from nodealloc.memblocks._blocks import MEMORY, is_memory
@@ -31,6 +32,7 @@ from nodealloc.topology import (
 __all__ = ["UnpinnedMemory"]
 
 
+@typed_methods
 @attrs.frozen
 class UnpinnedMemory:
     """The policy `None`: no preference, nothing pinned, nothing held."""

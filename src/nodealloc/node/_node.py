@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 import attrs
 
 from nodealloc._arguments import check, wrong
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed_but, typed_methods
 from nodealloc.admission import Chain
 from nodealloc.checkpoint import KUBELET_FORMATS, Formats, JsonCheckpoint, Store
 from nodealloc.dsw_asw import Reconciler
@@ -47,6 +47,7 @@ _ADVICE_ROUNDS: Final = 8
 """Questions that answers lead to are asked in turn, so often at the most."""
 
 
+@typed_methods
 class NodeAllocator:
     """What one node holds now: loads, admits, remembers, releases.
 
@@ -91,7 +92,7 @@ class NodeAllocator:
             before their victims have ended.
     """
 
-    @typed_on_error
+    @typed_but("empty", "store", "kubelet_files")
     def __init__(
         self,
         empty: Snapshot,

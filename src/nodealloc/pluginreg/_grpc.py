@@ -14,7 +14,7 @@ from nodealloc._futures import then
 from nodealloc._proto import pluginregistration_v1_pb2 as wire
 from nodealloc._rpc.conversations import Conversations
 from nodealloc._rpc.single import Answer
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.pluginreg._errors import RegistrationBrokenError, RegistrationUnavailableError
 from nodealloc.pluginreg._ports import PluginInfo
 
@@ -30,6 +30,7 @@ _MARGIN = 0.9
 T = TypeVar("T")
 
 
+@typed_methods
 class GrpcRegistration:
     """Talks to `pluginregistration.Registration` over Unix sockets; a `Registration`. Thread-safe.
 

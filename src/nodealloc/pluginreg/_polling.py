@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.errors import ConfigurationError
 from nodealloc.pluginreg._scan import scan
 from nodealloc.pluginreg._sightings import SocketIdentity
@@ -12,6 +12,7 @@ from nodealloc.pluginreg._sightings import SocketIdentity
 __all__ = ["PollingWatcher"]
 
 
+@typed_methods
 class PollingWatcher:
     """A `Watcher` that compares two looks; costs one walk of the directory an interval.
 

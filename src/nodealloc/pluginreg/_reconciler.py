@@ -10,7 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from nodealloc._typed import typed
+from nodealloc._arguments import wrong
+from nodealloc._typed import typed, typed_methods
 from nodealloc.dirwatch import Watcher
 from nodealloc.dsw_asw import (
     BackOff,
@@ -44,6 +45,7 @@ MOST_CALLS = 64
 _log = logging.getLogger("nodealloc.pluginreg")
 
 
+@typed_methods
 class PluginRegistrar:
     """Plugins below a directory: found, registered with their handler, and let go. Thread-safe.
 
@@ -89,6 +91,8 @@ class PluginRegistrar:
         observer: Observer | None = None,
         look: Callable[[str], Mapping[str, SocketIdentity]] = scan,
     ) -> None:
+        if most_sockets < 1:
+            raise wrong("PluginRegistrar, most_sockets", most_sockets, "1 or more")
         self._directory = os.fspath(directory)
         self._watcher = PollingWatcher(self._directory) if watcher is None else watcher
         self._most_sockets = most_sockets

@@ -10,7 +10,7 @@ import attrs
 
 from nodealloc._frozen import Frozen, freeze_deeply
 from nodealloc._reading import Json
-from nodealloc._typed import typed_fields_on_error
+from nodealloc._typed import typed_fields
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts._checks import count, moment, word
 
@@ -31,7 +31,7 @@ _MAX_EXIT_CODE = 255
 _MAX_SIGNAL = 64
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Exited:
     """How a process ended.

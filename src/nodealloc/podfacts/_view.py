@@ -9,7 +9,7 @@ import attrs
 
 from nodealloc._entries import with_entry, without_entry
 from nodealloc._frozen import freeze
-from nodealloc._typed import typed, typed_fields, typed_fields_on_error
+from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts._checks import address, word
 from nodealloc.podfacts._life import LifeState
@@ -39,7 +39,7 @@ class Transport(enum.Enum):
     SCTP = "SCTP"
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen(kw_only=True)
 class HostPort:
     """A port of the node that a pod takes for itself.
@@ -170,6 +170,7 @@ class PodOnNode:
         )
 
 
+@typed_methods
 class PodsOnNode(Mapping[str, PodOnNode]):
     """The pods of a node by uid, and what they request together. Immutable.
 
@@ -243,6 +244,7 @@ def _less(total: Resources, requests: Resources) -> Mapping[str, Quantity]:
     return {name: amount for name, amount in {**total, **left}.items() if amount}
 
 
+@typed_methods
 @typed_fields
 @attrs.frozen(kw_only=True)
 class NodeView:

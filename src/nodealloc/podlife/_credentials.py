@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, cast
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.runtime import PullCredentials
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ _FILES: Final = (".dockerconfigjson", ".dockercfg")
 _HUBS: Final = frozenset({"index.docker.io", "registry-1.docker.io"})
 
 
+@typed_methods
 class SecretCredentials:
     """A `CredentialSource` over the secrets that pods name in `imagePullSecrets`.
 

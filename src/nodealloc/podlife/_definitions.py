@@ -9,7 +9,7 @@ from typing import Final, cast
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
-from nodealloc._typed import typed, typed_fields
+from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.podspec import HASH_ANNOTATION, Container, Pod, container_hash, kubelet_hash
 from nodealloc.runtime import ContainerRecord
 
@@ -23,6 +23,7 @@ _OURS: Final = "v1:"
 _NOTHING: Final[Mapping[str, str]] = Frozen[str, str]()
 
 
+@typed_methods
 @typed_fields
 @attrs.frozen(kw_only=True)
 class Definitions:

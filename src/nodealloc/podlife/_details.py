@@ -11,7 +11,7 @@ import attrs
 from nodealloc._arguments import whole, within
 from nodealloc._back_off import BackOff
 from nodealloc._frozen import Frozen, freeze
-from nodealloc._typed import typed_fields
+from nodealloc._typed import typed_fields, typed_methods
 from nodealloc.errors import ConfigurationError
 from nodealloc.podlife._record import StartFailure
 from nodealloc.podlife._restarts import RestartBackOff
@@ -45,6 +45,7 @@ def _at_least_one(_policy: object, field: attrs.Attribute[int], value: int | Non
         raise ConfigurationError(f"{field.name} is {value}; give 1 or more, or None for any number")
 
 
+@typed_methods
 @typed_fields
 @attrs.frozen(kw_only=True)
 class LifePolicy:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.errors import ConfigurationError
 from nodealloc.runtime import CommandTimedOutError
 
@@ -32,6 +32,7 @@ _LEAST_S: Final = 0.001
 """A socket takes 0 for not waiting at all."""
 
 
+@typed_methods
 class ContainerHooks:
     """The `HookRunner` over whoever runs commands; thread-safe.
 

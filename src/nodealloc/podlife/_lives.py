@@ -8,7 +8,7 @@ from typing import Final, cast
 import attrs
 
 from nodealloc._frozen import PlainJson, extended
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.checkpoint import JsonCheckpoint, row_key
 from nodealloc.dsw_asw import (
     Clock,
@@ -57,6 +57,7 @@ from nodealloc.runtime import PodListing, RuntimeWatch
 __all__ = ["PodLives"]
 
 
+@typed_methods
 class PodLives(Group):
     """Brings each pod of a node through its life: parts, sandbox, containers, end. Thread-safe.
 

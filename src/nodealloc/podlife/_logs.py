@@ -9,7 +9,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.runtime import (
     ContainerConfig,
     ContainerReport,
@@ -24,6 +24,7 @@ from nodealloc.runtime import (
 __all__ = ["LoggedRuntime"]
 
 
+@typed_methods
 class LoggedRuntime(RuntimeLayer):
     """A runtime over another one: folders for logs, links to them, and no log without its container.
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from nodealloc._mountinfo import parse_mountinfo, read_mountinfo
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.errors import ConfigurationError, PermanentError
 from nodealloc.podlife._housekeeping import Remnant, RemnantKind
 
@@ -31,6 +31,7 @@ class MountInTheWayError(PermanentError):
         self.path = path
 
 
+@typed_methods
 class PodFolders:
     """Folders that are named by their pods' uids.
 

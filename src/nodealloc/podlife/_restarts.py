@@ -12,7 +12,7 @@ import attrs
 
 from nodealloc._arguments import within
 from nodealloc._frozen import Frozen, freeze
-from nodealloc._typed import typed_fields
+from nodealloc._typed import typed_fields, typed_methods
 from nodealloc._units import duration_text
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import EventKind, Exited, PodEvent, PodIdentity
@@ -58,6 +58,7 @@ class ExitRule:
         _check_order("ExitRule", self.base_s, self.cap_s)
 
 
+@typed_methods
 @typed_fields
 @attrs.frozen(kw_only=True)
 class RestartBackOff:

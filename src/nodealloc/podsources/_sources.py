@@ -11,7 +11,7 @@ import attrs
 from typing_extensions import override
 
 from nodealloc._arguments import within
-from nodealloc._typed import typed, typed_fields
+from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.dirwatch import Watcher
 from nodealloc.dsw_asw import (
     Cancel,
@@ -48,6 +48,7 @@ _log = logging.getLogger("nodealloc.podsources")
 _REST_S: Final = 60.0
 
 
+@typed_methods
 @typed_fields
 @attrs.frozen(kw_only=True)
 class Polling:
@@ -166,6 +167,7 @@ class _Readings:
                 return before
 
 
+@typed_methods
 class PodSources(Group):
     """Reads sources, each by itself, and keeps which pods should be here. Thread-safe.
 

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar, cast
 import attrs
 
 from nodealloc._arguments import within
-from nodealloc._typed import typed, typed_fields
+from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.checkpoint import JsonCheckpoint, row_key
 from nodealloc.dsw_asw import (
     Clock,
@@ -78,6 +78,7 @@ def _itself(record: object) -> Observed:
     return record
 
 
+@typed_methods
 class StatusManager(Group, Generic[W]):
     """Decides what is true of each pod, and tells a sink of it until the sink has taken it.
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import attrs
 
-from nodealloc._typed import typed, typed_fields
+from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.podfacts import PodStatus, status_to_manifest
 
 __all__ = ["CallSink", "FolderSink"]
@@ -40,6 +40,7 @@ class CallSink:
         self.on_gone(uid)
 
 
+@typed_methods
 class FolderSink:
     """Keeps a file for each pod: `UID.json`, its uid and its status as the API has it.
 

@@ -12,7 +12,7 @@ from urllib.parse import quote, urljoin, urlsplit
 
 import attrs
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.podspec import HttpGetAction
 from nodealloc.probes._exchange import (
     answered,
@@ -76,6 +76,7 @@ class _Target:
         return _Target(scheme=parts.scheme, host=parts.hostname, port=port or default, path=path)
 
 
+@typed_methods
 class HttpProber:
     """A `Prober`: 200 to 399 is well. Redirects within the host are followed.
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, Generic, TypeVar, cast
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.checkpoint import JsonCheckpoint, row_key
 from nodealloc.dsw_asw import (
     Clock,
@@ -44,6 +44,7 @@ _AFTER_A_FAULT_S: Final = 1.0
 _ANY: Final[Mapping[tuple[str, ProbeKind], Schedule]] = {}
 
 
+@typed_methods
 class Probing(Group, Generic[Seen]):
     """Asks the containers of pods, and remembers what they are.
 

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import attrs
 
+from nodealloc._typed import typed_fields
 from nodealloc.dsw_asw import Cancel
 from nodealloc.runtime._health import RuntimeHealth
 from nodealloc.runtime._listing import Listing
@@ -146,6 +147,7 @@ class Images(Protocol):
         ...
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class CommandResult:
     """What a command left.

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
+from nodealloc._typed import typed_fields
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import PodIdentity
 
@@ -122,6 +123,7 @@ class ContainerRecord:
         return self.attempt, self.created_unix_s or 0.0, self.id
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class ImageRecord:
     """An image that the runtime holds.

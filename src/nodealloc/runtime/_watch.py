@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.checkpoint import JsonCheckpoint, row_key
 from nodealloc.dsw_asw import (
     Clock,
@@ -32,6 +32,7 @@ __all__ = ["RuntimeWatch"]
 _NOT_YET: Final = Oddity(uid="", what="the runtime has not been listed since the start")
 
 
+@typed_methods
 class RuntimeWatch(Group):
     """Looks at a runtime: lists, inspects what changed, follows events, keeps every end.
 

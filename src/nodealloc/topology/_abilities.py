@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
+from nodealloc._typed import typed_fields
 from nodealloc.podspec import Json
 from nodealloc.topology._claims import Claim, Owner
 from nodealloc.topology._holdings import Confinement, Holding, ResourceUse
@@ -17,6 +18,7 @@ from nodealloc.verdicts import NotYet
 __all__ = ["Accounts", "Adopts", "Confines", "Recalled", "Remembers", "Restored"]
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Restored:
     """An allocator with remembered grants in it, as far as they still fit the machine.

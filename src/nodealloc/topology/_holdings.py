@@ -9,7 +9,7 @@ import attrs
 
 from nodealloc._arguments import whole
 from nodealloc._frozen import Frozen, freeze
-from nodealloc._typed import typed_fields_on_error
+from nodealloc._typed import typed_fields, typed_fields_on_error
 from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.topology._claims import Owner
@@ -53,6 +53,7 @@ class Holding:
         return str(self.cpus) if self.cpus else ", ".join(self.ids)
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class ResourceUse:
     """One resource on one NUMA node, in whole CPUs, bytes or devices.
@@ -70,6 +71,7 @@ class ResourceUse:
     available: int
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Confinement:
     """Where one container may run, and what is its own.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from nodealloc._arguments import check, choice, within
+from nodealloc._arguments import check, choice, whole
 from nodealloc._reading import go_bool
 from nodealloc._typed import typed_fields
 from nodealloc.idset import MAX_ID
@@ -75,11 +75,6 @@ def _name(name: PolicyName | str) -> PolicyName:
     return choice(PolicyName, name, "Policy.name")
 
 
-def _whole(_instance: object, _attribute: object, limit: int | None) -> None:
-    if limit is not None:
-        check("Policy.max_nodes", limit, int, "a whole number, or None for no limit")
-
-
 @typed_fields
 @attrs.frozen(kw_only=True)
 class Policy:
@@ -103,11 +98,11 @@ class Policy:
 
     name: PolicyName = attrs.field(default=PolicyName.NONE, converter=_name)
     prefer_closest: bool = False
-    max_nodes: int | None = attrs.field(default=None, validator=_whole)
+    max_nodes: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole(1)))
     comparison: Comparison | None = None
     search: bool = False
-    search_steps: int = attrs.field(default=10_000, validator=within(1))
-    work_units: int = attrs.field(default=1_000_000, validator=within(1))
+    search_steps: int = attrs.field(default=10_000, validator=whole(1))
+    work_units: int = attrs.field(default=1_000_000, validator=whole(1))
     kind: int | None = attrs.field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:

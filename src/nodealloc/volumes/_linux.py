@@ -16,7 +16,7 @@ from collections.abc import Generator, Sequence
 from typing import Final
 
 from nodealloc._mountinfo import Mount, parse_mountinfo, read_mountinfo
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.volumes._errors import MountBusyError, MountError, OutsideRootError
 from nodealloc.volumes._paths import SafeRoot
 
@@ -40,6 +40,7 @@ _KEPT_BY_BIND: Final = _FLAGS["bind"] | 16384
 _MNT_DETACH, _UMOUNT_NOFOLLOW = 2, 8
 
 
+@typed_methods
 class LinuxMounter:
     """`Mounter` of this machine; needs CAP_SYS_ADMIN in its mount namespace. Thread-safe.
 
@@ -123,6 +124,7 @@ class LinuxMounter:
             raise kind("mount", _named(place), number, text)
 
 
+@typed_methods
 class LinuxMountTable:
     """`MountTable` of this process's mount namespace; one thread may wait at a time."""
 

@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 from typing_extensions import override
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed_but, typed_methods
 from nodealloc.dsw_asw import (
     BackOff,
     Clock,
@@ -50,6 +50,7 @@ from nodealloc.volumes._wanting import Wanting
 __all__ = ["VolumeManager"]
 
 
+@typed_methods
 class VolumeManager(Group):
     """Gives pods their volumes and takes them away; every method may be called from any thread.
 
@@ -74,7 +75,7 @@ class VolumeManager(Group):
         observer: Is told of progress.
     """
 
-    @typed_on_error
+    @typed_but("plugins")
     def __init__(
         self,
         plugins: Iterable[Plugin],

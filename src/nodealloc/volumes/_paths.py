@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from nodealloc._arguments import check, wrong
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.volumes._errors import MountedHereError, OutsideRootError
 from nodealloc.volumes._removal import mount_id, remove_at, remove_empty
 
@@ -30,6 +30,7 @@ _TRIES = 100
 """How often making a path is begun anew when a part of it was removed meanwhile."""
 
 
+@typed_methods
 class SafeRoot:
     """A directory tree that pods' names lead into, and never out of.
 

@@ -405,7 +405,7 @@ def test_names_and_uids_belong_to_the_node(folder: Folder) -> None:
     (folder.path / "a.yaml").write_text(given)
     (pod,) = FolderSource(folder.path, settle_s=0).read(ManualCancel()).pods
     assert pod.uid == "mine"
-    with pytest.raises(ConfigurationError, match="away_s=-1"):
+    with pytest.raises(ConfigurationError, match="away_s: expected a number of seconds, 0 or more, found -1"):
         FolderSource(folder.path, away_s=-1)
 
 

@@ -25,6 +25,7 @@ __all__ = ["Callbacks", "Introduction"]
 
 _log = logging.getLogger("nodealloc.devices")
 _CALL = "GetDevicePluginOptions"
+_GAVE_WAY = "GAVE WAY"
 
 
 @attrs.frozen(kw_only=True)
@@ -101,7 +102,7 @@ class Callbacks:
             self._silence.broken(process)
         except NodeallocError as error:
             if isinstance(error, PluginUnavailableError) and not isinstance(error, SilentProcessError):
-                self._silence.kept(process)
+                self._kept_silent(process, error.status)
             connection.close()
             self._failed(resource, generation, str(error))
             raise
@@ -139,7 +140,7 @@ class Callbacks:
                 if not turn.gave_way:
                     raise
                 why = "it kept silent while others waited for their turn; register again"
-                raise PluginUnavailableError(introduction.path, _CALL, "GAVE WAY", why) from error
+                raise PluginUnavailableError(introduction.path, _CALL, _GAVE_WAY, why) from error
             except Exception as error:
                 _log.exception("device plugin %s: asking for its options failed", introduction.resource)
                 kind = type(error).__name__
@@ -148,6 +149,11 @@ class Callbacks:
             pre_start_required=said.pre_start_required or offered.pre_start_required,
             preferred_allocation=said.preferred_allocation or offered.preferred_allocation,
         )
+
+    def _kept_silent(self, process: int, status: str) -> None:
+        # Who is not there yet harms nobody, unless others wait for his turn to end.
+        if process != _sockets.NOBODY or status == _GAVE_WAY:
+            self._silence.kept(process)
 
     def _join(self, newcomer: Endpoint) -> None:
         resource = newcomer.resource

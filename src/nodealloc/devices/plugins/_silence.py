@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from nodealloc._sockets import NOBODY
 from nodealloc.devices._errors import PluginUnavailableError
 from nodealloc.dsw_asw import Clock
 
@@ -37,7 +38,7 @@ class Silence:
         self._silent: dict[int, tuple[int, float]] = {}
 
     def check(self, process: int, path: str, call: str, /) -> None:
-        """Whether somebody may be called; a process 0 is nobody known.
+        """Whether somebody may be called; of a process 0 nothing is known, and `NOBODY` counts as one.
 
         Raises:
             SilentProcessError: Too many of its sockets keep silent.
@@ -49,7 +50,10 @@ class Silence:
             if self._clock.monotonic_s() - last_s > _LASTS_S:
                 del self._silent[process]
                 return
-        why = f"process {process} keeps silent on {count} others; have it answer, and register again"
+        if process == NOBODY:
+            why = f"nobody takes calls on {count} others that registered; listen first, then register again"
+        else:
+            why = f"process {process} keeps silent on {count} others; have it answer, and register again"
         raise SilentProcessError(path, call, "GAVE WAY", why)
 
     def kept(self, process: int, /) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
-from nodealloc._typed import typed, typed_fields
+from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.podlife._configuration._container import container_config
 from nodealloc.podlife._configuration._dns import hosts_file
 from nodealloc.podlife._configuration._errors import RootForbiddenError
@@ -49,6 +49,7 @@ class PodGift:
     )
 
 
+@typed_methods
 class NodeConfiguration:
     """The `Configures` of a node: says what sandboxes and containers are made from.
 
