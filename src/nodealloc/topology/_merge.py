@@ -70,10 +70,13 @@ def merge(  # noqa: PLR0917 - three keyword-only ones would take longer than a s
                 found = of_lists(policy, kind, providers, numa, work)
             if found is not None:
                 return found
-    except (AttributeError, LookupError, TypeError, ValueError):
-        # A first machine of its kind, a large one, or something is wrong: what, is said below.
-        if prepared(getattr(numa, "mask", None)):
+    except KeyError:
+        # The first machine of its kind, a large one, or a mask that it does not have.
+        if prepared(numa.mask):
             return merge(policy, providers, numa, names, allocated, work)
+    except (AttributeError, TypeError, ValueError):
+        _at_length(policy, providers, numa, names=names, allocated=allocated, work=work)  # says what is wrong
+        raise
     return _at_length(policy, providers, numa, names=names, allocated=allocated, work=work)
 
 
