@@ -32,9 +32,9 @@ from nodealloc.node import NodeAllocator
 from nodealloc.podfacts import Exited, LifeState, NodeView, PodIdentity, PodOnNode, PodPhase, PodStatus
 from nodealloc.podlife import KUBELET, Ending, NodeConfiguration, NodeSettings, PodLives, Preparation
 from nodealloc.podlife import Rules as LifeRules
-from nodealloc.podsources import Editions, PodSources, Polling
+from nodealloc.podsources import Editions, PodSources, Polling, Source
 from nodealloc.podspec import Container, ExecAction, Pod, Probe, Quantity, resources
-from nodealloc.podstatus import StatusManager, observed_of
+from nodealloc.podstatus import Part, StatusManager, observed_of, with_verdicts
 from nodealloc.probes import ExecProber, Probers, Probing
 from nodealloc.runtime import (
     CommandResult,
@@ -126,6 +126,10 @@ class Node:
         """This moment."""
         return Moment(boot_id="boot", monotonic_s=self.clock.monotonic_s(), unix_s=self.unix_s())
 
+    def origins(self) -> dict[str, Source]:
+        """Where pods come from."""
+        return {"api": self.source}
+
     def start_agent(self) -> None:
         """A new process on what the store remembers."""
         self.executor = ManualExecutor()
@@ -137,7 +141,7 @@ class Node:
         self.held.start()
         watch = self.watch = RuntimeWatch(self.runtime, journal=self.store, known=was.known, **drive)  # type: ignore[arg-type]
         self.sources = PodSources(
-            {"api": self.source},
+            self.origins(),
             editions=was.editions,
             remember=remembering_editions(self.store),
             polling=Polling(period_s=1.0),
@@ -168,6 +172,7 @@ class Node:
             preparations=[
                 Preparation(name="admission", why="a test", by=self.admission, wakes=self.admission.room)
             ],
+            probes=self.probing.verdicts,
             sources=self.sources,
             journal=self.store,
             remembered=was.lives,
@@ -179,6 +184,7 @@ class Node:
             self.sink,
             self.lives.facts,
             observed=observed_of,
+            parts=[Part.of(self.probing.verdicts, with_verdicts)],
             journal=self.store,
             remembered=was.told,
             unix_s=self.unix_s,
