@@ -51,8 +51,8 @@ CHANGES = {
     "blocked-wakeup-lost": Change(
         "who waits for a scope is not woken when it is free",
         "dsw_asw/_work.py",
-        "            self._book.agenda.add(self._blocked.pop(operation.step.scope[0], ()))\n",
-        "            self._blocked.pop(operation.step.scope[0], ())\n",
+        "            self._book.agenda.add(self._blocked.take(operation.step.scope))\n",
+        "            self._blocked.take(operation.step.scope)\n",
         "plugins",
     ),
     "orphans-unheard": Change(

@@ -46,8 +46,10 @@ KEPT = {
     8064: "a checker counted a deadline from a probe's kill, before anybody had read of the deletion",
     8066: "a checker held an agent to a shorter grace of which it had not read yet",
     5047: "a checker counted a back-off from a start and not from its decision, an hour before it",
+    152: "a checker held an agent to what a plugin said after a container had been asked for",
 }
-"""Seeds that once found a bug of the library or of a checker, and which."""
+"""Seeds that once found a bug of the library or of a checker, and which: on the code of then, from which
+today's lives differ. What they found is held by unit tests of the library."""
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
@@ -78,7 +80,7 @@ def live(plant: str, seeds: Iterable[int]) -> tuple[str, int, int]:
     return "", faults, operations
 
 
-@pytest.mark.parametrize("seed", [*range(len(CLASSES)), *KEPT])
+@pytest.mark.parametrize("seed", list(dict.fromkeys((*range(len(CLASSES)), *KEPT))))
 def test_a_node_keeps_its_guarantees(seed: int) -> None:
     """One seed of each class of faults, and those that once found something, end without a violation."""
     found, _, operations = live("", [seed])
@@ -127,60 +129,55 @@ def test_a_seed_is_one_life_for_any_order_of_hashes() -> None:
 
 
 FOUND = {
-    "always-ready": ("calm", 0),
-    "always-well": ("sinks", 119),
-    "believes-at-once": ("everything", 150),
-    "believes-in-mounts": ("disks", 70),
-    "comes-back": ("calm", 0),
-    "counts-begin-anew": ("sources", 100),
-    "counts-twice": ("hangs", 125),
-    "doubled-start": ("runtimes", 42),
-    "ends-too-early": ("calm", 0),
-    "every-exit-is-137": ("calm", 0),
-    "failure-is-empty": ("runtimes", 38),
-    "forgets-mounts": ("disks", 80),
-    "forgotten-start": ("calm", 0),
-    "full-grace": ("calm", 0),
-    "gone-too-early": ("calm", 0),
-    "grace-grows": ("calm", 0),
-    "grants-forgotten": ("kills", 45),
-    "hasty-clock": ("calm", 0),
-    "images-go": ("calm", 0),
-    "kills-the-well": ("runtimes", 61),
-    "leaves-behind": ("calm", 0),
-    "lost-answer-made-again": ("runtimes", 207),
-    "never-unmounts": ("calm", 0),
-    "no-back-off": ("calm", 0),
-    "no-grace": ("calm", 0),
-    "no-hooks": ("calm", 0),
-    "no-reasons": ("calm", 0),
-    "other-cpus": ("disks", 78),
-    "pool-stays": ("kills", 25),
-    "readiness-reset": ("everything", 169),
-    "remembers-nothing": ("kills", 1),
-    "same-attempt": ("calm", 0),
-    "same-cpu": ("calm", 0),
-    "stops-all-at-start": ("kills", 2),
-    "swallows-failed-telling": ("sinks", 120),
-    "told-after-gone": ("calm", 0),
-    "unknown-is-zero": ("power", 134),
-    "unmounts-early": ("calm", 0),
-    "waits-again": ("kills", 31),
+    "always-ready": 0,
+    "always-well": 60,
+    "believes-at-once": 21,
+    "believes-in-mounts": 14,
+    "comes-back": 0,
+    "counts-begin-anew": 15,
+    "counts-twice": 28,
+    "doubled-start": 2,
+    "ends-too-early": 0,
+    "every-exit-is-137": 0,
+    "failure-is-empty": 2,
+    "forgets-mounts": 102,
+    "forgotten-start": 131,
+    "full-grace": 0,
+    "gone-too-early": 0,
+    "grace-grows": 0,
+    "grants-forgotten": 1,
+    "hasty-clock": 0,
+    "images-go": 0,
+    "kills-the-well": 123,
+    "leaves-behind": 11,
+    "lost-answer-made-again": 2,
+    "never-unmounts": 0,
+    "no-back-off": 22,
+    "no-grace": 0,
+    "no-hooks": 0,
+    "no-reasons": 0,
+    "other-cpus": 25,
+    "pool-stays": 1,
+    "readiness-reset": 32,
+    "remembers-nothing": 1,
+    "same-attempt": 22,
+    "same-cpu": 0,
+    "stops-all-at-start": 1,
+    "swallows-failed-telling": 5,
+    "told-after-gone": 0,
+    "unknown-is-zero": 19,
+    "unmounts-early": 0,
+    "waits-again": 1,
 }
-"""Planted bug: class of the seed that found it first, of 0, 1, 2, and so on, and after how many faults."""
+"""Planted bug: a seed whose life finds it soon; others of its class follow, as code changes."""
 TRIES = 12
-LATE = 30
-"""Faults after which a bug is found late: in CI those are left to plain runs, which have no half hour."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("plant", sorted(FOUND))
 def test_a_planted_bug_is_found_in_its_class(plant: str) -> None:
     """A few seeds of one class find it, with the number of the seed and the story of the pod."""
-    if "CI" in os.environ and FOUND[plant][1] > LATE:
-        pytest.skip("it is found late: a plain run of the tests looks for it")
-    first = next(place for place, one in enumerate(CLASSES) if one.name == FOUND[plant][0])
-    found, faults, _ = live(plant, [first + turn * len(CLASSES) for turn in range(TRIES)])
+    found, faults, _ = live(plant, [FOUND[plant] + turn * len(CLASSES) for turn in range(TRIES)])
     assert found.startswith("seed "), f"{plant} was not found"
     assert len(found.splitlines()) > 1
     assert faults <= FAULTS

@@ -7,10 +7,12 @@ import random
 import attrs
 import pytest
 
+from nodealloc.podfacts import ConditionStatus, PodCondition, PodStatus
 from nodealloc.podspec import Container, Pod
 from nodealloc.testing.simulation import SimulatedClock
-from nodealloc.testing.simulation.node import Deed, Deletion, Outside, What
+from nodealloc.testing.simulation.node import Deed, Deletion, Outside, Ran, What
 from nodealloc.testing.simulation.node._ending import GraceIsGiven
+from nodealloc.testing.simulation.node._told import ReadinessStands
 
 ASKED_TO_END = Deed(what=What.SIGNALLED, at_s=0.0, uid="u", name="app", id="c", value=0.0)
 
@@ -39,3 +41,40 @@ def test_who_is_asked_to_end_has_the_time_that_was_given() -> None:
 def test_a_pod_that_ended_by_itself_has_its_own_grace_and_no_more() -> None:
     """Its deletion, with a longer one, was asked for before the agent read of it."""
     GraceIsGiven(outside(own_s=0)).heard(ASKED_TO_END)
+
+
+class OneRuns(ReadinessStands):
+    """The checker, with one container that runs all the time."""
+
+    def serving(self, uid: str) -> set[str]:
+        """Its id."""
+        return {"c"} if uid else set()
+
+
+def told(status: ConditionStatus) -> Deed:
+    """Somebody is told whether the pod is ready."""
+    condition = PodCondition(type="Ready", status=status)
+    return Deed(what=What.TOLD, at_s=1.0, uid="u", value=PodStatus(conditions=(condition,)))
+
+
+def ran(came_of_it: str) -> Deed:
+    """A probe of its container was answered."""
+    return Deed(what=What.RAN, at_s=1.0, uid="u", name="app", id="c", value=Ran("ready", came_of_it))
+
+
+def test_readiness_stands_while_probes_pass() -> None:
+    """Nothing failed and nothing ended; a probe that passed again counts as one that never failed."""
+    checker = OneRuns(outside(own_s=5))
+    checker.outside.deletions.clear()
+    for deed in (ran("1"), ran("0"), told(ConditionStatus.TRUE)):
+        checker.heard(deed)
+    with pytest.raises(AssertionError, match="u is told to be not ready, and its containers run as before"):
+        checker.heard(told(ConditionStatus.FALSE))
+
+
+def test_what_was_told_while_a_probe_just_failed_may_be_taken_back() -> None:
+    """Whoever told that it is ready had not heard of the failure yet."""
+    checker = OneRuns(outside(own_s=5))
+    checker.outside.deletions.clear()
+    for deed in (ran("0"), ran("1"), told(ConditionStatus.TRUE), told(ConditionStatus.FALSE)):
+        checker.heard(deed)

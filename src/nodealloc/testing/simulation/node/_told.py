@@ -166,17 +166,25 @@ class ReadinessStands(Guarantee):
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
         self._ready_with: dict[str, set[str]] = {}
+        self._failing: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
 
     def heard(self, deed: Deed, /) -> None:
         """Not ready is told only where a container that made it ready has ended, or a probe failed."""
-        if deed.what is What.RAN and isinstance(deed.value, Ran) and deed.value.failed:
-            self._ready_with.pop(deed.uid, None)
+        if deed.what is What.RAN and isinstance(deed.value, Ran):
+            probe = (deed.id, deed.value.command)
+            if deed.value.failed:
+                self._ready_with.pop(deed.uid, None)
+                self._failing[deed.uid].add(probe)
+            else:
+                self._failing[deed.uid].discard(probe)
         if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus):
             return
         running = self.serving(deed.uid)
         if is_ready(deed.value):
-            # One that has ended since may be told a moment later.
-            self._ready_with[deed.uid] = running if self._is_whole(deed.uid, running) else set()
+            # One that has ended since may be told a moment later, and so may a probe that has failed.
+            failing = any(one in running for one, _ in self._failing[deed.uid])
+            is_whole = not failing and self._is_whole(deed.uid, running)
+            self._ready_with[deed.uid] = running if is_whole else set()
             return
         before = self._ready_with.pop(deed.uid, None)
         makes_room = deed.value.condition("DisruptionTarget") is not None
