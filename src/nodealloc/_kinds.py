@@ -151,11 +151,14 @@ class _MappingOf:
         entries = cast("Mapping[object, object]", value)
         if not entries:
             return True
+        key, value = self.key, self.value
         for one in itertools.islice(entries, _LOOKED_AT):
-            if self.key is not None and not self.key.fits(one):
+            if key is not None and type(one) not in key.exact and not key.fits(one):
                 return False
-            if self.value is not None and not self.value.fits(entries[one]):
-                return False
+            if value is not None:
+                other = entries[one]
+                if type(other) not in value.exact and not value.fits(other):
+                    return False
         return True
 
 
@@ -173,7 +176,10 @@ class _Row:
         row = cast("tuple[object, ...]", value)
         if len(row) != len(self.members):
             return False
-        return all(kind is None or kind.fits(one) for kind, one in zip(self.members, row, strict=True))
+        for kind, one in zip(self.members, row, strict=True):
+            if kind is not None and type(one) not in kind.exact and not kind.fits(one):
+                return False
+        return True
 
 
 @attrs.frozen
