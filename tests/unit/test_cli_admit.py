@@ -72,6 +72,16 @@ def test_an_admitted_pod_is_told_with_what_it_gets(node: Node) -> None:
     }
 
 
+def test_an_init_container_is_told_with_what_it_runs_on(node: Node) -> None:
+    """Its memory is what it has while it runs, though the next container takes it over."""
+    asked = pod("web", cpu=2, memory="1Gi")
+    first = {"name": "first", "resources": {"limits": {"cpu": 1, "memory": "3Gi"}}}
+    asked["spec"]["initContainers"] = [first]
+    _, (told,) = node.ask("--policy", "restricted", "--reserved-cpus", "0", pods=asked)
+    assert told["containers"]["first"]["memory"] == [f"[0] memory {3 << 30}"]
+    assert told["containers"]["app"]["memory"] == [f"[0] memory {1 << 30}"]
+
+
 def test_a_pod_that_holds_nothing_of_its_own_has_no_affinity(node: Node) -> None:
     """Null, an empty text, nothing."""
     _, (told,) = node.ask(pods=requesting("web", cpu="100m"))

@@ -22,7 +22,7 @@ from nodealloc.idset import NodeSet
 from nodealloc.machine import Machine, draw_text, named_machine
 from nodealloc.memblocks import MemoryAllocator
 from nodealloc.podfacts import NodeView, PodOnNode
-from nodealloc.podspec import Json, Pod, Quantity, Resources, resources
+from nodealloc.podspec import Container, Json, Pod, Quantity, Resources, resources
 from nodealloc.topology import (
     Holding,
     NumaMask,
@@ -203,7 +203,7 @@ def _json(answer: _Answer) -> dict[str, Json]:
     kind, reason, message = _said(answer.verdict)
     containers: dict[str, Json] = {}
     if isinstance(answer.verdict, Admitted):
-        containers = {one.name: _container(answer, one.name) for one in answer.pod.all_containers}
+        containers = {one.name: _container(answer, one) for one in answer.pod.all_containers}
     return {
         "pod": answer.pod.full_name,
         "verdict": kind,
@@ -222,7 +222,8 @@ def _said(verdict: Verdict) -> tuple[str, str, str]:
     return "not yet", verdict.blocker, verdict.message
 
 
-def _container(answer: _Answer, name: str) -> dict[str, Json]:
+def _container(answer: _Answer, container: Container) -> dict[str, Json]:
+    name, ends = container.name, container in answer.pod.init_containers and not container.restartable
     cpus = CPUSet()
     memory: list[Json] = []
     devices: dict[str, Json] = {}
@@ -234,7 +235,9 @@ def _container(answer: _Answer, name: str) -> dict[str, Json]:
         elif one.ids:
             devices[one.resource] = list(one.ids)
         else:
-            memory.append(f"[{' '.join(map(str, one.nodes))}] {one.resource} {one.amount}")
+            # What an init container lends to a later one counts there; while it runs, it has all of it.
+            amount = container.requests[one.resource].value if ends else one.amount
+            memory.append(f"[{' '.join(map(str, one.nodes))}] {one.resource} {amount}")
     return {
         "affinity": _affinity(answer.verdict, name),
         "cpus": str(cpus),
@@ -258,7 +261,7 @@ def _lines(answer: _Answer) -> Iterator[str]:
         return
     yield f"{answer.pod.full_name}: admitted"
     for container in answer.pod.all_containers:
-        fields = _container(answer, container.name)
+        fields = _container(answer, container)
         nodes = fields["affinity"]
         parts = [f"NUMA nodes {', '.join(map(str, nodes))}" if isinstance(nodes, list) else "any NUMA node"]
         parts += [f"CPUs {fields['cpus']}" if fields["cpus"] else "shared CPUs"]
