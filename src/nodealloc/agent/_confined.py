@@ -136,6 +136,10 @@ class ConfinedRuntime(RuntimeLayer):
         self.below.remove_container(container_id)
         with self._lock:
             self._made.pop(container_id, None)
+            was_found = container_id in self._found
+            self._found.discard(container_id)
+        if was_found:
+            self._cpusets.remove(container_id)
 
     def _brought_up(self, container_id: str, owner: Owner | None, made_with: CPUSet | None) -> CPUSet | None:
         """Change where a container will run, if that is not where it may any more; where it will run."""

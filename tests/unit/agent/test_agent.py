@@ -354,6 +354,22 @@ def test_what_was_listed_alone_and_ended_is_moved_no_more(tmp_path: Path) -> Non
     assert node.writer.sets[shared] == confined
 
 
+def test_what_was_listed_alone_and_is_removed_is_moved_no_more(tmp_path: Path) -> None:
+    """Its pod lives on and nobody else leaves: to look for it again and again would be for nothing."""
+    node = Node(tmp_path)
+    node.source.pods = [pod("shared")]
+    node.after(3)
+    shared = node.container("shared")
+    node.kill()
+    node.runtime.fail("inspect", RetryableError("hangs", after_s=1.0), times=None)
+    node.settle()
+    answers_until_free(node)
+    assert node.cpusets.has(shared)
+    node.runtime.exit(shared, Exited(code=0))
+    node.starts.remove_container(shared)
+    assert not node.cpusets.has(shared)
+
+
 def test_a_container_that_is_being_made_starts_beside_cpus_that_are_granted_meanwhile(tmp_path: Path) -> None:
     """It was made for all CPUs; it starts on those that are left."""
     node = Node(tmp_path)

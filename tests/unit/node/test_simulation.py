@@ -29,6 +29,7 @@ from nodealloc.testing.simulation.node import (
     spoiled,
 )
 from nodealloc.testing.simulation.node._many import wiring_named
+from nodealloc.testing.simulation.node._ports import SimulatedRuntime
 
 FAULTS = 2000
 """Within so many faults each planted bug is found."""
@@ -256,6 +257,20 @@ def test_containers_are_confined_as_they_were_granted() -> None:
         node.run()
     assert any(len(cpus[0]) == 1 for cpus in confined.values())
     assert any(len(set(cpus)) > 1 for cpus in confined.values())
+
+
+@pytest.mark.parametrize("fault", ["runtime is slow", "runtime hangs"])
+def test_virtual_time_does_not_wait_for_an_image(fault: str) -> None:
+    """Pods that wait for the same image do so in their threads, which no virtual time would end."""
+    with NodeSimulation(0, agent) as node:
+        life, clock = node.simulation.life, node.simulation.clock
+        node.simulation.chance.arm(fault, 2)
+        runtime = SimulatedRuntime(life, node.outside.containers)
+        for call in (runtime.images, lambda: runtime.pull_image("busybox")):
+            asked = life.lasting.submit(call)
+            clock.advance(max(0.0, (life.executor.next_due_s or 0.0) - clock.monotonic_s()))
+            assert life.executor.run_next()
+            assert asked.done()
 
 
 def test_at_least_twenty_bugs_can_be_planted() -> None:

@@ -54,6 +54,9 @@ class SimulatedRuntime:
     Faults, by name: `runtime is away`, `runtime is slow`, `runtime hangs`,
     `runtime refuses`, `answer is lost` (done, and nobody hears of it), `runtime
     restarts` (records of what does not run are gone), `runtime forgets an end` (the newest).
+
+    Calls about images take no time: whoever waits until it is its turn to fetch one does so in its
+    thread, and virtual time would stand still for it.
     """
 
     def __init__(self, life: Life, containers: SimulatedContainers) -> None:
@@ -132,11 +135,11 @@ class SimulatedRuntime:
 
     def images(self) -> Sequence[ImageRecord]:
         """See `Images.images`."""
-        return self._look("images", self._outside.images)
+        return self._at_once("images", self._outside.images)
 
     def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
         """See `Images.pull_image`."""
-        return self._do("pull_image", lambda: self._outside.pull_image(name, credentials))
+        return self._at_once("pull_image", lambda: self._outside.pull_image(name, credentials))
 
     def remove_image(self, id: str, /) -> None:  # noqa: A002 - the port's name
         """See `Images.remove_image`."""
@@ -165,6 +168,19 @@ class SimulatedRuntime:
         takes_s = self._outside.answers_s(container_id)
         if takes_s:
             life.pause(takes_s)
+        life.leave()
+        return answer
+
+    def _at_once(self, call: str, work: Callable[[], T]) -> T:
+        life = self._life
+        life.enter()
+        if life.chance.strikes("runtime is away"):
+            raise RuntimeUnavailableError(call, "connection refused")
+        if life.chance.strikes("runtime hangs"):
+            raise RuntimeUnavailableError(call, "deadline exceeded")
+        if life.chance.strikes("runtime refuses"):
+            raise RuntimeRefusedError(call, "UNKNOWN", "the simulated runtime does not feel like it")
+        answer = work()
         life.leave()
         return answer
 
