@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -107,8 +107,8 @@ def thawed(value: T) -> T:
     if isinstance(value, dict):
         entries = cast("dict[str, object]", value)
         return cast("T", {key: thawed(item) for key, item in entries.items()})
-    if isinstance(value, list):
-        return cast("T", [thawed(item) for item in cast("list[object]", value)])
+    if isinstance(value, list | tuple):  # readers keep lists as tuples
+        return cast("T", [thawed(item) for item in cast("Sequence[object]", value)])
     return value
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "SUBDOMAIN",
     "UID",
     "at_least",
+    "between",
     "ip_address",
     "label",
     "maybe",
@@ -61,6 +62,11 @@ def variable(text: str) -> str:
     if text.isascii() and text.isprintable() and "=" not in text:
         return ""
     return f"{short(text)} is no name of a variable; use printable ASCII without '='"
+
+
+def between(least: int, most: int) -> Callable[[int], str]:
+    """A whole number from `least` to `most`."""
+    return lambda value: "" if least <= value <= most else f"{value} is outside {least} to {most}"
 
 
 def at_least(least: int) -> Callable[[int], str]:

@@ -10,7 +10,7 @@ import attrs
 from nodealloc._reading import Json
 from nodealloc._typed import typed_fields
 from nodealloc._wire import wire
-from nodealloc.podspec._checks import at_least, one_of
+from nodealloc.podspec._checks import between, one_of
 
 __all__ = [
     "Affinity",
@@ -85,7 +85,7 @@ class PreferredNodes:
         preference: Which nodes.
     """
 
-    weight: int = attrs.field(default=1, metadata=wire(check=at_least(1)))
+    weight: int = attrs.field(default=1, metadata=wire(required=True, check=between(1, 100)))
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 

@@ -210,6 +210,31 @@ def test_a_pod_written_and_read_again_is_equal() -> None:
     assert bare["spec"] == {"containers": [{"name": "c"}]}
 
 
+def test_a_manifest_is_written_with_the_lists_and_weights_that_it_came_with() -> None:
+    """What is carried and what volumes say has plain lists; a weight has no default of the API."""
+    sources = [{"downwardAPI": {"items": [{"path": "l", "fieldRef": {"fieldPath": "metadata.labels"}}]}}]
+    near = {"weight": 1, "preference": {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}}
+    spec: dict[str, Any] = {
+        "containers": [{"name": "c"}],
+        "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [near]}},
+        "topologySpreadConstraints": [
+            {"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}
+        ],
+        "volumes": [{"name": "v", "projected": {"sources": sources}}],
+    }
+    assert Pod.from_manifest({"metadata": {"name": "a"}, "spec": spec}).to_manifest()["spec"] == spec
+
+
+@pytest.mark.parametrize("weight", [None, 0, 101])
+def test_a_preferred_node_has_a_weight(weight: int | None) -> None:
+    """From 1 to 100, and it has to be said."""
+    near: dict[str, Any] = {"preference": {}} | ({} if weight is None else {"weight": weight})
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [near]}}
+    manifest = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c"}], "affinity": affinity}}
+    with pytest.raises(DecodeError, match="weight"):
+        Pod.from_manifest(manifest)
+
+
 def test_every_field_is_named_that_nobody_declares() -> None:
     """Each mapping of a whole manifest refuses a field of its own, with its path."""
     for path in _mappings(WHOLE, ()):
