@@ -16,7 +16,7 @@ from nodealloc.memblocks import (
     MemoryAllocator,
     MemoryOptions,
 )
-from nodealloc.memblocks._codec import from_kubelet, to_kubelet
+from nodealloc.memblocks._codec import from_kubelet
 from nodealloc.podspec import Quantity
 from nodealloc.testing.conformance import Row, read_machines, read_rows
 from nodealloc.testing.conformance._admission import recorded_pod, snapshot_of
@@ -45,7 +45,7 @@ def test_a_genuine_state_follows_from_machine_and_claims(vectors: Path) -> None:
         assert isinstance(granted, MemoryAllocator)
         allocator = granted
     genuine = (folder / "four-nodes.memory_manager_state").read_bytes()
-    assert to_kubelet(allocator).marshal() == genuine.rstrip(b"\n")
+    assert allocator.to_kubelet().marshal() == genuine.rstrip(b"\n")
 
 
 def test_a_genuine_state_is_restored_whole(vectors: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_genuine_state_is_restored_whole(vectors: Path) -> None:
     plan = MemoryAllocator.of(machine, reserved={0: {"memory": 200 * MIB}}).plan_restore(from_kubelet(record))
     assert plan.is_clean
     assert (plan.drifts, plan.faults) == ((), ())
-    assert to_kubelet(plan.allocator) == record
+    assert plan.allocator.to_kubelet() == record
 
 
 def memory(node: Snapshot) -> MemoryAllocator:
@@ -87,7 +87,7 @@ def test_recorded_histories_keep_the_books(vectors: Path, options: MemoryOptions
                 if isinstance(verdict, Admitted):
                     node, admitted = verdict.snapshot, admitted + 1
             check_books(memory(node))
-        assert empty.plan_restore(from_kubelet(to_kubelet(memory(node)))).allocator == memory(node)
+        assert empty.plan_restore(from_kubelet(memory(node).to_kubelet())).allocator == memory(node)
         for key in [*node.admitted]:
             node = release(node, key)
         assert memory(node) == empty

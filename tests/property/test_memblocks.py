@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nodealloc.checkpoint import MemoryManagerState
 from nodealloc.memblocks import MemoryAllocator
-from nodealloc.memblocks._codec import from_kubelet, to_kubelet
+from nodealloc.memblocks._codec import from_kubelet
 from nodealloc.memblocks._transitions import replay
 from nodealloc.testing.memblocks import check_books
 from nodealloc.testing.strategies.memblocks import (
@@ -207,13 +207,13 @@ def test_records_and_pickles_restore_the_state(
     empty = allocator
     for step in steps:
         allocator = after(allocator, step)
-    data = to_kubelet(allocator).marshal()
+    data = allocator.to_kubelet().marshal()
     record = MemoryManagerState.unmarshal(data)
     record.verify()
     plan = empty.plan_restore(from_kubelet(record))
     assert (plan.move, plan.evict, plan.drifts, plan.faults) == ((), (), (), ())
     assert plan.allocator == allocator
-    assert to_kubelet(allocator).marshal() == data
+    assert allocator.to_kubelet().marshal() == data
     assert pickle.loads(pickle.dumps(allocator)) == allocator  # noqa: S301  our own bytes
 
 

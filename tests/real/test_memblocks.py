@@ -15,7 +15,7 @@ from nodealloc.errors import NodeallocError
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.machine import Machine, discover
 from nodealloc.memblocks import MemoryAllocator
-from nodealloc.memblocks._codec import from_kubelet, to_kubelet
+from nodealloc.memblocks._codec import from_kubelet
 from nodealloc.podspec import Quantity
 from nodealloc.testing.memblocks import check_books
 from nodealloc.topology import (
@@ -111,8 +111,8 @@ def test_a_real_machine_restarts_from_its_state_file(tmp_path: Path) -> None:
     machine = discover().machine
     before = memory(with_claim(snapshot(machine), claim("job", memory=16 * MIB)))
     path = tmp_path / "memory_manager_state"
-    path.write_bytes(to_kubelet(before).marshal())
-    record = type(to_kubelet(before)).unmarshal(path.read_bytes())
+    path.write_bytes(before.to_kubelet().marshal())
+    record = type(before.to_kubelet()).unmarshal(path.read_bytes())
     plan = MemoryAllocator.of(discover().machine).plan_restore(from_kubelet(record))
     assert plan.is_clean
     assert plan.allocator == before

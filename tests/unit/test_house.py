@@ -128,35 +128,28 @@ def test_packages_load_nothing_heavy(package: str) -> None:
     assert done.stdout.strip() == "[]"
 
 
-def loaded_by(path: Path, modules: Mapping[str, Path]) -> set[str]:
-    """Modules of ours that a file needs when it runs, wherever it imports them."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    typing_only = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
+def imported_by(path: Path, modules: Mapping[str, Path]) -> set[str]:
+    """Modules of ours that a file names, wherever it imports them, also for its types alone."""
     found: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and id(node) not in typing_only:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
             names = (f"{node.module}.{alias.name}" for alias in node.names)
             found |= {name if name in modules else node.module for name in names}
-        if isinstance(node, ast.Import) and id(node) not in typing_only:
+        if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
     return found & modules.keys()
 
 
 @pytest.mark.tree
 def test_files_do_not_import_each_other_in_a_circle() -> None:
-    """Neither at the top nor inside a function: what two files need stands in a third."""
+    """Neither at the top, nor inside a function, nor for types: what two files need stands in a third."""
     root = ROOT / "src" / "nodealloc"
     modules = {
         ".".join(("nodealloc", *path.relative_to(root).with_suffix("").parts)).removesuffix(".__init__"): path
         for path in root.rglob("*.py")
         if "_proto" not in path.parts
     }
-    graph = {name: loaded_by(path, modules) for name, path in modules.items()}
+    graph = {name: imported_by(path, modules) for name, path in modules.items()}
     try:
         graphlib.TopologicalSorter(graph).prepare()
     except graphlib.CycleError as error:

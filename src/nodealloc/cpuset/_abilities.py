@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
 
 from nodealloc.checkpoint import Checkpoint, CpuManagerState, CpuManagerStateV1
 from nodealloc.cpuset._codec import from_kubelet, from_rows, to_row
@@ -11,22 +11,33 @@ from nodealloc.cpuset._demand import CPU, Demand, demand_of
 from nodealloc.cpuset._policy import StaticPolicy
 from nodealloc.cpuset._recorded import RecordedCpus
 from nodealloc.cpuset._restore import settled
-from nodealloc.cpuset._state import Assignment
+from nodealloc.cpuset._state import Assignment, CpuState
+from nodealloc.cpuset._stock import CpuStock
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import NodeSet
 from nodealloc.podspec import Json
-from nodealloc.topology import Claim, Confinement, Holding, Recalled, ResourceUse, Restored, Shortfall
-
-if TYPE_CHECKING:
-    from nodealloc.cpuset._allocator import CpuAllocator
+from nodealloc.topology import (
+    Allocator,
+    Claim,
+    Confinement,
+    Holding,
+    Recalled,
+    ResourceUse,
+    Restored,
+    Shortfall,
+)
 
 __all__ = ["adopted", "capacity", "from_kubelet_file", "holdings", "restored"]
 
+A = TypeVar("A", bound=Allocator)
 
-def restored(allocator: CpuAllocator, grants: Mapping[str, Json], /) -> Restored:
+
+def restored(
+    stock: CpuStock, grants: Mapping[str, Json], made: Callable[[CpuState], Allocator], /
+) -> Restored:
     """See `Remembers.restored`; kept, moved or evicted as `CpuAllocator.plan_restore` says."""
-    recorded = RecordedCpus(policy_name=allocator.policy.name, state=from_rows(grants))
-    return settled(allocator, recorded).restored("CPUs")
+    recorded = RecordedCpus(policy_name=stock.policy.name, state=from_rows(grants))
+    return settled(stock, recorded, made).restored("CPUs")
 
 
 def from_kubelet_file(file: Checkpoint, /) -> dict[str, Recalled]:
@@ -43,34 +54,36 @@ def from_kubelet_file(file: Checkpoint, /) -> dict[str, Recalled]:
     }
 
 
-def holdings(allocator: CpuAllocator, /) -> Iterator[Holding]:
+def holdings(stock: CpuStock, /) -> Iterator[Holding]:
     """See `Accounts.holdings`."""
-    layout = allocator.policy.layout
-    for owner, assignment in allocator.state.items():
+    layout = stock.policy.layout
+    for owner, assignment in stock.state.items():
         cpus = assignment.cpus
         nodes = NodeSet.from_mask(layout.nodes_of(cpus.mask))
         yield Holding(owner=owner, resource=CPU, amount=len(cpus), nodes=nodes, cpus=cpus)
 
 
-def capacity(allocator: CpuAllocator, /) -> Iterator[ResourceUse]:
+def capacity(stock: CpuStock, /) -> Iterator[ResourceUse]:
     """See `Accounts.capacity`; nothing where nobody gets CPUs for itself."""
-    policy = allocator.policy
+    policy = stock.policy
     usable = policy.allocatable if isinstance(policy, StaticPolicy) else 0
-    free = usable & ~allocator.state.held
+    free = usable & ~stock.state.held
     for node, cpus in zip(policy.layout.node_ids, policy.layout.nodes, strict=True):
         there, left = (cpus & usable).bit_count(), (cpus & free).bit_count()
         yield ResourceUse(resource=CPU, node=node, allocatable=there, available=left)
 
 
-def adopted(allocator: CpuAllocator, claim: Claim, where: Confinement, /) -> CpuAllocator | Shortfall:
+def adopted(
+    stock: CpuStock, claim: Claim, where: Confinement, made: Callable[[CpuState], A], /
+) -> A | Shortfall:
     """See `Adopts.adopted`; a container without CPUs of its own holds none."""
     if not where.exclusive:
-        return allocator
-    policy = allocator.policy
+        return made(stock.state)
+    policy = stock.policy
     demand = demand_of(policy, claim) if isinstance(policy, StaticPolicy) else Demand()
     assignment = Assignment(cpus=where.exclusive, shared_milli_cpu=demand.shared_milli_cpu)
-    state = allocator.state.with_assignment(claim.owner, assignment)
-    plan = settled(allocator, RecordedCpus(policy_name=policy.name, state=state))
+    state = stock.state.with_assignment(claim.owner, assignment)
+    plan = settled(stock, RecordedCpus(policy_name=policy.name, state=state), made)
     reasons = [*(one.reason for one in plan.move), *(one.reason for one in plan.evict)]
     if not reasons:
         return plan.allocator
@@ -78,7 +91,7 @@ def adopted(allocator: CpuAllocator, claim: Claim, where: Confinement, /) -> Cpu
     return Shortfall(
         resource=CPU,
         wanted=demand.exclusive,
-        free=(where.exclusive.mask & usable & ~allocator.state.held).bit_count(),
+        free=(where.exclusive.mask & usable & ~stock.state.held).bit_count(),
         nodes=where.mems.mask if where.mems else None,
         detail=f"CPUs {where.exclusive}: {reasons[0]}",
     )

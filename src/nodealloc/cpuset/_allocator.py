@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from nodealloc._arguments import check
 from nodealloc._typed import typed_fields, typed_methods
 from nodealloc.checkpoint import CPU_STATE, Checkpoint, CpuManagerState, JsonCheckpoint
 from nodealloc.cpuset import _abilities as abilities
@@ -14,11 +13,12 @@ from nodealloc.cpuset._codec import recorded, to_kubelet, to_record, to_row
 from nodealloc.cpuset._demand import CPU, demand_of
 from nodealloc.cpuset._grant import grant, hints_for
 from nodealloc.cpuset._options import StaticOptions
-from nodealloc.cpuset._policy import CpuPolicy, NonePolicy, StaticPolicy
+from nodealloc.cpuset._policy import StaticPolicy
 from nodealloc.cpuset._recorded import RecordedCpus
 from nodealloc.cpuset._resize import resize
 from nodealloc.cpuset._restore import settled
 from nodealloc.cpuset._state import CpuState
+from nodealloc.cpuset._stock import CpuStock
 from nodealloc.idset import CPUSet
 from nodealloc.podspec import Json
 from nodealloc.topology import (
@@ -46,18 +46,10 @@ if TYPE_CHECKING:
 __all__ = ["CpuAllocator"]
 
 
-_POLICY = "StaticPolicy.of(machine) or NonePolicy.of(machine)"
-_OWNER = "an Owner(workload, member)"
-
-
-def _policy(_instance: object, _attribute: object, policy: CpuPolicy) -> None:
-    check("CpuAllocator.policy", policy, (StaticPolicy, NonePolicy), _POLICY)
-
-
 @typed_methods
 @typed_fields
 @attrs.frozen(kw_only=True)
-class CpuAllocator:
+class CpuAllocator(CpuStock):
     """CPUs of one node: an `Allocator` with every ability.
 
     It `Reports`, `Remembers`, `Accounts`, `Confines`, `Adopts`, and keeps the
@@ -68,9 +60,6 @@ class CpuAllocator:
         policy: How CPUs are given out.
         state: Who holds which.
     """
-
-    policy: CpuPolicy = attrs.field(validator=_policy)
-    state: CpuState = attrs.field(factory=CpuState)
 
     @classmethod
     def of(
@@ -100,23 +89,6 @@ class CpuAllocator:
     def name(self) -> str:
         """`cpu`."""
         return CPU
-
-    @property
-    def shared(self) -> CPUSet:
-        """The shared pool: where everybody runs who holds nothing."""
-        return CPUSet.from_mask(self.policy.pool & ~self.state.held)
-
-    def cpus_of(self, owner: Owner, /) -> CPUSet:
-        """The CPUs that an owner may run on: its own, and the shared pool where it was promised a part."""
-        assignment = self.state.of(check("cpus_of", owner, Owner, _OWNER))
-        if assignment is None:
-            return self.shared
-        return assignment.cpus | self.shared if assignment.shared_milli_cpu else assignment.cpus
-
-    def exclusive_of(self, owner: Owner, /) -> CPUSet:
-        """The CPUs that an owner holds for itself; empty for one that shares."""
-        assignment = self.state.of(check("exclusive_of", owner, Owner, _OWNER))
-        return CPUSet() if assignment is None else assignment.cpus
 
     def serves(self, resource: str, /) -> bool:
         """CPUs."""
@@ -191,7 +163,7 @@ class CpuAllocator:
         Source: ours; the kubelet (``cm/cpumanager/policy_static.go``) refuses to
         start, and the operator drains the node and deletes the file.
         """
-        return settled(self, recorded(stored))
+        return settled(self, recorded(stored), self._moved)
 
     # What a node asks besides.
 
@@ -201,7 +173,7 @@ class CpuAllocator:
 
     def restored(self, grants: Mapping[str, Json], /) -> Restored:
         """See `Remembers.restored`; kept, moved or evicted as `plan_restore` says."""
-        return abilities.restored(self, grants)
+        return abilities.restored(self, grants, self._moved)
 
     def holdings(self) -> Sequence[Holding]:
         """See `Accounts.holdings`."""
@@ -217,7 +189,7 @@ class CpuAllocator:
 
     def adopted(self, claim: Claim, where: Confinement, /) -> CpuAllocator | Shortfall:
         """See `Adopts.adopted`: what is exclusive there is held, nothing else."""
-        return abilities.adopted(self, claim, where)
+        return abilities.adopted(self, claim, where, self._moved)
 
     def kubelet_key(self) -> str:
         """`cpu_manager_state`."""

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from nodealloc._reading import Reader, short
 from nodealloc.checkpoint import CpuManagerState, JsonCheckpoint
 from nodealloc.cpuset._recorded import RecordedCpus
 from nodealloc.cpuset._state import Assignment, CpuState
+from nodealloc.cpuset._stock import CpuStock
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import CPUSet
 from nodealloc.podspec import Json
-
-if TYPE_CHECKING:
-    from nodealloc.cpuset._allocator import CpuAllocator
 
 __all__ = ["from_kubelet", "from_record", "from_rows", "recorded", "to_kubelet", "to_record", "to_row"]
 
@@ -27,15 +24,15 @@ _MOST = 1 << 63
 """Counts beyond this are slips."""
 
 
-def to_kubelet(allocator: CpuAllocator, /) -> CpuManagerState:
+def to_kubelet(stock: CpuStock, /) -> CpuManagerState:
     """See `CpuAllocator.to_kubelet`."""
-    static = allocator.policy.name == "static"
+    static = stock.policy.name == "static"
     return CpuManagerState(
-        policy_name=allocator.policy.name,
-        default_cpuset=str(allocator.shared) if static else "",
+        policy_name=stock.policy.name,
+        default_cpuset=str(stock.shared) if static else "",
         entries={
             workload: {member: str(held.cpus) for member, held in members.items()}
-            for workload, members in allocator.state.assignments.items()
+            for workload, members in stock.state.assignments.items()
         },
     )
 
@@ -73,15 +70,13 @@ def from_kubelet(stored: CpuManagerState, /) -> RecordedCpus:
     )
 
 
-def to_record(allocator: CpuAllocator, /) -> JsonCheckpoint:
+def to_record(stock: CpuStock, /) -> JsonCheckpoint:
     """See `CpuAllocator.to_record`."""
     value: dict[str, Json] = {
-        "policy": allocator.policy.name,
-        "shared": str(allocator.shared),
-        "generation": allocator.state.generation,
-        "assignments": {
-            workload: to_row(allocator.state, workload) for workload in allocator.state.assignments
-        },
+        "policy": stock.policy.name,
+        "shared": str(stock.shared),
+        "generation": stock.state.generation,
+        "assignments": {workload: to_row(stock.state, workload) for workload in stock.state.assignments},
     }
     return JsonCheckpoint(kind=_RECORD_KIND, version=_VERSION, value=value)
 

@@ -2,60 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
 from nodealloc.cpuset._grant import choose
 from nodealloc.cpuset._policy import StaticPolicy
 from nodealloc.cpuset._state import Assignment, CpuState
+from nodealloc.cpuset._stock import CpuStock
 from nodealloc.idset import CPUSet, bits
-from nodealloc.topology import Eviction, Move, Owner, RestorePlan, Shortfall
+from nodealloc.topology import Allocator, Eviction, Move, Owner, RestorePlan, Shortfall
 
 if TYPE_CHECKING:
-    from nodealloc.cpuset._allocator import CpuAllocator
     from nodealloc.cpuset._recorded import RecordedCpus
 
 __all__ = ["settled"]
 
+A = TypeVar("A", bound=Allocator)
 
-def settled(allocator: CpuAllocator, recorded: RecordedCpus, /) -> RestorePlan[CPUSet, CpuAllocator]:
-    """What `CpuAllocator.plan_restore` plans for the policy of this allocator, whatever that holds."""
-    policy = allocator.policy
+
+def settled(
+    stock: CpuStock, recorded: RecordedCpus, made: Callable[[CpuState], A], /
+) -> RestorePlan[CPUSet, A]:
+    """What `CpuAllocator.plan_restore` plans for a policy, whatever the stock holds.
+
+    Args:
+        stock: Whose policy.
+        recorded: What was remembered.
+        made: An allocator of that policy with a state.
+    """
+    policy = stock.policy
     if not isinstance(policy, StaticPolicy):
-        return _without_exclusive(allocator, recorded)
+        return _without_exclusive(stock, recorded, made)
     plan = _Planning(policy, recorded.state)
     for workload, members in recorded.state.assignments.items():
         plan.settle(workload, members)
     plan.settle_homeless()
-    after = attrs.evolve(allocator, state=plan.state(recorded.state))
+    state = plan.state(recorded.state)
     return RestorePlan(
         keep=tuple(plan.keep),
         move=tuple(plan.move),
         evict=tuple(plan.evict),
-        notes=_notes(after, recorded),
-        allocator=after,
+        notes=_notes(CpuStock(policy=policy, state=state), recorded),
+        allocator=made(state),
     )
 
 
-def _without_exclusive(allocator: CpuAllocator, recorded: RecordedCpus) -> RestorePlan[CPUSet, CpuAllocator]:
-    generation = recorded.state.generation + len(recorded.state.assignments)
-    after = attrs.evolve(allocator, state=CpuState(generation=generation))
-    reason = f"policy {allocator.policy.name} gives nobody CPUs for itself"
+def _without_exclusive(
+    stock: CpuStock, recorded: RecordedCpus, made: Callable[[CpuState], A]
+) -> RestorePlan[CPUSet, A]:
+    state = CpuState(generation=recorded.state.generation + len(recorded.state.assignments))
+    after = CpuStock(policy=stock.policy, state=state)
+    reason = f"policy {stock.policy.name} gives nobody CPUs for itself"
     moves = (
         Move(owner=owner, before=held.cpus, after=after.shared, reason=reason)
         for owner, held in recorded.state.items()
     )
-    return RestorePlan(move=tuple(moves), notes=_notes(after, recorded), allocator=after)
+    return RestorePlan(move=tuple(moves), notes=_notes(after, recorded), allocator=made(state))
 
 
-def _notes(allocator: CpuAllocator, recorded: RecordedCpus) -> tuple[str, ...]:
+def _notes(after: CpuStock, recorded: RecordedCpus) -> tuple[str, ...]:
     notes: list[str] = []
-    if recorded.policy_name != allocator.policy.name:
-        notes.append(f"policy was {recorded.policy_name}, is {allocator.policy.name}")
-    if recorded.shared and recorded.shared != allocator.shared:
-        notes.append(f"shared pool was {recorded.shared}, is {allocator.shared}")
+    if recorded.policy_name != after.policy.name:
+        notes.append(f"policy was {recorded.policy_name}, is {after.policy.name}")
+    if recorded.shared and recorded.shared != after.shared:
+        notes.append(f"shared pool was {recorded.shared}, is {after.shared}")
     return tuple(notes)
 
 

@@ -22,10 +22,11 @@ from nodealloc.memblocks._options import MemoryOptions, MemoryPolicy
 from nodealloc.memblocks._recorded import RecordedMemory
 from nodealloc.memblocks._refusals import refusal
 from nodealloc.memblocks._reserved import reserved_of
-from nodealloc.memblocks._resize import resize
+from nodealloc.memblocks._resize import moved, nodes_to_resize
 from nodealloc.memblocks._restore import MAX_DRIFT_BYTES, MemoryRestorePlan, settled
 from nodealloc.memblocks._state import MemoryState
 from nodealloc.memblocks._static_policy import Question, Why, place
+from nodealloc.memblocks._stock import MemoryStock
 from nodealloc.memblocks._transitions import grant, release
 from nodealloc.podspec import Json, Quantity
 from nodealloc.topology import (
@@ -53,7 +54,7 @@ _STATIC_POLICIES = (MemoryPolicy.STATIC, MemoryPolicy.BEST_EFFORT)
 @typed_methods
 @typed_fields
 @attrs.frozen(kw_only=True)
-class MemoryAllocator:
+class MemoryAllocator(MemoryStock):
     """The static policy and its state: memory and huge pages for exclusive claims.
 
     An `Allocator` of `nodealloc.topology` that `Reports`, `Remembers`,
@@ -65,10 +66,6 @@ class MemoryAllocator:
         options: Departures from the kubelet.
         policy: `STATIC`, or `BEST_EFFORT` for another name in the state file.
     """
-
-    state: MemoryState
-    options: MemoryOptions = MemoryOptions()
-    policy: MemoryPolicy = MemoryPolicy.STATIC
 
     @classmethod
     def of(
@@ -159,14 +156,14 @@ class MemoryAllocator:
             left=question.left,
             strict=self.options.strict,
         )
-        return MemoryAllocator(state=state, options=self.options, policy=self.policy)
+        return self._with(state)
 
     def release(self, workload: str, member: str | None = None, /) -> MemoryAllocator:
         """This allocator without what the member, or the whole workload, holds."""
         state = release(self.state, workload, member, strict=self.options.strict)
         if state is self.state:
             return self
-        return MemoryAllocator(state=state, options=self.options, policy=self.policy)
+        return self._with(state)
 
     def resize(self, claim: Claim, /) -> MemoryAllocator | Shortfall:
         """This allocator with the claim's owner holding what it asks for now, on the nodes that it has.
@@ -174,7 +171,18 @@ class MemoryAllocator:
         Memory does not move: growing beyond these nodes is a shortfall, and so is
         a resource that it did not hold. A shortfall leaves all as it was.
         """
-        return resize(self, claim)
+        nodes = nodes_to_resize(self.state, claim)
+        if nodes is None:
+            return self
+        if isinstance(nodes, Shortfall):
+            return nodes
+        # What ended init members left stays theirs: only what the owner holds is given back and granted anew.
+        alone = attrs.evolve(claim, reuse=())
+        emptied = self.release(claim.owner.workload, claim.owner.member)
+        after = emptied.allocate(alone, TopologyHint(affinity=nodes, preferred=True))
+        if isinstance(after, Shortfall):
+            return after
+        return moved(self.state, after.state, claim.owner) or after
 
     def availability(self, claims: Sequence[Claim], /) -> Sequence[Availability]:
         """What the claims ask for at their peak, beside what is free and allocatable where."""
@@ -215,7 +223,7 @@ class MemoryAllocator:
         /,
         *,
         max_drift_bytes: int = MAX_DRIFT_BYTES,
-    ) -> MemoryRestorePlan:
+    ) -> MemoryRestorePlan[MemoryAllocator]:
         """Check what was remembered against the machine of today; never refuses.
 
         To be asked of an allocator that holds nothing. A workload stays where its
@@ -236,7 +244,7 @@ class MemoryAllocator:
         Source: ours; the kubelet (``cm/memorymanager/policy_static.go``) refuses to
         start after any difference, and the operator deletes the file.
         """
-        return settled(self, recorded(stored), max_drift_bytes=max_drift_bytes)
+        return settled(self, recorded(stored), self._with, max_drift_bytes=max_drift_bytes)
 
     # What a node asks besides.
 
@@ -247,7 +255,7 @@ class MemoryAllocator:
     def restored(self, grants: Mapping[str, Json], /) -> Restored:
         """See `Remembers.restored`; kept, moved or evicted as `plan_restore` says."""
         remembered = RecordedMemory(policy=self.policy, grants=abilities.from_rows(grants))
-        return settled(self, remembered).restored("memory")
+        return settled(self, remembered, self._with).restored("memory")
 
     def holdings(self) -> Sequence[Holding]:
         """See `Accounts.holdings`: an entry for each block."""
@@ -276,7 +284,7 @@ class MemoryAllocator:
 
     def to_kubelet(self, _before: Allocator | None = None, /) -> MemoryManagerState:
         """The record that a kubelet would keep of this allocator in `memory_manager_state`."""
-        return to_kubelet(self)
+        return to_kubelet(self.recorded())
 
     def from_kubelet(self, file: Checkpoint, /) -> Mapping[str, Recalled]:
         """What a kubelet's file says of each workload.
@@ -286,6 +294,9 @@ class MemoryAllocator:
                 or memory that belongs to a whole pod, which has no owner here.
         """
         return abilities.from_kubelet_file(file)
+
+    def _with(self, state: MemoryState) -> MemoryAllocator:
+        return MemoryAllocator(state=state, options=self.options, policy=self.policy)
 
     def _demand(self, claims: Sequence[Claim]) -> Demand | Shortfall:
         layout = self.state.layout

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from nodealloc.checkpoint import MemoryBlock, MemoryManagerState, MemoryNode
 from nodealloc.checkpoint import MemoryTable as StoredTable
@@ -14,18 +13,13 @@ from nodealloc.memblocks._options import MemoryPolicy
 from nodealloc.memblocks._recorded import RecordedMemory
 from nodealloc.topology import NumaMask
 
-if TYPE_CHECKING:
-    from nodealloc.memblocks._allocator import MemoryAllocator
-    from nodealloc.memblocks._unpinned import UnpinnedMemory
-
 __all__ = ["from_kubelet", "recorded", "to_kubelet"]
 
 _STATE = "memory manager state"
 
 
-def to_kubelet(allocator: MemoryAllocator | UnpinnedMemory, /) -> MemoryManagerState:
+def to_kubelet(said: RecordedMemory, /) -> MemoryManagerState:
     """See `MemoryAllocator.to_kubelet`."""
-    said = allocator.recorded()
     return MemoryManagerState(
         policy_name=said.policy.value,
         machine_state={node.node: _stored_node(node) for node in said.nodes},

@@ -8,8 +8,8 @@ reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
 
 import attrs
 from typing_extensions import override
@@ -17,17 +17,17 @@ from typing_extensions import override
 from nodealloc.errors import ConfigurationError, Fault
 from nodealloc.memblocks._blocks import MEMORY, Block, MemoryTable
 from nodealloc.memblocks._layout import Layout
+from nodealloc.memblocks._options import MemoryPolicy
 from nodealloc.memblocks._recorded import RecordedMemory
 from nodealloc.memblocks._state import Grants, MemoryState
 from nodealloc.memblocks._static_policy import Question
+from nodealloc.memblocks._stock import MemoryStock
 from nodealloc.memblocks._transitions import blocks_of, draw, misnamed, replay
-from nodealloc.topology import Eviction, Move, NumaMask, Owner, RestorePlan
-
-if TYPE_CHECKING:
-    from nodealloc.memblocks._allocator import MemoryAllocator
-    from nodealloc.memblocks._unpinned import UnpinnedMemory
+from nodealloc.topology import Allocator, Eviction, Move, NumaMask, Owner, RestorePlan
 
 __all__ = ["MAX_DRIFT_BYTES", "Drift", "MemoryRestorePlan", "settled", "unpinned"]
+
+A = TypeVar("A", bound=Allocator)
 
 MAX_DRIFT_BYTES = 128 << 20
 """Change of a node's memory between boots that is no cause for concern: a kernel
@@ -67,7 +67,7 @@ class Drift:
 
 
 @attrs.frozen(kw_only=True)
-class MemoryRestorePlan(RestorePlan[tuple[Block, ...], "MemoryAllocator | UnpinnedMemory"]):
+class MemoryRestorePlan(RestorePlan[tuple[Block, ...], A]):
     """What a start would do with remembered memory, and how the machine's own has changed.
 
     Attributes:
@@ -91,9 +91,14 @@ class MemoryRestorePlan(RestorePlan[tuple[Block, ...], "MemoryAllocator | Unpinn
 
 
 def settled(
-    empty: MemoryAllocator, recorded: RecordedMemory, /, *, max_drift_bytes: int = MAX_DRIFT_BYTES
-) -> MemoryRestorePlan:
-    """What `plan_restore` plans for an allocator that pins memory."""
+    empty: MemoryStock,
+    recorded: RecordedMemory,
+    made: Callable[[MemoryState], A],
+    /,
+    *,
+    max_drift_bytes: int = MAX_DRIFT_BYTES,
+) -> MemoryRestorePlan[A]:
+    """What `plan_restore` plans where memory is pinned; `made` gives an allocator its state."""
     if empty.state.grants:
         count = len(empty.state.grants)
         raise ConfigurationError(
@@ -124,8 +129,8 @@ def settled(
         ),
         drifts=tuple(_drifts(recorded, layout, max_drift_bytes)),
         faults=faults,
-        notes=_notes(empty, recorded),
-        allocator=attrs.evolve(empty, state=state),
+        notes=_notes(empty.policy, recorded),
+        allocator=made(state),
     )
 
 
@@ -138,16 +143,15 @@ def _owners(grants: Grants) -> list[tuple[Owner, tuple[Block, ...]]]:
     ]
 
 
-def unpinned(empty: UnpinnedMemory, recorded: RecordedMemory, /) -> MemoryRestorePlan:
+def unpinned(empty: A, recorded: RecordedMemory, /) -> MemoryRestorePlan[A]:
     """What `plan_restore` plans where nothing is pinned."""
     reason = "policy None pins nothing"
     held = _owners(recorded.grants)
     moves = tuple(Move(owner=owner, before=blocks, after=(), reason=reason) for owner, blocks in held)
-    return MemoryRestorePlan(move=moves, notes=_notes(empty, recorded), allocator=empty)
+    return MemoryRestorePlan(move=moves, notes=_notes(MemoryPolicy.NONE, recorded), allocator=empty)
 
 
-def _notes(allocator: MemoryAllocator | UnpinnedMemory, recorded: RecordedMemory) -> tuple[str, ...]:
-    now = allocator.policy
+def _notes(now: MemoryPolicy, recorded: RecordedMemory) -> tuple[str, ...]:
     return () if recorded.policy is now else (f"policy was {recorded.policy.value}, is {now.value}",)
 
 

@@ -81,7 +81,7 @@ class UnpinnedMemory:
         /,
         *,
         max_drift_bytes: int = MAX_DRIFT_BYTES,
-    ) -> MemoryRestorePlan:
+    ) -> MemoryRestorePlan[UnpinnedMemory]:
         """See `MemoryAllocator.plan_restore`; who held blocks takes memory anywhere now."""
         del max_drift_bytes
         return unpinned(self, recorded(stored))
@@ -119,7 +119,7 @@ class UnpinnedMemory:
 
     def to_kubelet(self, _before: Allocator | None = None, /) -> MemoryManagerState:
         """See `MemoryAllocator.to_kubelet`."""
-        return to_kubelet(self)
+        return to_kubelet(self.recorded())
 
     def from_kubelet(self, file: Checkpoint, /) -> Mapping[str, Recalled]:
         """See `MemoryAllocator.from_kubelet`."""

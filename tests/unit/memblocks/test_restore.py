@@ -25,7 +25,7 @@ from nodealloc.memblocks import (
     UnpinnedMemory,
 )
 from nodealloc.memblocks._blocks import MemoryTable
-from nodealloc.memblocks._codec import from_kubelet, to_kubelet
+from nodealloc.memblocks._codec import from_kubelet
 from nodealloc.memblocks._recorded import RecordedMemory
 from nodealloc.memblocks._transitions import replay
 from nodealloc.podspec import Quantity
@@ -283,7 +283,7 @@ def test_replay_refuses_what_does_not_fit() -> None:
 
 def test_a_record_has_the_kubelets_figures() -> None:
     """One allocation on a group of two nodes, as `memory_manager_state` has it."""
-    record = to_kubelet(holding(static(1, 1), a=(1.5, None)))
+    record = holding(static(1, 1), a=(1.5, None)).to_kubelet()
     assert record.policy_name == "Static"
     assert record.machine_state == {
         0: MemoryNode(
@@ -309,7 +309,7 @@ def test_a_record_has_the_kubelets_figures() -> None:
 
 def test_policy_none_is_recorded_by_name_alone() -> None:
     """As a kubelet without the static policy does."""
-    record = to_kubelet(UnpinnedMemory())
+    record = UnpinnedMemory().to_kubelet()
     assert record.marshal() == b'{"policyName":"None","machineState":{},"checksum":4236770233}'
     assert from_kubelet(record) == RecordedMemory(policy=MemoryPolicy.NONE)
 
@@ -360,7 +360,7 @@ def test_options_survive_a_restore(tmp_path: Path) -> None:
     options = MemoryOptions(strict=True)
     today = attrs.evolve(static(4), options=options)
     path = tmp_path / "memory_manager_state"
-    path.write_bytes(to_kubelet(holding(static(4), a=(1, 1))).marshal())
+    path.write_bytes(holding(static(4), a=(1, 1)).to_kubelet().marshal())
     plan = today.plan_restore(from_kubelet(MemoryManagerState.unmarshal(path.read_bytes())))
     assert isinstance(plan.allocator, MemoryAllocator)
     assert plan.allocator.options == options
