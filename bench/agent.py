@@ -150,6 +150,7 @@ def _many(found: Mapping[int, _Life]) -> Iterator[Figure]:
             value=float(getattr(found[most], field)),
             unit=unit,
             at_most=at_most,
+            cpu=field in {"cpu_ms", "idle_percent"},
             growth=growth(field),
             growth_of="pods",
         )
@@ -185,10 +186,17 @@ def _beside() -> Iterator[Figure]:
     found["probes_percent"] = found["probed_percent"] - found["idle_percent"]
     for field, name, unit, at_most in _BESIDE:
         yield Figure(
-            package="agent", name=f"containerd: {name}", value=found[field], unit=unit, at_most=at_most
+            package="agent",
+            name=f"containerd: {name}",
+            value=found[field],
+            unit=unit,
+            at_most=at_most,
+            cpu=field in _WORK,
         )
 
 
+_WORK = ("idle_percent", "idle_more_percent", "probes_percent", "again_cpu_s", "started_cpu_ms")
+"""Fields that are work of a core, so that a slower machine does it slower."""
 _BESIDE = (
     ("one", "manifest to container running, over the bare calls", "×", 1.1),
     ("many", "50 at once, over the bare calls", "×", 1.25),
