@@ -22,6 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.cri.folders import mount_points
 from tests.cri.packages import VERSIONS, Unavailable, fetch
 
 ROOT = Path(__file__).parent.parent.parent
@@ -30,7 +31,8 @@ COMPILED = {"PYTHONPYCACHEPREFIX": str(CACHE / "pyc"), "PYTHONDONTWRITEBYTECODE"
 """An agent that starts anew finds its modules compiled, as one that is installed does."""
 NOT_HERE = 75
 TIME_OUT = 124
-CGROUPS = "nodealloc-cri"
+CGROUPS = os.environ.get("NODEALLOC_CRI_CGROUPS", f"nodealloc-cri-{os.getpid()}")
+"""Of this run alone, and the same inside: one that runs beside takes its own away when it ends."""
 _HARD_CODED = ("/run/containerd", "/run/runc")
 """Where shims and runc keep their state, whatever they are told; a tmpfs is mounted there inside."""
 _TESTS = ("tests/real/test_cri.py", "tests/real/test_podlife_cri.py", "tests/real/test_agent_takeover.py")
@@ -66,18 +68,16 @@ def outside(version: str, words: list[str], seconds: int) -> int:
     except Unavailable as reason:
         print(f"cri: containerd {version} not run: {reason}")
         return NOT_HERE
-    mine = [folder for folder in _HARD_CODED if not Path(folder).exists()]
     command = [*_UNSHARE, sys.executable, "-m", "tests.cri", "--inside", version, *words]
     try:
         left_s = max(20.0, seconds - (time.monotonic() - started))
-        code = subprocess.run(command, cwd=ROOT, check=False, timeout=left_s).returncode
+        with mount_points(_HARD_CODED):
+            told = {**os.environ, "NODEALLOC_CRI_CGROUPS": CGROUPS}
+            code = subprocess.run(command, cwd=ROOT, env=told, check=False, timeout=left_s).returncode
     except subprocess.TimeoutExpired:
         code = TIME_OUT
     finally:
         _remove_cgroups()
-        for folder in mine:
-            with contextlib.suppress(OSError):
-                Path(folder).rmdir()
     print(f"cri: containerd {version}: exit status {code} after {time.monotonic() - started:.0f} s")
     return code
 
@@ -106,7 +106,6 @@ def inside(version: str, words: list[str], module: str | None) -> int:
             "NODEALLOC_CRI_ROOT": str(CACHE / version),
             "NODEALLOC_CRI_FOLDER": folder,
             "NODEALLOC_CRI_VERSION": version,
-            "NODEALLOC_CRI_CGROUPS": CGROUPS,
             "TMPDIR": folder,
         }
         tests = ["pytest", "-q", "-m", "cri", "-p", "no:cacheprovider", *words, *_TESTS]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
-import contextlib
 import itertools
 import json
 import os
@@ -25,6 +24,7 @@ from pathlib import Path
 import attrs
 
 from tests.cri.__main__ import _UNSHARE, CACHE, COMPILED, NOT_HERE, _check_namespaces
+from tests.cri.folders import mount_points
 from tests.cri.packages import Unavailable, fetch
 from tests.stories.compare import differences
 from tests.stories.machine import FOLDERS
@@ -104,11 +104,8 @@ def tell(stories: Sequence[Story], chosen: argparse.Namespace) -> int:
         return NOT_HERE
     if chosen.keep:
         chosen.keep.mkdir(parents=True, exist_ok=True)
-    mine = [Path(one) for one in FOLDERS if not Path(one).exists()]
-    for one in mine:
-        one.mkdir(parents=True)
     failed: list[Outcome] = []
-    try:
+    with mount_points(FOLDERS):
         # The longest first, so that none of them is what everybody waits for at the end.
         playable.sort(key=lambda one: -one.end)
         with concurrent.futures.ThreadPoolExecutor(chosen.at_a_time) as pool:
@@ -124,10 +121,6 @@ def tell(stories: Sequence[Story], chosen: argparse.Namespace) -> int:
             for result in again:
                 show(result, chosen, f" at try {number}")
             failed = [one for one in again if one.word == "FAILED"]
-    finally:
-        for one in mine:
-            with contextlib.suppress(OSError):
-                one.rmdir()
     print(f"{len(playable) - len(failed)} passed, {len(failed)} failed, {len(skipped)} skipped")
     return 1 if failed else 0
 

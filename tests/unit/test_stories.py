@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.cri.folders import mount_points
 from tests.stories import seen
 from tests.stories.__main__ import SHORT
 from tests.stories.compare import align, differences
@@ -400,3 +401,21 @@ def test_a_stop_that_was_given_up_was_asked_for() -> None:
     ]
     stop: Any = seen.calls(made, seen.Names(by_uid={"u": "p"}))["p"]
     assert stop[-1] == {"at": 1, "call": "StopContainer", "container": "a", "attempt": 0, "timeout": 14}
+
+
+def test_folders_that_a_run_beside_mounts_on_stay_until_it_ends(tmp_path: Path) -> None:
+    """Removing one takes away what another namespace has mounted there; what was there before stays."""
+    old, new = tmp_path / "old", tmp_path / "a" / "new"
+    old.mkdir()
+    lock = tmp_path / "lock"
+    first, second = (mount_points([old, new], lock=lock) for _ in range(2))
+    first.__enter__()
+    second.__enter__()
+    assert new.is_dir()
+    first.__exit__(None, None, None)
+    assert new.is_dir()
+    second.__exit__(None, None, None)
+    assert (old.is_dir(), new.exists()) == (True, False)
+    with mount_points([new], lock=lock):
+        assert new.is_dir()
+    assert not new.exists()
