@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from nodealloc._arguments import check
 from nodealloc._typed import typed_fields, typed_methods
 from nodealloc.checkpoint import CPU_STATE, Checkpoint, CpuManagerState, JsonCheckpoint
 from nodealloc.cpuset import _abilities as abilities
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CpuAllocator"]
 
+_OWNER = "an Owner(workload, member)"
+
 
 @typed_methods
 @typed_fields
@@ -59,6 +62,7 @@ class CpuAllocator(CpuStock):
     Attributes:
         policy: How CPUs are given out.
         state: Who holds which.
+        shared: The shared pool: where everybody runs who holds nothing.
     """
 
     @classmethod
@@ -89,6 +93,18 @@ class CpuAllocator(CpuStock):
     def name(self) -> str:
         """`cpu`."""
         return CPU
+
+    def cpus_of(self, owner: Owner, /) -> CPUSet:
+        """The CPUs that an owner may run on: its own, and the shared pool where it was promised a part."""
+        assignment = self.state.of(check("cpus_of", owner, Owner, _OWNER))
+        if assignment is None:
+            return self.shared
+        return assignment.cpus | self.shared if assignment.shared_milli_cpu else assignment.cpus
+
+    def exclusive_of(self, owner: Owner, /) -> CPUSet:
+        """The CPUs that an owner holds for itself; empty for one that shares."""
+        assignment = self.state.of(check("exclusive_of", owner, Owner, _OWNER))
+        return CPUSet() if assignment is None else assignment.cpus
 
     def serves(self, resource: str, /) -> bool:
         """CPUs."""
