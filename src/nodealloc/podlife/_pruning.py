@@ -30,8 +30,10 @@ def prune(turn: Turn, /) -> tuple[Step[Detail], ...]:
         record, is_newest = one.record, one.record.name not in seen
         seen.add(record.name)
         if record.state is RunState.EXITED:
-            dead[record.name] += 1
-            goes = dead[record.name] > turn.policy.dead_kept and record.id in ends
+            # One whose end nobody knows may be one that was made, never started, and just removed.
+            is_known = record.id in ends
+            dead[record.name] += is_known
+            goes = is_known and dead[record.name] > turn.policy.dead_kept
         else:
             # One that was made and never started is used as long as it is the newest.
             goes = record.state is RunState.CREATED and not is_newest

@@ -102,12 +102,14 @@ def test_what_was_made_and_never_started_goes_when_a_newer_one_is_there() -> Non
     identity = PodIdentity(uid="u", namespace="default", name="web-u")
     box = node.runtime.inspect("u").sandboxes[0].record.id
     config = SandboxConfig(pod=identity)
+    first = node.id_of("app")
     node.exit("app", 1)
     stray = node.runtime.create_container(
         box, ContainerConfig(name="app", image="busybox", attempt=1, definition="other"), config
     )
     node.after(5.0, step_s=0.5)
     assert node.running()
+    assert first in [one.record.id for one in node.containers()], "the newest end is gone with it"
     restart(node)
     assert stray not in [one.record.id for one in node.containers()]
 
