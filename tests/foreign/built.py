@@ -31,6 +31,7 @@ _DEBIAN = {
     ),
     "js": ("nodejs", "npm"),
 }
+_GOCODE = ("google.golang.org/grpc", "github.com/golang/protobuf", "github.com/fsnotify/fsnotify")
 _NPM = ("@grpc/grpc-js@1", "@grpc/proto-loader@0.7")
 _GO_PACKAGES = {"api": "deviceplugin_v1beta1.proto", "registry": "pluginregistration_v1.proto"}
 _SECONDS = 300
@@ -72,9 +73,8 @@ def build(language: str, /) -> Path:
     place = _place(language)
     if (place / "complete").exists():
         return place
-    for tool in _TOOLS[language]:
-        if shutil.which(tool) is None:
-            raise Absent(f"{tool} is missing; Debian has it in: {' '.join(_DEBIAN[language])}")
+    if lacking := _lacking(language):
+        raise Absent(f"{' and '.join(lacking)} missing; Debian has it in: {' '.join(_DEBIAN[language])}")
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     if language == "go":
@@ -87,16 +87,26 @@ def build(language: str, /) -> Path:
 
 
 def install(language: str, /) -> None:
-    """Install Debian's packages for a language; raises `Absent` where that cannot be done."""
+    """Install Debian's packages for a language where something is missing, whoever brought the rest.
+
+    Raises:
+        Absent: That cannot be done.
+    """
+    if not _lacking(language):
+        return
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise Absent("packages are installed by root, on Debian")
     _run(["apt-get", "install", "-y", "--no-install-recommends", *_DEBIAN[language]], ROOT)
 
 
+def _lacking(language: str) -> list[str]:
+    """Tools and packages that are not here, whoever they would be from."""
+    tools = [tool for tool in _TOOLS[language] if shutil.which(tool) is None]
+    packages = [one for one in _GOCODE if not (GOCODE / "src" / one).is_dir()] if language == "go" else []
+    return [*tools, *packages]
+
+
 def _build_go(place: Path) -> None:
-    for package in ("google.golang.org/grpc", "github.com/golang/protobuf", "github.com/fsnotify/fsnotify"):
-        if not (GOCODE / "src" / package).is_dir():
-            raise Absent(f"Go's {package} is missing; Debian has it in: {' '.join(_DEBIAN['go'])}")
     source = place / "src"
     for package, proto in _GO_PACKAGES.items():
         target = source / "nodealloc" / package
@@ -140,4 +150,5 @@ def _run(command: Sequence[str], place: Path, env: dict[str, str] | None = None)
         raise Absent(f"{command[0]}: {error}") from error
     if done.returncode:
         sys.stderr.write(done.stdout + done.stderr)
-        raise Absent(f"{' '.join(command[:3])} … ended with {done.returncode}")
+        *_, last = ["", *(done.stderr or done.stdout).strip().splitlines()]
+        raise Absent(f"{' '.join(command[:3])} … ended with {done.returncode}: {last}")

@@ -21,6 +21,7 @@ from nodealloc.cpuset import CpuAllocator, CpuLayout, CPUSet, KubeletPicker, Sta
 from nodealloc.devices import Device, DeviceAllocator, DeviceLedger, DeviceList, Inventory, PluginOptions
 from nodealloc.dsw_asw import Cancel, Done, Outcome, Plan, Step, View
 from nodealloc.dsw_asw._cancellation import Cancellation
+from nodealloc.idset import NodeSet
 from nodealloc.machine import machine_from_text
 from nodealloc.pluginreg import PluginInfo
 from nodealloc.podfacts import PodIdentity
@@ -391,6 +392,12 @@ def a_pod() -> Pod:
     return Pod(uid="u", name="web", containers=(Container(name="app", image="busybox"),))
 
 
+def preparer() -> None:
+    """A part that can be seen."""
+    fake = FakePreparer()
+    check_preparer(fake, a_pod(), is_there=lambda pod: pod.uid in fake.there)
+
+
 def credentials() -> FakeCredentials:
     """Somebody for one registry."""
     return FakeCredentials({"r.test": (PullCredentials(username="me", password="secret word"),)})  # noqa: S106 - invented
@@ -500,6 +507,7 @@ KEPT: dict[str, Callable[[Path], object]] = {
         [CPUSet.of(0, 2), CPUSet.of(1)],
         absent="nobody",
         beside="db",
+        mems=NodeSet.of(0),
     ),
     "cpuset.Picker": lambda _: check_picker(KubeletPicker(), CpuLayout.of(MACHINE)),
     "devices.AllocatorKeeper": lambda _: check_allocator_keeper(DeviceLedger),
@@ -548,8 +556,10 @@ KEPT: dict[str, Callable[[Path], object]] = {
     ),
     "podlife.EnvironmentSource": lambda _: check_environment_source(environment(), ("n", "o")),
     "podlife.HookRunner": lambda _: hook_runner(),
-    "podlife.Preparer": lambda _: check_preparer(FakePreparer(), a_pod()),
-    "podsources.Source": lambda _: check_source(FakeSource()),
+    "podlife.Preparer": lambda _: preparer(),
+    "podsources.Source": lambda _: check_source(
+        FakeSource(pods=[a_pod(), Pod(uid="v", name="db")]), ["web", "db"]
+    ),
     "podstatus.Sink": lambda _: fake_sink(),
     "volumes.plugins.BlockTools": block_tools,
     "volumes.plugins.ConfigSource": lambda _: check_config_source(config_source(), ("n", "o"), ("n", "p")),

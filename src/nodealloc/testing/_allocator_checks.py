@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias, TypeGuard, TypeVar
 
 import attrs
 
 from nodealloc.podspec import Quantity
-from nodealloc.testing._told import amounts_of, told, width
+from nodealloc.testing._told import amounts_of, is_listed, told, width
 from nodealloc.topology import (
     Allocator,
     Availability,
@@ -27,7 +27,6 @@ from nodealloc.topology import (
     Serves,
     Shortfall,
     TopologyHint,
-    Workload,
     merge,
 )
 
@@ -40,13 +39,13 @@ __all__ = [
     "check_asks_nothing",
     "check_claim",
     "check_copy",
+    "check_elsewhere",
     "check_hints",
     "check_no_node_is_missing",
     "check_offers",
     "check_shortfall",
     "check_unknown_release",
     "figures",
-    "has_fractions",
     "is_allocator",
     "pickled",
     "pinned",
@@ -275,10 +274,27 @@ def check_claim(before: Allocator, claim: Claim, promises: Promises) -> Allocato
         _check_granted(before, answer, claim, where, promises)
         check_accounts(before, answer, claim, (resource, hint), promises)
         after = answer
+    check_elsewhere(before, claim, {hint.affinity for _, hint in tried}, promises)
     assert nowhere is None or not pinned(hints) or not promises.exact, (
         f"{where}: hinted at nodes, and refuses it on any node: {nowhere}"
     )
     return after
+
+
+def check_elsewhere(
+    before: Allocator, claim: Claim, hinted: Collection[int | None], promises: Promises
+) -> None:
+    """On a node that is not among the hints a claim is refused in true words, or granted in full."""
+    for node in promises.numa.nodes:
+        hint = TopologyHint(1 << node, preferred=False)
+        if hint.affinity in hinted:
+            continue
+        where = f"{before.name}, claim {claim.owner.member} where it hints at nothing"
+        answer = allocate(before, claim, hint, where)
+        if isinstance(answer, Shortfall):
+            check_shortfall(answer, claim, where, promises)
+        elif not isinstance(answer, NotYet) and answer != before:
+            check_accounts(before, answer, claim, ("", hint), promises)
 
 
 def check_no_node_is_missing(
@@ -367,19 +383,9 @@ def check_accounts(
         )
 
 
-def is_listed(value: object) -> bool:
-    """Whether a value is a list of something."""
-    return isinstance(value, Sequence)
-
-
 def is_allocator(value: object) -> TypeGuard[Allocator]:
     """Whether a value allocates and releases as well as whatever else it does."""
     return hasattr(value, "allocate") and hasattr(value, "release")
-
-
-def has_fractions(asked: Workload) -> bool:
-    """Whether a claim asks for a part of a unit."""
-    return not all(amount.is_whole for claim in asked.claims for amount in claim.amounts.values())
 
 
 def _check_granted(before: Allocator, after: Allocator, claim: Claim, where: str, promises: Promises) -> None:

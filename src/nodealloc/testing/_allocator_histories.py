@@ -12,7 +12,9 @@ from nodealloc.testing._allocator_checks import (
     ANYWHERE,
     allocate,
     check_accounts,
+    check_claim,
     check_copy,
+    check_elsewhere,
     check_hints,
     check_no_node_is_missing,
     check_offers,
@@ -75,6 +77,8 @@ class _History:
                 break
             self.answered = True
             offers = [(name, hint) for name, options in hints.items() for hint in options or ()]
+            if not claim.reuse:
+                check_elsewhere(self.value, claim, {hint.affinity for _, hint in offers}, self.promises)
             resource, hint = self.choose.choice([*offers, ("", ANYWHERE)])
             answer = allocate(self.value, claim, hint, where)
             self.calls.append((claim, hint))
@@ -197,11 +201,12 @@ def check_history(
         key, factor = f"check-{step}", choose.choice((1, 1, 1, 2, 3))
         if history.holders and choose.random() < 0.5:  # a name that begins with another one
             key = f"{choose.choice(history.holders)}-{step}"
-        claims = tuple(
-            attrs.evolve(stranger(claim, factor, key), reuse=claim.reuse) for claim in asked.claims
-        )
-        some = claims if choose.random() < 0.5 else (choose.choice(claims),) if claims else ()
-        history.admit(some, key)
+        claims = tuple(stranger(claim, factor, key) for claim in asked.claims)
+        if choose.random() < 0.5:
+            pairs = zip(claims, asked.claims, strict=True)
+            history.admit(tuple(attrs.evolve(mine, reuse=its.reuse) for mine, its in pairs), key)
+        else:  # where nothing may be lent, all that is granted is counted
+            history.admit((choose.choice(claims),) if claims else (), key)
     check_copy(history.value)
     assert history.replayed(allocator) == history.value, (
         f"{allocator.name}: the same calls on the same value ended differently: "
@@ -224,6 +229,7 @@ def check_fills_up(allocator: Allocator, claim: Claim, promises: Promises) -> No
     if most == 0:
         return
     check_offers(allocator, stranger(claim, most + 1), promises)
+    check_claim(allocator, stranger(claim, most), promises)
     granted = _fill(allocator, claim, most, promises)
     assert granted < _MOST_GRANTS, (
         f"{where}: the largest that an empty node grants was granted {granted} times over: "

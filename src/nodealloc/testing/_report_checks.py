@@ -13,11 +13,11 @@ from nodealloc.testing._allocator_checks import (
     check_accounts,
     check_hints,
     figures,
-    has_fractions,
     pinned,
     released,
     stranger,
 )
+from nodealloc.testing._told import has_fractions
 from nodealloc.topology import NotYet, Reports, Shortfall
 
 if TYPE_CHECKING:

@@ -145,6 +145,7 @@ def check_containers(
         _start_again(runtime, made, "that has ended")
         assert _state(runtime, uid, made) is RunState.EXITED, "what has ended was started once more, and runs"
         second = runtime.create_container(box, attrs.evolve(config, attempt=config.attempt + 1), sandbox)
+        assert second != made, f"made once more, it is {made} again, which has ended"
         newest = runtime.inspect(uid).newest(config.name)
         assert newest is not None, "two instances were made, and there is no newest"
         assert newest.record.id == second, "the newest instance is not the last one made"
@@ -155,6 +156,9 @@ def check_containers(
         left = [one.record.id for one in runtime.inspect(uid).containers]
         assert left == [second], f"{made} was removed, {left} is left"
         _check_unknown(runtime)
+        runtime.stop_sandbox(box)
+        state = _state(runtime, uid, second)
+        assert state is RunState.EXITED, f"its sandbox was stopped, and {second} is {state.value}"
     finally:
         runtime.stop_sandbox(box)
         runtime.remove_sandbox(box)

@@ -1,11 +1,13 @@
-"""Hints and claims as words of a sentence."""
+"""Hints and claims as words of a sentence, and what kind they are."""
 
 from __future__ import annotations
 
-from nodealloc.idset import format_list
-from nodealloc.topology import Claim, TopologyHint
+from collections.abc import Sequence
 
-__all__ = ["amounts_of", "told", "width"]
+from nodealloc.idset import format_list
+from nodealloc.topology import Claim, TopologyHint, Workload
+
+__all__ = ["amounts_of", "has_fractions", "is_listed", "told", "width"]
 
 
 def width(hint: TopologyHint) -> int:
@@ -22,3 +24,13 @@ def told(hint: TopologyHint) -> str:
 
 def amounts_of(claim: Claim) -> str:
     return ", ".join(f"{name}={amount}" for name, amount in claim.amounts.items())
+
+
+def is_listed(value: object) -> bool:
+    """Whether a value is a list of something."""
+    return isinstance(value, Sequence)
+
+
+def has_fractions(asked: Workload) -> bool:
+    """Whether a claim asks for a part of a unit."""
+    return not all(amount.is_whole for claim in asked.claims for amount in claim.amounts.values())

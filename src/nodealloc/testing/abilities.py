@@ -75,7 +75,8 @@ def check_remembers(allocator: Allocator, asked: Sequence[Workload], /, *, exact
 
     Args:
         allocator: Holds nothing, and `Remembers`.
-        asked: Workloads that fit it together, and of which one holds something.
+        asked: Workloads that fit it together, and of which one holds something; what
+            goes wrong with many members only shows where one has many.
         exact: Whether what came back has to be equal to what was there; pass
             False where others have to tell a part again, such as device plugins
             their devices.

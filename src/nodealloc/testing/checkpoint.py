@@ -95,6 +95,10 @@ def _row(number: int) -> JsonCheckpoint:
     return JsonCheckpoint(kind="row", version=1, value={"number": number})
 
 
+_LARGE = 100_000
+"""Bytes of a value that no buffer of a page or two holds."""
+
+
 class _Bad:
     """A checkpoint that cannot be written."""
 
@@ -155,6 +159,16 @@ def check_store(
     store = reopen(formats)
     _check_there(store, expected, "after opening again")
     assert store.read().is_whole, "damage is reported where there is none"
+    many: dict[str, Checkpoint] = {f"row.{number}": _row(number) for number in range(100, 120)}
+    many |= {"row.Case": _row(1), "row.case": _row(2)}
+    many["row.large"] = JsonCheckpoint(kind="row", version=1, value={"text": "x" * _LARGE})
+    _takes(store, {**many, "row.1": None}, f"{len(many)} keys, a large one, and one to be forgotten")
+    expected = {"row.9": _row(9), **many}
+    _check_there(store, expected, f"after a commit of {len(many)} keys")
+    store.close()
+    store = reopen(formats)
+    _check_there(store, expected, f"after a commit of {len(many)} keys, opened again")
+    _takes(store, {**dict.fromkeys(many), "row.1": _row(1)}, "all of them, to be forgotten")
     store.close()
     if damage is not None:
         _check_damage(reopen, formats, damage)

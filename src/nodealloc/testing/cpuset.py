@@ -142,6 +142,10 @@ def check_cpuset_writer(
         writer.write(target, choices[-1], mems)
 
 
+_ALL_COUNTS = 16
+"""Up to so many CPUs are asked for one by one; of more some."""
+
+
 def check_picker(picker: Picker, layout: CpuLayout, /) -> None:
     """Hold a picker to what the policy relies on, on sets of many sizes of one machine.
 
@@ -155,7 +159,7 @@ def check_picker(picker: Picker, layout: CpuLayout, /) -> None:
     before = pickle.dumps(layout)
     for available in (whole, without_first, every_other, 0):
         size = available.bit_count()
-        for count in sorted({0, 1, 2, size // 2, size - 1, size, size + 1}):
+        for count in sorted({*range(min(size, _ALL_COUNTS) + 1), size // 2, size - 1, size, size + 1}):
             if count < 0:
                 continue
             asked = f"{count} of {CPUSet.from_mask(available)}"

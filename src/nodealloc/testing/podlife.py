@@ -176,13 +176,19 @@ class FakeHooks:
         return self.answer(call)
 
 
-def check_preparer(preparer: Preparer, pod: Pod, /) -> None:
+def check_preparer(preparer: Preparer, pod: Pod, /, *, is_there: Callable[[Pod], bool] | None = None) -> None:
     """Hold a `Preparer` to its promises, with a pod that it can make ready soon.
 
     Args:
         preparer: What to check.
         pod: Nothing of it is there.
+        is_there: Whether its part is there, as whoever looks behind the preparer
+            finds; None where nobody can.
     """
+
+    def there() -> bool | None:
+        return None if is_there is None else is_there(pod)
+
     cancel = ManualCancel()
     preparer.take_back(pod, cancel)
     answer = preparer.make_ready(pod, cancel)
@@ -191,7 +197,9 @@ def check_preparer(preparer: Preparer, pod: Pod, /) -> None:
             break
         answer = preparer.make_ready(pod, cancel)
     assert isinstance(answer, Admitted | Provided), f"nothing is made ready: {answer}"
+    assert there() is not False, f"answered {answer}, and nothing is there"
     again = preparer.make_ready(pod, cancel)
+    assert there() is not False, "made ready twice, nothing is there"
     assert type(again) is type(answer), f"made ready twice, it answered {answer} and then {again}"
     for turn in ("once", "a second time"):
         waits = preparer.take_back(pod, cancel)
@@ -200,6 +208,7 @@ def check_preparer(preparer: Preparer, pod: Pod, /) -> None:
                 break
             waits = preparer.take_back(pod, cancel)
         assert waits is None, f"it cannot be taken back {turn}: {waits}"
+        assert not there(), f"it was taken back {turn}, and is there"
     assert isinstance(preparer.make_ready(pod, cancel), Admitted | Provided | NotYet), "it is made ready once"
     preparer.take_back(pod, cancel)
 

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import attrs
 
 from nodealloc.podsources import MergedSayings, Reading, Saying, Source, merge_saying
@@ -32,8 +34,13 @@ class FakeSource:
         return Reading(pods=tuple(self.pods), is_synced=self.synced)
 
 
-def check_source(source: Source, /) -> None:
-    """Hold a `Source` that can be read now, and does not change meanwhile, to its promises."""
+def check_source(source: Source, /, expected: Collection[str] | None = None) -> None:
+    """Hold a `Source` that can be read now, and does not change meanwhile, to its promises.
+
+    Args:
+        source: Any.
+        expected: Names of the pods that it should bring; None where nobody knows.
+    """
     first = source.read(ManualCancel())
     for _ in range(50):
         if first.is_synced and first.again_after_s is None:
@@ -45,6 +52,9 @@ def check_source(source: Source, /) -> None:
     assert again.pods == first.pods, "read again without a change it says something else"
     names = [pod.full_name for pod in first.pods]
     assert all(pod.name for pod in first.pods), "a pod has no name"
+    brought = sorted(pod.name for pod in first.pods)
+    right = brought if expected is None else sorted(expected)
+    assert brought == right, f"it has {right}, and brings {brought}"
     assert len(set(names)) == len(names), "two pods have one full name; name one of them as a fault"
     done = merge_saying(MergedSayings(), Saying(source="checked", pods=first.pods))
     assert not done.events, f"merged, a pod is refused: {done.events[0].message}"

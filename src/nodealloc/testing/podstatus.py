@@ -78,12 +78,27 @@ def check_sink(sink: Sink, read: Callable[[str], object] | None = None, /) -> No
     assert read is None or _read(read, "checked-1") != found, (
         "what was told before is there instead of the newest"
     )
+    sink.told("checked-1", attrs.evolve(over, conditions=(ready,)))
+    assert read is None or _read(read, "checked-1") != _read_of(sink, read, over), (
+        "of two statuses of one phase the conditions are not told apart"
+    )
     assert read is None or _read(read, "checked-2") is not None, "another pod was lost"
     sink.gone("checked-1")
     assert _read(read, "checked-1") is None, "a pod that is gone is there"
     sink.gone("checked-1")
     assert read is None or _read(read, "checked-2") is not None, "another pod went with it"
+    sink.told("checked-1", up)
+    assert read is None or _read(read, "checked-1") is not None, (
+        "told of again after it went, a pod is absent"
+    )
+    sink.gone("checked-1")
     sink.gone("checked-2")
+
+
+def _read_of(sink: Sink, read: Callable[[str], object] | None, status: PodStatus) -> object:
+    """What is found once this was told last."""
+    sink.told("checked-1", status)
+    return _read(read, "checked-1")
 
 
 def _read(read: Callable[[str], object] | None, uid: str) -> object:

@@ -27,13 +27,14 @@ from nodealloc.testing._allocator_checks import (
     check_copy,
     check_hints,
     check_unknown_release,
-    has_fractions,
     is_allocator,
     pickled,
     released,
+    stranger,
 )
 from nodealloc.testing._allocator_histories import check_fills_up, check_history
 from nodealloc.testing._report_checks import check_entry, check_figures, check_unused
+from nodealloc.testing._told import has_fractions
 from nodealloc.topology import (
     Allocator,
     Availability,
@@ -285,6 +286,7 @@ def check_allocator(
     before = allocator
     for claim in asked.claims:
         before = check_claim(before, claim, promises)
+        check_claim(allocator, stranger(claim), promises)
         check_asks_nothing(allocator, claim, promises)
     emptied = released(before, asked.key)
     assert emptied == allocator, (

@@ -141,13 +141,14 @@ def check_mounter(mounter: Mounter, table: MountTable, root: str, /) -> None:
         root: An empty directory on a real file system; left empty.
     """
     base = Path(root).resolve()
-    target, other = base / "a target", base / "other"
+    target, other = base / "a target", base / "a target and more"
     target.mkdir()
     other.mkdir()
     (base / "link").symlink_to(base.parent)
     here, there = str(target), str(other)
     assert any(not table.wait(0.0) for _ in range(_LOOKS)), "the table tells of changes for ever"
     _check_life(mounter, table, here)
+    _check_beside(mounter, here, there)
     _check_bind(mounter, table, here, there)
     for bad in (f"{base}/link/x", f"{base}/../x", str(base.parent), f"{base}/link"):
         for call in (
@@ -190,6 +191,16 @@ def _check_life(mounter: Mounter, table: MountTable, here: str) -> None:
     mounter.unmount(here)
     assert table.wait(5.0), "the table did not tell of an unmount"
     assert not mounter.is_mounted(here), f"{here} was unmounted, and is said to be mounted"
+
+
+def _check_beside(mounter: Mounter, here: str, beside: str) -> None:
+    """Whose path begins like another one's is mounted and unmounted for itself."""
+    mounter.mount("tmpfs", beside, fstype="tmpfs", options=["size=1m"])
+    assert not mounter.is_mounted(here), f"{beside} was mounted on, and {here} is said to be"
+    mounter.mount("tmpfs", here, fstype="tmpfs", options=["size=1m"])
+    mounter.unmount(here)
+    assert mounter.is_mounted(beside), f"{here} was unmounted, and {beside} as well"
+    mounter.unmount(beside)
 
 
 def _check_bind(mounter: Mounter, table: MountTable, here: str, there: str) -> None:

@@ -1,0 +1,148 @@
+"""Allocators, stores, runtimes and others that grant twice or lose something, each refused by the kit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from nodealloc.checkpoint import MemoryStore
+from nodealloc.cpuset import KubeletPicker
+from nodealloc.runtime import RunState
+from nodealloc.testing.cpuset import FakeCpusetWriter
+from nodealloc.testing.podlife import FakePreparer
+from nodealloc.testing.podsources import FakeSource
+from nodealloc.testing.podstatus import FakeSink
+from nodealloc.testing.runtime import FakeContainerRuntime
+from nodealloc.testing.topology import FakeAllocator
+from nodealloc.testing.volumes import FakeMounter
+from nodealloc.topology import Shortfall
+from tests.unit.planted_bugs import PLANTED, RIGHT, planted, refused
+
+_WRITE = MemoryStore._write
+_READ = FakeSource.read
+_TOLD = FakeSink.told
+
+
+@planted("topology.Allocator", FakeAllocator, "allocate", "the rest is granted twice")
+def books_the_first_node_alone(self: Any, claim: Any, where: Any) -> Any:
+    """Of a grant on two nodes it notes what is on the first."""
+    after = RIGHT[FakeAllocator, "allocate"](self, claim, where)
+    if not isinstance(after, FakeAllocator) or after == self:
+        return after
+    units = after.held[claim.owner]
+    spread = all(units & there for there in self.units.values())
+    return attrs.evolve(after, held={**after.held, claim.owner: units & self.units[0]}) if spread else after
+
+
+@planted("topology.Allocator", FakeAllocator, "allocate", "are said to be free of")
+def tells_of_all_nodes(self: Any, claim: Any, where: Any) -> Any:
+    """Says what is free anywhere, whichever nodes it was given."""
+    answer = RIGHT[FakeAllocator, "allocate"](self, claim, where)
+    if isinstance(answer, Shortfall):
+        return attrs.evolve(answer, free=sum(map(self.free_on, self.units)))
+    return answer
+
+
+@planted("cpuset.Picker", KubeletPicker, "pick", "as well")
+def takes_from_others(self: Any, layout: Any, available: int, count: int) -> Any:
+    """For five CPUs it takes one that is somebody else's."""
+    taken = RIGHT[KubeletPicker, "pick"](self, layout, available, count)
+    others = layout.cpus & ~available
+    if taken is None or count != 5 or not others:
+        return taken
+    return (taken & (taken - 1)) | (others & -others)
+
+
+@planted("cpuset.CpusetWriter", FakeCpusetWriter, "write", "told to leave memory nodes 0 alone")
+def resets_memory_nodes(self: Any, target: str, cpus: Any, mems: Any) -> None:
+    """Takes None for no memory nodes."""
+    RIGHT[FakeCpusetWriter, "write"](self, target, cpus, mems)
+    if mems is None:
+        self.sets[target] = (cpus, None)
+
+
+@planted("volumes.Mounter", FakeMounter, "unmount", "as well")
+def unmounts_by_beginning(self: Any, target: str, *, lazy: bool = False) -> None:
+    """Takes down whatever path begins alike."""
+    RIGHT[FakeMounter, "unmount"](self, target, lazy=lazy)
+    self._mounts = [one for one in self._mounts if not one.target.startswith(target)]
+
+
+@planted("checkpoint.Store", MemoryStore, "_write", "after a commit of 23 keys")
+def writes_two_keys(self: Any, fresh: Any, settled: Any, writer: Any) -> None:
+    """Of one commit it keeps the first two."""
+    _WRITE(self, dict(list(fresh.items())[:2]), settled, writer)
+
+
+@planted("checkpoint.Store", MemoryStore, "_write", "row.large is None")
+def writes_what_is_small(self: Any, fresh: Any, settled: Any, writer: Any) -> None:
+    """Drops a value of more than a page."""
+    small = {key: data for key, data in fresh.items() if data is None or len(data) < 4096}
+    _WRITE(self, small, settled, writer)
+
+
+@planted("checkpoint.Store", MemoryStore, "_write", "after a commit of 23 keys")
+def keeps_ten(self: Any, fresh: Any, settled: Any, writer: Any) -> None:
+    """Forgets the oldest keys past ten."""
+    _WRITE(self, fresh, settled, writer)
+    while len(self._stored) > 10:
+        self._stored.pop(next(iter(self._stored)))
+
+
+@planted("checkpoint.Store", MemoryStore, "_write", "after a commit of 23 keys")
+def takes_no_notice_of_case(self: Any, fresh: Any, settled: Any, writer: Any) -> None:
+    """Two keys that differ in case are one, as on some file systems."""
+    _WRITE(self, {key.lower(): data for key, data in fresh.items()}, settled, writer)
+
+
+@planted("runtime.Containers", FakeContainerRuntime, "create_container", "again, which has ended")
+def makes_the_ended_one_again(self: Any, sandbox_id: str, config: Any, sandbox: Any) -> Any:
+    """Answers with an instance that has ended already."""
+    for one in self._runs_of(sandbox.pod.uid):
+        if one.record.name == config.name and one.record.state is RunState.EXITED:
+            return one.record.id
+    return RIGHT[FakeContainerRuntime, "create_container"](self, sandbox_id, config, sandbox)
+
+
+@planted("runtime.Containers", FakeContainerRuntime, "stop_sandbox", "its sandbox was stopped, and")
+def stops_the_sandbox_alone(self: Any, sandbox_id: str) -> None:
+    """Leaves its containers running."""
+    box = self._sandboxes[sandbox_id]
+    self._sandboxes[sandbox_id] = attrs.evolve(box, record=attrs.evolve(box.record, is_ready=False))
+
+
+@planted("podstatus.Sink", FakeSink, "told", "of one phase the conditions")
+def tells_of_phases_alone(self: Any, uid: str, status: Any) -> None:
+    """Takes a status for the same that has the same phase."""
+    if uid not in self.statuses or self.statuses[uid].phase is not status.phase:
+        _TOLD(self, uid, status)
+
+
+@planted("podstatus.Sink", FakeSink, "told", "of one phase the conditions")
+def tells_of_no_conditions(self: Any, uid: str, status: Any) -> None:
+    """Drops the conditions."""
+    _TOLD(self, uid, attrs.evolve(status, conditions=()))
+
+
+@planted("podsources.Source", FakeSource, "read", r"it has \['db', 'web'\], and brings \['web'\]")
+def brings_all_but_one(self: Any, cancel: Any) -> Any:
+    """Loses the last pod."""
+    found = _READ(self, cancel)
+    return attrs.evolve(found, pods=found.pods[:-1])
+
+
+@planted("podlife.Preparer", FakePreparer, "take_back", "it was taken back once, and is there")
+def says_that_it_went(self: Any, pod: Any, cancel: Any) -> None:
+    """Leaves its part behind."""
+
+
+@pytest.mark.parametrize("name", [name for name, bug in PLANTED.items() if bug.broken.__module__ == __name__])
+def test_what_grants_twice_or_loses_something_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check passes without the bug, and with it says which promise is broken."""
+    (tmp_path / "again").mkdir()
+    refused(PLANTED[name], tmp_path, monkeypatch)
