@@ -125,6 +125,11 @@ class PodMount:
     revision: str = ""
     held: bool = False
 
+    @property
+    def is_mounted(self) -> bool:
+        """Whether it is there for certain."""
+        return self.state is MountState.MOUNTED
+
 
 @attrs.frozen(kw_only=True)
 class ActualVolume:

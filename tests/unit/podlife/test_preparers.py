@@ -24,7 +24,9 @@ from nodealloc.podspec import Container, Pod, Volume, VolumeUse, resources
 from nodealloc.testing.dsw_asw import ManualCancel
 from nodealloc.testing.volumes import FakeMounter
 from nodealloc.verdicts import Admitted, NotYet
-from nodealloc.volumes import SafeRoot, VolumeManager
+from nodealloc.volumes import SafeRoot, VolumeManager, VolumeSpec
+from nodealloc.volumes._model import ActualVolume, PodMount
+from nodealloc.volumes._states import MountState
 from nodealloc.volumes.plugins import EmptyDir
 from tests.unit.podlife_node import Node
 from tests.unit.podlife_node import pod as a_pod
@@ -172,6 +174,27 @@ def test_a_folder_stays_while_anybody_needs_it(tmp_path: Path) -> None:
     mounted.clear()
     assert folders.take_back(WEB, NOW) is None
     assert not (tmp_path / "web").exists()
+
+
+def test_a_pod_is_asked_again_for_its_own_mounts_that_are_there(tmp_path: Path) -> None:
+    """Not for one that may be there, nor for one of another pod in the same volume; again when it changes."""
+    root, mounter = SafeRoot(str(tmp_path)), FakeMounter(str(tmp_path))
+    manager = VolumeManager([EmptyDir(root, mounter)], pods=BegunPods(), executor=InlineExecutor())
+    volumes = VolumePreparer(manager)
+    spec = VolumeSpec(plugin="a plugin", name="shared")
+    seen: list[dict[str, object]] = []
+
+    def put(**mounts: PodMount) -> None:
+        manager.actual.put(spec.id, ActualVolume(spec=spec, mounts=mounts), by="a test")
+        seen.append({uid: one.value for uid, one in volumes.mounted.snapshot().items()})
+
+    maybe, there = PodMount(state=MountState.MAYBE_MOUNTED), PodMount(state=MountState.MOUNTED)
+    put(a=maybe)
+    put(a=there)
+    put(a=there, b=maybe)
+    put(a=there, b=there)
+    put(a=attrs.evolve(there, revision="2"), b=there)
+    assert seen == [{}, {"a": 1}, {"a": 1}, {"a": 1, "b": 2}, {"a": 3, "b": 2}]
 
 
 def test_volumes_are_handed_on_once_they_are_mounted(tmp_path: Path) -> None:

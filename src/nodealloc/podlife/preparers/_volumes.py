@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel, World
@@ -12,7 +12,7 @@ from nodealloc.podlife._lives import PodLives
 from nodealloc.podlife._ports import Provided
 from nodealloc.podspec import Pod
 from nodealloc.verdicts import NotYet
-from nodealloc.volumes import VolumeManager
+from nodealloc.volumes import VolumeId, VolumeManager
 
 __all__ = ["BegunPods", "VolumePreparer"]
 
@@ -26,14 +26,15 @@ class VolumePreparer:
         manager: Mounts and unmounts; driven by whoever made it.
 
     Attributes:
-        mounted: Counts changes of a pod's mounts, so that it is asked again at once; a pod of
-            which nothing is mounted any more is dropped.
+        mounted: Counts mounts of a pod that were made or changed, so that it is asked again at once; a
+            pod of which nothing is mounted any more is dropped.
     """
 
     def __init__(self, manager: VolumeManager) -> None:
         self._manager = manager
         self.mounted: World[str, object] = World("changes of mounts")
         self._count = 0
+        self._mounts: dict[VolumeId, Mapping[str, object]] = {}
         self._changes = manager.actual.watch(self._changed)
 
     def make_ready(self, pod: Pod, _cancel: Cancel, /) -> Provided | NotYet:
@@ -59,9 +60,15 @@ class VolumePreparer:
     def _changed(self) -> None:
         for key in self._changes.take():
             record = self._manager.actual.get(key)
-            for uid in record.mounts if record is not None else ():
-                self._count += 1
-                self.mounted.put(uid, self._count, by="mounts")
+            before = self._mounts.pop(key, {})
+            if record is None:
+                continue
+            self._mounts[key] = record.mounts
+            for uid, mount in record.mounts.items():
+                # Who shares the volume, or has it only perhaps, has nothing new to be asked about.
+                if mount.is_mounted and mount != before.get(uid):
+                    self._count += 1
+                    self.mounted.put(uid, self._count, by="mounts")
 
 
 class BegunPods:
