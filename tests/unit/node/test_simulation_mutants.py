@@ -146,7 +146,7 @@ MUTANTS = {
     ),
     "shared-keeps-exclusive": Mutant(
         about="CPUs of one container stay in the shared pool",
-        file="cpuset/_allocator.py",
+        file="cpuset/_stock.py",
         old="return CPUSet.from_mask(self.policy.pool & ~self.state.held)",
         new="return CPUSet.from_mask(self.policy.pool)",
         seeds="calm",
@@ -196,8 +196,8 @@ MUTANTS = {
     "restored-elsewhere": Mutant(
         about="what was remembered of CPUs is not restored",
         file="cpuset/_allocator.py",
-        old="        return abilities.restored(self, grants)",
-        new="        return abilities.restored(self, {})",
+        old="        return abilities.restored(self, grants, self._moved)",
+        new="        return abilities.restored(self, {}, self._moved)",
         seeds="kills",
     ),
 }
