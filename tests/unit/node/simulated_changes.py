@@ -223,4 +223,32 @@ CHANGES = {
         "            return allocator",
         "plugins",
     ),
+    "onfailure-stays-ended": Change(
+        "what failed stays ended under policy OnFailure",
+        "podlife/_actions.py",
+        "    if policy is _POLICY_ON_FAILURE and latest.succeeded:\n        return",
+        "    if policy is _POLICY_ON_FAILURE:\n        return",
+        "calm",
+    ),
+    "own-deadline-ignored": Change(
+        "a container that is told to end with its pod gets the pod's time, however little its own stop left it",
+        "podlife/_ending.py",
+        "is_sooner = own is not None and own.deadline_s < deadline_s",
+        "is_sooner = False",
+        "calm",
+    ),
+    "sandbox-not-stopped": Change(
+        "volumes are taken from a pod whose sandbox stands",
+        "podlife/_ending.py",
+        "    if boxes:\n        return Next(record=record, steps",
+        "    if False:\n        return Next(record=record, steps",
+        "calm",
+    ),
+    "backoff-over-at-once": Change(
+        "a start counts for nothing as soon as it has ended",
+        "podlife/_restarts.py",
+        "return ended_s - entry.started_s > self.reset_after_s",
+        "return ended_s - entry.started_s > 0",
+        "calm",
+    ),
 }

@@ -47,6 +47,7 @@ KEPT = {
     8064: "a checker counted a deadline from a probe's kill, before anybody had read of the deletion",
     8066: "a checker held an agent to a shorter grace of which it had not read yet",
     5047: "a checker counted a back-off from a start and not from its decision, an hour before it",
+    930003: "the newest end of a container went with an instance that had been made and never started",
     152: "a checker held an agent to what a plugin said after a container had been asked for",
 }
 """Seeds that once found a bug of the library or of a checker, and which: on the code of then, from which

@@ -7,11 +7,13 @@ import random
 import attrs
 import pytest
 
-from nodealloc.podfacts import ConditionStatus, PodCondition, PodStatus
-from nodealloc.podspec import Container, Pod
+from nodealloc.podfacts import ConditionStatus, PodCondition, PodPhase, PodStatus
+from nodealloc.podspec import Container, Pod, RestartPolicy
 from nodealloc.testing.simulation import SimulatedClock
 from nodealloc.testing.simulation.node import Deed, Deletion, Outside, Ran, What
 from nodealloc.testing.simulation.node._ending import GraceIsGiven
+from nodealloc.testing.simulation.node._outside import API
+from nodealloc.testing.simulation.node._refusals import GoesOn
 from nodealloc.testing.simulation.node._told import ReadinessStands
 
 ASKED_TO_END = Deed(what=What.SIGNALLED, at_s=0.0, uid="u", name="app", id="c", value=0.0)
@@ -78,3 +80,17 @@ def test_what_was_told_while_a_probe_just_failed_may_be_taken_back() -> None:
     checker.outside.deletions.clear()
     for deed in (ran("0"), ran("1"), told(ConditionStatus.TRUE), told(ConditionStatus.FALSE)):
         checker.heard(deed)
+
+
+def test_a_pod_that_restarts_comes_to_no_end_without_a_reason() -> None:
+    """With a reason it was refused, or made room; one that was sent away may end in any way."""
+    node = outside(own_s=5)
+    node.pods[API]["u"] = attrs.evolve(node.known["u"], restart_policy=RestartPolicy.ON_FAILURE)
+    failed = Deed(what=What.TOLD, at_s=1.0, uid="u", value=PodStatus(phase=PodPhase.FAILED))
+    checker = GoesOn(node)
+    checker.heard(failed)
+    node.deletions.clear()
+    checker.heard(attrs.evolve(failed, value=PodStatus(phase=PodPhase.FAILED, reason="Evicted")))
+    checker.heard(attrs.evolve(failed, value=PodStatus(phase=PodPhase.SUCCEEDED)))
+    with pytest.raises(AssertionError, match=r"u is told to be .*, and its policy is OnFailure"):
+        checker.heard(failed)

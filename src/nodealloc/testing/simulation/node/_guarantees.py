@@ -20,7 +20,7 @@ from nodealloc.testing.simulation.node._ending import (
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._holding import Aligned, BytesOnce, CpusOnce, PlacementStands
 from nodealloc.testing.simulation.node._mounting import MountsAccounted, NothingIsLeft
-from nodealloc.testing.simulation.node._refusals import RefusalsAreTrue, RefusalsSayWhy
+from nodealloc.testing.simulation.node._refusals import GoesOn, RefusalsAreTrue, RefusalsSayWhy
 from nodealloc.testing.simulation.node._running import (
     AttemptsOnce,
     FinishedStays,
@@ -86,6 +86,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     NothingIsLeft,
     RefusalsSayWhy,
     RefusalsAreTrue,
+    GoesOn,
     SameEnd,
 )
 """All of them. There is no eviction by pressure, which guarantee 5 (measure again) is about."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from nodealloc.podfacts import PodPhase, PodStatus
+from nodealloc.podspec import RestartPolicy
 from nodealloc.testing.simulation.node._deeds import Deed, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._outside import Outside
 from nodealloc.testing.simulation.node._plugins import RESOURCES
 
-__all__ = ["RefusalsAreTrue", "RefusalsSayWhy"]
+__all__ = ["GoesOn", "RefusalsAreTrue", "RefusalsSayWhy"]
 
 
 class RefusalsAreTrue(Guarantee):
@@ -85,3 +86,24 @@ class RefusalsSayWhy(Guarantee):
             status = deed.value
             if status.phase is PodPhase.FAILED and deed.uid not in self.outside.deletions:
                 assert status.reason, f"{deed.uid} is told to have failed, never ran, and nobody says why"
+
+
+class GoesOn(Guarantee):
+    """Ours: restart policies."""
+
+    words = "a pod that is wanted and whose policy restarts what failed does not come to an end by itself"
+
+    def heard(self, deed: Deed, /) -> None:
+        """Whoever makes such a pod end, by a refusal or by taking its room, gives a reason."""
+        if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus) or deed.value.reason:
+            return
+        pod = next((pods[deed.uid] for pods in self.outside.pods.values() if deed.uid in pods), None)
+        if pod is None or deed.uid in self.outside.deletions:
+            return
+        never = {
+            RestartPolicy.ALWAYS: {PodPhase.FAILED, PodPhase.SUCCEEDED},
+            RestartPolicy.ON_FAILURE: {PodPhase.FAILED},
+        }
+        assert deed.value.phase not in never.get(pod.restart_policy, ()), (
+            f"{deed.uid} is told to be {deed.value.phase}, and its policy is {pod.restart_policy.value}"
+        )
