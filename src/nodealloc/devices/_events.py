@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterable
 
 import attrs
@@ -12,7 +13,7 @@ from nodealloc.devices._inventory import Capacity, DeviceList, Inventory
 from nodealloc.devices._life import Phase
 from nodealloc.topology import Owner
 
-__all__ = ["DeviceEvent", "DeviceEvents", "Touched", "touched_by"]
+__all__ = ["DeviceEvent", "DeviceEvents", "EventReaders", "Touched", "event_of", "touched_by"]
 
 
 @attrs.frozen(kw_only=True)
@@ -133,3 +134,25 @@ def _together(older: Iterable[Touched], newer: Iterable[Touched]) -> tuple[Touch
     latest = {touched.owner: touched for touched in older}
     latest.update((touched.owner, touched) for touched in newer)
     return tuple(latest.values())
+
+
+class EventReaders:
+    """The streams that somebody reads; one that nobody holds any more is forgotten. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._streams = weakref.WeakSet[DeviceEvents]()
+
+    def new(self) -> DeviceEvents:
+        """A stream of what happens from now on."""
+        stream = DeviceEvents()
+        with self._lock:
+            self._streams.add(stream)
+        return stream
+
+    def put(self, event: DeviceEvent, /) -> None:
+        """Tell all of them."""
+        with self._lock:
+            streams = tuple(self._streams)
+        for stream in streams:
+            stream.put(event)

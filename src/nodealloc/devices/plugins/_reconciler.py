@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
-import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +16,7 @@ from nodealloc._rpc.server import KeptServer
 from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices._directory import plugin_socket, prepare_directory, resolved
 from nodealloc.devices._errors import PluginUnavailableError, RegistrationRefusedError
-from nodealloc.devices._events import DeviceEvents, event_of
+from nodealloc.devices._events import DeviceEvents, EventReaders, event_of
 from nodealloc.devices._grants import Grant
 from nodealloc.devices._inventory import Capacity, Inventory
 from nodealloc.devices._launch import Launch
@@ -115,8 +113,7 @@ class DevicePlugins:
         self._roots = None if roots is None else tuple(Path(root).resolve() for root in roots)
         self._clock: Clock = SystemClock() if clock is None else clock
         self._await_s = await_s
-        self._lock = threading.Lock()
-        self._readers = weakref.WeakSet[DeviceEvents]()
+        self._readers = EventReaders()
         self._own_socket: KeptServer | None = None
         if directory is not None:
             service = RegistrationService(directory / KUBELET_SOCKET, self._introduced)
@@ -319,10 +316,7 @@ class DevicePlugins:
 
     def events(self) -> DeviceEvents:
         """A stream of what happens from now on; one for each reader, filled as long as it is held."""
-        reader = DeviceEvents()
-        with self._lock:
-            self._readers.add(reader)
-        return reader
+        return self._readers.new()
 
     def status(self) -> tuple[DevicePluginStatus, ...]:
         """Every resource's plugin, by name."""
@@ -359,11 +353,7 @@ class DevicePlugins:
         self._latecomers.forget(request.resource)
 
     def _tell(self, before: Inventory | None, after: DeviceAllocator, resource: str) -> None:
-        event = event_of(before, after.inventories[resource], after.grants)
-        with self._lock:
-            readers = tuple(self._readers)
-        for reader in readers:
-            reader.put(event)
+        self._readers.put(event_of(before, after.inventories[resource], after.grants))
 
     def _answered(self, owner: Owner, resource: str, asked: Grant, response: bytes) -> None:
         """Remember an answer, unless other devices were granted to the same owner meanwhile."""
