@@ -21,7 +21,7 @@ from nodealloc.podsources import PodSources
 from nodealloc.podspec import resources
 from nodealloc.topology import Snapshot
 
-config = kubelet_config({"maxPods": 20, "runtimeRequestTimeout": "1m30s"})
+config = kubelet_config({"maxPods": 20, "runtimeRequestTimeout": "1m30s", "staticPodPath": "/etc/pods"})
 assert_type(config, KubeletConfig)
 assert_type(config.eviction_hard, Mapping[str, str])
 assert_type(life_policy(config), LifePolicy)

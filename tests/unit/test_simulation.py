@@ -376,7 +376,7 @@ def test_a_violation_names_its_seed_and_what_happened_last() -> None:
     with shop.simulation as simulation:
         simulation.act(1.0, shop.wish)
         simulation.check(few)
-        with pytest.raises(ViolationError, match=r"seed 77 .*a call too many") as caught:
+        with pytest.raises(ViolationError, match=r"seed 77, .*a call too many") as caught:
             simulation.run(10_000)
     assert caught.value.seed == 77
     assert caught.value.at_s > 0
