@@ -21,6 +21,7 @@ import pytest
 from nodealloc.podspec import Container, Json, Pod, Volume, VolumeUse
 from nodealloc.testing.volumes import claiming_pod
 from nodealloc.volumes import LinuxMountTable, VolumeMode
+from tests.often import stride
 from tests.real.volumes_namespace import in_namespace
 from tests.real.volumes_node import Node, attached_loops, loop_devices, pod
 
@@ -214,10 +215,8 @@ def kill_everywhere(tmp_path: Path, make: Callable[[Path], Story], name: str) ->
     """Kill a story before each of its calls, and restart with and without the pod."""
 
     def child() -> None:
-        point = 0
-        killed = True
+        point, killed = 1, True
         while killed:
-            point += 1
             for wanted in (True, False):
                 base = tmp_path / f"{point}-{wanted}"
                 base.mkdir()
@@ -231,8 +230,9 @@ def kill_everywhere(tmp_path: Path, make: Callable[[Path], Story], name: str) ->
                     story.restart(base, wanted=wanted)
                 except BaseException as error:
                     raise AssertionError(f"{name}: killed before call {point}, wanted {wanted}") from error
-        assert point > 5, f"{name}: only {point} points; is anything struck?"
-        (tmp_path / "points").write_text(str(point - 1))
+            point += stride()
+        assert point > 6, f"{name}: only {point} points; is anything struck?"
+        (tmp_path / "points").write_text(str((point - 1) // stride() - 1))
 
     in_namespace(child)
     print(f"{name}: {(tmp_path / 'points').read_text()} points, each with the pod wanted and not")
