@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping
 
 from nodealloc._typed import typed
@@ -33,6 +34,7 @@ class VolumePreparer:
     def __init__(self, manager: VolumeManager) -> None:
         self._manager = manager
         self.mounted: World[str, object] = World("changes of mounts")
+        self._lock = threading.Lock()
         self._count = 0
         self._mounts: dict[VolumeId, Mapping[str, object]] = {}
         self._changes = manager.actual.watch(self._changed)
@@ -58,17 +60,21 @@ class VolumePreparer:
         return None
 
     def _changed(self) -> None:
-        for key in self._changes.take():
-            record = self._manager.actual.get(key)
-            before = self._mounts.pop(key, {})
-            if record is None:
-                continue
-            self._mounts[key] = record.mounts
-            for uid, mount in record.mounts.items():
-                # Who shares the volume, or has it only perhaps, has nothing new to be asked about.
-                if mount.is_mounted and mount != before.get(uid):
-                    self._count += 1
-                    self.mounted.put(uid, self._count, by="mounts")
+        # Records are taken and compared in one step: an older one that came late would hide the next change.
+        with self._lock:
+            found = [uid for key in self._changes.take() for uid in self._newly_mounted(key)]
+            first, self._count = self._count + 1, self._count + len(found)
+        for count, uid in enumerate(found, first):
+            self.mounted.put(uid, count, by="mounts")
+
+    def _newly_mounted(self, key: VolumeId) -> list[str]:
+        """Pods with a mount of their own that was made or changed; who shares a volume has nothing to ask."""
+        record = self._manager.actual.get(key)
+        before = self._mounts.pop(key, {})
+        if record is None:
+            return []
+        self._mounts[key] = record.mounts
+        return [uid for uid, one in record.mounts.items() if one.is_mounted and one != before.get(uid)]
 
 
 class BegunPods:
