@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from nodealloc._typed import typed
 from nodealloc.dirwatch import Watcher
 from nodealloc.dsw_asw import Clock, Executor
+from nodealloc.errors import ConfigurationError
 from nodealloc.kubeconfig._configuration import KubeletConfig
 from nodealloc.podsources import Editions, FolderSource, HttpSource, PodSources, Polling, Rules, Source
 
@@ -40,10 +41,19 @@ def pod_sources(
         executor: Reads; by default a thread for each source.
         clock: Time.
 
+    Raises:
+        ConfigurationError: Pods come from nowhere, or a source of the configuration's has the
+            name of another one.
+
     Source: kubelet ``config/file.go``, ``config/http.go``.
     """
+    configured, more = _configured(config, node_name, rules), dict(others or {})
+    if twice := sorted(configured.keys() & more.keys()):
+        raise ConfigurationError(f"pod_sources: others has {twice}, as the configuration has; rename those")
+    if not configured and not more:
+        raise ConfigurationError("pods come from nowhere; set staticPodPath or staticPodURL, or give others")
     return PodSources(
-        {**(others or {}), **_configured(config, node_name, rules)},
+        {**more, **configured},
         wakers=dict(wakers or {}),
         editions=editions,
         remember=remember,

@@ -30,6 +30,7 @@ from nodealloc.kubeconfig import (
 from nodealloc.kubeconfig._configuration import NO_ROOM
 from nodealloc.machine import machine_from_text
 from nodealloc.podspec import Container, Pod
+from nodealloc.testing.podsources import FakeSource
 from tests.stories.rows import read, reason_to_skip
 
 VECTORS = Path(__file__).parents[2] / "vectors"
@@ -253,6 +254,15 @@ def test_pods_come_from_the_folder_of_the_configuration_and_go_on_as_the_same(tm
         sources.close()
     assert seen[0] == seen[1]
     assert set(Remembered.read(store).editions) == {"file"}
+
+
+def test_pods_come_from_somewhere_and_from_each_name_once(tmp_path: Path) -> None:
+    """No source of the caller's is dropped for one of the configuration's."""
+    with pytest.raises(ConfigurationError, match="come from nowhere; set staticPodPath"):
+        pod_sources(config(tmp_path), node_name="n1")
+    found = config(tmp_path, staticPodPath=str(tmp_path / "static"))
+    with pytest.raises(ConfigurationError, match=r"others has \['file'\], as the configuration has"):
+        pod_sources(found, node_name="n1", others={"file": FakeSource()})
 
 
 def test_a_file_that_is_too_large_or_several_is_refused_unread(tmp_path: Path) -> None:
