@@ -8,15 +8,15 @@ from typing import Final
 
 import attrs
 
-from nodealloc._peak import peak
 from nodealloc._typed import typed
 from nodealloc.admission._rules import Rules
 from nodealloc.admission._verdicts import ADMITTED
 from nodealloc.podfacts import LifeState, NodeView
-from nodealloc.podspec import Container, Pod, Quantity, is_extended_resource
+from nodealloc.podspec import Pod, Quantity, is_extended_resource
+from nodealloc.podspec._effective import requested_nanos
 from nodealloc.verdicts import Admitted, NotYet, Refused
 
-__all__ = ["PODS", "Shortage", "node_fit", "shortages", "wanted"]
+__all__ = ["PODS", "Shortage", "node_fit", "shortages"]
 
 PODS: Final = "pods"
 """The resource that counts pods."""
@@ -93,7 +93,7 @@ def shortages(pod: Pod, view: NodeView, rules: Rules, /) -> list[Shortage]:
     there = len(view.pods)
     if there + 1 > most and PODS not in elsewhere:
         short.append(Shortage(PODS, 1, there, most, (there + 1 - most) * _NANOS))
-    for name, nanos in wanted(pod).items():
+    for name, nanos in requested_nanos(pod).items():
         have, taken = allocatable.get(name), used.get(name)
         free = (have.nanos if have is not None else 0) - (taken.nanos if taken is not None else 0)
         if nanos <= free or not nanos or (elsewhere and _is_elsewhere(name, elsewhere)):
@@ -113,38 +113,6 @@ def _place(one: Shortage) -> tuple[int, str]:
 
 def _is_elsewhere(name: str, elsewhere: frozenset[str]) -> bool:
     return name in elsewhere or (name.startswith(_PAGES) and f"{_PAGES}*" in elsewhere)
-
-
-def wanted(pod: Pod, /) -> Mapping[str, int]:
-    """What a pod requests at its peak, in billionths; `podspec.effective_requests` without its quantities."""
-    most: dict[str, int] = {}
-    if pod.init_containers:
-        most = peak(
-            [(_nanos(one), one.restartable) for one in pod.init_containers],
-            map(_nanos, pod.containers),
-            nothing=most,
-            add=_sum,
-            most=_most,
-        )
-    else:
-        for one in pod.containers:
-            for name, amount in one.requests.items():
-                most[name] = most.get(name, 0) + amount.nanos
-    for name, amount in pod.overhead.items():
-        most[name] = most.get(name, 0) + amount.nanos
-    return most
-
-
-def _nanos(container: Container) -> dict[str, int]:
-    return {name: amount.nanos for name, amount in container.requests.items()}
-
-
-def _sum(first: dict[str, int], second: dict[str, int]) -> dict[str, int]:
-    return {**first, **{name: first.get(name, 0) + nanos for name, nanos in second.items()}}
-
-
-def _most(first: dict[str, int], second: dict[str, int]) -> dict[str, int]:
-    return {**first, **{name: max(first.get(name, 0), nanos) for name, nanos in second.items()}}
 
 
 def _shortage(name: str, nanos: int, taken: Quantity | None, have: Quantity | None, missing: int) -> Shortage:
