@@ -86,8 +86,7 @@ class _Lasting:
 
     @property
     def words(self) -> str:
-        words = self.kind.words.replace("a whole number", "a number")
-        return words.replace("a number", "a number of seconds, 0 or more")
+        return re.sub(r"\b(a (whole )?number)\b", r"\1 of seconds, 0 or more", self.kind.words)
 
     def fits(self, value: object, /) -> bool:
         return self.kind.fits(value) and not (isinstance(value, (int, float)) and value < 0)
