@@ -342,7 +342,7 @@ ALLOCATORS: Mapping[type[Units], str] = {
     NoAnswer: "answered None where an allocator, a Shortfall or NotYet belongs",
     GrantsToAll: "asks for nothing was not answered with the value itself",
     Again: "a claim that is held was granted anew",
-    Eats: "took away what check-.* holds|hold|granted twice",
+    Eats: "1 were granted and 0 fewer are free: the rest is granted twice",
     InPlace: "allocate on any node: changed the allocator that was asked",
     TakesAmounts: "changed the claim|does not change",
     ByChance: "answered differently the second time",

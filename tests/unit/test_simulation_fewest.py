@@ -81,12 +81,12 @@ def found(plant: str, seeds: Sequence[int], *, behind: int) -> int:
 
 
 @pytest.mark.slow
-def test_the_story_of_a_planted_bug_shrinks_to_fewer_faults() -> None:
-    """The bug needs a lost answer: of what else went wrong, a good part is not told."""
+def test_the_story_of_a_planted_bug_shrinks_to_a_handful_of_faults() -> None:
+    """The bug needs a lost answer: of all that went wrong little more than that is told."""
     seed = found("doubled-start", range(321, 321 + 40 * len(CLASSES), len(CLASSES)), behind=8)
     less = shrunk(seed, lambda: spoiled(agent, "doubled-start"), tries=100, seconds=600.0)
     assert less is not None
-    assert 1 <= len(less.faults) < less.of
+    assert 1 <= len(less.faults) <= 5 < less.of
     assert {"answer is lost", "runtime is slow", "runtime hangs"} & {one.fault for one in less.faults}
     assert "runs 2 times" in less.violation.what
     marked = [line for line in less.story if line.endswith("<- fault")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import pickle
 import socket
-import weakref
 from itertools import product
 from pathlib import Path
 
@@ -343,12 +342,9 @@ def test_a_damaged_record_is_not_an_empty_one() -> None:
 
 
 def test_a_reader_who_is_gone_costs_nothing() -> None:
-    """A stream that nobody holds any more is forgotten; one that is held is filled."""
+    """A stream that nobody holds any more is no longer filled."""
     plugins = DevicePlugins(DeviceLedger(DeviceAllocator()))
-    kept, left = plugins.events(), plugins.events()
-    gone = weakref.ref(left)
-    del left
+    kept = plugins.events()
+    plugins.events()
     gc.collect()
-    assert gone() is None
-    plugins.reconcile()
-    assert kept in list(plugins._readers._streams)
+    assert list(plugins._readers._streams) == [kept]
