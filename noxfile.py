@@ -26,6 +26,8 @@ nox.options.sessions = ["lint", "types", "tests", "docs", "wheel"]
 
 for variable, folder in (("PIP_CACHE_DIR", "pip"), ("PYRIGHT_PYTHON_CACHE_DIR", "pyright")):
     os.environ.setdefault(variable, str(CACHE / folder))
+# Modules are compiled once, beside their sources: the sessions start hundreds of processes that import all.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def _works(python: str) -> bool:
