@@ -12,7 +12,7 @@ from pathlib import Path
 
 import attrs
 
-__all__ = ["VECTORS", "Figure", "against_kubelet", "best_ns", "calibration", "kubelet_ns", "ratios", "rows"]
+__all__ = ["VECTORS", "Figure", "against_kubelet", "best_ns", "calibration", "kubelet_ns", "paced_ns", "ratios", "rows"]
 
 VECTORS = Path(__file__).parent.parent / "tests" / "vectors"
 
@@ -30,6 +30,7 @@ class Figure:
         at_least: The same, from below.
         cpu: Whether it is work of a core, which a slower machine does slower: the bound then
             holds for the pace of the machine that the kubelet's times were recorded on.
+        pace: This machine's while it was measured, where that was looked at so closely (`paced_ns`).
         growth: (x, value) pairs where growth is the point; drawn as SVG.
         growth_of: What x counts.
         growth_unit: Unit of the growth's values; that of the figure unless said.
@@ -42,6 +43,7 @@ class Figure:
     at_most: float | None = None
     at_least: float | None = None
     cpu: bool = False
+    pace: float | None = None
     growth: Sequence[tuple[float, float]] = ()
     growth_of: str = ""
     growth_unit: str = attrs.field(default=attrs.Factory(lambda self: self.unit, takes_self=True))
@@ -61,6 +63,35 @@ def best_ns(call: Callable[[], object], *, seconds: float = 0.02, rounds: int = 
             call()
         best = min(best, (time.perf_counter_ns() - started) / count)
     return best
+
+
+def paced_ns(call: Callable[[], object], *, rounds: int = 5) -> tuple[float, float]:
+    """A call's CPU time in nanoseconds, and the machine's pace meanwhile: the median of some rounds.
+
+    A machine that others use changes its pace within a second, so each round stands between two
+    calibration loops, and the rounds are ordered by their time at the recorded machine's pace.
+    """
+    usual = float(json.loads((VECTORS / "kubelet_ns.json").read_text())["calibration_loop_ns"])
+    found = []
+    before = _cpu_ns(_loop)
+    for _ in range(rounds):
+        took = _cpu_ns(call)
+        after = _cpu_ns(_loop)
+        pace = (before + after) / 2 / usual
+        found.append((took / pace, took, pace))
+        before = after
+    _, took, pace = statistics.median_low(found)
+    return took, pace
+
+
+def _cpu_ns(call: Callable[[], object], least_ns: int = 5_000_000) -> float:
+    """Mean CPU time of a call, repeated until some milliseconds are full."""
+    began = time.process_time_ns()
+    count = 0
+    while (took := time.process_time_ns() - began) < least_ns:
+        call()
+        count += 1
+    return took / count
 
 
 def calibration(recording: str = "kubelet_ns", *, rounds: int = 45) -> float:
