@@ -12,7 +12,17 @@ from pathlib import Path
 
 import attrs
 
-__all__ = ["VECTORS", "Figure", "against_kubelet", "best_ns", "calibration", "kubelet_ns", "paced_ns", "ratios", "rows"]
+__all__ = [
+    "VECTORS",
+    "Figure",
+    "against_kubelet",
+    "best_ns",
+    "calibration",
+    "kubelet_ns",
+    "paced_ns",
+    "ratios",
+    "rows",
+]
 
 VECTORS = Path(__file__).parent.parent / "tests" / "vectors"
 
