@@ -12,6 +12,7 @@ from nodealloc._arguments import whole, within
 from nodealloc._back_off import BackOff
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed_fields, typed_methods
+from nodealloc.dsw_asw import Step
 from nodealloc.errors import ConfigurationError
 from nodealloc.podlife._record import StartFailure
 from nodealloc.podlife._restarts import RestartBackOff
@@ -37,6 +38,7 @@ __all__ = [
     "StopContainer",
     "StopSandbox",
     "TakeBack",
+    "uid_of",
 ]
 
 
@@ -130,10 +132,12 @@ class TakeBack:
 
 @attrs.frozen
 class Pull:
-    """The image of one container."""
+    """The image of one container of a pod: looked for on the node, or, where it `fetches`, fetched."""
 
     container: str
-    edition: int
+    image: str
+    uid: str
+    fetches: bool
 
 
 @attrs.frozen
@@ -256,6 +260,11 @@ Detail: TypeAlias = Union[
     Forget,
 ]
 """What a step is about."""
+
+
+def uid_of(step: Step[Detail], /) -> str:
+    """The pod that a step is for; what fetches an image is done in a scope of the whole node."""
+    return step.detail.uid if isinstance(step.detail, Pull) else str(step.scope[1])
 
 
 @attrs.frozen(kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -21,7 +21,7 @@ from nodealloc.dsw_asw import (
     View,
 )
 from nodealloc.podfacts import LifeState
-from nodealloc.podlife._details import Acted, Detail, LifePolicy, MakeReady
+from nodealloc.podlife._details import Acted, Detail, LifePolicy, MakeReady, uid_of
 from nodealloc.podlife._ending import asked_to_end, clear_away, end, reasons_to_end, take_back
 from nodealloc.podlife._heeding import answered, looked_after, spared
 from nodealloc.podlife._life import LifeEvent
@@ -32,8 +32,9 @@ from nodealloc.podlife._ports import LifeTold, LifeVerdicts, Preparation
 from nodealloc.podlife._record import Ending, EndingKind, PodRecord, PodWanted
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._settling import settle
+from nodealloc.podlife._stops import containers_of
 from nodealloc.podlife._syncing import Next, sync
-from nodealloc.podspec import is_static
+from nodealloc.podspec import Pod, is_static
 from nodealloc.runtime import PodKnown, PodListing
 from nodealloc.verdicts import NotYet
 
@@ -127,7 +128,7 @@ class Lives:
         """What is remembered after a step."""
         if have is None:
             return None
-        awaited = self._performer.awaited(str(step.scope[1]))
+        awaited = self._performer.awaited(uid_of(step))
         after = settle(have, step, outcome, rules=self._rules, awaited=awaited)
         if after is None or not isinstance(outcome, Done):
             return after
@@ -300,12 +301,25 @@ _TOO_LONG: Final = Ending(
 def _as_wanted(record: PodRecord, want: PodWanted) -> PodRecord:
     """With the pod as it is now, and the pokes that nobody answered."""
     if record.pod is not want.pod and record.pod != want.pod:
-        record = record.but(pod=want.pod, edition=record.edition + 1, definitions=None)
+        images = _still_wanted(record, want.pod)
+        record = record.but(pod=want.pod, edition=record.edition + 1, definitions=None, images=images)
     if record.pokes != want.pokes:
         poked = [name for name, number in want.pokes.items() if record.pokes.get(name) != number]
         names = () if "" in poked else tuple(poked)
         record = record.but(pokes=want.pokes, restarts=record.restarts.poked(names))
     return record
+
+
+def _still_wanted(record: PodRecord, pod: Pod) -> Mapping[str, str]:
+    """Images that were got, without those of containers that are to run from another one now."""
+    if not record.images:
+        return record.images
+    before, now = containers_of(record.pod), containers_of(pod)
+    return {
+        name: image
+        for name, image in record.images.items()
+        if name in before and name in now and before[name].image == now[name].image
+    }
 
 
 def _active_deadline_s(record: PodRecord) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Generator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
@@ -33,6 +33,7 @@ __all__ = [
     "FailedPulls",
     "ImageFetcher",
     "ImageUnavailableError",
+    "asked_name",
     "find_image",
     "pull_held",
     "pull_policy",
@@ -75,6 +76,14 @@ def pull_policy(container: Container, /) -> PullPolicy:
     return container.image_pull_policy or PullPolicy.IF_NOT_PRESENT
 
 
+def asked_name(image: str, /) -> str:
+    """What the runtime is asked for by this name: the same for names that mean the same."""
+    try:
+        return ImageName.of(image).asked
+    except ConfigurationError:
+        return image
+
+
 def find_image(images: Sequence[ImageRecord], name: ImageName, /) -> ImageRecord | None:
     """The image of a name among those that a runtime holds; None where it is not there."""
     for one in images:
@@ -101,13 +110,13 @@ def pull_held(image: str, reason: str, message: str, until_s: float, /) -> Held:
 class ImageFetcher:
     """Has the images of containers ready; thread-safe.
 
-    An image that is there is found without waiting for others that are fetched; one that
-    several pods need is fetched for one after the other, so that the first serves them all.
+    An image that is there is found without waiting for others that are fetched.
 
     Args:
         images: The runtime's.
         at_once: How many are fetched at a time, the others wait in the order they
-            came; None for any number.
+            came, in their threads; None for any number. That one image is fetched for one
+            pod after the other, so that the first serves them all, is up to the caller.
         credentials: As whom; None for as nobody.
 
     Raises:
@@ -124,7 +133,19 @@ class ImageFetcher:
         self._images = images
         self._credentials = credentials
         self._line = _Line(at_once)
-        self._by_name = _LineByName()
+
+    def find(self, container: Container, /) -> ImageRecord | None:
+        """A container's image, where it is on the node; None where it has to be fetched.
+
+        Raises:
+            ImageUnavailableError: It is not to be had as things are.
+        """
+        name, policy = _name(container), pull_policy(container)
+        found = None if policy is PullPolicy.ALWAYS else self._found(name)
+        if found is None and policy is PullPolicy.NEVER:
+            words = f'Container image "{name.given}" is not present with pull policy of Never'
+            raise ImageUnavailableError("ErrImageNeverPull", name.given, words)
+        return found
 
     def fetch(self, pod: Pod, container: Container, cancel: Cancel, /) -> ImageRecord:
         """Have a container's image on the node.
@@ -136,25 +157,9 @@ class ImageFetcher:
             ImageUnavailableError: It is not to be had as things are.
             CancelledError: Asked to stop while it waited for its turn.
         """
-        image = container.image
-        try:
-            name = ImageName.of(image)
-        except ConfigurationError as error:
-            # Reason and words are recorded.
-            words = f'couldn\'t parse image name "{image}": invalid reference format'
-            words = f'Failed to apply default image tag "{image}": {words}'
-            raise ImageUnavailableError("InvalidImageName", image, words) from error
-        policy = pull_policy(container)
-        found = None if policy is PullPolicy.ALWAYS else self._found(name)
-        if found is not None:
-            return found
-        if policy is PullPolicy.NEVER:
-            words = f'Container image "{image}" is not present with pull policy of Never'
-            raise ImageUnavailableError("ErrImageNeverPull", image, words)
-        with self._by_name.turn(name.asked, cancel), self._line.turn(cancel):
+        with self._line.turn(cancel):
             # Whoever came before may have fetched the same.
-            found = None if policy is PullPolicy.ALWAYS else self._found(name)
-            return found or self._pulled(pod, name)
+            return self.find(container) or self._pulled(pod, _name(container))
 
     def _found(self, name: ImageName) -> ImageRecord | None:
         try:
@@ -186,6 +191,17 @@ class ImageFetcher:
             except (RuntimeRefusedError, NoSuchRecordError):
                 continue
         return self._images.pull_image(name.asked, last)
+
+
+def _name(container: Container) -> ImageName:
+    image = container.image
+    try:
+        return ImageName.of(image)
+    except ConfigurationError as error:
+        # Reason and words are recorded.
+        words = f'couldn\'t parse image name "{image}": invalid reference format'
+        words = f'Failed to apply default image tag "{image}": {words}'
+        raise ImageUnavailableError("InvalidImageName", image, words) from error
 
 
 def _words(error: Exception) -> str:
@@ -274,26 +290,3 @@ class _Line:
                 self._waiting.popleft().set()
             elif self._free is not None:
                 self._free += 1
-
-
-class _LineByName:
-    """One at a time of each name."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._lines: dict[str, _Line] = {}
-        self._users: Counter[str] = Counter()
-
-    @contextmanager
-    def turn(self, name: str, cancel: Cancel, /) -> Generator[None]:
-        with self._lock:
-            line = self._lines.setdefault(name, _Line(1))
-            self._users[name] += 1
-        try:
-            with line.turn(cancel):
-                yield
-        finally:
-            with self._lock:
-                self._users[name] -= 1
-                if not self._users[name]:
-                    del self._lines[name], self._users[name]

@@ -30,6 +30,7 @@ from nodealloc.podlife._details import (
     StopContainer,
     StopSandbox,
     TakeBack,
+    uid_of,
 )
 from nodealloc.podlife._heeding import NotHeededError, asked_again
 from nodealloc.podlife._images import (
@@ -122,7 +123,7 @@ class Performer:
 
     def perform(self, step: Step[Detail], cancel: Cancel, /) -> Acted | Failed[Acted] | Uncertain[Acted]:
         """Do a step; whatever goes wrong, the next listing is one that began after it."""
-        uid = str(step.scope[1])
+        uid = uid_of(step)
         for one in asked_again(self._worlds.pods.get(uid), step.detail):
             _log.warning("pod %s: %s", uid, NotHeededError(one))
         try:
@@ -218,9 +219,15 @@ class Performer:
         container = _container(record, detail.container)
         uid, image = record.pod.uid, container.image
         try:
-            found = self._images.fetch(record.pod, container, cancel)
+            found = (
+                self._images.fetch(record.pod, container, cancel)
+                if detail.fetches
+                else self._images.find(container)
+            )
         except ImageUnavailableError as error:
             raise self._no_image(uid, error) from error
+        if found is None:
+            return Acted()
         self._failed_pulls.came(uid, image)
         return Acted(id=found.id)
 

@@ -278,7 +278,8 @@ class PodRecord:
         provided: Preparation to what it gives; forgotten with the process.
         waits_for: What it waits for; forgotten with the process.
         failures: Container name to why it does not start; forgotten with the process.
-        images: Container name to the image that was got for it, by the runtime's id; forgotten likewise.
+        images: Container name to the image that was got for it, by the runtime's id; "" for one that
+            is not on the node and has to be fetched; forgotten likewise.
         ours: Id to a sandbox or container as our own call left it; counts until a listing shows it.
         stopped: Container name to an instance that was stopped to start again and whose end does
             not count yet (`Rules.counts_stopped`), and sandboxes that were stopped, by their ids

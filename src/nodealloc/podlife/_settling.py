@@ -102,9 +102,11 @@ def _done(have: PodRecord, step: Step[Detail], acted: Acted, now_s: float, rules
                 return have.but(waits_for=acted.not_yet)
             made = tuple(one for one in have.made if one != detail.name)
             return have.but(made=made, waits_for=None)
+        case Pull() if not _is_of(detail, have):
+            return have
         case Pull():
-            images = extended(have.images, detail.container, acted.id)
-            return have.failing(detail.container, None).but(images=images)
+            have = have.failing(detail.container, None) if acted.id else have
+            return have.but(images=extended(have.images, detail.container, acted.id))
         case RunSandbox():
             after = _with_sandbox(have, detail.attempt, acted)
             # What was removed with it is known to be gone by the next listing.
@@ -139,6 +141,12 @@ def _done(have: PodRecord, step: Step[Detail], acted: Acted, now_s: float, rules
             return None
         case _:
             return have.but(doubt=acted.listing or have.doubt)
+
+
+def _is_of(detail: Pull, have: PodRecord) -> bool:
+    """Whether a container is still to run from the image that was looked for."""
+    container = containers_of(have.pod).get(detail.container)
+    return container is not None and container.image == detail.image
 
 
 def _not_done(

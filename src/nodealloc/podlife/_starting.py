@@ -18,11 +18,13 @@ from nodealloc.podlife._details import (
     Start,
     StopSandbox,
 )
+from nodealloc.podlife._images import asked_name, pull_policy
 from nodealloc.podlife._observed import Observed
 from nodealloc.podlife._plan import PodPlan
 from nodealloc.podlife._record import HookState, PodRecord, Starting
 from nodealloc.podlife._rules import Rules
-from nodealloc.podspec import Pod, RestartPolicy
+from nodealloc.podlife._stops import containers_of
+from nodealloc.podspec import Pod, PullPolicy, RestartPolicy
 from nodealloc.runtime import PodReport, RunState
 
 __all__ = ["Turn", "in_new_sandbox", "resizes", "starts", "stop_sandbox"]
@@ -97,7 +99,9 @@ def stop_sandbox(uid: str, sandbox_id: str, policy: LifePolicy) -> Step[Detail]:
 def starts(turn: Turn, record: PodRecord, plan: PodPlan) -> tuple[PodRecord, tuple[Step[Detail], ...]]:
     """Fetch images, run hooks of what has started, and start the first container of those to be started.
 
-    Images are fetched side by side. A container whose image is being fetched for the first time keeps those
+    Images are looked for side by side, and fetched as many at a time as the policy says; one image is
+    fetched for one container after the other, on all the node, so that the first serves them all. A
+    container whose image is being fetched for the first time keeps those
     behind it waiting, so that the manifest's order does not depend on whose image comes first. One that
     failed is tried again after its back-off and keeps nobody waiting meanwhile.
     """
@@ -109,7 +113,7 @@ def starts(turn: Turn, record: PodRecord, plan: PodPlan) -> tuple[PodRecord, tup
             continue
         made = _made(record, name, plan.sandbox_id, turn.observed.report)
         has_failed = name in record.failures
-        if not made and name not in record.images:
+        if not made and not record.images.get(name):
             steps.append(_pull(turn, record, name))
             is_free = is_free and has_failed
         elif is_free:
@@ -171,11 +175,18 @@ def _made(record: PodRecord, name: str, sandbox_id: str, report: PodReport) -> s
 
 
 def _pull(turn: Turn, record: PodRecord, name: str) -> Step[Detail]:
+    """Look for its image first; who fetches one waits for nobody's thread, but for its scope."""
+    scope: tuple[str, ...] = ("pod", turn.uid, "image", name)
+    container = containers_of(record.pod)[name]
+    image = container.image
+    fetches = name in record.images or pull_policy(container) is PullPolicy.ALWAYS
+    if fetches:
+        scope = ("images",) if turn.policy.pulls_at_once == 1 else ("images", asked_name(image))
     return Step(
-        scope=("pod", turn.uid, "image", name),
+        scope=scope,
         verb="pull",
-        detail=Pull(name, record.edition),
-        subject=(name, record.edition),
+        detail=Pull(name, image, turn.uid, fetches),
+        subject=(name, image),
         deadline_s=turn.policy.pull_s,
     )
 

@@ -261,17 +261,31 @@ def test_containers_are_confined_as_they_were_granted() -> None:
 
 
 @pytest.mark.parametrize("fault", ["runtime is slow", "runtime hangs"])
-def test_virtual_time_does_not_wait_for_an_image(fault: str) -> None:
-    """Pods that wait for the same image do so in their threads, which no virtual time would end."""
+def test_a_look_at_images_takes_no_time_and_fetching_one_does(fault: str) -> None:
+    """Who looks may keep others waiting in their threads, which no virtual time would end."""
     with NodeSimulation(0, agent) as node:
         life, clock = node.simulation.life, node.simulation.clock
-        node.simulation.chance.arm(fault, 2)
         runtime = SimulatedRuntime(life, node.outside.containers)
-        for call in (runtime.images, lambda: runtime.pull_image("busybox")):
-            asked = life.lasting.submit(call)
-            clock.advance(max(0.0, (life.executor.next_due_s or 0.0) - clock.monotonic_s()))
+
+        def go_on() -> float:
+            before_s = clock.monotonic_s()
+            clock.advance(max(0.0, (life.executor.next_due_s or 0.0) - before_s))
             assert life.executor.run_next()
-            assert asked.done()
+            return clock.monotonic_s() - before_s
+
+        node.simulation.chance.arm(fault)
+        looks = life.lasting.submit(runtime.images)
+        go_on()
+        assert looks.done()
+        node.simulation.chance.stop()
+        node.simulation.chance.arm(fault)
+        fetches = life.lasting.submit(runtime.pull_image, "other:1")
+        go_on()
+        assert not fetches.done()
+        took_s = 0.0
+        while not fetches.done():
+            took_s += go_on()
+        assert took_s > 1.0
 
 
 def test_at_least_twenty_bugs_can_be_planted() -> None:

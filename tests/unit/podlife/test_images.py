@@ -250,7 +250,9 @@ def test_a_long_fetch_holds_up_nobody_whose_image_is_there() -> None:
     fetcher = ImageFetcher(runtime)
     first = fetched(fetcher, "long:1")
     assert runtime.begun.acquire(timeout=10)
-    assert fetcher.fetch(POD, app("here:1"), ManualCancel()).id == "x"
+    found = fetcher.find(app("here:1"))
+    assert found is not None
+    assert found.id == "x"
     cancel = ManualCancel()
     cancel.set()
     with pytest.raises(CancelledError):
@@ -262,18 +264,6 @@ def test_a_long_fetch_holds_up_nobody_whose_image_is_there() -> None:
     assert sorted(one.names[0] for one in runtime.image_store.values()) == [
         "docker.io/library/here:1", "long:1", "next:1",
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("at_once", [1, None])
-def test_two_pods_that_want_one_image_fetch_it_once(at_once: int | None) -> None:
-    """Who waited finds what the one before has brought, also where any number may be fetched at a time."""
-    runtime = Slow()
-    threads = fetched(ImageFetcher(runtime, at_once=at_once), "a:1", "a:1")
-    assert runtime.begun.acquire(timeout=10)
-    runtime.go.set()
-    for one in threads:
-        one.join(10)
-    assert [one for one in runtime.calls if one.startswith("pull")] == ["pull_image a:1"]
 
 
 def test_a_line_of_nobody_is_refused() -> None:

@@ -217,6 +217,13 @@ class Simulation:
                 if not self.step():
                     break
 
+    def rest(self, seconds: float, /) -> None:
+        """After `settle`, let so much virtual time pass, without faults and acts."""
+        until_s = self.clock.passed_s + seconds
+        with _silence():
+            while self.clock.passed_s < until_s and self.step():
+                pass
+
     def step(self) -> bool:
         """Let one thing happen; False when nothing can happen by itself."""
         self._in_this_moment += 1

@@ -26,7 +26,12 @@ from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation.node._deeds import Deed, Deeds, Ran, What
 from nodealloc.testing.simulation.node._plugins import RESOURCES, variable_of
 
-__all__ = ["Behaviour", "SimulatedContainers"]
+__all__ = ["Behaviour", "SimulatedContainers", "last_words"]
+
+
+def last_words(container_id: str, code: int, /) -> str:
+    """What the runtime says of an end besides its exit status."""
+    return f"{container_id} ended with {code}"
 
 
 @attrs.frozen(kw_only=True)
@@ -39,12 +44,14 @@ class Behaviour:
         leaves_s: Seconds that it takes to leave once it is asked to; infinite for
             one that has to be killed.
         answers_s: Seconds that a command takes in it.
+        fails: Commands that fail in it from the beginning.
     """
 
     runs_s: float
     code: int
     leaves_s: float
     answers_s: float = 0.0
+    fails: frozenset[str] = frozenset()
 
 
 class SimulatedContainers(FakeContainerRuntime):
@@ -116,6 +123,8 @@ class SimulatedContainers(FakeContainerRuntime):
         record = self._containers[container_id].record
         behaviour = self._behave(record.pod.uid, record.name, record.attempt)
         self._behaviours[container_id] = behaviour
+        if behaviour.fails:
+            self.unwell.setdefault(container_id, set()).update(behaviour.fails)
         self._happen(What.STARTED, container_id)
         if behaviour.runs_s != float("inf"):
             self._end_at(container_id, self._clock.awake_s + behaviour.runs_s, behaviour.code)
@@ -221,6 +230,16 @@ class SimulatedContainers(FakeContainerRuntime):
         one = self._containers.get(id_) or self._sandboxes.get(id_)
         return "" if one is None else one.record.pod.uid
 
+    def image_of(self, container_id: str) -> str:
+        """What a container was made from, by the name that was asked for; "" for unknown."""
+        one = self._containers.get(container_id)
+        return "" if one is None else one.record.image.removeprefix("sha256:")
+
+    def sandbox_of(self, container_id: str) -> str:
+        """The id of its sandbox; "" for unknown."""
+        one = self._containers.get(container_id)
+        return "" if one is None else one.record.sandbox_id
+
     def running_of(self, uid: str) -> list[str]:
         """Ids of a pod's containers that run."""
         return [one.record.id for one in self.running if one.record.pod.uid == uid]
@@ -313,6 +332,8 @@ class SimulatedContainers(FakeContainerRuntime):
 
     def _ends(self, container_id: str, exit: Exited, at_s: float) -> None:  # noqa: A002 - its name
         self._end(container_id, exit, "Completed" if exit.code == 0 else "Error")
+        said = attrs.evolve(self._containers[container_id], message=last_words(container_id, exit.code))
+        self._containers[container_id] = said
         self._deeds.happen(attrs.evolve(self._deed(What.ENDED, container_id, exit), at_s=at_s))
 
     def _kill_all(self, sandbox_id: str) -> None:

@@ -43,6 +43,7 @@ class What(enum.Enum):
 
     ENDED = "container ended"
     WANTED = "pod wanted"
+    EDITED = "container edited"
     DELETED = "deletion asked for"
     UNWANTED = "pod gone from its source"
     KILLED = "the agent was killed"

@@ -10,7 +10,7 @@ from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._outside import Outside
 from nodealloc.testing.simulation.node._plugins import RESOURCES, node_of
 
-__all__ = ["DevicesAligned", "DevicesOnce", "DevicesStand", "PluginsAsked"]
+__all__ = ["DevicesAligned", "DevicesAreWell", "DevicesOnce", "DevicesStand", "PluginsAsked"]
 
 
 class DevicesOnce(Guarantee):
@@ -55,6 +55,28 @@ class DevicesStand(Guarantee):
                 f"{deed.uid}/{deed.name} had {before} and is given {now}"
             )
             before |= now
+
+
+class DevicesAreWell(Guarantee):
+    """Ours: what health is told for."""
+
+    words = "a device that was told to be ill before somebody wanted a pod is not given to it"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._had: set[tuple[str, str]] = set()
+
+    def heard(self, deed: Deed, /) -> None:
+        """What a container has it keeps; what is new is well."""
+        if deed.what is not What.GIVEN or not isinstance(deed.value, str):
+            return
+        wanted_s, ill_s = self.outside.wanted_s[deed.uid][0], self.outside.plugins.ill_s
+        for one in deed.value.split(",") if (deed.uid, deed.value) not in self._had else ():
+            assert ill_s.get(one, math.inf) >= wanted_s, (
+                f"{deed.uid}/{deed.name} is given {one}, which was ill {wanted_s - ill_s[one]:.1f} s before "
+                "somebody wanted the pod, and ever since"
+            )
+        self._had.add((deed.uid, deed.value))
 
 
 class PluginsAsked(Guarantee):

@@ -9,7 +9,7 @@ from nodealloc.runtime import RunState
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard
 from nodealloc.testing.simulation.node._outside import Outside
-from nodealloc.testing.simulation.node._pods import LIVE
+from nodealloc.testing.simulation.node._pods import LIVE, STARTED
 
 __all__ = [
     "GraceIsGiven",
@@ -32,7 +32,7 @@ _KEPT_S = 2.0
 """Of a grace so much at most is kept for a container whose turn did not come before."""
 
 
-class GraceIsGiven(Guarantee):
+class GraceIsGiven(ProbesHeard):
     """Guarantee 7."""
 
     words = "whoever is asked to end has the time that its pod was given"
@@ -43,7 +43,8 @@ class GraceIsGiven(Guarantee):
 
     def heard(self, deed: Deed, /) -> None:
         """The first signal of a container leaves it what is left of its pod's grace."""
-        if deed.what is not What.SIGNALLED or deed.id in self._asked:
+        self.hear_probe(deed)
+        if deed.what is not What.SIGNALLED or deed.id in self._asked or self.ends_alone(deed):
             return
         self._asked.add(deed.id)
         deletion = self.outside.deletions.get(deed.uid)
@@ -92,7 +93,7 @@ class SidecarsLast(ProbesHeard):
         if pod is None or deed.uid not in self.outside.read or not isinstance(deed.value, float | int):
             return
         names = [one.name for one in pod.init_containers if one.restartable]
-        if deed.name not in names or deed.value <= _KEPT_S or self.is_unwell(deed):
+        if deed.name not in names or deed.value <= _KEPT_S or self.ends_alone(deed):
             return
         behind = {*names[names.index(deed.name) + 1 :], *(one.name for one in pod.containers)}
         runs = sorted(
@@ -106,29 +107,41 @@ class SidecarsLast(ProbesHeard):
 class UnwellGo(ProbesHeard):
     """Ours: what a liveness probe is for."""
 
-    words = "a container whose liveness probe fails is ended, with the grace that the probe gives"
+    words = "a container whose liveness or startup probe fails is ended, with the grace that the probe gives"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._up: set[str] = set()
 
     def heard(self, deed: Deed, /) -> None:
         """Whoever is ended for its probe alone has the probe's own grace."""
         self.hear_probe(deed)
-        if deed.what is not What.SIGNALLED or deed.uid in self.outside.deletions or not self.is_unwell(deed):
+        if isinstance(deed.value, Ran) and deed.value == Ran(STARTED, "0"):
+            self._up.add(deed.id)
+        if deed.what is not What.SIGNALLED or deed.uid in self.outside.deletions:
             return
-        container = self.container(deed)
-        probe = None if container is None else container.liveness_probe
-        grace_s = None if probe is None else probe.termination_grace_period_seconds
-        assert grace_s is None or not isinstance(deed.value, float) or deed.value <= grace_s, (
-            f"{deed.uid}/{deed.name} is unwell and gets {deed.value} s to end; its probe gives {grace_s} s"
+        failed = [one.termination_grace_period_seconds for one in self.failed_probes(deed)]
+        graces_s = [grace_s for grace_s in failed if grace_s is not None]
+        if len(graces_s) < max(1, len(failed)) or self.is_outdated(deed) or not isinstance(deed.value, float):
+            return
+        assert deed.value <= max(graces_s), (
+            f"{deed.uid}/{deed.name} is unwell and gets {deed.value} s to end; its probe gives {graces_s} s"
         )
 
     def settled(self) -> None:
         """By now it was ended."""
         for one in self.outside.containers.running:
-            if LIVE in self.outside.containers.unwell.get(one.record.id, ()):
-                pod = self.pod(one.record.pod.uid)
-                asks = pod is not None and any(
-                    each.name == one.record.name and each.liveness_probe for each in pod.containers
-                )
-                assert not asks, f"{one.record.pod.uid}/{one.record.name} runs, and its liveness probe fails"
+            uid, name = one.record.pod.uid, one.record.name
+            fails = self.outside.containers.unwell.get(one.record.id, set())
+            pod = self.pod(uid)
+            for each in pod.containers if pod is not None and fails else ():
+                if each.name == name:
+                    assert LIVE not in fails or not each.liveness_probe, (
+                        f"{uid}/{name} runs, and its liveness probe fails"
+                    )
+                    assert STARTED not in fails or not each.startup_probe or one.record.id in self._up, (
+                        f"{uid}/{name} runs, and its startup probe fails"
+                    )
 
 
 class RestartsWait(Guarantee):
@@ -138,13 +151,15 @@ class RestartsWait(Guarantee):
 
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
-        self._starts: Counter[tuple[str, str]] = Counter()
-        self._before_s: dict[tuple[str, str], float] = {}
-        self._ended_s: dict[tuple[str, str], float] = {}
+        self._starts: Counter[tuple[str, str, str]] = Counter()
+        self._before_s: dict[tuple[str, str, str], float] = {}
+        self._ended_s: dict[tuple[str, str, str], float] = {}
 
     def heard(self, deed: Deed, /) -> None:
         """The third start in a sandbox comes ten seconds after the end before it, each further one later."""
-        key, now_s = (deed.uid, deed.name), self.outside.passed_s
+        # What is to run from another image is another container, which has not ended yet.
+        key = (deed.uid, deed.name, self.outside.containers.image_of(deed.id))
+        now_s = self.outside.passed_s
         if deed.what in {What.SANDBOX_MADE, What.POWER, What.FORGOT}:
             for one in [one for one in self._starts if deed.uid in {"", one[0]}]:
                 del self._starts[one]

@@ -7,9 +7,10 @@ from collections.abc import Collection
 from typing import ClassVar
 
 from nodealloc.podfacts import ConditionStatus, PodStatus
-from nodealloc.podspec import Container, Pod
-from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
+from nodealloc.podspec import Container, Pod, Probe
+from nodealloc.testing.simulation.node._deeds import Deed, Ran
 from nodealloc.testing.simulation.node._outside import Outside
+from nodealloc.testing.simulation.node._pods import POST_START
 
 __all__ = ["Guarantee", "ProbesHeard", "is_ready"]
 
@@ -44,6 +45,11 @@ class Guarantee:
         """The container that a deed is about, as its pod defines it."""
         pod = self.pod(deed.uid)
         return next((one for one in pod.all_containers if one.name == deed.name), None) if pod else None
+
+    def is_outdated(self, deed: Deed) -> bool:
+        """Whether a container was made from another image than is wanted of it now."""
+        container, image = self.container(deed), self.outside.containers.image_of(deed.id)
+        return container is not None and bool(image) and container.image != image
 
     def is_init(self, deed: Deed) -> bool:
         """Whether a deed is about an init container that has an end."""
@@ -81,18 +87,34 @@ class ProbesHeard(Guarantee):
 
     def hear_probe(self, deed: Deed) -> None:
         """Count what a probe answered; `heard` calls it."""
-        if deed.what is What.RAN and isinstance(deed.value, Ran) and deed.value.failed:
+        if isinstance(deed.value, Ran) and (deed.value.failed or _is_lost(deed.value)):
             self._failed[deed.id, deed.value.command] += 1
 
-    def is_unwell(self, deed: Deed) -> bool:
-        """Whether a probe for which a container is killed failed often enough."""
+    def failed_probes(self, deed: Deed) -> list[Probe]:
+        """Probes for which a container is killed that failed often enough."""
         container = self.container(deed)
         probes = (container.liveness_probe, container.startup_probe) if container is not None else ()
-        return any(
-            self._failed[deed.id, one.exec.command[0]] >= one.failure_threshold
+        return [
+            one
             for one in probes
-            if one is not None and one.exec is not None
-        )
+            if one is not None
+            and one.exec is not None
+            and self._failed[deed.id, one.exec.command[0]] >= one.failure_threshold
+        ]
+
+    def ends_alone(self, deed: Deed) -> bool:
+        """Whether a container may have to end though its pod goes on.
+
+        A probe or its hook failed, or it is to run from something else.
+        """
+        if self.is_outdated(deed) or self.failed_probes(deed):
+            return True
+        return self._failed[deed.id, POST_START] > 0
+
+
+def _is_lost(ran: Ran) -> bool:
+    """Whether a hook that nobody could run counts as one that failed."""
+    return ran.command == POST_START and ran.came_of_it != "0"
 
 
 def is_ready(status: PodStatus) -> bool:

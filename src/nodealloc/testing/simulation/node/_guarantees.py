@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from nodealloc.testing.simulation.node._devices import (
     DevicesAligned,
+    DevicesAreWell,
     DevicesOnce,
     DevicesStand,
     PluginsAsked,
+)
+from nodealloc.testing.simulation.node._duties import (
+    DeadlinesEnd,
+    EditsAreMade,
+    HooksAreRun,
+    ProbesGoOn,
+    RestartsCome,
 )
 from nodealloc.testing.simulation.node._ending import (
     GraceIsGiven,
@@ -18,12 +26,19 @@ from nodealloc.testing.simulation.node._ending import (
     UnwellGo,
 )
 from nodealloc.testing.simulation.node._guarantee import Guarantee
-from nodealloc.testing.simulation.node._holding import Aligned, BytesOnce, CpusOnce, PlacementStands
+from nodealloc.testing.simulation.node._holding import (
+    Aligned,
+    BytesOnce,
+    CpusOnce,
+    FitsTheNode,
+    PlacementStands,
+)
 from nodealloc.testing.simulation.node._mounting import MountsAccounted, NothingIsLeft
 from nodealloc.testing.simulation.node._refusals import GoesOn, RefusalsAreTrue, RefusalsSayWhy
 from nodealloc.testing.simulation.node._running import (
     AttemptsOnce,
     FinishedStays,
+    InitFirst,
     InitOnce,
     NothingAfterwards,
     NothingWithoutReason,
@@ -52,6 +67,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     OneOfAName,
     AttemptsOnce,
     FinishedStays,
+    InitFirst,
     InitOnce,
     NothingWithoutReason,
     OneDeadline,
@@ -74,12 +90,14 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     ExitsAreTrue,
     EndsAreKept,
     NothingAfterwards,
+    FitsTheNode,
     CpusOnce,
     BytesOnce,
     PlacementStands,
     Aligned,
     DevicesOnce,
     DevicesStand,
+    DevicesAreWell,
     DevicesAligned,
     PluginsAsked,
     MountsAccounted,
@@ -87,6 +105,11 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     RefusalsSayWhy,
     RefusalsAreTrue,
     GoesOn,
+    EditsAreMade,
+    DeadlinesEnd,
+    HooksAreRun,
+    ProbesGoOn,
+    RestartsCome,
     SameEnd,
 )
 """All of them. There is no eviction by pressure, which guarantee 5 (measure again) is about."""

@@ -11,7 +11,7 @@ from nodealloc.testing.simulation.node._deeds import Deed, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._outside import Outside
 
-__all__ = ["Aligned", "BytesOnce", "CpusOnce", "PlacementStands"]
+__all__ = ["Aligned", "BytesOnce", "CpusOnce", "FitsTheNode", "PlacementStands"]
 
 
 class _Cpus(Guarantee):
@@ -27,6 +27,30 @@ class _Cpus(Guarantee):
         if pod is None or container is None or qos_class(pod) is not QosClass.GUARANTEED:
             return False
         return container.requests["cpu"].milli_value == 1000 * len(cpus)
+
+
+class FitsTheNode(Guarantee):
+    """Ours: admission."""
+
+    words = "what runs has not requested more than the node gives out"
+
+    def heard(self, deed: Deed, /) -> None:
+        """All that runs fits, with what just started."""
+        if deed.what is not What.STARTED:
+            return
+        asked: dict[str, int] = {"cpu": 0, "memory": 0}
+        for one in self.outside.containers.running:
+            pod = self.pod(one.record.pod.uid)
+            for each in pod.all_containers if pod is not None else ():
+                if each.name == one.record.name:
+                    asked["cpu"] += each.requests["cpu"].milli_value if "cpu" in each.requests else 0
+                    asked["memory"] += each.requests["memory"].value if "memory" in each.requests else 0
+        there = {
+            "cpu": 1000 * (len(self.outside.machine.cpus) - len(self.outside.reserved)),
+            "memory": sum(one.memory_bytes for one in self.outside.machine.numa_nodes),
+        }
+        for name, amount in asked.items():
+            assert amount <= there[name], f"what runs requests {amount} of {name}, and there is {there[name]}"
 
 
 class CpusOnce(_Cpus):
@@ -76,6 +100,15 @@ class CpusOnce(_Cpus):
                 assert owner == record.id, (
                     f"{record.pod.uid}/{record.name} runs on CPU {cpu}, which {owner} has for itself"
                 )
+        sharing = {
+            cpus: record
+            for record, cpus in self._confined()
+            if cpus and not self.own(record.pod.uid, record.name, cpus)
+        }
+        assert len(sharing) < 2 or not self.outside.is_aligned, (
+            "containers that share CPUs run on different ones: "
+            + ", ".join(f"{one.pod.uid}/{one.name} on {cpus}" for cpus, one in sharing.items())
+        )
 
     def _confined(self) -> Iterator[tuple[ContainerRecord, CPUSet]]:
         containers = self.outside.containers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import random
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -78,7 +79,10 @@ class Outside:
         deletions: Pods that somebody wants gone.
         read: When the agent had read that, on the clock of deeds, by uid.
         told: The newest status that the sink took, by uid.
+        wanted_s: When each pod was first wanted, by uid: on the clock of deeds, and on one that goes on
+            while the machine sleeps.
         device_pods: Of the pods so many ask for devices, from 0 to 1.
+        is_undisturbed: Whether nothing at all goes wrong around the agent.
         only_hangs: Whether calls hang and are slow, and nothing else goes wrong.
         is_calm: From now on nothing ends by itself.
         machine: What the agent gives out.
@@ -98,12 +102,15 @@ class Outside:
         self.is_calm: bool = False
         self.device_pods: float = 0.0
         self.only_hangs: bool = False
+        self.is_undisturbed: bool = False
         self.machine: Machine = Machine(cpus=())
         self.is_aligned: bool = False
         self.reserved: CPUSet = CPUSet()
         self._clock = clock
         self._rng = rng
         self._number = 0
+        self._images = 0
+        self.wanted_s: dict[str, tuple[float, float]] = {}
         self._sources: dict[str, str] = {}
         self._found: set[str] = set()
         self._told_of_change: Mapping[str, Callable[[], object]] = {}
@@ -112,9 +119,27 @@ class Outside:
         self.containers: SimulatedContainers = SimulatedContainers(clock, self.deeds, self._behave)
 
     @property
+    def awake_s(self) -> float:
+        """The same without those that the machine slept or was switched off: the clock of deeds."""
+        return self._clock.awake_s
+
+    @property
     def passed_s(self) -> float:
         """Virtual seconds since the beginning, asleep and switched off included."""
         return self._clock.passed_s
+
+    def overdue_s(self, uid: str, *, is_awake: bool = False) -> float:
+        """For how long a pod has been there for longer than it may; negative before that.
+
+        Args:
+            uid: Which.
+            is_awake: Without the time that the machine slept, which an agent may count or not.
+        """
+        pod, since_s = self.known.get(uid), self.wanted_s.get(uid)
+        if pod is None or since_s is None or pod.active_deadline_seconds is None:
+            return -math.inf
+        passed_s = self.awake_s - since_s[0] if is_awake else self.passed_s - since_s[1]
+        return passed_s - pod.active_deadline_seconds
 
     # What ports ask.
 
@@ -238,6 +263,26 @@ class Outside:
             self._number += 1
             self._want(FILE, random_pod(rng, pod.name, f"uid-{self._number}", device_pods=self.device_pods))
 
+    def edit(self, rng: random.Random) -> None:
+        """A container of a pod is to run from another image."""
+        uids = [uid for uid in self.pods[API] if uid not in self.deletions and uid not in self._found]
+        if not uids:
+            return
+        uid = rng.choice(uids)
+        pod = self.known[uid]
+        place = rng.randrange(len(pod.containers))
+        self._images += 1
+        other = attrs.evolve(pod.containers[place], image=f"busybox:{self._images}")
+        containers = (*pod.containers[:place], other, *pod.containers[place + 1 :])
+        self.pods[API][uid] = self.known[uid] = attrs.evolve(pod, containers=containers)
+        self._happen(What.EDITED, uid, value=f"{other.name} from {other.image}")
+        self._changed(API)
+
+    def crash_all(self) -> None:
+        """Every container ends, for reasons of its own."""
+        for one in self.containers.running:
+            self.containers.crash(one.record.id, 7)
+
     def crash(self, rng: random.Random) -> None:
         """A container ends, for reasons of its own."""
         one = self.containers.some_running(rng)
@@ -301,6 +346,7 @@ class Outside:
 
     def _want(self, source: str, pod: Pod) -> None:
         self.pods[source][pod.uid] = self.known[pod.uid] = pod
+        self.wanted_s[pod.uid] = self._clock.awake_s, self._clock.passed_s
         self._sources[pod.uid] = source
         self._happen(What.WANTED, pod.uid, value=pod)
         self._changed(source)

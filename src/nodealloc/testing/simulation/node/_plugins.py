@@ -80,7 +80,8 @@ class SimulatedPlugins:
 
     Attributes:
         are_asked: Whether an agent ever talked to any.
-        heard: Resources whose devices the present life of the agent has been told.
+        heard_s: When the present life of the agent was told of a resource's devices first.
+        ill_s: Since when it has known of a device that it is not well.
     """
 
     def __init__(self, clock: SimulatedClock, deeds: Deeds) -> None:
@@ -93,6 +94,7 @@ class SimulatedPlugins:
         self._broken: set[str] = set()
         self.are_asked: bool = False
         self.heard_s: dict[str, float] = {}
+        self.ill_s: dict[str, float] = {}
         for resource in RESOURCES:
             self._begin(resource)
 
@@ -100,6 +102,7 @@ class SimulatedPlugins:
         """From now on this life calls."""
         self._life = life
         self.heard_s.clear()
+        self.ill_s.clear()
         self._on_change = lambda: None
         return self
 
@@ -212,10 +215,16 @@ class SimulatedPlugins:
             one.rests.append(wait)
             self._life.rest(wait)
 
-    def was_heard(self, one: _Process | None) -> None:
+    def was_heard(self, one: _Process | None, devices: Sequence[Device]) -> None:
         """A list of a plugin was taken in, and the next one is asked for."""
         if one is not None:
             self.heard_s.setdefault(one.resource, self._clock.awake_s)
+        is_sound = all(device.id in one.devices for device in devices) if one is not None else False
+        for device in devices:
+            if device.health != "Unhealthy":
+                self.ill_s.pop(device.id, None)
+            elif is_sound:
+                self.ill_s.setdefault(device.id, self._clock.awake_s)
 
     def did(self, what: What, resource: str, ids: Sequence[str]) -> None:
         """A plugin did what it was asked to."""
@@ -299,7 +308,7 @@ class _Connection:
         while True:
             seen = self._plugins.next_list(self._one, self._path, seen, lambda: self._is_closed)
             yield seen
-            self._plugins.was_heard(self._one)
+            self._plugins.was_heard(self._one, seen)
 
     def preferred(self, question: PreferenceQuestion, /) -> tuple[str, ...]:
         """See `PluginCalls`; it likes the highest ids, and may name some that nobody asked for."""

@@ -25,6 +25,7 @@ from nodealloc.testing.simulation.node._plugins import RESOURCES
 __all__ = [
     "LIVE",
     "OWN",
+    "POST_START",
     "PRE_STOP",
     "READY",
     "SHARED",
@@ -36,7 +37,8 @@ __all__ = [
 ]
 
 _FOREVER = float("inf")
-READY, LIVE, STARTED, PRE_STOP = "ready", "live", "started", "pre-stop"
+READY, LIVE, STARTED = "ready", "live", "started"
+PRE_STOP, POST_START = "pre-stop", "post-start"
 """Commands of probes and hooks."""
 OWN, SHARED = "own", "shared"
 """Names of volumes: the pod's own, and the one that pods share."""
@@ -74,6 +76,7 @@ def random_pod(rng: random.Random, name: str, uid: str, *, device_pods: float = 
         volumes=tuple(Volume(name=one, kind="emptyDir") for one in volumes),
         restart_policy=policy,
         termination_grace_period_seconds=rng.choice((0, 1, 5, 30, 30)),
+        active_deadline_seconds=rng.choice((20, 60)) if rng.random() < 0.06 else None,
     )
 
 
@@ -100,13 +103,15 @@ def behaviour(rng: random.Random, pod: Pod, container: str, *, is_calm: bool) ->
     if init is not None and not init.restartable:
         fails = not is_calm and rng.random() < 0.2
         return Behaviour(runs_s=rng.uniform(0.1, 20.0), code=1 if fails else 0, leaves_s=leaves_s)
-    if is_calm or rng.random() < 0.6:
+    if is_calm:
         return Behaviour(runs_s=_FOREVER, code=0, leaves_s=leaves_s, answers_s=answers_s)
+    ends = rng.random() < 0.4
     return Behaviour(
-        runs_s=rng.expovariate(1 / 60.0),
+        runs_s=rng.expovariate(1 / 60.0) if ends else _FOREVER,
         code=rng.choice((0, 0, 1, 2)),
         leaves_s=leaves_s,
         answers_s=answers_s,
+        fails=frozenset(one for one in (STARTED, POST_START) if rng.random() < 0.2),
     )
 
 
@@ -139,7 +144,15 @@ def _watched(rng: random.Random, container: Container) -> Container:
     wants = rng.random
     return attrs.evolve(
         container,
-        readiness_probe=_probe(READY, period_s=5, failures=rng.choice((1, 2))) if wants() < 0.4 else None,
+        readiness_probe=(
+            attrs.evolve(
+                _probe(READY, period_s=5, failures=rng.choice((1, 2))),
+                success_threshold=rng.choice((1, 1, 3)),
+                initial_delay_seconds=rng.choice((0, 0, 7)),
+            )
+            if wants() < 0.4
+            else None
+        ),
         liveness_probe=(
             attrs.evolve(
                 _probe(LIVE, period_s=rng.choice((3, 10)), failures=3),
@@ -148,13 +161,16 @@ def _watched(rng: random.Random, container: Container) -> Container:
             if wants() < 0.4
             else None
         ),
-        startup_probe=_probe(STARTED, period_s=2, failures=30) if wants() < 0.25 else None,
-        lifecycle=(
-            Lifecycle(pre_stop=LifecycleHandler(exec=ExecAction(command=(PRE_STOP,))))
-            if wants() < 0.3
-            else None
+        startup_probe=_probe(STARTED, period_s=2, failures=rng.choice((3, 30))) if wants() < 0.25 else None,
+        lifecycle=Lifecycle(
+            pre_stop=_hook(PRE_STOP) if wants() < 0.3 else None,
+            post_start=_hook(POST_START) if wants() < 0.2 else None,
         ),
     )
+
+
+def _hook(command: str) -> LifecycleHandler:
+    return LifecycleHandler(exec=ExecAction(command=(command,)))
 
 
 def _probe(command: str, *, period_s: int, failures: int) -> Probe:

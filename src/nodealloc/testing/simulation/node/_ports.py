@@ -44,7 +44,13 @@ T = TypeVar("T")
 _GIVEN_UP_S = 150.0
 """After so long a client gives up a call about the whole node; one about a pod may never return."""
 
-_TAKES_S = {"run_sandbox": 0.5, "create_container": 0.5, "start_container": 0.3, "remove_container": 0.2}
+_TAKES_S = {
+    "pull_image": 4.0,
+    "run_sandbox": 0.5,
+    "create_container": 0.5,
+    "start_container": 0.3,
+    "remove_container": 0.2,
+}
 """Mean seconds that a call takes where time may pass in it."""
 
 
@@ -55,8 +61,8 @@ class SimulatedRuntime:
     `runtime refuses`, `answer is lost` (done, and nobody hears of it), `runtime
     restarts` (records of what does not run are gone), `runtime forgets an end` (the newest).
 
-    Calls about images take no time: whoever waits until it is its turn to fetch one does so in its
-    thread, and virtual time would stand still for it.
+    Images are fetched in their own time; a look at those that are there takes none, since others
+    wait for its end in their threads, where virtual time would stand still.
     """
 
     def __init__(self, life: Life, containers: SimulatedContainers) -> None:
@@ -139,7 +145,7 @@ class SimulatedRuntime:
 
     def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
         """See `Images.pull_image`."""
-        return self._at_once("pull_image", lambda: self._outside.pull_image(name, credentials))
+        return self._do("pull_image", lambda: self._outside.pull_image(name, credentials))
 
     def remove_image(self, id: str, /) -> None:  # noqa: A002 - the port's name
         """See `Images.remove_image`."""
@@ -226,8 +232,8 @@ class SimulatedSource:
     """A `Source` of pods, for one life.
 
     Faults, by name: `source is away`, `source is slow`, `source is behind` (it says late what it
-    was), `source hangs`, `source is not synced`; `source tells nothing` of a change, which is then
-    found by the next reading.
+    was), `source reorders` its pods, `source hangs`, `source is not synced`; `source tells nothing`
+    of a change, which is then found by the next reading.
 
     Args:
         life: Whose.
@@ -269,6 +275,9 @@ class SimulatedSource:
             life.pause(math.inf, cancel)
             raise OSError("the source hung, and was given up")
         reading, was_heard = self._read()
+        if strikes("source reorders"):
+            pods = life.chance.rng.sample(reading.pods, len(reading.pods))
+            reading = attrs.evolve(reading, pods=tuple(pods))
         if strikes("source is behind"):
             self._hung()
             life.pause(life.chance.rng.uniform(0.5, 40.0), cancel)

@@ -11,6 +11,7 @@ from nodealloc.testing.simulation.node._outside import FILE, Outside
 __all__ = [
     "AttemptsOnce",
     "FinishedStays",
+    "InitFirst",
     "InitOnce",
     "NothingAfterwards",
     "NothingWithoutReason",
@@ -69,7 +70,7 @@ class FinishedStays(Guarantee):
 
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
-        self._started: set[tuple[str, str]] = set()
+        self._started: set[tuple[str, str, str]] = set()
         self._succeeded: set[tuple[str, str]] = set()
         self._told = set[tuple[str, str]]()
 
@@ -80,16 +81,43 @@ class FinishedStays(Guarantee):
         if pod is None or container is None or container not in pod.containers:
             return
         key = (deed.uid, deed.name)
+        # What is to run from another image is another container, of which no policy speaks.
+        first = (*key, self.outside.containers.image_of(deed.id))
         if deed.what is What.ENDED and deed.value == Exited(code=0):
             self._succeeded.add(key)
         if deed.what is What.FORGOT:  # perhaps nobody looked in time
             self._succeeded -= {key} - self._told
         if deed.what is What.STARTED:
             if pod.restart_policy is RestartPolicy.NEVER:
-                assert key not in self._started, f"{deed.uid}/{deed.name} starts again under policy Never"
+                assert first not in self._started, f"{deed.uid}/{deed.name} starts again under policy Never"
             if pod.restart_policy is RestartPolicy.ON_FAILURE:
                 assert key not in self._succeeded, f"{deed.uid}/{deed.name} starts again after it succeeded"
-            self._started.add(key)
+            self._started.add(first)
+
+
+class InitFirst(Guarantee):
+    """Ours: the order of a pod's containers."""
+
+    words = "a container starts when the init containers before it have succeeded in its sandbox"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._done: set[tuple[str, str, str]] = set()
+
+    def heard(self, deed: Deed, /) -> None:
+        """A sidecar before it has started."""
+        pod = self.pod(deed.uid) if deed.what in {What.STARTED, What.ENDED} else None
+        box = self.outside.containers.sandbox_of(deed.id)
+        if pod is None or not box:
+            return
+        inits = [one.name for one in pod.init_containers]
+        is_plain = self.is_init(deed)
+        if deed.what is What.STARTED:
+            before = inits[: inits.index(deed.name)] if deed.name in inits else inits
+            missing = [one for one in before if (deed.uid, one, box) not in self._done]
+            assert not missing, f"{deed.uid}/{deed.name} starts, and {', '.join(missing)} comes before it"
+        if (deed.what is What.STARTED and not is_plain) or deed.value == Exited(code=0):
+            self._done.add((deed.uid, deed.name, box))
 
 
 class InitOnce(Guarantee):
@@ -140,7 +168,7 @@ class NothingWithoutReason(ProbesHeard):
         if deed.what is not What.SIGNALLED or deed.uid in self.outside.read:
             return
         pod = self.pod(deed.uid)
-        if pod is None or self.is_unwell(deed):
+        if pod is None or self.ends_alone(deed) or self.outside.overdue_s(deed.uid) > 0:
             return
         if not self.main_runs(deed.uid) or self._makes_room(deed):
             return
@@ -174,7 +202,7 @@ class OneDeadline(ProbesHeard):
         if deed.what is What.POWER:
             self._first_s.clear()
             self._told_s.clear()
-        if deed.what is not What.SIGNALLED or deed.uid not in self.outside.read or self.is_unwell(deed):
+        if deed.what is not What.SIGNALLED or deed.uid not in self.outside.read or self.ends_alone(deed):
             return
         pod = self.pod(deed.uid)
         own_s = float(pod.termination_grace_period_seconds) if pod else 0.0

@@ -123,6 +123,7 @@ class NodeSimulation:
         self.outside.machine = machine
         self.outside.reserved = _RESERVED
         self.outside.device_pods = self.seeds.device_pods
+        self.outside.is_undisturbed = all(one in ORDINARY for one in self.seeds.odds)
         self.outside.only_hangs = all(_HANGS.search(one) or one in ORDINARY for one in self.seeds.odds)
         self._disk = MachineDisk(chance)
         self._checkers = [guarantee(self.outside) for guarantee in guarantees]
@@ -156,6 +157,10 @@ class NodeSimulation:
             self.simulation.run(self.seeds.operations)
             self.outside.calm()
             self._settle()
+            if self.seeds.rests_s:
+                self.simulation.rest(self.seeds.rests_s)
+                self.outside.crash_all()
+                self._settle()
             self.outside.empty()
             self.simulation.go_on(_EMPTYING)
             self._settle(is_empty=True)
@@ -185,6 +190,7 @@ class NodeSimulation:
             act(4.0, outside.shorten)
             act(120.0, outside.force)
             act(60.0, outside.replace)
+            act(30.0, outside.edit)
         if self.seeds.crashes:
             act(20.0, outside.crash)
             act(25.0, outside.sicken)

@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from nodealloc.podfacts import ContainerRunning, ContainerTerminated, Exited, PodPhase, PodStatus
 from nodealloc.podspec import RestartPolicy
+from nodealloc.testing.simulation.node._containers import last_words
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard, is_ready
 from nodealloc.testing.simulation.node._outside import Outside
@@ -102,7 +103,7 @@ class ReadyFallsFirst(ProbesHeard):
         """After the first signal of its end nobody reads that it is ready."""
         self.hear_probe(deed)
         # One that a probe had killed may start again before the agent acts on what it read.
-        if deed.what is What.SIGNALLED and deed.uid in self.outside.read and not self.is_unwell(deed):
+        if deed.what is What.SIGNALLED and deed.uid in self.outside.read and not self.ends_alone(deed):
             self._ending.add(deed.uid)
             told = self.outside.told.get(deed.uid)
             waited_s = deed.at_s - self.outside.read[deed.uid]
@@ -134,11 +135,16 @@ class ReadyIsEarned(Guarantee):
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
         self._passed: set[tuple[str, str]] = set()
+        self._in_a_row: Counter[tuple[str, str]] = Counter()
 
     def heard(self, deed: Deed, /) -> None:
         """Each instance that runs has passed for itself."""
-        if deed.what is What.RAN and isinstance(deed.value, Ran) and deed.value.came_of_it == "0":
-            self._passed.add((deed.id, deed.value.command))
+        if isinstance(deed.value, Ran):
+            key, container = (deed.id, deed.value.command), self.container(deed)
+            self._in_a_row[key] = self._in_a_row[key] + 1 if deed.value.came_of_it == "0" else 0
+            probe = None if container is None else container.readiness_probe
+            if probe is not None and self._in_a_row[key] >= probe.success_threshold:
+                self._passed.add(key)
         if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus) or not is_ready(deed.value):
             return
         pod = self.pod(deed.uid)
@@ -188,6 +194,7 @@ class ReadinessStands(Guarantee):
             return
         before = self._ready_with.pop(deed.uid, None)
         makes_room = deed.value.condition("DisruptionTarget") is not None
+        makes_room = makes_room or self.outside.overdue_s(deed.uid) > 0
         if before and before <= running and deed.uid not in self.outside.deletions and not makes_room:
             raise AssertionError(f"{deed.uid} is told to be not ready, and its containers run as before")
 
@@ -231,24 +238,29 @@ class CountsRise(Guarantee):
 class ExitsAreTrue(Guarantee):
     """Guarantee 4."""
 
-    words = "an exit code that is told is the one that there was"
+    words = "an exit code that is told is the one that there was, with what the runtime said of it"
 
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
-        self._codes: dict[tuple[str, str], set[int]] = defaultdict(set)
+        self._codes: dict[str, int] = {}
 
     def heard(self, deed: Deed, /) -> None:
         """No code is told that no instance of the container ended with."""
         if deed.what is What.ENDED and isinstance(deed.value, Exited):
-            self._codes[deed.uid, deed.name].add(deed.value.code)
+            self._codes[deed.id] = deed.value.code
         if deed.what is What.TOLD and isinstance(deed.value, PodStatus):
             for one in deed.value.all_containers:
                 for state in (one.state, one.last_state):
                     if isinstance(state, ContainerTerminated) and isinstance(state.exit, Exited):
-                        codes = self._codes[deed.uid, one.name]
-                        assert state.exit.code in codes, (
-                            f"{deed.uid}/{one.name} is told to have ended with {state.exit.code}; "
-                            f"it ended with {sorted(codes) or 'nothing yet'}"
+                        made = (state.container_id or "").rpartition("/")[2]
+                        code = self._codes.get(made)
+                        assert state.exit.code == code, (
+                            f"{deed.uid}/{one.name} ({made}) is told to have ended with {state.exit.code}; "
+                            f"it ended with {'nothing yet' if code is None else code}"
+                        )
+                        assert state.message == last_words(made, code), (
+                            f"{deed.uid}/{one.name} ({made}) is told to have ended with the words "
+                            f"{state.message!r}; they were {last_words(made, code)!r}"
                         )
 
 
@@ -313,11 +325,13 @@ class SameEnd(Guarantee):
             assert uid not in self.outside.deletions, (
                 f"{uid} was asked to end, and is still there: {status.phase}"
             )
+            runs = {one.record.name for one in self.outside.containers.running if one.record.pod.uid == uid}
+            self._is_told_of(uid, runs)
+            is_over = status.phase is not None and status.phase.is_terminal
+            assert runs or is_over or pod.restart_policy is not RestartPolicy.NEVER, (
+                f"nothing of {uid} runs, or ever will, and it is told to be {status.phase}"
+            )
             if pod.restart_policy is RestartPolicy.ALWAYS and status.phase is not PodPhase.FAILED:
-                runs = {
-                    one.record.name for one in self.outside.containers.running if one.record.pod.uid == uid
-                }
-                self._is_told_of(uid, runs)
                 missing = [one.name for one in pod.containers if one.name not in runs]
                 assert not missing, f"{uid}: {', '.join(missing)} should run; told: {status.phase}"
                 unwell = self._unready(uid)

@@ -24,6 +24,7 @@ class SeedClass:
         device_pods: Of the pods so many ask for devices, from 0 to 1.
         resyncs: Whether reconcilers look at every key now and then. Where they do not, a wake-up
             that was lost is not made good.
+        rests_s: Virtual seconds after that in which nothing happens; then every container crashes once.
         operations: Calls that one life of a seed makes before all is left to settle.
     """
 
@@ -35,4 +36,5 @@ class SeedClass:
     plugins_act_s: float = 40.0
     device_pods: float = 0.2
     resyncs: bool = False
+    rests_s: float = 0.0
     operations: int = 4000

@@ -15,4 +15,5 @@ CALM = SeedClass(
     odds={
         "call takes time": 1.0,
     },
+    rests_s=650.0,
 )

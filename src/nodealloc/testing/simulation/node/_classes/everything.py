@@ -21,6 +21,7 @@ Faults that may strike, with their odds below:
 - `source is not synced`
 - `source tells nothing`
 - `source is behind`
+- `source reorders`
 - `sink is away`
 - `sink is slow`
 - `sink answer is lost`
@@ -69,6 +70,7 @@ EVERYTHING = SeedClass(
         "source is not synced": 0.02,
         "source tells nothing": 0.1,
         "source is behind": 0.02,
+        "source reorders": 0.05,
         "sink is away": 0.03,
         "sink is slow": 0.03,
         "sink answer is lost": 0.02,

@@ -1,0 +1,213 @@
+"""Checkers of what an agent does without being asked again: edits, deadlines, restarts, probes, hooks."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+
+from nodealloc.podfacts import Exited, PodStatus
+from nodealloc.podspec import Container, Probe, RestartPolicy
+from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
+from nodealloc.testing.simulation.node._guarantee import Guarantee
+from nodealloc.testing.simulation.node._outside import Outside
+from nodealloc.testing.simulation.node._pods import STARTED
+
+__all__ = ["DeadlinesEnd", "EditsAreMade", "HooksAreRun", "ProbesGoOn", "RestartsCome"]
+
+_EARLY_S = 1.0
+"""Deadlines are in whole seconds."""
+_LATE_S = 60.0
+"""So long after its deadline a pod may still run when all is quiet: its grace is at most half of it."""
+_ASKED_S = 100.0
+"""So long besides three periods nobody may have asked: the agent may have been away."""
+_COMES_S = 10.0
+"""So long after its wait, where nothing goes wrong, a container has started again."""
+_FETCHED_S = 120.0
+"""So long after an edit images may be fetched, and others wait."""
+_BACK_OFF_S, _LONGEST_S, _ANEW_S = 10.0, 300.0, 600.0
+"""See `RestartsWait`."""
+
+
+class EditsAreMade(Guarantee):
+    """Ours: what an edit is for."""
+
+    words = "when all is quiet, what runs was made from the image that is wanted now"
+
+    def settled(self) -> None:
+        """By now what was edited was started anew."""
+        wanted = {uid: pod for pods in self.outside.pods.values() for uid, pod in pods.items()}
+        for one in self.outside.containers.running:
+            pod, name = wanted.get(one.record.pod.uid), one.record.name
+            for container in () if pod is None else pod.containers:
+                image = self.outside.containers.image_of(one.record.id)
+                assert container.name != name or container.image == image, (
+                    f"{one.record.pod.uid}/{name} runs from {image}, and {container.image} is wanted"
+                )
+
+
+class DeadlinesEnd(Guarantee):
+    """Ours: how long a pod may be active."""
+
+    words = "a pod that may be active for so long ends then, and not before"
+
+    def heard(self, deed: Deed, /) -> None:
+        """Nobody is told that it was there for too long before it was."""
+        if isinstance(deed.value, PodStatus) and deed.value.reason == "DeadlineExceeded":
+            left_s = -self.outside.overdue_s(deed.uid)
+            assert left_s <= _EARLY_S, f"{deed.uid} is told to be overdue, and {left_s:.1f} s are left"
+
+    def settled(self) -> None:
+        """Nothing runs of what is overdue."""
+        for one in self.outside.containers.running:
+            late_s = self.outside.overdue_s(one.record.pod.uid, is_awake=True)
+            assert late_s < _LATE_S, f"{one.record.pod.uid} runs {late_s:.0f} s after its deadline"
+
+
+class HooksAreRun(Guarantee):
+    """Ours: what is done right after a start."""
+
+    words = "when all is quiet, what runs has had its post-start hook run"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._ran: set[str] = set()
+        self._started: set[str] = set()
+
+    def heard(self, deed: Deed, /) -> None:
+        """Whose hook was run."""
+        if deed.what is What.STARTED:
+            self._started.add(deed.id)
+        if isinstance(deed.value, Ran):
+            container = self.container(deed)
+            hook = container.lifecycle.post_start if container and container.lifecycle else None
+            if hook is not None and hook.exec is not None and deed.value.command == hook.exec.command[0]:
+                self._ran.add(deed.id)
+
+    def settled(self) -> None:
+        """None is left out."""
+        for one in self.outside.containers.running:
+            pod = self.pod(one.record.pod.uid)
+            for container in () if pod is None or one.record.id not in self._started else pod.containers:
+                hook = container.lifecycle.post_start if container.lifecycle else None
+                has_one = container.name == one.record.name and hook is not None
+                assert not has_one or one.record.id in self._ran, (
+                    f"{one.record.pod.uid}/{container.name} runs, and its post-start hook was not run"
+                )
+
+
+class ProbesGoOn(Guarantee):
+    """Guarantee 10: a probe is asked by its periods, whatever clocks and restarts did meanwhile."""
+
+    words = "whoever has a probe is asked again and again, and not before its initial delay"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._asked_s: dict[tuple[str, str], float] = {}
+        self._started_s: dict[str, float] = {}
+        self._up: set[str] = set()
+        self._exact: set[str] = set()
+
+    def heard(self, deed: Deed, /) -> None:
+        """It is asked in time."""
+        if deed.what is What.STARTED:
+            self._started_s[deed.id] = deed.at_s
+            self._exact.add(deed.id)
+        elif deed.what is What.KILLED:
+            # When it started is then known by the wall clock alone.
+            self._exact.clear()
+        elif isinstance(deed.value, Ran):
+            command = deed.value.command
+            self._asked_s[deed.id, command] = deed.at_s
+            if deed.value == Ran(STARTED, "0"):
+                self._up.add(deed.id)
+            container = self.container(deed)
+            for probe in () if container is None or deed.id not in self._exact else _probes(container):
+                since_s = deed.at_s - self._started_s[deed.id]
+                is_early = _command(probe) == command and since_s < probe.initial_delay_seconds - _EARLY_S
+                assert not is_early, (
+                    f"{deed.uid}/{deed.name} is asked ({command}) {since_s:.1f} s after its start, "
+                    f"and {probe.initial_delay_seconds} s are its initial delay"
+                )
+
+    def settled(self) -> None:
+        """Nobody is forgotten."""
+        for one in self.outside.containers.running:
+            pod, cid = self.pod(one.record.pod.uid), one.record.id
+            for container in () if pod is None else pod.containers:
+                if container.name != one.record.name or cid not in self._started_s:
+                    continue
+                for probe in _probes(container):
+                    if (probe is container.startup_probe) is (cid in self._up) and container.startup_probe:
+                        continue
+                    asked_s = self._asked_s.get((cid, _command(probe)), self._started_s[cid])
+                    rests_s = 3 * probe.period_seconds + probe.initial_delay_seconds + _ASKED_S
+                    assert self.outside.awake_s - asked_s <= rests_s, (
+                        f"{one.record.pod.uid}/{container.name} runs, and nobody has asked it "
+                        f"({_command(probe)}) for {self.outside.awake_s - asked_s:.0f} s"
+                    )
+
+
+class RestartsCome(Guarantee):
+    """Ours: the back-off of restarts has an end."""
+
+    words = "where nothing goes wrong, a container that has to start again does so when its wait is over"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._starts: Counter[tuple[str, str]] = Counter()
+        self._before_s: dict[tuple[str, str], float] = {}
+        self._owed: dict[tuple[str, str], float] = {}
+        self._due: list[tuple[float, tuple[str, str]]] = []
+        self._over: set[str] = set()
+        self._edited_s = -_FETCHED_S
+
+    def heard(self, deed: Deed, /) -> None:
+        """It starts in time."""
+        if not self.outside.is_undisturbed:
+            return
+        key = (deed.uid, deed.name)
+        if (
+            isinstance(deed.value, PodStatus)
+            and deed.value.phase is not None
+            and deed.value.phase.is_terminal
+        ):
+            self._over.add(deed.uid)
+        if deed.what is What.EDITED:
+            self._edited_s = deed.at_s
+            self._owed.clear()
+        if deed.what is What.STARTED:
+            self._starts[key] += 1
+            self._owed.pop(key, None)
+            self._before_s[key] = deed.at_s
+        elif deed.what is What.ENDED and self._restarts(deed):
+            if deed.at_s - self._before_s.get(key, deed.at_s) > _ANEW_S + _COMES_S:
+                self._starts[key] = 1
+            count = self._starts[key]
+            waits_s = min(_BACK_OFF_S * 2.0 ** (count - 2), _LONGEST_S) if count > 1 else 0.0
+            fetches_s = _FETCHED_S if deed.at_s - self._edited_s < _FETCHED_S else 0.0
+            self._owed[key] = deed.at_s + waits_s + _COMES_S + fetches_s
+            heapq.heappush(self._due, (self._owed[key], key))
+        while self._due and self._due[0][0] < deed.at_s:
+            due_s, late = heapq.heappop(self._due)
+            is_owed = self._owed.get(late) == due_s and late[0] not in self.outside.deletions
+            assert not is_owed or late[0] in self._over or self.outside.overdue_s(late[0]) > 0, (
+                f"{late[0]}/{late[1]} has ended, its wait is over, and {_COMES_S:g} s later it does not run"
+            )
+
+    def _restarts(self, deed: Deed) -> bool:
+        """Whether a main container ended that its policy has start again."""
+        pod, container = self.pod(deed.uid), self.container(deed)
+        if pod is None or container not in pod.containers or deed.uid in self.outside.deletions:
+            return False
+        policy = pod.restart_policy
+        failed = deed.value != Exited(code=0)
+        return policy is RestartPolicy.ALWAYS or (policy is RestartPolicy.ON_FAILURE and failed)
+
+
+def _probes(container: Container) -> list[Probe]:
+    every = (container.startup_probe, container.liveness_probe, container.readiness_probe)
+    return [one for one in every if one is not None and one.exec is not None]
+
+
+def _command(probe: Probe) -> str:
+    return "" if probe.exec is None else probe.exec.command[0]

@@ -1,0 +1,445 @@
+"""Each guarantee of a simulated node is broken once, by hand: its checker says so, and in which words."""
+
+# ruff: noqa: D103 - what breaks a guarantee has its name
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import attrs
+import pytest
+
+from nodealloc.idset import CPUSet, NodeSet
+from nodealloc.podfacts import (
+    ContainerRunning,
+    ContainerStatus,
+    ContainerTerminated,
+    Exited,
+    ExitUnknown,
+    PodPhase,
+)
+from nodealloc.podspec import (
+    ExecAction,
+    Lifecycle,
+    LifecycleHandler,
+    Probe,
+    Quantity,
+    RestartPolicy,
+    Volume,
+    VolumeUse,
+)
+from nodealloc.runtime import LinuxResources
+from nodealloc.testing.simulation.node import GUARANTEES, Ran, What
+from nodealloc.testing.simulation.node._plugins import variable_of
+from nodealloc.testing.simulation.node._pods import LIVE, READY, STARTED
+from tests.unit.node.simulated_scene import APP, Scene
+
+GPU = "sim.example/gpu"
+OWN = {"cpu": Quantity.of(1), "memory": Quantity.of("11Gi")}
+ALONE = attrs.evolve(APP, requests=OWN, limits=OWN)
+DEVICE = attrs.evolve(ALONE, requests={**OWN, GPU: Quantity.of(1)}, limits={**OWN, GPU: Quantity.of(1)})
+RUNS = ContainerStatus(name="app", state=ContainerRunning())
+
+
+def probed(command: str, **more: int) -> Probe:
+    """A probe that runs a command."""
+    return Probe(exec=ExecAction(command=(command,)), **more)
+
+
+class Broken(NamedTuple):
+    """What breaks a guarantee; what is then said; whether that is said when all is quiet, or empty."""
+
+    does: Callable[[Scene], object]
+    said: str
+    when: str = "heard"
+
+
+def starts_again(scene: Scene, code: int = 7) -> None:
+    """A container ends, and there is another one of its name."""
+    scene.crashes(scene.runs(), code)
+    scene.runs(attempt=1)
+
+
+def one_copy(scene: Scene) -> None:
+    scene.wants()
+    scene.runs()
+    scene.runs(attempt=1)
+
+
+def one_of_a_name(scene: Scene) -> None:
+    for uid in ("u", "v"):
+        scene.wants(uid, name="web")
+        scene.runs(uid)
+
+
+def attempts_once(scene: Scene) -> None:
+    scene.wants()
+    made = scene.runs()
+    scene.crashes(made)
+    scene.outside.containers.remove_container(made)
+    scene.runs()
+
+
+def finished_stays(scene: Scene) -> None:
+    scene.wants(restart_policy=RestartPolicy.NEVER)
+    starts_again(scene)
+
+
+def init_once(scene: Scene) -> None:
+    scene.wants(init_containers=(attrs.evolve(APP, name="init"),))
+    scene.crashes(scene.runs(name="init"), 0)
+    scene.runs(name="init", attempt=1)
+
+
+def nothing_without_reason(scene: Scene) -> None:
+    scene.wants()
+    scene.ends(scene.runs(), 5.0)
+
+
+def one_deadline(scene: Scene) -> None:
+    scene.wants()
+    made = scene.runs()
+    scene.deleted()
+    scene.ends(made, 10.0)
+    scene.clock.advance(5.0)
+    scene.ends(made, 10.0)
+
+
+def grace_is_given(scene: Scene) -> None:
+    scene.wants(termination_grace_period_seconds=5)
+    made = scene.runs()
+    scene.deleted()
+    scene.ends(made, 0.0)
+
+
+def hooks_first(scene: Scene) -> None:
+    hook = LifecycleHandler(exec=ExecAction(command=("pre-stop",)))
+    scene.wants(container=attrs.evolve(APP, lifecycle=Lifecycle(pre_stop=hook)))
+    scene.ends(scene.runs(), 5.0)
+
+
+def sidecars_last(scene: Scene) -> None:
+    scene.wants(init_containers=(attrs.evolve(APP, name="proxy", restartable=True),))
+    proxy = scene.runs(name="proxy")
+    scene.runs()
+    scene.deleted()
+    scene.ends(proxy, 5.0)
+
+
+def restarts_wait(scene: Scene) -> None:
+    scene.wants()
+    starts_again(scene)
+    scene.crashes(scene.outside.containers.running[0].record.id)
+    scene.runs(attempt=2)
+
+
+def unwell_go(command: str) -> Callable[[Scene], None]:
+    def does(scene: Scene) -> None:
+        probe = probed(command)
+        scene.wants(container=attrs.evolve(APP, liveness_probe=probe, startup_probe=probe))
+        scene.outside.containers.sicken(scene.runs(), command)
+
+    return does
+
+
+def images_stay(scene: Scene) -> None:
+    scene.wants()
+    scene.runs()
+    scene.outside.containers.remove_image("busybox")
+
+
+def newest_stays(scene: Scene) -> None:
+    scene.wants()
+    made = scene.runs()
+    scene.crashes(made)
+    scene.outside.containers.remove_container(made)
+
+
+def terminal_stays(scene: Scene) -> None:
+    scene.wants()
+    scene.told(PodPhase.SUCCEEDED)
+    scene.told(PodPhase.RUNNING)
+
+
+def phases_go_on(scene: Scene) -> None:
+    scene.wants()
+    scene.runs()
+    scene.told(containers=[RUNS])
+    scene.told(PodPhase.PENDING)
+
+
+def ready_falls_first(scene: Scene) -> None:
+    scene.wants()
+    made = scene.runs()
+    scene.told(ready=True)
+    scene.deleted()
+    scene.ends(made, 10.0)
+
+
+def ready_is_earned(scene: Scene) -> None:
+    scene.wants(container=attrs.evolve(APP, readiness_probe=probed(READY, success_threshold=2)))
+    made = scene.runs()
+    scene.happens(What.RAN, uid="u", name="app", id=made, value=Ran(READY, "0"))
+    scene.told(ready=True, containers=[RUNS])
+
+
+def readiness_stands(scene: Scene) -> None:
+    scene.wants()
+    scene.runs()
+    scene.told(ready=True)
+    scene.told(ready=False)
+
+
+def startup_first(scene: Scene) -> None:
+    scene.wants(container=attrs.evolve(APP, readiness_probe=probed(READY), startup_probe=probed(STARTED)))
+    scene.happens(What.RAN, uid="u", name="app", id=scene.runs(), value=Ran(READY, "0"))
+
+
+def slow_costs_itself(scene: Scene) -> None:
+    scene.outside.only_hangs = True
+    scene.wants()
+    scene.clock.advance(31.0)
+    scene.wants("v")
+
+
+def counts_rise(scene: Scene) -> None:
+    scene.wants()
+    scene.told(containers=[attrs.evolve(RUNS, restart_count=1)])
+
+
+def exits_are_true(scene: Scene) -> None:
+    scene.wants()
+    made = scene.runs()
+    scene.crashes(made, 7)
+    ended = ContainerTerminated(exit=Exited(code=3), container_id=f"sim://{made}")
+    scene.told(containers=[attrs.evolve(RUNS, state=ended)])
+
+
+def ends_are_kept(scene: Scene) -> None:
+    scene.wants()
+    made = scene.runs()
+    scene.crashes(made)
+    ended = ContainerTerminated(exit=ExitUnknown(), container_id=f"sim://{made}")
+    scene.told(containers=[attrs.evolve(RUNS, state=ended)])
+
+
+def nothing_afterwards(scene: Scene) -> None:
+    scene.wants()
+    scene.runs()
+    scene.outside.say_gone("u")
+
+
+def cpus_once(scene: Scene) -> None:
+    for uid in ("u", "v"):
+        scene.wants(uid, ALONE)
+        scene.runs(uid, resources=LinuxResources(cpus=CPUSet.of(1)))
+
+
+def bytes_once(scene: Scene) -> None:
+    for uid in ("u", "v"):
+        scene.wants(uid, ALONE)
+        scene.runs(uid, resources=LinuxResources(mems=NodeSet.of(0)))
+
+
+def fits_the_node(scene: Scene) -> None:
+    four = {"cpu": Quantity.of(4), "memory": Quantity.of("1Gi")}
+    for uid in ("u", "v"):
+        scene.wants(uid, attrs.evolve(APP, requests=four))
+        scene.runs(uid)
+
+
+def init_first(scene: Scene) -> None:
+    scene.wants(init_containers=(attrs.evolve(APP, name="init"),))
+    scene.crashes(scene.runs(name="init"), 1)
+    scene.runs()
+
+
+def devices_are_well(scene: Scene) -> None:
+    scene.outside.plugins.ill_s["gpu-0"] = scene.clock.awake_s
+    scene.clock.advance(1.0)
+    scene.wants(container=DEVICE)
+    scene.runs(env=given("gpu-0"))
+
+
+def cpus_shared(scene: Scene) -> None:
+    scene.outside.say_aligned()
+    for uid, cpus in (("u", CPUSet.of(1, 2)), ("v", CPUSet.of(1, 2, 3))):
+        scene.wants(uid)
+        scene.runs(uid, resources=LinuxResources(cpus=cpus))
+
+
+def placement_stands(scene: Scene) -> None:
+    scene.wants(container=ALONE)
+    made = scene.runs(resources=LinuxResources(cpus=CPUSet.of(1)))
+    scene.outside.containers.update_container(made, LinuxResources(cpus=CPUSet.of(2)))
+
+
+def aligned(scene: Scene) -> None:
+    scene.outside.say_aligned()
+    two = {"cpu": Quantity.of(2), "memory": Quantity.of("1Gi")}
+    scene.wants(container=attrs.evolve(APP, requests=two, limits=two))
+    scene.runs(resources=LinuxResources(cpus=CPUSet.of(1, 5)))
+
+
+def given(ids: str) -> dict[str, str]:
+    """As a plugin tells a container its devices."""
+    return {variable_of(GPU): ids}
+
+
+def devices_once(scene: Scene) -> None:
+    scene.outside.plugins.are_asked = True
+    for uid in ("u", "v"):
+        scene.wants(uid, DEVICE)
+        scene.runs(uid, env=given("gpu-0"))
+
+
+def devices_stand(scene: Scene) -> None:
+    scene.wants(container=DEVICE)
+    scene.crashes(scene.runs(env=given("gpu-0")))
+    scene.runs(attempt=1, env=given("gpu-1"))
+
+
+def devices_aligned(scene: Scene) -> None:
+    scene.outside.say_aligned()
+    scene.wants(container=DEVICE)
+    scene.runs(env=given("gpu-3"), resources=LinuxResources(cpus=CPUSet.of(1)))
+
+
+def plugins_asked(scene: Scene) -> None:
+    scene.wants(container=DEVICE)
+    scene.runs(env=given("gpu-0"))
+
+
+def mounts_accounted(scene: Scene) -> None:
+    app = attrs.evolve(APP, volumes=(VolumeUse(name="own", path="/own"),))
+    scene.wants(container=app, volumes=(Volume(name="own", kind="emptyDir"),))
+    scene.runs()
+
+
+def something_runs(scene: Scene) -> None:
+    scene.wants()
+    scene.runs()
+
+
+def refused(scene: Scene, reason: str = "") -> None:
+    scene.wants(container=ALONE)
+    scene.told(PodPhase.FAILED, reason=reason)
+
+
+def edits_are_made(scene: Scene) -> None:
+    something_runs(scene)
+    scene.wants(container=attrs.evolve(APP, image="busybox:2"))
+
+
+def deadlines_end(scene: Scene) -> None:
+    scene.wants(active_deadline_seconds=20)
+    scene.runs()
+    scene.clock.advance(100.0)
+
+
+def deadlines_end_early(scene: Scene) -> None:
+    scene.wants(active_deadline_seconds=20)
+    scene.told(PodPhase.FAILED, reason="DeadlineExceeded")
+
+
+def hooks_are_run(scene: Scene) -> None:
+    hook = LifecycleHandler(exec=ExecAction(command=("post-start",)))
+    scene.wants(container=attrs.evolve(APP, lifecycle=Lifecycle(post_start=hook)))
+    scene.runs()
+
+
+def probes_go_on(scene: Scene) -> None:
+    scene.wants(container=attrs.evolve(APP, readiness_probe=probed(READY)))
+    scene.runs()
+    scene.clock.advance(200.0)
+
+
+def probes_go_on_early(scene: Scene) -> None:
+    scene.wants(container=attrs.evolve(APP, readiness_probe=probed(READY, initial_delay_seconds=7)))
+    scene.happens(What.RAN, uid="u", name="app", id=scene.runs(), value=Ran(READY, "0"))
+
+
+def restarts_come(scene: Scene) -> None:
+    scene.outside.is_undisturbed = True
+    scene.wants()
+    scene.crashes(scene.runs())
+    scene.clock.advance(11.0)
+    scene.wants("v")
+
+
+BROKEN = {
+    "OneCopy": Broken(one_copy, r"u/app runs 2 times"),
+    "OneOfAName": Broken(one_of_a_name, r"v/app starts while u runs under the name web"),
+    "AttemptsOnce": Broken(attempts_once, r"attempt 0 of u/app starts again"),
+    "FinishedStays": Broken(finished_stays, r"u/app starts again under policy Never"),
+    "InitOnce": Broken(init_once, r"init container u/init succeeded and starts again"),
+    "NothingWithoutReason": Broken(nothing_without_reason, r"u/app is asked to end, and nobody wants"),
+    "OneDeadline": Broken(one_deadline, r"gets 10 s to end, and 5\.0 s are left"),
+    "GraceIsGiven": Broken(grace_is_given, r"u/app gets 0 s to end, and 5\.0 s"),
+    "HooksFirst": Broken(hooks_first, r"before its hook was run"),
+    "SidecarsLast": Broken(sidecars_last, r"sidecar u/proxy is asked to end while app runs"),
+    "RestartsWait": Broken(restarts_wait, r"starts 0\.0 s after it ended again, and not 10 s"),
+    "UnwellGo": Broken(unwell_go(LIVE), r"u/app runs, and its liveness probe fails", "settled"),
+    "UnwellGo at its start": Broken(unwell_go(STARTED), r"runs, and its startup probe fails", "settled"),
+    "ImagesStay": Broken(images_stay, r"u/app runs from it"),
+    "NewestStays": Broken(newest_stays, r"the newest record of u/app is removed"),
+    "TerminalStays": Broken(terminal_stays, r"was told to be Succeeded and is now Running"),
+    "PhasesGoOn": Broken(phases_go_on, r"u was told to run, runs, and is told to wait"),
+    "NothingToldAfterwards": Broken(Scene.told, r"u is told of, and nobody ever wanted it"),
+    "ReadyFallsFirst": Broken(ready_falls_first, r"after its deletion was read, told to be ready"),
+    "ReadyIsEarned": Broken(ready_is_earned, r"told to be ready, and nobody has had an answer of app"),
+    "ReadinessStands": Broken(readiness_stands, r"told to be not ready, and its containers run as before"),
+    "StartupFirst": Broken(startup_first, r"is asked how it is \(ready\) before it has started"),
+    "SlowCostsItself": Broken(slow_costs_itself, r"u is not told of in time"),
+    "CountsRise": Broken(counts_rise, r"was made 0 times and is told to be restarted 1"),
+    "ExitsAreTrue": Broken(exits_are_true, r"told to have ended with 3; it ended with 7"),
+    "EndsAreKept": Broken(ends_are_kept, r"told to have ended nobody knows how; the runtime knew"),
+    "NothingAfterwards": Broken(nothing_afterwards, r"u is told gone while"),
+    "CpusOnce": Broken(cpus_once, r"CPU 1 is .*, each for itself"),
+    "CpusOnce of those who share": Broken(cpus_shared, r"share CPUs run on different ones", "settled"),
+    "FitsTheNode": Broken(fits_the_node, r"what runs requests 8000 of cpu, and there is 7000"),
+    "InitFirst": Broken(init_first, r"u/app starts, and init comes before it"),
+    "DevicesAreWell": Broken(devices_are_well, r"is given gpu-0, which was ill 1\.0 s before"),
+    "BytesOnce": Broken(bytes_once, r"bytes are granted of \[0\], which have"),
+    "PlacementStands": Broken(placement_stands, r"u/app moves from CPUs 1 to 2"),
+    "Aligned": Broken(aligned, r"gets CPUs 1,5 of 2 nodes"),
+    "DevicesOnce": Broken(devices_once, r"gpu-0 is .*, each for itself"),
+    "DevicesStand": Broken(devices_stand, r"u/app had .*gpu-0.* and is given .*gpu-1"),
+    "DevicesAligned": Broken(devices_aligned, r"has CPUs of node \{0\} and gpu-3 of another"),
+    "PluginsAsked": Broken(plugins_asked, r"is given \('gpu-0',\), which nobody allocated"),
+    "MountsAccounted": Broken(mounts_accounted, r"u/app starts, and own is not mounted"),
+    "NothingIsLeft": Broken(something_runs, r"the runtime still has u/app", "emptied"),
+    "RefusalsSayWhy": Broken(refused, r"u is told to have failed, never ran, and nobody says why"),
+    "RefusalsAreTrue": Broken(lambda one: refused(one, "OutOfcpu"), r"nobody else may hold anything"),
+    "GoesOn": Broken(refused, r"and its policy is Always"),
+    "EditsAreMade": Broken(edits_are_made, r"runs from busybox, and busybox:2 is wanted", "settled"),
+    "DeadlinesEnd": Broken(deadlines_end, r"u runs 80 s after its deadline", "settled"),
+    "DeadlinesEnd too early": Broken(deadlines_end_early, r"told to be overdue, and 20\.0 s are left"),
+    "HooksAreRun": Broken(hooks_are_run, r"its post-start hook was not run", "settled"),
+    "ProbesGoOn": Broken(probes_go_on, r"nobody has asked it \(ready\) for 200 s", "settled"),
+    "ProbesGoOn too early": Broken(probes_go_on_early, r"asked \(ready\) 0\.0 s after its start, and 7 s"),
+    "RestartsCome": Broken(restarts_come, r"u/app has ended, its wait is over"),
+    "SameEnd": Broken(Scene.wants, r"nobody was ever told of u", "settled"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_guarantee_that_is_broken_is_found(name: str) -> None:
+    """By its own checker, in the deed that breaks it or when all is quiet."""
+    scene, one = Scene(), BROKEN[name]
+    (kind,) = (each for each in GUARANTEES if each.__name__ == name.split(maxsplit=1)[0])
+    checker = kind(scene.outside)
+    scene.outside.deeds.listen(checker.heard)
+    if one.when == "heard":
+        with pytest.raises(AssertionError, match=one.said):
+            one.does(scene)
+        return
+    one.does(scene)
+    with pytest.raises(AssertionError, match=one.said):
+        (checker.settled if one.when == "settled" else checker.emptied)()
+
+
+def test_every_guarantee_is_broken_once() -> None:
+    """No checker is left out."""
+    assert {name.split()[0] for name in BROKEN} == {one.__name__ for one in GUARANTEES}

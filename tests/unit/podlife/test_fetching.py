@@ -1,0 +1,96 @@
+"""Images of several pods: looked for side by side, fetched in the node's turn, and for one form of a pod."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from nodealloc.podlife import LifePolicy
+from nodealloc.podspec import Container, PullPolicy
+from tests.unit.podlife_node import Node, pod
+
+APP = Container(name="app", image="busybox")
+
+
+def let_go(node: Node) -> None:
+    """What hangs goes on, and what follows from it happens."""
+    parked, node.executor.parked = node.executor.parked, []
+    for call in parked:
+        call()
+    node.after(1)
+
+
+def pulls(node: Node) -> list[str]:
+    """What was asked of the registry."""
+    return [one for one in node.runtime.calls if one.startswith("pull_image")]
+
+
+def wants(node: Node, *images: str, policy: PullPolicy | None = None) -> None:
+    """One pod for each image; their fetching hangs."""
+    node.executor.held = {"pull"}
+    for place, image in enumerate(images):
+        app = attrs.evolve(APP, image=image, image_pull_policy=policy)
+        node.lives.put(pod(f"u{place}", containers=[app]))
+    node.after(1)
+
+
+@pytest.mark.parametrize("at_once", [1, 2, None])
+def test_one_image_is_fetched_for_one_pod_and_nobody_waits_in_a_thread(at_once: int | None) -> None:
+    """Both look for it; while one fetches it the other has no call under way, and finds it then."""
+    node = Node(policy=LifePolicy(pulls_at_once=at_once))
+    wants(node, "other:1", "other:1")
+    assert len(node.executor.parked) == 2
+    let_go(node)
+    assert len(node.executor.parked) == 1
+    let_go(node)
+    let_go(node)
+    assert pulls(node) == ["pull_image other:1"]
+    assert [node.running(uid) for uid in ("u0", "u1")] == [["app#0"], ["app#0"]]
+
+
+@pytest.mark.parametrize(("at_once", "side_by_side"), [(1, 1), (None, 2)])
+def test_images_are_fetched_as_many_at_a_time_as_the_policy_says(
+    at_once: int | None, side_by_side: int
+) -> None:
+    """The others wait in no thread; one whose image is there waits for nobody."""
+    node = Node(policy=LifePolicy(pulls_at_once=at_once))
+    wants(node, "one:1", "two:1", "busybox")
+    let_go(node)
+    assert len(node.executor.parked) == side_by_side
+    assert node.running("u2") == ["app#0"]
+    let_go(node)
+    let_go(node)
+    assert sorted(pulls(node)) == ["pull_image one:1", "pull_image two:1"]
+    assert [node.running(uid) for uid in ("u0", "u1")] == [["app#0"], ["app#0"]]
+
+
+def test_an_image_that_is_always_fetched_is_not_looked_for() -> None:
+    """One pod after the other asks the registry."""
+    node = Node()
+    wants(node, "busybox", "busybox", policy=PullPolicy.ALWAYS)
+    assert len(node.executor.parked) == 1
+    let_go(node)
+    let_go(node)
+    assert pulls(node) == ["pull_image busybox:latest"] * 2
+
+
+@pytest.mark.parametrize("is_fetched", [False, True])
+def test_an_image_that_was_fetched_for_an_older_form_of_a_pod_is_not_used(is_fetched: bool) -> None:
+    """The container is edited while its image is being fetched, or before it was started from it."""
+    node = Node()
+    node.executor.held = {"pull", "start"}
+    node.lives.put(pod(containers=[attrs.evolve(APP, image="old:1")]))
+    node.after(1)
+    let_go(node)
+    if is_fetched:
+        parked, node.executor.parked = node.executor.parked, []
+        for call in parked:
+            call()
+    node.lives.put(pod(containers=[attrs.evolve(APP, image="new:1")]))
+    node.after(1)
+    for _ in range(8):
+        let_go(node)
+        node.after(10)
+    runs = [one.record.image for one in node.containers() if one.record.name == "app"]
+    assert node.running()
+    assert runs[-1] == "sha256:new:1"
