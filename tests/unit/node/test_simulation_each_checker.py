@@ -42,9 +42,9 @@ DEVICE = attrs.evolve(ALONE, requests={**OWN, GPU: Quantity.of(1)}, limits={**OW
 RUNS = ContainerStatus(name="app", state=ContainerRunning())
 
 
-def probed(command: str, **more: int) -> Probe:
+def probed(command: str, *, passes: int = 1, delay_s: int = 0) -> Probe:
     """A probe that runs a command."""
-    return Probe(exec=ExecAction(command=(command,)), **more)
+    return Probe(exec=ExecAction(command=(command,)), success_threshold=passes, initial_delay_seconds=delay_s)
 
 
 class Broken(NamedTuple):
@@ -178,7 +178,7 @@ def ready_falls_first(scene: Scene) -> None:
 
 
 def ready_is_earned(scene: Scene) -> None:
-    scene.wants(container=attrs.evolve(APP, readiness_probe=probed(READY, success_threshold=2)))
+    scene.wants(container=attrs.evolve(APP, readiness_probe=probed(READY, passes=2)))
     made = scene.runs()
     scene.happens(What.RAN, uid="u", name="app", id=made, value=Ran(READY, "0"))
     scene.told(ready=True, containers=[RUNS])
@@ -327,6 +327,10 @@ def refused(scene: Scene, reason: str = "") -> None:
     scene.told(PodPhase.FAILED, reason=reason)
 
 
+def refused_falsely(scene: Scene) -> None:
+    refused(scene, "OutOfcpu")
+
+
 def edits_are_made(scene: Scene) -> None:
     something_runs(scene)
     scene.wants(container=attrs.evolve(APP, image="busybox:2"))
@@ -356,7 +360,7 @@ def probes_go_on(scene: Scene) -> None:
 
 
 def probes_go_on_early(scene: Scene) -> None:
-    scene.wants(container=attrs.evolve(APP, readiness_probe=probed(READY, initial_delay_seconds=7)))
+    scene.wants(container=attrs.evolve(APP, readiness_probe=probed(READY, delay_s=7)))
     scene.happens(What.RAN, uid="u", name="app", id=scene.runs(), value=Ran(READY, "0"))
 
 
@@ -411,7 +415,7 @@ BROKEN = {
     "MountsAccounted": Broken(mounts_accounted, r"u/app starts, and own is not mounted"),
     "NothingIsLeft": Broken(something_runs, r"the runtime still has u/app", "emptied"),
     "RefusalsSayWhy": Broken(refused, r"u is told to have failed, never ran, and nobody says why"),
-    "RefusalsAreTrue": Broken(lambda one: refused(one, "OutOfcpu"), r"nobody else may hold anything"),
+    "RefusalsAreTrue": Broken(refused_falsely, r"nobody else may hold anything"),
     "GoesOn": Broken(refused, r"and its policy is Always"),
     "EditsAreMade": Broken(edits_are_made, r"runs from busybox, and busybox:2 is wanted", "settled"),
     "DeadlinesEnd": Broken(deadlines_end, r"u runs 80 s after its deadline", "settled"),
