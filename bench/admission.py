@@ -7,7 +7,7 @@ import statistics
 import time
 from typing import TYPE_CHECKING, cast
 
-from bench.figure import Figure, against_kubelet, rows
+from bench.figure import Figure, against_kubelet, paced_sum_ns, rows
 from examples.scheduler.fleet import fleet, guaranteed
 from nodealloc.admission import chain_of
 from nodealloc.podspec import Pod
@@ -17,8 +17,10 @@ from nodealloc.topology import Policy
 from nodealloc.verdicts import Admitted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
+    from nodealloc.admission import Chain
+    from nodealloc.podfacts import NodeView
     from nodealloc.testing.conformance import Row
 
 __all__ = ["figures"]
@@ -35,14 +37,9 @@ def figures() -> Iterator[Figure]:
         unit="× kubelet",
         at_most=0.5,
     )
-    yield Figure(
-        package="admission",
-        name="10,000 nodes, the whole chain, one core",
-        value=_fleet_s(),
-        unit="s",
-        at_most=1.5,
-        cpu=True,
-    )
+    took, pace = _fleet_ns()
+    name = "10,000 nodes, the whole chain, one core, each asked once"
+    yield Figure(package="admission", name=name, value=took / 1e9, unit="s", at_most=1.5, cpu=True, pace=pace)
 
 
 def _against_the_kubelet() -> list[float]:
@@ -78,15 +75,19 @@ def _nothing() -> Callable[[], None]:
     return lambda: None
 
 
-def _fleet_s() -> float:
-    nodes = list(fleet(_NODES, Policy.parse("restricted"), seed=1))
-    chains = [(chain_of(snapshot=one.snapshot), one.view) for one in nodes]
+def _fleet_ns() -> tuple[float, float]:
+    """Of each node asked once, and the pace of the machine."""
     pod: Pod = guaranteed("new", (6, 8), (6, 8))
-    best = float("inf")
-    for _ in range(3):
-        # Seconds of this core: what else runs on a busy machine is not in them.
-        started = time.process_time()
-        fitting = sum(isinstance(chain(pod, view), Admitted) for chain, view in chains)
-        best = min(best, time.process_time() - started)
+    chains = [
+        (chain_of(snapshot=one.snapshot), one.view)
+        for one in fleet(_NODES, Policy.parse("restricted"), seed=1)
+    ]
+    fitting = 0
+
+    def ask(some: Sequence[tuple[Chain, NodeView]]) -> None:
+        nonlocal fitting
+        fitting += sum(isinstance(chain(pod, view), Admitted) for chain, view in some)
+
+    found = paced_sum_ns(functools.partial(ask, chains[one : one + 100]) for one in range(0, _NODES, 100))
     assert fitting
-    return best
+    return found

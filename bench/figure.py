@@ -20,6 +20,7 @@ __all__ = [
     "calibration",
     "kubelet_ns",
     "paced_ns",
+    "paced_sum_ns",
     "ratios",
     "rows",
 ]
@@ -94,13 +95,28 @@ def paced_ns(call: Callable[[], object], *, rounds: int = 5) -> tuple[float, flo
     return took, pace
 
 
+def paced_sum_ns(calls: Iterable[Callable[[], object]]) -> tuple[float, float]:
+    """CPU time of calls in nanoseconds, each made once, and the machine's pace over all of them."""
+    usual = float(json.loads((VECTORS / "kubelet_ns.json").read_text())["calibration_loop_ns"])
+    total = at_usual_pace = 0.0
+    before = _cpu_ns(_loop)
+    for call in calls:
+        took = _cpu_ns(call, least_ns=0)
+        after = _cpu_ns(_loop)
+        total += took
+        at_usual_pace += took * 2 * usual / (before + after)
+        before = after
+    return total, total / at_usual_pace
+
+
 def _cpu_ns(call: Callable[[], object], least_ns: int = 5_000_000) -> float:
-    """Mean CPU time of a call, repeated until some milliseconds are full."""
+    """Mean CPU time of a call, made at least once and repeated until some milliseconds are full."""
     began = time.process_time_ns()
-    count = 0
-    while (took := time.process_time_ns() - began) < least_ns:
+    count = took = 0
+    while not count or took < least_ns:
         call()
         count += 1
+        took = time.process_time_ns() - began
     return took / count
 
 
