@@ -74,16 +74,74 @@ def typed_but(*own: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 def typed_on_error(function: Callable[P, T], /) -> Callable[P, T]:
     """The same for what is called by the million: it looks once something broke; what does no harm passes."""
+    by_place = {1: _of_one, 2: _of_two, 3: _of_three}.get(_places(function))
+    if by_place is not None:
+        return by_place(function)
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return function(*args, **kwargs)
-        except (TypeError, AttributeError, LookupError, ArithmeticError):
+        except _BROKEN:
             _look(function, _kinds_of(function), args, kwargs)
             raise
 
     return called
+
+
+_BROKEN: Final = (TypeError, AttributeError, LookupError, ArithmeticError)
+_PACKS: Final = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+
+
+# What takes a few arguments by place, and nothing else, need not have them packed and unpacked.
+
+
+def _places(function: Callable[P, object]) -> int:
+    """How many arguments a function takes, where all are needed and given by place; else 0."""
+    if not isinstance(function, types.FunctionType) or hasattr(function, "__wrapped__"):
+        return 0
+    code = function.__code__
+    others = code.co_kwonlyargcount or code.co_flags & _PACKS or function.__defaults__
+    return 0 if others or code.co_posonlyargcount != code.co_argcount else code.co_argcount
+
+
+def _of_one(function: Callable[P, T], /) -> Callable[P, T]:
+    bare = cast("Callable[[object], T]", function)
+
+    def called(first: object, /) -> T:
+        try:
+            return bare(first)
+        except _BROKEN:
+            _look(function, _kinds_of(function), (first,), {})
+            raise
+
+    return cast("Callable[P, T]", functools.wraps(function)(called))
+
+
+def _of_two(function: Callable[P, T], /) -> Callable[P, T]:
+    bare = cast("Callable[[object, object], T]", function)
+
+    def called(first: object, second: object, /) -> T:
+        try:
+            return bare(first, second)
+        except _BROKEN:
+            _look(function, _kinds_of(function), (first, second), {})
+            raise
+
+    return cast("Callable[P, T]", functools.wraps(function)(called))
+
+
+def _of_three(function: Callable[P, T], /) -> Callable[P, T]:
+    bare = cast("Callable[[object, object, object], T]", function)
+
+    def called(first: object, second: object, third: object, /) -> T:
+        try:
+            return bare(first, second, third)
+        except _BROKEN:
+            _look(function, _kinds_of(function), (first, second, third), {})
+            raise
+
+    return cast("Callable[P, T]", functools.wraps(function)(called))
 
 
 def typed_methods(made: type[T], /) -> type[T]:
@@ -114,27 +172,16 @@ def typed_fields(made: type[T], /) -> type[T]:
 
 
 def _looked_at(made: type[object], init: Callable[P, None]) -> Callable[P, None]:
-    checks: list[Callable[[object], None]] = []
-    converted = [
-        (place, field.alias or field.name)
-        for place, field in enumerate(_fields(made), 1)
-        if _is_made_of(field)
-    ]
+    written: list[Callable[P, None]] = []
 
     @functools.wraps(init)
     def called(*args: P.args, **kwargs: P.kwargs) -> None:
-        if not checks:
-            checks.append(_check_of(made))
-        for place, name in converted:
-            value = kwargs.get(name, ()) if place >= len(args) else args[place]
-            if type(value) is not tuple:
-                _look(init, _kinds_of(init), (), {name: value})
-        try:
-            init(*args, **kwargs)
-        except (TypeError, AttributeError, LookupError, ArithmeticError):
-            _look(init, _kinds_of(init), args, kwargs)
-            raise
-        checks[0](args[0])
+        if not written:
+            # Not before the first value: most classes are imported and never made.
+            written.append(functools.wraps(init)(_written(made, init)))
+            if made.__init__ is called:
+                made.__init__ = written[0]  # type: ignore[method-assign, assignment]
+        written[0](*args, **kwargs)
 
     return called
 
@@ -171,36 +218,85 @@ def _converter(field: attrs.Attribute[object]) -> object:
     return cast("object", getattr(field, "converter", None))
 
 
-def _kinds_of_init(made: type[object]) -> _Kinds:
-    return _kinds_of(inspect.unwrap(made.__init__))
+_NAMED: Final = 8
+"""Fields up to which handing on all of them is quicker than packing those that are given."""
 
 
-def _check_of(made: type[object]) -> Callable[[object], None]:
-    """Code that looks at each field of a value that was made, but at none that it has by itself."""
-    kinds = _kinds_of_init(made).names
-    scope: dict[str, object] = {"wrong": wrong}
-    lines = ["def check(made):"]
-    for number, field in enumerate(_fields(made)):
-        alias = field.alias or field.name
-        kind = kinds.get(alias)
-        if not field.init or kind is None or (_converter(field) is not None and not _is_made_of(field)):
-            continue
-        scope |= {f"d{number}": field.default, f"e{number}": kind.exact, f"k{number}": kind}
-        scope[f"p{number}"] = f"{made.__qualname__}: {alias}"
-        of_itself = f"value is d{number}"
-        factory = cast("Callable[[], object] | None", getattr(field.default, "factory", None))
-        if factory is not None and not getattr(field.default, "takes_self", False):
-            # Made anew each time: known by being empty, and of such a class.
-            scope[f"d{number}"] = frozenset({type(factory()), Frozen, FrozenList})
-            of_itself = f"not value and type(value) in d{number}"
-        lines += [
-            f"    value = made.{field.name}",
-            f"    if not ({of_itself}) and type(value) not in e{number} and not k{number}.fits(value):",
-            f"        raise wrong(p{number}, value, k{number}.words)",
-        ]
-    lines.append("    return None")
+def _written(made: type[object], init: Callable[P, None]) -> Callable[P, None]:
+    """An `__init__` that looks at each field of what was made, but at none that it has by itself."""
+    fields = {field.alias or field.name: field for field in _fields(made) if field.init}
+    defaults = {name: _default(field) for name, field in fields.items()}
+
+    def look(*args: object, **given: object) -> None:
+        own = {name: one for name, one in given.items() if one is not defaults.get(name, attrs.NOTHING)}
+        _look(init, _kinds_of(init), args, own)
+
+    scope: dict[str, object] = {
+        "_init": init,
+        "_look": look,
+        "_wrong": wrong,
+        "_broken": _BROKEN,
+        "_type": type,
+    }
+    scope |= {f"_d{number}": one for number, one in enumerate(defaults.values())}
+    kinds = _kinds_of(init).names
+    before, after = list[str](), list[str]()
+    takes, hands_on = "*args, **given", "*args, **given"
+    is_named = len(fields) <= _NAMED or not all(field.kw_only for field in fields.values())
+    if is_named:
+        takes = _parameters(fields)
+        hands_on = ", ".join([f"{name}={name}" for name in fields])
+    for number, (name, field) in enumerate(fields.items()):
+        after += _looking(made, field, kinds.get(name), number, scope, is_given=is_named)
+        if _is_made_of(field):
+            value = name if is_named else f"given.get({name!r}, ())"
+            before.append(f"  if _type({value}) is not tuple: _look({name}={value})")
+    lines = [f"def __init__(_made, {takes}):", *before, f"  try: _init(_made, {hands_on})"]
+    lines += ["  except _broken:", f"    _look({hands_on})", "    raise", *after]
     exec("\n".join(lines), scope)  # noqa: S102 - of names of fields alone
-    return cast("Callable[[object], None]", scope["check"])
+    return cast("Callable[P, None]", scope["__init__"])
+
+
+def _default(field: attrs.Attribute[object]) -> object:
+    """What attrs' own `__init__` has for a field that is not given."""
+    return attrs.NOTHING if hasattr(field.default, "factory") else field.default
+
+
+def _parameters(fields: Mapping[str, attrs.Attribute[object]]) -> str:
+    """The parameters that attrs' own `__init__` has."""
+    places, names = list[str](), list[str]()
+    for number, (name, field) in enumerate(fields.items()):
+        needed = field.default is attrs.NOTHING
+        (names if field.kw_only else places).append(name if needed else f"{name}=_d{number}")
+    return ", ".join([*places, *(["*", *names] if names else [])])
+
+
+def _looking(
+    made: type[object],
+    field: attrs.Attribute[object],
+    kind: Kind | None,
+    number: int,
+    scope: dict[str, object],
+    *,
+    is_given: bool,
+) -> list[str]:
+    """Lines that look at one field, first for what is likely: the right class, or the default."""
+    if kind is None or (_converter(field) is not None and not _is_made_of(field)):
+        return []
+    scope |= {f"_o{number}": field.default, f"_e{number}": kind.exact, f"_k{number}": kind}
+    scope[f"_p{number}"] = f"{made.__qualname__}: {field.alias or field.name}"
+    of_itself = f"value is _o{number}"
+    factory = cast("Callable[[], object] | None", getattr(field.default, "factory", None))
+    if factory is not None and not getattr(field.default, "takes_self", False):
+        # Made anew each time: known by being empty, and of such a class.
+        scope[f"_o{number}"] = frozenset({type(factory()), Frozen, FrozenList})
+        of_itself = f"not value and _type(value) in _o{number}"
+    looks = [f"not ({of_itself})", f"_type(value) not in _e{number}"][:: -1 if is_given else 1]
+    return [
+        f"  value = _made.{field.name}",
+        f"  if {looks[0]} and {looks[1]} and not _k{number}.fits(value):",
+        f"    raise _wrong(_p{number}, value, _k{number}.words)",
+    ]
 
 
 def _member(annotation: object) -> str:

@@ -46,7 +46,6 @@ Figure: TypeAlias = Union[int, float, str]
 """A number in the unit that its name states, or a word."""
 
 
-_WORDS = frozenset({str})
 _PLAIN = frozenset({int, str})
 
 
@@ -57,10 +56,9 @@ class _Figures(Mapping[str, Figure]):
 
     def __init__(self, entries: Mapping[str, Figure]) -> None:
         self._entries = dict(entries)
-        # Nearly all are plain, and a fleet is refused by the thousand.
-        is_plain = _WORDS.issuperset(map(type, self._entries)) and "" not in self._entries
-        if not (is_plain and _PLAIN.issuperset(map(type, self._entries.values()))):
-            for name, figure in self._entries.items():
+        for name, figure in self._entries.items():
+            # Nearly all are plain, and a fleet is refused by the thousand.
+            if type(name) is not str or not name or type(figure) not in _PLAIN:
                 _check(name, figure)
 
     def __getitem__(self, name: str) -> Figure:
@@ -93,11 +91,12 @@ def _check(name: object, figure: object) -> None:
 
 def _kept(figures: Mapping[str, Figure]) -> Mapping[str, Figure]:
     """An immutable copy; what is immutable already is shared."""
-    if isinstance(figures, _Figures):
+    if type(figures) is _Figures:
         return figures
-    if not is_other(figures, Mapping):
-        return _Figures(figures)
-    raise wrong("figures", figures, "a mapping of names to numbers or text")
+    # A look at the class is quicker than asking an abstract one.
+    if figures.__class__ is not dict and is_other(figures, Mapping):
+        raise wrong("figures", figures, "a mapping of names to numbers or text")
+    return _Figures(figures)
 
 
 def _check_text(field: str, value: object) -> None:

@@ -348,3 +348,20 @@ def test_annotations_are_read_while_another_thread_imports() -> None:
             is_over.set()
             thread.join()
     assert found == {object}
+
+
+@pytest.mark.parametrize("others", [0, 8])
+def test_fields_may_have_any_name(others: int) -> None:
+    """Few fields are handed on by name and many packed; either way each is looked at under its own name."""
+    more = {f"other_{number}": attrs.field(type=int, default=0) for number in range(others)}
+    named = {"type": attrs.field(type=str), "value": attrs.field(type=int, default=1)}
+    row: Any = typed_fields(attrs.make_class("Row", {**named, **more}, kw_only=True, frozen=True))
+    assert (row(type="a").type, row(type="a", value=2).value) == ("a", 2)
+    with pytest.raises(ConfigurationError, match=r"Row: type: expected a text, found 5"):
+        row(type=5)
+    with pytest.raises(ConfigurationError, match=r"Row: value: expected a whole number, found 'b'"):
+        row(type="a", value="b")
+    with pytest.raises(TypeError, match="type"):
+        row()
+    with pytest.raises(TypeError, match="kind"):
+        row(kind="a")

@@ -13,7 +13,6 @@ from nodealloc.admission._rules import Rules
 from nodealloc.admission._verdicts import ADMITTED
 from nodealloc.podfacts import LifeState, NodeView
 from nodealloc.podspec import Pod, Quantity, is_extended_resource
-from nodealloc.podspec._effective import requested_nanos
 from nodealloc.verdicts import Admitted, NotYet, Refused
 
 __all__ = ["PODS", "Shortage", "node_fit", "shortages"]
@@ -86,17 +85,18 @@ def without(view: NodeView, uids: list[str]) -> NodeView:
 
 def shortages(pod: Pod, view: NodeView, rules: Rules, /) -> list[Shortage]:
     """All resources of which there is too little; first pods, CPU, memory, storage, then by name."""
-    allocatable, used, elsewhere = view.allocatable, view.pods.requested, view.elsewhere
+    allocatable, elsewhere, pods = view.allocatable, view.elsewhere, view.pods
+    used = pods.requested
     short: list[Shortage] = []
     limit = allocatable.get(PODS)
     most = -(-limit.nanos // _NANOS) if limit is not None else 0
-    there = len(view.pods)
+    there = len(pods)
     if there + 1 > most and PODS not in elsewhere:
         short.append(Shortage(PODS, 1, there, most, (there + 1 - most) * _NANOS))
-    for name, nanos in requested_nanos(pod).items():
+    for name, nanos in pod.requested_nanos:
         have, taken = allocatable.get(name), used.get(name)
         free = (have.nanos if have is not None else 0) - (taken.nanos if taken is not None else 0)
-        if nanos <= free or not nanos or (elsewhere and _is_elsewhere(name, elsewhere)):
+        if nanos <= free or (elsewhere and _is_elsewhere(name, elsewhere)):
             continue
         if have is None and not rules.needs_every_resource and is_extended_resource(name):
             # Of what the node does not have, containers ask nothing; the pod's overhead stays.

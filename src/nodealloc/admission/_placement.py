@@ -9,13 +9,12 @@ from typing import Final
 from nodealloc._typed import typed
 from nodealloc.admission._rules import Rules
 from nodealloc.admission._verdicts import ADMITTED
-from nodealloc.podfacts import NodeView, Taint, TaintEffect
+from nodealloc.podfacts import NodeView, TaintEffect
 from nodealloc.podspec import (
     NodeSelectorOperator,
     NodeSelectorRequirement,
     NodeSelectorTerm,
     Pod,
-    Toleration,
 )
 from nodealloc.podspec._origin import comes_from_node
 from nodealloc.verdicts import Admitted, Refused
@@ -25,6 +24,8 @@ __all__ = ["node_affinity", "node_name", "operating_system", "taints"]
 _OS_LABEL: Final = "kubernetes.io/os"
 _OS: Final = "linux"
 _NO_EXECUTE: Final = TaintEffect.NO_EXECUTE
+_ENDS: Final = frozenset({"", TaintEffect.NO_EXECUTE.value})
+"""Effects of tolerations that are for taints that end pods."""
 _LABEL_VALUE: Final = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?", re.ASCII)
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _IN, _NOT_IN, _EXISTS, _ABSENT, _GT, _ = NodeSelectorOperator
@@ -70,12 +71,17 @@ def node_affinity(pod: Pod, view: NodeView, /, *, rules: Rules) -> Admitted | Re
     required = affinity.required if affinity is not None else None
     if not pod.node_selector and required is None:
         return ADMITTED
-    labels = _labels(view, rules)
-    if all(labels.get(key) == value for key, value in pod.node_selector.items()) and (
-        required is None or any(_term(one, labels, view.name, rules) for one in required.node_selector_terms)
-    ):
-        return ADMITTED
-    return _failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector", node=view.name)
+    labels, name = _labels(view, rules), view.name
+    for key, value in pod.node_selector.items():
+        if labels.get(key) != value:
+            break
+    else:
+        if required is None:
+            return ADMITTED
+        for term in required.node_selector_terms:
+            if _term(term, labels, name, rules):
+                return ADMITTED
+    return _failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector", node=name)
 
 
 @typed
@@ -84,10 +90,10 @@ def taints(pod: Pod, view: NodeView, /) -> Admitted | Refused:
 
     Taints that only keep a scheduler off are a scheduler's matter.
     """
-    if not view.taints or comes_from_node(pod):
-        return ADMITTED
     for taint in view.taints:
-        if taint.effect is _NO_EXECUTE and not any(_tolerates(one, taint) for one in pod.tolerations):
+        if taint.effect is _NO_EXECUTE and not _tolerated(pod, taint.key, taint.value):
+            if comes_from_node(pod):
+                break
             return _failed(
                 "TaintToleration", "node(s) had taints that the pod didn't tolerate", taint=taint.key
             )
@@ -108,9 +114,10 @@ def _labels(view: NodeView, rules: Rules) -> Mapping[str, str]:
 def _term(term: NodeSelectorTerm, labels: Mapping[str, str], name: str, rules: Rules) -> bool:
     if not term.match_expressions and not term.match_fields:
         return False
-    return all(_holds(one, labels, rules) for one in term.match_expressions) and all(
-        _field_holds(one, name) for one in term.match_fields
-    )
+    for one in term.match_expressions:
+        if not _holds(one, labels, rules):
+            return False
+    return all(_field_holds(one, name) for one in term.match_fields) if term.match_fields else True
 
 
 def _holds(one: NodeSelectorRequirement, labels: Mapping[str, str], rules: Rules) -> bool:
@@ -142,11 +149,11 @@ def _field_holds(one: NodeSelectorRequirement, name: str) -> bool:
     return (have == one.values[0]) == (one.operator is _IN)
 
 
-def _tolerates(toleration: Toleration, taint: Taint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect.value:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    return toleration.operator == "Exists" or (
-        toleration.operator in {"", "Equal"} and toleration.value == taint.value
-    )
+def _tolerated(pod: Pod, key: str, value: str) -> bool:
+    """Whether it tolerates a taint that ends pods."""
+    for one in pod.tolerations:
+        if one.effect not in _ENDS or (one.key and one.key != key):
+            continue
+        if one.operator == "Exists" or (one.operator in {"", "Equal"} and one.value == value):
+            return True
+    return False

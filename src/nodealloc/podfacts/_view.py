@@ -78,8 +78,16 @@ def host_ports_of(pod: Pod, /, *, sidecars: bool = True) -> frozenset[HostPort]:
 
 def host_ports_wanted(pod: Pod, *, sidecars: bool) -> list[ContainerPort]:
     """The same as its containers have them."""
-    holders = [one for one in pod.init_containers if one.restartable] if sidecars else []
-    return [port for one in (*holders, *pod.containers) for port in one.ports if port.host_port]
+    # Plain loops: nodes are asked about pods all day, and most of these take no port.
+    wanted: list[ContainerPort] = []
+    if sidecars:
+        for one in pod.init_containers:
+            if one.restartable and one.ports:
+                wanted += [port for port in one.ports if port.host_port]
+    for one in pod.containers:
+        if one.ports:
+            wanted += [port for port in one.ports if port.host_port]
+    return wanted
 
 
 def host_port_of(port: ContainerPort) -> HostPort:

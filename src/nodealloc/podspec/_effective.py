@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from nodealloc.podspec._model import Container, Resources
     from nodealloc.podspec._pod import Pod
 
-__all__ = ["effective_limits", "effective_requests", "requested_nanos"]
+__all__ = ["effective_limits", "effective_requests"]
 
 
 @typed_on_error
@@ -60,35 +60,3 @@ def _max(first: Resources, second: Resources) -> Resources:
     for name, amount in second.items():
         most[name] = max(most[name], amount) if name in most else amount
     return most
-
-
-def requested_nanos(pod: Pod, /) -> dict[str, int]:
-    """`effective_requests` in billionths, without making quantities: nodes are asked about pods all day."""
-    most: dict[str, int] = {}
-    if pod.init_containers:
-        most = peak(
-            [(_nanos(one), one.restartable) for one in pod.init_containers],
-            map(_nanos, pod.containers),
-            nothing=most,
-            add=_sum_of_nanos,
-            most=_most_of_nanos,
-        )
-    else:
-        for one in pod.containers:
-            for name, amount in one.requests.items():
-                most[name] = most.get(name, 0) + amount.nanos
-    for name, amount in pod.overhead.items():
-        most[name] = most.get(name, 0) + amount.nanos
-    return most
-
-
-def _nanos(container: Container) -> dict[str, int]:
-    return {name: amount.nanos for name, amount in container.requests.items()}
-
-
-def _sum_of_nanos(first: dict[str, int], second: dict[str, int]) -> dict[str, int]:
-    return {**first, **{name: first.get(name, 0) + nanos for name, nanos in second.items()}}
-
-
-def _most_of_nanos(first: dict[str, int], second: dict[str, int]) -> dict[str, int]:
-    return {**first, **{name: max(first.get(name, 0), nanos) for name, nanos in second.items()}}

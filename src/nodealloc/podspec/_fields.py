@@ -24,6 +24,7 @@ from nodealloc.podspec._model import (
     Volume,
 )
 from nodealloc.podspec._network import HostAlias, PodDnsConfig
+from nodealloc.podspec._peaks import Nanos, requested_nanos
 from nodealloc.podspec._placement import Affinity, Toleration
 from nodealloc.podspec._security import PodSecurityContext
 
@@ -89,6 +90,11 @@ class PodFields:
     status: Mapping[str, Json] = attrs.field(
         factory=Frozen[str, Json], validator=freeze_deeply, metadata=_SKIP
     )
+    requested_nanos: Nanos = attrs.field(init=False, eq=False, repr=False, metadata=_SKIP)
+
+    def __attrs_post_init__(self) -> None:
+        nanos = requested_nanos(self.init_containers, self.containers, self.overhead)
+        object.__setattr__(self, "requested_nanos", nanos)
 
     @property
     def all_containers(self) -> tuple[Container, ...]:

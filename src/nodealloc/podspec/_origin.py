@@ -46,6 +46,7 @@ def is_critical(pod: Pod, /) -> bool:
 
     Source: kubelet ``types/pod_update.go``.
     """
-    if pod.annotations and (comes_from_node(pod) or is_mirror(pod)):
+    annotations = pod.annotations
+    if annotations and (annotations.get(SOURCE, API) != API or MIRROR in annotations):
         return True
     return pod.priority is not None and pod.priority >= _CRITICAL

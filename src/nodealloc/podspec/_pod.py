@@ -74,6 +74,7 @@ class Pod(PodFields):
         carried: What concerns others than the node, as it came, by its path
             (`metadata.ownerReferences`, `spec.schedulerName`).
         status: What was last told of it, as it came.
+        requested_nanos: What it requests at its peak, by resource in billionths; computed.
     """
 
     @classmethod

@@ -37,7 +37,6 @@ from nodealloc.errors import ConfigurationError, PermanentError, RetryableError
 from nodealloc.machine import machine_from_text
 from nodealloc.podfacts import LifeState, NodeView, PodOnNode, Pressure, Taint, TaintEffect
 from nodealloc.podspec import Container, Pod, Quantity, effective_requests, resources
-from nodealloc.podspec._effective import requested_nanos
 from nodealloc.testing.admission import check_admission_handler
 from nodealloc.testing.strategies.podspec import pods
 from nodealloc.topology import Placed, Policy, Snapshot
@@ -110,8 +109,9 @@ def test_a_pod_needs_what_it_requests_at_its_peak(asked: Pod, expected: str) -> 
 @given(pods())
 def test_fit_asks_for_what_a_pod_requests_at_its_peak(asked: Pod) -> None:
     """It adds up in integers, and comes to the same as `effective_requests`."""
-    requests = {name: amount.nanos for name, amount in effective_requests(asked).items()}
-    assert requested_nanos(asked) == requests
+    for one in (asked, attrs.evolve(asked, containers=(), overhead={"cpu": 1})):
+        requests = {name: amount.nanos for name, amount in effective_requests(one).items() if amount}
+        assert dict(one.requested_nanos) == requests
 
 
 def test_all_that_is_short_is_told_in_one_order() -> None:
