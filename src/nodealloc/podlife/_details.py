@@ -190,12 +190,13 @@ class Hook:
 
 @attrs.frozen
 class StopContainer:
-    """An instance that has ended at `until_s`, on the engine's clock."""
+    """An instance that has ended at `until_s`, on the engine's clock; `grace_s` is all that it has."""
 
     container: str
     container_id: str
     until_s: float
     kills: bool = False
+    grace_s: float = 0.0
 
 
 @attrs.frozen

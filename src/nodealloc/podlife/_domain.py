@@ -115,7 +115,7 @@ class Lives:
             have=answer.record,
             steps=steps,
             again_at_s=_sooner(answer, asked_s).again_at_s,
-            cancel=_unwanted(view.running, answer),
+            cancel=_unwanted(view.running, answer, is_current=observed.is_current),
         )
 
     def perform(self, step: Step[Detail], cancel: Cancel, /) -> Acted | Failed[Acted] | Uncertain[Acted]:
@@ -343,8 +343,13 @@ def _sooner(answer: Next, moment_s: float | None) -> Next:
     return attrs.evolve(answer, again_at_s=moment_s)
 
 
-def _unwanted(running: Sequence[Running[Detail]], answer: Next) -> bool | tuple[StepScope, ...]:
-    """Scopes of what nobody wants any more: hooks and parts, and in the end all that makes something."""
+def _unwanted(
+    running: Sequence[Running[Detail]], answer: Next, *, is_current: bool
+) -> bool | tuple[StepScope, ...]:
+    """Scopes of what nobody wants any more: hooks and parts, and in the end all that makes something.
+
+    While a report is awaited nothing is decided of containers, so that no hook is unwanted by it.
+    """
     if not running:
         return False
     planned = {(one.scope, one.verb): one.detail for one in answer.steps}
@@ -354,7 +359,7 @@ def _unwanted(running: Sequence[Running[Detail]], answer: Next) -> bool | tuple[
         for one in running
         if planned.get((one.scope, one.verb)) != one.detail
         and (
-            one.verb in _HOOKS
+            (one.verb in _HOOKS and (is_current or (ends and one.verb == "post-start")))
             or isinstance(one.detail, MakeReady)
             or (ends and (one.verb in _MAKING or one.verb == "pull"))
         )

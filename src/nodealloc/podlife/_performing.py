@@ -11,6 +11,7 @@ from concurrent.futures import CancelledError
 import attrs
 
 from nodealloc.dsw_asw import Cancel, Clock, Failed, Step, Uncertain, UncertainError
+from nodealloc.errors import NodeallocError
 from nodealloc.podlife._details import (
     Acted,
     BeginAgain,
@@ -120,6 +121,7 @@ class Performer:
         self._rules = rules
         self._images = ImageFetcher(runtime, at_once=policy.pulls_at_once, credentials=credentials)
         self._failed_pulls = FailedPulls(policy.pulls)
+        self._failed_stops: set[str] = set()
 
     def perform(self, step: Step[Detail], cancel: Cancel, /) -> Acted | Failed[Acted] | Uncertain[Acted]:
         """Do a step; whatever goes wrong, the next listing is one that began after it."""
@@ -280,6 +282,10 @@ class Performer:
         container = _container(record, detail.container)
         image = record.images.get(detail.container, "")
         report = self._report(record.pod.uid)
+        if not (report.ips or record.pod.host_network):
+            # Its sandbox was made just now: its hosts file and its variables tell its address.
+            with contextlib.suppress(NodeallocError):
+                report = self._watch.ask(record.pod.uid)
         try:
             config = self._configuring.container(record, container, detail.attempt, image, report)
             sandbox = self._configuring.sandbox(record.pod, record.sandbox_attempt, record.provided)
@@ -331,9 +337,17 @@ class Performer:
     def _stop(self, detail: StopContainer) -> None:
         left_s = 0.0 if detail.kills else max(0.0, detail.until_s - self._clock.monotonic_s())
         if not self._rules.keeps_deadline and not detail.kills:
+            # A kubelet whose call failed calls anew with all of the grace.
+            left_s = detail.grace_s if detail.container_id in self._failed_stops else left_s
             left_s = max(float(math.ceil(left_s)), self._policy.term_s)
-        with contextlib.suppress(NoSuchRecordError):
+        try:
             self._runtime.stop_container(detail.container_id, left_s)
+        except NoSuchRecordError:
+            pass
+        except Exception:
+            self._failed_stops.add(detail.container_id)
+            raise
+        self._failed_stops.discard(detail.container_id)
 
     def _remove(self, detail: Remove | Prune) -> None:
         for one in detail.containers:

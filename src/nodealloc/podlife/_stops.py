@@ -100,7 +100,7 @@ def steps_to_stop(
         late_s = one.deadline_s + more_s + policy.late_s
         if now_s < late_s:
             moments.append(late_s)
-        else:
+        elif rules.keeps_deadline:
             steps.append(_stop(uid, one, policy, kills=True))
     return Stops(
         record=record.but(pre_stop=hooks),
@@ -117,7 +117,7 @@ def _hook(uid: str, name: str, cid: str, until_s: float) -> Step[Detail]:
 def _stop(uid: str, due: Due, policy: LifePolicy, *, kills: bool = False) -> Step[Detail]:
     """Each deadline has a scope of its own: a shorter one does not wait for the call before it."""
     cid = due.record.id
-    detail = StopContainer(due.record.name, cid, due.deadline_s, kills)
+    detail = StopContainer(due.record.name, cid, due.deadline_s, kills, due.grace_s)
     return Step(
         scope=("pod", uid, "kill" if kills else "stop", cid, due.deadline_s),
         verb="kill" if kills else "stop",

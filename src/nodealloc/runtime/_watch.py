@@ -26,6 +26,7 @@ from nodealloc.runtime._known import PodKnown
 from nodealloc.runtime._listing import Oddity, PodListing
 from nodealloc.runtime._ports import Looks
 from nodealloc.runtime._relist import EVENTS, HEALTH, LISTING, Answered, Inspections, Pace, Questions
+from nodealloc.runtime._reports import PodReport
 
 __all__ = ["RuntimeWatch"]
 
@@ -74,6 +75,7 @@ class RuntimeWatch(Group):
         self.seen: World[str, PodListing] = World("runtime listings")
         self.pods: World[str, PodKnown] = World("runtime pods")
         self.answers: World[str, Answered] = World("runtime answers")
+        self._looks = looks
         self._asked: World[str, int] = World("runtime questions")
         self._told: World[str, int] = World("told ends")
         for key in (LISTING, HEALTH, EVENTS):
@@ -121,6 +123,13 @@ class RuntimeWatch(Group):
 
     def _event(self) -> None:
         self.hurry()
+
+    def ask(self, uid: str, /) -> PodReport:
+        """The runtime's answer of a pod now, in the caller's thread; what is known here stays as it is.
+
+        Raises as `Looks.inspect` does.
+        """
+        return self._looks.inspect(uid)
 
     def heard(self) -> Heard:
         """When the runtime was last heard, and what it said of itself."""

@@ -12,7 +12,7 @@ from nodealloc.podlife._details import StopContainer
 from nodealloc.podlife._record import HookState
 from nodealloc.podlife._stops import Due, steps_to_stop
 from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, Pod, RestartPolicy
-from nodealloc.runtime import ContainerRecord, RunState, RuntimeRefusedError
+from nodealloc.runtime import ContainerRecord, RunState, RuntimeRefusedError, RuntimeUnavailableError
 from nodealloc.verdicts import Admitted, Refused
 from tests.unit.podlife_node import Node, Verdicts, pod
 
@@ -518,3 +518,17 @@ def test_when_a_sidecar_is_told_that_waits_for_somebody_who_does_not_listen(
     assert seen[0] == told_s
     late = steps_to_stop("u", PodRecord(pod=web), [beside], now_s=5.0, policy=LifePolicy(), rules=rules)
     assert [one.verb for one in late.steps] == ["stop"]
+
+
+@pytest.mark.parametrize(("rules", "last_s"), [(RIGHT, 0.0), (KUBELET, 5.0)])
+def test_the_grace_of_who_could_not_be_told(rules: Rules, last_s: float) -> None:
+    """While the runtime is away time passes; a kubelet gives all of the grace anew, and never none."""
+    node = Node(rules=rules)
+    node.lives.put(pod(grace_s=5))
+    node.after(2)
+    node.runtime.fail("stop_container", RuntimeUnavailableError("stop_container", "away"), times=6)
+    node.lives.put(attrs.evolve(pod(grace_s=5), deletion_timestamp="now", deletion_grace_period_seconds=5))
+    node.after(60)
+    assert node.running() == []
+    graces = [grace_s for _, grace_s in node.stops]
+    assert (graces[0], graces[-1]) == (5.0, last_s)

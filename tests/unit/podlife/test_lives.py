@@ -8,7 +8,7 @@ import pytest
 from nodealloc.dsw_asw import Summary, World
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import LifeState, PodLife
-from nodealloc.podlife import Ending, EndingKind, LifePolicy, Preparation
+from nodealloc.podlife import KUBELET, Ending, EndingKind, LifePolicy, PodRecord, Preparation, Rules
 from nodealloc.podspec import (
     Container,
     ExecAction,
@@ -17,8 +17,8 @@ from nodealloc.podspec import (
     PullPolicy,
     RestartPolicy,
 )
-from nodealloc.runtime import ContainerConfig, RuntimeRefusedError, SandboxConfig
-from nodealloc.testing.podlife import FakePreparer
+from nodealloc.runtime import ContainerConfig, PodReport, RuntimeRefusedError, SandboxConfig
+from nodealloc.testing.podlife import FakePreparer, PlainConfiguration
 from nodealloc.verdicts import Admitted, NotYet, Refused
 from tests.unit.podlife_node import Node, Verdicts, pod
 
@@ -259,6 +259,44 @@ def test_a_post_start_hook_holds_back_what_comes_behind() -> None:
     node.after(1)
     assert sorted(node.running()) == ["app#0", "proxy#1"]
     assert len(node.hooks.calls) == 2
+
+
+@pytest.mark.parametrize("rules", [Rules(), KUBELET], ids=["right", "kubelet"])
+@pytest.mark.parametrize("host_network", [False, True])
+def test_the_first_container_is_told_its_address(rules: Rules, host_network: bool) -> None:
+    """Also where it is made before anybody looked at its sandbox."""
+    told: list[tuple[str, ...]] = []
+
+    class Noting(PlainConfiguration):
+        """Notes which addresses it is told."""
+
+        def container(
+            self, record: PodRecord, container: Container, attempt: int, image_id: str, report: PodReport, /
+        ) -> ContainerConfig:
+            told.append(report.ips)
+            return super().container(record, container, attempt, image_id, report)
+
+    node = Node(rules=rules, configuring=Noting())
+    node.lives.put(pod(containers=[APP], host_network=host_network))
+    node.after(3)
+    assert node.running() == ["app#0"]
+    assert told == [() if host_network else ("10.0.0.1",)]
+
+
+@pytest.mark.parametrize("rules", [Rules(), KUBELET], ids=["right", "kubelet"])
+def test_a_hook_runs_on_whatever_the_runtime_shows_meanwhile(rules: Rules) -> None:
+    """Listings and reports come and go; nobody calls a hook off whose container runs."""
+    node = Node(rules=rules)
+    node.executor.held.add("post-start")
+    node.lives.put(pod(containers=[attrs.evolve(APP, lifecycle=Lifecycle(post_start=HOOK))]))
+    node.after(20)
+    assert node.running() == ["app#0"]
+    assert [one.cancel.is_set() for one in node.executor.hanging] == [False]
+    node.executor.held.clear()
+    node.executor.parked.pop()()
+    node.after(20)
+    assert node.running() == ["app#0"]
+    assert len(node.hooks.calls) == 1
 
 
 def test_an_image_that_cannot_be_had_is_told_and_tried_again() -> None:
