@@ -13,24 +13,16 @@ from nodealloc.checkpoint import Store
 from nodealloc.devices import DeviceAllocator
 from nodealloc.devices.plugins import DeviceAdvisor, DevicePlugins
 from nodealloc.dirwatch import InotifyWatcher, Watcher
-from nodealloc.dsw_asw import Clock, Driven, Executor, Moment, ThreadExecutor
+from nodealloc.dsw_asw import Clock, Driven, Executor, Moment
 from nodealloc.kubeconfig import NodePlan
 from nodealloc.node import NodeAllocator
 from nodealloc.pluginreg import PluginRegistrar
 from nodealloc.podfacts import PodSource
 from nodealloc.podlife import HookRunner
 from nodealloc.podstatus import Sink
-from nodealloc.volumes import (
-    LinuxMounter,
-    LinuxMountTable,
-    PodsDirectory,
-    SafeRoot,
-    VolumeManager,
-    WatchedMounter,
-)
-from nodealloc.volumes.plugins import EmptyDir, HostPath
+from nodealloc.volumes import VolumeManager
 
-__all__ = ["MACHINE", "Stage", "device_plugins_of", "node_of", "volumes_of", "watcher_of"]
+__all__ = ["MACHINE", "Stage", "device_plugins_of", "node_of", "watcher_of"]
 
 
 @attrs.frozen(kw_only=True)
@@ -87,18 +79,3 @@ def watcher_of(folder: Path, *, below: bool = True) -> Watcher | None:
     except ImportError as error:
         print(f"{folder} is only looked at from time to time: {error}", flush=True)
         return None
-
-
-def volumes_of(root: Path, pods: PodSource, *, keeps_folders: bool) -> VolumeManager:
-    """Volumes below a folder, those that an agent before mounted included."""
-    safe = SafeRoot(str(root))
-    mounter = WatchedMounter(safe, LinuxMounter(safe), LinuxMountTable())
-    manager = VolumeManager(
-        [EmptyDir(safe, mounter, keeps_folders=keeps_folders), HostPath()],
-        pods=pods,
-        executor=ThreadExecutor("volumes"),
-        leftovers=PodsDirectory(safe, mounter),
-        mounts=mounter,
-    )
-    manager.reconstruct()
-    return manager

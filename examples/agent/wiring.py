@@ -8,7 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from examples.agent.build import MACHINE, Stage, device_plugins_of, node_of, volumes_of, watcher_of
+from examples.agent.build import MACHINE, Stage, device_plugins_of, node_of, watcher_of
 from nodealloc.agent import (
     AdmissionPreparer,
     Agent,
@@ -19,6 +19,8 @@ from nodealloc.agent import (
     Remembered,
     Rulebook,
     StaticPodSink,
+    node_volumes,
+    object_variables,
     preparations_of,
     remembering_editions,
 )
@@ -60,6 +62,7 @@ from nodealloc.probes import ProbeOptions, Probers, Probing
 from nodealloc.probes.health import GrpcProber
 from nodealloc.runtime import Pace, RuntimeWatch, WholeRuntime
 from nodealloc.volumes import VolumeManager
+from nodealloc.volumes.plugins import PodObjects
 
 __all__ = ["Place", "wire"]
 
@@ -80,6 +83,7 @@ class Place:
         links: Folder of links to logs; None for none.
         others: Sources beside those of the configuration, by name: an API server's is `api`.
         wakers: Of those, who says when to read them.
+        objects: Config maps, secrets and tokens of an API server.
     """
 
     runtime: WholeRuntime
@@ -93,6 +97,7 @@ class Place:
     links: Path | None = None
     others: Mapping[str, Source] = attrs.field(factory=dict[str, Source])
     wakers: Mapping[str, Watcher] = attrs.field(factory=dict[str, Watcher])
+    objects: PodObjects = PodObjects()
 
 
 def wire(
@@ -219,7 +224,9 @@ class _Parts:
         """Mounts what pods name."""
         if self.stage.volumes is not None:
             return self.stage.volumes(self.begun)
-        return volumes_of(self.place.root, self.begun, keeps_folders=self.rules.standalone)
+        place, standalone = self.place, self.rules.standalone
+        amounts = place.settings.allocatable
+        return node_volumes(place.root, self.begun, place.objects, allocatable=amounts, standalone=standalone)
 
     @cached_property
     def cgroups(self) -> CgroupPreparer:
@@ -287,7 +294,15 @@ class _Parts:
 
     def _configuring(self) -> GrantedConfiguration:
         image, host_ips = partial(ImageFacts.of, self.runtime), (self.place.node_ip,)
-        whole = NodeConfiguration(self.place.settings, image=image, files=PodFiles(), host_ips=host_ips)
+        source = object_variables(self.place.objects)
+        whole = NodeConfiguration(
+            self.place.settings,
+            image=image,
+            source=source,
+            files=PodFiles(),
+            host_ips=host_ips,
+            sub_paths=self.volumes.sub_paths,
+        )
         confines = self.config.cpu_manager_policy != "none"
         return GrantedConfiguration(whole=whole, node=self.node, plugins=self.plugins, confines=confines)
 

@@ -200,7 +200,7 @@ def test_secrets_lie_in_memory_and_optional_ones_may_be_absent(tmp_path: Path) -
     on(tmp_path, test)
 
 
-@pytest.mark.parametrize("bad", ["../up", "/abs", "a/../../b", "..data", "a//b", "."])
+@pytest.mark.parametrize("bad", ["../up", "/abs", "a/../../b", "..data", "/a//b", "."])
 def test_no_item_leads_out_of_its_volume(tmp_path: Path, bad: str) -> None:
     """A path of an item, or a key, that leaves the volume is refused by name."""
 

@@ -30,7 +30,9 @@ _FINAL: Final = frozenset({"Failed", "Succeeded"})
 
 @attrs.define
 class ApiServer:
-    """Pods by uid, in a file that an agent reads; `told` is what a client of the server would have seen.
+    """Pods by uid, in a file that an agent reads, and other objects in one beside it (`objects.json`).
+
+    `told` is what a client of the server would have seen.
 
     Attributes:
         file: Where they lie for the agent.
@@ -44,6 +46,7 @@ class ApiServer:
     told: list[Told] = attrs.field(factory=list[Told], init=False)
     is_away: bool = attrs.field(default=False, init=False)
     _pods: dict[str, Object] = attrs.field(factory=dict[str, Object], init=False)
+    _objects: list[Object] = attrs.field(factory=list[Object], init=False)
     _known: set[str] = attrs.field(factory=set[str], init=False)
     _finished: set[str] = attrs.field(factory=set[str], init=False)
     _late: list[Told] = attrs.field(factory=list[Told], init=False)
@@ -63,6 +66,19 @@ class ApiServer:
         pod["status"] = {"phase": "Pending"}
         self._pods[uid] = pod
         self._known.add(uid)
+        self._write()
+
+    def put(self, manifest: Mapping[str, Json], /) -> None:
+        """A config map or a secret comes, or takes the place of another one."""
+        made = copy.deepcopy(dict(manifest))
+        _part(made, "metadata").setdefault("namespace", "default")
+        same = (made.get("kind"), _part(made, "metadata")["namespace"], _part(made, "metadata")["name"])
+        self._objects = [
+            one
+            for one in self._objects
+            if (one.get("kind"), _part(one, "metadata")["namespace"], _part(one, "metadata")["name"]) != same
+        ]
+        self._objects.append(made)
         self._write()
 
     def delete(self, name: str, grace_s: int | None, /) -> None:
@@ -114,6 +130,7 @@ class ApiServer:
         """Nobody reaches it any more."""
         self.is_away = True
         self.file.unlink()
+        self.file.with_name("objects.json").unlink()
 
     def come_back(self) -> None:
         """Whoever told it something meanwhile tries again with the next change, or after ten seconds."""
@@ -158,9 +175,13 @@ class ApiServer:
     def _write(self) -> None:
         if self.is_away:
             return
-        aside = self.file.with_suffix(".new")
-        aside.write_text(json.dumps(list(self._pods.values())))
-        aside.rename(self.file)
+        for file, what in (
+            (self.file.with_name("objects.json"), self._objects),
+            (self.file, list(self._pods.values())),
+        ):
+            aside = file.with_suffix(".new")
+            aside.write_text(json.dumps(what))
+            aside.rename(file)
 
 
 def _part(pod: Object, name: str) -> Object:

@@ -39,6 +39,8 @@ _LOT_S: Final = 15.0
 _ABOUT: Final = ("tracks", "order", "calls", "container_config", "sandbox_config", "cgroups", "end")
 _OF_THE_MACHINE: Final = {"kubepods": ("memory_limit", "pids_max")}
 """Facts of a cgroup that follow from the machine's size."""
+_CONTENT: Final = re.compile(r"/\.\.(?!data[@\"/])[^/\"]+")
+"""The directory that holds what a volume's files say now: it is named by a time, or after the content."""
 _NOT_SENT: Final = (
     "linux.security_context.masked_paths",
     "linux.security_context.readonly_paths",
@@ -287,7 +289,8 @@ def _end(theirs: Mapping[str, Json], ours: Mapping[str, Json], loops: bool) -> l
         left, right = (_left(one.get(what), loops) for one in (theirs, ours))
         if what == "pod_dirs":  # what stands below `plugins` is the recorded agent's own
             left, right = (
-                [one for one in dict.fromkeys(some) if "/plugins/" not in one] for some in (left, right)
+                [_CONTENT.sub("/..<content>", one) for one in dict.fromkeys(some) if "/plugins/" not in one]
+                for some in (left, right)
             )
         if left != right:
             gone, more = _without(left, right), _without(right, left)

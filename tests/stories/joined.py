@@ -1,7 +1,9 @@
-"""`python -m tests.stories.joined FILE …`: the example agent, with an API server's pods from a file."""
+"""`python -m tests.stories.joined FILE …`: the example agent, with an API server's objects from files."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import sys
 import time
@@ -16,12 +18,14 @@ from examples.agent.wiring import Place, wire
 from nodealloc.agent import Agent, Rulebook
 from nodealloc.dirwatch import InotifyWatcher
 from nodealloc.dsw_asw import Cancel
+from nodealloc.errors import RetryableError
 from nodealloc.kubeconfig import KubeletConfig, NodePlan
 from nodealloc.podfacts import LifeState
 from nodealloc.podsources import Reading
 from nodealloc.podspec import Pod, pod_from_manifest
+from nodealloc.volumes.plugins import ConfigObject, PodObjects
 
-__all__ = ["SERVICES", "ApiFile"]
+__all__ = ["SERVICES", "ApiFile", "ObjectsFile"]
 
 SERVICES: Final = {
     "KUBERNETES_PORT": "tcp://10.96.0.1:443",
@@ -57,6 +61,35 @@ class ApiFile:
         return Reading(pods=tuple(found.values()))
 
 
+@attrs.frozen
+class ObjectsFile:
+    """A `ConfigSource`: a JSON list of config maps and secrets; it is replaced as a whole.
+
+    Attributes:
+        path: The file; while it is away nothing is known.
+        kind: `ConfigMap` or `Secret`.
+    """
+
+    path: Path
+    kind: str
+
+    def read(self, namespace: str, name: str, /) -> ConfigObject | None:
+        """See `ConfigSource`."""
+        try:
+            objects = json.loads(self.path.read_text())
+        except FileNotFoundError:
+            raise RetryableError("the API server is away") from None
+        for one in objects:
+            meta = one["metadata"]
+            if (one.get("kind"), meta["namespace"], meta["name"]) == (self.kind, namespace, name):
+                texts, codes = ("stringData", "data") if self.kind == "Secret" else ("data", "binaryData")
+                data = {key: base64.b64decode(text) for key, text in (one.get(codes) or {}).items()}
+                data |= {key: text.encode() for key, text in (one.get(texts) or {}).items()}
+                version = hashlib.sha256(json.dumps(one, sort_keys=True).encode()).hexdigest()
+                return ConfigObject(data=data, version=version, immutable=one.get("immutable") is True)
+        return None
+
+
 def wired(file: Path, config: KubeletConfig, plan: NodePlan, place: Place, rules: Rulebook) -> Agent:
     """As the example, with a server's pods; that nothing is left of a deleted one is told like a status."""
     joined = attrs.evolve(
@@ -64,6 +97,10 @@ def wired(file: Path, config: KubeletConfig, plan: NodePlan, place: Place, rules
         others={"api": ApiFile(file)},
         wakers={"api": InotifyWatcher(str(file.parent), below=False)},
         settings=attrs.evolve(place.settings, services=SERVICES),
+        objects=PodObjects(
+            config_maps=ObjectsFile(file.with_name("objects.json"), "ConfigMap"),
+            secrets=ObjectsFile(file.with_name("objects.json"), "Secret"),
+        ),
     )
     agent = wire(config, plan, joined, rules)
     told = place.status.open("a", buffering=1)

@@ -207,7 +207,11 @@ class Play:
         (STATIC / str(step["file"])).unlink()
 
     def _do_api_create(self, step: Mapping[str, object]) -> int:
-        self._server.create(cast("Mapping[str, object]", step["manifest"]))
+        manifest = cast("Mapping[str, object]", step["manifest"])
+        if manifest.get("kind", "Pod") == "Pod":
+            self._server.create(manifest)
+        else:
+            self._server.put(manifest)
         return _CREATED
 
     def _do_api_delete(self, step: Mapping[str, object]) -> int:

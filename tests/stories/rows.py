@@ -20,7 +20,6 @@ ROOMS_TO_COME: Final[Mapping[str, str]] = {
     "node": "what to tell about the node (nodestatus)",
     "logs": "rotation of logs (serving)",
     "mirror": "who makes mirror pods (an API server's side of static pods)",
-    "config": "who fetches config maps of an API server",
     "resize": "who judges a resize that an API server asks for",
 }
 """Kinds of stories that need something that does not exist, and what."""
@@ -30,7 +29,6 @@ _STEPS_TO_COME: Final[Mapping[str, str]] = {
 }
 _NAMED: Final[Mapping[str, str]] = {
     "emptydir-disk-over-limit": ROOMS_TO_COME["eviction"],
-    "configmap-secret-volume": "config maps and secrets (an API server)",
 }
 
 

@@ -284,13 +284,13 @@ class Watch:
 
 
 def _tree(top: Path) -> list[str]:
-    """Files, links (`@`) and empty folders (`/`) below one, as stories tell them."""
+    """Files, links to folders (`@`) and empty folders (`/`) below one, as stories tell them."""
     found: list[str] = []
     for at, folders, files in os.walk(top):
         here = Path(at)
         for name in (*files, *(one for one in folders if (here / one).is_symlink())):
             path = here / name
-            found.append(str(path.relative_to(top)) + ("@" if path.is_symlink() else ""))
+            found.append(str(path.relative_to(top)) + ("@" if name in folders else ""))
         if here != top and not folders and not files:
             found.append(f"{here.relative_to(top)}/")
     return found

@@ -56,6 +56,7 @@ from nodealloc.testing.volume_sources import (
     FakeConfigSource,
     FakeLeftovers,
     FakeMountWatch,
+    FakeTokens,
 )
 from nodealloc.testing.volumes import FakeClaims, FakeHost, FakeMounter
 from nodealloc.topology import (
@@ -71,6 +72,7 @@ from nodealloc.topology import (
     TopologyHint,
 )
 from nodealloc.verdicts import NotYet
+from nodealloc.volumes.plugins import ServiceToken
 from tests.unit.test_ports import KEPT, Counting
 
 Broken = Callable[..., object]
@@ -447,6 +449,7 @@ FAULTS = [
     Fault("volumes.plugins.BlockTools", FakeBlockTools, "refresh", always(1 << 20), "growth was not noticed"),
     Fault("volumes.plugins.ConfigSource", FakeConfigSource, "read", nothing, "is there"),
     Fault("volumes.plugins.Filesystems", FakeFilesystems, "probe", nothing, "was made and is not found"),
+    Fault("volumes.plugins.TokenSource", FakeTokens, "token", always(ServiceToken(text="t")), "its own"),
     Fault("volumes.plugins.WatchableConfigSource", FakeConfigSource, "watch", always(nothing), "nobody was"),
 ]
 

@@ -135,11 +135,13 @@ from nodealloc.testing.volume_sources import (
     FakeConfigSource,
     FakeLeftovers,
     FakeMountWatch,
+    FakeTokens,
     check_attach_verifier,
     check_claim_resolver,
     check_config_source,
     check_leftovers,
     check_mount_watch,
+    check_token_source,
     check_watchable,
 )
 from nodealloc.testing.volumes import FakeClaims, FakeHost, FakeMounter, check_mounter
@@ -157,6 +159,7 @@ from nodealloc.topology import (
     Workload,
 )
 from nodealloc.volumes import Found, Use, VolumeSpec
+from nodealloc.volumes.plugins import TokenRequest
 
 ROOT = CgroupName.of("check")
 MACHINE = machine_from_text("2 sockets x 4 cores")
@@ -229,6 +232,12 @@ def runtime() -> None:
         return number
 
     check_runtime(fake, start, fake.stop)
+
+
+TOKENS = [
+    TokenRequest(namespace="n", service_account="a", pod_name="web", pod_uid="u", audience=one)
+    for one in "xy"
+]
 
 
 def box(uid: str) -> SandboxConfig:
@@ -564,6 +573,7 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "volumes.plugins.BlockTools": block_tools,
     "volumes.plugins.ConfigSource": lambda _: check_config_source(config_source(), ("n", "o"), ("n", "p")),
     "volumes.plugins.Filesystems": filesystems,
+    "volumes.plugins.TokenSource": lambda _: check_token_source(FakeTokens(), *TOKENS),
     "volumes.plugins.WatchableConfigSource": lambda _: watched(),
 }
 """Protocol to its check, run on what the kit has in its place."""
@@ -587,6 +597,7 @@ EXEMPT = {
     "probes.RecordSeen": "read and not called; a ContainerRecord of runtime is one",
     "probes.ReportSeen": "read and not called; a PodReport of runtime is one",
     "topology.Serves": "an ability of Allocator, checked with it",
+    "volumes.CanAge": "an ability of Plugin, checked with it",
     "volumes.CanAttach": "an ability of Plugin, checked with it",
     "volumes.CanExpand": "an ability of Plugin, checked with it",
     "volumes.CanMount": "an ability of Plugin, checked with it",

@@ -13,6 +13,8 @@ the packages work together. Take what suits, and leave out what the node has not
 | ---------------------- | ------------------------------------------------------------------------- |
 | `AdmissionPreparer`    | `node`, `cpuset`: what a pod holds is its own before anything of it runs  |
 | `ConfinedRuntime`      | `cpuset`, `runtime`: a container starts on the CPUs that it may run on then |
+| `node_volumes`         | `volumes`: every kind that this machine has something for                 |
+| `object_variables`     | `podlife`, `volumes`: config maps and secrets as variables and as files   |
 | `DevicePreparer`       | `devices.plugins`: plugins are asked before a container is made           |
 | `preparations_of`      | `podlife`: the parts of a pod in the order in which one needs the other   |
 | `GrantedConfiguration` | `node`, `devices.plugins`: a container is made with what it was granted       |
@@ -34,6 +36,8 @@ from nodealloc.agent._preparations import preparations_of
 from nodealloc.agent._remembered import AGENT_FORMATS, Remembered, remembering_editions
 from nodealloc.agent._rulebook import KUBELET, Rulebook
 from nodealloc.agent._static_pods import StaticPodSink
+from nodealloc.agent._variables import object_variables
+from nodealloc.agent._volumes import node_volumes
 
 __all__ = [
     "AGENT_FORMATS",
@@ -48,6 +52,8 @@ __all__ = [
     "Remembered",
     "Rulebook",
     "StaticPodSink",
+    "node_volumes",
+    "object_variables",
     "preparations_of",
     "remembering_editions",
 ]

@@ -3,6 +3,7 @@
 - A *status* is what is told of a pod: its phase, its conditions, its containers.
 - A *life state* is how far a pod has come on its node, whatever is told of it.
 - An *event* is something that its owner may want to read.
+- A *field* of a pod's metadata, or an amount that a container asks for, as a pod is told it.
 - A *node view* is one moment of a node; a judge is a function
   `(Pod, NodeView) -> Verdict`.
 
@@ -40,6 +41,7 @@ from nodealloc.podfacts._containers import (
     ResourceStatus,
 )
 from nodealloc.podfacts._events import EventKind, PodEvent
+from nodealloc.podfacts._fields import metadata_field, resource_value
 from nodealloc.podfacts._identity import PodIdentity
 from nodealloc.podfacts._life import LifeState, PodLife, PodSighting
 from nodealloc.podfacts._manifest import status_from_manifest, status_to_manifest
@@ -88,6 +90,8 @@ __all__ = [
     "TaintEffect",
     "Transport",
     "host_ports_of",
+    "metadata_field",
+    "resource_value",
     "status_from_manifest",
     "status_to_manifest",
 ]

@@ -14,6 +14,7 @@ from pathlib import Path
 import attrs
 
 from nodealloc.volumes import (
+    CanAge,
     CanAttach,
     CanExpand,
     CanMount,
@@ -167,6 +168,9 @@ def check_plugin(plugin: Plugin, spec: VolumeSpec, use: Use, /) -> None:
             grown = untyped.expand(spec, device)
             size = max(grown.size_bytes, grown.due_bytes or 0)
             assert size >= spec.size_bytes, f"grown to {size} bytes of {spec.size_bytes}"
+    if isinstance(untyped, CanAge):
+        fresh_s = untyped.fresh_s(spec)
+        assert fresh_s is None or fresh_s >= 0, "what is due is due now at the earliest"
     if isinstance(untyped, CanRevise):
         assert untyped.revision(spec) == untyped.revision(spec), "one content has one revision"
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Fakes and checks for whoever tells volumes what there is: claims, attachments, content, mounts.
+"""Fakes and checks for whoever tells volumes what there is: claims, attachments, content, tokens, mounts.
 
 >>> source = FakeConfigSource()
 >>> source.put("web", "settings", {"mode": b"fast"})
@@ -22,18 +22,27 @@ from nodealloc.volumes import (
     MountWatch,
     VolumeId,
 )
-from nodealloc.volumes.plugins import ConfigObject, ConfigSource, WatchableConfigSource
+from nodealloc.volumes.plugins import (
+    ConfigObject,
+    ConfigSource,
+    ServiceToken,
+    TokenRequest,
+    TokenSource,
+    WatchableConfigSource,
+)
 
 __all__ = [
     "FakeAttachments",
     "FakeConfigSource",
     "FakeLeftovers",
     "FakeMountWatch",
+    "FakeTokens",
     "check_attach_verifier",
     "check_claim_resolver",
     "check_config_source",
     "check_leftovers",
     "check_mount_watch",
+    "check_token_source",
     "check_watchable",
 ]
 
@@ -102,6 +111,27 @@ class FakeConfigSource:
                     self._watchers.remove(entry)
 
         return end
+
+
+@attrs.define
+class FakeTokens:
+    """A `TokenSource` whose tokens say what they are for, and how many there were before.
+
+    Attributes:
+        life_s: So long the source keeps one; None for ever.
+        renewed: How often a test had them made anew.
+        asked: What was asked for, in order.
+    """
+
+    life_s: float | None = None
+    renewed: int = 0
+    asked: list[TokenRequest] = attrs.field(factory=list[TokenRequest])
+
+    def token(self, request: TokenRequest, /) -> ServiceToken:
+        """The same one until `renewed` changes."""
+        self.asked.append(request)
+        whose = f"{request.namespace}/{request.service_account}/{request.pod_uid}"
+        return ServiceToken(text=f"{whose}/{request.audience}/{self.renewed}", renew_s=self.life_s)
 
 
 @attrs.define
@@ -214,6 +244,21 @@ def check_config_source(source: ConfigSource, there: tuple[str, str], absent: tu
     assert one.version, "a version tells one content from the next"
     assert source.read(*there) == one, "what did not change reads the same"
     assert source.read(*absent) is None, f"{'/'.join(absent)} is not there: None"
+
+
+def check_token_source(source: TokenSource, request: TokenRequest, other: TokenRequest, /) -> None:
+    """Hold a `TokenSource` to its promises.
+
+    Args:
+        source: To check.
+        request: Of a pod that may have a token.
+        other: Of another pod, or for another audience.
+    """
+    one = source.token(request)
+    assert one.text, "a token says something"
+    assert one.renew_s is None or one.renew_s >= 0, "what is due is due now at the earliest"
+    assert source.token(request).text == one.text, "the same until it is time for another"
+    assert source.token(other).text != one.text, "each has its own"
 
 
 def check_watchable(

@@ -38,6 +38,7 @@ from nodealloc.volumes._plan import plan
 from nodealloc.volumes._pods_directory import PodsDirectory, leave_pod, pod_path
 from nodealloc.volumes._ports import (
     AttachVerifier,
+    CanAge,
     CanAttach,
     CanExpand,
     CanMount,
@@ -56,12 +57,14 @@ from nodealloc.volumes._ports import (
 )
 from nodealloc.volumes._settle import settled
 from nodealloc.volumes._states import MOUNT_LIFE, VOLUME_LIFE
+from nodealloc.volumes._sub_paths import SubPaths
 from nodealloc.volumes._watched_mounter import WatchedMounter
 
 __all__ = [
     "MOUNT_LIFE",
     "VOLUME_LIFE",
     "AttachVerifier",
+    "CanAge",
     "CanAttach",
     "CanExpand",
     "CanMount",
@@ -89,6 +92,7 @@ __all__ = [
     "PodsDirectory",
     "SafeRoot",
     "Staged",
+    "SubPaths",
     "Use",
     "VolumeId",
     "VolumeManager",

@@ -9,6 +9,7 @@ import attrs
 from nodealloc._arguments import is_other, wrong
 from nodealloc.errors import ConfigurationError
 from nodealloc.volumes._ports import (
+    CanAge,
     CanAttach,
     CanExpand,
     CanMount,
@@ -35,6 +36,7 @@ class Abilities:
     expand: CanExpand | None
     reconstruct: CanReconstruct | None
     revise: CanRevise | None
+    age: CanAge | None
 
     @classmethod
     def of(cls, plugin: Plugin, /) -> Abilities:
@@ -48,6 +50,7 @@ class Abilities:
             expand=untyped if isinstance(untyped, CanExpand) else None,
             reconstruct=untyped if isinstance(untyped, CanReconstruct) else None,
             revise=untyped if isinstance(untyped, CanRevise) else None,
+            age=untyped if isinstance(untyped, CanAge) else None,
         )
 
 

@@ -43,6 +43,7 @@ from nodealloc.volumes._ports import (
 )
 from nodealloc.volumes._settle import Gain, doubted
 from nodealloc.volumes._states import MountState
+from nodealloc.volumes._sub_paths import SubPaths
 from nodealloc.volumes._takeover import Takeover
 from nodealloc.volumes._views import PodVolume, Views
 from nodealloc.volumes._wanting import Wanting
@@ -73,6 +74,10 @@ class VolumeManager(Group):
         deadline_s: After which an operation counts as uncertain.
         resync_s: Seconds between looks at everything; None for never.
         observer: Is told of progress.
+        sub_paths: Binds parts of volumes; None where nobody does.
+
+    Attributes:
+        sub_paths: The same, for whoever configures containers and takes pods down.
     """
 
     @typed_but("plugins")
@@ -91,7 +96,9 @@ class VolumeManager(Group):
         deadline_s: float | None = 122.0,
         resync_s: float | None = 300.0,
         observer: Observer | None = None,
+        sub_paths: SubPaths | None = None,
     ) -> None:
+        self.sub_paths: Final = sub_paths
         self._pods = pods
         self._leftovers = leftovers
         self._observer = observer
@@ -107,7 +114,7 @@ class VolumeManager(Group):
             self._plugins, leftovers=leftovers, verifier=verifier, deadline_s=deadline_s
         )
         self._populating = Reconciler(
-            Populator(self._plugins, claims, self.actual),
+            Populator(self._plugins, claims, self.actual, clock),
             desired=self._wishes,
             actual=self._populated,
             executor=executor,

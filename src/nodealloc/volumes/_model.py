@@ -84,6 +84,7 @@ class Use:
         volume: The pod's own name for the volume.
         read_only: Whether this pod may only read.
         revision: Of the content; another one makes the plugin bring it up to date.
+        fs_group: Group that owns what the plugin makes for the pod; None for the agent's.
     """
 
     pod_uid: str
@@ -91,6 +92,7 @@ class Use:
     volume: str = ""
     read_only: bool = False
     revision: str = ""
+    fs_group: int | None = None
 
 
 @attrs.frozen(kw_only=True)

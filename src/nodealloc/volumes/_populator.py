@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from nodealloc.dsw_asw import Cancel, Done, Failed, Outcome, Plan, Step, View, World
+from nodealloc.dsw_asw import Cancel, Clock, Done, Failed, Outcome, Plan, Step, View, World
 from nodealloc.errors import NodeallocError
 from nodealloc.podspec import Pod, Volume
 from nodealloc.volumes._abilities import Abilities
@@ -44,11 +44,13 @@ class Populated:
         wish: The wish that was looked at.
         resolved: The pod's name of each volume to the volume and how the pod uses it.
         errors: The pod's name of each volume that could not be resolved, and why.
+        again_at_s: When to look again, since content changes untold; None for never.
     """
 
     wish: PodWish
     resolved: Mapping[str, tuple[VolumeSpec, Use]] = attrs.field(factory=dict[str, tuple[VolumeSpec, Use]])
     errors: Mapping[str, Exception] = attrs.field(factory=dict[str, Exception])
+    again_at_s: float | None = None
 
     @property
     def volumes(self) -> Mapping[str, VolumeId]:
@@ -63,10 +65,12 @@ class Resolution:
     Attributes:
         volumes: The pod's name of each volume to the volume and how the pod uses it.
         errors: The pod's name of each volume that failed, and why.
+        again_at_s: When to look again; None for never.
     """
 
     volumes: Mapping[str, tuple[VolumeSpec, Use]]
     errors: Mapping[str, Exception]
+    again_at_s: float | None
 
 
 class Populator:
@@ -81,11 +85,13 @@ class Populator:
         plugins: Mapping[str, Abilities],
         claims: ClaimResolver | None,
         actual: World[VolumeId, ActualVolume],
+        clock: Clock,
     ) -> None:
         self._plugins = plugins
         self._by_kind = {kind: plugin for plugin in plugins.values() for kind in plugin.plugin.kinds}
         self._claims = claims
         self._actual = actual
+        self._clock = clock
 
     def plan(self, view: View[str, PodWish, Populated, PodWish], /) -> Plan[Populated, PodWish]:
         """Resolve a new or changed wish, or one with errors; forget one that is gone."""
@@ -93,7 +99,9 @@ class Populator:
         if wish is None:
             return Plan(have=None)
         if have is not None and have.wish == wish and not have.errors:
-            return Plan()
+            due_s = have.again_at_s
+            if due_s is None or view.now_s < due_s:
+                return Plan(again_at_s=due_s)
         step = Step(scope=(view.key,), verb="resolve", detail=wish, phase=1, subject=wish.generation)
         return Plan(steps=[step])
 
@@ -102,14 +110,17 @@ class Populator:
         wish = step.detail
         volumes: dict[str, tuple[VolumeSpec, Use]] = {}
         errors: dict[str, Exception] = {}
+        fresh_s: list[float] = []
         for name in _used(wish.pod):
             try:
                 volumes[name] = self._resolve(wish, name)
+                fresh_s += self._fresh_s(volumes[name][0])
             except NodeallocError as error:
                 errors[name] = error
             except Exception as error:  # noqa: BLE001 - a claim resolver's fault is that volume's alone
                 errors[name] = InvalidVolumeError(name, f"resolving it raised {error!r}")
-        resolution = Resolution(volumes=volumes, errors=errors)
+        again_at_s = self._clock.monotonic_s() + min(fresh_s) if fresh_s else None
+        resolution = Resolution(volumes=volumes, errors=errors, again_at_s=again_at_s)
         return Failed(PodVolumesError(wish.pod.full_name, errors), known=resolution) if errors else resolution
 
     def settled(
@@ -123,7 +134,9 @@ class Populator:
                     # A volume that fails now stays as it was: its pod may be running.
                     kept = {name: one for name, one in have.resolved.items() if name in found.errors}
                     resolved = {**kept, **resolved}
-                return Populated(wish=step.detail, resolved=resolved, errors=found.errors)
+                return Populated(
+                    wish=step.detail, resolved=resolved, errors=found.errors, again_at_s=found.again_at_s
+                )
             case _:
                 return have
 
@@ -150,8 +163,15 @@ class Populator:
             volume=name,
             read_only=spec.read_only or volume.spec.get("readOnly") is True,
             revision=revision,
+            fs_group=None if pod.security_context is None else pod.security_context.fs_group,
         )
         return spec, use
+
+    def _fresh_s(self, spec: VolumeSpec) -> list[float]:
+        """How long this volume may stay unlooked at, if at all not for ever."""
+        plugin = self._plugins.get(spec.plugin)
+        fresh_s = None if plugin is None or plugin.age is None else plugin.age.fresh_s(spec)
+        return [] if fresh_s is None else [fresh_s]
 
     def _spec(self, pod: Pod, volume: Volume) -> VolumeSpec:
         if volume.kind == CLAIM and self._claims is not None:

@@ -13,6 +13,7 @@ from nodealloc.volumes._model import Use, VolumeId, VolumeSpec
 
 __all__ = [
     "AttachVerifier",
+    "CanAge",
     "CanAttach",
     "CanExpand",
     "CanMount",
@@ -204,6 +205,15 @@ class CanRevise(Protocol):
 
     def revision(self, spec: VolumeSpec, /) -> str:
         """Names the newest content; may be slow, called on a worker."""
+        ...
+
+
+@runtime_checkable
+class CanAge(Protocol):
+    """Has content that changes without anybody telling."""
+
+    def fresh_s(self, spec: VolumeSpec, /) -> float | None:
+        """After how many seconds to look at a volume again; None for never. As `revision`, on a worker."""
         ...
 
 

@@ -332,7 +332,7 @@ def test_parts_of_volumes_are_named_before_they_are_mounted() -> None:
         {"name": "d", "mountPath": "/c", "subPathExpr": "$(V)/y"},
     ]
     app = pod({"volumeMounts": mounts}, volumes=volumes).containers[0]
-    assert sub_paths_of(app, {"V": "v"}) == (("d", "x"), ("d", "v/y"))
+    assert sub_paths_of(app, {"V": "v"}) == ((1, "d", "x"), (2, "d", "v/y"))
     for variables, words in (({"V": ".."}, "leads out"), ({"V": "/etc"}, "leads out"), ({}, "names V")):
         with pytest.raises(ContainerConfigError, match=words):
             sub_paths_of(app, variables)

@@ -8,7 +8,7 @@ from nodealloc.podlife._configuration._container import (
     sub_paths_of,
 )
 from nodealloc.podlife._configuration._dns import PodDns, hostname_of, hosts_file, pod_dns
-from nodealloc.podlife._configuration._environment import field_value, resource_value, variables_of
+from nodealloc.podlife._configuration._environment import field_value, variables_of
 from nodealloc.podlife._configuration._errors import ContainerConfigError, SandboxConfigError
 from nodealloc.podlife._configuration._expansion import expand
 from nodealloc.podlife._configuration._files import PodFiles
@@ -50,7 +50,6 @@ __all__ = [
     "linux_resources",
     "message_path",
     "pod_dns",
-    "resource_value",
     "sandbox_config",
     "sub_paths_of",
     "termination_message",

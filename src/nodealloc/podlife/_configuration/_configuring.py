@@ -9,9 +9,11 @@ import attrs
 
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed, typed_fields, typed_methods
-from nodealloc.podlife._configuration._container import container_config
+from nodealloc.errors import NodeallocError
+from nodealloc.podlife._configuration._container import container_config, sub_paths_of
 from nodealloc.podlife._configuration._dns import hosts_file
-from nodealloc.podlife._configuration._errors import RootForbiddenError
+from nodealloc.podlife._configuration._environment import variables_of
+from nodealloc.podlife._configuration._errors import ContainerConfigError, RootForbiddenError
 from nodealloc.podlife._configuration._node import ContainerGift, ImageFacts, PodAddresses
 from nodealloc.podlife._configuration._sandbox_config import sandbox_config
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from nodealloc.podlife._record import PodRecord
     from nodealloc.podspec import Container, Pod
     from nodealloc.runtime import ContainerConfig, PodReport, SandboxConfig
+    from nodealloc.volumes import SubPaths
 
 __all__ = ["NodeConfiguration", "PodGift"]
 
@@ -62,6 +65,7 @@ class NodeConfiguration:
         source: Config maps and secrets; None where there are none to ask for.
         files: Makes the files that containers mount; None where somebody else does.
         host_ips: The node's addresses.
+        sub_paths: Binds parts of volumes; None where a preparation gives them, or nobody does.
     """
 
     @typed
@@ -74,12 +78,14 @@ class NodeConfiguration:
         source: EnvironmentSource | None = None,
         files: PodFiles | None = None,
         host_ips: tuple[str, ...] = (),
+        sub_paths: SubPaths | None = None,
     ) -> None:
         self._node = node
         self._image = image or _bare
         self._source = source
         self._files = files
         self._host_ips = host_ips
+        self._sub_paths = sub_paths
 
     def sandbox(self, pod: Pod, attempt: int, provided: Mapping[str, object], /) -> SandboxConfig:
         """What a pod's sandbox is made from; raises `SandboxConfigError`."""
@@ -100,6 +106,10 @@ class NodeConfiguration:
         pod, gifts = record.pod, _gifts(record.provided)
         own_ips = self._host_ips if pod.host_network else report.ips
         hosts = hosts_file(pod, own_ips, self._node)
+        addresses = PodAddresses(pod_ips=own_ips, host_ips=self._host_ips)
+        gift = ContainerGift.joined(
+            [each for one in gifts for each in (one.everywhere, one.containers.get(container.name, _NOTHING))]
+        )
         try:
             config = container_config(
                 pod,
@@ -107,14 +117,8 @@ class NodeConfiguration:
                 attempt=attempt,
                 image=self._image(image_id),
                 node=self._node,
-                addresses=PodAddresses(pod_ips=own_ips, host_ips=self._host_ips),
-                gift=ContainerGift.joined(
-                    [
-                        each
-                        for one in gifts
-                        for each in (one.everywhere, one.containers.get(container.name, _NOTHING))
-                    ]
-                ),
+                addresses=addresses,
+                gift=self._with_sub_paths(pod, container, addresses, gift),
                 source=self._source,
                 groups=tuple(group for one in gifts for group in one.groups),
                 target_id=_target(container, report),
@@ -127,6 +131,25 @@ class NodeConfiguration:
         if self._files is not None:
             self._files.make(pod, container, attempt, node=self._node, hosts=hosts)
         return config
+
+    def _with_sub_paths(
+        self, pod: Pod, container: Container, addresses: PodAddresses, gift: ContainerGift
+    ) -> ContainerGift:
+        """With the parts of volumes that it mounts."""
+        if self._sub_paths is None or not any(one.sub_path or one.sub_path_expr for one in container.volumes):
+            return gift
+        own = variables_of(pod, container, node=self._node, addresses=addresses, source=self._source)
+        found = dict(gift.sub_paths)
+        for number, volume, path in sub_paths_of(container, own):
+            if volume in gift.volumes and (volume, path) not in found:
+                try:
+                    found[volume, path] = self._sub_paths.bind(
+                        pod.uid, container.name, number, volume=volume, folder=gift.volumes[volume], path=path
+                    )
+                except (NodeallocError, OSError) as error:
+                    why = f"failed to prepare subPath for volumeMount {volume} of container {container.name}"
+                    raise ContainerConfigError(container.name, f"{why}: {error}") from error
+        return attrs.evolve(gift, sub_paths=found)
 
 
 def _bare(image_id: str) -> ImageFacts:

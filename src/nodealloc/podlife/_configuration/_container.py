@@ -153,14 +153,14 @@ def message_path(uid: str, container: str, attempt: int, node: NodeSettings, /) 
 
 
 @typed
-def sub_paths_of(container: Container, variables: Mapping[str, str], /) -> tuple[tuple[str, str], ...]:
-    """Volume and path in it of every part of a volume that a container mounts, in their order.
+def sub_paths_of(container: Container, variables: Mapping[str, str], /) -> tuple[tuple[int, str, str], ...]:
+    """Number of the mount, volume and path in it of every part of a volume that a container mounts.
 
     Raises:
         ContainerConfigError: A path leads out of its volume, or names a variable that there is none of.
     """
     used = [(one, _sub_path(container, one, variables)) for one in container.volumes if not one.block]
-    return tuple((one.name, path) for one, path in used if path)
+    return tuple((number, one.name, path) for number, (one, path) in enumerate(used) if path)
 
 
 def _sub_path(container: Container, use: VolumeUse, variables: Mapping[str, str]) -> str:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from nodealloc._typed import typed
-from nodealloc.errors import DecodeError
+from nodealloc.podfacts import metadata_field, resource_value
 from nodealloc.podlife._configuration._errors import ContainerConfigError
 from nodealloc.podlife._configuration._expansion import expand
-from nodealloc.podspec import Container, EnvFrom, KeyRef, Pod, Quantity, ResourceFieldRef, ValueFrom
+from nodealloc.podspec import Container, EnvFrom, KeyRef, Pod, ResourceFieldRef, ValueFrom
 
 if TYPE_CHECKING:
     from nodealloc.podlife._configuration._node import EnvironmentSource, NodeSettings, PodAddresses
 
-__all__ = ["field_value", "resource_value", "variables_of"]
-
-_SUBSCRIPT: Final = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]", re.DOTALL)
-_ESCAPES: Final = tuple(zip("\n\t\r\a\b\f\v", (r"\n", r"\t", r"\r", r"\a", r"\b", r"\f", r"\v"), strict=True))
-_DEFAULTED: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
+__all__ = ["field_value", "variables_of"]
 
 
 @typed
@@ -60,18 +55,11 @@ def variables_of(
 
 @typed
 def field_value(path: str, pod: Pod, node: NodeSettings, addresses: PodAddresses, /) -> str | None:
-    """What a field of the pod says, for variables and volumes; None for one that cannot be told.
+    """What a field of the pod says to a variable; None for one that cannot be told.
 
-    Source: kubelet ``kubelet_pods.go`` and ``fieldpath.go``.
+    Source: kubelet ``kubelet_pods.go``.
     """
-    subscript = _SUBSCRIPT.fullmatch(path)
-    if subscript:
-        of = pod.labels if subscript[1] == "labels" else pod.annotations
-        return of.get(subscript[2], "")
     plain = {
-        "metadata.name": pod.name,
-        "metadata.namespace": pod.namespace,
-        "metadata.uid": pod.uid,
         "spec.nodeName": pod.node_name or node.name,
         "spec.serviceAccountName": pod.service_account_name,
         "status.hostIP": next(iter(addresses.host_ips), ""),
@@ -79,53 +67,7 @@ def field_value(path: str, pod: Pod, node: NodeSettings, addresses: PodAddresses
         "status.podIP": next(iter(addresses.pod_ips), ""),
         "status.podIPs": ",".join(addresses.pod_ips),
     }
-    if path in plain:
-        return plain[path]
-    both = {"metadata.labels": pod.labels, "metadata.annotations": pod.annotations}
-    return _lines(both[path]) if path in both else None
-
-
-@typed
-def resource_value(
-    ref: ResourceFieldRef, container: Container, allocatable: Mapping[str, Quantity], /
-) -> str | None:
-    """What a container asks for, in units of the divisor, rounded up; None for what cannot be told.
-
-    A limit that it lacks is the node's: so much it may use.
-
-    Source: Kubernetes ``pkg/api/v1/resource/helpers.go``.
-    """
-    kind, _, name = ref.resource.partition(".")
-    amounts = {"limits": container.limits, "requests": container.requests}.get(kind)
-    if amounts is None or not (name in _DEFAULTED or name.startswith("hugepages-")):
-        return None
-    amount = amounts.get(name)
-    if amount is None and kind == "limits" and name in _DEFAULTED:
-        amount = allocatable.get(name)
-    try:
-        divisor = Quantity.of(ref.divisor or 1)
-    except DecodeError:
-        return None
-    if divisor.nanos <= 0:
-        divisor = Quantity.of(1)
-    if name == "cpu":
-        # Both count in thousandths, each rounded up.
-        parts, whole = amount.milli_value if amount else 0, divisor.milli_value
-    else:
-        parts, whole = amount.value if amount else 0, divisor.value
-    return str(-(-parts // whole))
-
-
-def _lines(words: Mapping[str, str]) -> str:
-    """A whole mapping as a text: a line each, by name."""
-    return "\n".join(f"{key}={_quoted(words[key])}" for key in sorted(words))
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    for plain, code in _ESCAPES:
-        escaped = escaped.replace(plain, code)
-    return f'"{escaped}"'
+    return plain[path] if path in plain else metadata_field(path, pod)
 
 
 class _Reader:

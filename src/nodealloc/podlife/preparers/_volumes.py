@@ -53,6 +53,8 @@ class VolumePreparer:
 
     def take_back(self, pod: Pod, _cancel: Cancel, /) -> NotYet | None:
         """See `Preparer.take_back`."""
+        if self._manager.sub_paths is not None:
+            self._manager.sub_paths.clean(pod.uid)
         self._manager.pod_changed(pod.uid)
         if self._manager.holds(pod.uid):
             return NotYet(blocker="volumes", message="still mounted", after_s=_SOON_S)

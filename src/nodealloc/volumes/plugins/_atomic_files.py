@@ -21,26 +21,29 @@ import attrs
 
 from nodealloc.errors import NodeallocError
 from nodealloc.volumes._removal import remove_at
+from nodealloc.volumes.plugins._ownership import give_to_group
 
-__all__ = ["FileContent", "write_files"]
+__all__ = ["FileContent", "digest_of", "write_files"]
 
 _LINK, _NEW_LINK = "..data", "..data_tmp"
 
 
 @attrs.frozen
 class FileContent:
-    """Bytes of a file, and its permission bits."""
+    """Bytes of a file, its permission bits, and the user that it belongs to; None for the agent's."""
 
     data: bytes
     mode: int
+    owner: int | None = None
 
 
-def write_files(fd: int, files: Mapping[str, FileContent], /) -> bool:
+def write_files(fd: int, files: Mapping[str, FileContent], /, *, group: int | None = None) -> bool:
     """Bring a directory to hold exactly these files; may be repeated after a crash at any instant.
 
     Args:
         fd: Of the directory; may be ``O_PATH``. Nothing else writes in it.
         files: Relative path, whose first component does not begin with `..`, to content.
+        group: That all of it belongs to and may read, as a pod's `fsGroup` asks; None for the agent's.
 
     Returns:
         Whether anything changed.
@@ -52,21 +55,24 @@ def write_files(fd: int, files: Mapping[str, FileContent], /) -> bool:
     """
     directory = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=fd)
     try:
-        name = f"..{_digest(files)}"
+        name = f"..{digest_of(files, group)}"
         changed = _current(directory) != name
         if changed:
-            _replace(directory, name, files)
+            _replace(directory, name, files, group)
+        if group is not None:
+            give_to_group(directory, group, writes=False)
         return _tidy(directory, name, files) or changed
     finally:
         os.close(directory)
 
 
-def _digest(files: Mapping[str, FileContent]) -> str:
-    digest = hashlib.sha256()
+def digest_of(files: Mapping[str, FileContent], group: int | None = None, /) -> str:
+    """Names a content: paths, modes, owners and bytes, and the group of all."""
+    digest = hashlib.sha256(b"" if group is None else f"{group} ".encode())
     for path, content in sorted(files.items()):
-        digest.update(
-            f"{len(path)} {path} {content.mode} {len(content.data)} ".encode("utf-8", "surrogateescape")
-        )
+        owner = "" if content.owner is None else f"{content.owner} "
+        head = f"{len(path)} {path} {content.mode} {owner}{len(content.data)} "
+        digest.update(head.encode("utf-8", "surrogateescape"))
         digest.update(content.data)
     return digest.hexdigest()[:32]
 
@@ -81,14 +87,14 @@ def _current(directory: int) -> str:
         raise
 
 
-def _replace(directory: int, name: str, files: Mapping[str, FileContent]) -> None:
+def _replace(directory: int, name: str, files: Mapping[str, FileContent], group: int | None) -> None:
     # First what a crash left: it takes the room that the new content may need.
     current = _current(directory)
     for entry in os.listdir(directory):
         if entry.startswith("..") and entry not in (_LINK, current):
             _remove(directory, entry)
     try:
-        _write_content(directory, name, files)
+        _write_content(directory, name, files, group)
         _swap(directory, name)
     except BaseException:
         # A flush may fail behind the swap; then readers are in the new content.
@@ -98,19 +104,26 @@ def _replace(directory: int, name: str, files: Mapping[str, FileContent]) -> Non
         raise
 
 
-def _write_content(directory: int, name: str, files: Mapping[str, FileContent]) -> None:
+def _write_content(directory: int, name: str, files: Mapping[str, FileContent], group: int | None) -> None:
     os.mkdir(name, 0o755, dir_fd=directory)
     content = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
     try:
-        os.fchmod(content, 0o755)
+        _make_shared(content, group)
         for path, file in files.items():
-            _write_file(content, path, file)
+            _write_file(content, path, file, group)
         os.fsync(content)
     finally:
         os.close(content)
 
 
-def _write_file(content: int, path: str, file: FileContent) -> None:
+def _make_shared(fd: int, group: int | None) -> None:
+    """A directory that everybody may look into, and that belongs to a group."""
+    os.fchmod(fd, 0o755)
+    if group is not None:
+        give_to_group(fd, group, writes=False)
+
+
+def _write_file(content: int, path: str, file: FileContent, group: int | None) -> None:
     *above, name = path.split("/")
     fd = os.dup(content)
     try:
@@ -120,12 +133,16 @@ def _write_file(content: int, path: str, file: FileContent) -> None:
             inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
             os.close(fd)
             fd = inner
-            os.fchmod(fd, 0o755)
+            _make_shared(fd, group)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with os.fdopen(os.open(name, flags, 0o600, dir_fd=fd), "wb") as out:
             out.write(file.data)
             out.flush()
+            if file.owner is not None:
+                os.fchown(out.fileno(), file.owner, -1)
             os.fchmod(out.fileno(), file.mode)
+            if group is not None:
+                give_to_group(out.fileno(), group, writes=False)
             os.fsync(out.fileno())
     finally:
         os.close(fd)

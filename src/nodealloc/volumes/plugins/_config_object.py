@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable
 
-from nodealloc.errors import ConfigurationError, RetryableError
-from nodealloc.podspec import Json, Pod, Volume
+from nodealloc.podspec import Pod, Volume
 from nodealloc.volumes._errors import InvalidVolumeError
 from nodealloc.volumes._model import Use, VolumeSpec
-from nodealloc.volumes._paths import SafeRoot, naming
-from nodealloc.volumes._pods_directory import leave_pod, pod_path
+from nodealloc.volumes._paths import SafeRoot
 from nodealloc.volumes._ports import Found, Mounter
-from nodealloc.volumes.plugins._atomic_files import FileContent, write_files
-from nodealloc.volumes.plugins._config_store import ConfigObject, ConfigStore
+from nodealloc.volumes.plugins._config_store import ConfigStore
+from nodealloc.volumes.plugins._files import DEFAULT_MODE, FileVolumes, key_items, mode_of
+from nodealloc.volumes.plugins._objects import ObjectFiles
 
 __all__ = ["ConfigMap", "Secret"]
-
-_DEFAULT_MODE: Final = 0o644
 
 
 class _ConfigObject:
@@ -30,6 +25,7 @@ class _ConfigObject:
         store: Reads objects.
         on_changed: Called with a pod's uid when an object that it uses
             changed; `VolumeManager.refresh` fits.
+        keeps_folders: As of `EmptyDir`.
     """
 
     name: str
@@ -44,18 +40,15 @@ class _ConfigObject:
         store: ConfigStore,
         /,
         on_changed: Callable[[str], None] = lambda _uid: None,
+        *,
+        keeps_folders: bool = False,
     ) -> None:
-        if store.on_change is not None:
-            raise ConfigurationError(
-                f"this ConfigStore serves another plugin; give {self.name} one of its own"
-            )
-        self._root = root
-        self._mounter = mounter
-        self._store = store
-        self._lock = threading.Lock()
-        self._users: dict[tuple[str, str], dict[tuple[str, str], None]] = {}
         self.on_changed = on_changed
-        store.on_change = self._changed
+        self._volumes = FileVolumes(
+            root, mounter, self.name, in_memory=self._in_memory, keeps_folders=keeps_folders
+        )
+        self._objects = ObjectFiles(store, self.kinds[0], plugin=self.name, on_changed=self._changed)
+        self._store = store
 
     def spec(self, pod: Pod, volume: Volume, /) -> VolumeSpec:
         """Read the object's name, `items`, `defaultMode` and `optional`."""
@@ -70,68 +63,47 @@ class _ConfigObject:
                 "namespace": pod.namespace,
                 "object": name,
                 "optional": bool(volume.spec.get("optional", False)),
-                "defaultMode": _mode(volume.name, volume.spec.get("defaultMode", _DEFAULT_MODE)),
-                "items": _items(volume.name, volume.spec.get("items")),
+                "defaultMode": mode_of(volume.name, volume.spec.get("defaultMode", DEFAULT_MODE)),
+                "items": key_items(volume.name, volume.spec.get("items")),
             },
         )
 
     def revision(self, spec: VolumeSpec, /) -> str:
         """The object's version; "" for one that is absent and optional."""
-        found = self._read(spec)
+        found = self._objects.read(*_key(spec), optional=bool(spec.config.get("optional")))
         return "" if found is None else found.version
+
+    def fresh_s(self, spec: VolumeSpec, /) -> float | None:
+        """As the store finds changes."""
+        del spec
+        return self._store.fresh_s
 
     def mount(self, spec: VolumeSpec, use: Use, device_path: str, /) -> None:
         """Write the files, in memory for a secret; the same content again writes nothing."""
         del device_path
-        with self._lock:
-            self._users.setdefault(_key(spec), {})[use.pod_uid, spec.name] = None
-        files = _files(spec, self._read(spec))
-        path = self.path(spec, use)
-        self._root.make_directory(path, mode=0o777)
-        if self._in_memory and not self._mounter.is_mounted(path):
-            self._mounter.mount("tmpfs", path, fstype="tmpfs", options=["mode=777", "nosuid", "nodev"])
-        with self._root.open_directory(path) as fd, naming(path):
-            write_files(fd, files)
+        namespace, name = _key(spec)
+        self._objects.use(namespace, name, use.pod_uid, spec.name)
+        mode = spec.config.get("defaultMode")
+        files = self._objects.files(
+            spec.name, namespace, spec.config, mode if isinstance(mode, int) else DEFAULT_MODE
+        )
+        self._volumes.write(spec.name, use, files)
 
     def unmount(self, spec: VolumeSpec, use: Use, /) -> None:
         """Take the memory off and delete the files."""
-        path = self.path(spec, use)
-        while self._mounter.is_mounted(path):
-            self._mounter.unmount(path)
-        self._root.remove_tree(path)
-        leave_pod(self._root, path)
-        key = _key(spec)
-        with self._lock:
-            users = self._users.get(key, {})
-            users.pop((use.pod_uid, spec.name), None)
-            is_last = not users and self._users.pop(key, None) is not None
-        if is_last:
-            self._store.forget(*key)
+        self._volumes.remove(spec.name, use)
+        self._objects.leave(use.pod_uid, spec.name)
 
     def path(self, spec: VolumeSpec, use: Use, /) -> str:
         """`pods/UID/volumes/PLUGIN/NAME`."""
-        return pod_path(self._root, self.name, use.pod_uid, spec.name)
+        return self._volumes.path(spec.name, use)
 
     def reconstruct(self, found: Found, /) -> VolumeSpec | None:
         """Path and pod tell everything that taking it down needs."""
-        if not found.pod_uid or found.block:
-            return None
-        return VolumeSpec(plugin=self.name, name=found.name, pod_uid=found.pod_uid)
+        return self._volumes.found(found)
 
-    def _read(self, spec: VolumeSpec) -> ConfigObject | None:
-        namespace, name = _key(spec)
-        found = self._store.read(namespace, name)
-        if found is None and not spec.config.get("optional"):
-            raise RetryableError(
-                f"{self.kinds[0]} {namespace}/{name} does not exist; create it, or mark the volume optional"
-            )
-        return found
-
-    def _changed(self, namespace: str, name: str) -> None:
-        with self._lock:
-            uids = dict.fromkeys(uid for uid, _ in self._users.get((namespace, name), ()))
-        for uid in uids:
-            self.on_changed(uid)
+    def _changed(self, uid: str) -> None:
+        self.on_changed(uid)
 
 
 class ConfigMap(_ConfigObject):
@@ -154,61 +126,3 @@ class Secret(_ConfigObject):
 
 def _key(spec: VolumeSpec) -> tuple[str, str]:
     return str(spec.config.get("namespace", "")), str(spec.config.get("object", ""))
-
-
-def _mode(volume: str, mode: Json) -> int:
-    if not isinstance(mode, int) or isinstance(mode, bool) or not 0 <= mode <= 0o777:
-        raise InvalidVolumeError(volume, f"mode is {mode!r}; use 0 to 511, which is 0777 in octal")
-    return mode
-
-
-def _items(volume: str, items: Json) -> Json:
-    if items is None:
-        return None
-    if not isinstance(items, Sequence) or isinstance(items, str):
-        raise InvalidVolumeError(volume, f"items is {items!r}; write a list of key and path")
-    read: list[Json] = []
-    for item in items:
-        key = item.get("key") if isinstance(item, Mapping) else None
-        path = item.get("path") if isinstance(item, Mapping) else None
-        if not isinstance(item, Mapping) or not isinstance(key, str) or not isinstance(path, str):
-            raise InvalidVolumeError(volume, f"item {item!r} lacks key or path")
-        mode = item.get("mode")
-        read.append(
-            {
-                "key": key,
-                "path": _checked(volume, path),
-                "mode": None if mode is None else _mode(volume, mode),
-            }
-        )
-    return read
-
-
-def _checked(volume: str, path: str) -> str:
-    parts = path.split("/")
-    if any(part in ("", ".", "..") for part in parts) or parts[0].startswith("..") or "\0" in path:
-        raise InvalidVolumeError(
-            volume, f"path {path!r} leads out of the volume; write a relative path without `..`"
-        )
-    return path
-
-
-def _files(spec: VolumeSpec, found: ConfigObject | None) -> dict[str, FileContent]:
-    """Which files the object gives; names that lead out of the volume are refused."""
-    default, items = spec.config.get("defaultMode"), spec.config.get("items")
-    default_mode = default if isinstance(default, int) else _DEFAULT_MODE
-    data: Mapping[str, bytes] = {} if found is None else found.data
-    if not isinstance(items, Sequence) or isinstance(items, str):
-        return {_checked(spec.name, key): FileContent(value, default_mode) for key, value in data.items()}
-    files: dict[str, FileContent] = {}
-    for item in items:
-        if isinstance(item, Mapping):
-            key, path, mode = str(item["key"]), str(item["path"]), item["mode"]
-            if key in data:
-                files[path] = FileContent(data[key], mode if isinstance(mode, int) else default_mode)
-            elif not spec.config.get("optional"):
-                raise RetryableError(
-                    f"volume {spec.name!r}: key {key!r} is not in {spec.config.get('object')}; "
-                    "add it, or mark the volume optional"
-                )
-    return files

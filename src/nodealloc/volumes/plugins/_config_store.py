@@ -66,7 +66,8 @@ class ConfigStore:
     Args:
         source: Where objects come from; `WATCH` needs a `WatchableConfigSource`.
         strategy: Which.
-        ttl_s: How long `CACHE` believes what it read.
+        ttl_s: How long `CACHE` believes what it read, and after how long what pods have of
+            it is compared with it again where nobody watches.
         clock: Time for `ttl_s`.
     """
 
@@ -113,6 +114,11 @@ class ConfigStore:
             if self._news[key] == news:
                 self._known[key] = (read_s, found)
         return found
+
+    @property
+    def fresh_s(self) -> float | None:
+        """After how many seconds to look again for a change; None where changes are told."""
+        return None if self._strategy is ChangeStrategy.WATCH else self._ttl_s
 
     def forget(self, namespace: str, name: str, /) -> None:
         """Nobody uses it any more: stop watching, drop what is known."""

@@ -11,6 +11,7 @@ from nodealloc.volumes._model import Use, VolumeSpec
 from nodealloc.volumes._paths import SafeRoot
 from nodealloc.volumes._pods_directory import leave_pod, pod_path
 from nodealloc.volumes._ports import Found, Mounter
+from nodealloc.volumes.plugins._ownership import share
 
 __all__ = ["EmptyDir"]
 
@@ -78,7 +79,7 @@ class EmptyDir:
         )
 
     def mount(self, spec: VolumeSpec, use: Use, device_path: str, /) -> None:
-        """Make the directory; mount the tmpfs if there is none."""
+        """Make the directory; mount the tmpfs if there is none; give it to the pod's group."""
         del device_path
         path = self.path(spec, use)
         self._root.make_directory(path, mode=_MODE)
@@ -86,6 +87,8 @@ class EmptyDir:
             size = self._size(spec)
             options = [f"mode={_MODE:o}", *([] if size is None else [f"size={size}"])]
             self._mounter.mount("tmpfs", path, fstype="tmpfs", options=options)
+        if use.fs_group is not None:
+            share(self._root, path, use.fs_group)
 
     def unmount(self, spec: VolumeSpec, use: Use, /) -> None:
         """Take every mount off, then delete what is left."""

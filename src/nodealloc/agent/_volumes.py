@@ -1,0 +1,63 @@
+"""The volume manager of this machine, with every kind of volume that the node has something for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from nodealloc._typed import typed
+from nodealloc.dsw_asw import ThreadExecutor
+from nodealloc.podfacts import PodSource
+from nodealloc.podspec import Quantity
+from nodealloc.volumes import (
+    LinuxMounter,
+    LinuxMountTable,
+    PodsDirectory,
+    SafeRoot,
+    SubPaths,
+    VolumeManager,
+    WatchedMounter,
+)
+from nodealloc.volumes.plugins import PodObjects, node_plugins
+
+__all__ = ["node_volumes"]
+
+
+@typed
+def node_volumes(
+    root: Path,
+    pods: PodSource,
+    objects: PodObjects,
+    /,
+    *,
+    allocatable: Mapping[str, Quantity],
+    standalone: bool = False,
+) -> VolumeManager:
+    """Volumes below a folder, those that an earlier life mounted included.
+
+    Args:
+        root: Holds `pods` and `plugins`; it exists, and no other manager has it.
+        pods: Whose volumes; `BegunPods` mounts nothing for a pod that was refused.
+        objects: Where config maps, secrets and tokens come from.
+        allocatable: What the node has for pods: a limit that a container lacks is told as this.
+        standalone: As a kubelet without an API server; see `node_plugins`.
+    """
+    safe = SafeRoot(str(root))
+    mounter = WatchedMounter(safe, LinuxMounter(safe), LinuxMountTable())
+
+    def changed(uid: str) -> None:
+        manager.refresh(uid)
+
+    plugins = node_plugins(
+        safe, mounter, objects, allocatable=allocatable, on_changed=changed, standalone=standalone
+    )
+    manager = VolumeManager(
+        plugins,
+        pods=pods,
+        executor=ThreadExecutor("volumes"),
+        leftovers=PodsDirectory(safe, mounter),
+        mounts=mounter,
+        sub_paths=SubPaths(safe, mounter),
+    )
+    manager.reconstruct()
+    return manager

@@ -1,0 +1,144 @@
+"""Parts of volumes (`subPath`), each bound for one container; none leads out of its volume."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Generator
+from typing import Final
+
+from nodealloc._typed import typed
+from nodealloc.volumes._errors import OutsideRootError
+from nodealloc.volumes._paths import SafeRoot, naming
+from nodealloc.volumes._ports import Mounter
+
+__all__ = ["SubPaths"]
+
+_FOLDER: Final = "volume-subpaths"
+_LOOK: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class SubPaths:
+    """Binds a part of a volume to a place that no pod can swap for a link; thread-safe.
+
+        pods/UID/volume-subpaths/VOLUME/CONTAINER/NUMBER
+
+    Args:
+        root: Directory of the node's pods.
+        mounter: Mounts below `root`.
+
+    Source: kubelet ``util/subpath/subpath_linux.go``.
+    """
+
+    @typed
+    def __init__(self, root: SafeRoot, mounter: Mounter, /) -> None:
+        self._root, self._mounter = root, mounter
+
+    @typed
+    def bind(self, uid: str, container: str, number: int, /, *, volume: str, folder: str, path: str) -> str:
+        """Where a container mounts a part of a volume from; bound already is no work.
+
+        Args:
+            uid: Of the pod.
+            container: By name.
+            number: Of the mount, among the container's.
+            volume: The pod's name of it.
+            folder: Where the volume is.
+            path: Relative, inside the volume; what is missing of it is made, as directories with
+                the volume's own mode. Links are followed as far as they stay inside.
+
+        Raises:
+            OutsideRootError: The path leads out of the volume.
+            OSError: It cannot be made or opened.
+            MountError: It cannot be bound.
+        """
+        target = self._root.join("pods", uid, _FOLDER, volume, container, str(number))
+        with _inside(folder, path) as source:
+            while self._mounter.is_mounted(target):
+                with self._root.open_file(target) as there:
+                    if os.path.sameopenfile(source, there):
+                        return target
+                # Of an earlier instance, whose file is another one by now: whoever has that open keeps it.
+                self._mounter.unmount(target, lazy=True)
+            self._remove(target)
+            self._make_target(target, is_directory=stat.S_ISDIR(os.fstat(source).st_mode))
+            self._mounter.mount(f"/proc/self/fd/{source}", target, options=["bind"])
+            return target
+
+    @typed
+    def clean(self, uid: str, /) -> None:
+        """Take all parts of a pod's volumes away; none of its containers is there any more.
+
+        Raises:
+            MountBusyError: One is in use.
+            OSError: The file system refuses.
+        """
+        top = self._root.join("pods", uid, _FOLDER)
+        for volume in self._root.list(top):
+            for container in self._root.list(f"{top}/{volume}"):
+                for number in self._root.list(f"{top}/{volume}/{container}"):
+                    target = f"{top}/{volume}/{container}/{number}"
+                    while self._mounter.is_mounted(target):
+                        self._mounter.unmount(target)
+                    self._remove(target)
+                self._root.remove_directory(f"{top}/{volume}/{container}")
+            self._root.remove_directory(f"{top}/{volume}")
+        self._root.remove_directory(top)
+
+    def _make_target(self, target: str, *, is_directory: bool) -> None:
+        """Something of the same kind to bind on; a mount that is there stays."""
+        if is_directory:
+            self._root.make_directory(target)
+            return
+        self._root.make_directory(os.path.dirname(target))  # noqa: PTH120 - a str by Protocol
+        with self._root.open_parent(target) as (parent, name), contextlib.suppress(FileExistsError):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            os.close(os.open(name, flags, 0o640, dir_fd=parent))
+
+    def _remove(self, target: str) -> None:
+        with self._root.open_parent(target) as (parent, name):
+            if parent < 0:
+                return
+            try:
+                os.unlink(name, dir_fd=parent)
+            except IsADirectoryError:
+                self._root.remove_directory(target)
+            except FileNotFoundError:
+                return
+
+
+@contextlib.contextmanager
+def _inside(folder: str, path: str) -> Generator[int]:
+    """A descriptor of what a path inside a volume leads to, opened without following a link."""
+    base = os.path.realpath(folder)
+    real = os.path.realpath(f"{base}/{path}")
+    if real != base and not real.startswith(f"{base}/"):
+        raise OutsideRootError(f"{folder}/{path}", "it leads out of the volume")
+    whole = f"{folder}/{path}"
+    with naming(whole):
+        fd = os.open(base, _LOOK)
+        try:
+            mode = stat.S_IMODE(os.fstat(fd).st_mode)
+            for name in real[len(base) :].split("/"):
+                if name:
+                    inner = _step(fd, name, mode, whole)
+                    os.close(fd)
+                    fd = inner
+            yield fd
+        finally:
+            os.close(fd)
+
+
+def _step(fd: int, name: str, mode: int, whole: str) -> int:
+    """One component; a link that stands here now was put here after the path was looked up."""
+    try:
+        inner = os.open(name, _LOOK, dir_fd=fd)
+    except FileNotFoundError:
+        os.mkdir(name, 0o700, dir_fd=fd)
+        inner = os.open(name, _LOOK | os.O_DIRECTORY, dir_fd=fd)
+        os.chmod(f"/proc/self/fd/{inner}", mode)  # noqa: PTH101 - a descriptor
+    if stat.S_ISLNK(os.fstat(inner).st_mode):
+        os.close(inner)
+        raise OutsideRootError(whole, f"{name!r} was swapped for a symbolic link")
+    return inner
