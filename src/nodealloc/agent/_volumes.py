@@ -22,12 +22,14 @@ from nodealloc.volumes.plugins import PodObjects, node_plugins
 
 __all__ = ["node_volumes"]
 
+_NO_OBJECTS = PodObjects()
+
 
 @typed
 def node_volumes(
     root: Path,
     pods: PodSource,
-    objects: PodObjects,
+    objects: PodObjects = _NO_OBJECTS,
     /,
     *,
     allocatable: Mapping[str, Quantity],
