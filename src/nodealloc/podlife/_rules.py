@@ -23,7 +23,8 @@ class Rules:
         knows_grace: A pod that ends by itself has its own grace. With the kubelet
             nobody knows one.
         keeps_deadline: Hooks, sidecars and their waiting fit into the grace. The
-            kubelet counts whole seconds and gives each container 2 s at least.
+            kubelet counts whole seconds, gives each container 2 s at least, and all of
+            the grace anew where the runtime did not take the stop.
         skips_stopped: A sidecar waits for all behind it that run. With the kubelet
             one that does not run breaks the chain.
         keeps_sandbox_id: A sandbox that has the wrong network is named, so that it
