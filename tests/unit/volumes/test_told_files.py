@@ -171,7 +171,8 @@ def test_a_pod_is_told_of_itself(tools: Tools) -> None:
 
 def test_files_have_the_modes_that_are_asked_for(tools: Tools) -> None:
     """The item's, else the volume's, else 0644."""
-    plain, own = item("plain", "metadata.name"), {**dict(item("own", "metadata.uid")), "mode": 0o400}  # type: ignore[arg-type]
+    plain = item("plain", "metadata.name")
+    own: Json = {"path": "own", "mode": 0o400, "fieldRef": {"fieldPath": "metadata.uid"}}
     spec = tools.downward.spec(pod(), downward(plain, own, defaultMode=0o640))
     tools.downward.mount(spec, USE, "")
     folder = Path(tools.downward.path(spec, USE))
@@ -244,28 +245,28 @@ def test_several_sources_are_one_directory(tools: Tools) -> None:
     assert tools.mounter.is_mounted(folder)
 
 
-@pytest.mark.parametrize(
-    ("found", "reason"),
-    [
-        (
-            [{"downwardAPI": {"items": [item("a", "metadata.name")]}}] * 2,
-            "'a' is given by downwardAPI and by downwardAPI",
-        ),
-        (
-            [EVERY_SOURCE[3], {"secret": {"name": "key", "items": [{"key": "k", "path": "./token"}]}}],
-            "'token' is given by serviceAccountToken and by secret",
-        ),
-        ([{"configMap": {}}], "name a configMap"),
-        (
-            [{"clusterTrustBundle": {"path": "x"}}],
-            "'clusterTrustBundle'; there are: downwardAPI, configMap, secret",
-        ),
-        ([{"configMap": {"name": "a"}, "secret": {"name": "a"}}], "is not one kind"),
-        (["x"], "is not one kind"),
-        ([{"serviceAccountToken": {"path": "x", "expirationSeconds": 5}}], "use 600 or more"),
-        ([{"serviceAccountToken": {}}], "leads out"),
-    ],
-)
+BAD_SOURCES: list[tuple[Sequence[Json], str]] = [
+    (
+        [{"downwardAPI": {"items": [item("a", "metadata.name")]}}] * 2,
+        "'a' is given by downwardAPI and by downwardAPI",
+    ),
+    (
+        [EVERY_SOURCE[3], {"secret": {"name": "key", "items": [{"key": "k", "path": "./token"}]}}],
+        "'token' is given by serviceAccountToken and by secret",
+    ),
+    ([{"configMap": {}}], "name a configMap"),
+    (
+        [{"clusterTrustBundle": {"path": "x"}}],
+        "'clusterTrustBundle'; there are: downwardAPI, configMap, secret",
+    ),
+    ([{"configMap": {"name": "a"}, "secret": {"name": "a"}}], "is not one kind"),
+    (["x"], "is not one kind"),
+    ([{"serviceAccountToken": {"path": "x", "expirationSeconds": 5}}], "use 600 or more"),
+    ([{"serviceAccountToken": {}}], "leads out"),
+]
+
+
+@pytest.mark.parametrize(("found", "reason"), BAD_SOURCES)
 def test_bad_sources_are_named(tools: Tools, found: Sequence[Json], reason: str) -> None:
     """Paths that clash, kinds that nobody serves, and what lacks a name."""
     with pytest.raises(InvalidVolumeError, match=reason):
