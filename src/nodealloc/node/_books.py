@@ -20,6 +20,9 @@ T = TypeVar("T")
 
 _FREE_TRIES: Final = 3
 """How often a decision is made without keeping others out, before it is made alone."""
+_LINE_S: Final = 0.5
+"""So long a decision waits for those that were begun before it: made beside them, it would have to be made
+anew for each that is remembered meanwhile. One that asks others and takes long delays nobody further."""
 _FEW: Final = 8
 """Up to so many records are put in one by one; more are put in with a copy of all."""
 
@@ -84,6 +87,7 @@ class Books:
 
     def __init__(self, empty: Snapshot, view: NodeView, store: Store) -> None:
         self._turn = threading.Lock()
+        self._line = threading.Lock()
         self._store = store
         self._held = Held(snapshot=empty, view=view)
         self._set_aside: Mapping[str, Checkpoint] = {}
@@ -109,6 +113,18 @@ class Books:
         Raises:
             RetryableError: The store could not be written; what is held is as before.
         """
+        is_next = self._line.acquire(timeout=_LINE_S)
+        try:
+            return self._settled(decide, alone)
+        finally:
+            if is_next:
+                self._line.release()
+
+    def _settled(
+        self,
+        decide: Callable[[Held], tuple[T, Change | None]],
+        alone: Callable[[Held], tuple[T, Change | None]] | None,
+    ) -> T:
         for _ in range(_FREE_TRIES):
             read = self._held
             answer, change = decide(read)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -542,3 +543,31 @@ def test_a_node_goes_through_its_table() -> None:
         strict=True,
     ):
         assert words in answer
+
+
+class SlowChain(FakeAdvisor):
+    """An advisor that is asked for each decision, counts them, and lets other threads run meanwhile."""
+
+    decisions = 0
+
+    def settled(self, snapshot: Snapshot, /) -> Snapshot:
+        """What has been said so far."""
+        self.decisions += 1
+        time.sleep(0.002)
+        return super().settled(snapshot)
+
+
+def test_pods_that_come_together_are_decided_about_once_each() -> None:
+    """A decision that is made beside others would have to be made anew for each that is remembered first."""
+    node = NodeAllocator(empty(), MemoryStore(FORMATS))
+    node.start()
+    advisor = SlowChain()
+    node.advise_with(advisor)
+    wanted = [workload(f"w{number}") for number in range(16)]
+    threads = [threading.Thread(target=node.admit, args=(one,)) for one in wanted]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(LONG_S)
+    assert len(node.snapshot.admitted) == len(wanted)
+    assert advisor.decisions <= 2 * len(wanted)
