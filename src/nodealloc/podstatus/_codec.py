@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, cast
 
 import attrs
 import cattrs
 
-from nodealloc._stored import Stored, count, row_converter
+from nodealloc._frozen import PlainJson
+from nodealloc._stored import Stored, count, row_converter, shared
 from nodealloc._typed import typed
 from nodealloc.checkpoint import JsonCheckpoint
-from nodealloc.podfacts import PodPhase, status_from_manifest, status_to_manifest
-from nodealloc.podspec import Json
+from nodealloc.podfacts import PodPhase, PodStatus, status_from_manifest, status_to_manifest
 from nodealloc.podstatus._merge import StatusOddity
 from nodealloc.podstatus._taking import Told
 
-__all__ = ["STATUS_ROWS", "told_from_checkpoint", "told_to_checkpoint"]
+__all__ = ["STATUS_ROWS", "manifest_of", "told_from_checkpoint", "told_to_checkpoint"]
 
 STATUS_ROWS: Final = "podstatus"
 """Rows of a journal are named by this and the pod's uid."""
@@ -25,7 +26,7 @@ STATUS_ROWS: Final = "podstatus"
 class _Document:
     """A status, as the API's JSON has it."""
 
-    manifest: Json
+    manifest: Mapping[str, object]
 
 
 @attrs.frozen(kw_only=True)
@@ -40,11 +41,16 @@ class _Row:
     oddities: tuple[StatusOddity, ...]
 
 
-def told_to_checkpoint(told: Told, /) -> JsonCheckpoint:
-    """All of it, the status as the API's JSON has it."""
+def told_to_checkpoint(told: Told, /, *, manifest: PlainJson | None = None) -> JsonCheckpoint:
+    """All of it, the status as the API's JSON has it.
+
+    Args:
+        told: What is kept.
+        manifest: `manifest_of` its status, to be shared by the rows of one status; made where it is None.
+    """
     return _STORED.written(
         _Row(
-            status=_Document(status_to_manifest(told.status)),
+            status=_Document(manifest_of(told.status) if manifest is None else manifest),
             version=told.version,
             told_version=told.told_version,
             told_phase=told.told_phase,
@@ -54,6 +60,11 @@ def told_to_checkpoint(told: Told, /) -> JsonCheckpoint:
             oddities=told.oddities,
         )
     )
+
+
+def manifest_of(status: PodStatus, /) -> PlainJson:
+    """A status as it stands in rows."""
+    return shared(status_to_manifest(status))
 
 
 @typed
@@ -76,6 +87,10 @@ def told_from_checkpoint(checkpoint: JsonCheckpoint, /) -> Told:
     )
 
 
+def _document(value: object, _type: type[_Document]) -> _Document:
+    return _Document(cast("Mapping[str, object]", value))  # its reader says what is wrong with it
+
+
 def _oddity(value: object, _type: type[StatusOddity]) -> StatusOddity:
     match value:
         case [str() as container, str() as message, bool() as revived]:
@@ -87,7 +102,7 @@ def _oddity(value: object, _type: type[StatusOddity]) -> StatusOddity:
 def _converter() -> cattrs.Converter:
     converter = row_converter()
     converter.register_structure_hook(int, count)
-    converter.register_structure_hook(_Document, lambda value, _: _Document(value))
+    converter.register_structure_hook(_Document, _document)
     converter.register_unstructure_hook(_Document, lambda one: one.manifest)
     converter.register_structure_hook(StatusOddity, _oddity)
     converter.register_unstructure_hook(StatusOddity, lambda one: [one.container, one.message, one.revived])

@@ -229,15 +229,17 @@ class _Statuses:
             status = self._without_instance(container, old)
         if self._rules.keeps_past:
             counts = (status.restart_count, old.restart_count if old else 0)
-            known = self._observed.counts.get(container.name, 0)
-            status = attrs.evolve(status, restart_count=max(*counts, known))
+            count = max(*counts, self._observed.counts.get(container.name, 0))
+            if count != status.restart_count:
+                status = attrs.evolve(status, restart_count=count)
         failure = self._observed.start_failures.get(container.name)
         if failure is not None and self._starts_again(container, instances, is_init=is_init):
             ended = status.state if isinstance(status.state, ContainerTerminated) else status.last_state
             waits = ContainerWaiting(reason=failure.reason, message=failure.message)
             ready = status.ready and not self._rules.running_is_ready
             status = attrs.evolve(status, state=waits, last_state=ended, ready=ready)
-        return attrs.evolve(status, allocated=self._observed.devices.get(container.name, ()))
+        allocated = self._observed.devices.get(container.name, ())
+        return status if allocated == status.allocated else attrs.evolve(status, allocated=allocated)
 
     def _without_instance(self, container: Container, old: ContainerStatus | None) -> ContainerStatus:
         """Nothing is reported of it: it is still to begin, or it is lost."""

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar, cast
 import attrs
 
 from nodealloc._arguments import within
+from nodealloc._frozen import PlainJson
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.checkpoint import JsonCheckpoint, row_key
 from nodealloc.dsw_asw import (
@@ -27,7 +28,7 @@ from nodealloc.dsw_asw import (
 )
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import PodStatus
-from nodealloc.podstatus._codec import STATUS_ROWS, told_to_checkpoint
+from nodealloc.podstatus._codec import STATUS_ROWS, manifest_of, told_to_checkpoint
 from nodealloc.podstatus._observed import Observed
 from nodealloc.podstatus._ports import Sink
 from nodealloc.podstatus._rules import RIGHT, Rules
@@ -134,6 +135,7 @@ class StatusManager(Group, Generic[W]):
     ) -> None:
         self.told: World[str, Told] = World("told statuses") if told is None else told
         self._unheard: World[str, int] = World("remembered statuses")
+        self._manifests: dict[str, tuple[PodStatus, PlainJson]] = {}
         for uid, one in (remembered or {}).items():
             self.told.put(uid, one, by="remembered")
             self._unheard.put(uid, 1, by="remembered")
@@ -157,7 +159,7 @@ class StatusManager(Group, Generic[W]):
             actual=self.told,
             executor=ThreadExecutor("pod status", most=options.in_flight) if executor is None else executor,
             near=nears,
-            remember=None if journal is None else Remember(journal=journal, rows=_rows),
+            remember=None if journal is None else Remember(journal=journal, rows=self._rows),
             clock=clocked,
             # One that waits behind others is not lost.
             take_up_s=None,
@@ -187,6 +189,12 @@ class StatusManager(Group, Generic[W]):
             if uid not in there:
                 self._unheard.drop(uid, by="heard")
 
-
-def _rows(uid: str, told: Told | None) -> Mapping[str, JsonCheckpoint | None]:
-    return {row_key(STATUS_ROWS, uid): None if told is None else told_to_checkpoint(told)}
+    def _rows(self, uid: str, told: Told | None) -> Mapping[str, JsonCheckpoint | None]:
+        key = row_key(STATUS_ROWS, uid)
+        if told is None:
+            self._manifests.pop(uid, None)
+            return {key: None}
+        form = self._manifests.get(uid)
+        if form is None or form[0] is not told.status:
+            form = self._manifests[uid] = (told.status, manifest_of(told.status))
+        return {key: told_to_checkpoint(told, manifest=form[1])}

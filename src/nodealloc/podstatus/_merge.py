@@ -103,6 +103,8 @@ def since(one: PodCondition, before: PodStatus, now_unix_s: float | None, /) -> 
     at_unix_s = now_unix_s
     if old is not None and old.status is one.status:
         at_unix_s = old.last_transition_unix_s
+        if (old.reason, old.message, old.carried) == (one.reason, one.message, one.carried):
+            return old
     if one.last_transition_unix_s == at_unix_s:
         return one
     return attrs.evolve(one, last_transition_unix_s=at_unix_s)

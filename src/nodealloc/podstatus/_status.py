@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable, Sequence
 
 import attrs
@@ -16,6 +15,7 @@ from nodealloc.podfacts import (
     PodPhase,
     PodStatus,
 )
+from nodealloc.podfacts._checks import ip_version
 from nodealloc.podspec import qos_class
 from nodealloc.podstatus._conditions import (
     DISRUPTION_TARGET,
@@ -222,8 +222,8 @@ def _pod_ips(observed: Observed, before: PodStatus, node_ips: Sequence[str], rul
 
 def _in_order(ips: Iterable[str], node_ips: Sequence[str]) -> tuple[str, ...]:
     """One address of each family, the node's own family first."""
-    first = ipaddress.ip_address(node_ips[0]).version if node_ips else 4
+    first = ip_version(node_ips[0]) if node_ips else 4
     found: dict[int, str] = {}
     for one in ips:
-        found.setdefault(ipaddress.ip_address(one).version, one)
+        found.setdefault(ip_version(one), one)
     return tuple(found[version] for version in (first, 10 - first) if version in found)
