@@ -81,6 +81,20 @@ def test_the_image_says_who_runs_it() -> None:
     assert (config.image, config.image_name, config.security.user) == ("four", "a:1", 4)
 
 
+def test_an_image_that_is_listed_is_asked_about_once() -> None:
+    """What is known of an id never changes; of an image that is not listed yet it may still come."""
+    asked: list[str] = []
+
+    def image(id_: str) -> ImageFacts:
+        asked.append(id_)
+        return ImageFacts(id=id_, is_listed=len(asked) > 1)
+
+    configuration = NodeConfiguration(NODE, image=image)
+    for _ in range(4):
+        configuration.container(RECORD, WEB.containers[0], 0, "i", REPORT)
+    assert asked == ["i", "i"]
+
+
 def test_an_ephemeral_container_is_told_its_target() -> None:
     """The newest instance of the container that it names."""
     record = ContainerRecord(

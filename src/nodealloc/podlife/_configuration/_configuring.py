@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["NodeConfiguration", "PodGift"]
 
 _NOTHING: Final = ContainerGift()
+_MOST_IMAGES: Final = 1000
 
 
 @typed_fields
@@ -61,7 +62,8 @@ class NodeConfiguration:
 
     Args:
         node: What all pods get.
-        image: From the runtime's id of an image to what is known of it.
+        image: From the runtime's id of an image to what is known of it. That of an id never
+            changes, so that it is asked once for each.
         source: Config maps and secrets; None where there are none to ask for.
         files: Makes the files that containers mount; None where somebody else does.
         host_ips: The node's addresses.
@@ -82,6 +84,7 @@ class NodeConfiguration:
     ) -> None:
         self._node = node
         self._image = image or _bare
+        self._images: dict[str, ImageFacts] = {}
         self._source = source
         self._files = files
         self._host_ips = host_ips
@@ -115,7 +118,7 @@ class NodeConfiguration:
                 pod,
                 container,
                 attempt=attempt,
-                image=self._image(image_id),
+                image=self._facts_of(image_id),
                 node=self._node,
                 addresses=addresses,
                 gift=self._with_sub_paths(pod, container, addresses, gift),
@@ -150,6 +153,16 @@ class NodeConfiguration:
                     why = f"failed to prepare subPath for volumeMount {volume} of container {container.name}"
                     raise ContainerConfigError(container.name, f"{why}: {error}") from error
         return attrs.evolve(gift, sub_paths=found)
+
+    def _facts_of(self, image_id: str) -> ImageFacts:
+        found = self._images.get(image_id)
+        if found is None:
+            found = self._image(image_id)
+            if found.is_listed:
+                if len(self._images) >= _MOST_IMAGES:
+                    self._images.clear()
+                self._images[image_id] = found
+        return found
 
 
 def _bare(image_id: str) -> ImageFacts:

@@ -85,18 +85,24 @@ class ImageFacts:
         id: By which the runtime finds it.
         user: User id that it runs as; None where it says none, or a name.
         username: The same by name; "" where it says none, or an id.
+        is_listed: Whether the runtime listed it; what is known of one that it did not may still come.
     """
 
     id: str
     user: int | None = None
     username: str = ""
+    is_listed: bool = attrs.field(default=True, eq=False)
 
     @classmethod
     @typed
     def of(cls, images: Images, id_: str, /) -> Self:
         """What a runtime tells of an image; of one that it does not list, the id alone."""
         found = next((one for one in images.images() if one.id == id_), None)
-        return cls(id=id_) if found is None else cls(id=id_, user=found.user, username=found.username)
+        return (
+            cls(id=id_, is_listed=False)
+            if found is None
+            else cls(id=id_, user=found.user, username=found.username)
+        )
 
 
 @typed_fields
