@@ -344,10 +344,15 @@ def _evaluated(annotation: object, scope: dict[str, object]) -> object:
         except NameError as error:
             # Modules of one package name each other's classes for type checkers only, and a field may come
             # from a class of another one; the package has them, or one of its modules.
-            package = str(scope["__package__"])
-            loaded = tuple(sys.modules)  # taken in one step: another thread may import meanwhile
-            homes = [package, *sorted(name for name in loaded if name.startswith(f"{package}._"))]
+            homes = _homes(str(scope["__package__"]), len(sys.modules))
             home = next((one for one in homes if error.name and hasattr(sys.modules[one], error.name)), None)
             if home is None or error.name is None:
                 return object
             scope[error.name] = getattr(sys.modules[home], error.name)
+
+
+@functools.lru_cache(maxsize=128)
+def _homes(package: str, _loaded: int) -> tuple[str, ...]:
+    """A package and its own modules, as long as no more modules are loaded."""
+    loaded = tuple(sys.modules)  # taken in one step: another thread may import meanwhile
+    return package, *sorted(name for name in loaded if name.startswith(f"{package}._"))

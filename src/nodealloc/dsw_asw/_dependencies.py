@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
+from nodealloc._frozen import Frozen
 from nodealloc.dsw_asw._plans import Near
 from nodealloc.dsw_asw._world import Watch
 
 __all__ = ["Dependencies"]
 
 K = TypeVar("K", bound=Hashable)
+_NOTHING: Final[Mapping[Hashable, object]] = Frozen()
 
 
 class _One(Generic[K]):
@@ -22,7 +24,7 @@ class _One(Generic[K]):
         self._theirs: dict[K, tuple[Hashable, ...]] = {}
         self._mine: dict[Hashable, dict[K, None]] = {}
 
-    def look(self, key: K) -> dict[Hashable, object]:
+    def look(self, key: K) -> Mapping[Hashable, object]:
         """The records that matter for a key; noted first, so that no change after the look is lost."""
         theirs = tuple(self.near.keys_of(key))
         if len(theirs) > 1:
@@ -33,8 +35,12 @@ class _One(Generic[K]):
                 self._theirs[key] = theirs
             for one in theirs:
                 self._mine.setdefault(one, {})[key] = None
-        record = self.near.world.record
-        return {one: found.value for one in theirs if (found := record(one)) is not None}
+        get = self.near.world.get
+        if len(theirs) == 1:  # as nearly always
+            (one,) = theirs
+            value = get(one)
+            return _NOTHING if value is None else {one: value}
+        return {one: value for one in theirs if (value := get(one)) is not None}
 
     def forget(self, key: K) -> None:
         for one in self._theirs.pop(key, ()):

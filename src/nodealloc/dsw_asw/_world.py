@@ -159,7 +159,7 @@ class World(Generic[K, V]):
 
     def get(self, key: K, /) -> V | None:
         """The value of a key, or None."""
-        record = self.record(key)
+        record = self._shards[hash(key) % _SHARDS].get(key)
         return None if record is None else record.value
 
     def put(self, key: K, value: V, /, *, by: str = "") -> Record[V]:
