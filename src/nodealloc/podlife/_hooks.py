@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import socket
 import ssl
 import threading
@@ -18,6 +17,8 @@ from nodealloc.errors import ConfigurationError
 from nodealloc.runtime import CommandTimedOutError
 
 if TYPE_CHECKING:
+    from http.client import HTTPConnection
+
     from nodealloc.dsw_asw import Cancel
     from nodealloc.podlife._ports import HookCall
     from nodealloc.podspec import ExecAction, HttpGetAction
@@ -194,7 +195,7 @@ class _Request:
         self._action = action
         self._lock = threading.Lock()
         self._stopped = False
-        self._connection: http.client.HTTPConnection | None = None
+        self._connection: HTTPConnection | None = None
 
     def send(self) -> _Ended:
         action, run = self._action, self._run
@@ -223,14 +224,17 @@ class _Request:
             made.sock.shutdown(socket.SHUT_RDWR)
 
 
-def _connection(scheme: str, host: str, port: int, timeout_s: float) -> http.client.HTTPConnection:
+def _connection(scheme: str, host: str, port: int, timeout_s: float) -> HTTPConnection:
+    # Imported late: it takes its time, and few pods have a hook that is a request.
+    from http.client import HTTPConnection, HTTPSConnection  # noqa: PLC0415
+
     if scheme != "HTTPS":
-        return http.client.HTTPConnection(host, port, timeout=timeout_s)
+        return HTTPConnection(host, port, timeout=timeout_s)
     # A pod's certificate is for its service; nobody here could tell whether it is right.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=context)
+    return HTTPSConnection(host, port, timeout=timeout_s, context=context)
 
 
 def _headers(action: HttpGetAction) -> dict[str, str]:

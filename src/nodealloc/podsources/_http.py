@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import http.client
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping, Sequence
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit
 
 from nodealloc._typed import typed
@@ -15,6 +12,9 @@ from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import ConfigurationError, RetryableError
 from nodealloc.podsources._documents import MAX_BYTES, pods_in
 from nodealloc.podsources._ports import Reading
+
+if TYPE_CHECKING:
+    from http.client import HTTPResponse
 
 __all__ = ["HttpSource"]
 
@@ -58,7 +58,10 @@ class HttpSource:
         self._url, self._node_name, self._source = url, node_name, source
         self._headers = {name: ", ".join(values) for name, values in (headers or {}).items()}
         self._deadline_s, self._max_bytes = deadline_s, max_bytes
-        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        # Imported late, here and below: an agent without such a source loads neither this nor what it needs.
+        from urllib.request import ProxyHandler, build_opener  # noqa: PLC0415
+
+        self._opener = build_opener(ProxyHandler({}))
 
     def read(self, cancel: Cancel, /) -> Reading:
         """See `Source`.
@@ -72,18 +75,22 @@ class HttpSource:
         return Reading(pods=tuple(pods))
 
     def _get(self, cancel: Cancel) -> bytes:
+        from http.client import HTTPException  # noqa: PLC0415
+        from urllib.error import HTTPError  # noqa: PLC0415
+        from urllib.request import Request  # noqa: PLC0415
+
         until_s = time.monotonic() + self._deadline_s
         try:
-            asked = urllib.request.Request(self._url, headers=self._headers)  # noqa: S310 - checked at first
+            asked = Request(self._url, headers=self._headers)  # noqa: S310 - checked at first
             with self._opener.open(asked, timeout=self._deadline_s) as opened:
-                return self._body(cast("http.client.HTTPResponse", opened), until_s, cancel)
-        except urllib.error.HTTPError as error:
+                return self._body(cast("HTTPResponse", opened), until_s, cancel)
+        except HTTPError as error:
             error.close()
             raise RetryableError(f"{self._url}: status {error.code}; the last answer stays") from error
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, HTTPException) as error:
             raise RetryableError(f"{self._url}: no whole answer ({error}); the last one stays") from error
 
-    def _body(self, answer: http.client.HTTPResponse, until_s: float, cancel: Cancel) -> bytes:
+    def _body(self, answer: HTTPResponse, until_s: float, cancel: Cancel) -> bytes:
         expected = answer.length
         data = bytearray()
         while more := answer.read1(_CHUNK_BYTES):
