@@ -26,7 +26,10 @@ from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation.node._deeds import Deed, Deeds, Ran, What
 from nodealloc.testing.simulation.node._plugins import RESOURCES, variable_of
 
-__all__ = ["Behaviour", "SimulatedContainers", "last_words"]
+__all__ = ["IMAGE", "Behaviour", "SimulatedContainers", "last_words"]
+
+IMAGE = "busybox:0"
+"""What is on the node from the beginning; without a tag it would be fetched for each start."""
 
 
 def last_words(container_id: str, code: int, /) -> str:
@@ -72,7 +75,7 @@ class SimulatedContainers(FakeContainerRuntime):
     def __init__(
         self, clock: SimulatedClock, deeds: Deeds, behave: Callable[[str, str, int], Behaviour]
     ) -> None:
-        super().__init__(unix_s=lambda: self._now_unix_s, images=("busybox",))
+        super().__init__(unix_s=lambda: self._now_unix_s, images=(IMAGE,))
         self._clock = clock
         self._deeds = deeds
         self._behave = behave

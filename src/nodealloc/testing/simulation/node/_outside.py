@@ -17,7 +17,7 @@ from nodealloc.podsources import Reading
 from nodealloc.podspec import Pod
 from nodealloc.runtime import ContainerConfig, SandboxConfig
 from nodealloc.testing.simulation._clock import SimulatedClock
-from nodealloc.testing.simulation.node._containers import Behaviour, SimulatedContainers
+from nodealloc.testing.simulation.node._containers import IMAGE, Behaviour, SimulatedContainers
 from nodealloc.testing.simulation.node._deeds import Deed, Deeds, What
 from nodealloc.testing.simulation.node._plugins import OF_EACH_NODE, SimulatedPlugins
 from nodealloc.testing.simulation.node._pods import (
@@ -272,7 +272,7 @@ class Outside:
         pod = self.known[uid]
         place = rng.randrange(len(pod.containers))
         self._images += 1
-        other = attrs.evolve(pod.containers[place], image=f"busybox:{self._images}")
+        other = attrs.evolve(pod.containers[place], image=f"{IMAGE.partition(':')[0]}:{self._images}")
         containers = (*pod.containers[:place], other, *pod.containers[place + 1 :])
         self.pods[API][uid] = self.known[uid] = attrs.evolve(pod, containers=containers)
         self._happen(What.EDITED, uid, value=f"{other.name} from {other.image}")
