@@ -49,6 +49,7 @@ KEPT = {
     8066: "a checker held an agent to a shorter grace of which it had not read yet",
     5047: "a checker counted a back-off from a start and not from its decision, an hour before it",
     930003: "the newest end of a container went with an instance that had been made and never started",
+    360014: "a container that only a listing had shown was looked for among cpusets for ever",
     152: "a checker held an agent to what a plugin said after a container had been asked for",
 }
 """Seeds that once found a bug of the library or of a checker, and which: on the code of then, from which

@@ -60,7 +60,7 @@ def random_pod(rng: random.Random, name: str, uid: str, *, device_pods: float = 
     )
     init = tuple(
         _container(f"init-{place}", size, sidecar=rng.random() < 0.4)
-        for place in range(rng.choice((0, 0, 1, 2)))
+        for place in range(rng.choice((0, 0, 1, 3)))
     )
     main = tuple(_watched(rng, _container(f"app-{place}", size)) for place in range(rng.choice((1, 1, 2))))
     main = (_with(main[0], devices), *main[1:])
