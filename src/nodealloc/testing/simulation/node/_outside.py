@@ -291,14 +291,22 @@ class Outside:
 
     def sicken(self, rng: random.Random) -> None:
         """A container is unwell: it does not get ready, or is not alive; or one gets well again."""
-        one = self.containers.some_running(rng)
-        if one is None:
+        probed = [
+            (one.record.id, command)
+            for one in self.containers.running
+            for each in self.known[one.record.pod.uid].containers
+            if each.name == one.record.name
+            for command, probe in ((READY, each.readiness_probe), (LIVE, each.liveness_probe))
+            if probe is not None
+        ]
+        if not probed:
             return
-        unwell = self.containers.unwell.get(one.record.id)
+        container_id, command = rng.choice(probed)
+        unwell = self.containers.unwell.get(container_id)
         if unwell:
             unwell.clear()
         else:
-            self.containers.sicken(one.record.id, rng.choice((READY, READY, LIVE)))
+            self.containers.sicken(container_id, command)
 
     def power_cut(self) -> None:
         """Every process is gone."""
