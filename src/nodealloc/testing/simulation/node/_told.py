@@ -258,9 +258,9 @@ class ExitsAreTrue(Guarantee):
                             f"{deed.uid}/{one.name} ({made}) is told to have ended with {state.exit.code}; "
                             f"it ended with {'nothing yet' if code is None else code}"
                         )
-                        assert state.message == last_words(made, code), (
+                        assert state.message == last_words(made, state.exit.code), (
                             f"{deed.uid}/{one.name} ({made}) is told to have ended with the words "
-                            f"{state.message!r}; they were {last_words(made, code)!r}"
+                            f"{state.message!r}; they were {last_words(made, state.exit.code)!r}"
                         )
 
 
