@@ -252,18 +252,26 @@ def test_a_container_that_ends_again_has_to_wait() -> None:
 
 
 def test_containers_are_confined_as_they_were_granted() -> None:
-    """In an honest life some containers get one CPU for themselves, and others are moved off it."""
+    """In honest lives some containers get one CPU for themselves, and others are moved off it."""
     confined: dict[str, list[CPUSet]] = {}
 
     def heard(deed: Deed) -> None:
         if deed.what is What.CONFINED and isinstance(deed.value, CPUSet):
             confined.setdefault(deed.id, []).append(deed.value)
 
-    with NodeSimulation(0, agent) as node:
-        node.outside.deeds.listen(heard)
-        node.run()
-    assert any(len(cpus[0]) == 1 for cpus in confined.values())
-    assert any(len(set(cpus)) > 1 for cpus in confined.values())
+    def is_alone() -> bool:
+        return any(len(cpus[0]) == 1 for cpus in confined.values())
+
+    def is_moved() -> bool:
+        return any(len(set(cpus)) > 1 for cpus in confined.values())
+
+    for turn in range(TRIES):
+        if is_alone() and is_moved():
+            return
+        with NodeSimulation(turn * len(CLASSES), agent) as node:
+            node.outside.deeds.listen(heard)
+            node.run(at_most=1500)
+    pytest.fail(f"{TRIES} honest lives moved nobody, or gave nobody a CPU for itself")
 
 
 @pytest.mark.parametrize("fault", ["runtime is slow", "runtime hangs"])
