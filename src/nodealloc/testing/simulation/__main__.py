@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--faults", type=int, metavar="F", help="begin no further seed after so many faults")
     parser.add_argument("--seed", type=int, metavar="N", help="the first seed; alone: only that one")
     parser.add_argument(
-        "--plant", default="", metavar="NAME", help="plant this bug; the first seed that finds it is the last"
+        "--plant", default="", metavar="NAME", help="plant this bug; who finds it is the last seed"
     )
     parser.add_argument("--plants", action="store_true", help="list the bugs that can be planted")
     parser.add_argument(
