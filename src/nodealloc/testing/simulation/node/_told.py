@@ -46,7 +46,7 @@ class TerminalStays(Guarantee):
             )
             if phase.is_terminal:
                 self._terminal[deed.uid] = phase
-                running = self.main_runs(deed.uid)
+                running = self.main_runs(deed.uid) - self.outside.containers.late
                 assert not running, f"{deed.uid} is told to be {phase.value} while {', '.join(running)} runs"
         if deed.what is What.GONE:
             assert deed.uid in self._terminal, f"{deed.uid} is gone, and was never told to have ended"
