@@ -20,7 +20,15 @@ from nodealloc._arguments import wrong
 from nodealloc._frozen import Frozen, FrozenList
 from nodealloc._kinds import Kind, kind_of_argument
 
-__all__ = ["typed", "typed_but", "typed_fields", "typed_fields_on_error", "typed_methods", "typed_on_error"]
+__all__ = [
+    "trusting",
+    "typed",
+    "typed_but",
+    "typed_fields",
+    "typed_fields_on_error",
+    "typed_methods",
+    "typed_on_error",
+]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -184,6 +192,19 @@ def _looked_at(made: type[object], init: Callable[P, None]) -> Callable[P, None]
         written[0](*args, **kwargs)
 
     return called
+
+
+def trusting(made: Callable[P, T], /) -> Callable[P, T]:
+    """Makes values of a class without the look at their fields: for what is worked out from such values."""
+    kind = cast("type[T]", made)
+    init = inspect.unwrap(kind.__init__)
+
+    def make(*args: P.args, **kwargs: P.kwargs) -> T:
+        one = kind.__new__(kind)
+        init(one, *args, **kwargs)
+        return one
+
+    return make
 
 
 def typed_fields_on_error(made: type[T], /) -> type[T]:

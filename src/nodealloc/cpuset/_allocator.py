@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from nodealloc._arguments import check
-from nodealloc._typed import typed_fields, typed_methods
+from nodealloc._typed import trusting, typed_fields, typed_methods
 from nodealloc.checkpoint import CPU_STATE, Checkpoint, CpuManagerState, JsonCheckpoint
 from nodealloc.cpuset import _abilities as abilities
 from nodealloc.cpuset._codec import recorded, to_kubelet, to_record, to_row
@@ -121,7 +121,7 @@ class CpuAllocator(CpuStock):
         state = grant(self.policy, self.state, claim, affinity)
         if state is self.state:
             return self
-        return state if isinstance(state, Shortfall) else CpuAllocator(policy=self.policy, state=state)
+        return state if isinstance(state, Shortfall) else _allocator(policy=self.policy, state=state)
 
     def release(self, workload: str, member: str | None = None, /) -> CpuAllocator:
         """See `Allocator.release`; the CPUs of an init member that has ended may go back by themselves."""
@@ -233,4 +233,7 @@ class CpuAllocator(CpuStock):
         return abilities.from_kubelet_file(file)
 
     def _moved(self, state: CpuState) -> CpuAllocator:
-        return self if state is self.state else CpuAllocator(policy=self.policy, state=state)
+        return self if state is self.state else _allocator(policy=self.policy, state=state)
+
+
+_allocator = trusting(CpuAllocator)

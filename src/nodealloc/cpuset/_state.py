@@ -11,7 +11,7 @@ from nodealloc._arguments import check, within, wrong
 from nodealloc._entries import with_entry, without_entry
 from nodealloc._frozen import Frozen, extended, freeze
 from nodealloc._lazy import lazy
-from nodealloc._typed import typed_fields, typed_methods
+from nodealloc._typed import trusting, typed_fields, typed_methods
 from nodealloc.idset import CPUSet
 from nodealloc.topology import Claim, Owner, lent
 
@@ -105,7 +105,7 @@ class CpuState:
     def with_assignment(self, owner: Owner, assignment: Assignment, /) -> CpuState:
         """This state with the owner holding exactly that."""
         members = self.assignments.get(owner.workload, _NOBODY)
-        after = CpuState(
+        after = _state(
             assignments=with_entry(
                 self.assignments, owner.workload, extended(members, owner.member, assignment)
             ),
@@ -134,7 +134,7 @@ class CpuState:
             if left
             else without_entry(self.assignments, workload)
         )
-        after = CpuState(assignments=assignments, generation=self.generation + 1)
+        after = _state(assignments=assignments, generation=self.generation + 1)
         if self._apart:
             gone = sum([held.shared_milli_cpu for name, held in members.items() if name not in left])
             after.__dict__.update(
@@ -145,6 +145,7 @@ class CpuState:
         return after
 
 
+_state = trusting(CpuState)
 _NOBODY: Mapping[str, Assignment] = MappingProxyType({})
 
 

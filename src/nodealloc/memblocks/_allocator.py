@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from nodealloc._arguments import check, choice, not_a_machine
-from nodealloc._typed import typed_fields, typed_methods
+from nodealloc._typed import trusting, typed_fields, typed_methods
 from nodealloc.checkpoint import MEMORY_STATE, Checkpoint, MemoryManagerState
 from nodealloc.errors import ConfigurationError
 from nodealloc.idset import NodeSet
@@ -296,7 +296,7 @@ class MemoryAllocator(MemoryStock):
         return abilities.from_kubelet_file(file)
 
     def _with(self, state: MemoryState) -> MemoryAllocator:
-        return MemoryAllocator(state=state, options=self.options, policy=self.policy)
+        return _allocator(state=state, options=self.options, policy=self.policy)
 
     def _demand(self, claims: Sequence[Claim]) -> Demand | Shortfall:
         layout = self.state.layout
@@ -319,4 +319,5 @@ class MemoryAllocator(MemoryStock):
         return ()
 
 
+_allocator = trusting(MemoryAllocator)
 _NOTHING_LEFT: Mapping[tuple[int, str], int] = {}

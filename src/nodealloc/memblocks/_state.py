@@ -10,12 +10,12 @@ import attrs
 
 from nodealloc._frozen import freeze
 from nodealloc._lazy import lazy
-from nodealloc._typed import typed, typed_fields, typed_methods
+from nodealloc._typed import trusting, typed, typed_fields, typed_methods
 from nodealloc.memblocks._blocks import Block, MemoryTable, NodeMemory
 from nodealloc.memblocks._layout import Layout, Row
 from nodealloc.topology import Claim, NumaMask, Owner, lent
 
-__all__ = ["NOBODY", "Grants", "Left", "MemoryState", "Shape"]
+__all__ = ["NOBODY", "Grants", "Left", "MemoryState", "Shape", "state_of"]
 
 Grants: TypeAlias = Mapping[str, Mapping[str, tuple[Block, ...]]]
 """Workload to member to the blocks that it holds, by resource name."""
@@ -138,4 +138,5 @@ def _shape(state: MemoryState) -> Shape:
     return Shape(unused, grouped, groups)
 
 
+state_of = trusting(MemoryState)
 _FIELDS = tuple(field.name for field in attrs.fields(MemoryState))

@@ -13,7 +13,7 @@ from nodealloc.idset import format_list
 from nodealloc.memblocks._blocks import Block
 from nodealloc.memblocks._layout import Demand, Layout, Row
 from nodealloc.memblocks._shares import give, settle, take
-from nodealloc.memblocks._state import NOBODY, Grants, Left, MemoryState
+from nodealloc.memblocks._state import NOBODY, Grants, Left, MemoryState, state_of
 from nodealloc.topology import NumaMask, Owner
 
 __all__ = ["blocks_of", "draw", "grant", "misnamed", "release", "replay"]
@@ -67,7 +67,7 @@ def grant(
     if left:
         _shrink(members, ended, blocks)
     members[owner.member] = tuple(blocks)
-    return MemoryState(
+    return state_of(
         layout=layout,
         free=tuple(free),
         assignments=tuple(assignments),
@@ -124,7 +124,7 @@ def release(state: MemoryState, workload: str, member: str | None, *, strict: bo
     if shared and not _truthful(layout, left, grants):
         left, _ = draw(layout, blocks_of(grants))
     assignments, groups = _without(state, gone)
-    return MemoryState(
+    return state_of(
         layout=layout,
         free=left,
         assignments=assignments,

@@ -8,6 +8,7 @@ import attrs
 
 from nodealloc._arguments import check, wrong
 from nodealloc._entries import with_entry, without_entry
+from nodealloc._typed import trusting
 from nodealloc.podspec import Pod
 from nodealloc.topology._asking import Stopped, allocated, hints_of, nonsense, released
 from nodealloc.topology._claims import Claim, Workload
@@ -31,6 +32,7 @@ __all__ = ["admit", "release"]
 # Members of an enumeration are slow to look up before Python 3.12.
 _POD, _NONE = Scope.POD, PolicyName.NONE
 
+_snapshot = trusting(Snapshot)
 _ANY_NODE = TopologyHint(affinity=None, preferred=False)
 
 
@@ -171,7 +173,7 @@ def _admitted(
 def _next(
     snapshot: Snapshot, allocators: tuple[Allocator, ...], admitted: Mapping[str, Affinities]
 ) -> Snapshot:
-    return Snapshot(
+    return _snapshot(
         numa=snapshot.numa,
         policy=snapshot.policy,
         scope=snapshot.scope,

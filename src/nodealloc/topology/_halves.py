@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from math import comb
+from math import comb, exp
 from typing import NamedTuple
 
 from nodealloc.idset import bits
@@ -28,6 +28,9 @@ HALVED_NODES = 32
 
 _STEP = 6
 """By so many nodes more each time the lowest set is looked for."""
+
+_RARE = 20
+"""Fewer sets, were the masks drawn by lot, are looked for among all nodes at once."""
 
 _BYTE = 8
 _VALUES = 1 << _BYTE
@@ -54,14 +57,19 @@ class Halves:
         self._nodes = tuple(bits(common))
         place = {node: at for at, node in enumerate(self._nodes)}
         work.spend(sum(map(len, lists)) * 2)
-        self._lists = [{sum([1 << place[node] for node in bits(mask)]) for mask in masks} for masks in lists]
+        self._lists = lists
+        if common & common + 1:  # not the lowest nodes, each its own place
+            self._lists = [
+                {sum([1 << place[node] for node in bits(mask)]) for mask in masks} for masks in lists
+            ]
         self._comes_out = comes_out
         self._work = work
 
     def lowest(self, width: int) -> NumaMask:
         """The lowest set of so many nodes; 0 without any."""
         count = len(self._nodes)
-        for within in range(count - count // 2 // _STEP * _STEP, count + 1, _STEP):
+        first = count if self._are_rare(width) else count - count // 2 // _STEP * _STEP
+        for within in range(first, count + 1, _STEP):
             best = 0
             for side in self._split(within, width):
                 for found in self._found(side, width, best or 1 << within):
@@ -69,6 +77,15 @@ class Halves:
             if best:
                 return self._named(best)
         return 0
+
+    def _are_rare(self, width: int) -> bool:
+        """Whether so few sets of so many nodes are likely that the lower nodes alone have none."""
+        likely = float(comb(len(self._nodes), width))
+        all_sets = likely
+        for masks in self._lists:
+            contained = sum([comb(mask.bit_count(), width) for mask in masks])
+            likely *= 1 - exp(-contained / all_sets)
+        return likely < _RARE
 
     def every(self, width: int) -> set[NumaMask]:
         """All sets of so many nodes."""
@@ -151,44 +168,55 @@ class _Side:
         self.held_at: int = held_at
         self.first: int = first
         self._contained: dict[int, list[list[int]]] = {}
+        # The masks of all lists side by side, each list with a guard behind it, as `Scarcest` has them.
+        self._lists: list[tuple[int, int]] = []
+        place = 0
+        for masks in gone:
+            self._lists.append((place, (1 << len(masks)) - 1))
+            place += len(masks) + 1
 
-    def parts(self, least: int, most: int, work: Work) -> Iterator[tuple[int, list[int], Sequence[int]]]:
-        """Sets of so many nodes, ascending, with the masks of each list that contain it; an order of lists.
+    def parts(self, least: int, most: int, work: Work) -> Iterator[tuple[int, int, Sequence[int]]]:
+        """Sets of so many nodes, ascending, with the masks of all lists that contain it; an order of lists.
 
         The lists with the fewest such masks stand first, as far as most of the nodes tell.
         """
         least = max(least, most - self.held)
-        having = [
-            [
-                sum([1 << place for place, mask in enumerate(masks) if mask >> node & 1])
-                for masks in self._gone
-            ]
-            for node in range(self._going)
-        ]
         work.spend(sum(map(len, self._gone)) * self._going // 16)
+        having = [self._having(node) for node in range(self._going)]
+        every = sum([masks << first for first, masks in self._lists])
+        guards = sum([masks + 1 << first for first, masks in self._lists])
         order: Sequence[int] = range(len(self._gone))
-        every = [(1 << len(masks)) - 1 for masks in self._gone]
-        open_ends: list[tuple[int, int, int, list[int], Sequence[int]]] = [(0, 0, self._going, every, order)]
+        open_ends: list[tuple[int, int, int, int, Sequence[int]]] = [(0, 0, self._going, every, order)]
         while open_ends:
             part, size, below, left, order = open_ends.pop()
             if size >= least:
                 work.spend(12)
                 yield part, left, order
             elif size >= least - 2:
-                order = sorted(order, key=[lanes.bit_count() for lanes in left].__getitem__)
+                counts = [(left >> first & masks).bit_count() for first, masks in self._lists]
+                order = sorted(order, key=counts.__getitem__)
             if size < most:
-                work.spend(1 + below)
+                work.spend(1 + below // 2)
                 for node in range(below - 1, max(least - size - 2, -1), -1):
-                    inside = [have & held for have, held in zip(left, having[node], strict=True)]
-                    if all(inside):
+                    inside = left & having[node]
+                    # What is added to any bit of a list carries into its guard; to none, it does not.
+                    if inside + every & guards == guards:
                         open_ends.append((part | 1 << node, size + 1, node, inside, order))
 
-    def completing(self, left: Sequence[int], order: Sequence[int], size: int, limit: int) -> int:
+    def _having(self, node: int) -> int:
+        """The masks that have one of the nodes."""
+        digits = [
+            "0" + "".join(["1" if mask >> node & 1 else "0" for mask in masks[::-1]]) for masks in self._gone
+        ]
+        return int("".join(digits[::-1]), 2)
+
+    def completing(self, left: int, order: Sequence[int], size: int, limit: int) -> int:
         """Sets of so many of the other nodes, out of `limit`, that each list has one of these masks for."""
         contained = self._contained.get(size) or self._contains(size)
         found = limit
         for place in order:
-            sets, lanes = contained[place], left[place]
+            first, masks = self._lists[place]
+            sets, lanes = contained[place], left >> first & masks
             allowed = 0
             while lanes:
                 one = lanes & -lanes

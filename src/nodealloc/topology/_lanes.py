@@ -32,8 +32,9 @@ class Lanes:
     def __init__(self, masks: Iterable[NumaMask], nodes: Iterable[int]) -> None:
         self.masks: list[NumaMask] = sorted(masks)
         self.every: int = (1 << len(self.masks)) - 1
+        downwards = self.masks[::-1]
         self.having: dict[int, int] = {
-            node: sum([1 << place for place, mask in enumerate(self.masks) if mask >> node & 1])
+            node: int("".join(["1" if mask >> node & 1 else "0" for mask in downwards]) or "0", 2)
             for node in nodes
         }
 

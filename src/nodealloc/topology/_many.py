@@ -118,14 +118,20 @@ class _Rare:
         self._work = work
         self._part = Work(min(work.left, _HALVED))
         self._halves: Halves | None = None
+        self._meeting: Meeting | None = None
         self._scarcest: Scarcest | None = None
         pairs = len(sets[0]) * len(sets[-1])
         if common.bit_count() <= HALVED_NODES and pairs > _SHORT:
             with suppress(WorkLimitError):
-                self._halves = Halves(sets, common, Meeting(sets, common, self._part).surely, self._part)
+                self._halves = Halves(sets, common, self._comes_out, self._part)
         # Lists are short ones first; of the first two, some masks from all over.
         some, others = [sorted(one)[:: len(one) // _SAMPLED + 1] for one in (sets * 2)[:2]]
         self._shared = [(one & other).bit_count() for one in some for other in others]
+
+    def _comes_out(self, mask: NumaMask) -> bool:
+        if self._meeting is None:
+            self._meeting = Meeting(self._sets, self._common, self._part)
+        return self._meeting.surely(mask)
 
     def lowest(self, width: int, below: NumaMask) -> NumaMask:
         """The lowest set of so many nodes, if it is `below` another one; 0 without any."""
@@ -156,7 +162,7 @@ class _Rare:
 
     def _is_shared(self, width: int) -> bool:
         """Whether many masks have so many nodes in common; where few do, list by list ends sooner."""
-        return 4 * sum([shared >= width for shared in self._shared]) > len(self._shared)
+        return 8 * sum([shared >= width for shared in self._shared]) > len(self._shared)
 
     def _by_list(self) -> Scarcest:
         if self._scarcest is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import trusting, typed_on_error
 from nodealloc.errors import ConfigurationError
 from nodealloc.podspec import Container, Pod, QosClass, qos_class
 from nodealloc.topology._claims import Claim, ClaimKind, Owner, Workload
@@ -53,8 +53,8 @@ def _workload_of(pod: Pod) -> Workload:
             ended += (container.name,)
     uid, settings = pod.uid, pod.annotations
     claims += [
-        Claim(
-            owner=Owner(uid, container.name),
+        _claim_of(
+            owner=_owner(uid, container.name),
             amounts=container.requests,
             exclusive=exclusive,
             reuse=ended,
@@ -62,8 +62,11 @@ def _workload_of(pod: Pod) -> Workload:
         )
         for container in pod.containers
     ]
-    return Workload(key=uid, claims=tuple(claims))
+    return _workload(key=uid, claims=tuple(claims))
 
+
+# All that claims have has been looked at as the pod's.
+_claim_of, _owner, _workload = trusting(Claim), trusting(Owner), trusting(Workload)
 
 # Members of an enumeration are slow to look up before Python 3.12.
 _INIT, _SIDECAR = ClaimKind.INIT, ClaimKind.SIDECAR
@@ -71,8 +74,8 @@ _GUARANTEED = QosClass.GUARANTEED
 
 
 def _claim(pod: Pod, container: Container, kind: ClaimKind, exclusive: bool, ended: tuple[str, ...]) -> Claim:
-    return Claim(
-        owner=Owner(pod.uid, container.name),
+    return _claim_of(
+        owner=_owner(pod.uid, container.name),
         amounts=container.requests,
         kind=kind,
         exclusive=exclusive,
