@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import statistics
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import attrs
 
-from bench.figure import Figure, best_ns, kubelet_ns, ratios, rows
+from bench.figure import VECTORS, Figure, best_ns, paced_sum_ns, ratios, rows
 from nodealloc.cpuset import CpuAllocator
 from nodealloc.machine import Machine, NumaNode, machine_from_text
 from nodealloc.memblocks import (
@@ -45,23 +45,13 @@ PAGES = (2 << 20, 1 << 30, 64 << 10, 512 << 20)
 Trace = tuple[Snapshot, Sequence[Pod | str]]
 
 
-def traces(count: int) -> list[Trace]:
-    """Recorded traces: the empty node, and per step the pod that comes or the uid that goes."""
-    machines = {str(row["name"]): cast("Row", row) for row in rows("machines")}
-    found: list[Trace] = []
-    for row in rows("admission")[:count]:
-        steps = cast("Sequence[Row]", row["steps"])
-        node = snapshot_of(cast("Row", row), machines)
-        found.append(
-            (
-                node,
-                [
-                    recorded_pod(cast("Row", step["pod"])) if step["op"] == "admit" else str(step["uid"])
-                    for step in steps
-                ],
-            )
-        )
-    return found
+def trace_of(row: Row, machines: Mapping[str, Row]) -> Trace:
+    """A recorded trace: the empty node, and per step the pod that comes or the uid that goes."""
+    steps = cast("Sequence[Row]", row["steps"])
+    return snapshot_of(row, machines), [
+        recorded_pod(cast("Row", step["pod"])) if step["op"] == "admit" else str(step["uid"])
+        for step in steps
+    ]
 
 
 def play(trace: Trace) -> Snapshot:
@@ -142,22 +132,22 @@ def held(count: int) -> tuple[MemoryAllocator, RecordedMemory]:
 def admission() -> tuple[float, float]:
     """Median trace and all traces together, as parts of the kubelet's time.
 
-    Each pod and each node is made anew for each time that is taken. The median of a few passes,
-    each calibrated by itself: a machine that others use changes its pace from second to second.
+    Each pod and each node is made anew for each time that is taken, and each trace is calibrated by
+    itself: a machine that others use changes its pace from second to second.
     """
-    passes: list[tuple[float, float]] = []
-    for _ in range(5):
-        theirs = kubelet_ns("admission")
-        each = [[_played_ns(trace) for trace in traces(len(theirs))] for _ in range(3)]
-        ours = [min(times) for times in zip(*each, strict=True)]
-        passes.append((statistics.median(ratios(ours, theirs)), sum(ours) / sum(theirs)))
-    return statistics.median(each for each, _ in passes), statistics.median(all_of for _, all_of in passes)
+    theirs = cast("list[float]", json.loads((VECTORS / "kubelet_ns.json").read_text())["admission"])
+    machines = {str(row["name"]): cast("Row", row) for row in rows("machines")}
+    ours = [
+        statistics.median([_played_ns(cast("Row", row), machines) for _ in range(5)])
+        for row in rows("admission")[: len(theirs)]
+    ]
+    return statistics.median(ratios(ours, theirs)), sum(ours) / sum(theirs)
 
 
-def _played_ns(trace: Trace) -> int:
-    started = time.process_time_ns()
-    play(trace)
-    return time.process_time_ns() - started
+def _played_ns(row: Row, machines: Mapping[str, Row]) -> float:
+    """CPU time of one trace at the recorded machine's pace."""
+    took, pace = paced_sum_ns([partial(play, trace_of(row, machines))])
+    return took / pace
 
 
 def figures() -> Iterator[Figure]:
