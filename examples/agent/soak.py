@@ -52,7 +52,11 @@ def manifest(
         more["resources"] = {"requests": {"cpu": "50m"}}
     script = FOREVER
     if chance.random() < 0.3:
-        more["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+        part = chance.choice(["", "deep/er"])
+        more["volumeMounts"] = [
+            {"name": "data", "mountPath": "/data", "subPath": part},
+            {"name": "told", "mountPath": "/told"},
+        ]
         script = f"echo x >${{MOUNT_DATA:-/data}}/x; {FOREVER}"
     if chance.random() < 0.3:
         more["readinessProbe"] = probe("true")
@@ -62,7 +66,11 @@ def manifest(
         "once": [container("first", image, "exit 0")],
         "sidecar": [container("first", image, FOREVER, restartPolicy="Always")],
     }.get(chance.choice(["", "", "once", "sidecar"]), [])
-    volumes = [{"name": "data", "emptyDir": chance.choice([{}, {"medium": "Memory"}])}]
+    name = {"path": "name", "fieldRef": {"fieldPath": "metadata.name"}}
+    volumes = [
+        {"name": "data", "emptyDir": chance.choice([{}, {"medium": "Memory"}])},
+        {"name": "told", "downwardAPI": {"items": [name]}},
+    ]
     spec = {"initContainers": first, "volumes": volumes, "terminationGracePeriodSeconds": 1, **more_spec}
     return pod(f"pod-{number}", [container("main", image, script, **more)], **spec)
 

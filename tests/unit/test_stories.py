@@ -232,6 +232,18 @@ def test_the_cgroup_of_a_container_of_a_moment_may_be_missed() -> None:
         assert len(differences(ours, {**ours, "cgroups": {}}, 40)) == misses
 
 
+def test_the_directory_of_a_volumes_content_has_any_name() -> None:
+    """A time in the recording, a digest here; what is in it, and the link to it, have to be the same."""
+
+    def left(*names: str) -> dict[str, Any]:
+        return {"end": {"pod_dirs": [f"<uid>/volumes/kubernetes.io~configmap/d/{one}" for one in names]}}
+
+    theirs = left("..<date>/k", "..data@", "k")
+    assert differences(theirs, left("..3f1c/k", "..data@", "k"), 40) == ()
+    for names in (("..3f1c/other", "..data@", "k"), ("..3f1c/k", "k"), ("..3f1c/k", "..data@", "k@")):
+        assert len(differences(theirs, left(*names), 40)) == 1
+
+
 def test_rooms_to_come_are_named() -> None:
     """What needs a room that is not there says which; at most 25 of those without an API server."""
     skipped = {one.name: reason for one in STORIES if (reason := reason_to_skip(one))}

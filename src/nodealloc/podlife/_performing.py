@@ -282,8 +282,9 @@ class Performer:
         container = _container(record, detail.container)
         image = record.images.get(detail.container, "")
         report = self._report(record.pod.uid)
-        if not (report.ips or record.pod.host_network):
-            # Its sandbox was made just now: its hosts file and its variables tell its address.
+        box = next((one for one in report.sandboxes if one.record.id == detail.sandbox_id), None)
+        if not (record.pod.host_network or (box is not None and box.ips)):
+            # Its sandbox was made just now, and the hosts file and variables tell the address that it has.
             with contextlib.suppress(NodeallocError):
                 report = self._watch.ask(record.pod.uid)
         try:

@@ -299,6 +299,10 @@ def test_the_first_container_is_told_its_address(rules: Rules, host_network: boo
     node.after(3)
     assert node.running() == ["app#0"]
     assert told == [() if host_network else ("10.0.0.1",)]
+    node.runtime.stop_sandbox("sandbox-1")
+    node.after(3)
+    assert node.running() == ["app#1"]
+    assert told[1:] == [() if host_network else ("10.0.0.2",)]
 
 
 @pytest.mark.parametrize("rules", [Rules(), KUBELET], ids=["right", "kubelet"])
