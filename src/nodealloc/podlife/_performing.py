@@ -47,7 +47,7 @@ from nodealloc.podlife._record import PodRecord, PodWanted, StartFailure
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._stops import containers_of
 from nodealloc.podlife._worlds import Worlds
-from nodealloc.podspec import Container, is_static
+from nodealloc.podspec import Container, Pod, is_static
 from nodealloc.runtime import NameReservedError, NoSuchRecordError, PodKnown, PodReport, RuntimeWatch
 from nodealloc.verdicts import NotYet, Refused
 
@@ -196,6 +196,15 @@ class Performer:
         known = self._watch.pods.get(uid) or PodKnown(uid=uid)
         return known.report or PodReport(uid=uid)
 
+    def _addressed(self, pod: Pod, sandbox_id: str = "") -> PodReport:
+        """With the pod's address, which a sandbox that was made just now is asked for."""
+        report = self._report(pod.uid)
+        boxes = [one for one in report.sandboxes if one.record.is_ready and sandbox_id in ("", one.record.id)]
+        if not (pod.host_network or any(one.ips for one in boxes)):
+            with contextlib.suppress(NodeallocError):
+                return self._watch.ask(pod.uid)
+        return report
+
     def _make_ready(self, detail: MakeReady, cancel: Cancel) -> Acted:
         ready: list[str] = []
         provided: dict[str, object] = {}
@@ -281,12 +290,7 @@ class Performer:
     def _create(self, record: PodRecord, detail: Start, cancel: Cancel) -> str:
         container = _container(record, detail.container)
         image = record.images.get(detail.container, "")
-        report = self._report(record.pod.uid)
-        box = next((one for one in report.sandboxes if one.record.id == detail.sandbox_id), None)
-        if not (record.pod.host_network or (box is not None and box.ips)):
-            # Its sandbox was made just now, and the hosts file and variables tell the address that it has.
-            with contextlib.suppress(NodeallocError):
-                report = self._watch.ask(record.pod.uid)
+        report = self._addressed(record.pod, detail.sandbox_id)
         try:
             config = self._configuring.container(record, container, detail.attempt, image, report)
             sandbox = self._configuring.sandbox(record.pod, record.sandbox_attempt, record.provided)
@@ -324,7 +328,7 @@ class Performer:
             container_id=detail.container_id,
             handler=handler,
             timeout_s=left_s,
-            report=self._report(record.pod.uid),
+            report=self._report(record.pod.uid) if handler.http_get is None else self._addressed(record.pod),
         )
         try:
             said = self._hooks.run_hook(call, cancel)

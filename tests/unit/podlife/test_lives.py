@@ -12,6 +12,7 @@ from nodealloc.podlife import KUBELET, Ending, EndingKind, LifePolicy, PodRecord
 from nodealloc.podspec import (
     Container,
     ExecAction,
+    HttpGetAction,
     Lifecycle,
     LifecycleHandler,
     PullPolicy,
@@ -319,6 +320,16 @@ def test_a_hook_runs_on_whatever_the_runtime_shows_meanwhile(rules: Rules) -> No
     node.after(20)
     assert node.running() == ["app#0"]
     assert len(node.hooks.calls) == 1
+
+
+@pytest.mark.parametrize("rules", [Rules(), KUBELET], ids=["right", "kubelet"])
+def test_a_request_of_a_hook_is_told_the_pods_address(rules: Rules) -> None:
+    """Also where the container has started before anybody looked at its sandbox."""
+    request = LifecycleHandler(http_get=HttpGetAction(port=80))
+    node = Node(rules=rules)
+    node.lives.put(pod(containers=[attrs.evolve(APP, lifecycle=Lifecycle(post_start=request))]))
+    node.after(3)
+    assert [one.report.ips for one in node.hooks.calls] == [("10.0.0.1",)]
 
 
 def test_an_image_that_cannot_be_had_is_told_and_tried_again() -> None:
