@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from bench.figure import Figure
-from examples.agent.outside import Surroundings, surroundings
+from examples.agent.outside import Surroundings, compile_agent, surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
@@ -136,11 +136,12 @@ def figures() -> Iterator[Figure]:
 
 @contextlib.contextmanager
 def _compiled() -> Generator[None]:
-    """An agent that starts anew finds its modules compiled, as one that is installed does."""
+    """Agents find their modules compiled, as one that is installed does."""
     before = dict(os.environ)
     with tempfile.TemporaryDirectory() as folder:
         os.environ.update(PYTHONPYCACHEPREFIX=folder, PYTHONDONTWRITEBYTECODE="")
         try:
+            compile_agent()
             yield
         finally:
             os.environ.clear()

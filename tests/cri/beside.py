@@ -22,7 +22,7 @@ from statistics import median
 
 import attrs
 
-from examples.agent.outside import ContainerdView, Surroundings, surroundings
+from examples.agent.outside import ContainerdView, Surroundings, compile_agent, surroundings
 from nodealloc._proto import runtime_v1_pb2 as wire
 from nodealloc._rpc.caller import Caller
 from nodealloc.cri import _codec as codec
@@ -302,6 +302,7 @@ def told(figures: Iterator[tuple[str, float]]) -> dict[str, float]:
 
 def main() -> int:
     """Every part with an agent of its own; by a kubelet's rules, a file that is away is gone at once."""
+    compile_agent()
     found: dict[str, float] = {}
     parts = {"starts": (starts, lives), "probes": (probes,), "removals": (removals,)}
     for part in sys.argv[1:] or parts:
