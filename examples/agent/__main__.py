@@ -10,6 +10,8 @@ if __name__ == "__main__":
 
 import argparse
 import contextlib
+import ctypes
+import linecache
 import os
 import signal
 import socket
@@ -17,7 +19,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from examples.agent.wiring import Place, wire
 from nodealloc.agent import AGENT_FORMATS, KUBELET, Agent, Rulebook
@@ -39,6 +41,7 @@ from nodealloc.machine import named_machine
 if TYPE_CHECKING:
     from examples.processes import ProcessRuntime
 
+_ARENA_MAX: Final = -8  # malloc.h
 Wiring: TypeAlias = Callable[[KubeletConfig, NodePlan, Place, Rulebook], Agent]
 
 
@@ -69,6 +72,9 @@ def main() -> int:
     # Many threads do little each: one that has something to do does not wait 5 ms for its turn.
     sys.setswitchinterval(0.0005)
     gc.freeze()  # what is imported stays
+    linecache.clearcache()  # but for two MiB of text that attrs generated, for debuggers
+    with contextlib.suppress(OSError, AttributeError):  # glibc alone gives each new thread a heap of its own
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, 2)
     try:
         return run(chosen)
     except (NodeallocError, OSError, ValueError) as error:
