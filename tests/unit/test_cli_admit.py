@@ -302,3 +302,39 @@ def test_a_kubelets_files_that_say_nothing_or_are_damaged_are_status_two(tmp_pat
     (root / "cpu_manager_state").write_text(good.replace("2-3", "2-4"))
     assert main(command) == 2
     assert "cpu_manager_state" in node.capsys.readouterr().err
+
+
+def test_a_list_is_taken_item_by_item(node: Node) -> None:
+    """`kubectl get pods -o json` writes one; each fault says which item it is of."""
+    listed = {"apiVersion": "v1", "kind": "List", "items": [pod("one", cpu=1), pod("two", cpu=1)]}
+    status, told = node.ask(pods=listed)
+    assert (status, [one["pod"] for one in told]) == (0, ["default/one", "default/two"])
+    (node.folder / "bad.json").write_text(json.dumps({"kind": "PodList", "items": [{"kind": "Pod"}]}))
+    assert main(["admit", "--machine", MACHINE, str(node.folder / "bad.json")]) == 2
+    assert "bad.json, item 1" in node.capsys.readouterr().err
+
+
+def test_a_resource_that_nobody_has_is_told_with_the_options_that_add_it(node: Node) -> None:
+    """Who types a command knows of no snapshot."""
+    file = node.folder / "pod.json"
+    file.write_text(json.dumps(pod("web", **{"cpu": 1, "example.com/gpu": 1})))
+    assert main(["admit", "--machine", MACHINE, str(file)]) == 1
+    assert "--devices example.com/gpu=COUNT" in node.capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--reserved-cpus", "two"), "--reserved-cpus two: expected a decimal id"),
+        (("--allocatable", "memory=1Gx"), "--allocatable memory=1Gx: quantity '1Gx'"),
+        (("nowhere.yaml",), "nowhere.yaml: No such file or directory; name a file of manifests"),
+    ],
+)
+def test_bad_input_is_told_by_the_name_of_its_option(
+    node: Node, arguments: tuple[str, ...], said: str
+) -> None:
+    """Status 2, and no number of an error of the system."""
+    file = node.folder / "pod.json"
+    file.write_text(json.dumps(pod("web", cpu=1)))
+    assert main(["admit", "--machine", MACHINE, *arguments, str(file)]) == 2
+    assert f"nodealloc admit: {said}" in node.capsys.readouterr().err

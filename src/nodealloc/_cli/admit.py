@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import attrs
 
@@ -38,6 +39,7 @@ from nodealloc.verdicts import Admitted, Refused, Verdict
 
 __all__ = ["add_arguments", "run"]
 
+_LISTS = ("List", "PodList")
 _PODS = "110"
 """As a kubelet takes unless it is told otherwise."""
 
@@ -125,7 +127,7 @@ def _node(machine: Machine, arguments: argparse.Namespace) -> Snapshot:
     policy = Policy.parse(str(arguments.policy), pairs(str(arguments.policy_options), "--policy-options"))
     cpus = StaticPolicy.of(
         machine,
-        reserved=str(arguments.reserved_cpus) or 0,
+        reserved=_cpus(str(arguments.reserved_cpus)),
         options=pairs(str(arguments.cpu_options), "--cpu-options"),
         topology_policy=policy.name.value,
     )
@@ -136,6 +138,13 @@ def _node(machine: Machine, arguments: argparse.Namespace) -> Snapshot:
         scope=Scope.parse(str(arguments.scope)),
         allocators=(CpuAllocator(policy=cpus), MemoryAllocator.of(machine), devices),
     )
+
+
+def _cpus(text: str) -> CPUSet:
+    try:
+        return CPUSet.parse(text)
+    except DecodeError as error:
+        raise DecodeError(f"--reserved-cpus {text}", error.faults) from None
 
 
 def _with_devices(snapshot: Snapshot, options: Sequence[str]) -> Snapshot:
@@ -162,7 +171,13 @@ def _allocatable(machine: Machine, snapshot: Snapshot, said: Sequence[str]) -> R
         for resource, one in snapshot[DeviceAllocator].inventories.items()
         if one.phase is Phase.SERVING
     }
-    return resources(found | pairs("", "--allocatable", *said))
+    said_amounts = pairs("", "--allocatable", *said)
+    for resource, amount in said_amounts.items():
+        try:
+            resources({resource: amount})
+        except ConfigurationError as error:
+            raise ConfigurationError(f"--allocatable {resource}={amount}: {error}") from None
+    return resources(found | said_amounts)
 
 
 def _binary(size: int) -> str:
@@ -184,17 +199,33 @@ def _pods(paths: Sequence[str]) -> Iterator[Pod]:
         found = False
         for number, document in enumerate(_documents(path)):
             source = path if number == 0 else f"{path}, document {number + 1}"
-            if document is not None:
+            for manifest, place in _listed(document, source):
                 found = True
-                yield Pod.from_manifest(document, source=source)
+                yield Pod.from_manifest(manifest, source=place)
         if not found:
             raise DecodeError(path, [Fault("$", "there is no pod in it")])
+
+
+def _listed(document: object, source: str) -> Iterator[tuple[object, str]]:
+    """A document, or the items of a list such as `kubectl get -o yaml` writes; and where each stands."""
+    no_fields: Mapping[object, object] = {}
+    fields = cast("Mapping[object, object]", document) if isinstance(document, Mapping) else no_fields
+    items = fields.get("items")
+    if fields.get("kind") in _LISTS and isinstance(items, list):
+        for number, one in enumerate(cast("list[object]", items)):
+            yield one, f"{source}, item {number + 1}"
+    elif document is not None:
+        yield document, source
 
 
 def _documents(path: str) -> list[object]:
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise ConfigurationError(
+            f"{path}: {error.strerror or error}; name a file of manifests, or -"
+        ) from error
+    except UnicodeDecodeError as error:
         raise DecodeError(path, [Fault("$", str(error))]) from error
     return documents_of(text, path)
 
@@ -275,7 +306,15 @@ def _lines(answer: _Answer) -> Iterator[str]:
 
 
 def _story(pod: Pod, refusal: Refusal) -> str:
-    return attrs.evolve(explain(refusal), workload=pod.full_name).text
+    told = attrs.evolve(explain(refusal), workload=pod.full_name).text
+    lack = refusal.shortfall
+    if lack is None or refusal.provider:
+        return told
+    name = lack.resource
+    return (
+        f"{told}\n  here --devices {name}=COUNT puts some on each NUMA node, and --allocatable {name}=AMOUNT "
+        "says what another check counts"
+    )
 
 
 def _items(value: Json) -> Sequence[Json]:
