@@ -77,8 +77,8 @@ def _pytest(session: nox.Session, *words: str, mark: str = "", env: dict[str, st
 def tests(session: nox.Session) -> None:
     """Unit, golden, property and real tests; the slow ones on the first Python only.
 
-    In CI, which has half an hour, the first Python takes them all, then lives fresh seeds of simulated
-    nodes on all cores (kept seeds are among the tests), and the others take recorded facts and the engine.
+    In CI, which has half an hour, the first Python takes them all, and the others recorded facts and
+    the engine.
     """
     session.install("-e", ".[test]")
     is_first = session.python == PYTHONS[0]
@@ -86,8 +86,6 @@ def tests(session: nox.Session) -> None:
     if "CI" in os.environ and not is_first:
         words += ["tests/golden", "tests/unit/dsw_asw"]
     _pytest(session, *words, mark="" if is_first else "not slow and not vm")
-    if "CI" in os.environ and is_first:
-        session.run("python", "-m", "nodealloc.testing.simulation", "--seconds", "120")
     if session.python == PYTHONS[-1] and os.environ.get("CI"):
         session.notify("vm", posargs=["--short"])
         session.notify(

@@ -7,7 +7,18 @@ from typing import Final, TypeAlias, Union, cast
 
 from nodealloc.errors import DecodeError, Fault
 
-__all__ = ["MAX_DOCUMENT_BYTES", "Json", "Reader", "go_bool", "is_larger", "kind_of", "short", "under"]
+__all__ = [
+    "MAX_DOCUMENT_BYTES",
+    "NO_TEXT",
+    "Json",
+    "Reader",
+    "go_bool",
+    "is_larger",
+    "is_text",
+    "kind_of",
+    "short",
+    "under",
+]
 
 Json: TypeAlias = Union[None, bool, int, float, str, Sequence["Json"], Mapping[str, "Json"]]
 """A value as JSON or YAML has it."""
@@ -71,8 +82,12 @@ class Reader:
 
     def fits(self, value: object, max_bytes: int) -> bool:
         """Whether a document is small enough to be looked at; a larger one is a fault."""
-        if not is_larger(value, max_bytes):
-            return True
+        try:
+            if not is_larger(value, max_bytes):
+                return True
+        except UnicodeEncodeError as error:
+            self.fault("$", f"{str(error.object)[:_SHOWN]!a} {NO_TEXT}")
+            return False
         self.fault(
             "$",
             f"larger than {max_bytes} bytes, with every reference written out; "
@@ -236,4 +251,16 @@ def _plain_bytes(item: object) -> int:
 def _text_bytes(text: str | bytes) -> int:
     if isinstance(text, bytes) or text.isascii():
         return len(text)
-    return len(text.encode("utf-8", "surrogatepass"))
+    return len(text.encode("utf-8"))
+
+
+NO_TEXT: Final = "has half of a pair of surrogates, which no UTF-8 can write; write the character itself"
+
+
+def is_text(text: str, /) -> bool:
+    """Whether a text can be written down: not where it has half of a pair of surrogates."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

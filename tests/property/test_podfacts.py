@@ -34,4 +34,4 @@ def test_a_view_that_grew_is_the_one_made_at_once(changes: list[PodOnNode | int]
     assert view.pods.requested == whole.pods.requested
     for name in ("cpu", "memory", "example.com/gpu"):
         total = sum(one.requests[name].value for one in there.values() if name in one.requests)
-        assert view.pods.requested.get(name, Quantity(0)).value == total
+        assert view.pods.requested.get(name, Quantity()).value == total

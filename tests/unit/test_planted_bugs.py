@@ -172,7 +172,7 @@ class TakesAmounts(Units):
 
     def allocate(self, claim: Claim, affinity: TopologyHint, /) -> Answer:
         after = super().allocate(claim, affinity)
-        cast("dict[str, Quantity]", claim.amounts)[GPU] = Quantity(0)
+        cast("dict[str, Quantity]", claim.amounts)[GPU] = Quantity()
         return after
 
 
@@ -356,7 +356,7 @@ ALLOCATORS: Mapping[type[Units], str] = {
     NonePreferred: "NUMA nodes 0 is not preferred, and nothing is narrower than one node",
     Inverted: "NUMA nodes 0 is not preferred, and nothing is narrower than one node",
     Shuffled: "answered differently the second time",
-    Optimist: "hinted NUMA nodes 0-1, then refused it",
+    Optimist: "hinted at nodes, and refuses it on any node",
     HintsForAll: "hints for example.com/gpu, which no claim asks for",
     HintsRaise: "raised KeyError",
     Liar: "3 were granted and 0 fewer are free|1 were granted and 0 fewer are free",
@@ -413,7 +413,13 @@ class Half(Units):
         return self.halves(claim.amounts[GPU]) if GPU in claim.amounts else 0
 
     def halves(self, amount: Quantity) -> int:
-        return Quantity(amount.nanos * 2).value
+        return Quantity(nanos=amount.nanos * 2).value
+
+    def allocate(self, claim: Claim, affinity: TopologyHint, /) -> Answer:
+        answer = super().allocate(claim, affinity)
+        if not isinstance(answer, Shortfall):
+            return answer
+        return attrs.evolve(answer, wanted=-(-answer.wanted // 2), free=answer.free // 2)
 
     def availability(self, claims: Sequence[Claim], /) -> Sequence[Availability]:
         return [

@@ -71,7 +71,7 @@ def unmounts_by_beginning(self: Any, target: str, *, lazy: bool = False) -> None
     self._mounts = [one for one in self._mounts if not one.target.startswith(target)]
 
 
-@planted("checkpoint.Store", MemoryStore, "_write", "after a commit of 23 keys")
+@planted("checkpoint.Store", MemoryStore, "_write", "after a commit of 24 keys")
 def writes_two_keys(self: Any, fresh: Any, settled: Any, writer: Any) -> None:
     """Of one commit it keeps the first two."""
     _WRITE(self, dict(list(fresh.items())[:2]), settled, writer)
@@ -84,7 +84,7 @@ def writes_what_is_small(self: Any, fresh: Any, settled: Any, writer: Any) -> No
     _WRITE(self, small, settled, writer)
 
 
-@planted("checkpoint.Store", MemoryStore, "_write", "after a commit of 23 keys")
+@planted("checkpoint.Store", MemoryStore, "_write", "after a commit of 24 keys")
 def keeps_ten(self: Any, fresh: Any, settled: Any, writer: Any) -> None:
     """Forgets the oldest keys past ten."""
     _WRITE(self, fresh, settled, writer)
@@ -92,7 +92,7 @@ def keeps_ten(self: Any, fresh: Any, settled: Any, writer: Any) -> None:
         self._stored.pop(next(iter(self._stored)))
 
 
-@planted("checkpoint.Store", MemoryStore, "_write", "after a commit of 23 keys")
+@planted("checkpoint.Store", MemoryStore, "_write", "after a commit of 24 keys")
 def takes_no_notice_of_case(self: Any, fresh: Any, settled: Any, writer: Any) -> None:
     """Two keys that differ in case are one, as on some file systems."""
     _WRITE(self, {key.lower(): data for key, data in fresh.items()}, settled, writer)

@@ -167,15 +167,19 @@ SIZES = [Claim(owner=Owner("db", "app"), amounts={"cpu": Quantity.of(cpus)}) for
 
 
 def resizable() -> CpuAllocator:
-    """CPUs of which the first of `SIZES` is granted."""
+    """CPUs of which the first of `SIZES` is granted, and as many to somebody else."""
     policy = StaticPolicy.of(machine_from_text("2 sockets x 4 cores"), reserved=1, resizable=True)
-    granted = CpuAllocator(policy=policy).allocate(SIZES[0], TopologyHint(None, preferred=True))
-    assert isinstance(granted, CpuAllocator)
+    granted = CpuAllocator(policy=policy)
+    for claim in (SIZES[0], attrs.evolve(SIZES[0], owner=Owner("web", "app"))):
+        answer = granted.allocate(claim, TopologyHint(None, preferred=True))
+        assert isinstance(answer, CpuAllocator)
+        granted = answer
     return granted
 
 
 NUMA = NumaTopology(nodes=(0, 1), distances={0: {0: 10, 1: 21}, 1: {0: 21, 1: 10}})
-GPUS = FakeAllocator.of("example.com/gpu", {0: 2, 1: 2})
+GPU = "example.com/gpu"
+GPUS = FakeAllocator.of(GPU, {0: 2, 1: 2})
 ASKED = workload("job", {"example.com/gpu": 2, "cpu": 2})
 CPUS = FakeCpuAllocator.of({0: 4, 1: 4})
 JOBS = [
@@ -321,7 +325,8 @@ def looks() -> None:
     """Pulling an image is no change, a sandbox is one."""
     check_looks(FakeContainerRuntime(), [box("u"), box("v")])
     fake, cancel = FakeContainerRuntime(), ManualCancel()
-    check_event_feed(fake, lambda: fake.run_sandbox(box("u")), cancel, cancel.set)
+    uids = iter("uv")
+    check_event_feed(fake, lambda: fake.run_sandbox(box(next(uids))), cancel, cancel.set)
 
 
 def connection() -> None:
@@ -548,7 +553,7 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "topology.Comparison": lambda _: comparisons(),
     "topology.Confines": lambda _: check_confines(CPUS, JOBS),
     "topology.Remembers": lambda _: check_remembers(CPUS, JOBS),
-    "topology.Reports": lambda _: check_reports(GPUS, ASKED, NUMA),
+    "topology.Reports": lambda _: check_reports(GPUS, workload("job", {GPU: 2}, {GPU: 1}), NUMA),
     "volumes.AttachVerifier": lambda _: check_attach_verifier(
         FakeAttachments({"p/v": "/dev/v"}), "p/v", "p/w"
     ),

@@ -189,7 +189,7 @@ def _recalled(snapshot: Snapshot) -> Iterator[PodOnNode]:
     amounts: dict[str, dict[str, Quantity]] = {workload: {} for workload in snapshot.admitted}
     for one in held_by(snapshot):
         held = amounts.setdefault(one.owner.workload, {})
-        held[one.resource] = held.get(one.resource, Quantity(0)) + Quantity.of(one.amount)
+        held[one.resource] = held.get(one.resource, Quantity()) + Quantity.of(one.amount)
     for uid, requests in amounts.items():
         yield PodOnNode(pod=Pod(uid=uid), requests=requests)
 

@@ -59,7 +59,7 @@ def _unexpected(requirements: _Requirements) -> Refused:
 
 def _counted(name: str, nanos: int) -> int:
     """As the kubelet counts: whole units, CPU in thousandths, rounded up."""
-    amount = Quantity(nanos)
+    amount = Quantity(nanos=nanos)
     return amount.milli_value if name == "cpu" else amount.value
 
 

@@ -12,7 +12,7 @@ from nodealloc.podspec import Quantity, Resources, page_bytes
 
 __all__ = ["allocatable", "usable_by_pods"]
 
-_ZERO: Final = Quantity(0)
+_ZERO: Final = Quantity()
 
 
 @typed

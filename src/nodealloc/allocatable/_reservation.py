@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Reservation", "held_for_eviction", "reservation_faults"]
 
-_ZERO: Final = Quantity(0)
+_ZERO: Final = Quantity()
 
 
 def _amounts(amounts: Mapping[str, Quantity | str | float]) -> Resources:

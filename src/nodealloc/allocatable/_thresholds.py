@@ -30,4 +30,4 @@ def threshold_amount(text: str, capacity: Quantity, /) -> Quantity | None:
     if not 0 <= part.nanos <= 100 * 10**9:
         return None
     # Whole units, as everything that is evicted for is counted in them.
-    return Quantity(capacity.nanos * part.nanos // (100 * 10**18) * 10**9, capacity.format)
+    return Quantity(nanos=capacity.nanos * part.nanos // (100 * 10**18) * 10**9, format=capacity.format)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import attrs
 
 from nodealloc._arguments import is_other
-from nodealloc._reading import MAX_DOCUMENT_BYTES, is_larger
+from nodealloc._reading import MAX_DOCUMENT_BYTES, NO_TEXT, is_larger, is_text
 from nodealloc._typed import typed
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import CPUSet
@@ -70,6 +70,8 @@ def machine_from_text(text: str, /, *, name: str = "", max_bytes: int = MAX_DOCU
         raise DecodeError(
             "machine", [Fault("$", f"expected a text such as 2 sockets x 4 cores, found {text!r:.40}")]
         )
+    if not is_text(text):
+        raise DecodeError("machine text", [Fault("character 0", f"{text[:40]!a} {NO_TEXT}")])
     if is_larger(text, max_bytes):
         reason = f"longer than {max_bytes} bytes; describe less, or allow more with `max_bytes`"
         raise DecodeError("machine text", [Fault("character 0", reason)])

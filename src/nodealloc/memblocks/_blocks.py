@@ -25,7 +25,7 @@ HUGEPAGES = "hugepages-"
 @typed
 def hugepages(page: int, /) -> str:
     """Resource name of huge pages of `page` bytes: 2097152 is ``hugepages-2Mi``."""
-    return HUGEPAGES + str(Quantity(page * 10**9, QuantityFormat.BINARY_SI))
+    return HUGEPAGES + str(Quantity(nanos=page * 10**9, format=QuantityFormat.BINARY_SI))
 
 
 def is_memory(resource: str, /) -> bool:

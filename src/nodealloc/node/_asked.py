@@ -67,7 +67,7 @@ def known_pods(
     amounts: dict[str, dict[str, Quantity]] = {}
     for one in held:
         of_workload = amounts.setdefault(one.owner.workload, {})
-        of_workload[one.resource] = of_workload.get(one.resource, Quantity(0)) + Quantity.of(one.amount)
+        of_workload[one.resource] = of_workload.get(one.resource, Quantity()) + Quantity.of(one.amount)
     pods: list[PodOnNode] = []
     unreadable: dict[str, str] = {}
     for record in records:
@@ -91,7 +91,7 @@ def known_pods(
 
 def _without_pod(workload: Workload, state: LifeState) -> PodOnNode:
     names = dict.fromkeys(name for claim in workload.claims for name in claim.amounts)
-    requests = {name: Quantity(_peak_nanos(workload, name)) for name in names}
+    requests = {name: Quantity(nanos=_peak_nanos(workload, name)) for name in names}
     return PodOnNode(pod=Pod(uid=workload.key), requests=requests, state=state)
 
 

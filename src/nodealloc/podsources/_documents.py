@@ -8,21 +8,29 @@ from typing import Final, cast
 
 import attrs
 
+from nodealloc._reading import MAX_DOCUMENT_BYTES
 from nodealloc._texts import documents_of
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.podsources._static import HASH
 from nodealloc.podsources._validity import faults_of
 from nodealloc.podspec import Pod, pod_from_manifest
 
-__all__ = ["MAX_BYTES", "pod_in", "pods_in"]
+__all__ = ["pod_in", "pods_in"]
 
-MAX_BYTES: Final = 10 << 20
-"""What a file or an answer may hold unless somebody says otherwise, in bytes."""
 _NAMES: Final = uuid.UUID("b3a3c1de-6c2f-5d41-8f0e-5a7cf1be3f0d")
 """Name space of the uids of static pods without one; ours."""
 
 
-def pod_in(data: bytes, /, *, where: str, source: str, node_name: str, is_lenient: bool = False) -> Pod:
+def pod_in(
+    data: bytes,
+    /,
+    *,
+    where: str,
+    source: str,
+    node_name: str,
+    is_lenient: bool = False,
+    max_bytes: int = MAX_DOCUMENT_BYTES,
+) -> Pod:
     """The only pod of a document.
 
     Args:
@@ -31,6 +39,7 @@ def pod_in(data: bytes, /, *, where: str, source: str, node_name: str, is_lenien
         source: Name of the source.
         node_name: Is appended to the pod's name; "" for nothing.
         is_lenient: Whether fields that nobody knows are left out, and the first of several documents counts.
+        max_bytes: What its manifest may take, with every reference written out.
 
     Raises:
         DecodeError: There is none, there are several, or it is no pod.
@@ -45,16 +54,18 @@ def pod_in(data: bytes, /, *, where: str, source: str, node_name: str, is_lenien
             else f"{len(documents)} documents; one file is one pod, put each into a file of its own"
         )
         raise DecodeError(where, [Fault("$", reason)])
-    return _pod(documents[0], where, source, node_name, is_lenient=is_lenient)
+    return _pod(documents[0], where, source, node_name, is_lenient=is_lenient, max_bytes=max_bytes)
 
 
-def pods_in(data: bytes, /, *, where: str, source: str, node_name: str) -> Iterator[Pod]:
+def pods_in(
+    data: bytes, /, *, where: str, source: str, node_name: str, max_yaml_bytes: int = MAX_DOCUMENT_BYTES
+) -> Iterator[Pod]:
     """The pods of an answer: a Pod, a PodList, or several documents of them.
 
     Raises:
-        DecodeError: It holds nothing, or something that is no pod.
+        DecodeError: It holds nothing, something that is no pod, or more YAML than that.
     """
-    documents = [one for one in documents_of(data, where) if one is not None]
+    documents = [one for one in documents_of(data, where, max_yaml_bytes=max_yaml_bytes) if one is not None]
     if not documents:
         raise DecodeError(where, [Fault("$", "nothing is in it; answer with an empty PodList for no pods")])
     for document in documents:
@@ -79,8 +90,17 @@ def _whole(item: object) -> object:
     return {"apiVersion": "v1", "kind": "Pod", **cast("dict[str, object]", item)}
 
 
-def _pod(document: object, where: str, source: str, node_name: str, *, is_lenient: bool = False) -> Pod:
-    pod = pod_from_manifest(document, source=where, unread=_let_go if is_lenient else None)
+def _pod(
+    document: object,
+    where: str,
+    source: str,
+    node_name: str,
+    *,
+    is_lenient: bool = False,
+    max_bytes: int = MAX_DOCUMENT_BYTES,
+) -> Pod:
+    unread = _let_go if is_lenient else None
+    pod = pod_from_manifest(document, source=where, max_bytes=max_bytes, unread=unread)
     metadata = cast("Mapping[str, Mapping[str, object]]", document)["metadata"]
     name = f"{pod.name}-{node_name}" if node_name else pod.name
     if not pod.name:

@@ -10,10 +10,11 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from nodealloc._reading import MAX_DOCUMENT_BYTES
 from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel, Clock, SystemClock
 from nodealloc.errors import ConfigurationError, DecodeError
-from nodealloc.podsources._documents import MAX_BYTES, pod_in
+from nodealloc.podsources._documents import pod_in
 from nodealloc.podsources._names import NamesByFiles
 from nodealloc.podsources._ports import Reading, SourceFault
 from nodealloc.podsources._rules import RIGHT, Rules
@@ -62,7 +63,8 @@ class FolderSource:
         is_lenient: Whether fields that nobody knows are left out of manifests, and the first of
             several documents of a file counts, as with a kubelet; otherwise that is a fault.
         settle_s: From one look at a new edition to the one that takes it, in seconds.
-        max_bytes: Longer files are not read.
+        max_bytes: Longer files are not read, nor manifests that take more with every reference written out.
+            A kubelet takes 10 MiB, which is minutes of YAML.
         clock: Time for the two above.
         rules: Where the kubelet is wrong.
     """
@@ -79,7 +81,7 @@ class FolderSource:
         unreadable_s: float = 0.0,
         is_lenient: bool = False,
         settle_s: float = 0.1,
-        max_bytes: int = MAX_BYTES,
+        max_bytes: int = MAX_DOCUMENT_BYTES,
         clock: Clock | None = None,
         rules: Rules = RIGHT,
     ) -> None:
@@ -228,6 +230,7 @@ class FolderSource:
                 source=self._source,
                 node_name=self._node_name,
                 is_lenient=self._is_lenient,
+                max_bytes=self._max_bytes,
             )
             known.fault, known.spoilt_since_s = "", None
             self._hear(known.pod, name)

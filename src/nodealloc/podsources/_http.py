@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit
 
+from nodealloc._reading import MAX_DOCUMENT_BYTES
 from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import ConfigurationError, RetryableError
-from nodealloc.podsources._documents import MAX_BYTES, pods_in
+from nodealloc.podsources._documents import pods_in
 from nodealloc.podsources._ports import Reading
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ class HttpSource:
         source: Name of this source, which uids depend on.
         headers: Sent with each question, by name.
         deadline_s: For the whole answer, in real seconds.
-        max_bytes: Longer answers are refused.
+        max_bytes: Longer answers are refused. Each pod of one may take 256 KiB.
+        max_yaml_bytes: Longer answers in YAML are refused unread; JSON is read a hundred times as fast.
 
     Raises:
         ConfigurationError: Another kind of address, or nonsense as a bound.
@@ -49,15 +51,17 @@ class HttpSource:
         source: str = "http",
         headers: Mapping[str, Sequence[str]] | None = None,
         deadline_s: float = 10.0,
-        max_bytes: int = MAX_BYTES,
+        max_bytes: int = 10 << 20,
+        max_yaml_bytes: int = MAX_DOCUMENT_BYTES,
     ) -> None:
         if urlsplit(url).scheme not in {"http", "https"}:
             raise ConfigurationError(f"{url}: expected an address that begins with http:// or https://")
-        if deadline_s <= 0 or max_bytes < 1:
-            raise ConfigurationError(f"deadline_s={deadline_s}, max_bytes={max_bytes}: give more than 0")
+        if deadline_s <= 0 or min(max_bytes, max_yaml_bytes) < 1:
+            sizes = f"max_bytes={max_bytes}, max_yaml_bytes={max_yaml_bytes}"
+            raise ConfigurationError(f"deadline_s={deadline_s}, {sizes}: give more than 0")
         self._url, self._node_name, self._source = url, node_name, source
         self._headers = {name: ", ".join(values) for name, values in (headers or {}).items()}
-        self._deadline_s, self._max_bytes = deadline_s, max_bytes
+        self._deadline_s, self._max_bytes, self._max_yaml_bytes = deadline_s, max_bytes, max_yaml_bytes
         # Imported late, here and below: an agent without such a source loads neither this nor what it needs.
         from urllib.request import ProxyHandler, build_opener  # noqa: PLC0415
 
@@ -71,7 +75,13 @@ class HttpSource:
             DecodeError: The answer is no list of pods; lists each fault.
         """
         data = self._get(cancel)
-        pods = pods_in(data, where=self._url, source=self._source, node_name=self._node_name)
+        pods = pods_in(
+            data,
+            where=self._url,
+            source=self._source,
+            node_name=self._node_name,
+            max_yaml_bytes=self._max_yaml_bytes,
+        )
         return Reading(pods=tuple(pods))
 
     def _get(self, cancel: Cancel) -> bytes:

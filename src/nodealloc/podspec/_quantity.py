@@ -5,12 +5,12 @@ from __future__ import annotations
 import enum
 import functools
 import re
-from typing import Final
+from typing import Final, Never
 
 import attrs
 
-from nodealloc._arguments import is_other
-from nodealloc.errors import DecodeError, Fault
+from nodealloc._arguments import is_other, wrong
+from nodealloc.errors import ConfigurationError, DecodeError, Fault
 
 __all__ = ["Quantity", "QuantityFormat"]
 
@@ -31,6 +31,7 @@ _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL_SUFFIX: Final = {power: suffix for suffix, power in _DECIMAL.items()}
 _BINARY_SUFFIX: Final = {power // 10: suffix for suffix, power in _BINARY.items()}
 _INT64_DIGITS = 18
+_set: Final = object.__setattr__
 
 
 class QuantityFormat(enum.Enum):
@@ -41,15 +42,21 @@ class QuantityFormat(enum.Enum):
     DECIMAL_EXPONENT = "DecimalExponent"
 
 
-@attrs.frozen(order=False)
+@attrs.frozen(order=False, init=False)
 class Quantity:
     """An exact amount of any size, in steps of a billionth.
 
     Two quantities are equal when their amounts are, however they were written.
+    `Quantity.of(2)` and `Quantity.parse("2Gi")` make them of what people write;
+    `Quantity(nanos=2)` is two billionths, and `Quantity(2)` is refused, since
+    nobody means that.
 
     Attributes:
         nanos: The amount in units of 1e-9; smaller parts were rounded away from zero.
         format: Family of suffixes for printing.
+
+    Raises:
+        ConfigurationError: An amount without its name, or one that is no whole number.
 
     Source: Kubernetes ``k8s.io/apimachinery/pkg/api/resource``, which wraps
     around or caps past 64 bits where this is exact.
@@ -58,6 +65,20 @@ class Quantity:
     nanos: int
     format: QuantityFormat = attrs.field(default=QuantityFormat.DECIMAL_SI, eq=False)
     _written: str = attrs.field(default="", eq=False, repr=False, alias="written")
+
+    def __init__(
+        self,
+        *misplaced: Never,
+        nanos: int = 0,
+        format: QuantityFormat = QuantityFormat.DECIMAL_SI,  # noqa: A002 - the field's name
+        written: str = "",
+    ) -> None:
+        # Made by the million, so this is one look and no more.
+        if misplaced or nanos.__class__ is not int:
+            raise _not_nanos(misplaced, nanos)
+        _set(self, "nanos", nanos)
+        _set(self, "format", format)
+        _set(self, "_written", written)
 
     @classmethod
     def parse(cls, text: str, /) -> Quantity:
@@ -80,7 +101,7 @@ class Quantity:
         if isinstance(amount, int) and not isinstance(amount, bool):
             if abs(amount) >= _BEYOND:
                 raise _refused("an enormous number", f"longer than {MAX_TEXT} digits; write a smaller amount")
-            return cls(amount * NANO)
+            return cls(nanos=amount * NANO)
         if isinstance(amount, (str, float)):
             return cls.parse(str(amount))
         raise _refused(repr(amount), "not a quantity; write a number or a text such as 500m")
@@ -101,10 +122,10 @@ class Quantity:
         return self.nanos % NANO == 0
 
     def __add__(self, other: Quantity, /) -> Quantity:
-        return Quantity(self.nanos + other.nanos, self.format if self.nanos else other.format)
+        return Quantity(nanos=self.nanos + other.nanos, format=self.format if self.nanos else other.format)
 
     def __sub__(self, other: Quantity, /) -> Quantity:
-        return Quantity(self.nanos - other.nanos, self.format if self.nanos else other.format)
+        return Quantity(nanos=self.nanos - other.nanos, format=self.format if self.nanos else other.format)
 
     def __lt__(self, other: Quantity, /) -> bool:
         return self.nanos < other.nanos
@@ -129,6 +150,15 @@ class Quantity:
         if self.format is QuantityFormat.BINARY_SI and not fraction and abs(whole) >= 1024:
             return _binary_text(whole)
         return _decimal_text(self.nanos, exponents=self.format is QuantityFormat.DECIMAL_EXPONENT)
+
+
+def _not_nanos(misplaced: tuple[object, ...], nanos: object) -> ConfigurationError:
+    if misplaced:
+        expected = "nothing without a name: Quantity.of takes numbers and texts, nanos= counts billionths"
+        return wrong("Quantity", misplaced[0], expected)
+    return wrong(
+        "Quantity: nanos", nanos, "a whole number of billionths; Quantity.of takes numbers and texts"
+    )
 
 
 def _read(text: str) -> Quantity:
@@ -192,7 +222,7 @@ class _Parts:
         shift = scale + 9
         mantissa = self._mantissa()
         nanos = mantissa * 10**shift if shift >= 0 else _away_from_zero(mantissa, 10**-shift)
-        return Quantity(nanos, form, written=self.text if as_written else "")
+        return Quantity(nanos=nanos, format=form, written=self.text if as_written else "")
 
     def _binary(self, power: int) -> Quantity:
         mantissa = self._mantissa() * NANO << power
@@ -202,7 +232,7 @@ class _Parts:
         as_written = not self.fraction and room >= 0 and int(self.digits) & 7 != 0
         below_one = 0 < nanos < NANO
         form = QuantityFormat.DECIMAL_SI if below_one else QuantityFormat.BINARY_SI
-        return Quantity(nanos, form, written=self.text if as_written else "")
+        return Quantity(nanos=nanos, format=form, written=self.text if as_written else "")
 
 
 def _away_from_zero(numerator: int, denominator: int) -> int:

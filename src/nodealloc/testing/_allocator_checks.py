@@ -24,7 +24,6 @@ from nodealloc.topology import (
     Policy,
     PolicyName,
     Reports,
-    Serves,
     Shortfall,
     TopologyHint,
     merge,
@@ -36,7 +35,6 @@ __all__ = [
     "Promises",
     "allocate",
     "check_accounts",
-    "check_asks_nothing",
     "check_claim",
     "check_copy",
     "check_elsewhere",
@@ -44,7 +42,6 @@ __all__ = [
     "check_no_node_is_missing",
     "check_offers",
     "check_shortfall",
-    "check_unknown_release",
     "figures",
     "is_allocator",
     "pickled",
@@ -61,8 +58,6 @@ Offer: TypeAlias = tuple[str, TopologyHint]
 
 _TRIED = 64
 """Hints of a counted answer that are tried."""
-_NOBODYS = "check-nobody-has-it"
-"""A resource that no allocator manages."""
 
 ANYWHERE = TopologyHint(affinity=None, preferred=False)
 
@@ -149,7 +144,7 @@ def released(allocator: Allocator, workload: str, member: str | None = None) -> 
 
 def stranger(claim: Claim, factor: int = 1, key: str = "check-stranger") -> Claim:
     """The same amounts, so many times, for a workload that nobody has heard of."""
-    amounts = {name: Quantity(amount.nanos * factor) for name, amount in claim.amounts.items()}
+    amounts = {name: Quantity(nanos=amount.nanos * factor) for name, amount in claim.amounts.items()}
     return attrs.evolve(claim, owner=Owner(key, claim.owner.member), amounts=amounts, reuse=())
 
 
@@ -173,7 +168,16 @@ def check_hints(allocator: Allocator, claims: Sequence[Claim], promises: Promise
     """Hints that the merge takes, the same each time, preferred where they are narrowest."""
     where = f"{allocator.name}, hints"
     given = list(claims)
-    hints = pure(allocator, where, lambda: allocator.hints(given))
+
+    def call() -> Hints | NotYet:
+        answer = allocator.hints(given)
+        for name, options in () if isinstance(answer, NotYet) else answer.items():
+            kind = type(options).__name__
+            right = options is None or is_listed(options) or isinstance(options, CountedHints)
+            assert right, f"{where} for {name}: answered a {kind} where a list or CountedHints belongs"
+        return answer
+
+    hints = pure(allocator, where, call)
     assert given == list(claims), f"{where}: changed the list of claims that it was given"
     if isinstance(hints, NotYet):
         return hints
@@ -194,6 +198,11 @@ def _listed(options: Sequence[TopologyHint] | CountedHints | None) -> Sequence[T
 
 def _check_preferred(where: str, options: Sequence[TopologyHint]) -> None:
     named = [hint for hint in options if hint.affinity is not None]
+    said = {hint.affinity: hint for hint in named}
+    for hint in named:
+        assert said[hint.affinity] == hint, (
+            f"{where}: {told(hint)} is listed as preferred and as not preferred"
+        )
     for hint in named:
         assert hint.preferred or width(hint) > 1, (
             f"{where}: {told(hint)} is not preferred, and nothing is narrower than one node"
@@ -210,45 +219,6 @@ def _check_preferred(where: str, options: Sequence[TopologyHint]) -> None:
         )
 
 
-def check_asks_nothing(allocator: Allocator, claim: Claim, promises: Promises) -> None:
-    """Neither hints nor grants for a claim that asks for nothing that is served here."""
-    none = dict.fromkeys(claim.amounts, Quantity(0))
-    first = allocator.hints((claim,))
-    if not isinstance(first, NotYet):
-        kept = pickled(first, f"{allocator.name}, hints")
-        for factor in (2, 1 << 20):
-            allocator.hints((stranger(claim, factor),))
-        assert first == kept, f"{allocator.name}: an answer of hints changed when others were asked for"
-    if isinstance(allocator, Serves):
-        for resource in check_hinted(allocator, claim, promises):
-            assert allocator.serves(resource), (
-                f"{allocator.name}: hints for {resource}, which it does not serve"
-            )
-        assert not allocator.serves(_NOBODYS), f"{allocator.name}: says that it serves {_NOBODYS}"
-    for amounts in ({}, none, {_NOBODYS: Quantity.of(1)}):
-        asked = attrs.evolve(stranger(claim), amounts=amounts)
-        hints = check_hints(allocator, (asked,), promises)
-        about = ", ".join(f"{name}={amount}" for name, amount in amounts.items()) or "nothing"
-        assert not isinstance(hints, NotYet), f"{allocator.name}: not ready for a claim of {about}"
-        assert not hints, f"{allocator.name}: hints {dict(hints)} for a claim that asks for {about}"
-        answer = allocate(allocator, asked, ANYWHERE, f"{allocator.name}, a claim of {about}")
-        assert answer == allocator, (
-            f"{allocator.name}: a claim that asks for {about} was not answered with the value itself"
-        )
-
-
-def check_hinted(allocator: Allocator, claim: Claim, promises: Promises) -> Sequence[str]:
-    """The resources of a claim for which there are hints."""
-    hints = check_hints(allocator, (stranger(claim),), promises)
-    return () if isinstance(hints, NotYet) else tuple(hints)
-
-
-def check_unknown_release(allocator: Allocator) -> None:
-    """Whoever is not known holds nothing."""
-    same = released(allocator, "no such workload")
-    assert same == allocator, f"{allocator.name}: releasing an unknown workload changed something"
-
-
 def check_claim(before: Allocator, claim: Claim, promises: Promises) -> Allocator:
     """Every hint for a claim in turn; the value with the claim granted on the last that could."""
     where = f"{before.name}, claim {claim.owner.member}"
@@ -261,7 +231,7 @@ def check_claim(before: Allocator, claim: Claim, promises: Promises) -> Allocato
     for resource, hint in tried:
         answer = allocate(before, claim, hint, where)
         if isinstance(answer, Shortfall):
-            check_shortfall(answer, claim, where, promises)
+            check_shortfall(answer, claim, hint, where, promises)
             nowhere = answer if hint.affinity is None else nowhere
         if isinstance(answer, (Shortfall, NotYet)):
             offered = hint.affinity is not None and not isinstance(answer, NotYet)
@@ -292,7 +262,7 @@ def check_elsewhere(
         where = f"{before.name}, claim {claim.owner.member} where it hints at nothing"
         answer = allocate(before, claim, hint, where)
         if isinstance(answer, Shortfall):
-            check_shortfall(answer, claim, where, promises)
+            check_shortfall(answer, claim, hint, where, promises)
         elif not isinstance(answer, NotYet) and answer != before:
             check_accounts(before, answer, claim, ("", hint), promises)
 
@@ -333,12 +303,29 @@ def check_offers(allocator: Allocator, claim: Claim, promises: Promises) -> None
         assert not isinstance(answer, Shortfall), f"{where}: hinted {told(hint)}, then refused it: {answer}"
 
 
-def check_shortfall(short: Shortfall, claim: Claim, where: str, promises: Promises) -> None:
-    """It speaks of something that was asked for, and of too little of it."""
+def check_shortfall(
+    short: Shortfall,
+    claim: Claim,
+    hint: TopologyHint,
+    where: str,
+    promises: Promises,
+    *,
+    counted: bool = True,
+) -> None:
+    """It speaks of something that was asked for, of too little of it, and of the nodes it was asked on."""
     assert short.resource in claim.amounts, (
         f"{where}: refused for {short.resource}, which was not asked for; name one of {amounts_of(claim)}"
     )
-    if promises.exact:
+    asked = claim.amounts[short.resource].value
+    assert short.wanted <= asked, (
+        f"{where}: refused for {short.wanted} {short.resource}, and {asked} were asked for"
+    )
+    allowed = promises.numa.mask if hint.affinity is None else hint.affinity
+    assert not (short.nodes or 0) & ~allowed, (
+        f"{where}: asked on {told(hint)}, and refused in the name of "
+        f"{told(TopologyHint(short.nodes, preferred=False))}"
+    )
+    if promises.exact and counted:
         assert short.free < short.wanted, (
             f"{where}: refused, and {short.free} are said to be free of {short.wanted} wanted"
         )

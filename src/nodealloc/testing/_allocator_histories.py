@@ -24,6 +24,7 @@ from nodealloc.testing._allocator_checks import (
     released,
     stranger,
 )
+from nodealloc.testing._allocator_edges import check_first_hints
 from nodealloc.testing._told import told
 from nodealloc.topology import NotYet, Reports, Shortfall, TopologyHint
 
@@ -37,6 +38,8 @@ __all__ = ["check_fills_up", "check_history"]
 
 _MOST_GRANTS = 1024
 """So many of the largest claim that an empty node grants, at least, and nothing ran out."""
+_MANY = 32
+"""Holders of the smallest claim at a time."""
 _LARGEST = 1 << 50
 """A claim of so many times the amounts that was granted is not looked at for a limit."""
 _NANO = 10**9
@@ -84,7 +87,7 @@ class _History:
             self.calls.append((claim, hint))
             assert not isinstance(answer, NotYet), f"{where}: hinted at nodes, and then is {answer}"
             if isinstance(answer, Shortfall):
-                self._refused(hint, answer, where)
+                self._refused(claim, hint, answer, where, is_pinned=pinned(hints))
                 break
             earlier, self.value = self.value, answer
             if answer != earlier:
@@ -127,9 +130,15 @@ class _History:
             value = value if isinstance(answer, (Shortfall, NotYet)) else answer
         return value
 
-    def _refused(self, hint: TopologyHint, answer: Shortfall, where: str) -> None:
+    def _refused(
+        self, claim: Claim, hint: TopologyHint, answer: Shortfall, where: str, *, is_pinned: bool
+    ) -> None:
         refused = hint.affinity is not None and self.promises.every_hint_grants
         assert not refused, f"{where}: hinted {told(hint)}, then refused it: {answer}"
+        # Of a machine in use what is free may be promised to groups of nodes.
+        check_shortfall(answer, claim, hint, where, self.promises, counted=False)
+        nowhere = hint.affinity is None and is_pinned and self.promises.exact
+        assert not nowhere, f"{where}: hinted at nodes, and refuses it on any node: {answer}"
 
     def _check_again(self, before: Allocator, key: str) -> None:
         """What is released comes back as it was, when nobody else came meanwhile."""
@@ -199,8 +208,9 @@ def check_history(
             history.release(choose.choice(history.holders))
             continue
         key, factor = f"check-{step}", choose.choice((1, 1, 1, 2, 3))
-        if history.holders and choose.random() < 0.5:  # a name that begins with another one
-            key = f"{choose.choice(history.holders)}-{step}"
+        if history.holders and choose.random() < 0.5:  # a name that begins or ends with another one
+            known = choose.choice(history.holders)
+            key = f"{known}-{step}" if step % 2 else f"{step}-{known}"
         claims = tuple(stranger(claim, factor, key) for claim in asked.claims)
         if choose.random() < 0.5:
             pairs = zip(claims, asked.claims, strict=True)
@@ -230,21 +240,23 @@ def check_fills_up(allocator: Allocator, claim: Claim, promises: Promises) -> No
         return
     check_offers(allocator, stranger(claim, most + 1), promises)
     check_claim(allocator, stranger(claim, most), promises)
-    granted = _fill(allocator, claim, most, promises)
+    for factor in (most // 2 + 1, most):
+        check_first_hints(allocator, (stranger(claim, factor),), promises)
+    granted = _fill(allocator, claim, most, promises, most=_MOST_GRANTS)
     assert granted < _MOST_GRANTS, (
         f"{where}: the largest that an empty node grants was granted {granted} times over: "
         "what one holds stays free for the next"
     )
-    if promises.fractions:  # what is dropped of each adds up
-        _fill(allocator, claim, 1, promises)
+    # What is dropped of each fraction adds up; of whole units some holders at a time are enough.
+    _fill(allocator, claim, 1, promises, most=_MOST_GRANTS if promises.fractions else _MANY)
 
 
-def _fill(allocator: Allocator, claim: Claim, factor: int, promises: Promises) -> int:
+def _fill(allocator: Allocator, claim: Claim, factor: int, promises: Promises, *, most: int) -> int:
     """The same claim again and again, until it is refused; then all is given back."""
     where = f"{allocator.name}, many claims like {claim.owner.member}"
     value, granted = allocator, 0
     answer: Allocator | Shortfall | NotYet = allocator
-    while granted < _MOST_GRANTS:
+    while granted < most:
         answer = allocate(value, stranger(claim, factor, f"check-{granted}"), ANYWHERE, where)
         if isinstance(answer, (Shortfall, NotYet)):
             break
@@ -252,7 +264,10 @@ def _fill(allocator: Allocator, claim: Claim, factor: int, promises: Promises) -
         _check_total(allocator, claim, factor * granted, where)
     check_offers(value, stranger(claim), promises)
     if isinstance(answer, Shortfall):
-        check_shortfall(answer, stranger(claim, factor), where, promises)
+        check_shortfall(answer, stranger(claim, factor), ANYWHERE, where, promises)
+    for number in range(min(granted, _MANY)):
+        held = value.release(f"check-{number}") != value
+        assert held, f"{where}: {granted} were granted, and check-{number} holds nothing any more"
     for number in range(granted):
         value = value.release(f"check-{number}")
     assert value == allocator, f"{where}: all were released, and the value is not the first"
@@ -282,10 +297,10 @@ def _largest(allocator: Allocator, claim: Claim, where: str) -> int:
 def _check_total(allocator: Allocator, claim: Claim, times: int, where: str) -> None:
     """Together no more than there is; fractions count as what they are, figures may be rounded."""
     for name, entry in figures(allocator, claim).items():
-        asked = claim.amounts.get(name, Quantity(0))
+        asked = claim.amounts.get(name, Quantity())
         # Of some claims only a part is wanted here; the rest is somebody else's.
         exact = asked.nanos if abs(asked.value - entry.wanted) <= 1 else entry.wanted * _NANO
         there = sum(entry.allocatable.values())
         assert exact * times <= (there + len(entry.allocatable)) * _NANO, (
-            f"{where}: {Quantity(exact * times)} of {name} were granted, and there are {there}"
+            f"{where}: {Quantity(nanos=exact * times)} of {name} were granted, and there are {there}"
         )

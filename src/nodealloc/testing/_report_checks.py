@@ -18,7 +18,7 @@ from nodealloc.testing._allocator_checks import (
     stranger,
 )
 from nodealloc.testing._told import has_fractions
-from nodealloc.topology import NotYet, Reports, Shortfall
+from nodealloc.topology import ClaimKind, NotYet, Reports, Shortfall
 
 if TYPE_CHECKING:
     from nodealloc.topology import Allocator, Availability, NumaTopology, Workload
@@ -73,6 +73,7 @@ def check_figures(allocator: Allocator, asked: Workload, numa: NumaTopology) -> 
             assert whole.get(name, 0) >= entry.wanted, (
                 f"{name}: a claim wants {entry.wanted}, all together {whole.get(name, 0)}"
             )
+    _check_sum(allocator, asked, promises)
     value = allocator
     for claim in (attrs.evolve(claim, reuse=()) for claim in asked.claims):
         hints = check_hints(value, (claim,), promises)
@@ -85,4 +86,18 @@ def check_figures(allocator: Allocator, asked: Workload, numa: NumaTopology) -> 
         shown, left = figures(allocator, claim), figures(released(value, asked.key), claim)
         assert left == shown, (
             f"{allocator.name}: {asked.key} was granted and released, and the figures are others"
+        )
+
+
+def _check_sum(allocator: Allocator, asked: Workload, promises: Promises) -> None:
+    """Main members run at the same time: all together want at least their sum."""
+    if not isinstance(allocator, Reports):
+        return
+    whole = {one.resource: one.wanted for one in allocator.availability(asked.claims)}
+    mains = [figures(allocator, claim) for claim in asked.claims if claim.kind is ClaimKind.MAIN]
+    for resource, wanted in whole.items():
+        single = [shown[resource].wanted for shown in mains if resource in shown]
+        least = sum(single) - (len(single) if promises.fractions else 0)
+        assert wanted >= least, (
+            f"{resource}: {wanted} are said to be wanted by all together, the main members want {sum(single)}"
         )

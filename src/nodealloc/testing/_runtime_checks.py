@@ -73,6 +73,7 @@ def check_sandboxes(runtime: ContainerRuntime, config: SandboxConfig, /) -> None
     else:
         raise AssertionError("the same pod and attempt were made twice")
     assert len(runtime.listing().pods[uid].sandboxes) == 1, "a refused sandbox is there all the same"
+    _check_next_sandbox(runtime, config, made)
     _twice(lambda: runtime.stop_sandbox(made), "stop_sandbox")
     report = runtime.inspect(uid)
     assert [one.record.is_ready for one in report.sandboxes] == [False], "a stopped sandbox counts as ready"
@@ -84,6 +85,25 @@ def check_sandboxes(runtime: ContainerRuntime, config: SandboxConfig, /) -> None
             call("no-such-sandbox")
         except Exception as error:
             raise AssertionError(f"{what} a sandbox that is not there raised {error!r}") from error
+
+
+def _check_next_sandbox(runtime: ContainerRuntime, config: SandboxConfig, first: str) -> None:
+    """Two attempts of one pod are two sandboxes, each removed for itself."""
+    uid = config.pod.uid
+    second = runtime.run_sandbox(attrs.evolve(config, attempt=config.attempt + 1))
+    there = {*_sandboxes(runtime, uid)}
+    assert there == {first, second}, (
+        f"{first} was made, then {second} for the same pod; listed are {sorted(there)}"
+    )
+    runtime.stop_sandbox(second)
+    runtime.remove_sandbox(second)
+    left = _sandboxes(runtime, uid)
+    assert left == [first], f"{second} was removed, and of {first} and {second} there is {left}"
+
+
+def _sandboxes(runtime: ContainerRuntime, uid: str) -> list[str]:
+    listed = runtime.listing().pods.get(uid)
+    return [one.id for one in listed.sandboxes] if listed is not None else []
 
 
 def check_containers(
@@ -141,6 +161,9 @@ def check_containers(
         ended = _report(runtime.inspect(uid), made)
         assert ended.exit is not None, "it has exited without an exit"
         assert ended.finished_unix_s is not None, "it was stopped, and nobody knows when it ended"
+        assert ended.finished_unix_s >= (ended.started_unix_s or 0.0), (
+            f"started at {ended.started_unix_s}, and said to have ended at {ended.finished_unix_s}"
+        )
         assert _report(runtime.inspect(uid), made).exit == ended.exit, "its exit changed by being asked again"
         _start_again(runtime, made, "that has ended")
         assert _state(runtime, uid, made) is RunState.EXITED, "what has ended was started once more, and runs"
@@ -149,6 +172,8 @@ def check_containers(
         newest = runtime.inspect(uid).newest(config.name)
         assert newest is not None, "two instances were made, and there is no newest"
         assert newest.record.id == second, "the newest instance is not the last one made"
+        attempt, expected = newest.record.attempt, config.attempt + 1
+        assert attempt == expected, f"attempt {expected} was made, and comes back as {attempt}"
         runtime.start_container(second)
         runtime.stop_container(made, grace_s)
         assert _state(runtime, uid, second) is RunState.RUNNING, f"{made} was stopped, and {second} as well"
@@ -222,6 +247,11 @@ def check_looks(runtime: ContainerRuntime, sandboxes: Sequence[SandboxConfig], /
         for uid in rest:
             ready = [one.record.is_ready for one in runtime.inspect(uid).sandboxes]
             assert ready == [True], f"the sandbox of pod {first} was stopped, and that of {uid} as well"
+        runtime.remove_sandbox(made[first])
+        gone = set(rest) - set(runtime.listing().pods)
+        assert not gone, (
+            f"the sandbox of pod {first} was removed, and that of {', '.join(sorted(gone))} as well"
+        )
     finally:
         for sandbox in made.values():
             runtime.stop_sandbox(sandbox)
@@ -239,14 +269,18 @@ def check_images(images: Images, name: str, /) -> None:
     Raises:
         AssertionError: A promise is broken; the text says which.
     """
+    others = {one.id for one in images.images() if name not in one.names}
     image = images.pull_image(name)
     assert images.pull_image(name) == image, "the same image pulled again has another id"
     held = {one.id: one for one in images.images()}
+    assert others <= held.keys(), f"{name} was pulled, and {sorted(others - held.keys())} went"
     assert image in held, f"{name} was pulled as {image}, and is not listed by that id"
     assert held[image].size_bytes > 0, f"{name} has no size"
     for _ in range(2):
         images.remove_image(image)
-    assert image not in {one.id for one in images.images()}, f"{name} was removed and is listed"
+    left = {one.id for one in images.images()}
+    assert image not in left, f"{name} was removed and is listed"
+    assert others - {image} <= left, f"{name} was removed, and {sorted(others - left)} as well"
 
 
 def check_command_runner(
@@ -284,7 +318,7 @@ def check_event_feed(
 
     Args:
         feed: To check.
-        change: Changes something that it tells of.
+        change: Changes something that it tells of; called twice.
         cancel: What `stop` sets.
         stop: Asks the feed to end.
 
@@ -295,10 +329,11 @@ def check_event_feed(
     thread = threading.Thread(target=feed.follow, args=(told.set, cancel), daemon=True)
     thread.start()
     assert told.wait(_LONG_S), "the feed is up, and nobody was told"
-    time.sleep(0.1)
-    told.clear()
-    change()
-    assert told.wait(_LONG_S), "something changed, and nobody was told"
+    for which in ("something", "something else"):
+        time.sleep(0.1)
+        told.clear()
+        change()
+        assert told.wait(_LONG_S), f"{which} changed, and nobody was told"
     stop()
     thread.join(_LONG_S)
     assert not thread.is_alive(), "the feed was asked to stop, and goes on"
@@ -336,8 +371,10 @@ def _check_made(report: PodReport, made: str, sandbox: str, config: ContainerCon
 
 
 def _check_unknown(runtime: ContainerRuntime) -> None:
-    runtime.stop_container("no-such-container", 0.0)
-    runtime.remove_container("no-such-container")
+    _passes(
+        lambda: runtime.stop_container("no-such-container", 0.0), "stopping a container that is not there"
+    )
+    _passes(lambda: runtime.remove_container("no-such-container"), "removing a container that is not there")
     calls: tuple[Callable[[], object], ...] = (
         lambda: runtime.start_container("no-such-container"),
         lambda: runtime.update_container("no-such-container", LinuxResources(cpu_shares=2)),

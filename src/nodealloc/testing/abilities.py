@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
 from typing import TypeVar
 
 import attrs
 
 from nodealloc.checkpoint import JsonCheckpoint
+from nodealloc.errors import NodeallocError
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.podspec import Json
+from nodealloc.testing._account_checks import check_accounts, check_apart, filled
 from nodealloc.testing._fake_cpus import FakeCpuAllocator
 from nodealloc.topology import (
     Accounts,
@@ -30,7 +31,6 @@ from nodealloc.topology import (
     Confines,
     Holding,
     NotYet,
-    NumaTopology,
     Owner,
     Remembers,
     Restored,
@@ -50,24 +50,6 @@ __all__ = [
 
 T = TypeVar("T")
 _ANY = TopologyHint(affinity=None, preferred=False)
-
-
-def filled(allocator: Allocator, asked: Iterable[Workload], /) -> Allocator:
-    """The allocator with these workloads granted, each claim by the first of its preferred hints.
-
-    Raises:
-        AssertionError: They do not fit together.
-    """
-    for workload in asked:
-        for claim in workload.claims:
-            hints = allocator.hints((claim,))
-            assert not isinstance(hints, NotYet), f"give an allocator that can answer: {hints}"
-            offered = [hint for some in hints.values() for hint in some or ()]
-            hint = next((one for one in offered if one.preferred), offered[0] if offered else _ANY)
-            answer = allocator.allocate(claim, hint)
-            assert not isinstance(answer, Shortfall | NotYet), f"give workloads that fit together: {answer}"
-            allocator = answer
-    return allocator
 
 
 def check_remembers(allocator: Allocator, asked: Sequence[Workload], /, *, exact: bool = True) -> None:
@@ -92,6 +74,7 @@ def check_remembers(allocator: Allocator, asked: Sequence[Workload], /, *, exact
     assert list(rows) == holding, f"{holding} hold something, {list(rows)} are remembered"
     before = _pickled(allocator)
     assert _rows(full, asked) == rows, "asked again, it remembers something else"
+    _check_own_rows(full, asked)
     given = _through_json(rows)
     restored = allocator.restored(given)
     assert given == rows, "restoring changed the rows that it was given"
@@ -128,10 +111,12 @@ def _check_odd_rows(allocator: Allocator, rows: Mapping[str, Json], *, exact: bo
     assert not exact or none.allocator == allocator, "nothing was remembered, and something came back"
     for key, row in rows.items() if exact else ():
         alone = _restored(allocator, {key: row}, f"the row of {key} alone")
+        _check_told(alone, [key])
         if alone.allocator == allocator:
             continue
         twin = f"{key}-check-twin"
         both = _restored(allocator, {key: row, twin: row}, f"{key} and another that holds the same")
+        _check_told(both, [key, twin])
         back = both.allocator
         two = back.release(key) != back and back.release(twin) != back
         assert not (two and isinstance(back, Accounts)) or not _overlaps(back.holdings()), (
@@ -139,9 +124,19 @@ def _check_odd_rows(allocator: Allocator, rows: Mapping[str, Json], *, exact: bo
         )
 
 
+def _check_told(back: Restored, keys: Sequence[str]) -> None:
+    """Whoever holds nothing any more is said to be evicted, and nobody else."""
+    for key in keys:
+        holds = back.allocator.release(key) != back.allocator
+        assert holds or key in back.evicted, f"{key} is not restored, and nobody is told: it is not evicted"
+        assert not holds or key not in back.evicted, (
+            f"{key} is said to be evicted ({back.evicted[key]}), and holds something"
+        )
+
+
 def _overlaps(held: Sequence[Holding]) -> bool:
     try:
-        _check_apart(held)
+        check_apart(held)
     except AssertionError:
         return True
     return False
@@ -163,83 +158,12 @@ def _check_forgotten(full: Allocator, asked: Sequence[Workload]) -> None:
     assert _remembered(full, "nobody") is None, "an unknown workload holds something"
 
 
-def check_accounts(allocator: Allocator, asked: Sequence[Workload], numa: NumaTopology, /) -> None:
-    """Hold an allocator to what lists of who holds what are made of.
-
-    Args:
-        allocator: Holds nothing, and has `Accounts`.
-        asked: Workloads that fit it together, and of which one holds something.
-        numa: The machine that it speaks of.
-
-    Raises:
-        AssertionError: Says which promise is broken.
-    """
-    empty = _accounts(allocator)
-    assert not empty.holdings(), f"it holds nothing, and says {empty.holdings()}"
-    before = _capacity(empty, numa)
-    for (resource, node), (there, free) in before.items():
-        assert free == there, f"{resource}, node {node}: {free} of {there} are left, and nobody holds any"
-    full = allocator
-    for workload in asked:
-        full = filled(full, [workload])
-        _check_apart(_accounts(full).holdings())
-        _check_used(_accounts(full), before, _capacity(_accounts(full), numa))
-        for claim in workload.claims:
-            key, member = claim.owner.workload, claim.owner.member
-            listed = any(one.owner == claim.owner for one in _accounts(full).holdings())
-            holds = full.release(key, member) != full
-            assert listed or not holds or not _counts(before, claim), f"{key}/{member} is not listed"
-            assert holds or not listed, f"{key}/{member} holds nothing and is listed"
-    assert _accounts(full).holdings(), "give a workload that holds something"
-    for workload in asked:
-        full = full.release(workload.key)
-    assert not _accounts(full).holdings(), "all is released, and somebody is still listed"
-    assert _capacity(_accounts(full), numa) == before, "all is released, and not all is left again"
-
-
-def _counts(capacity: Mapping[tuple[str, int | None], object], claim: Claim) -> bool:
-    """Whether a claim asks for one unit or more of something that is counted."""
-    return any(claim.amounts[name].milli_value >= 1000 for name, _ in capacity if name in claim.amounts)
-
-
-def _check_used(
-    able: Accounts,
-    before: Mapping[tuple[str, int | None], tuple[int, int]],
-    now: Mapping[tuple[str, int | None], tuple[int, int]],
-) -> None:
-    """Whether what is left has fallen by what is held, on the nodes where it is."""
-    assert {key: there for key, (there, _) in now.items()} == {
-        key: one for key, (one, _) in before.items()
-    }, "what could be held depends on what is held"
-    held = able.holdings()
-    for resource in {resource for resource, _ in before}:
-        of_it = [one for one in held if one.resource == resource]
-        wanted = _distinct(of_it)
-        fallen = {node: there - free for (name, node), (there, free) in now.items() if name == resource}
-        used = sum(fallen.values())
-        most = wanted * max([len(one.nodes) for one in of_it], default=1)
-        assert wanted <= used <= max(most, wanted), f"{wanted} {resource} are held, {used} less are left"
-        nodes = {node for one in of_it for node in one.nodes}
-        odd = [node for node, less in fallen.items() if less and node is not None and node not in nodes]
-        assert not odd, f"{resource}: less is left on nodes {odd}, where nobody holds any"
-
-
-def _distinct(held: Sequence[Holding]) -> int:
-    """How much is held, counting once what members of one workload lend each other."""
-    named = [one for one in held if one.cpus or len(one.ids) == one.amount]
-    names = {(one.resource, name) for one in named for name in (*one.cpus, *one.ids)}
-    return len(names) + sum(one.amount for one in held if one not in named)
-
-
-def _check_apart(held: Sequence[Holding]) -> None:
-    for one, other in combinations(held, 2):
-        if one.owner.workload == other.owner.workload or one.resource != other.resource:
-            continue
-        both = one.cpus & other.cpus
-        assert not both, f"CPUs {both} are accounted to {one.owner} and to {other.owner}"
-        if len(one.ids) == one.amount and len(other.ids) == other.amount:
-            same = sorted({*one.ids} & {*other.ids})
-            assert not same, f"{', '.join(same)} accounted to {one.owner} and to {other.owner}"
+def _check_own_rows(full: Allocator, asked: Sequence[Workload]) -> None:
+    """Names that begin or end alike are somebody else's."""
+    keys = {one.key for one in asked}
+    for key in sorted(keys):
+        for other in {key[1:], key[:-1], f"{key}-", ""} - keys:
+            assert _remembered(full, other) is None, f"{key} holds something, and {other!r} is remembered"
 
 
 def check_confines(allocator: Allocator, asked: Sequence[Workload], /) -> None:
@@ -255,6 +179,11 @@ def check_confines(allocator: Allocator, asked: Sequence[Workload], /) -> None:
     owners = [claim.owner for claim in _claims(asked)]
     for owner in owners:
         _check_nothing_own(allocator, owner, "before it was granted anything")
+        where = _confines(allocator, owner)
+        nowhere = [
+            name for name, ids in (("CPUs", where.cpus), ("nodes", where.mems)) if ids is not None and not ids
+        ]
+        assert not nowhere, f"nobody holds anything, and {owner} is confined to no {nowhere[0]} at all"
     full = filled(allocator, asked)
     stranger = Owner("check-confines", "stranger")
     _check_nothing_own(full, stranger, "and nobody knows it")
@@ -324,10 +253,20 @@ def check_adopts(allocator: Allocator, asked: Sequence[Workload], /) -> None:
     for claim in _claims(asked):
         where, now = _confines(full, claim.owner), _confines(again, claim.owner)
         assert now.cpus == where.cpus, f"{claim.owner} ran on CPUs {where.cpus}, and is to on {now.cpus}"
+        if where.exclusive:
+            _check_absent(allocator, claim, where)
         if where.exclusive or any(where.devices.values()):
             other = attrs.evolve(claim, owner=Owner("check-adopts", claim.owner.member), reuse=())
             taken = _adopted(full, other, where)
             assert isinstance(taken, Shortfall | NotYet), f"{other.owner} holds what {claim.owner} holds"
+
+
+def _check_absent(allocator: Allocator, claim: Claim, where: Confinement) -> None:
+    """Nobody holds CPUs that the machine has not."""
+    absent = CPUSet(cpu + 4096 for cpu in where.exclusive)
+    nowhere = attrs.evolve(where, cpus=absent, exclusive=absent)
+    answer = _adopted(allocator, claim, nowhere)
+    assert isinstance(answer, Shortfall | NotYet), f"{claim.owner} holds CPUs {absent}, which are not there"
 
 
 def _adopted(allocator: Allocator, claim: Claim, where: Confinement) -> Allocator | Shortfall | NotYet:
@@ -346,21 +285,6 @@ def _confines(allocator: Allocator, owner: Owner) -> Confinement:
     return allocator.confinement(owner)
 
 
-def _accounts(allocator: Allocator) -> Accounts:
-    assert isinstance(allocator, Accounts), f"{allocator.name} has no `holdings` and `capacity`"
-    return allocator
-
-
-def _capacity(able: Accounts, numa: NumaTopology) -> dict[tuple[str, int | None], tuple[int, int]]:
-    rows = able.capacity()
-    found = {(one.resource, one.node): (one.allocatable, one.available) for one in rows}
-    assert len(found) == len(rows), "a resource of a node is counted twice"
-    for (resource, node), (there, free) in found.items():
-        assert node is None or numa.mask >> node & 1, f"{resource}: the machine has no NUMA node {node}"
-        assert 0 <= free <= there, f"{resource}, node {node}: {free} of {there} are left"
-    return found
-
-
 def _rows(allocator: Allocator, asked: Iterable[Workload]) -> dict[str, Json]:
     rows = {one.key: _remembered(allocator, one.key) for one in asked}
     return {key: row for key, row in rows.items() if row is not None}
@@ -372,8 +296,10 @@ def _remembered(allocator: Allocator, workload: str) -> Json:
 
 
 def _through_json(rows: Mapping[str, Json]) -> dict[str, Json]:
-    stored = JsonCheckpoint(kind="check", version=1, value=rows)
-    again = JsonCheckpoint.unmarshal(stored.marshal()).value
+    try:
+        again = JsonCheckpoint.unmarshal(JsonCheckpoint(kind="check", version=1, value=rows).marshal()).value
+    except (NodeallocError, TypeError) as error:
+        raise AssertionError(f"what is remembered cannot be written as JSON: {error}") from error
     assert isinstance(again, Mapping), "a mapping was stored"
     return {key: again[key] for key in rows}
 

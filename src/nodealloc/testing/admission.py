@@ -7,13 +7,13 @@
 from __future__ import annotations
 
 import copy
-import pickle
 from collections.abc import Iterable
 
 from nodealloc.admission import Handler, Resizes
 from nodealloc.podfacts import LifeState, NodeView, PodOnNode, Pressure, Taint, TaintEffect
 from nodealloc.podspec import Container, ContainerPort, Pod, resources
-from nodealloc.topology import Accounts, Claim, Shortfall
+from nodealloc.testing._allocator_checks import pickled
+from nodealloc.topology import Accounts, Claim, Holding, Shortfall
 from nodealloc.verdicts import Admitted, NotYet, Refused, Verdict
 
 __all__ = ["check_admission_handler", "check_resizes", "judged_pods", "judged_views"]
@@ -45,7 +45,7 @@ def check_admission_handler(
             f"{pod.full_name} on {view.name}: asked again it says {again}, before {answer}; a handler is a "
             "function of the pod and the view alone"
         )
-        assert pickle.loads(pickle.dumps(answer)) == answer, f"{answer!r} does not travel"  # noqa: S301 - our own
+        assert pickled(answer, f"{pod.full_name} on {view.name}") == answer, f"{answer!r} does not travel"
     return [(pod, view, answer) for (pod, view), answer in zip(questions, answers, strict=True)]
 
 
@@ -67,6 +67,9 @@ def check_resizes(allocator: Resizes, claim: Claim, more: Claim, too_much: Claim
     assert _held(_resized(allocator, claim), claim) == held, "asking for what is held changed what is held"
     grown = _resized(allocator, more)
     assert _held(allocator, claim) == held, "resizing changed the allocator that was asked"
+    assert _others(grown, claim) == _others(allocator, claim), (
+        f"{claim.owner} grew, and what others hold changed"
+    )
     bigger = _held(grown, claim)
     for resource, (amount, ids) in held.items():
         now, now_ids = bigger.get(resource, (0, frozenset()))
@@ -90,6 +93,14 @@ def _resized(allocator: Resizes, claim: Claim) -> Resizes:
     return answer
 
 
+def _others(allocator: Resizes, claim: Claim) -> list[Holding]:
+    """What everybody else holds."""
+    held = allocator.holdings() if isinstance(allocator, Accounts) else ()
+    return sorted(
+        (one for one in held if one.owner != claim.owner), key=lambda one: (one.owner, one.resource)
+    )
+
+
 def _held(allocator: Resizes, claim: Claim) -> dict[str, tuple[int, frozenset[object]]]:
     """By resource how much the claim's owner holds, and which ids."""
     assert isinstance(allocator, Accounts), "give the allocator `holdings`, so that the check can count"
@@ -104,7 +115,12 @@ def _held(allocator: Resizes, claim: Claim) -> dict[str, tuple[int, frozenset[ob
 
 def _asked(handler: Handler, pod: Pod, view: NodeView) -> Verdict:
     before = copy.deepcopy((pod, view))
-    answer: object = handler(pod, view)
+    try:
+        answer: object = handler(pod, view)
+    except Exception as error:
+        raise AssertionError(
+            f"{pod.full_name} on {view.name}: raised {error!r}; a handler answers whatever it is asked"
+        ) from error
     assert isinstance(answer, Admitted | Refused | NotYet), (
         f"{pod.full_name} on {view.name}: {answer!r} is no verdict; answer Admitted, Refused or NotYet"
     )

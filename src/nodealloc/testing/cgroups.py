@@ -145,7 +145,7 @@ def check_cgroup_driver(driver: CgroupDriver, root: CgroupName, /) -> None:
     assert driver.read(name) is None, "read of an absent cgroup is None"
     _refused(driver, name.child("below"))
     driver.apply(name, Limits())
-    assert driver.read(name) is not None, "apply creates an absent cgroup"
+    assert driver.read(name) is not None, f"{name} was made without limits, and reads as absent"
     beside = root.child("check-beside")
     of_root = driver.read(root)
     at_once = Limits(cpu_shares=400, pids=40)
@@ -157,8 +157,11 @@ def check_cgroup_driver(driver: CgroupDriver, root: CgroupName, /) -> None:
     _reads(driver, name, first)
     for change in (
         Limits(memory_bytes=80 * _MIB),
+        Limits(memory_bytes=72 * _MIB),
         Limits(cpu_shares=300),
         Limits(cpu_quota_us=30_000),
+        Limits(cpu_quota_us=25_000),
+        Limits(pids=20),
         Limits(cpu_quota_us=NO_LIMIT),
         Limits(pids=NO_LIMIT),
         Limits(memory_bytes=NO_LIMIT),
@@ -166,14 +169,16 @@ def check_cgroup_driver(driver: CgroupDriver, root: CgroupName, /) -> None:
         first = change.over(first)
         driver.apply(name, change)
         _reads(driver, name, first)
-    driver.apply(name.child("below"), Limits())
+    below = name.child("below")
+    for each in (below, below.child("deep")):
+        driver.apply(each, Limits())
     _reads(driver, beside, at_once)
     assert driver.read(root) == of_root, f"limits of {name} were set, and {root} has others now"
     driver.remove(name)
     assert driver.read(root) is not None, f"{name} was removed, and {root} is gone as well"
     assert driver.read(beside) is not None, f"{name} was removed, and {beside} is gone as well"
     driver.remove(beside)
-    for gone in (name, name.child("below")):
+    for gone in (name, below, below.child("deep")):
         assert driver.read(gone) is None, f"remove takes all below along, {gone} is still there"
     driver.remove(name)
 
@@ -198,7 +203,8 @@ def check_process_driver(driver: _Both, root: CgroupName, /) -> None:
             assert driver.pids(name.child("a")) == frozenset(), "a moved process has left"
             assert driver.pids(name) == {process.pid}, "processes further down are listed"
             _busy(driver, name, process.pid)
-            assert driver.kill(name) == (), "kill ends whoever can be ended"
+            left = driver.kill(name)
+            assert left == (), f"whoever was there can be ended, and kill says that {left} is left"
             assert _status(process) == -9, "kill sends SIGKILL"
         finally:
             process.kill()
@@ -236,7 +242,10 @@ def check_tree_reader(driver: _Reading, root: CgroupName, /) -> None:
         driver.apply(root.child(part), Limits())
     driver.apply(root.child("a").child("deep"), Limits())
     expected = tuple(root.child(part) for part in ("a", "a-c", "b"))
-    assert driver.children(root) == expected, "direct children are listed, sorted, and no others"
+    found = driver.children(root)
+    assert found == expected, (
+        f"directly below {root} are {_listed(expected)}, listed in that order; found {_listed(found)}"
+    )
     stats = driver.stats(root)
     for field in ("memory_bytes", "cpu_ns", "pids"):
         amount = getattr(stats, field)
@@ -249,6 +258,10 @@ def check_tree_reader(driver: _Reading, root: CgroupName, /) -> None:
     assert isinstance(absent, CgroupAbsentError), "an unknown cgroup has no stats"
     for name in expected:
         driver.remove(name)
+
+
+def _listed(names: Collection[CgroupName]) -> str:
+    return ", ".join(map(str, names)) or "none"
 
 
 def _forget(_stats: CgroupStats) -> None:

@@ -116,6 +116,7 @@ def check_cpuset_writer(
         AssertionError: A promise is broken; the text says which.
     """
     assert len(set(choices)) > 1, "give two different sets at least"
+    left = None if beside is None else writer.read(beside)
     for cpus in (*choices, choices[0], *choices):
         for _ in range(2):
             _passes(partial(writer.write, target, cpus, mems), f"writing {cpus}")
@@ -134,12 +135,9 @@ def check_cpuset_writer(
     ):
         error = _check_refused(call, f"{verb} of an absent target did not raise")
         assert isinstance(error, TargetGoneError), f"{verb} of an absent target raised {error!r}"
-    if beside is not None:
-        left = writer.read(beside)
-        writer.write(target, choices[0], mems)
+    if beside is not None and left is not None:
         now = writer.read(beside)
         assert now == left, f"{target} was written, and {beside} changed from {left[0]} to {now[0]}"
-        writer.write(target, choices[-1], mems)
 
 
 _ALL_COUNTS = 16

@@ -188,18 +188,24 @@ def check_connection(
     first, second = (Device("a"), Device("b", numa_nodes=2)), (Device("b", "Unhealthy"),)
     connection, change = make(first)
     try:
-        assert isinstance(connection.options(), PluginOptions), "options() answers"
+        options: object = connection.options()
+        assert isinstance(options, PluginOptions), f"asked what it wants, it answered {options!r}"
         lists = connection.lists()
-        assert list(next(lists)) == list(first), "the first list is what the plugin has"
-        change(second)
-        assert list(next(lists)) == list(second), "each list is the whole truth"
+        for there in (first, second):
+            if there is second:
+                change(second)
+            listed = list(next(lists))
+            assert listed == list(there), f"the plugin has {list(there)}, and lists {listed}"
         answer = connection.allocate(["b"])
         decode_response(answer)
-        assert connection.allocate(["b"]) == answer, "allocating again for the same devices is allowed"
-        connection.pre_start(["b"])
+        assert connection.allocate(["b"]) == answer, (
+            "allocated again for the same devices, it answers otherwise"
+        )
+        for _ in range(2):
+            _passes(lambda: connection.pre_start(["b"]), "pre_start")
         question = PreferenceQuestion(resource="r/r", available=("a", "b"), must_include=(), size=1)
-        assert set(connection.preferred(question)) <= {"a", "b"}, "preferred() answers"
-        connection.pre_start(["b"])
+        preferred = connection.preferred(question)
+        assert set(preferred) <= {"a", "b"}, f"asked which of a and b it prefers, it answered {preferred}"
         _check_close(connection, lists)
     finally:
         connection.close()
@@ -209,6 +215,13 @@ def check_connection(
     except NodeallocError:
         return
     raise AssertionError("a call on a closed connection fails")
+
+
+def _passes(call: Callable[[], object], what: str) -> None:
+    try:
+        call()
+    except Exception as error:
+        raise AssertionError(f"{what} raised {error!r}; it may be repeated") from error
 
 
 def _check_close(connection: PluginConnection, lists: Iterator[Sequence[Device]]) -> None:

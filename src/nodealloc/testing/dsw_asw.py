@@ -246,11 +246,15 @@ def check_executor(executor: Executor, run: Callable[[], object] = lambda: None,
         run: Makes a queueing executor run what it holds.
     """
     told = threading.Event()
+    ran: list[int] = []
     good = executor.submit(int, "101", base=2)
+    counted = executor.submit(ran.append, 1)
     good.add_done_callback(lambda _: told.set())
     broken = executor.submit(int, "one hundred and one")
     run()
     assert good.result(timeout=10) == 5, "the future has another result than the call"
+    counted.result(timeout=10)
+    assert ran == [1], f"one call was submitted, and ran {len(ran)} times"
     assert isinstance(broken.exception(timeout=10), ValueError), "what the call raised is not in its future"
     assert told.wait(10), "nobody was told of the end"
 

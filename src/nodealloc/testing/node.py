@@ -14,7 +14,7 @@ from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.errors import RetryableError
 from nodealloc.node import Advisor, KubeletFile, RunningContainer, Runtime, TellsRegranted
 from nodealloc.testing.abilities import filled
-from nodealloc.topology import Allocator, Claim, Owner, Remembers, Snapshot, Workload
+from nodealloc.topology import Allocator, Claim, Confines, Owner, Remembers, Snapshot, Workload
 
 __all__ = [
     "FakeAdvisor",
@@ -154,6 +154,10 @@ def check_kubelet_file(allocator: Allocator, asked: Sequence[Workload], /) -> No
     back = allocator.restored({key: one.grants for key, one in said.items()})
     assert not back.moved, f"on the same machine nothing moves: {back.moved}"
     assert not back.evicted, f"on the same machine nothing has to go: {back.evicted}"
+    if isinstance(full, Confines) and isinstance(back.allocator, Confines):
+        for owner in (owner for one in asked for owner in map(_owner, one.claims)):
+            was, now = full.confinement(owner).exclusive, back.allocator.confinement(owner).exclusive
+            assert now == was, f"{owner} has CPUs {was} of its own, and {now} by the file"
     again = filled(back.allocator, asked)
     assert again == back.allocator, "what a file says is granted anew"
     strange = JsonCheckpoint(kind="check", version=1, value={})

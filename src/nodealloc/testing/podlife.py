@@ -250,8 +250,9 @@ def check_environment_source(source: EnvironmentSource, there: tuple[str, str], 
         odd = sorted(key for key, value in values.items() if not isinstance(value, kind))
         assert not odd, f"{what} {name}: {odd} are not {kind.__name__}"
     absent = "nobody-has-this-name"
-    assert source.config_map(namespace, absent) is None, "a config map that is not there is found"
-    assert source.secret(absent, name) is None, "a secret of another name space is found"
+    for what, find in (("config map", source.config_map), ("secret", source.secret)):
+        assert find(namespace, absent) is None, f"a {what} that is not there is found"
+        assert find(absent, name) is None, f"a {what} of another name space is found"
 
 
 def check_credential_source(source: CredentialSource, pod: Pod, mine: str, others: str, /) -> None:
@@ -281,8 +282,12 @@ def check_hook_runner(hooks: HookRunner, good: HookCall, bad: HookCall, endless:
         bad: One that fails.
         endless: One that would take minutes, and says so in `timeout_s`.
     """
-    assert hooks.run_hook(good, ManualCancel()) == "", "a hook that succeeds is said to have failed"
-    assert hooks.run_hook(bad, ManualCancel()), "a hook that fails is said to have succeeded"
+    try:
+        well, badly = hooks.run_hook(good, ManualCancel()), hooks.run_hook(bad, ManualCancel())
+    except Exception as error:
+        raise AssertionError(f"a hook raised {error!r}; answer why it failed") from error
+    assert well == "", "a hook that succeeds is said to have failed"
+    assert badly, "a hook that fails is said to have succeeded"
     cancel = ManualCancel()
     ended = threading.Event()
 

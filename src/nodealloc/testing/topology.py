@@ -22,16 +22,15 @@ from nodealloc.idset import bits, lowest
 from nodealloc.podspec import Quantity
 from nodealloc.testing._allocator_checks import (
     Promises,
-    check_asks_nothing,
     check_claim,
     check_copy,
     check_hints,
-    check_unknown_release,
     is_allocator,
     pickled,
     released,
     stranger,
 )
+from nodealloc.testing._allocator_edges import check_asks_nothing, check_edges, check_unknown_release
 from nodealloc.testing._allocator_histories import check_fills_up, check_history
 from nodealloc.testing._report_checks import check_entry, check_figures, check_unused
 from nodealloc.testing._told import has_fractions
@@ -296,6 +295,7 @@ def check_allocator(
     check_history(allocator, asked, promises, steps=steps, seed=seed)
     for claim in {tuple(one.amounts.items()): one for one in asked.claims}.values():
         check_fills_up(allocator, claim, promises)
+    check_edges(allocator, asked, promises)
 
 
 def check_reports(reports: Reports, asked: Workload, numa: NumaTopology, /) -> None:
@@ -342,12 +342,22 @@ def check_comparison(comparison: Comparison, numa: NumaTopology, /) -> None:
                     hint = TopologyHint(mask, preferred=preferred)
                     ranks[mask] = _ranked(comparison, again, hint, scene)
             assert len({len(rank) for rank in ranks.values()}) == 1, "ranks of one scene differ in length"
+            _check_ordered(ranks)
             for mask, rank in reversed(ranks.items()):
                 hint = TopologyHint(mask, preferred=preferred)
                 copy: Scene = pickled(scene, "the scene")
                 assert comparison.rank(hint, copy) == rank, (
                     f"{hint}: ranked otherwise in a scene of the same content, or after others"
                 )
+
+
+def _check_ordered(ranks: Mapping[int, Rank]) -> None:
+    """The smallest of any ranks is found, whatever their numbers are made of."""
+    ordered = sorted(ranks.items(), key=lambda one: one[1])
+    for (lower, small), (upper, large) in combinations(ordered, 2):
+        assert not large < small, (
+            f"masks {lower:b} and {upper:b}: ranks {small} and {large} are in no order with the others"
+        )
 
 
 def _ranked(comparison: Comparison, again: Comparison, hint: TopologyHint, scene: Scene) -> Rank:

@@ -111,6 +111,9 @@ def check_block_tools(tools: BlockTools, image: str, /) -> None:
     file.unlink()
 
 
+_JUNK = b"somebody's data, of a kind that nobody knows\n" * 1000
+
+
 def check_filesystems(
     filesystems: Filesystems, tools: BlockTools, image: str, fstype: str = "ext4", /
 ) -> None:
@@ -123,6 +126,14 @@ def check_filesystems(
         fstype: Type to make.
     """
     file = Path(image)
+    file.write_bytes(_JUNK)
+    os.truncate(image, 8 << 20)
+    try:
+        found = filesystems.probe(tools.attach(image))
+    finally:
+        tools.detach(image)
+        file.unlink()
+    assert found is not None, "a device with data of a kind that nobody knows counts as empty"
     file.touch()
     os.truncate(image, 8 << 20)
     device = tools.attach(image)

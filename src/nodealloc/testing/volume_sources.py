@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
 import attrs
 
@@ -278,11 +279,29 @@ def check_watchable(
         within_s: How long news may take.
     """
     told = threading.Event()
+    before = _version(source, name)
     end = source.watch(*name, told.set)
     change()
     assert told.wait(within_s), f"{'/'.join(name)} changed, and nobody was told within {within_s:g} s"
+    after = _version(source, name)
+    assert not before or before != after, f"{'/'.join(name)} changed, and its version is {after} as before"
     end()
     end()
     told.clear()
     change()
     assert not told.wait(0.05), "a watch that was ended still tells"
+
+
+def _version(source: object, name: tuple[str, str]) -> str:
+    """What the content has for a version, where whoever watches can read it as well."""
+    if not isinstance(source, _Reads):
+        return ""
+    found = source.read(*name)
+    return "" if found is None else found.version
+
+
+@runtime_checkable
+class _Reads(Protocol):
+    """A `ConfigSource`, as far as one can tell."""
+
+    def read(self, namespace: str, name: str, /) -> ConfigObject | None: ...

@@ -207,8 +207,12 @@ def _check_bind(mounter: Mounter, table: MountTable, here: str, there: str) -> N
     mounter.mount(here, there, options=["bind", "ro"])
     read_only = [one.read_only for one in table.entries() if one.target == there]
     assert read_only == [True], f"bound read-only, read_only of the mounts there is {read_only}"
-    mounter.mount(here, there, options=["bind"])
-    assert len([one for one in table.entries() if one.target == there]) == 2, "mounts stack"
+    for _ in range(2):
+        mounter.mount(here, there, options=["bind"])
+    assert len([one for one in table.entries() if one.target == there]) == 3, "mounts stack"
+    mounter.unmount(there, lazy=True)
+    stacked = len([one for one in table.entries() if one.target == there])
+    assert stacked == 2, f"of three mounts one was unmounted lazily, and {stacked} are left"
     mounter.unmount(there)
     left = [one.read_only for one in table.entries() if one.target == there]
     assert mounter.is_mounted(there), "of two mounts one was unmounted, and none is left"

@@ -176,7 +176,16 @@ def test_junk_is_named_and_nothing_hangs(folder: Folder) -> None:
     reading = folder.look()
     assert names(reading) == ["good"]
     assert {one.where for one in reading.faults} == {"dangling", "loop", "fifo", "below", "huge", "bytes"}
-    assert "10485760 is the limit" in faults(reading)
+    assert "262144 is the limit" in faults(reading)
+
+
+def test_a_larger_manifest_is_read_where_the_caller_allows_it(folder: Folder) -> None:
+    """The same bound goes for the file and for what its references stand for."""
+    large = manifest("web").replace("{name: web}", "{name: web, annotations: {a: %s}}" % ("x" * 300_000))
+    (folder.path / "a.yaml").write_text(large)
+    assert "262144 is the limit" in faults(FolderSource(folder.path, settle_s=0).read(ManualCancel()))
+    allowed = FolderSource(folder.path, settle_s=0, max_bytes=1 << 20)
+    assert names(allowed.read(ManualCancel())) == ["web"]
 
 
 def test_away_counts_after_a_time_only(folder: Folder) -> None:
@@ -426,11 +435,13 @@ class Answers(BaseHTTPRequestHandler):
         refused = self.path == "/token" and self.headers["X-Token"] != "a, b"
         self.send_response(403 if refused else 500 if self.path == "/broken" else 200)
         size = len(body) + (10 if self.path == "/half" else 0)
-        if self.path not in {"/huge", "/slow"}:
+        if self.path not in {"/huge", "/slow", "/yaml"}:
             self.send_header("Content-Length", str(size))
         self.end_headers()
         if self.path == "/huge":
             body = b" " * 200_000
+        if self.path == "/yaml":
+            body = manifest("a").encode() + b"#" * 300_000
         if self.path == "/slow":
             for byte in body[:20]:
                 self.wfile.write(bytes([byte]))
@@ -481,6 +492,14 @@ def test_an_answer_that_is_none_is_refused_in_time(server: str, path: str, words
     with pytest.raises(RetryableError, match=words):
         HttpSource(server + path, deadline_s=0.3, max_bytes=100_000).read(ManualCancel())
     assert time.monotonic() - began_s < 5.0
+
+
+def test_a_long_answer_has_to_be_json(server: str) -> None:
+    """YAML takes a hundred times as long, and whoever may answer could keep an agent busy for minutes."""
+    with pytest.raises(DecodeError, match="262144 is the limit of YAML; answer with JSON"):
+        HttpSource(server + "/yaml").read(ManualCancel())
+    allowed = HttpSource(server + "/yaml", max_yaml_bytes=1 << 20)
+    assert names(allowed.read(ManualCancel())) == ["a"]
 
 
 def test_nonsense_for_an_address_is_refused() -> None:
