@@ -8,6 +8,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
+from http.client import HTTPConnection, HTTPSConnection
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -17,8 +18,6 @@ from nodealloc.errors import ConfigurationError
 from nodealloc.runtime import CommandTimedOutError
 
 if TYPE_CHECKING:
-    from http.client import HTTPConnection
-
     from nodealloc.dsw_asw import Cancel
     from nodealloc.podlife._ports import HookCall
     from nodealloc.podspec import ExecAction, HttpGetAction
@@ -225,9 +224,6 @@ class _Request:
 
 
 def _connection(scheme: str, host: str, port: int, timeout_s: float) -> HTTPConnection:
-    # Imported late: it takes its time, and few pods have a hook that is a request.
-    from http.client import HTTPConnection, HTTPSConnection  # noqa: PLC0415
-
     if scheme != "HTTPS":
         return HTTPConnection(host, port, timeout=timeout_s)
     # A pod's certificate is for its service; nobody here could tell whether it is right.

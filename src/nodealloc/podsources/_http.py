@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, cast
+from http.client import HTTPException, HTTPResponse
+from typing import Final, cast
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
+from urllib.request import ProxyHandler, Request, build_opener
 
 from nodealloc._reading import MAX_DOCUMENT_BYTES
 from nodealloc._typed import typed
@@ -13,9 +16,6 @@ from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import ConfigurationError, RetryableError
 from nodealloc.podsources._documents import pods_in
 from nodealloc.podsources._ports import Reading
-
-if TYPE_CHECKING:
-    from http.client import HTTPResponse
 
 __all__ = ["HttpSource"]
 
@@ -62,9 +62,6 @@ class HttpSource:
         self._url, self._node_name, self._source = url, node_name, source
         self._headers = {name: ", ".join(values) for name, values in (headers or {}).items()}
         self._deadline_s, self._max_bytes, self._max_yaml_bytes = deadline_s, max_bytes, max_yaml_bytes
-        # Imported late, here and below: an agent without such a source loads neither this nor what it needs.
-        from urllib.request import ProxyHandler, build_opener  # noqa: PLC0415
-
         self._opener = build_opener(ProxyHandler({}))
 
     def read(self, cancel: Cancel, /) -> Reading:
@@ -85,10 +82,6 @@ class HttpSource:
         return Reading(pods=tuple(pods))
 
     def _get(self, cancel: Cancel) -> bytes:
-        from http.client import HTTPException  # noqa: PLC0415
-        from urllib.error import HTTPError  # noqa: PLC0415
-        from urllib.request import Request  # noqa: PLC0415
-
         until_s = time.monotonic() + self._deadline_s
         try:
             asked = Request(self._url, headers=self._headers)  # noqa: S310 - checked at first
