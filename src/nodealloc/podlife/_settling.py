@@ -233,6 +233,7 @@ def _started(have: PodRecord, detail: Start, acted: Acted) -> PodRecord:
         container is not None
         and container.lifecycle is not None
         and container.lifecycle.post_start is not None
+        and acted.id not in hooks
     ):
         hooks = extended(hooks, acted.id, HookState.WAITS)
     return after.but(starting=starting, images=images, post_start=hooks)

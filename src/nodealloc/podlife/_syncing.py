@@ -21,7 +21,7 @@ from nodealloc.podlife._observed import Observed, succeeded
 from nodealloc.podlife._plan import PodPlan, PodSeen, Stop, StopReason
 from nodealloc.podlife._ports import LifeVerdicts, Preparation
 from nodealloc.podlife._pruning import prune
-from nodealloc.podlife._record import PodRecord, Stopping
+from nodealloc.podlife._record import HookState, PodRecord, Stopping
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._starting import Turn, in_new_sandbox, resizes, starts
 from nodealloc.podlife._stops import Due, Stops, containers_of, steps_to_stop
@@ -70,7 +70,7 @@ def sync(
         record = preparing.record
     if not observed.is_current:
         return preparing or Next(record=record)
-    record = _learnt(record, observed, now_s)
+    record = _learnt(record, observed, now_s, rules)
     definitions = record.definitions or Definitions.of(record.pod)
     plan = plan_pod(record.pod, _seen(turn, record, verdicts), definitions=definitions, rules=rules)
     if record.definitions is None:
@@ -142,7 +142,7 @@ def _prepare(turn: Turn, record: PodRecord, preparations: Sequence[Preparation])
     return Next(record=record, steps=(step,), again_at_s=again_at_s)
 
 
-def _learnt(record: PodRecord, observed: Observed, now_s: float) -> PodRecord:
+def _learnt(record: PodRecord, observed: Observed, now_s: float, rules: Rules) -> PodRecord:
     """With what the runtime's word settles: who ended, who was made, which init containers succeeded."""
     found: dict[str, object] = {}
     attempts = _attempts(record, observed)
@@ -176,7 +176,25 @@ def _learnt(record: PodRecord, observed: Observed, now_s: float) -> PodRecord:
             before = cast("Mapping[str, object]", getattr(record, field))
             if any(cid not in ids for cid in before):
                 found[field] = {cid: one for cid, one in before.items() if cid in ids}
+    if "starting" in found and rules.keeps_starts and (owed := _owed_hooks(record, observed)):
+        found["post_start"] = {
+            **cast("Mapping[str, HookState]", found.get("post_start", record.post_start)),
+            **owed,
+        }
     return record.but(**found) if found else record
+
+
+def _owed_hooks(record: PodRecord, observed: Observed) -> Mapping[str, HookState]:
+    """Post-start hooks of instances that run, and of whose start nobody had heard: its answer was lost."""
+    containers = containers_of(record.pod)
+    owed: dict[str, HookState] = {}
+    for one in observed.report.containers:
+        made, container = record.starting.get(one.record.name), containers.get(one.record.name)
+        if made is None or one.record.attempt != made.attempt or one.record.state is not RunState.RUNNING:
+            continue
+        if container is not None and container.lifecycle is not None and container.lifecycle.post_start:
+            owed[one.record.id] = record.post_start.get(one.record.id, HookState.WAITS)
+    return owed
 
 
 _EXITED: Final = RunState.EXITED

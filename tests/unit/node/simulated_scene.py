@@ -19,12 +19,12 @@ from nodealloc.podspec import Container, Pod
 from nodealloc.runtime import ContainerConfig, LinuxResources, SandboxConfig
 from nodealloc.testing.simulation import SimulatedClock
 from nodealloc.testing.simulation.node import Deed, Deletion, Outside, What
-from nodealloc.testing.simulation.node._containers import Behaviour
+from nodealloc.testing.simulation.node._containers import IMAGE, Behaviour
 from nodealloc.testing.simulation.node._outside import API
 
 __all__ = ["APP", "Scene"]
 
-APP = Container(name="app", image="busybox")
+APP = Container(name="app", image=IMAGE)
 
 
 class Slow(Outside):
@@ -69,7 +69,7 @@ class Scene:
             self._boxes[uid] = runtime.run_sandbox(box)
         config = ContainerConfig(
             name=name,
-            image="busybox",
+            image=IMAGE,
             attempt=attempt,
             env=env or {},
             resources=resources or LinuxResources(),

@@ -30,6 +30,7 @@ from nodealloc.testing.simulation.node import (
 )
 from nodealloc.testing.simulation.node._many import wiring_named
 from nodealloc.testing.simulation.node._ports import SimulatedRuntime
+from tests.often import in_turn
 
 FAULTS = 2000
 """Within so many faults each planted bug is found."""
@@ -48,6 +49,7 @@ KEPT = {
     8066: "a checker held an agent to a shorter grace of which it had not read yet",
     5047: "a checker counted a back-off from a start and not from its decision, an hour before it",
     930003: "the newest end of a container went with an instance that had been made and never started",
+    360014: "a container that only a listing had shown was looked for among cpusets for ever",
     152: "a checker held an agent to what a plugin said after a container had been asked for",
 }
 """Seeds that once found a bug of the library or of a checker, and which: on the code of then, from which
@@ -82,7 +84,11 @@ def live(plant: str, seeds: Iterable[int]) -> tuple[str, int, int]:
     return "", faults, operations
 
 
-@pytest.mark.parametrize("seed", list(dict.fromkeys((*range(len(CLASSES)), *KEPT))))
+# In CI fresh seeds of every class are lived besides: see `tests` in the noxfile.
+ONE_OF_EACH = () if "CI" in os.environ else range(len(CLASSES))
+
+
+@pytest.mark.parametrize("seed", list(dict.fromkeys((*ONE_OF_EACH, *KEPT))))
 def test_a_node_keeps_its_guarantees(seed: int) -> None:
     """One seed of each class of faults, and those that once found something, end without a violation."""
     found, _, operations = live("", [seed])
@@ -176,7 +182,7 @@ TRIES = 12
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("plant", sorted(FOUND))
+@pytest.mark.parametrize("plant", in_turn(sorted(FOUND)))
 def test_a_planted_bug_is_found_in_its_class(plant: str) -> None:
     """A few seeds of one class find it, with the number of the seed and the story of the pod."""
     found, faults, _ = live(plant, [FOUND[plant] + turn * len(CLASSES) for turn in range(TRIES)])
@@ -246,18 +252,26 @@ def test_a_container_that_ends_again_has_to_wait() -> None:
 
 
 def test_containers_are_confined_as_they_were_granted() -> None:
-    """In an honest life some containers get one CPU for themselves, and others are moved off it."""
+    """In honest lives some containers get one CPU for themselves, and others are moved off it."""
     confined: dict[str, list[CPUSet]] = {}
 
     def heard(deed: Deed) -> None:
         if deed.what is What.CONFINED and isinstance(deed.value, CPUSet):
             confined.setdefault(deed.id, []).append(deed.value)
 
-    with NodeSimulation(0, agent) as node:
-        node.outside.deeds.listen(heard)
-        node.run()
-    assert any(len(cpus[0]) == 1 for cpus in confined.values())
-    assert any(len(set(cpus)) > 1 for cpus in confined.values())
+    def is_alone() -> bool:
+        return any(len(cpus[0]) == 1 for cpus in confined.values())
+
+    def is_moved() -> bool:
+        return any(len(set(cpus)) > 1 for cpus in confined.values())
+
+    for turn in range(TRIES):
+        if is_alone() and is_moved():
+            return
+        with NodeSimulation(turn * len(CLASSES), agent) as node:
+            node.outside.deeds.listen(heard)
+            node.run(at_most=1500)
+    pytest.fail(f"{TRIES} honest lives moved nobody, or gave nobody a CPU for itself")
 
 
 @pytest.mark.parametrize("fault", ["runtime is slow", "runtime hangs"])

@@ -146,7 +146,7 @@ def unwell_go(command: str) -> Callable[[Scene], None]:
 def images_stay(scene: Scene) -> None:
     scene.wants()
     scene.runs()
-    scene.outside.containers.remove_image("busybox")
+    scene.outside.containers.remove_image(APP.image)
 
 
 def newest_stays(scene: Scene) -> None:
@@ -417,7 +417,7 @@ BROKEN = {
     "RefusalsSayWhy": Broken(refused, r"u is told to have failed, never ran, and nobody says why"),
     "RefusalsAreTrue": Broken(refused_falsely, r"nobody else may hold anything"),
     "GoesOn": Broken(refused, r"and its policy is Always"),
-    "EditsAreMade": Broken(edits_are_made, r"runs from busybox, and busybox:2 is wanted", "settled"),
+    "EditsAreMade": Broken(edits_are_made, r"runs from busybox:0, and busybox:2 is wanted", "settled"),
     "DeadlinesEnd": Broken(deadlines_end, r"u runs 80 s after its deadline", "settled"),
     "DeadlinesEnd too early": Broken(deadlines_end_early, r"told to be overdue, and 20\.0 s are left"),
     "HooksAreRun": Broken(hooks_are_run, r"its post-start hook was not run", "settled"),

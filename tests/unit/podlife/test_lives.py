@@ -246,6 +246,24 @@ def test_a_probe_that_fails_starts_the_container_anew() -> None:
     assert node.running() == ["app#1"]
 
 
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_post_start_hook_is_run_though_nobody_heard_of_the_start(is_killed: bool) -> None:
+    """The answer was lost, or the agent was killed before it came: the hook is run once, when it is seen."""
+    node = Node()
+    node.runtime.lose_answer("start_container")
+    node.lives.put(pod(containers=[attrs.evolve(APP, lifecycle=Lifecycle(post_start=HOOK))]))
+    if is_killed:
+        while not node.runtime.inspect("u").containers or not node.running():
+            node.group.run_until_quiet()
+            node.executor.run_all()
+        node.kill_agent()
+        node.lives.put(pod(containers=[attrs.evolve(APP, lifecycle=Lifecycle(post_start=HOOK))]))
+        node.lives.heard()
+    node.after(30)
+    assert node.running() == ["app#0"]
+    assert len(node.hooks.calls) == 1
+
+
 def test_a_post_start_hook_holds_back_what_comes_behind() -> None:
     """The next container starts when it has run; its failure stops the container."""
     proxy = attrs.evolve(APP, name="proxy", lifecycle=Lifecycle(post_start=HOOK))

@@ -53,7 +53,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=float, metavar="S", help="begin no further seed after so long")
     parser.add_argument("--faults", type=int, metavar="F", help="begin no further seed after so many faults")
     parser.add_argument("--seed", type=int, metavar="N", help="the first seed; alone: only that one")
-    parser.add_argument("--plant", default="", metavar="NAME", help="plant this bug; it should be found")
+    parser.add_argument(
+        "--plant", default="", metavar="NAME", help="plant this bug; who finds it is the last seed"
+    )
     parser.add_argument("--plants", action="store_true", help="list the bugs that can be planted")
     parser.add_argument(
         "--wiring", default="", metavar="MODULE:FUNCTION", help="an agent of yours: from NodePorts to a group"
@@ -89,6 +91,8 @@ def _live(arguments: argparse.Namespace) -> int:
             more += f" --plant {arguments.plant}" if arguments.plant else ""
             print(f"again: python -m nodealloc.testing.simulation --seed {lived.seed} --story{more}")
             print(flush=True)
+            if arguments.plant:
+                break
     print(tally)
     return 1 if tally.violations else 0
 

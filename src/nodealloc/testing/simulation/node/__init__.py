@@ -18,12 +18,12 @@
 """
 
 from nodealloc.testing.simulation.node._classes import CLASSES, SeedClass, class_of
-from nodealloc.testing.simulation.node._deeds import Deed, Deeds, Ran, What
+from nodealloc.testing.simulation.node._deeds import Deed, Deeds, Deletion, Ran, What
 from nodealloc.testing.simulation.node._fewest import Shrunk, shrunk
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._guarantees import GUARANTEES
 from nodealloc.testing.simulation.node._many import SeedTally
-from nodealloc.testing.simulation.node._outside import Deletion, Outside
+from nodealloc.testing.simulation.node._outside import Outside
 from nodealloc.testing.simulation.node._parts import Ground
 from nodealloc.testing.simulation.node._plants import PLANTS, Plant, spoiled
 from nodealloc.testing.simulation.node._ports import (

@@ -26,7 +26,13 @@ from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation.node._deeds import Deed, Deeds, Ran, What
 from nodealloc.testing.simulation.node._plugins import RESOURCES, variable_of
 
-__all__ = ["Behaviour", "SimulatedContainers", "last_words"]
+__all__ = ["IMAGE", "Behaviour", "SimulatedContainers", "last_words"]
+
+IMAGE = "busybox:0"
+"""What is on the node from the beginning; without a tag it would be fetched for each start."""
+
+
+_LOST_S = 100.0
 
 
 def last_words(container_id: str, code: int, /) -> str:
@@ -67,12 +73,14 @@ class SimulatedContainers(FakeContainerRuntime):
     Attributes:
         unwell: Commands that fail, by the container's id.
         devices: What it was made with, by its id and resource.
+        late: Ids of containers that were started so long after that was asked for that nobody waits for
+            such a call: the clock had jumped.
     """
 
     def __init__(
         self, clock: SimulatedClock, deeds: Deeds, behave: Callable[[str, str, int], Behaviour]
     ) -> None:
-        super().__init__(unix_s=lambda: self._now_unix_s, images=("busybox",))
+        super().__init__(unix_s=lambda: self._now_unix_s, images=(IMAGE,))
         self._clock = clock
         self._deeds = deeds
         self._behave = behave
@@ -83,6 +91,7 @@ class SimulatedContainers(FakeContainerRuntime):
         self.unwell: dict[str, set[str]] = {}
         self.devices: dict[str, dict[str, tuple[str, ...]]] = {}
         self._kill_at_s: dict[str, float] = {}
+        self.late: set[str] = set()
         # A whole life's calls would fill the memory.
         self.calls: MutableSequence[str] = deque(maxlen=200)
 
@@ -128,6 +137,12 @@ class SimulatedContainers(FakeContainerRuntime):
         self._happen(What.STARTED, container_id)
         if behaviour.runs_s != float("inf"):
             self._end_at(container_id, self._clock.awake_s + behaviour.runs_s, behaviour.code)
+
+    def start(self, container_id: str, asked_s: float) -> None:
+        """The same, asked for at that time."""
+        if self._clock.awake_s - asked_s > _LOST_S:
+            self.late.add(container_id)
+        self.start_container(container_id)
 
     def ask_to_end(self, container_id: str, grace_s: float, asked_s: float | None = None, /) -> float:
         """Send TERM, and KILL after the grace; seconds until it will have ended, 0 for at once."""

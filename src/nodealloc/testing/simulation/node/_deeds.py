@@ -17,7 +17,7 @@ from nodealloc.podfacts import (
 )
 from nodealloc.podspec import Pod
 
-__all__ = ["Deed", "Deeds", "Ran", "What"]
+__all__ = ["Deed", "Deeds", "Deletion", "Ran", "What"]
 
 
 class What(enum.Enum):
@@ -138,6 +138,31 @@ def _state(status: ContainerStatus) -> str:
     if isinstance(state, ContainerRunning):
         return f"runs{restarts}"
     return f"waits {state.reason if state else ''}{restarts}"
+
+
+@attrs.frozen(kw_only=True)
+class Deletion:
+    """That somebody wants a pod gone.
+
+    Attributes:
+        at_s: When it was first asked for, on the clock of deeds.
+        passed_s: The same on a clock that goes on while the machine sleeps.
+        grace_s: How long it may take from then.
+    """
+
+    at_s: float
+    passed_s: float
+    grace_s: float
+
+    @property
+    def deadline_s(self) -> float:
+        """When it has to have ended, on the clock of deeds."""
+        return self.at_s + self.grace_s
+
+    @property
+    def passed_deadline_s(self) -> float:
+        """The same on a clock that goes on while the machine sleeps."""
+        return self.passed_s + self.grace_s
 
 
 class Deeds:

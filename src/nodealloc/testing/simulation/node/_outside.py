@@ -17,8 +17,8 @@ from nodealloc.podsources import Reading
 from nodealloc.podspec import Pod
 from nodealloc.runtime import ContainerConfig, SandboxConfig
 from nodealloc.testing.simulation._clock import SimulatedClock
-from nodealloc.testing.simulation.node._containers import Behaviour, SimulatedContainers
-from nodealloc.testing.simulation.node._deeds import Deed, Deeds, What
+from nodealloc.testing.simulation.node._containers import IMAGE, Behaviour, SimulatedContainers
+from nodealloc.testing.simulation.node._deeds import Deed, Deeds, Deletion, What
 from nodealloc.testing.simulation.node._plugins import OF_EACH_NODE, SimulatedPlugins
 from nodealloc.testing.simulation.node._pods import (
     LIVE,
@@ -33,37 +33,13 @@ from nodealloc.testing.simulation.node._volumes import SimulatedVolumes
 if TYPE_CHECKING:
     from nodealloc.testing.simulation.node._ports import SimulatedSource
 
-__all__ = ["API", "FILE", "FILL", "Deletion", "Outside"]
+__all__ = ["API", "FILE", "FILL", "Outside"]
 
 _MOST_PODS = 8
 API, FILE = "api", "file"
+_CORRECTS_S = 6.0
 FILL = "fill-"
 """How uids of pods begin that ask for the whole of an empty node."""
-
-
-@attrs.frozen(kw_only=True)
-class Deletion:
-    """That somebody wants a pod gone.
-
-    Attributes:
-        at_s: When it was first asked for, on the clock of deeds.
-        passed_s: The same on a clock that goes on while the machine sleeps.
-        grace_s: How long it may take from then.
-    """
-
-    at_s: float
-    passed_s: float
-    grace_s: float
-
-    @property
-    def deadline_s(self) -> float:
-        """When it has to have ended, on the clock of deeds."""
-        return self.at_s + self.grace_s
-
-    @property
-    def passed_deadline_s(self) -> float:
-        """The same on a clock that goes on while the machine sleeps."""
-        return self.passed_s + self.grace_s
 
 
 class Outside:
@@ -110,6 +86,7 @@ class Outside:
         self._rng = rng
         self._number = 0
         self._images = 0
+        self._edited = "", 0, 0.0
         self.wanted_s: dict[str, tuple[float, float]] = {}
         self._sources: dict[str, str] = {}
         self._found: set[str] = set()
@@ -269,10 +246,19 @@ class Outside:
         if not uids:
             return
         uid = rng.choice(uids)
+        self._edit(uid, rng.randrange(len(self.known[uid].containers)))
+
+    def correct(self, _rng: random.Random) -> None:
+        """What was edited a moment ago is edited once more."""
+        uid, place, at_s = self._edited
+        if uid in self.pods[API] and uid not in self.deletions and self.awake_s - at_s < _CORRECTS_S:
+            self._edit(uid, place)
+
+    def _edit(self, uid: str, place: int) -> None:
+        self._edited = uid, place, self.awake_s
         pod = self.known[uid]
-        place = rng.randrange(len(pod.containers))
         self._images += 1
-        other = attrs.evolve(pod.containers[place], image=f"busybox:{self._images}")
+        other = attrs.evolve(pod.containers[place], image=f"{IMAGE.partition(':')[0]}:{self._images}")
         containers = (*pod.containers[:place], other, *pod.containers[place + 1 :])
         self.pods[API][uid] = self.known[uid] = attrs.evolve(pod, containers=containers)
         self._happen(What.EDITED, uid, value=f"{other.name} from {other.image}")
@@ -291,14 +277,15 @@ class Outside:
 
     def sicken(self, rng: random.Random) -> None:
         """A container is unwell: it does not get ready, or is not alive; or one gets well again."""
-        one = self.containers.some_running(rng)
-        if one is None:
+        probed = self._probed()
+        if not probed:
             return
-        unwell = self.containers.unwell.get(one.record.id)
+        container_id, command = rng.choice(probed)
+        unwell = self.containers.unwell.get(container_id)
         if unwell:
             unwell.clear()
         else:
-            self.containers.sicken(one.record.id, rng.choice((READY, READY, LIVE)))
+            self.containers.sicken(container_id, command)
 
     def power_cut(self) -> None:
         """Every process is gone."""
@@ -311,9 +298,9 @@ class Outside:
         """From now on nothing ends by itself, but init containers; who is unwell stays so."""
         self.is_calm = True
         self.plugins.calm()
-        for place, one in enumerate(self.containers.running):
-            if place % 4 != 3:
-                self.containers.sicken(one.record.id, LIVE if place % 4 == 1 else READY)
+        for place, (container_id, command) in enumerate(self._probed()):
+            if place % 2 == 0:
+                self.containers.sicken(container_id, command)
 
     def empty(self) -> None:
         """Nobody wants any pod any more."""
@@ -343,6 +330,17 @@ class Outside:
                 devices=OF_EACH_NODE if self.plugins.are_asked else 0,
             )
             self._want(API, whole)
+
+    def _probed(self) -> list[tuple[str, str]]:
+        """Containers that run, with what they are asked again and again."""
+        return [
+            (one.record.id, command)
+            for one in self.containers.running
+            for each in self.known[one.record.pod.uid].containers
+            if each.name == one.record.name
+            for command, probe in ((READY, each.readiness_probe), (LIVE, each.liveness_probe))
+            if probe is not None
+        ]
 
     def _want(self, source: str, pod: Pod) -> None:
         self.pods[source][pod.uid] = self.known[pod.uid] = pod

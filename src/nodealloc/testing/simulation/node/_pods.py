@@ -19,7 +19,7 @@ from nodealloc.podspec import (
     Volume,
     VolumeUse,
 )
-from nodealloc.testing.simulation.node._containers import Behaviour
+from nodealloc.testing.simulation.node._containers import IMAGE, Behaviour
 from nodealloc.testing.simulation.node._plugins import RESOURCES
 
 __all__ = [
@@ -60,7 +60,7 @@ def random_pod(rng: random.Random, name: str, uid: str, *, device_pods: float = 
     )
     init = tuple(
         _container(f"init-{place}", size, sidecar=rng.random() < 0.4)
-        for place in range(rng.choice((0, 0, 1, 2)))
+        for place in range(rng.choice((0, 0, 1, 3)))
     )
     main = tuple(_watched(rng, _container(f"app-{place}", size)) for place in range(rng.choice((1, 1, 2))))
     main = (_with(main[0], devices), *main[1:])
@@ -83,7 +83,7 @@ def random_pod(rng: random.Random, name: str, uid: str, *, device_pods: float = 
 def found_pod(uid: str) -> Pod:
     """A plain pod that ran here before the agent came."""
     amounts = {"cpu": Quantity.of("100m"), "memory": Quantity.of(_MEMORY[0])}
-    one = Container(name="app-0", image="busybox", requests=amounts)
+    one = Container(name="app-0", image=IMAGE, requests=amounts)
     return Pod(uid=uid, name=f"found-{uid}", namespace="sim", containers=(one,))
 
 
@@ -91,7 +91,7 @@ def whole_pod(uid: str, *, cpus: int, memory_bytes: int, devices: int) -> Pod:
     """A pod of one container that has so much for itself; so many devices of each kind."""
     amounts = {"cpu": Quantity.of(cpus), "memory": Quantity.of(memory_bytes)}
     amounts |= dict.fromkeys(RESOURCES, Quantity.of(devices)) if devices else {}
-    one = Container(name="app-0", image="busybox", requests=amounts, limits=amounts)
+    one = Container(name="app-0", image=IMAGE, requests=amounts, limits=amounts)
     return Pod(uid=uid, name=uid, namespace="sim", containers=(one,))
 
 
@@ -121,7 +121,7 @@ def _container(name: str, size: tuple[int, str], *, sidecar: bool = False) -> Co
     amounts = {"cpu": Quantity.of(cpus or "100m"), "memory": Quantity.of(memory)}
     return Container(
         name=name,
-        image="busybox",
+        image=IMAGE,
         requests=amounts,
         limits=amounts if cpus else {},
         restartable=sidecar,

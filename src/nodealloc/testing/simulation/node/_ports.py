@@ -109,7 +109,8 @@ class SimulatedRuntime:
 
     def start_container(self, container_id: str, /) -> None:
         """See `Containers.start_container`."""
-        self._do("start_container", lambda: self._outside.start_container(container_id), container_id)
+        asked_s = self._life.clock.awake_s
+        self._do("start_container", lambda: self._outside.start(container_id, asked_s), container_id)
 
     def stop_container(self, container_id: str, grace_s: float, /) -> None:
         """See `Containers.stop_container`; takes as long as the container takes."""

@@ -191,6 +191,7 @@ class NodeSimulation:
             act(120.0, outside.force)
             act(60.0, outside.replace)
             act(30.0, outside.edit)
+            act(6.0, outside.correct)
         if self.seeds.crashes:
             act(20.0, outside.crash)
             act(25.0, outside.sicken)

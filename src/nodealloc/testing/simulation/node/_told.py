@@ -46,7 +46,7 @@ class TerminalStays(Guarantee):
             )
             if phase.is_terminal:
                 self._terminal[deed.uid] = phase
-                running = self.main_runs(deed.uid)
+                running = self.main_runs(deed.uid) - self.outside.containers.late
                 assert not running, f"{deed.uid} is told to be {phase.value} while {', '.join(running)} runs"
         if deed.what is What.GONE:
             assert deed.uid in self._terminal, f"{deed.uid} is gone, and was never told to have ended"
@@ -258,9 +258,9 @@ class ExitsAreTrue(Guarantee):
                             f"{deed.uid}/{one.name} ({made}) is told to have ended with {state.exit.code}; "
                             f"it ended with {'nothing yet' if code is None else code}"
                         )
-                        assert state.message == last_words(made, code), (
+                        assert state.message == last_words(made, state.exit.code), (
                             f"{deed.uid}/{one.name} ({made}) is told to have ended with the words "
-                            f"{state.message!r}; they were {last_words(made, code)!r}"
+                            f"{state.message!r}; they were {last_words(made, state.exit.code)!r}"
                         )
 
 
