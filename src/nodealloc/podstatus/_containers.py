@@ -272,8 +272,12 @@ class _Statuses:
         if newest.state is RunState.UNKNOWN and was_running and old is not None:
             count = max(count, old.restart_count) if self._rules.keeps_past else old.restart_count + 1
         last: ContainerState | None = None
-        if len(instances) > 1:
-            last = self._state(instances[1], was_running=was_running)
+        # One that was made and never started has not ended: what people read is the end before it.
+        earlier = [
+            one for one in instances[1:] if not self._rules.keeps_past or one.state is not RunState.CREATED
+        ]
+        if earlier:
+            last = self._state(earlier[0], was_running=was_running)
         elif old is not None and self._rules.keeps_past:
             last = _before(old, self._scheme + newest.id)
         return ContainerStatus(

@@ -213,6 +213,17 @@ def test_ends_that_the_runtime_forgot_are_told() -> None:
     assert isinstance(only(gone).state, ContainerTerminated)
 
 
+def test_an_instance_that_was_made_and_never_started_hides_no_end() -> None:
+    """The last state is the end before it, as the runtime has it or as it was told."""
+    made, ended = instance("app", 1, state=RunState.CREATED), instance("app", 0, BROKEN)
+    before = tell(Observed(pod=pod(), report=report(made, ended)))
+    for older in ((made, ended), (made,)):
+        now = tell(Observed(pod=pod(), report=report(instance("app", 2), *older)), before)
+        last = only(now).last_state
+        assert isinstance(last, ContainerTerminated)
+        assert last.exit == BROKEN
+
+
 def test_what_is_known_of_the_runtime_is_taken_over() -> None:
     """Nothing left is a report that is empty; not yet inspected is none."""
     empty = with_runtime(Observed(pod=pod()), PodKnown(uid="u"))

@@ -120,6 +120,15 @@ def test_a_probe_waits_for_its_delay_and_for_startup() -> None:
     assert look(Tally(), late, nobody_knows, life=LifeState.SYNCING, now_s=0.0).next is Next.ASK
 
 
+def test_a_probe_is_asked_at_the_very_moment_at_which_its_delay_is_over() -> None:
+    """Also where a float's last bit makes the time that has passed since the start less than the delay."""
+    late = attrs.evolve(KINDS[ProbeKind.LIVENESS], schedule=Schedule(initial_delay_s=7.0))
+    seen = attrs.evolve(C1, has_started=True, started_s=15.62)
+    due_s = 15.62 + 7.0
+    assert due_s - 15.62 < 7.0
+    assert look(Tally(), late, seen, life=LifeState.SYNCING, now_s=due_s).next is Next.ASK
+
+
 def test_a_run_counts_from_its_threshold_on() -> None:
     """Two failures of three change nothing; a success between them starts the run anew."""
     liveness = KINDS[ProbeKind.LIVENESS]

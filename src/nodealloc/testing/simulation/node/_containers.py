@@ -73,8 +73,8 @@ class SimulatedContainers(FakeContainerRuntime):
     Attributes:
         unwell: Commands that fail, by the container's id.
         devices: What it was made with, by its id and resource.
-        late: Ids of containers that were started so long after that was asked for that nobody waits for
-            such a call: the clock had jumped.
+        late: Ids of containers that were made or started so long after that was asked for that nobody
+            waits for such a call: the clock had jumped.
     """
 
     def __init__(
@@ -212,6 +212,8 @@ class SimulatedContainers(FakeContainerRuntime):
         """The same, asked for at that time."""
         self.catch_up()
         made = super().create_container(sandbox_id, config, sandbox)
+        if asked_s is not None and self._clock.awake_s - asked_s > _LOST_S:
+            self.late.add(made)
         self._happen(What.MADE, made)
         self._confined(made, config.resources)
         for resource in RESOURCES:

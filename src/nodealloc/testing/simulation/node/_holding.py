@@ -132,8 +132,14 @@ class PlacementStands(_Cpus):
         before = self._cpus.get((deed.uid, deed.name))
         if self.own(deed.uid, deed.name, deed.value):
             self._cpus.setdefault((deed.uid, deed.name), deed.value)
-        assert before is None or before == deed.value, (
+        assert before is None or before == deed.value or self._has_ended(deed), (
             f"{deed.uid}/{deed.name} moves from CPUs {before} to {deed.value}"
+        )
+
+    def _has_ended(self, deed: Deed) -> bool:
+        """Whether it does not run any more, of which the agent may not have heard."""
+        return any(
+            one.record.id == deed.id and one.exit is not None for one in self.outside.containers.reports
         )
 
 
