@@ -79,6 +79,7 @@ def write(place: Surroundings, tier: str) -> None:
     aside.rename(place.pods / "web.json")
 
 
+@pytest.mark.slow
 def test_pods_read_what_is_said_of_them(tmp_path: Path) -> None:
     """On processes: files, a part of a volume, labels that change in place, SIGKILL, and nothing left."""
     del tmp_path
