@@ -340,19 +340,21 @@ class Performer:
         return Acted(failure=StartFailure(reason=reason, message=said) if said else None)
 
     def _stop(self, detail: StopContainer) -> None:
+        keeps, cid = self._rules.keeps_deadline, detail.container_id
         left_s = 0.0 if detail.kills else max(0.0, detail.until_s - self._clock.monotonic_s())
-        if not self._rules.keeps_deadline and not detail.kills:
-            # A kubelet whose call failed calls anew with all of the grace.
-            left_s = detail.grace_s if detail.container_id in self._failed_stops else left_s
+        if cid in self._failed_stops:
+            # It has not heard of its end yet: it gets what is kept for that, by a kubelet all of the grace.
+            left_s = max(left_s, self._policy.kept_s(detail.grace_s) if keeps else detail.grace_s)
+        if not keeps and not detail.kills:
             left_s = max(float(math.ceil(left_s)), self._policy.term_s)
         try:
-            self._runtime.stop_container(detail.container_id, left_s)
-        except NoSuchRecordError:
-            pass
-        except Exception:
-            self._failed_stops.add(detail.container_id)
+            with contextlib.suppress(NoSuchRecordError):
+                self._runtime.stop_container(cid, left_s)
+        except Exception as error:
+            if not isinstance(error, UncertainError):  # after which it may have heard
+                self._failed_stops.add(cid)
             raise
-        self._failed_stops.discard(detail.container_id)
+        self._failed_stops.discard(cid)
 
     def _remove(self, detail: Remove | Prune) -> None:
         for one in detail.containers:

@@ -520,9 +520,9 @@ def test_when_a_sidecar_is_told_that_waits_for_somebody_who_does_not_listen(
     assert [one.verb for one in late.steps] == ["stop"]
 
 
-@pytest.mark.parametrize(("rules", "last_s"), [(RIGHT, 0.0), (KUBELET, 5.0)])
+@pytest.mark.parametrize(("rules", "last_s"), [(RIGHT, 2.0), (KUBELET, 5.0)])
 def test_the_grace_of_who_could_not_be_told(rules: Rules, last_s: float) -> None:
-    """While the runtime is away time passes; a kubelet gives all of the grace anew, and never none."""
+    """While the runtime is away time passes: 2 s are left to hear of the end, by a kubelet all of them."""
     node = Node(rules=rules)
     node.lives.put(pod(grace_s=5))
     node.after(2)
