@@ -29,6 +29,9 @@ __all__ = [
     "is_there",
 ]
 
+_MAGIC = b"SQLite format 3\0"
+"""How each file of SQLite begins; the number of the application stands further on."""
+_APPLICATION_AT, _HEAD = 68, 72
 APPLICATION = 0x6E6F6465
 """By which a file says whose it is."""
 
@@ -107,12 +110,29 @@ def _is_passing_code(code: int) -> bool:
 
 
 def behind(path: Path) -> Path:
-    """The file itself; a link that leads nowhere is no new store, but a disk that is not mounted."""
+    """The file itself; a link that leads nowhere is no new store, but a disk that is not mounted.
+
+    What a link leads to has to be a store already: whoever may make one, in a folder as
+    `/tmp`, could have any other file taken for a damaged store and moved away.
+    """
     try:
-        return Path(os.path.realpath(path, strict=path.is_symlink()))
+        file = Path(os.path.realpath(path, strict=path.is_symlink()))
+        if path.is_symlink():
+            _check_linked(path, file)
     except OSError as error:
         reason = f"{error.strerror}: {error.filename}"
         raise StoreFailedError(str(path), "readlink", error.errno or 0, reason) from error
+    return file
+
+
+def _check_linked(path: Path, file: Path) -> None:
+    check_regular(file)
+    with file.open("rb") as opened:
+        head = opened.read(_HEAD)
+    if head[: len(_MAGIC)] != _MAGIC or head[_APPLICATION_AT:_HEAD] != APPLICATION.to_bytes(4, "big"):
+        reason = f"it leads to {file}, which is no store"
+        remedy = "look who made the link, and what is there; where that is a damaged store, name it itself"
+        raise StoreFailedError(str(path), "readlink", errno.EEXIST, reason, remedy=remedy)
 
 
 def check_regular(path: Path) -> None:

@@ -79,7 +79,8 @@ class SqliteStore(HeldStore):
 
     Args:
         path: The file; made when its folder exists. Of a link, what it leads to:
-            everything that belongs to the file stands beside that.
+            everything that belongs to the file stands beside that, and it has to be
+            a store already.
         formats: What reads which key.
         identity: This boot of this machine (`this_machine()`), stored beside.
         wait: Whether to wait until another process gives the file back.

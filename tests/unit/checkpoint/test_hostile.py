@@ -278,3 +278,34 @@ def test_a_commit_waits_for_nobody_who_looks(tmp_path: Path) -> None:
 def test_codes_of_sqlite_are_not_those_of_the_system(step: str, code: int, remedy: str) -> None:
     """13 is a full disk to SQLite and a missing permission to the kernel."""
     assert remedy in str(StoreFailedError("store", step, code, "reason"))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"root:x:0:0:root:/root:/bin/bash\n", b"", b"SQLite format 3\0" + b"\0" * 500],
+    ids=["text", "nothing", "somebody's database"],
+)
+def test_a_link_to_what_is_no_store_is_refused(tmp_path: Path, content: bytes) -> None:
+    """It was moved away as damaged, and a database put in its place: whoever could make a link chose which."""
+    others, mine = tmp_path / "others", tmp_path / "mine"
+    others.mkdir()
+    mine.mkdir()
+    precious = others / "precious"
+    precious.write_bytes(content)
+    (mine / "state.db").symlink_to(precious)
+    with pytest.raises(StoreFailedError, match="which is no store"):
+        SqliteStore(mine / "state.db", FORMATS)
+    assert precious.read_bytes() == content
+    assert sorted(one.name for one in others.iterdir()) == ["precious"], "nothing is left beside it"
+
+
+def test_a_link_to_a_store_is_followed(tmp_path: Path) -> None:
+    """A disk of its own for the state is an ordinary thing."""
+    (tmp_path / "disk").mkdir()
+    with SqliteStore(tmp_path / "disk" / "state.db", FORMATS) as store:
+        store.commit(MANY)
+    (tmp_path / "state.db").symlink_to("disk/state.db")
+    for _ in range(2):
+        with SqliteStore(tmp_path / "state.db", FORMATS) as store:
+            assert store.read().values == MANY
+            store.commit({"row.1": row(1)})
