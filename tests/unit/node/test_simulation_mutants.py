@@ -13,6 +13,7 @@ import pytest
 
 import nodealloc
 from tests.unit.node.simulated_changes import CHANGES
+from tests.unit.node.simulated_oversights import OVERSIGHTS
 
 PACKAGE = Path(nodealloc.__file__).parent
 FAULTS = 2000
@@ -202,7 +203,7 @@ MUTANTS = {
     ),
 }
 
-MUTANTS |= {name: Mutant(**one._asdict()) for name, one in CHANGES.items()}
+MUTANTS |= {name: Mutant(**one._asdict()) for name, one in (CHANGES | OVERSIGHTS).items()}
 
 LIVE = """
 import sys
