@@ -53,7 +53,6 @@ KEPT = {
     6086: "a post-start hook was never run where the agent was killed right after the start",
     6256: "an instance that was made and never started hid the end before it",
     6210: "a checker held an agent to the CPUs of a container that had ended",
-    6068: "a checker waited for a start that a clock had jumped over",
     360014: "a container that only a listing had shown was looked for among cpusets for ever",
     152: "a checker held an agent to what a plugin said after a container had been asked for",
 }

@@ -39,7 +39,7 @@ class Mutant:
     seeds: str
 
 
-MUTANTS = {
+FIRST = {
     "backoff-none": Mutant(
         about="restarts do not wait",
         file="podlife/_restarts.py",
@@ -203,7 +203,7 @@ MUTANTS = {
     ),
 }
 
-MUTANTS |= {name: Mutant(**one._asdict()) for name, one in (CHANGES | OVERSIGHTS).items()}
+MUTANTS = FIRST | {name: Mutant(**one._asdict()) for name, one in (CHANGES | OVERSIGHTS).items()}
 
 LIVE = """
 import sys

@@ -25,7 +25,9 @@ class MountsAccounted(Guarantee):
             uses = [
                 one.record.name
                 for one in self.outside.containers.running
-                if one.record.pod.uid == deed.uid and self._uses(deed.uid, one.record.name, deed.id)
+                if one.record.pod.uid == deed.uid
+                and one.record.id not in self.outside.containers.late
+                and self._uses(deed.uid, one.record.name, deed.id)
             ]
             assert not uses, f"{deed.id} is taken from {deed.uid}, and {', '.join(uses)} runs on it"
             stands = [
