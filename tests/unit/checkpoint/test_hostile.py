@@ -286,7 +286,7 @@ def test_codes_of_sqlite_are_not_those_of_the_system(step: str, code: int, remed
     ids=["text", "nothing", "somebody's database"],
 )
 def test_a_link_to_what_is_no_store_is_refused(tmp_path: Path, content: bytes) -> None:
-    """It was moved away as damaged, and a database put in its place: whoever could make a link chose which."""
+    """It was moved away as damaged, and a database put in its place: who made a link chose which."""
     others, mine = tmp_path / "others", tmp_path / "mine"
     others.mkdir()
     mine.mkdir()
