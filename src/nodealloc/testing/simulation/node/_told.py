@@ -141,7 +141,9 @@ class ReadyIsEarned(Guarantee):
         """Each instance that runs has passed for itself."""
         if isinstance(deed.value, Ran):
             key, container = (deed.id, deed.value.command), self.container(deed)
-            self._in_a_row[key] = self._in_a_row[key] + 1 if deed.value.came_of_it == "0" else 0
+            # A runtime that is away has answered nothing: what was in a row is so still.
+            if deed.value.came_of_it != "away":
+                self._in_a_row[key] = self._in_a_row[key] + 1 if deed.value.came_of_it == "0" else 0
             probe = None if container is None else container.readiness_probe
             if probe is not None and self._in_a_row[key] >= probe.success_threshold:
                 self._passed.add(key)
