@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection
 
@@ -97,20 +98,23 @@ class ReadyFallsFirst(ProbesHeard):
 
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
-        self._ending: set[str] = set()
+        self._ending: dict[str, float] = {}
 
     def heard(self, deed: Deed, /) -> None:
         """After the first signal of its end nobody reads that it is ready."""
         self.hear_probe(deed)
         # One that a probe had killed may start again before the agent acts on what it read.
         if deed.what is What.SIGNALLED and deed.uid in self.outside.read and not self.ends_alone(deed):
-            self._ending.add(deed.uid)
+            # Without any grace nobody is waited for, and what was on its way is told all the same.
+            on_its_way_s = 0.0 if self._waits_s(deed.uid) else 1.0
+            self._ending.setdefault(deed.uid, deed.at_s + on_its_way_s)
             told = self.outside.told.get(deed.uid)
             waited_s = deed.at_s - self.outside.read[deed.uid]
             assert told is None or not is_ready(told) or waited_s > self._waits_s(deed.uid) - _SOON_S, (
                 f"{deed.uid} is asked to end {waited_s:.2f} s after its deletion was read, told to be ready"
             )
-        if deed.what is What.TOLD and deed.uid in self._ending and isinstance(deed.value, PodStatus):
+        from_s = self._ending.get(deed.uid, math.inf)
+        if deed.what is What.TOLD and deed.at_s >= from_s and isinstance(deed.value, PodStatus):
             assert not is_ready(deed.value), (
                 f"{deed.uid} is told to be ready after the first signal of its end"
             )
