@@ -143,7 +143,8 @@ class ReadyIsEarned(Guarantee):
 
     def heard(self, deed: Deed, /) -> None:
         """Each instance that runs has passed for itself."""
-        if isinstance(deed.value, Ran):
+        # A runtime that is away says nothing about the container.
+        if isinstance(deed.value, Ran) and deed.value.came_of_it != "away":
             key, container = (deed.id, deed.value.command), self.container(deed)
             # A runtime that is away has answered nothing: what was in a row is so still.
             if deed.value.came_of_it != "away":
