@@ -22,7 +22,7 @@ from nodealloc.dsw_asw import (
 )
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife._details import Acted, Detail, LifePolicy, MakeReady, uid_of
-from nodealloc.podlife._ending import asked_to_end, clear_away, end, reasons_to_end, take_back
+from nodealloc.podlife._ending import asked_to_end, clear_away, end, end_late, reasons_to_end, take_back
 from nodealloc.podlife._heeding import answered, looked_after, spared
 from nodealloc.podlife._life import LifeEvent
 from nodealloc.podlife._looking import at_its_pace, later
@@ -213,6 +213,8 @@ class Lives:
                 answer = _sooner(answer, busy_s)
             case LifeState.TERMINATED:
                 answer = take_back(uid, record, self._preparations, now_s=now_s, policy=policy)
+            case LifeState.FINISHED if self._rules.clears_away and (late := end_late(uid, observed, policy)):
+                return Next(record=record, steps=late)
             case LifeState.FINISHED if (kept_until_s := self._kept_until_s(record, want, view)) is not None:
                 return Next(record=record, again_at_s=kept_until_s)
             case LifeState.FINISHED:

@@ -28,7 +28,7 @@ from nodealloc.podlife._stops import Due, steps_to_stop
 from nodealloc.podlife._syncing import Next
 from nodealloc.podspec import Pod
 
-__all__ = ["asked_to_end", "clear_away", "end", "reasons_to_end", "take_back"]
+__all__ = ["asked_to_end", "clear_away", "end", "end_late", "reasons_to_end", "take_back"]
 
 
 def reasons_to_end(want: PodWanted, /) -> tuple[Ending, ...]:
@@ -225,6 +225,15 @@ def clear_away(
         scope=("pod", uid, "records"), verb=verb, detail=detail, deadline_s=policy.call_s, subject=detail
     )
     return Next(record=record, steps=(step,))
+
+
+def end_late(uid: str, observed: Observed, policy: LifePolicy, /) -> tuple[Step[Detail], ...]:
+    """Sandboxes in which something runs for a pod that has finished: a call made it that nobody expected."""
+    if not observed.is_shown:
+        return ()
+    running = set(observed.running)
+    boxes = {one.record.sandbox_id: None for one in observed.report.containers if one.record.id in running}
+    return tuple(stop_sandbox(uid, one, policy) for one in boxes)
 
 
 def _look_after(uid: str, record: PodRecord, want: PodWanted, *, looked_s: float, period_s: float) -> Next:

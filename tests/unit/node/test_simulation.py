@@ -49,6 +49,7 @@ KEPT = {
     8066: "a checker held an agent to a shorter grace of which it had not read yet",
     5047: "a checker counted a back-off from a start and not from its decision, an hour before it",
     930003: "the newest end of a container went with an instance that had been made and never started",
+    6068: "a container that started once its pod had finished ran for ever",
     8098: "a checker took a runtime that was away for an answer of a readiness probe",
     8009: "a checker held an agent to a pod's end with no grace while it was being told to be ready",
     7082: "a readiness probe with an initial delay was never asked, by a float's last bit",

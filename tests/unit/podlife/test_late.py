@@ -73,3 +73,22 @@ def test_a_container_that_never_ran_in_a_sandbox_that_died_holds_nothing_up() ->
     node.executor.parked.pop()()
     node.after(60, step_s=1.0)
     assert node.running() == ["app#1"]
+
+
+def test_what_starts_once_its_pod_has_finished_is_ended() -> None:
+    """A call of which nobody expected anything any more made it: it runs for nobody, and its sandbox ends."""
+    node = Node()
+    wanted = pod(active_deadline_seconds=60)
+    node.lives.put(wanted)
+    node.after(120, step_s=1.0)
+    assert (node.running(), node.life()) == ([], LifeState.FINISHED)
+    config = SandboxConfig(pod=PodIdentity.of(wanted), attempt=1)
+    box = node.runtime.run_sandbox(config)
+    node.runtime.start_container(
+        node.runtime.create_container(box, ContainerConfig(name="app", image="busybox", attempt=1), config)
+    )
+    assert node.running() == ["app#1"]
+    node.after(60, step_s=1.0)
+    assert (node.running(), node.life()) == ([], LifeState.FINISHED)
+    ready = [one.record.id for one in node.runtime.inspect("u").sandboxes if one.record.is_ready]
+    assert ready == []
