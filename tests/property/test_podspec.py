@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from nodealloc.errors import DecodeError
 from nodealloc.podspec import Container, Pod, Quantity, QuantityFormat, effective_requests
 
-amounts = st.builds(Quantity, st.integers(-(10**30), 10**30), st.sampled_from(QuantityFormat))
+amounts = st.builds(Quantity, nanos=st.integers(-(10**30), 10**30), format=st.sampled_from(QuantityFormat))
 
 
 @given(amounts)

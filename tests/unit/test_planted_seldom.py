@@ -127,20 +127,6 @@ def by_order_of_amounts(self: Any, c: Any, h: Any) -> Any:
     "topology.Allocator",
     FakeAllocator,
     "hints",
-    "nobody holds anything, and none is preferred of NUMA nodes 0-1",
-)
-def never_prefers_two_nodes(self: Any, cs: Any) -> Any:
-    """Prefers single nodes alone, also where nothing fits one."""
-    found = HINTS(self, cs)
-    if isinstance(found, NotYet) or not found:
-        return found
-    return {self.name: [one._replace(preferred=one.affinity.bit_count() == 1) for one in found[self.name]]}
-
-
-@planted(
-    "topology.Allocator",
-    FakeAllocator,
-    "hints",
     "NUMA nodes 0 is not preferred, and nothing is narrower than one",
 )
 def prefers_the_second_best(self: Any, cs: Any) -> Any:

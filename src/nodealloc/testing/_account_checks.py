@@ -85,7 +85,7 @@ def _check_amounts(full: Allocator, asked: Sequence[Workload]) -> None:
             if claim.owner.member in shared:
                 continue
             without = full.release(claim.owner.workload, claim.owner.member)
-            for resource in {one.resource for one in _accounts(full).capacity()}:
+            for resource in sorted({one.resource for one in _accounts(full).capacity()}):
                 mine = [one for one in _accounts(full).holdings() if one.owner == claim.owner]
                 listed = sum(one.amount for one in mine if one.resource == resource)
                 freed = _left(without, resource) - _left(full, resource)
@@ -113,7 +113,7 @@ def _check_used(
         key: one for key, (one, _) in before.items()
     }, "what could be held depends on what is held"
     held = able.holdings()
-    for resource in {resource for resource, _ in before}:
+    for resource in sorted({resource for resource, _ in before}):
         of_it = [one for one in held if one.resource == resource]
         wanted = _distinct(of_it)
         fallen = {node: there - free for (name, node), (there, free) in now.items() if name == resource}

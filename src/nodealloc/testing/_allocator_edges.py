@@ -109,15 +109,18 @@ def _check_nobody(allocator: Allocator) -> None:
 
 
 def check_first_hints(allocator: Allocator, claims: Sequence[Claim], promises: Promises) -> None:
-    """Where nobody holds anything, the narrowest hints are preferred: nothing better ever comes."""
+    """Where nobody holds anything, one node that is enough is preferred: nothing better ever comes.
+
+    Of several nodes it cannot be told: what is reserved may need one more than the machine itself would.
+    """
     hints = check_hints(allocator, claims, promises)
     if isinstance(hints, NotYet) or not promises.exact_hints:
         return
     for resource, options in hints.items():
-        named = [hint for hint in _some(options) if hint.affinity is not None]
-        assert not named or any(hint.preferred for hint in named), (
+        single = [hint for hint in _some(options) if hint.affinity and hint.affinity.bit_count() == 1]
+        assert not single or any(hint.preferred for hint in single), (
             f"{allocator.name}, hints for {resource}: nobody holds anything, and none is preferred "
-            f"of {', '.join(map(told, named))}"
+            f"of {', '.join(map(told, single))}"
         )
 
 

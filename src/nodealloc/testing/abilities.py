@@ -162,7 +162,7 @@ def _check_own_rows(full: Allocator, asked: Sequence[Workload]) -> None:
     """Names that begin or end alike are somebody else's."""
     keys = {one.key for one in asked}
     for key in sorted(keys):
-        for other in {key[1:], key[:-1], f"{key}-", ""} - keys:
+        for other in sorted({key[1:], key[:-1], f"{key}-", ""} - keys):
             assert _remembered(full, other) is None, f"{key} holds something, and {other!r} is remembered"
 
 
