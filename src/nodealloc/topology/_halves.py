@@ -196,7 +196,7 @@ class _Side:
                 counts = [(left >> first & masks).bit_count() for first, masks in self._lists]
                 order = sorted(order, key=counts.__getitem__)
             if size < most:
-                work.spend(1 + below // 2)
+                work.spend(1 + below)
                 for node in range(below - 1, max(least - size - 2, -1), -1):
                     inside = left & having[node]
                     # What is added to any bit of a list carries into its guard; to none, it does not.
