@@ -15,11 +15,12 @@ __all__ = ["address", "addresses", "count", "ip_version", "moment", "word"]
 
 @functools.lru_cache(maxsize=4096)
 def ip_version(text: str, /) -> int:
-    """4 or 6 for an IP address, 0 for anything else; the few that a node has stand in every status."""
-    try:
-        return ipaddress.ip_address(text).version
-    except ValueError:
-        return 0
+    """4 or 6; the few addresses that a node has stand in every status.
+
+    Raises:
+        ValueError: It is no IP address.
+    """
+    return ipaddress.ip_address(text).version
 
 
 def word(_: object, field: attrs.Attribute[str], value: object) -> None:
@@ -50,14 +51,18 @@ def address(_: object, field: attrs.Attribute[str | None], value: str | None) ->
     """An IP address, or None."""
     if value is None:
         return
-    if not ip_version(value):
-        raise ConfigurationError(f"{field.name} is {value!r}, which is no IP address")
+    try:
+        ip_version(value)
+    except (TypeError, ValueError):  # of what no text is, too
+        raise ConfigurationError(f"{field.name} is {value!r}, which is no IP address") from None
 
 
 def addresses(_: object, field: attrs.Attribute[tuple[str, ...]], value: tuple[str, ...]) -> None:
     """IP addresses, each once."""
     for one in value:
-        if not ip_version(one):
-            raise ConfigurationError(f"{field.name} has {one!r}, which is no IP address")
+        try:
+            ip_version(one)
+        except (TypeError, ValueError):
+            raise ConfigurationError(f"{field.name} has {one!r}, which is no IP address") from None
     if len(set(value)) != len(value):
         raise ConfigurationError(f"{field.name} has {', '.join(value)}; name each address once")
