@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import os
-from collections.abc import Sequence
-from typing import TypeVar
 
-__all__ = ["in_turn", "often", "stride"]
-
-T = TypeVar("T")
+__all__ = ["often", "stride"]
 
 
 def often(times: int) -> int:
     """So many times; in CI, which has half an hour for everything, a quarter of them."""
     return times // 4 if "CI" in os.environ else times
-
-
-def in_turn(items: Sequence[T]) -> Sequence[T]:
-    """All of them; in CI a quarter, each day another one."""
-    return items[dt.datetime.now(dt.UTC).toordinal() % 4 :: 4] if "CI" in os.environ else items
 
 
 def stride() -> int:

@@ -30,7 +30,6 @@ from nodealloc.testing.simulation.node import (
 )
 from nodealloc.testing.simulation.node._many import wiring_named
 from nodealloc.testing.simulation.node._ports import SimulatedRuntime
-from tests.often import in_turn
 
 FAULTS = 2000
 """Within so many faults each planted bug is found."""
@@ -185,7 +184,7 @@ TRIES = 12
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("plant", in_turn(sorted(FOUND)))
+@pytest.mark.parametrize("plant", sorted(FOUND))
 def test_a_planted_bug_is_found_in_its_class(plant: str) -> None:
     """A few seeds of one class find it, with the number of the seed and the story of the pod."""
     found, faults, _ = live(plant, [FOUND[plant] + turn * len(CLASSES) for turn in range(TRIES)])
