@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import resource
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +18,7 @@ from bench.figure import Figure
 from examples.agent.outside import Surroundings, compile_agent, surroundings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 __all__ = ["figures"]
 
@@ -126,26 +124,11 @@ def _settled(place: Surroundings, count: int) -> bool:
 def figures() -> Iterator[Figure]:
     """Ten, a hundred, a thousand sleepers; the most of them in SQLite; then real containers."""
     counts = [int(one) for one in os.environ.get("NODEALLOC_BENCH_PODS", "10 100 1000").split()]
-    with _compiled():
-        found = {count: _live(count) for count in counts}
-        sqlite = _live(counts[-1], "sqlite")
+    compile_agent()
+    found = {count: _live(count) for count in counts}
     yield from _many(found)
-    yield from _stores(counts[-1], found[counts[-1]], sqlite)
+    yield from _stores(counts[-1], found[counts[-1]], _live(counts[-1], "sqlite"))
     yield from _beside()
-
-
-@contextlib.contextmanager
-def _compiled() -> Generator[None]:
-    """Agents find their modules compiled, as one that is installed does."""
-    before = dict(os.environ)
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ.update(PYTHONPYCACHEPREFIX=folder, PYTHONDONTWRITEBYTECODE="")
-        try:
-            compile_agent()
-            yield
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
 
 
 def _many(found: Mapping[int, _Life]) -> Iterator[Figure]:
@@ -168,7 +151,7 @@ def _many(found: Mapping[int, _Life]) -> Iterator[Figure]:
             value=float(getattr(found[most], field)),
             unit=unit,
             at_most=at_most,
-            cpu=field in {"cpu_ms", "idle_percent", "again_s"},
+            cpu=field in {"cpu_ms", "idle_percent"},
             growth=growth(field),
             growth_of="pods",
         )
@@ -213,8 +196,8 @@ def _beside() -> Iterator[Figure]:
         )
 
 
-_WORK = ("idle_percent", "idle_more_percent", "probes_percent", "again_s", "again_cpu_s", "started_cpu_ms")
-"""Fields that are work of a core, so that a slower machine does it slower: a start waits for nothing else."""
+_WORK = ("idle_percent", "idle_more_percent", "probes_percent", "again_cpu_s", "started_cpu_ms")
+"""Fields that are work of a core, so that a slower machine does it slower."""
 _BESIDE = (
     ("one", "manifest to container running, over the bare calls", "×", 1.1),
     ("many", "50 at once, over the bare calls", "×", 1.25),

@@ -19,9 +19,10 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from examples.agent.wiring import Place, wire
+from examples.processes import ProcessCpusets, ProcessRuntime
 from nodealloc.agent import AGENT_FORMATS, KUBELET, Agent, Rulebook
 from nodealloc.cgroups import CgroupFs, CgroupName, Layout, Limits, detect, stand_in
 from nodealloc.checkpoint import FileStore, SqliteStore, this_machine
@@ -37,9 +38,6 @@ from nodealloc.kubeconfig import (
     swap_bytes,
 )
 from nodealloc.machine import named_machine
-
-if TYPE_CHECKING:
-    from examples.processes import ProcessRuntime
 
 _ARENA_MAX: Final = -8  # malloc.h
 Wiring: TypeAlias = Callable[[KubeletConfig, NodePlan, Place, Rulebook], Agent]
@@ -163,8 +161,6 @@ def _runtime(
     if kind == "processes":
         tree = str(root / "cgroup") if layout.stand_in else "/sys/fs/cgroup"
         cgroup = f"{config.cgroup_root.strip('/')}/kubepods".lstrip("/")
-        from examples.processes import ProcessCpusets, ProcessRuntime  # noqa: PLC0415 - for whom has no runtime
-
         made = ProcessRuntime(root / "containers", cgroup=cgroup, tree=tree)
         return made, ProcessCpusets(made)
     runtime = CriRuntime(Path(socket_path or "/run/containerd/containerd.sock"))
