@@ -23,7 +23,7 @@ from typing import Any, cast, get_args, get_origin
 import pytest
 
 import nodealloc
-from nodealloc._typed import _GENERIC, _evaluated
+from nodealloc._annotations import GENERIC, evaluated
 from nodealloc.errors import ConfigurationError, NodeallocError
 from nodealloc.memblocks import hugepages
 
@@ -116,7 +116,7 @@ def parameters(call: Callable[..., Any]) -> tuple[tuple[str, object, bool, bool]
     while inspect.ismethod(function) or hasattr(function, "__wrapped__"):
         function = getattr(function, "__wrapped__", None) or function.__func__
     home = import_module(call.__module__ if inspect.isclass(call) else function.__module__)
-    scope = {**_GENERIC, **vars(home)}
+    scope = {**GENERIC, **vars(home)}
     rows = []
     try:
         signature = inspect.signature(call)
@@ -125,7 +125,7 @@ def parameters(call: Callable[..., Any]) -> tuple[tuple[str, object, bool, bool]
     for one in signature.parameters.values():
         if one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL):
             continue
-        annotation = _evaluated(one.annotation, scope)
+        annotation = evaluated(one.annotation, scope)
         rows.append((one.name, annotation, one.kind is one.POSITIONAL_ONLY, one.default is not one.empty))
     return tuple(rows)
 

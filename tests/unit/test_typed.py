@@ -17,7 +17,8 @@ import attrs
 import pytest
 
 import nodealloc
-from nodealloc._typed import _evaluated, typed, typed_fields, typed_on_error
+from nodealloc._annotations import evaluated
+from nodealloc._typed import typed, typed_fields, typed_on_error
 from nodealloc.admission import KUBELET, Chain, SysctlAllowList, host_ports, node_fit, taints
 from nodealloc.allocatable import Reservation
 from nodealloc.cgroups import TreeOptions
@@ -343,7 +344,7 @@ def test_annotations_are_read_while_another_thread_imports() -> None:
         thread = threading.Thread(target=imports)
         thread.start()
         try:
-            found = {_evaluated("NoSuchName", {"__package__": "nodealloc.podspec"}) for _ in range(500)}
+            found = {evaluated("NoSuchName", {"__package__": "nodealloc.podspec"}) for _ in range(500)}
         finally:
             is_over.set()
             thread.join()

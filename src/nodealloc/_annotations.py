@@ -1,0 +1,97 @@
+"""What the annotations of a function allow, and a look at arguments.
+
+Only what a look can tell in constant time: of a collection the first few
+members are looked at, of an object that only has to have some methods whether
+it has them. Ranges are the validators' own business.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, ParamSpec, cast
+
+from nodealloc._arguments import wrong
+from nodealloc._kinds import Kind, kind_of_argument
+
+__all__ = ["BROKEN", "GENERIC", "Kinds", "evaluated", "kinds_of", "look"]
+
+P = ParamSpec("P")
+
+BROKEN: Final = (TypeError, AttributeError, LookupError, ArithmeticError)
+"""What arguments that nobody can mean raise where they are used."""
+
+GENERIC: Final[Mapping[str, object]] = {
+    "Callable": Callable,
+    "Collection": Collection,
+    "Iterable": Iterable,
+    "Iterator": Iterator,
+    "Mapping": Mapping,
+    "Sequence": Sequence,
+}
+"""What modules import for type checkers alone; no name of these means anything else here."""
+
+
+class Kinds(NamedTuple):
+    """Of the parameters of a function: those given by place, in order, and all by name."""
+
+    places: tuple[tuple[str, Kind | None], ...]
+    names: Mapping[str, Kind | None]
+
+
+def look(
+    function: Callable[P, object], kinds: Kinds, args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> None:
+    """Raise `ConfigurationError` for the first argument that is not of its kind."""
+    for (name, kind), value in zip(kinds.places, args, strict=False):
+        if kind is not None and type(value) not in kind.exact and not kind.fits(value):
+            raise wrong(_place(function, name), value, kind.words)
+    for name, value in kwargs.items():
+        kind = kinds.names.get(name)
+        if kind is not None and type(value) not in kind.exact and not kind.fits(value):
+            raise wrong(_place(function, name), value, kind.words)
+
+
+def _place(function: Callable[P, object], name: str) -> str:
+    return f"{function.__qualname__.removesuffix('.__init__')}: {name}"
+
+
+def kinds_of(function: Callable[P, object], own: Collection[str] = ()) -> Kinds:
+    """What the parameters of a function take; of those in `own` anything."""
+    scope: dict[str, object] = {**GENERIC, **vars(sys.modules[function.__module__])}
+    places: list[tuple[str, Kind | None]] = []
+    names: dict[str, Kind | None] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
+            continue
+        annotation = object if name in own else evaluated(parameter.annotation, scope)
+        names[name] = kind = kind_of_argument(annotation, name)
+        if parameter.kind is not parameter.KEYWORD_ONLY:
+            places.append((name, kind))
+    return Kinds(tuple(places), names)
+
+
+def evaluated(annotation: object, scope: dict[str, object]) -> object:
+    """What an annotation says; anything where it names what is only there for type checkers."""
+    if not isinstance(annotation, str):
+        return object if annotation is inspect.Parameter.empty else annotation
+    while True:
+        try:
+            return cast("object", eval(annotation, scope))  # noqa: S307 - the source's own text
+        except NameError as error:
+            # Modules of one package name each other's classes for type checkers only, and a field may come
+            # from a class of another one; the package has them, or one of its modules.
+            homes = _homes(str(scope["__package__"]), len(sys.modules))
+            home = next((one for one in homes if error.name and hasattr(sys.modules[one], error.name)), None)
+            if home is None or error.name is None:
+                return object
+            scope[error.name] = getattr(sys.modules[home], error.name)
+
+
+@functools.lru_cache(maxsize=128)
+def _homes(package: str, _loaded: int) -> tuple[str, ...]:
+    """A package and its own modules, as long as no more modules are loaded."""
+    loaded = tuple(sys.modules)  # taken in one step: another thread may import meanwhile
+    return package, *sorted(name for name in loaded if name.startswith(f"{package}._"))
