@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nodealloc.errors import DecodeError
+from nodealloc.errors import ConfigurationError, DecodeError
 from nodealloc.podspec import Quantity
 
 
@@ -56,3 +56,18 @@ def test_numbers_and_quantities_are_taken_as_they_are() -> None:
     assert [str(Quantity.of(item)) for item in (2, 0.5, "3k", Quantity.of(1))] == ["2", "500m", "3k", "1"]
     with pytest.raises(DecodeError, match="not a quantity"):
         Quantity.of(float("nan"))
+
+
+@pytest.mark.parametrize("wrong", [2, "2Gi", 2.0])
+def test_an_amount_without_its_name_is_refused(wrong: object) -> None:
+    """Two of something was meant, and two billionths would have been made; both remedies are named."""
+    with pytest.raises(ConfigurationError, match=r"Quantity\.of takes numbers and texts, nanos="):
+        Quantity(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [2.0, "2", True, None])
+def test_billionths_are_whole(wrong: object) -> None:
+    """A part of a billionth is no amount."""
+    with pytest.raises(ConfigurationError, match="nanos: expected a whole number of billionths"):
+        Quantity(nanos=wrong)  # type: ignore[arg-type]
+    assert Quantity(nanos=2) == Quantity.parse("2n")
