@@ -113,12 +113,12 @@ def _stream_ms(count: int) -> float:
     return best * 1e3
 
 
-def _commit_ms(answer_bytes: int) -> float:
-    """A grant remembered in the kubelet's file beside somebody's large answer, in milliseconds."""
+def _commit_ms(answer_bytes: int, devices: int = 1_000) -> float:
+    """A grant remembered in the kubelet's file beside a large answer and many devices, in milliseconds."""
     place = Path(tempfile.mkdtemp(prefix="na-"))
     try:
         with FileStore(place, KUBELET_FORMATS) as store:
-            ledger = DeviceLedger(_allocator(1_000), store=store)
+            ledger = DeviceLedger(_allocator(devices), store=store)
 
             def grant(workload: str, answer: bytes) -> None:
                 def change(allocator: DeviceAllocator) -> DeviceAllocator:
@@ -218,4 +218,14 @@ def _commits() -> Iterator[Figure]:
         at_most=400,
         growth=commits,
         growth_of="bytes",
+    )
+    beside = [(float(size), _commit_ms(1, size)) for size in SIZES]
+    yield Figure(
+        package="devices",
+        name="remember a grant of one of 100,000 devices",
+        value=beside[-1][1],
+        unit="ms",
+        at_most=30,
+        growth=beside,
+        growth_of="devices",
     )

@@ -22,9 +22,9 @@ from nodealloc.checkpoint import (
     read_cpu_manager_state,
 )
 from nodealloc.checkpoint._cpu_state import CpuLayout
-from nodealloc.checkpoint._device_state import DeviceLayout
 from nodealloc.checkpoint._fnv import fnv1a32
 from nodealloc.checkpoint._memory_state import MemoryLayout
+from nodealloc.checkpoint._pod_devices import DeviceLayout
 from nodealloc.errors import DecodeError
 from nodealloc.testing.checkpoint import mutations
 

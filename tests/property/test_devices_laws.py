@@ -96,8 +96,8 @@ def test_every_hint_can_be_had(allocator: DeviceAllocator, count: int) -> None:
         assert isinstance(after, DeviceAllocator)
         grant = after.grants["p"]["c", GPU]
         assert hint.affinity is not None
-        for identity in grant.ids:
-            assert any(hint.affinity >> node & 1 for node in grant.nodes_of(identity))
+        for nodes in grant.nodes.values():
+            assert any(hint.affinity >> node & 1 for node in nodes)
 
 
 @given(st.lists(devices()), st.sets(st.integers(0, 5), min_size=1))

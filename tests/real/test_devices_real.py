@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -27,6 +28,7 @@ from nodealloc.devices import (
     Launch,
     Phase,
     PluginConnection,
+    PluginLimits,
     PluginRefusedError,
     PluginUnavailableError,
     RegistrationRefusedError,
@@ -67,12 +69,14 @@ def place() -> Iterator[Path]:
 class Agent:
     """A program that serves device plugins, as small as it can be."""
 
-    def __init__(self, directory: Path, *, grace_s: float = 300.0) -> None:
+    def __init__(
+        self, directory: Path, *, grace_s: float = 300.0, limits: PluginLimits | None = None
+    ) -> None:
         self.ledger = DeviceLedger(DeviceAllocator(nodes=(0, 1)))
         self.plugins = DevicePlugins(
             self.ledger,
             directory=directory,
-            connect=lambda socket: GrpcConnection(socket, deadlines=QUICK),
+            connect=lambda socket: GrpcConnection(socket, deadlines=QUICK, limits=limits),
             grace_s=grace_s,
             look_s=0.05,
         )
@@ -533,14 +537,30 @@ def test_after_the_grace_period_capacity_is_zero(place: Path) -> None:
             agent.wait(4)
 
 
-def test_a_giant_message(agent: Agent, place: Path) -> None:
-    """More than any plugin needs is an error on that plugin."""
-    server = DevicePluginServer(GPU, (Device("x" * (70 << 20)),), place / "giant.sock")
+@pytest.mark.parametrize("size", [(4 << 20) + 1, 70 << 20])
+def test_a_giant_message(agent: Agent, place: Path, size: int) -> None:
+    """More than a kubelet takes is an error on that plugin; it says what came and which limit it is."""
+    server = DevicePluginServer(GPU, (Device("x" * size),), place / "giant.sock")
     server.start()
     server.introduce(place / "kubelet.sock")
     agent.wait_phase(Phase.LOST)
-    assert "RESOURCE_EXHAUSTED" in agent.plugins.status()[0].trouble
+    (status,) = agent.plugins.status()
+    said = re.search(r"its message has ([0-9,]+) bytes, and 4,194,304 are taken at the most", status.trouble)
+    assert said is not None, status.trouble
+    assert size < int(said[1].replace(",", "")) < size + 100
+    assert "giant.sock: ListAndWatch" in status.trouble
+    assert "raise PluginLimits.list_bytes" in status.trouble
     server.stop()
+
+
+def test_a_list_beyond_what_a_kubelet_takes_where_it_may_be(place: Path) -> None:
+    """Plugins whose lists are longer are taken by whoever says so."""
+    server = DevicePluginServer(GPU, (Device("x" * (5 << 20)),), place / "large.sock")
+    with Agent(place, limits=PluginLimits(list_bytes=6 << 20)) as agent:
+        server.start()
+        server.introduce(place / "kubelet.sock")
+        agent.wait(1)
+        server.stop()
 
 
 def test_bytes_from_a_fuzzer(agent: Agent, place: Path) -> None:

@@ -68,11 +68,11 @@ def with_devices(
 def _held(allocator: DeviceAllocator, resource: str) -> dict[str, NumaMask]:
     """The devices of a resource that somebody holds, with their nodes; 0 for one without a place."""
     return {
-        device: sum([1 << node for node in grant.nodes_of(device)])
+        device: sum([1 << node for node in nodes])
         for grants in allocator.grants.values()
         for (_, of), grant in grants.items()
         if of == resource
-        for device in sorted(grant.ids)
+        for device, nodes in sorted(grant.nodes.items())
     }
 
 

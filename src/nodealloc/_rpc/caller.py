@@ -34,6 +34,7 @@ class Caller:
         service: Its name in there.
         largest_bytes: Of a message, either way.
         largest_answers: Method to the bytes of its answer, where they are fewer.
+        limits: Method to what says how large its answer may be, for who has to raise it.
         unavailable: What is raised when there is no answer.
         refused: What is raised for a refusal.
 
@@ -50,6 +51,7 @@ class Caller:
         *,
         largest_bytes: int,
         largest_answers: Mapping[str, int] | None = None,
+        limits: Mapping[str, str] | None = None,
         unavailable: type[CallUnavailableError] = CallUnavailableError,
         refused: type[CallRefusedError] = CallRefusedError,
     ) -> None:
@@ -59,6 +61,7 @@ class Caller:
         self._largest_bytes = largest_bytes
         full_name = file.services_by_name[service].full_name
         self._largest_answers = {(full_name, name): most for name, most in (largest_answers or {}).items()}
+        self._limits = dict(limits or {})
         self._unavailable = unavailable
         self._refused = refused
         self._lock = threading.Lock()
@@ -108,10 +111,15 @@ class Caller:
 
     def failed(self, name: str, error: grpc.RpcError, /) -> CallUnavailableError | CallRefusedError:
         """What an error of gRPC means."""
-        status, detail, is_away = channels.failure(error)
-        if is_away:
-            return self._unavailable(self.path, name, status, detail)
-        return self._refused(self.path, name, status, detail)
+        failed = channels.failure(error)
+        if failed.is_away:
+            return self._unavailable(self.path, name, failed.status, failed.detail)
+        detail, sizes = failed.detail, channels.beyond(failed)
+        if sizes is not None:
+            detail = f"its message has {sizes[0]:,} bytes, and {sizes[1]:,} are taken at the most"
+            if name in self._limits:
+                detail += f"; have it send less, or raise {self._limits[name]}"
+        return self._refused(self.path, name, failed.status, detail)
 
     def cancelled(self, name: str, /) -> CallUnavailableError:
         """The error of a call that `close` ended."""

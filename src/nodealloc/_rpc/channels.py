@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ __all__ = [
     "Server",
     "Stream",
     "Unary",
+    "beyond",
     "dial",
     "dial_async",
     "dial_host",
@@ -33,6 +35,8 @@ __all__ = [
 LONGEST_WORDS_BYTES = 1 << 20
 """Of a refusal in the other side's own words. Past it gRPC drops them with the status that they came with;
 by itself it would at 8 KiB."""
+
+_BEYOND = re.compile(r"message larger than max \((\d{1,20}) vs\. (\d{1,20})\)")
 
 _AWAY = {
     grpc.StatusCode.UNAVAILABLE,
@@ -200,6 +204,15 @@ def failure(error: grpc.RpcError, /) -> Failure:
     """What an error of a call means."""
     code: grpc.StatusCode = error.code()
     return Failure(code.name, str(error.details() or ""), code in _AWAY)
+
+
+def beyond(failed: Failure, /) -> tuple[int, int] | None:
+    """Bytes of a message that was refused unread, and how many are taken; None for every other end.
+
+    gRPC tells them in its own words alone.
+    """
+    said = _BEYOND.search(failed.detail) if failed.status == "RESOURCE_EXHAUSTED" else None
+    return None if said is None else (int(said[1]), int(said[2]))
 
 
 def method(file: FileDescriptor, service: str, name: str, /) -> str:

@@ -27,7 +27,7 @@ from nodealloc.checkpoint._cpu_state import (
     CpuManagerStateV1,
     read_cpu_manager_state,
 )
-from nodealloc.checkpoint._device_state import DEVICE_STATE, DeviceManagerState, PodDevices
+from nodealloc.checkpoint._device_state import DEVICE_STATE, DeviceManagerState
 from nodealloc.checkpoint._errors import (
     CorruptCheckpointError,
     StoreBusyError,
@@ -39,7 +39,6 @@ from nodealloc.checkpoint._files import Files
 from nodealloc.checkpoint._identity import this_machine
 from nodealloc.checkpoint._inspect import Finding, inspect
 from nodealloc.checkpoint._json import Json
-from nodealloc.checkpoint._kept_bytes import KeptBytes
 from nodealloc.checkpoint._keys import row_formats, row_key, rows_of
 from nodealloc.checkpoint._kubelet import KUBELET_FORMATS
 from nodealloc.checkpoint._memory_state import (
@@ -50,6 +49,7 @@ from nodealloc.checkpoint._memory_state import (
     MemoryTable,
 )
 from nodealloc.checkpoint._memory_store import MemoryStore
+from nodealloc.checkpoint._pod_devices import PodDevices
 from nodealloc.checkpoint._ports import Checkpoint, Formats, Store
 from nodealloc.checkpoint._record import JsonCheckpoint
 from nodealloc.checkpoint._sqlite_store import SqliteStore
@@ -73,7 +73,6 @@ __all__ = [
     "Identity",
     "Json",
     "JsonCheckpoint",
-    "KeptBytes",
     "MemoryBlock",
     "MemoryManagerState",
     "MemoryNode",

@@ -4,59 +4,21 @@ from __future__ import annotations
 
 import base64
 import binascii
-import enum
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 import attrs
 
 from nodealloc._frozen import freeze
-from nodealloc._typed import typed_fields
 from nodealloc.checkpoint._fnv import fnv1a32
 from nodealloc.checkpoint._framing import check
 from nodealloc.checkpoint._json import Json, Shape, go_json, read_json
-from nodealloc.checkpoint._kept_bytes import KeptBytes, as_base64, printed
+from nodealloc.checkpoint._pod_devices import DeviceLayout, Ids, PodDevices, print_ids
 
-__all__ = ["DEVICE_STATE", "DeviceLayout", "DeviceManagerState", "PodDevices"]
+__all__ = ["DEVICE_STATE", "DeviceManagerState"]
 
 DEVICE_STATE = "kubelet_internal_checkpoint"
 """Name of the file (in the folder `device-plugins`), and its key in a store."""
-
-_Ids = tuple[str, ...] | None
-
-
-def _kept(answer: bytes | None) -> bytes | None:
-    return KeptBytes.of(answer)
-
-
-class DeviceLayout(enum.Enum):
-    """How device ids are laid out; a file is written back as it was read."""
-
-    V1 = 1
-    """Kubelet up to 1.19: one list a container."""
-    V2 = 2
-    """Kubelet from 1.20: a list a NUMA node."""
-
-
-@typed_fields
-@attrs.frozen(kw_only=True)
-class PodDevices:
-    """Devices of one resource that one container holds. None is the kubelet's nil: nothing.
-
-    Attributes:
-        pod_uid: The pod.
-        container_name: The container.
-        resource_name: `example.com/gpu`.
-        device_ids: NUMA node id to device ids, in the order of the file; -1 for devices
-            without a node. All stand under 0 when the layout knows no nodes.
-        alloc_resp: What the plugin answered, an encoded `ContainerAllocateResponse`.
-    """
-
-    pod_uid: str
-    container_name: str
-    resource_name: str
-    device_ids: Mapping[int, _Ids] | None = attrs.field(factory=dict[int, _Ids], validator=freeze)
-    alloc_resp: bytes | None = attrs.field(default=b"", converter=_kept)
 
 
 @attrs.frozen(kw_only=True)
@@ -76,26 +38,27 @@ class DeviceManagerState:
     """
 
     pod_device_entries: tuple[PodDevices, ...] | None = None
-    registered_devices: Mapping[str, _Ids] | None = attrs.field(factory=dict[str, _Ids], validator=freeze)
+    registered_devices: Mapping[str, Ids] | None = attrs.field(factory=dict[str, Ids], validator=freeze)
     boot_id: str = ""
     layout: DeviceLayout = DeviceLayout.V2
     checksum: int | None = attrs.field(default=None, eq=False)
 
     def marshal(self) -> bytes:
         """The file as the kubelet writes it."""
-        entries: Json = None
+        entries = b"null"
         if self.pod_device_entries is not None:
-            entries = [self._entry_json(entry) for entry in self.pod_device_entries]
+            entries = b"[%b]" % b",".join([entry.json(self.layout) for entry in self.pod_device_entries])
         registered: Json = None
         if self.registered_devices is not None:
             registered = dict(sorted(self.registered_devices.items()))
-        document: dict[str, Json] = {
-            "Data": {"PodDeviceEntries": entries, "RegisteredDevices": registered},
-            "Checksum": self._hashed(),
-        }
-        if self.boot_id:
-            document["BootID"] = self.boot_id
-        return go_json(document).encode()
+        listed = go_json(registered).encode()
+        boot = b',"BootID":%b' % go_json(self.boot_id).encode() if self.boot_id else b""
+        return b'{"Data":{"PodDeviceEntries":%b,"RegisteredDevices":%b},"Checksum":%d%b}' % (
+            entries,
+            listed,
+            self._hashed(),
+            boot,
+        )
 
     @classmethod
     def unmarshal(cls, data: bytes, /) -> DeviceManagerState:
@@ -115,7 +78,7 @@ class DeviceManagerState:
                 _read_entry(shape, item, f"$.Data.PodDeviceEntries[{index}]", layout)
                 for index, item in enumerate(items)
             )
-        registered: dict[str, _Ids] | None = None
+        registered: dict[str, Ids] | None = None
         if found["RegisteredDevices"] is not None:
             path = "$.Data.RegisteredDevices"
             resources = shape.mapping(found["RegisteredDevices"], path)
@@ -134,71 +97,38 @@ class DeviceManagerState:
     def verify(self) -> None:
         """Raise `CorruptCheckpointError` when content and checksum disagree."""
         if self.checksum is not None:
-            check(DEVICE_STATE, self.checksum, None, [b"".join(map(_plain, self._printed()))])
-
-    def _entry_json(self, entry: PodDevices) -> Json:
-        ids: Json
-        if self.layout is DeviceLayout.V1:
-            ids = _flat(entry)
-        elif entry.device_ids is None:
-            ids = None
-        else:
-            ids = dict(sorted((str(node), held) for node, held in entry.device_ids.items()))
-        response = None if entry.alloc_resp is None else as_base64(entry.alloc_resp)
-        return {
-            "PodUID": entry.pod_uid,
-            "ContainerName": entry.container_name,
-            "ResourceName": entry.resource_name,
-            "DeviceIDs": ids,
-            "AllocResp": response,
-        }
+            parts = self._printed()
+            texts = [one.printed(self.layout) if isinstance(one, PodDevices) else one for one in parts]
+            check(DEVICE_STATE, self.checksum, None, [b"".join(texts)])
 
     def _hashed(self) -> int:
-        """The checksum; of large answers only what is not known of them yet is worked out."""
+        """The checksum; of large entries only what is not known of them yet is worked out."""
         value: int | None = None
         text: list[bytes] = []
         for part in self._printed():
-            if isinstance(part, KeptBytes):
+            if isinstance(part, PodDevices):
                 value = part.hashed(_hash(value, text))
                 text = []
             else:
                 text.append(part)
         return _hash(value, text)
 
-    def _printed(self) -> Iterator[bytes]:
-        """As Go prints it, in parts; a `KeptBytes` stands for its own print."""
+    def _printed(self) -> Iterator[bytes | PodDevices]:
+        """As Go prints it, in parts; a large entry stands for its own print."""
         yield b"(checkpoint.checkpointData){PodDeviceEntries:([]checkpoint.PodDevicesEntry)"
         if self.pod_device_entries is None:
             yield b"<nil>"
         else:
-            yield b"["
+            keeps = self.layout is DeviceLayout.V2
             for number, entry in enumerate(self.pod_device_entries):
-                yield f"{' ' * (number > 0)}{self._print_head(entry)}".encode()
-                answer = entry.alloc_resp
-                if isinstance(answer, KeptBytes):
-                    yield answer
-                else:
-                    yield b"<nil>" if answer is None else printed(answer)
-                yield b"}"
-            yield b"]"
+                yield b" " if number else b"["
+                yield entry if keeps and entry.is_large else entry.printed(self.layout)
+            yield b"]" if self.pod_device_entries else b"[]"
         registered = "<nil>"
         if self.registered_devices is not None:
-            listed = [f"{name}:{_print_ids(ids)}" for name, ids in sorted(self.registered_devices.items())]
+            listed = [f"{name}:{print_ids(ids)}" for name, ids in sorted(self.registered_devices.items())]
             registered = f"map[{' '.join(listed)}]"
         yield f" RegisteredDevices:(map[string][]string){registered}}}".encode()
-
-    def _print_head(self, entry: PodDevices) -> str:
-        if self.layout is DeviceLayout.V1:
-            ids = f"([]string){_print_ids(_flat(entry))}"
-        elif entry.device_ids is None:
-            ids = "(checkpoint.DevicesPerNUMA)<nil>"
-        else:
-            nodes = [f"{node}:{_print_ids(held)}" for node, held in sorted(entry.device_ids.items())]
-            ids = f"(checkpoint.DevicesPerNUMA)map[{' '.join(nodes)}]"
-        return (
-            f"{{PodUID:(string){entry.pod_uid} ContainerName:(string){entry.container_name} "
-            f"ResourceName:(string){entry.resource_name} DeviceIDs:{ids} AllocResp:([]uint8)"
-        )
 
 
 def _hash(before: int | None, text: Sequence[bytes]) -> int:
@@ -206,23 +136,11 @@ def _hash(before: int | None, text: Sequence[bytes]) -> int:
     return fnv1a32(data) if before is None else fnv1a32(data, start=before)
 
 
-def _plain(part: bytes) -> bytes:
-    return printed(part) if isinstance(part, KeptBytes) else part
-
-
-def _flat(entry: PodDevices) -> _Ids:
-    if entry.device_ids is None:
-        return None
-    if set(entry.device_ids) == {0}:
-        return entry.device_ids[0]
-    return tuple(name for _, held in sorted(entry.device_ids.items()) for name in held or ())
-
-
 def _read_entry(shape: Shape, value: object, path: str, layout: DeviceLayout) -> PodDevices:
     names = ("PodUID", "ContainerName", "ResourceName", "DeviceIDs", "AllocResp")
     found = shape.fields(value, path, names)
     listed = found.get("DeviceIDs")
-    ids: dict[int, _Ids] | None = None
+    ids: dict[int, Ids] | None = None
     if listed is not None and layout is DeviceLayout.V1:
         ids = {0: _read_ids(shape, listed, f"{path}.DeviceIDs")}
     elif listed is not None:
@@ -239,7 +157,7 @@ def _read_entry(shape: Shape, value: object, path: str, layout: DeviceLayout) ->
     )
 
 
-def _read_ids(shape: Shape, value: object, path: str) -> _Ids:
+def _read_ids(shape: Shape, value: object, path: str) -> Ids:
     if value is None:
         return None
     return tuple(
@@ -259,7 +177,3 @@ def _read_bytes(shape: Shape, value: object, path: str) -> bytes | None:
     if base64.b64encode(data).decode() != text:
         shape.fault(path, "base64 with stray bits at its end")
     return data
-
-
-def _print_ids(ids: _Ids) -> str:
-    return "<nil>" if ids is None else f"[{' '.join(ids)}]"

@@ -8,7 +8,7 @@ import attrs
 
 from nodealloc._frozen import freeze
 from nodealloc._typed import typed, typed_fields_on_error
-from nodealloc.checkpoint import KeptBytes
+from nodealloc.checkpoint import PodDevices
 
 __all__ = ["NO_NODE", "Grant", "Grants", "without"]
 
@@ -16,12 +16,8 @@ NO_NODE = -1
 """Stands for "no NUMA node" where places are remembered, as in the kubelet's file."""
 
 
-def _kept(response: bytes | None) -> bytes | None:
-    return KeptBytes.of(response)
-
-
 @typed_fields_on_error
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, slots=False)
 class Grant:
     """Devices of one resource in one member's hands.
 
@@ -33,16 +29,40 @@ class Grant:
     """
 
     places: Mapping[int, tuple[str, ...]] = attrs.field(validator=freeze)
-    response: bytes | None = attrs.field(default=None, converter=_kept)
+    response: bytes | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        """What is pickled: the fields, not what was worked out from them."""
+        return {field.name: self.__dict__[field.name] for field in attrs.fields(Grant)}
 
     @property
     def ids(self) -> frozenset[str]:
         """The devices."""
         return frozenset(identity for ids in self.places.values() for identity in ids)
 
-    def nodes_of(self, identity: str, /) -> tuple[int, ...]:
-        """Nodes of one device, ascending; empty for one without a place."""
-        return tuple(sorted(node for node, ids in self.places.items() if node != NO_NODE and identity in ids))
+    @property
+    def nodes(self) -> Mapping[str, tuple[int, ...]]:
+        """Device to its nodes, ascending; empty for one without a place."""
+        found: dict[str, tuple[int, ...]] = {}
+        for node, ids in sorted(self.places.items()):
+            here = () if node == NO_NODE else (node,)
+            for identity in ids:
+                found[identity] = found.get(identity, ()) + here
+        return found
+
+    def entry(self, workload: str, member: str, resource: str, /) -> PodDevices:
+        """As the kubelet's file has it; kept, so that a large one is worked out once."""
+        kept: PodDevices | None = self.__dict__.get("_entry")
+        whose = (workload, member, resource)
+        if kept is None or (kept.pod_uid, kept.container_name, kept.resource_name) != whose:
+            kept = self.__dict__["_entry"] = PodDevices(
+                pod_uid=workload,
+                container_name=member,
+                resource_name=resource,
+                device_ids=self.places,
+                alloc_resp=self.response,
+            )
+        return kept
 
     @classmethod
     @typed

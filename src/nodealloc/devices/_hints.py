@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
@@ -74,10 +75,13 @@ def held_hints(nodes: Sequence[int], places: Sequence[Sequence[int]], /) -> list
     Source: ours.
     """
     by_node: dict[int, int] = {}
-    for bit, place in enumerate(places):
+    every = 0
+    for place, count in Counter(map(tuple, places)).items():
+        alike = ((1 << count) - 1) << every.bit_length()
+        every |= alike
         for node in place:
-            by_node[node] = by_node.get(node, 0) | 1 << bit
-    hints = device_hints(nodes, len(places), by_node=by_node, available=(1 << len(places)) - 1)
+            by_node[node] = by_node.get(node, 0) | alike
+    hints = device_hints(nodes, len(places), by_node=by_node, available=every)
     if isinstance(hints, CountedHints):
         return hints  # what is preferred is the narrowest place of all devices, and these are all
     narrowest = min((hint.affinity.bit_count() for hint in hints if hint.affinity), default=0)

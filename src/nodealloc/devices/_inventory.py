@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import attrs
@@ -19,6 +19,7 @@ __all__ = ["Capacity", "Device", "DeviceList", "Inventory", "PluginOptions"]
 HEALTHY = "Healthy"
 _SHOWN = 40
 """Characters of a plugin's own words that are shown; it may say a megabyte."""
+_FEW, _ONE = 8, ord("1")
 _KNOWN_HEALTH = frozenset({HEALTHY, "Unhealthy"})
 
 
@@ -109,6 +110,11 @@ class DeviceList:
         return {identity: bit for bit, identity in enumerate(self.ids)}
 
     @lazy
+    def characters(self) -> int:
+        """Of all ids, and one for each."""
+        return len(self.ids) + sum(map(len, self.ids))
+
+    @lazy
     def everything(self) -> int:
         """All devices."""
         return (1 << len(self.ids)) - 1
@@ -121,15 +127,24 @@ class DeviceList:
             mask |= devices
         return mask
 
+    @lazy
+    def _columns(self) -> Sequence[tuple[int, bytes]]:
+        """Nodes, ascending, with their devices, a bit each: to ask a mask for one bit copies it."""
+        return [
+            (node, mask.to_bytes(max(mask.bit_length(), len(self.ids)) // 8 + 1, "little"))
+            for node, mask in sorted(self.by_node.items())
+        ]
+
     def mask_of(self, ids: Iterable[str], /) -> int:
         """The devices with these ids; unknown ids are left out."""
-        mask = 0
         index = self.index
-        for identity in ids:
-            bit = index.get(identity)
-            if bit is not None:
-                mask |= 1 << bit
-        return mask
+        found = [index[identity] for identity in ids if identity in index]
+        if len(found) < _FEW:
+            return sum({1 << bit for bit in found})
+        flags = bytearray(b"0") * len(self.ids)
+        for bit in found:
+            flags[bit] = _ONE
+        return int(flags[::-1], 2)
 
     def ids_of(self, mask: int, /) -> tuple[str, ...]:
         """The ids of a mask, ascending."""
@@ -144,7 +159,7 @@ class DeviceList:
         bit = self.index.get(identity)
         if bit is None:
             return ()
-        return tuple(sorted(node for node, devices in self.by_node.items() if devices >> bit & 1))
+        return tuple([node for node, column in self._columns if column[bit >> 3] >> (bit & 7) & 1])
 
     def device(self, identity: str, /) -> Device | None:
         """One device, or None for an unknown id."""

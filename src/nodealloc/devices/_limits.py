@@ -41,12 +41,15 @@ class PluginLimits:
             up to four threads and two descriptors.
         introductions: Plugins that are called back at once after they registered.
             Where there are more, newcomers come first, and whoever does not answer gives way.
-        list_bytes: Of a list of devices; 100,000 devices take about 6 MB.
-        answer_bytes: Of any other answer; it is remembered with its grant. A
-            kubelet takes as much.
+        list_bytes: Of a list of devices; 100,000 devices take 2 to 6 MB. What is larger is
+            refused unread and ends the stream, as by a kubelet: its plugin is away then.
+        answer_bytes: Of any other answer; it is remembered with its grant.
+
+    Source: kubelet v1.32 ``cm/devicemanager/plugin/v1beta1/client.go``, which dials with
+    gRPC's own limit of 4 MiB a message; the others are ours.
     """
 
     resources: int = attrs.field(default=256, validator=_AT_LEAST_1)
     introductions: int = attrs.field(default=96, validator=_AT_LEAST_1)
-    list_bytes: int = attrs.field(default=16 << 20, validator=_AT_LEAST_1)
+    list_bytes: int = attrs.field(default=4 << 20, validator=_AT_LEAST_1)
     answer_bytes: int = attrs.field(default=4 << 20, validator=_AT_LEAST_1)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
-from typing import TypeVar, cast
+from typing import Final, TypeVar, cast
 
 import attrs
 
 from nodealloc._typed import typed
-from nodealloc.checkpoint import DEVICE_STATE, DeviceManagerState, KeptBytes, PodDevices
+from nodealloc.checkpoint import DEVICE_STATE, DeviceManagerState, PodDevices
 from nodealloc.devices._grants import NO_NODE, Grant
 from nodealloc.devices._inventory import Inventory
 from nodealloc.devices._life import Phase
@@ -22,35 +22,39 @@ __all__ = ["from_rows", "read_alike", "remembered", "restored", "to_row"]
 
 S = TypeVar("S", bound=DeviceStock)
 
+_LISTED: Final = 16 << 10
+"""Characters of devices that are named without being granted: every commit of everybody writes them."""
+
 
 @typed
 def remembered(allocator: DeviceStock, /) -> DeviceManagerState:
     """The allocator as `kubelet_internal_checkpoint` keeps it.
 
     A grant that its plugin has not answered has no answer there either (null).
-    A resource whose plugin is gone is not named. Health is that of the moment:
-    nobody reads it back (`read_alike`).
+    A resource whose plugin is gone is not named. Health is that of the moment,
+    and of a resource with many devices none is named: nobody reads them back
+    (`read_alike`). What was granted last stands last.
     """
     entries = [
-        PodDevices(
-            pod_uid=workload,
-            container_name=member,
-            resource_name=resource,
-            device_ids=dict(grant.places),
-            alloc_resp=grant.response,
-        )
-        for workload, held in sorted(allocator.grants.items())
-        for (member, resource), grant in sorted(held.items())
+        grant.entry(workload, member, resource)
+        for workload, held in allocator.grants.items()
+        for (member, resource), grant in held.items()
     ]
-    # Whatever stands behind an entry that changed is hashed anew: large answers seldom change.
-    entries.sort(key=lambda entry: not isinstance(entry.alloc_resp, KeptBytes))
-    registered = {
-        resource: allocator.inventories[resource].devices.ids_of(
-            allocator.inventories[resource].devices.healthy
-        )
-        for resource in sorted(_known(allocator))
-    }
-    return DeviceManagerState(pod_device_entries=tuple(entries), registered_devices=registered)
+    # Whatever stands behind an entry that changed is hashed anew: large ones seldom change.
+    entries.sort(key=lambda entry: not entry.is_large)
+    return DeviceManagerState(pod_device_entries=tuple(entries), registered_devices=_registered(allocator))
+
+
+def _registered(allocator: DeviceStock) -> dict[str, tuple[str, ...]]:
+    """Resources and their healthy devices, as long as all of these take little room; the smallest first."""
+    lists = {name: allocator.inventories[name].devices for name in _known(allocator)}
+    left = _LISTED
+    registered: dict[str, tuple[str, ...]] = {}
+    for name in sorted(lists, key=lambda name: (lists[name].characters, name)):
+        devices = lists[name]
+        left -= devices.characters
+        registered[name] = devices.ids_of(devices.healthy) if left >= 0 else ()
+    return registered
 
 
 def read_alike(before: DeviceStock, after: DeviceStock, /) -> bool:

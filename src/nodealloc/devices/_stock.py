@@ -95,10 +95,10 @@ class DeviceStock:
         self, claim: Claim, resource: str, ids: frozenset[str]
     ) -> list[TopologyHint] | CountedHints | None:
         """From the places as they were remembered: the plugin may be away."""
-        held = self.grants.get(claim.owner.workload, {}).items()
-        places = {
-            i: grant.nodes_of(i) for (_, name), grant in held if name == resource for i in grant.ids & ids
-        }
+        places: dict[str, tuple[int, ...]] = {}
+        for (_, name), grant in self.grants.get(claim.owner.workload, {}).items():
+            if name == resource:
+                places.update({one: nodes for one, nodes in grant.nodes.items() if one in ids})
         here = [tuple(node for node in places[i] if node in self.nodes) for i in sorted(places)]
         placed = [place for place in here if place]
         return held_hints(self.nodes, placed) if placed else None

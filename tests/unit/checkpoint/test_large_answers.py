@@ -1,11 +1,11 @@
-"""One plugin's huge answer: right to the last byte, and worked out once."""
+"""One plugin's huge answer, or its many devices: right to the last byte, and worked out once."""
 
 from __future__ import annotations
 
 import copy
 import pickle
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import attrs
@@ -15,9 +15,9 @@ from nodealloc.checkpoint import (
     KUBELET_FORMATS,
     DeviceManagerState,
     FileStore,
-    KeptBytes,
     PodDevices,
-    _kept_bytes,
+    _device_state,
+    _pod_devices,
 )
 from nodealloc.checkpoint._fnv import fnv1a32
 from nodealloc.devices import (
@@ -25,14 +25,16 @@ from nodealloc.devices import (
     DeviceAllocator,
     DeviceLedger,
     DeviceList,
+    Grant,
     Inventory,
     PluginOptions,
 )
-from nodealloc.devices._state import restored
+from nodealloc.devices._state import remembered, restored
 from nodealloc.podspec import Quantity
 from nodealloc.topology import Claim, Owner, TopologyHint
 
 GPU = "example.com/gpu"
+BIG = "example.com/big"
 
 
 def entry(uid: str, answer: bytes | None) -> PodDevices:
@@ -89,62 +91,123 @@ def test_a_damaged_large_answer_is_found() -> None:
 
 
 @pytest.fixture
-def prints(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Sizes of the answers that were printed since."""
+def hashed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """How many bytes were hashed since, piece by piece."""
     sizes: list[int] = []
-    printed = _kept_bytes.printed
 
-    def counted(data: bytes, /) -> bytes:
+    def counted(data: bytes, /, *, start: int = 2166136261) -> int:
         sizes.append(len(data))
-        return printed(data)
+        return fnv1a32(data, start=start)
 
-    monkeypatch.setattr(_kept_bytes, "printed", counted)
+    for module in (_device_state, _pod_devices):
+        monkeypatch.setattr(module, "fnv1a32", counted)
     yield sizes
     monkeypatch.undo()
 
 
-def test_what_others_commit_works_no_large_answer_out_again(tmp_path: Path, prints: list[int]) -> None:
-    """A hundred commits beside three large answers: each was printed for its own commit alone."""
-    devices = DeviceList.of([Device(f"d{number:03}") for number in range(200)], nodes=(0,))
-    serving = Inventory(resource=GPU).registered(1, now_s=0.0).listed(1, devices, PluginOptions(), now_s=0.0)
-    with FileStore(tmp_path, KUBELET_FORMATS) as store:
-        ledger = DeviceLedger(DeviceAllocator().with_inventory(serving), store=store)
-
-        def grant(workload: str, answer: bytes) -> None:
-            claim = Claim(owner=Owner(workload, "c"), amounts={GPU: Quantity.of(1)})
-
-            def change(allocator: DeviceAllocator) -> DeviceAllocator:
-                after = allocator.allocate(claim, TopologyHint(None, True))
-                assert isinstance(after, DeviceAllocator)
-                return after
-
-            ledger.alter(change)
-            ledger.alter(lambda one: one.with_response(Owner(workload, "c"), GPU, answer))
-
-        for number in range(3):
-            grant(f"m{number}", bytes([number]) * 100_000)
-        prints.clear()
-        for number in range(25):
-            grant(f"a{number:02}", b"small")
-            grant(f"z{number:02}", b"small")
-        for number in range(25):
-            ledger.release(f"a{number:02}")
-        assert prints == []
-        kept = store.read().get("kubelet_internal_checkpoint", DeviceManagerState)
-    assert kept is not None
-    again = restored(DeviceAllocator(), DeviceManagerState.unmarshal(kept.marshal()), now_s=0.0)
-    assert again.grants == ledger.current().grants
+def serving(resource: str, ids: list[str]) -> Inventory:
+    """A plugin that lists these."""
+    devices = DeviceList.of([Device(one) for one in ids], nodes=(0,))
+    blank = Inventory(resource=resource).registered(1, now_s=0.0)
+    return blank.listed(1, devices, PluginOptions(), now_s=0.0)
 
 
-def test_bytes_that_are_kept_travel_as_plain_ones() -> None:
-    """Copies and pickles carry no more than the bytes."""
-    large = KeptBytes.of(bytes(5000))
-    assert isinstance(large, KeptBytes)
-    assert len(large.base64) > 5000
+def grant(ledger: DeviceLedger, workload: str, answer: bytes, resource: str = GPU, count: int = 1) -> None:
+    """Some devices, with their plugin's answer."""
+    claim = Claim(owner=Owner(workload, "c"), amounts={resource: Quantity.of(count)})
+
+    def change(allocator: DeviceAllocator) -> DeviceAllocator:
+        after = allocator.allocate(claim, TopologyHint(None, True))
+        assert isinstance(after, DeviceAllocator)
+        return after
+
+    ledger.alter(change)
+    ledger.alter(lambda one: one.with_response(Owner(workload, "c"), resource, answer))
+
+
+FEW = [f"d{number:03}" for number in range(200)]
+
+
+def nothing(_: DeviceLedger) -> None:
+    """No pod beside."""
+
+
+def holds_all(ids: list[str]) -> Callable[[DeviceLedger], None]:
+    """A pod that was granted all of them."""
+    return lambda ledger: grant(ledger, "big", b"small", BIG, len(ids))
+
+
+def answered_at_length(ledger: DeviceLedger) -> None:
+    """Three pods with large answers."""
+    for number in range(3):
+        grant(ledger, f"m{number}", bytes(100_000), BIG)
+
+
+MANY = [f"{number:06}-{'x' * 29}" for number in range(30_000)]
+LONG = [f"{number:04}{'x' * 5_000}" for number in range(300)]
+BESIDE: dict[str, tuple[list[str], Callable[[DeviceLedger], None]]] = {
+    "many devices": (MANY, nothing),
+    "long ids": (LONG, nothing),
+    "many devices, granted": (MANY, holds_all(MANY)),
+    "long ids, granted": (LONG, holds_all(LONG)),
+    "large answers": (FEW, answered_at_length),
+}
+
+
+@pytest.mark.parametrize("beside", BESIDE)
+def test_what_others_commit_works_nothing_large_out_again(
+    tmp_path: Path, hashed: list[int], beside: str
+) -> None:
+    """A hundred commits beside them: each hashes what it would hash without them."""
+    ids, before = BESIDE[beside]
+    hashes: list[int] = []
+    for at, ledger_of in enumerate((FEW, ids)):
+        with FileStore(tmp_path / str(at), KUBELET_FORMATS) as store:
+            allocator = DeviceAllocator().with_inventory(serving(GPU, FEW))
+            ledger = DeviceLedger(allocator.with_inventory(serving(BIG, ledger_of)), store=store)
+            (before if at else nothing)(ledger)
+            hashed.clear()
+            for number in range(25):
+                grant(ledger, f"a{number:02}", b"small")
+                grant(ledger, f"z{number:02}", b"small")
+            for number in range(25):
+                ledger.release(f"a{number:02}")
+            hashes.append(sum(hashed))
+            kept = store.read().get("kubelet_internal_checkpoint", DeviceManagerState)
+        assert kept is not None
+        read = DeviceManagerState.unmarshal(kept.marshal())
+        read.verify()
+        again = restored(DeviceAllocator(), read, now_s=0.0)
+        assert again.grants == ledger.current().grants
+        assert again.inventories.keys() == {GPU, BIG}
+    assert hashes[1] <= hashes[0] * 1.02
+
+
+def test_a_file_names_the_devices_of_small_lists() -> None:
+    """The smallest first, as long as they take little room; every resource is named."""
+    lists = {GPU: FEW, BIG: MANY, "example.com/long": LONG, "example.com/nic": ["b", "a"]}
+    allocator = DeviceAllocator()
+    for resource, ids in lists.items():
+        allocator = allocator.with_inventory(serving(resource, ids))
+    registered = remembered(allocator).registered_devices or {}
+    assert {name: len(ids or ()) for name, ids in registered.items()} == {
+        GPU: 200,
+        "example.com/nic": 2,
+        BIG: 0,
+        "example.com/long": 0,
+    }
+
+
+def test_what_is_kept_of_an_entry_does_not_travel() -> None:
+    """Copies and pickles of grants and entries carry the fields alone; the same grant may stand elsewhere."""
+    large = Grant.of([("a", (0,))], response=bytes(5000))
+    entry = large.entry("w", "c", GPU)
+    assert entry is large.entry("w", "c", GPU)
+    assert large.entry("other", "c", GPU).pod_uid == "other"
+    size = len(pickle.dumps(entry))
+    assert DeviceManagerState(pod_device_entries=(entry,)).marshal()
+    assert len(pickle.dumps(entry)) == size < 6000
     for other in (copy.copy(large), copy.deepcopy(large), pickle.loads(pickle.dumps(large))):  # noqa: S301 - our own
-        assert type(other) is bytes
         assert other == large
-    assert len(pickle.dumps(large)) < 5100
-    assert KeptBytes.of(large) is large
-    assert KeptBytes.of(None) is None
-    assert type(KeptBytes.of(b"small")) is bytes
+        assert other.entry("w", "c", GPU) == entry
+        assert len(pickle.dumps(other)) < 6000

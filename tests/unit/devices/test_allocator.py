@@ -261,8 +261,31 @@ def test_a_device_at_two_nodes_stands_at_both() -> None:
     grant = Grant.of([("a", (0, 1)), ("b", ())])
     assert grant.places == {-1: ("b",), 0: ("a",), 1: ("a",)}
     assert grant.ids == {"a", "b"}
-    assert grant.nodes_of("a") == (0, 1)
-    assert grant.nodes_of("b") == ()
+    assert grant.nodes == {"a": (0, 1), "b": ()}
+
+
+class Compared(str):
+    """A text that counts how often such texts are compared."""
+
+    __slots__ = ()
+    times = 0
+
+    def __eq__(self, other: object) -> bool:
+        Compared.times += 1
+        return str.__eq__(self, str(other))
+
+    __hash__ = str.__hash__
+
+
+def test_a_pod_of_many_devices_is_told_apart_once_each() -> None:
+    """Hints for what it holds, and its release, look at each device a few times, however many there are."""
+    many = [Device(Compared(f"dev-{n:03}"), numa_nodes=1 << (n % 2)) for n in range(300)]
+    allocator = DeviceAllocator(nodes=(0, 1)).with_inventory(listed(*many))
+    after = granted(allocator, claim("c", 300))
+    Compared.times = 0
+    assert after.hints([claim("c", 300)]) == {GPU: [TopologyHint(3, True)]}
+    assert after.release("pod").capacity() == allocator.capacity()
+    assert Compared.times < 300 * 10
 
 
 def test_held_devices_hint_at_their_narrowest_place_as_preferred() -> None:

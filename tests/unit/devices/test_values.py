@@ -60,6 +60,16 @@ def test_a_list_pickles_without_what_it_worked_out() -> None:
     assert copy.index == devices.index
 
 
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 100])
+def test_a_mask_has_the_devices_that_are_named(count: int) -> None:
+    """Few or many of them, some twice, some unknown."""
+    devices = DeviceList.of([Device(f"d{n:03}", numa_nodes=1 << n % 3) for n in range(200)], nodes=(0, 1))
+    named = [f"d{n * 2:03}" for n in range(count)]
+    mask = devices.mask_of([*named, *named, "unknown"])
+    assert devices.ids_of(mask) == tuple(named)
+    assert all(devices.nodes_of(one) == {0: (0,), 1: (1,), 2: ()}[int(one[1:]) % 3] for one in named)
+
+
 def test_of_two_devices_with_one_id_the_last_counts() -> None:
     """A doubled id is one device, and the list says so."""
     devices = DeviceList.of([Device("a"), Device("a", "Unhealthy")], nodes=(0,))

@@ -102,6 +102,8 @@ class GrpcConnection:
             largest_bytes=max(limits.list_bytes, limits.answer_bytes),
             largest_answers=dict.fromkeys(_ANSWERS, limits.answer_bytes)
             | {"ListAndWatch": limits.list_bytes},
+            limits=dict.fromkeys(_ANSWERS, "PluginLimits.answer_bytes")
+            | {"ListAndWatch": "PluginLimits.list_bytes"},
             unavailable=PluginUnavailableError,
             refused=PluginRefusedError,
         )
