@@ -15,7 +15,7 @@ from nodealloc.dsw_asw._cancellation import Cancellation
 from nodealloc.dsw_asw._errors import UncertainError
 from nodealloc.dsw_asw._ports import Cancel, Clock, Executor
 from nodealloc.dsw_asw._scopes import Scopes
-from nodealloc.dsw_asw._steps import Cancelled, Done, Failed, Outcome, Running, Step, Uncertain
+from nodealloc.dsw_asw._steps import Cancelled, Done, Failed, Outcome, Running, Step, StepScope, Uncertain
 from nodealloc.dsw_asw._timers import Timer
 
 __all__ = ["Operation", "Operations"]
@@ -125,9 +125,9 @@ class Operations(Generic[K, S, R]):
         """A key's operations whose end was not taken yet; not to be changed."""
         return self._by_key.get(key, [])
 
-    def is_free(self, step: Step[S], /) -> bool:
-        """Whether nothing runs in the step's scope."""
-        return self._scopes.is_free(step.scope)
+    def is_open(self, scope: StepScope, /) -> bool:
+        """Whether nothing runs in a scope."""
+        return self._scopes.is_free(scope)
 
     def new(self, key: K, step: Step[S], generation: int, rest_until_s: float | None) -> Operation[K, S, R]:
         """An operation that is not handed over yet."""

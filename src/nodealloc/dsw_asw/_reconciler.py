@@ -202,6 +202,8 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             self._writing.ended(turn, error)
             if turn.plans and not self._closed:
                 self._begun.start_all(turn)
+            if self._begun.call_next(turn):
+                self._wake()
             self._waits.changed(turn.keys)
             with self._book.lock:
                 next_due_s = self._book.timers.next_due_s

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Collection, Hashable
 from typing import Generic, TypeVar
 
 from nodealloc.dsw_asw._steps import StepScope
@@ -54,15 +54,22 @@ class Scopes:
 
 
 class Blocked(Generic[K]):
-    """Keys with a step whose scope was closed, until one opens that it touches; not thread-safe."""
+    """Keys with a step whose scope was closed, in their order; not thread-safe.
+
+    Of those that wait for one scope the first alone is called when it may have opened: a
+    scope that a thousand keys share costs one plan for each of them, not one for each pair.
+    It keeps its place until its step starts; where it has no use for the scope any more, the
+    next one is called (`after`).
+    """
 
     def __init__(self) -> None:
         self._keys: dict[StepScope, dict[K, None]] = {}
         # By each scope around them, so that the end of an outer one finds those inside.
         self._inside: dict[StepScope, dict[StepScope, None]] = {}
+        self._called: dict[StepScope, K] = {}
 
     def __len__(self) -> int:
-        return len(self._keys) + len(self._inside)
+        return len(self._keys) + len(self._inside) + len(self._called)
 
     def add(self, scope: StepScope, key: K, /) -> None:
         """A step of a key cannot start."""
@@ -70,20 +77,43 @@ class Blocked(Generic[K]):
         for depth in range(1, len(scope)):
             self._inside.setdefault(scope[:depth], {})[scope] = None
 
-    def take(self, opened: StepScope, /) -> dict[K, None]:
-        """Keys that may go on now that a scope is open."""
+    def started(self, scope: StepScope, key: K, /) -> None:
+        """A key has what it waited for, if it did."""
+        keys = self._keys.get(scope)
+        if keys is None or key not in keys:
+            return
+        del keys[key]
+        if keys:
+            return
+        del self._keys[scope]
+        for depth in range(1, len(scope)):
+            inside = self._inside[scope[:depth]]
+            del inside[scope]
+            if not inside:
+                del self._inside[scope[:depth]]
+
+    def opened(self, scope: StepScope, /) -> list[K]:
+        """Keys that are to be planned now that a scope is open."""
         if not self._keys:
-            return {}
-        outer = [opened[:depth] for depth in range(1, len(opened) + 1) if opened[:depth] in self._keys]
-        found: dict[K, None] = {}
-        for scope in (*outer, *self._inside.get(opened, ())):
-            found.update(self._keys.pop(scope))
-            for depth in range(1, len(scope)):
-                inside = self._inside[scope[:depth]]
-                del inside[scope]
-                if not inside:
-                    del self._inside[scope[:depth]]
-        return found
+            return []
+        outer = [scope[:depth] for depth in range(1, len(scope) + 1) if scope[:depth] in self._keys]
+        return [self._call(one) for one in (*outer, *self._inside.get(scope, ()))]
+
+    def after(self, planned: Collection[K], is_free: Callable[[StepScope], bool], /) -> list[K]:
+        """Keys that are to be planned next, since those that were called had no use for their scope."""
+        done = [(scope, key) for scope, key in self._called.items() if key in planned]
+        called: list[K] = []
+        for scope, key in done:
+            del self._called[scope]
+            if is_free(scope):
+                self.started(scope, key)
+                if scope in self._keys:
+                    called.append(self._call(scope))
+        return called
+
+    def _call(self, scope: StepScope) -> K:
+        key = self._called[scope] = next(iter(self._keys[scope]))
+        return key
 
 
 def touch(one: StepScope, other: StepScope, /) -> bool:

@@ -95,6 +95,13 @@ class Work(Generic[K, W, H, S, R]):
         for key, step, again_at_s in planned:
             self.start(key, step, again_at_s, turn)
 
+    def call_next(self, turn: Turn[K, H, S], /) -> bool:
+        """Have keys planned whose scope stayed open, since who was before them did not want it; whether any."""
+        called = self._blocked.after(turn.keys, self._operations.is_open)
+        if called:
+            self._book.add(called)
+        return bool(called)
+
     def start(self, key: K, step: Step[S], again_at_s: float | None, turn: Turn[K, H, S], /) -> None:
         """Start a step, unless it runs, is held off, or its scope is closed."""
         try:
@@ -107,7 +114,7 @@ class Work(Generic[K, W, H, S, R]):
             return
         if self._book.is_held_off(key, step, turn.now_s):
             return
-        if not self._operations.is_free(step):
+        if not self._operations.is_open(step.scope):
             turn.count("blocked")
             self._blocked.add(step.scope, key)
             return
@@ -119,6 +126,7 @@ class Work(Generic[K, W, H, S, R]):
             self._book.hold_off(key, step, error, turn.now_s)
             return
         turn.count("started")
+        self._blocked.started(step.scope, key)
         if operation.is_under_way:
             self._set_timer(operation)
         tell(self._observer, lambda observer: observer.started(step))
@@ -171,7 +179,7 @@ class Work(Generic[K, W, H, S, R]):
         with self._book.lock:
             if operation.timer is not None:
                 operation.timer.cancel()
-            self._book.agenda.add(self._blocked.take(operation.step.scope))
+            self._book.agenda.add(self._blocked.opened(operation.step.scope))
         if operation.outcome is not None:
             self._settle(operation, operation.outcome, turn)
 

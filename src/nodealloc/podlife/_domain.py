@@ -21,7 +21,7 @@ from nodealloc.dsw_asw import (
     View,
 )
 from nodealloc.podfacts import LifeState
-from nodealloc.podlife._details import Acted, Detail, LifePolicy, MakeReady, uid_of
+from nodealloc.podlife._details import Acted, Detail, LifePolicy, MakeReady, TakeBack, uid_of
 from nodealloc.podlife._ending import asked_to_end, clear_away, end, end_late, reasons_to_end, take_back
 from nodealloc.podlife._heeding import answered, looked_after, spared
 from nodealloc.podlife._life import LifeEvent
@@ -212,7 +212,14 @@ class Lives:
                 )
                 answer = _sooner(answer, busy_s)
             case LifeState.TERMINATED:
-                answer = take_back(uid, record, self._preparations, now_s=now_s, policy=policy)
+                answer = take_back(
+                    uid,
+                    record,
+                    self._preparations,
+                    is_at_parts=_is_at_parts(view),
+                    now_s=now_s,
+                    policy=policy,
+                )
             case LifeState.FINISHED if self._rules.clears_away and (late := end_late(uid, observed, policy)):
                 return Next(record=record, steps=late)
             case LifeState.FINISHED if (kept_until_s := self._kept_until_s(record, want, view)) is not None:
@@ -278,6 +285,7 @@ class Lives:
                 policy=self._policy,
                 rules=self._rules,
                 tries_again=tries_again,
+                is_at_parts=_is_at_parts(view),
             )
 
         if self._rules.tells_meanwhile:
@@ -327,6 +335,11 @@ def _still_wanted(record: PodRecord, pod: Pod) -> Mapping[str, str]:
 def _active_deadline_s(record: PodRecord) -> float | None:
     seconds = record.pod.active_deadline_seconds
     return None if seconds is None else record.noticed_s + seconds
+
+
+def _is_at_parts(view: PodView) -> bool:
+    """Whether a part of it is being made ready or taken back."""
+    return any(isinstance(one.detail, MakeReady | TakeBack) for one in view.running)
 
 
 def _busy_until_s(view: PodView, policy: LifePolicy) -> float | None:

@@ -156,9 +156,19 @@ def _due(
 
 
 def take_back(
-    uid: str, record: PodRecord, preparations: Sequence[Preparation], /, *, now_s: float, policy: LifePolicy
+    uid: str,
+    record: PodRecord,
+    preparations: Sequence[Preparation],
+    /,
+    *,
+    is_at_parts: bool,
+    now_s: float,
+    policy: LifePolicy,
 ) -> Next:
-    """The last part that was made ready goes first; one that this program does not know is passed over."""
+    """The last part that was made ready goes first; one that this program does not know is passed over.
+
+    While one is on its way (`is_at_parts`) its end is what is waited for, and no moment.
+    """
     known = {one.name for one in preparations}
     left = tuple(name for name in record.made if name in known)
     if not left:
@@ -173,9 +183,8 @@ def take_back(
         deadline_s=policy.prepare_s,
         may_change_nothing=True,
     )
-    return Next(
-        record=record, steps=(step,), again_at_s=now_s + (policy.again_s if waits is None else waits.after_s)
-    )
+    again_at_s = now_s + (policy.again_s if waits is None else waits.after_s)
+    return Next(record=record, steps=(step,), again_at_s=None if is_at_parts else again_at_s)
 
 
 def clear_away(

@@ -63,10 +63,11 @@ def sync(
     policy: LifePolicy,
     rules: Rules,
     tries_again: bool = True,
+    is_at_parts: bool = False,
 ) -> Next:
     """The next steps: parts that are not ready, then what the pure plan of the pod says."""
     turn = Turn(uid=uid, observed=observed, now_s=now_s, policy=policy, rules=rules, tries_again=tries_again)
-    if (preparing := _prepare(turn, record, preparations)) is not None:
+    if (preparing := _prepare(turn, record, preparations, is_at_parts=is_at_parts)) is not None:
         record = preparing.record
     if not observed.is_current:
         return preparing or Next(record=record)
@@ -111,11 +112,14 @@ def _seen(turn: Turn, record: PodRecord, verdicts: LifeVerdicts | None) -> PodSe
     )
 
 
-def _prepare(turn: Turn, record: PodRecord, preparations: Sequence[Preparation]) -> Next | None:
+def _prepare(
+    turn: Turn, record: PodRecord, preparations: Sequence[Preparation], *, is_at_parts: bool
+) -> Next | None:
     """The first part that is not ready for this form of the pod, and those that follow; None where all are.
 
     They are one step, so that they are one commit and one thread. A part that says when it
-    may be asked again begins a step: what waits is the first of its step.
+    may be asked again begins a step: what waits is the first of its step. While one is on its
+    way (`is_at_parts`) its end is what is waited for, and no moment.
     """
     names: list[str] = []
     for one in preparations:
@@ -139,7 +143,7 @@ def _prepare(turn: Turn, record: PodRecord, preparations: Sequence[Preparation])
         deadline_s=turn.policy.prepare_s,
         may_change_nothing=True,
     )
-    return Next(record=record, steps=(step,), again_at_s=again_at_s)
+    return Next(record=record, steps=(step,), again_at_s=None if is_at_parts else again_at_s)
 
 
 def _learnt(record: PodRecord, observed: Observed, now_s: float, rules: Rules) -> PodRecord:

@@ -7,6 +7,7 @@ import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 
+import attrs
 import pytest
 
 from nodealloc.dsw_asw import (
@@ -25,7 +26,7 @@ from nodealloc.dsw_asw import (
 from nodealloc.errors import RetryableError
 from nodealloc.testing.devices import wait_until
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, check_clock, check_executor, check_plan
-from tests.unit.dsw_asw_sizes import Bench, Detail, SizeStep, busy
+from tests.unit.dsw_asw_sizes import Bench, Detail, Sizes, SizeStep, SizeView, busy
 
 
 def busy_plan(*_: object) -> Plan[int, Detail]:
@@ -86,6 +87,28 @@ def test_one_change_plans_one_key_among_many() -> None:
     bench.desired.put("7", 2)
     bench.rest()
     assert bench.domain.plans - plans == 2
+
+
+def test_keys_that_share_a_scope_take_turns_and_are_planned_a_few_times_each() -> None:
+    """In the order in which they came; who has changed its mind meanwhile keeps nobody waiting."""
+
+    class Shared(Sizes):
+        def plan(self, view: SizeView, /) -> Plan[int, Detail]:
+            plan = super().plan(view)
+            return Plan(steps=[attrs.evolve(one, scope=("disk",)) for one in plan.steps])
+
+    bench = Bench(domain=Shared())
+    keys = [str(number) for number in range(100)]
+    for key in keys:
+        bench.desired.put(key, 1)
+    bench.reconciler.reconcile()
+    for key in keys[1::3]:
+        bench.desired.drop(key)
+    bench.reconciler.reconcile()
+    bench.rest()
+    left = [key for key in keys if key not in keys[1::3]]
+    assert list(bench.domain.machine) == left
+    assert bench.domain.plans <= 4 * len(keys)
 
 
 def test_lower_phases_start_first() -> None:

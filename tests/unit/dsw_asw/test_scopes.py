@@ -27,19 +27,40 @@ def test_a_scope_excludes_what_is_around_and_inside_it() -> None:
     assert len(scopes) == 2
 
 
-def test_an_end_wakes_who_waits_for_its_scope_and_nobody_else() -> None:
-    """Around it, the same, inside it; once each, and nothing of them is kept."""
+def test_an_end_calls_who_waits_for_its_scope_and_nobody_else() -> None:
+    """Around it, the same, inside it; once each, and nothing of those that started is kept."""
     parts = ("pod", "a", "b")
     scopes: list[StepScope] = [one for size in (1, 2, 3) for one in itertools.product(parts, repeat=size)]
     for opened in scopes:
         blocked = Blocked[StepScope]()
         for one in scopes:
             blocked.add(one, one)
-        assert set(blocked.take(opened)) == {one for one in scopes if touch(one, opened)}
-        assert not blocked.take(opened)
+        called = blocked.opened(opened)
+        assert len(called) == len(set(called))
+        assert set(called) == {one for one in scopes if touch(one, opened)}
         for one in scopes:
-            blocked.take(one)
+            blocked.started(one, one)
+        assert not blocked.opened(opened)
+        assert not blocked.after(scopes, lambda _: True)
         assert not len(blocked)
+
+
+def test_of_those_who_wait_for_one_scope_the_first_is_called() -> None:
+    """It keeps its place until it starts; where it does not want the scope any more, the next is called."""
+    blocked = Blocked[str]()
+    for key in ("first", "second", "third"):
+        blocked.add(("disk",), key)
+    assert blocked.opened(("disk",)) == ["first"]
+    assert blocked.after({"somebody"}, lambda _: True) == []
+    assert blocked.after({"first"}, lambda _: False) == []  # another one was quicker
+    blocked.add(("disk",), "first")
+    assert blocked.opened(("disk",)) == ["first"]
+    blocked.started(("disk",), "first")
+    assert blocked.after({"first"}, lambda _: False) == []
+    assert blocked.opened(("disk",)) == ["second"]
+    assert blocked.after({"second"}, lambda _: True) == ["third"]
+    assert blocked.after({"third"}, lambda _: True) == []
+    assert not len(blocked)
 
 
 @pytest.mark.parametrize(

@@ -51,8 +51,8 @@ CHANGES = {
     "blocked-wakeup-lost": Change(
         "who waits for a scope is not woken when it is free",
         "dsw_asw/_work.py",
-        "            self._book.agenda.add(self._blocked.take(operation.step.scope))\n",
-        "            self._blocked.take(operation.step.scope)\n",
+        "            self._book.agenda.add(self._blocked.opened(operation.step.scope))\n",
+        "            self._blocked.opened(operation.step.scope)\n",
         "plugins",
     ),
     "orphans-unheard": Change(

@@ -106,6 +106,38 @@ def test_a_part_that_is_not_ready_is_asked_again_and_sooner_when_its_world_chang
     assert node.running() == ["app#0"]
 
 
+def test_pods_whose_parts_take_long_are_planned_no_more_often() -> None:
+    """Their ends are waited for: many pods that wait for a worker cost nothing meanwhile."""
+    node = Node(preparations=[Preparation(name="volumes", why="a test", by=FakePreparer())])
+
+    def planned(seconds: int) -> int:
+        plans = 0
+        for _ in range(seconds):
+            node.clock.advance(1.0)
+            plans += node.lives.reconcile().planned
+        return plans
+
+    node.executor.held.add("make ready volumes")
+    for number in range(5):
+        node.lives.put(pod(f"u{number}"))
+    node.after(1)
+    planned(2)
+    assert planned(30) == 0
+    node.executor.held.clear()
+    for go_on in node.executor.parked:
+        go_on()
+    node.executor.parked.clear()
+    node.after(2)
+    assert len([one for one in node.calls() if one.startswith("start_container")]) == 5
+    node.executor.held.add("take back volumes")
+    for number in range(5):
+        node.lives.remove(f"u{number}")
+    node.after(2)
+    assert len(node.executor.parked) == 5
+    planned(2)
+    assert planned(30) == 0
+
+
 def test_who_refuses_ends_the_pod() -> None:
     """It never runs, what was made is taken back, and the reason is told until no source wants it."""
     first = FakePreparer()
