@@ -142,7 +142,7 @@ FOUND = {
     "always-ready": 0,
     "always-well": 60,
     "believes-at-once": 21,
-    "believes-in-mounts": 14,
+    "believes-in-mounts": 366,
     "comes-back": 0,
     "counts-begin-anew": 15,
     "counts-twice": 28,
