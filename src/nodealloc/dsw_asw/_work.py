@@ -96,7 +96,7 @@ class Work(Generic[K, W, H, S, R]):
             self.start(key, step, again_at_s, turn)
 
     def call_next(self, turn: Turn[K, H, S], /) -> bool:
-        """Have those planned whose scope stayed open as the one before did not want it; whether there are any."""
+        """Have keys planned whose scope stayed open as nobody before them wanted it; whether any are."""
         called = self._blocked.after(turn.keys, self._operations.is_open)
         if called:
             self._book.add(called)
