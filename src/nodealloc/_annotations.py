@@ -7,10 +7,10 @@ it has them. Ranges are the validators' own business.
 
 from __future__ import annotations
 
-import functools
 import inspect
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from types import ModuleType
 from typing import Final, NamedTuple, ParamSpec, cast
 
 from nodealloc._arguments import wrong
@@ -60,7 +60,7 @@ def _place(function: Callable[P, object], name: str) -> str:
 
 def kinds_of(function: Callable[P, object], own: Collection[str] = ()) -> Kinds:
     """What the parameters of a function take; of those in `own` anything."""
-    scope: dict[str, object] = {**GENERIC, **vars(sys.modules[function.__module__])}
+    scope: dict[str, object] = {**GENERIC, **vars(import_module(function.__module__))}
     places: list[tuple[str, Kind | None]] = []
     names: dict[str, Kind | None] = {}
     for name, parameter in inspect.signature(function).parameters.items():
@@ -83,15 +83,15 @@ def evaluated(annotation: object, scope: dict[str, object]) -> object:
         except NameError as error:
             # Modules of one package name each other's classes for type checkers only, and a field may come
             # from a class of another one; the package has them, or one of its modules.
-            homes = _homes(str(scope["__package__"]), len(sys.modules))
-            home = next((one for one in homes if error.name and hasattr(sys.modules[one], error.name)), None)
+            homes = _homes(import_module(str(scope["__package__"])))
+            home = next((one for one in homes if error.name and hasattr(one, error.name)), None)
             if home is None or error.name is None:
                 return object
-            scope[error.name] = getattr(sys.modules[home], error.name)
+            scope[error.name] = getattr(home, error.name)
 
 
-@functools.lru_cache(maxsize=128)
-def _homes(package: str, _loaded: int) -> tuple[str, ...]:
-    """A package and its own modules, as long as no more modules are loaded."""
-    loaded = tuple(sys.modules)  # taken in one step: another thread may import meanwhile
-    return package, *sorted(name for name in loaded if name.startswith(f"{package}._"))
+def _homes(package: ModuleType) -> tuple[ModuleType, ...]:
+    """A package and its own modules."""
+    # Taken in one step: another thread may import meanwhile.
+    inside = sorted(name for name in tuple(vars(package)) if name.startswith("_"))
+    return package, *(one for name in inside if isinstance(one := getattr(package, name), ModuleType))

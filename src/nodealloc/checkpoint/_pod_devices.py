@@ -14,7 +14,7 @@ import attrs
 
 from nodealloc._frozen import freeze
 from nodealloc._lazy import lazy
-from nodealloc._typed import typed_fields
+from nodealloc._typed import typed_fields, typed_methods
 from nodealloc.checkpoint._fnv import fnv1a32, joined
 from nodealloc.checkpoint._json import Json, go_json
 
@@ -39,6 +39,7 @@ class DeviceLayout(enum.Enum):
 
 
 @typed_fields
+@typed_methods
 @attrs.frozen(kw_only=True, slots=False)
 class PodDevices:
     """Devices of one resource that one container holds. None is the kubelet's nil: nothing.
