@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -164,3 +165,28 @@ def test_a_commit_that_was_too_large_keeps_no_room(
         store.commit({"row.2": row(2, 60_000)})
     with kind(path, FORMATS) as store:
         assert store.read().values == {"row.3": row(3), "row.2": row(2, 60_000)}
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("kind", [FileStore, SqliteStore])
+def test_no_commit_on_a_small_disk_keeps_a_removal_out(
+    small_disk: Path, kind: type[FileStore | SqliteStore]
+) -> None:
+    """Whatever was taken and refused before: a removal works, at once and by the next process."""
+    path = small_disk / "store"
+    refused = 0
+    for seed in range(8):
+        numbers = random.Random(seed)
+        with kind(path, FORMATS) as store:
+            for number in range(30):
+                some = {f"row.{numbers.randrange(6)}": numbers.choice([10, 3_000, 60_000]) for _ in range(3)}
+                try:
+                    store.commit({key: row(number, size) for key, size in some.items()})
+                except StoreFailedError as error:
+                    assert "the disk is full" in str(error) or "make room" in str(error)  # noqa: PT017
+                    refused += 1
+                store.commit(dict.fromkeys(sorted(store.read().values)[:1]))
+        with kind(path, FORMATS) as store:
+            store.commit(dict.fromkeys(store.read().values))
+            assert store.read().values == {}
+    assert refused > 8

@@ -8,24 +8,29 @@ import os
 import re
 import sqlite3
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 from nodealloc.checkpoint._errors import StoreFailedError
-from nodealloc.checkpoint._guard import check_owner
+from nodealloc.checkpoint._guard import check_alone, check_owner
 
 __all__ = [
     "APPLICATION",
+    "BESIDE",
     "UnreadableFile",
     "behind",
     "check_content",
     "check_folder",
     "check_regular",
+    "claim_log",
     "connect",
     "flush",
+    "has_room",
     "identity_of",
     "is_full",
     "is_locked_out",
     "is_passing",
+    "is_short_of_room",
     "is_there",
 ]
 
@@ -34,6 +39,16 @@ _MAGIC = b"SQLite format 3\0"
 _APPLICATION_AT, _HEAD = 68, 72
 APPLICATION = 0x6E6F6465
 """By which a file says whose it is."""
+_LOG = ("-wal", "-shm")
+BESIDE = (*_LOG, "-journal")
+"""Endings of what SQLite has beside a file."""
+_ROOM = 1 << 20
+"""Free bytes of the disk below which it is looked at more closely."""
+_FOR_REMOVALS = 32 << 10
+"""Free bytes that a commit leaves, so that one after it can remove something."""
+_PAGE = 4096
+_FRAME = 24
+"""Bytes before each page in the log."""
 
 
 class UnreadableFile(Exception):  # noqa: N818  # caught by the store
@@ -41,6 +56,7 @@ class UnreadableFile(Exception):  # noqa: N818  # caught by the store
 
 
 def connect(path: Path) -> sqlite3.Connection:
+    claim_log(path)
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, check_same_thread=False
     )
@@ -48,6 +64,8 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous=FULL")
         # The store folds the log itself, sooner and down to nothing.
         connection.execute("PRAGMA wal_autocheckpoint=0")
+        # Some builds write every page that is freed once more: a removal then takes room that may be gone.
+        connection.execute("PRAGMA secure_delete=FAST")
     except sqlite3.DatabaseError as error:
         connection.close()
         if is_passing(error):
@@ -142,6 +160,41 @@ def check_regular(path: Path) -> None:
         if not stat.S_ISREG(found.st_mode):
             raise StoreFailedError(str(path), "lstat", errno.EEXIST, "no regular file")
         check_owner(str(path), found)
+
+
+def claim_log(path: Path) -> None:
+    """Make the files of the log, which SQLite would open through whatever a name leads to.
+
+    Raises:
+        StoreFailedError: One that is there has a second name, or is no regular file.
+    """
+    for ending in _LOG:
+        part = Path(f"{path}{ending}")
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        check_alone(str(part), part.lstat())
+
+
+def has_room(connection: sqlite3.Connection, path: Path, put: Iterable[bytes]) -> bool:
+    """Whether the disk takes what a transaction puts twice: into the log, and by folding that into the file.
+
+    A log that fills the disk and cannot be folded would let nothing follow it, not even a removal.
+    """
+    sizes = [len(data) for data in put]
+    disk = os.statvfs(path)
+    free = disk.f_bavail * disk.f_frsize
+    if not sizes or free > _ROOM + 4 * sum(sizes):
+        return True
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    grows = pages * _PAGE - path.stat().st_size
+    log = (sum(sizes) // _PAGE + 3 * len(sizes) + 4) * (_PAGE + _FRAME)
+    return bool(free >= log + max(grows, 0) + _FOR_REMOVALS)
+
+
+def is_short_of_room(path: Path, log_bytes: int) -> bool:
+    """Whether a log of this length should not wait to be folded."""
+    disk = os.statvfs(path)
+    return disk.f_bavail * disk.f_frsize < _ROOM + log_bytes
 
 
 def check_folder(path: Path) -> None:

@@ -20,17 +20,21 @@ from nodealloc.checkpoint._lock import PidLock
 from nodealloc.checkpoint._ports import Formats
 from nodealloc.checkpoint._sqlite_file import (
     APPLICATION,
+    BESIDE,
     UnreadableFile,
     behind,
     check_content,
     check_folder,
     check_regular,
+    claim_log,
     connect,
     flush,
+    has_room,
     identity_of,
     is_full,
     is_locked_out,
     is_passing,
+    is_short_of_room,
     is_there,
 )
 from nodealloc.checkpoint._stack import with_room
@@ -51,13 +55,10 @@ PRAGMA application_id={APPLICATION};
 PRAGMA user_version=1;
 COMMIT;
 """
-_BESIDE = ("-wal", "-shm", "-journal")
 _LONGEST_LOG = 1 << 22
 """Bytes of the log at which it is folded into the file; a shorter one has pages written more often."""
 _BUSY_MS = 5000
 """How long SQLite waits for somebody else's lock; Python's own default."""
-_ROOM = 1 << 20
-"""Free bytes of the disk below which it is folded after each commit: the log must not fill the disk."""
 
 
 @typed_methods
@@ -128,7 +129,7 @@ class SqliteStore(HeldStore):
                 self._connection = connect(self._path)
                 rows = self._rows()
             # By now SQLite has opened all that it goes by; what was put there meanwhile counts too.
-            for ending in ("", *_BESIDE):
+            for ending in ("", *BESIDE):
                 check_regular(Path(f"{self._path}{ending}"))
             self._file = identity_of(self._path)
             self._note_folders()
@@ -201,6 +202,9 @@ class SqliteStore(HeldStore):
         with self._transaction():
             put = [(key, data) for key, data in fresh.items() if data is not None]
             self._connection.executemany("INSERT OR REPLACE INTO checkpoints VALUES (?, ?)", put)
+            if not has_room(self._connection, self._path, (data for _, data in put)):
+                reason = "too little is free for this commit and its log"
+                raise StoreFailedError(str(self._path), "sqlite", sqlite3.SQLITE_FULL, reason)
             gone = [(key,) for key, data in fresh.items() if data is None]
             gone += [(entry.key,) for entry in settled if entry.key not in fresh]
             self._connection.executemany("DELETE FROM checkpoints WHERE key = ?", gone)
@@ -225,10 +229,10 @@ class SqliteStore(HeldStore):
         """Fold the log when it is long, or room is short."""
         try:
             length = os.stat(f"{self._path}-wal").st_size  # noqa: PTH116  # a tenth of the time
-            disk = os.statvfs(self._path)
+            is_due = length >= _LONGEST_LOG or (length and is_short_of_room(self._path, length))
         except OSError:
             return
-        if length >= _LONGEST_LOG or (length and disk.f_bavail * disk.f_frsize < _ROOM + length):
+        if is_due:
             self._fold()
 
     def _fold(self) -> None:
@@ -270,6 +274,7 @@ class SqliteStore(HeldStore):
         """Make the file whole under another name: a file without tables is a damaged one, never a new one."""
         new = self._path.with_name(f"{self._path.name}.new")
         os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        claim_log(new)
         connection = sqlite3.connect(new, isolation_level=None)
         try:
             connection.executescript(_SCHEMA)
@@ -286,10 +291,10 @@ class SqliteStore(HeldStore):
         flush(self._path.parent)
 
     def _clean(self) -> None:
-        for ending in ("", *_BESIDE):
+        for ending in ("", *BESIDE):
             self._path.with_name(f"{self._path.name}.new{ending}").unlink(missing_ok=True)
             check_regular(Path(f"{self._path}{ending}"))
-        if not is_there(self._path) and any(is_there(Path(f"{self._path}{ending}")) for ending in _BESIDE):
+        if not is_there(self._path) and any(is_there(Path(f"{self._path}{ending}")) for ending in BESIDE):
             self._move_all(self._free_folder())
 
     def _set_all_aside(self, reason: str) -> None:
@@ -311,7 +316,7 @@ class SqliteStore(HeldStore):
         # The folder comes first: whatever is cut off after it, the next start finds it and reports.
         folder.mkdir(mode=0o700)
         flush(folder.parent)
-        for ending in (*_BESIDE, ""):
+        for ending in (*BESIDE, ""):
             part = Path(f"{self._path}{ending}")
             if is_there(part):
                 part.rename(folder / part.name)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -172,6 +174,42 @@ def test_a_lock_with_a_second_name_is_not_written(
     assert victim.read_text() == "precious"
 
 
+@pytest.mark.parametrize("is_new", [True, False])
+@pytest.mark.parametrize("ending", ["-wal", "-shm", ".new-wal", ".new-shm"])
+def test_a_log_with_a_second_name_is_not_written(tmp_path: Path, ending: str, is_new: bool) -> None:
+    """What is hard-linked to the place of a database's log, or of a new one's, keeps its content."""
+    if not is_new:
+        SqliteStore(tmp_path / "store", FORMATS).close()
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    victim.chmod(0o600)
+    (tmp_path / f"store{ending}").hardlink_to(victim)
+    with contextlib.suppress(StoreFailedError), SqliteStore(tmp_path / "store", FORMATS) as store:
+        store.commit(MANY)
+    assert victim.read_text() == "precious"
+
+
+@pytest.mark.parametrize("ending", ["-wal", "-shm", ".new-wal", ".new-shm"])
+def test_a_log_that_is_planted_while_a_database_is_opened_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    """Between the look at what is there and SQLite's own."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    victim.chmod(0o600)
+    connect = sqlite3.connect
+
+    def planting(*args: Any, **options: Any) -> sqlite3.Connection:
+        with contextlib.suppress(FileExistsError):
+            (tmp_path / f"store{ending}").hardlink_to(victim)
+        return connect(*args, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", planting)
+    with contextlib.suppress(StoreFailedError), SqliteStore(tmp_path / "store", FORMATS) as store:
+        store.commit(MANY)
+    assert victim.read_text() == "precious"
+
+
 def test_new_files_have_names_that_nobody_can_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name is made at random for each, and the file by nobody but this call."""
     made: list[tuple[str, int]] = []
@@ -229,7 +267,7 @@ def test_the_log_is_folded_at_once_where_room_is_short(
         store.commit(MANY)
         assert log_bytes(path) > 0
         short = os.statvfs(tmp_path)
-        few = os.statvfs_result([1, 1, *list(short)[2:4], 1000, *list(short)[5:]])
+        few = os.statvfs_result([1, 1, *list(short)[2:4], 100_000, *list(short)[5:]])
         monkeypatch.setattr(os, "statvfs", lambda _path: few)
         store.commit({"row.1": row(3)})
         assert log_bytes(path) == 0
