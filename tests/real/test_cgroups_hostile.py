@@ -162,6 +162,33 @@ def test_a_frozen_or_stopped_pod_goes(tree: tuple[CgroupFs, CgroupName]) -> None
         assert process.wait(5) == -9
 
 
+@pytest.mark.parametrize(("depth", "part"), [(1_200, "d"), (20, "d" * 250)])
+def test_a_pod_in_cgroups_deeper_than_a_path_is_long_goes(
+    tree: tuple[CgroupFs, CgroupName], depth: int, part: str
+) -> None:
+    """Made by a container that may; what runs in the deepest is killed, and all are removed."""
+    driver, root = tree
+    name = root.child("deep")
+    driver.apply(name, Limits())
+    mount = next(one for one in driver.layout.mounts if one.version == 2 or "pids" in one.controllers)
+    here = os.open(driver.layout.directory(mount, name), os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir(part, dir_fd=here)
+        inner = os.open(part, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    with subprocess.Popen(["sleep", "600"]) as process:
+        procs = os.open("cgroup.procs", os.O_WRONLY, dir_fd=here)
+        os.close(here)
+        os.write(procs, str(process.pid).encode())
+        os.close(procs)
+        assert driver.pids(name) == {process.pid}
+        assert driver.kill(name) == ()
+        process.wait()
+    driver.remove(name)
+    assert not driver.exists(name)
+
+
 def test_a_process_that_forks_while_it_is_moved_arrives_with_its_children(
     tree: tuple[CgroupFs, CgroupName],
 ) -> None:

@@ -100,7 +100,7 @@ class CgroupFs:
                 except OSError as error:
                     if error.errno == errno.EBUSY:
                         raise CgroupBusyError(name, self._left(name)) from None
-                    raise _refused_directory(error, directory, mount, name) from None
+                    raise _refused_directory(error, path, mount, name) from None
 
     def attach(self, name: CgroupName, pid: int, /) -> None:
         """Move a process with all its threads, in every hierarchy that is used."""

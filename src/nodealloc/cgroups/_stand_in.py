@@ -133,10 +133,11 @@ class _StandInFiles(KernelFiles):
         if self.read(f"{self._root}/{MARKER}") == "1":
             top /= Path(directory).relative_to(top).parts[0]
         for below in filter(self.exists, self.walk(str(top))):
-            left = {each for each in self.pids(below) if each != pid}
-            if below == directory:
-                left.add(pid)
-            Path(below, "cgroup.procs").write_text("".join(f"{each}\n" for each in sorted(left)))
+            self._list(below, self.pids(below) - {pid})
+        self._list(directory, self.pids(directory) | {pid})
+
+    def _list(self, directory: str, pids: frozenset[int]) -> None:
+        Path(directory, "cgroup.procs").write_text("".join(f"{each}\n" for each in sorted(pids)))
 
     @override
     def pids(self, path: str, /) -> frozenset[int]:
