@@ -8,7 +8,6 @@ import sqlite3
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -197,9 +196,9 @@ def test_a_log_that_is_planted_while_a_database_is_opened_is_not_written(
     victim = tmp_path / "victim"
     victim.write_text("precious")
     victim.chmod(0o600)
-    connect = sqlite3.connect
+    connect: Callable[..., sqlite3.Connection] = sqlite3.connect
 
-    def planting(*args: Any, **options: Any) -> sqlite3.Connection:
+    def planting(*args: object, **options: object) -> sqlite3.Connection:
         with contextlib.suppress(FileExistsError):
             (tmp_path / f"store{ending}").hardlink_to(victim)
         return connect(*args, **options)
