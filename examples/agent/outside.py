@@ -25,7 +25,7 @@ from nodealloc.cgroups import CgroupName, detect
 from nodealloc.cri import CriRuntime
 from nodealloc.errors import NodeallocError
 from nodealloc.idset import CPUSet
-from nodealloc.runtime import CommandResult, ContainerRecord, Listing, PodReport, RunState
+from nodealloc.runtime import CommandResult, ContainerRecord, Listing, PodListing, PodReport, RunState
 from nodealloc.volumes import LinuxMounter, SafeRoot, parse_mountinfo
 
 __all__ = ["AgentProcess", "DemoError", "Surroundings", "compile_agent", "left_behind", "surroundings"]
@@ -183,7 +183,7 @@ class View(Protocol):
         """See `Looks.listing`."""
         ...
 
-    def inspect(self, uid: str, /) -> PodReport:
+    def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
         """See `Looks.inspect`."""
         ...
 
@@ -214,8 +214,9 @@ class ProcessView:
         """See `Looks.listing`."""
         return self._table().listing()
 
-    def inspect(self, uid: str, /) -> PodReport:
+    def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
         """See `Looks.inspect`."""
+        del listed  # all is told
         return self._table().inspect(uid)
 
     def run_command(self, container_id: str, command: Sequence[str], timeout_s: float, /) -> CommandResult:

@@ -35,6 +35,7 @@ from nodealloc.runtime import (
     Listing,
     NameReservedError,
     NoSuchRecordError,
+    PodListing,
     PodReport,
     PullCredentials,
     RunState,
@@ -102,8 +103,9 @@ class ProcessRuntime:
         """See `Looks.listing`."""
         return self._table.listing()
 
-    def inspect(self, uid: str, /) -> PodReport:
+    def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
         """See `Looks.inspect`."""
+        del listed  # all is told
         return self._table.inspect(uid)
 
     def health(self) -> RuntimeHealth:

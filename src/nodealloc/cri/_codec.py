@@ -8,6 +8,7 @@ from typing import Final, Protocol, TypeVar, cast
 
 from google.protobuf.message import DecodeError as ProtobufError
 
+from nodealloc._frozen import Frozen
 from nodealloc._proto import runtime_v1_pb2 as wire
 from nodealloc.cri import _labels as labels
 from nodealloc.errors import DecodeError, Fault
@@ -49,6 +50,9 @@ _STATES: Final = {
     wire.CONTAINER_EXITED: RunState.EXITED,
     wire.CONTAINER_UNKNOWN: RunState.UNKNOWN,
 }
+_BOXES: Final = {wire.SANDBOX_READY: RunState.RUNNING, wire.SANDBOX_NOTREADY: RunState.EXITED}
+_NO_BOXES: Final = Frozen[str, SandboxRecord]()
+_NO_RUNS: Final = Frozen[str, ContainerRecord]()
 _UNKNOWN_CODE: Final = 255
 _UNKNOWN_REASON: Final = "Unknown"
 
@@ -75,17 +79,33 @@ def decode_id(data: bytes, /) -> str:
     return _read(wire.CreateContainerResponse, "id", data).container_id
 
 
-def decode_sandboxes(data: bytes, /) -> tuple[list[SandboxRecord], list[Oddity]]:
-    """Sandboxes of pods, and what made no sense among them."""
+def decode_sandboxes(
+    data: bytes, known: Mapping[str, SandboxRecord] = _NO_BOXES, /
+) -> tuple[list[SandboxRecord], list[Oddity]]:
+    """Sandboxes of pods, and what made no sense among them; what is `known` and unchanged is not read."""
+
+    def record(one: wire.PodSandbox) -> SandboxRecord:
+        before = known.get(one.id)
+        is_same = before is not None and _BOXES.get(one.state) is before.state
+        return before if before is not None and is_same else _sandbox_record(one)
+
     found = _read(wire.ListPodSandboxResponse, "sandboxes", data).items
-    return _all(found, _sandbox_record, lambda one: one.metadata.uid)
+    return _all(found, record, lambda one: one.metadata.uid)
 
 
-def decode_containers(data: bytes, /) -> tuple[list[ContainerRecord], list[Oddity]]:
-    """Containers of pods, and what made no sense among them; others are not ours."""
+def decode_containers(
+    data: bytes, known: Mapping[str, ContainerRecord] = _NO_RUNS, /
+) -> tuple[list[ContainerRecord], list[Oddity]]:
+    """Containers of pods, and what made no sense among them, in the same way; others are not ours."""
+
+    def record(one: wire.Container) -> ContainerRecord:
+        before = known.get(one.id)
+        is_same = before is not None and _STATES.get(one.state) is before.state
+        return before if before is not None and is_same else _container_record(one)
+
     found = _read(wire.ListContainersResponse, "containers", data).containers
-    mine = [one for one in found if labels.UID in one.labels]
-    return _all(mine, _container_record, lambda one: one.labels[labels.UID])
+    mine = [one for one in found if one.id in known or labels.UID in one.labels]
+    return _all(mine, record, lambda one: one.labels[labels.UID])
 
 
 class _Listed(Protocol):
@@ -186,7 +206,7 @@ def decode_cgroup_driver(data: bytes, /) -> CgroupDriverKind | None:
 
 def _sandbox_record(one: wire.PodSandbox | wire.PodSandboxStatus) -> SandboxRecord:
     meta = one.metadata
-    if one.state not in (wire.SANDBOX_READY, wire.SANDBOX_NOTREADY):
+    if one.state not in _BOXES:
         raise ValueError(f"a sandbox in state {one.state}, which nobody knows")
     return SandboxRecord(
         id=one.id,

@@ -14,6 +14,7 @@ from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.cri import _codec as codec
 from nodealloc.cri import _requests as requests
 from nodealloc.cri._grpc import Line
+from nodealloc.cri._listed import Listed
 from nodealloc.cri._shared import SharedAnswer
 from nodealloc.cri._survivors import Survivors, ticks_now
 from nodealloc.dsw_asw import Cancel
@@ -29,6 +30,7 @@ from nodealloc.runtime import (
     LinuxResources,
     Listing,
     NoSuchRecordError,
+    PodListing,
     PodReport,
     PullCredentials,
     RuntimeHealth,
@@ -96,6 +98,7 @@ class CriRuntime:
         self._unix_s = unix_s
         self._line = Line(path, unix_s=unix_s)
         self._survivors = Survivors()
+        self._listed = Listed()
         self._images: SharedAnswer[Sequence[ImageRecord]] = SharedAnswer(self._listed_images)
 
     def close(self) -> None:
@@ -104,22 +107,27 @@ class CriRuntime:
 
     def listing(self) -> Listing:
         """See `Looks.listing`."""
-        boxes, odd_boxes = codec.decode_sandboxes(self._look("ListPodSandbox", b""))
-        runs, odd_runs = codec.decode_containers(self._look("ListContainers", b""))
-        return Listing.of(boxes, runs, oddities=(*odd_boxes, *odd_runs), now_unix_s=self._unix_s())
+        boxes, runs = self._look("ListPodSandbox", b""), self._look("ListContainers", b"")
+        self._listed, listing = self._listed.read(boxes, runs, now_unix_s=self._unix_s())
+        return listing
 
-    def inspect(self, uid: str, /) -> PodReport:
+    def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
         """See `Looks.inspect`; what vanishes meanwhile is left out."""
+        found = self._all_of(uid) if listed is None else listed
+        reports = (self._sandbox(one.id) for one in found.sandboxes)
+        ended = (self._container(one.id, one.sandbox_id) for one in found.containers)
+        return PodReport.of(
+            uid, [one for one in reports if one is not None], [one for one in ended if one is not None]
+        )
+
+    def _all_of(self, uid: str) -> PodListing:
+        """What there is of one pod."""
         of_boxes, of_runs = requests.encode_of_pod(uid)
         boxes, odd = codec.decode_sandboxes(self._look("ListPodSandbox", of_boxes, uid))
         runs, odd_runs = codec.decode_containers(self._look("ListContainers", of_runs, uid))
         for oddity in (*odd, *odd_runs):
             raise RuntimeRefusedError("inspect", "BAD ANSWER", oddity.what)
-        reports = (self._sandbox(one.id) for one in boxes)
-        ended = (self._container(one.id, one.sandbox_id) for one in runs)
-        return PodReport.of(
-            uid, [one for one in reports if one is not None], [one for one in ended if one is not None]
-        )
+        return PodListing(uid=uid, sandboxes=tuple(boxes), containers=tuple(runs))
 
     def health(self) -> RuntimeHealth:
         """See `Looks.health`; an old runtime does not say who makes its cgroups."""

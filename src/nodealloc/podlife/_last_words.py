@@ -15,7 +15,7 @@ from nodealloc.podspec import MessagePolicy
 if TYPE_CHECKING:
     from nodealloc.dsw_asw import Cancel
     from nodealloc.podlife._configuration import NodeSettings
-    from nodealloc.runtime import ContainerReport, Listing, Looks, PodReport, RuntimeHealth
+    from nodealloc.runtime import ContainerReport, Listing, Looks, PodListing, PodReport, RuntimeHealth
 
 __all__ = ["LastWords"]
 
@@ -55,9 +55,9 @@ class LastWords:
         """See `Looks.health`."""
         return self._looks.health()
 
-    def inspect(self, uid: str, /) -> PodReport:
+    def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
         """See `Looks.inspect`; what a container left stands behind the runtime's own message."""
-        report = self._looks.inspect(uid)
+        report = self._looks.inspect(uid, listed)
         if all(one.exit is None for one in report.containers):
             return report
         return attrs.evolve(report, containers=tuple(map(self._told, report.containers)))

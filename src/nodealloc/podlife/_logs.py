@@ -14,6 +14,7 @@ from nodealloc.runtime import (
     ContainerConfig,
     ContainerReport,
     ImageRecord,
+    PodListing,
     PodReport,
     RunState,
     RuntimeLayer,
@@ -47,9 +48,9 @@ class LoggedRuntime(RuntimeLayer):
         self._logs: dict[str, tuple[Path, Path | None]] = {}
 
     @override
-    def inspect(self, uid: str, /) -> PodReport:
+    def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
         """See `Looks.inspect`."""
-        report = self.below.inspect(uid)
+        report = self.below.inspect(uid, listed)
         for one in report.containers:
             self._link(one)
         return report

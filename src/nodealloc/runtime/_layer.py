@@ -8,7 +8,7 @@ from typing import Protocol
 from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel
 from nodealloc.runtime._health import RuntimeHealth
-from nodealloc.runtime._listing import Listing
+from nodealloc.runtime._listing import Listing, PodListing
 from nodealloc.runtime._ports import CommandResult, CommandRunner, Containers, Images, Looks, Sandboxes
 from nodealloc.runtime._records import ImageRecord
 from nodealloc.runtime._reports import PodReport
@@ -38,9 +38,9 @@ class RuntimeLayer:
         """See `Looks.listing`."""
         return self.below.listing()
 
-    def inspect(self, uid: str, /) -> PodReport:
+    def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
         """See `Looks.inspect`."""
-        return self.below.inspect(uid)
+        return self.below.inspect(uid, listed)
 
     def health(self) -> RuntimeHealth:
         """See `Looks.health`."""

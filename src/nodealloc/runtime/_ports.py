@@ -15,7 +15,7 @@ import attrs
 from nodealloc._typed import typed_fields
 from nodealloc.dsw_asw import Cancel
 from nodealloc.runtime._health import RuntimeHealth
-from nodealloc.runtime._listing import Listing
+from nodealloc.runtime._listing import Listing, PodListing
 from nodealloc.runtime._records import ImageRecord
 from nodealloc.runtime._reports import PodReport
 from nodealloc.runtime._wanted import ContainerConfig, LinuxResources, PullCredentials, SandboxConfig
@@ -40,8 +40,14 @@ class Looks(Protocol):
         """
         ...
 
-    def inspect(self, uid: str, /) -> PodReport:
-        """One pod, closely; the newest first. An unknown pod has an empty report."""
+    def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
+        """One pod, closely; the newest first. An unknown pod has an empty report.
+
+        Args:
+            uid: Which.
+            listed: What of it has to be told of: these sandboxes and containers, unless they are gone.
+                More may be. None for all that there is.
+        """
         ...
 
     def health(self) -> RuntimeHealth:

@@ -17,6 +17,7 @@ from nodealloc.runtime._known import PodKnown
 from nodealloc.runtime._listing import Marks, PodListing
 from nodealloc.runtime._ports import Looks
 from nodealloc.runtime._reports import PodReport
+from nodealloc.runtime._unasked import Unasked, unasked
 
 __all__ = ["EVENTS", "HEALTH", "LISTING", "Answered", "Inspection", "Inspections", "Pace", "Questions"]
 
@@ -201,10 +202,12 @@ class Inspection:
     Attributes:
         uid: Which pod.
         marks: What the listing shows of it.
+        asked: What of that has to be asked, and what is known without.
     """
 
     uid: str
     marks: Marks
+    asked: Unasked = attrs.field(eq=False)
 
 
 class Inspections:
@@ -222,7 +225,7 @@ class Inspections:
         self._pace = pace
 
     def plan(self, view: View[str, PodListing, PodKnown, Inspection], /) -> Plan[PodKnown, Inspection]:
-        """Inspect a pod whose listing changed; one that makes no sense is left alone, and told."""
+        """Inspect what is new of a pod in its listing; one that makes no sense is left alone, and told."""
         want, have = view.want, view.have
         if want is None:
             return self._plan_gone(view, have)
@@ -232,7 +235,11 @@ class Inspections:
             return Plan() if doubted == have else Plan(have=doubted)
         if have is not None and have.is_current(want):
             return Plan()
-        inspection = Inspection(uid=view.key, marks=want.marks)
+        asked = unasked(want, None if have is None else have.report)
+        if asked.due is None:
+            known = PodKnown(uid=view.key) if have is None else have
+            return Plan(have=known.inspected(asked.report, want.marks))
+        inspection = Inspection(uid=view.key, marks=want.marks, asked=asked)
         return Plan(
             steps=[
                 Step(
@@ -246,9 +253,10 @@ class Inspections:
         )
 
     def perform(self, step: Step[Inspection], _cancel: Cancel, /) -> PodReport | Failed[PodReport]:
-        """Ask about one pod."""
+        """Ask about one pod, what is not known of it."""
+        asked = step.detail.asked
         try:
-            return self._looks.inspect(step.detail.uid)
+            return asked.with_told(self._looks.inspect(step.detail.uid, asked.due))
         except Exception as error:  # noqa: BLE001 - asked again, whatever went wrong
             return Failed(error, again_after_s=self._pace.again_s)
 

@@ -103,7 +103,7 @@ class RuntimeWatch(Group):
                 actual=self.pods,
                 executor=running,
                 near=[told],
-                remember=None if journal is None else Remember(journal=journal, rows=_rows),
+                remember=None if journal is None else Remember(journal=journal, rows=self._rows),
                 clock=time,
                 observer=observer,
                 name="runtime inspections",
@@ -154,6 +154,10 @@ class RuntimeWatch(Group):
         if uid in self.pods or uid in self.seen:
             self._told.put(uid, 1, by="forget")
 
-
-def _rows(uid: str, known: PodKnown | None) -> Mapping[str, JsonCheckpoint | None]:
-    return {row_key(RUNTIME_ROWS, uid): None if known is None else pod_to_checkpoint(known)}
+    def _rows(self, uid: str, known: PodKnown | None) -> Mapping[str, JsonCheckpoint | None]:
+        key, stored = row_key(RUNTIME_ROWS, uid), self.pods.get(uid)
+        if known is None:
+            return {key: None}
+        if stored is not None and stored.ends == known.ends and stored.live == known.live:
+            return {}  # a report is asked for again
+        return {key: pod_to_checkpoint(known)}

@@ -38,6 +38,7 @@ from nodealloc.runtime import (
     NameReservedError,
     NoSuchRecordError,
     Oddity,
+    PodListing,
     PodReport,
     RunState,
     RuntimeCondition,
@@ -190,11 +191,16 @@ class FakeContainerRuntime(FakeImages):
 
         return self._call("listing", "", work)
 
-    def inspect(self, uid: str, /) -> PodReport:
+    def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
         """See `Looks.inspect`."""
 
         def work() -> PodReport:
-            return PodReport.of(uid, self._boxes_of(uid), self._runs_of(uid))
+            boxes, runs = self._boxes_of(uid), self._runs_of(uid)
+            if listed is not None:  # no more than has to be told, for those who forget what they had before
+                ids = {one.id for one in (*listed.sandboxes, *listed.containers)}
+                boxes = [one for one in boxes if one.record.id in ids]
+                runs = [one for one in runs if one.record.id in ids]
+            return PodReport.of(uid, boxes, runs)
 
         return self._call("inspect", uid, work)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ from nodealloc.runtime import (
     CommandResult,
     ContainerConfig,
     Listing,
+    PodListing,
     PodReport,
     RuntimeHealth,
     RuntimeRefusedError,
@@ -454,9 +456,9 @@ class Seen(ConfinedRuntime):
         """See `Looks.listing`."""
         return self.looks.listing()
 
-    def inspect(self, uid: str, /) -> PodReport:
+    def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
         """See `Looks.inspect`."""
-        return self.looks.inspect(uid)
+        return self.looks.inspect(uid, listed)
 
     def health(self) -> RuntimeHealth:
         """See `Looks.health`."""
@@ -718,3 +720,35 @@ def test_a_pass_of_all_packages_is_one_commit(tmp_path: Path, monkeypatch: pytes
     node.source.pods = [pod(f"u{number}") for number in range(30)]
     node.after(5)
     assert max(passes) == 1
+
+
+def test_a_pod_that_starts_costs_so_much_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans of all reconcilers, questions to the runtime, rows of the store: as many a pod, however many come."""
+    found: list[tuple[float, dict[str, float], float]] = []
+    for count in (5, 40):
+        node = Node(tmp_path / str(count))
+        node.after(2)
+        node.runtime.calls.clear()
+        planned: list[int] = []
+        rows: list[int] = []
+        commit, reconcile = node.store.commit, node.agent.reconcile
+
+        def remember(changes: Any, /, commit: Any = commit, rows: list[int] = rows) -> None:
+            rows.append(len(changes))
+            commit(changes)
+
+        def counted(reconcile: Any = reconcile, planned: list[int] = planned) -> Summary:
+            summary: Summary = reconcile()
+            planned.append(summary.planned)
+            return summary
+
+        monkeypatch.setattr(node.store, "commit", remember)
+        monkeypatch.setattr(node.agent, "reconcile", counted)
+        node.source.pods = [pod(f"u{number}") for number in range(count)]
+        node.after(5)
+        calls = Counter(one.partition(" ")[0] for one in node.runtime.calls)
+        asked = {name: calls[name] / count for name in ("inspect", "create_container", "start_container")}
+        found.append((sum(planned) / count, asked, sum(rows) / count))
+    few, many = found
+    assert many[0] <= few[0] <= 42
+    assert few[1:] == many[1:] == ({"inspect": 2, "create_container": 1, "start_container": 1}, 11)

@@ -30,7 +30,9 @@ from nodealloc.runtime import (
     LinuxResources,
     NameReservedError,
     NoSuchRecordError,
+    PodListing,
     Propagation,
+    RunState,
     RuntimeRefusedError,
     RuntimeUnavailableError,
     SandboxConfig,
@@ -194,6 +196,45 @@ def test_nonsense_is_told_and_spoils_its_pod_alone(
     assert pods["u"].is_spoilt
     assert words in pods["u"].oddities[0].what
     assert not pods["v"].oddities
+
+
+def test_what_a_listing_shows_as_before_is_the_same_value(peer: Peer, runtime: CriRuntime) -> None:
+    """So it costs nothing to read, nor to compare; a state that changed makes its pod another."""
+    db = wire.PodSandbox(id="t", metadata=wire.PodSandboxMetadata(name="db", uid="v", namespace="ns"))
+    peer.answers = {"ListPodSandbox": boxes(sandbox(), db), "ListContainers": runs(container())}
+    first = runtime.listing().pods
+    again = runtime.listing().pods
+    assert all(again[uid] is first[uid] for uid in "uv")
+    peer.answers["ListContainers"] = runs(container(state=wire.CONTAINER_RUNNING))
+    after = runtime.listing().pods
+    assert after["v"] is first["v"]
+    assert [one.state for one in after["u"].containers] == [RunState.RUNNING]
+    peer.answers["ListContainers"] = runs(container("other"), container())
+    assert [one.id for one in runtime.listing().pods["u"].containers] == ["other", container().id]
+    peer.answers["ListContainers"] = runs()
+    assert runtime.listing().pods["u"].containers == ()
+    peer.answers["ListContainers"] = runs(container(state=17))
+    assert runtime.listing().pods["u"].is_spoilt
+
+
+def test_what_is_listed_is_inspected_without_another_listing(peer: Peer, runtime: CriRuntime) -> None:
+    """One question for each; those of a pod of which nothing is listed begin with two listings."""
+    peer.answers = {
+        "ListPodSandbox": boxes(sandbox()),
+        "ListContainers": runs(container()),
+        "PodSandboxStatus": (grpc.StatusCode.NOT_FOUND, "gone"),
+        "ContainerStatus": status(state=wire.CONTAINER_RUNNING),
+    }
+    listed = runtime.listing().pods["u"]
+    peer.asked.clear()
+    runtime.inspect("u", listed)
+    assert [name for name, _ in peer.asked] == ["PodSandboxStatus", "ContainerStatus"]
+    peer.asked.clear()
+    runtime.inspect("u", PodListing(uid="u", containers=listed.containers))
+    assert [name for name, _ in peer.asked] == ["ContainerStatus"]
+    peer.asked.clear()
+    runtime.inspect("u")
+    assert len(peer.asked) == 4
 
 
 def test_a_time_in_the_future_is_told(peer: Peer, runtime: CriRuntime) -> None:

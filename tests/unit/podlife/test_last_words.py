@@ -22,7 +22,7 @@ from nodealloc.podlife import (
     sandbox_config,
 )
 from nodealloc.podspec import Container, MessagePolicy, Pod
-from nodealloc.runtime import Exit, Looks, PodReport
+from nodealloc.runtime import Exit, Looks, PodListing, PodReport
 from nodealloc.testing.runtime import FakeContainerRuntime
 
 VECTORS = Path(__file__).parents[2] / "vectors"
@@ -33,9 +33,9 @@ LOG = b"".join(LINE % part for part in ((b"P", b"o"), (b"F", b"ne"), (b"F", b"tw
 class Logging(FakeContainerRuntime):
     """A runtime that says where logs are."""
 
-    def inspect(self, uid: str, /) -> PodReport:
+    def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
         """With a log for each container."""
-        report = super().inspect(uid)
+        report = super().inspect(uid, listed)
         logged = (attrs.evolve(one, log_path="/log") for one in report.containers)
         return attrs.evolve(report, containers=tuple(logged))
 

@@ -8,7 +8,14 @@ import attrs
 
 from nodealloc.podfacts import PodIdentity
 from nodealloc.podlife import LoggedRuntime
-from nodealloc.runtime import CommandResult, ContainerConfig, LinuxResources, PodReport, SandboxConfig
+from nodealloc.runtime import (
+    CommandResult,
+    ContainerConfig,
+    LinuxResources,
+    PodListing,
+    PodReport,
+    SandboxConfig,
+)
 from nodealloc.testing.dsw_asw import ManualCancel
 from nodealloc.testing.runtime import (
     FakeContainerRuntime,
@@ -27,9 +34,9 @@ class Writing(FakeContainerRuntime):
 
     logs: Path
 
-    def inspect(self, uid: str, /) -> PodReport:
+    def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
         """With a file for each container."""
-        report = super().inspect(uid)
+        report = super().inspect(uid, listed)
         told = [
             attrs.evolve(one, log_path=str(self.logs / f"{one.record.id}.log")) for one in report.containers
         ]

@@ -24,6 +24,7 @@ from nodealloc.runtime import (
     LinuxResources,
     Listing,
     NoSuchRecordError,
+    PodListing,
     PodReport,
     PullCredentials,
     RuntimeHealth,
@@ -73,9 +74,9 @@ class SimulatedRuntime:
         """See `Looks.listing`."""
         return self._look("listing", self._outside.listing)
 
-    def inspect(self, uid: str, /) -> PodReport:
+    def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
         """See `Looks.inspect`."""
-        return self._look("inspect", lambda: self._outside.inspect(uid), uid)
+        return self._look("inspect", lambda: self._outside.inspect(uid, listed), uid)
 
     def health(self) -> RuntimeHealth:
         """See `Looks.health`."""

@@ -18,6 +18,7 @@ from nodealloc.runtime import (
     ContainerReport,
     Listing,
     NameReservedError,
+    PodListing,
     PodReport,
     RunState,
     RuntimeUnavailableError,
@@ -133,8 +134,8 @@ class NeverWaits(StartsTwoCopies):
 
 
 class UnknownIsZero(Runtime):
-    def inspect(self, uid: str, /) -> PodReport:
-        report = self.inner.inspect(uid)
+    def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
+        report = self.inner.inspect(uid, listed)
         known = tuple(
             attrs.evolve(one, exit=Exited(code=0)) if isinstance(one.exit, ExitUnknown) else one
             for one in report.containers
@@ -143,8 +144,8 @@ class UnknownIsZero(Runtime):
 
 
 class CodesAreLost(Runtime):
-    def inspect(self, uid: str, /) -> PodReport:
-        report = self.inner.inspect(uid)
+    def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
+        report = self.inner.inspect(uid, listed)
         known = tuple(
             attrs.evolve(one, exit=Exited(code=137)) if isinstance(one.exit, Exited) else one
             for one in report.containers
@@ -182,8 +183,8 @@ class ForgetsToStart(Runtime):
         boxes = [one for pod in self.inner.listing().pods.values() for one in pod.sandboxes]
         return Listing.of(boxes, [self.as_believed(one) for one in records])
 
-    def inspect(self, uid: str, /) -> PodReport:
-        report = self.inner.inspect(uid)
+    def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
+        report = self.inner.inspect(uid, listed)
         containers = tuple(
             attrs.evolve(one, record=self.as_believed(one.record), started_unix_s=one.record.created_unix_s)
             if one.record.id in self.believed
