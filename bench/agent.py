@@ -184,6 +184,7 @@ def _beside() -> Iterator[Figure]:
     found: dict[str, float] = json.loads(lines[-1])
     found["one"] = found["one_s"] / found["one_bare_s"]
     found["many"] = found["many_s"] / found["many_bare_s"]
+    found["crash"] = found["crash_s"] / found["crash_bare_s"]
     found["probes_percent"] = found["probed_percent"] - found["idle_percent"]
     for field, name, unit, at_most in _BESIDE:
         yield Figure(
@@ -202,6 +203,7 @@ _BESIDE = (
     ("one", "manifest to container running, over the bare calls", "×", 1.1),
     ("many", "50 at once, over the bare calls", "×", 1.25),
     ("crash_s", "crash to the next attempt that runs, median", "s", 0.1),
+    ("crash", "the same over the two bare calls", "×", None),
     ("removed_s", "manifest gone to process gone, largest of 20", "s", 0.1),
     ("idle_percent", "idle with 50 pods, of a core", "%", 0.5),
     ("idle_more_percent", "idle with 100 pods, of a core", "%", 0.8),

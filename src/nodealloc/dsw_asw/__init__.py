@@ -87,7 +87,7 @@ from nodealloc.dsw_asw._errors import (
     UncertainError,
     WaitTimeoutError,
 )
-from nodealloc.dsw_asw._executors import InlineExecutor, ThreadExecutor
+from nodealloc.dsw_asw._executors import FewAtOnce, InlineExecutor, ThreadExecutor
 from nodealloc.dsw_asw._group import Group
 from nodealloc.dsw_asw._moments import Moment
 from nodealloc.dsw_asw._plans import KEEP, Keep, Near, Plan, View
@@ -127,6 +127,7 @@ __all__ = [
     "Executor",
     "Failed",
     "Failure",
+    "FewAtOnce",
     "Group",
     "InlineExecutor",
     "Journal",

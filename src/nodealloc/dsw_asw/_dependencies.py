@@ -13,6 +13,7 @@ __all__ = ["Dependencies"]
 
 K = TypeVar("K", bound=Hashable)
 _NOTHING: Final[Mapping[Hashable, object]] = Frozen()
+_ABSENT: Final = object()
 
 
 class _One(Generic[K]):
@@ -23,6 +24,8 @@ class _One(Generic[K]):
         self.watch: Watch[Hashable] = near.world.watch(wake)
         self._theirs: dict[K, tuple[Hashable, ...]] = {}
         self._mine: dict[Hashable, dict[K, None]] = {}
+        # Of a record that keys look at, what counted when all of them had last looked or been woken.
+        self._counted: dict[Hashable, object] = {}
 
     def look(self, key: K) -> Mapping[Hashable, object]:
         """The records that matter for a key; noted first, so that no change after the look is lost."""
@@ -39,8 +42,19 @@ class _One(Generic[K]):
         if len(theirs) == 1:  # as nearly always
             (one,) = theirs
             value = get(one)
-            return _NOTHING if value is None else {one: value}
-        return {one: value for one in theirs if (value := get(one)) is not None}
+            found = _NOTHING if value is None else {one: value}
+        else:
+            found = {one: value for one in theirs if (value := get(one)) is not None}
+        if self.near.counts is not None:
+            for one in theirs:
+                self._look(one, self.near.counts, found.get(one))
+        return found
+
+    def _look(self, one: Hashable, counts: Callable[[object], object], value: object) -> None:
+        now = _ABSENT if value is None else counts(value)
+        if self._counted.setdefault(one, now) != now:
+            # Others looked when it was otherwise, so that whatever comes next is news to somebody.
+            self._counted[one] = object()
 
     def forget(self, key: K) -> None:
         for one in self._theirs.pop(key, ()):
@@ -48,12 +62,25 @@ class _One(Generic[K]):
             mine.pop(key, None)
             if not mine:
                 del self._mine[one]
+                self._counted.pop(one, None)
 
     def woken(self) -> Iterator[K]:
         """Keys whose records changed since the last call."""
         if self.watch:
             for one in self.watch.take():
-                yield from self._mine.get(one, ())
+                if one in self._mine and self._is_news(one):
+                    yield from self._mine[one]
+
+    def _is_news(self, one: Hashable) -> bool:
+        """Whether anything changed that counts."""
+        counts = self.near.counts
+        if counts is None:
+            return True
+        value = self.near.world.get(one)
+        now = _ABSENT if value is None else counts(value)
+        is_news = self._counted.get(one) != now
+        self._counted[one] = now
+        return is_news
 
 
 class Dependencies(Generic[K]):

@@ -49,6 +49,8 @@ class Near(Generic[K, F, V]):
         world: Where the records are.
         keys_of: From a key to the keys of the other world that matter for it;
             pure and quick.
+        counts: From a record to what plans look at of it: a change of anything else
+            wakes nobody. Pure and quick; None for all of it.
 
     Example:
         >>> from nodealloc.dsw_asw import Near, World
@@ -58,6 +60,7 @@ class Near(Generic[K, F, V]):
 
     world: World[F, V]
     keys_of: Callable[[K], Iterable[F]]
+    counts: Callable[[V], object] | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 import attrs
 
 from nodealloc.checkpoint import JsonCheckpoint
-from nodealloc.dsw_asw import Clock, Executor, Journal, Near, Observer, Reconciler, Remember, World
+from nodealloc.dsw_asw import (
+    Clock,
+    Executor,
+    FewAtOnce,
+    Journal,
+    Near,
+    Observer,
+    Reconciler,
+    Remember,
+    ThreadExecutor,
+    World,
+)
 from nodealloc.podlife._arrivals import Orphans
 from nodealloc.podlife._details import Acted, Detail
 from nodealloc.podlife._domain import Lives, Nears
@@ -20,7 +32,7 @@ from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._worlds import HEARD, Worlds
 from nodealloc.runtime import PodListing, RuntimeWatch
 
-__all__ = ["Drive", "LifeEngine", "facts_engine", "life_engine", "nears_of", "orphans_engine"]
+__all__ = ["Drive", "LifeEngine", "facts_engine", "life_engine", "nears_of", "orphans_engine", "threads"]
 
 LifeEngine: TypeAlias = Reconciler[str, PodWanted, PodRecord, Detail, Acted]
 Rows: TypeAlias = Callable[[str, "PodRecord | None"], "Mapping[str, JsonCheckpoint | None]"]
@@ -28,11 +40,24 @@ Rows: TypeAlias = Callable[[str, "PodRecord | None"], "Mapping[str, JsonCheckpoi
 
 @attrs.frozen(kw_only=True, eq=False)
 class Drive:
-    """What all engines run on."""
+    """What all engines run on; `take_up_s` is of lives: one that waits for its turn is not lost."""
 
     executor: Executor
     clock: Clock
     observer: Observer | None = None
+    take_up_s: float | None = None
+
+
+_STARTS: Final = {"start": 1, "make": 1, "run sandbox": 2}
+"""What burdens a machine: containers before further sandboxes, so that pods are up one after the other."""
+
+
+def threads() -> Executor:
+    """A thread for each call; of what burdens the machine twice as many at once as there are CPUs."""
+    most = 2 * len(os.sched_getaffinity(0))
+    starts = FewAtOnce(ThreadExecutor("pods"), most=most, burdens=lambda step: _STARTS.get(step.verb, 0))
+    # The first pods go on to their sandboxes while others are made ready, and not all of them in step.
+    return FewAtOnce(starts, most=most, burdens=lambda step: step.verb.startswith("make ready"), held_s=0.1)
 
 
 def nears_of(
@@ -49,7 +74,8 @@ def nears_of(
         listed=Near(listings.world, listings.keys_of),
         lines=Near(worlds.lines, worlds.names_of),
         verdicts=None if probes is None else Near(probes, _same),
-        told=None if told is None else Near(told, _same),
+        # Each status that is told, or decided, changes it: most of them matter to nobody here.
+        told=None if told is None else Near(told, _same, lambda one: (one.is_told_unready, one.is_over)),
     )
 
 
@@ -77,6 +103,7 @@ def life_engine(
         ],
         remember=None if journal is None else Remember(journal=journal, rows=rows),
         clock=drive.clock,
+        take_up_s=drive.take_up_s,
         observer=drive.observer,
         name="pods",
     )

@@ -20,7 +20,6 @@ from nodealloc.dsw_asw import (
     Observer,
     Running,
     SystemClock,
-    ThreadExecutor,
     World,
 )
 from nodealloc.errors import ConfigurationError
@@ -29,7 +28,7 @@ from nodealloc.podlife._arrivals import Following
 from nodealloc.podlife._codec import POD_ROWS, manifest_of, record_to_checkpoint
 from nodealloc.podlife._details import LifePolicy
 from nodealloc.podlife._domain import Lives
-from nodealloc.podlife._engines import Drive, facts_engine, life_engine, nears_of, orphans_engine
+from nodealloc.podlife._engines import Drive, facts_engine, life_engine, nears_of, orphans_engine, threads
 from nodealloc.podlife._facts import PodFacts
 from nodealloc.podlife._heeding import failures_of
 from nodealloc.podlife._hooks import ContainerHooks
@@ -84,7 +83,8 @@ class PodLives(Group):
         rules: Where the kubelet is wrong.
         facts: An empty world for `facts`, for those who have to know it before; None to make one.
         credentials: As whom images are fetched; None for as nobody.
-        executor: Runs calls; by default a thread for each.
+        executor: Runs calls; by default a thread for each, but for sandboxes and containers that are
+            started, of which twice as many as there are CPUs go at once.
         clock: Time for graces, back-off and deadlines.
         now: This moment, for what outlives a boot; its monotonic part is that of `clock`.
         observer: Is told of progress.
@@ -131,7 +131,8 @@ class PodLives(Group):
         self._manifests: dict[str, tuple[Pod, PlainJson]] = {}
         self._remember(remembered or {})
         drive = Drive(
-            executor=ThreadExecutor("pods") if executor is None else executor,
+            executor=threads() if executor is None else executor,
+            take_up_s=None if executor is None else 60.0,
             clock=SystemClock() if clock is None else clock,
             observer=observer,
         )

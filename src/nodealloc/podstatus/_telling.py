@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Generic, TypeVar, cast
+from typing import Final, Generic, NamedTuple, TypeVar, cast
 
 import attrs
 
@@ -64,6 +64,14 @@ class Telling:
     is_urgent: bool = False
 
 
+class _Decided(NamedTuple):
+    """A status, and what it was decided from: records, and what was known by them."""
+
+    records: tuple[object, ...]
+    observed: Observed
+    status: PodStatus
+
+
 @attrs.frozen(kw_only=True)
 class Tale:
     """What was told in a step; no version where the pod is gone."""
@@ -111,7 +119,7 @@ class Tellings(Generic[W]):
         self._deadline_s = deadline_s
         self._tries = NextTries() if says_next_try else None
         # What each pod's status was decided from: the same records need no second look.
-        self._decided: dict[str, tuple[tuple[object, ...], PodStatus]] = {}
+        self._decided: dict[str, _Decided] = {}
 
     def plan(self, view: View[str, W, Told, Telling], /) -> Plan[Told, Telling]:
         """Decide what is true; tell it where that is new; tell of the end once all was told."""
@@ -167,11 +175,9 @@ class Tellings(Generic[W]):
     def _true(self, view: View[str, W, Told, Telling], want: W, now_unix_s: float) -> Told | None:
         have, key = view.have, view.key
         parts = [view.of(part.near).get(key) for part in self._parts]
-        before = self._decided.get(key)
-        if have is not None and before is not None and before[1] is have.status and not have.is_leaving:
-            seen, now = before[0], (want, *parts)
-            if all(old is new for old, new in zip(seen, now, strict=True)):
-                return have
+        before, records = self._last(key, have), (want, *parts)
+        if before is not None and all(old is new for old, new in zip(before.records, records, strict=True)):
+            return have
         observed = self._observed(want)
         if observed is None:
             return None
@@ -180,10 +186,18 @@ class Tellings(Generic[W]):
                 observed = part.into(observed, record)
         if self._tries is not None:
             observed = self._tries.said(key, observed, now_s=view.now_s, now_unix_s=now_unix_s)
-        true = self._decide(have, observed, now_unix_s)
+        is_same = before is not None and before.observed == observed
+        true = have if is_same else self._decide(have, observed, now_unix_s)
         if true is not None:
-            self._decided[key] = ((want, *parts), true.status)
+            self._decided[key] = _Decided(records, observed, true.status)
         return true
+
+    def _last(self, key: str, have: Told | None) -> _Decided | None:
+        """What the status that is kept was decided from; None where it is to be decided anew."""
+        last = self._decided.get(key)
+        if have is None or last is None or have.is_leaving or last.status is not have.status:
+            return None
+        return last if have.knows_end is last.observed.is_ending else None
 
     def _step(self, uid: str, true: Told) -> Step[Telling] | None:
         if true.is_told:
