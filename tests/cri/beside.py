@@ -215,7 +215,7 @@ def floors(bench: Bench) -> Iterator[tuple[str, float]]:
         made = {name: bench.made_from(name) for name in [f"bare{workers}-{at}" for at in range(MANY)]}
         began_s = time.time()
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-            boxes = list(pool.map(lambda one: bench.bare(*one), made.values()))
+            boxes = list(pool.map(bench.bare, *zip(*made.values(), strict=True)))
         many.append(bench.began(list(made)) - began_s)
         if workers == _WORKERS[-1]:
             yield "crash_bare_s", median(again(bench, boxes, made))
