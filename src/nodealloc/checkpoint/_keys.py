@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -60,6 +61,12 @@ def row_key(kind: str, name: str, /) -> str:
         >>> row_key("pod", "job/7 on β")
         'pod.job%2F7%20on%20%CE%B2'
     """
+    return _row_key(kind, name)
+
+
+@functools.lru_cache(maxsize=4096)
+def _row_key(kind: str, name: str) -> str:
+    """Each row of a pod is written several times while it starts, and looked for each time."""
     return check_key(f"{check_key(kind)}.{quote(name, safe='').replace('.', '%2E')}")
 
 

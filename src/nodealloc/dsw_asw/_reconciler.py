@@ -71,6 +71,8 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             event told of; None for never. Nothing is called for keys in line.
         take_up_s: A call that no worker has taken up for so long is withdrawn,
             counts as failed, and is tried again; None waits for ever.
+        plans_once: Of a domain that would plan the same again after what its plan has written,
+            as one that derives records from others does: that is no reason for another plan.
         observer: Is told of progress.
         name: For threads and messages.
         stop_timeout_s: Real seconds that `stop` waits for running operations.
@@ -90,6 +92,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         back_off: BackOff | None = None,
         resync_s: float | None = 300.0,
         take_up_s: float | None = 60.0,
+        plans_once: bool = False,
         observer: Observer | None = None,
         name: str = "reconcile",
         stop_timeout_s: float = 10.0,
@@ -111,7 +114,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         self._glanced = Summary()
         self._dependencies = Dependencies[K](cast("Sequence[Near[K, Hashable, object]]", near), self._wake)
         self._book = Book[K](BackOff() if back_off is None else back_off, resync_s)
-        self._writing: Writing[K, H] = Writing(self._records, self._book, name)
+        self._writing: Writing[K, H] = Writing(self._records, self._book, name, plans_once=plans_once)
         agenda = Agenda(
             desired.watch(self._wake),
             actual.watch(self._wake),

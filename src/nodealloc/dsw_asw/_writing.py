@@ -31,12 +31,14 @@ class Writing(Generic[K, H]):
         records: Where results wait until they are committed.
         book: Holds keys off.
         name: Of the engine, for messages.
+        plans_once: Whether what a plan writes is no reason for another one.
     """
 
-    def __init__(self, records: Records[K, H], book: Book[K], name: str) -> None:
+    def __init__(self, records: Records[K, H], book: Book[K], name: str, *, plans_once: bool = False) -> None:
         self._records = records
         self._book = book
         self._name = name
+        self._plans_once = plans_once
         self._refused_until_s: float | None = None
         self._unwritten: dict[K, None] = {}
 
@@ -76,11 +78,12 @@ class Writing(Generic[K, H]):
         self._forget_failures(intents, turn)
 
     def _seen(self, turn: Turn[K, H, S]) -> dict[K, tuple[str, ...]]:
-        """Key to whose result of it this pass has planned with, and left as it is."""
+        """Key to whose change of it this pass has planned with, and left as it is."""
         waiting = self._records.waiting
+        own = dict.fromkeys(turn.intents, ("plan",)) if self._plans_once else {}
         if not waiting:
-            return {}
-        return {
+            return own
+        return own | {
             key: (waiting[key][1],)
             for key, _ in turn.plans
             if key in waiting and key not in turn.intents and key not in turn.held

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nodealloc._frozen import thawed
 from nodealloc._reading import MAX_DOCUMENT_BYTES, Reader
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_on_error
 from nodealloc.podfacts._containers import (
     ContainerRunning,
     ContainerState,
@@ -62,7 +62,7 @@ def status_from_manifest(
     return found or PodStatus()
 
 
-@typed
+@typed_on_error
 def status_to_manifest(status: PodStatus, /) -> dict[str, Json]:
     """The status as the API's JSON has it; read again it is an equal one.
 

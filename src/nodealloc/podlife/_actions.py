@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed_on_error
 from nodealloc.podlife._definitions import Definitions
 from nodealloc.podlife._draft import Draft
 from nodealloc.podlife._init_walk import next_plain, walk_init
@@ -34,7 +34,7 @@ _POLICY_NEVER: Final = RestartPolicy.NEVER
 _POLICY_ON_FAILURE: Final = RestartPolicy.ON_FAILURE
 
 
-@typed
+@typed_on_error
 def plan_pod(
     pod: Pod, seen: PodSeen, /, *, definitions: Definitions | None = None, rules: Rules = RIGHT
 ) -> PodPlan:
@@ -60,7 +60,7 @@ def plan_pod(
     return draft.plan(need)
 
 
-@typed
+@typed_on_error
 def stops_of(plan: PodPlan, report: PodReport, /, *, rules: Rules = RIGHT) -> tuple[Stop, ...]:
     """Every container that a plan stops, by id; all that live where the pod ends.
 

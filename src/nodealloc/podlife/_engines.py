@@ -141,6 +141,7 @@ def facts_engine(
         executor=drive.executor,
         near=[nears.known],
         clock=drive.clock,
+        plans_once=True,
         name="facts",
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
-from nodealloc._typed import typed
+from nodealloc._typed import typed_on_error
 from nodealloc.dsw_asw import Cancel, Near, Outcome, Plan, Step, View
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife._observed import with_lost
@@ -86,7 +86,7 @@ class PodFacts:
         return self.ending is not None and self.ending.kind is EndingKind.REFUSED
 
 
-@typed
+@typed_on_error
 def facts_of(record: PodRecord, known: PodKnown | None, /) -> PodFacts:
     """What is to be known of a pod."""
     box = None if known is None or known.report is None else known.report.sandbox

@@ -180,7 +180,7 @@ def _with_ours(report: PodReport, ours: Mapping[str, Ours]) -> PodReport:
             gone = attrs.evolve(run.record, state=RunState.EXITED)
             runs[one] = attrs.evolve(run, record=gone, exit=ExitUnknown())
     made = PodReport.of(report.uid, boxes.values(), runs.values())
-    return made if made.ips else attrs.evolve(made, ips=report.ips)
+    return made if made.ips or not report.ips else attrs.evolve(made, ips=report.ips)
 
 
 def succeeded(end: ContainerEnd | None, /) -> bool:

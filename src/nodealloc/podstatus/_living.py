@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed_on_error
 from nodealloc.podfacts import status_from_manifest
 from nodealloc.podspec import Pod, is_static
 from nodealloc.podstatus._observed import Health, Observed, StartFailure, ToldEnding, with_runtime
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["observed_of", "with_source", "with_verdicts"]
 
 
-@typed
+@typed_on_error
 def observed_of(facts: LifeFacts, /) -> Observed | None:
     """What is to be told of follows from this; for `StatusManager` beside `podlife.PodLives`.
 
@@ -53,7 +53,7 @@ def observed_of(facts: LifeFacts, /) -> Observed | None:
     return observed if facts.known is None else with_runtime(observed, facts.known)
 
 
-@typed
+@typed_on_error
 def with_verdicts(observed: Observed, verdicts: ProbeResults, /) -> Observed:
     """With what probes have said; a `Part` over `probes.Probing.verdicts` is made of it."""
     started, ready = verdicts.started, verdicts.ready
@@ -61,7 +61,7 @@ def with_verdicts(observed: Observed, verdicts: ProbeResults, /) -> Observed:
     return attrs.evolve(observed, health=health)
 
 
-@typed
+@typed_on_error
 def with_source(observed: Observed, pod: Pod, /) -> Observed:
     """With the status that a source has of the pod: conditions of others, which readiness gates may ask for.
 

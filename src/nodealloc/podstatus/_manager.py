@@ -163,6 +163,7 @@ class StatusManager(Group, Generic[W]):
             clock=clocked,
             # One that waits behind others is not lost.
             take_up_s=None,
+            plans_once=True,
             observer=observer,
             name="pod status",
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_on_error
 from nodealloc.podfacts import (
     ConditionStatus,
     ContainerStatus,
@@ -74,7 +74,7 @@ def merge_status(
     return _unready(made, now_unix_s)
 
 
-@typed
+@typed_on_error
 def same_status(before: PodStatus, after: PodStatus, /, *, rules: Rules = RIGHT) -> bool:
     """Whether a status says nothing new, as far as the node writes it.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed_on_error
 from nodealloc.podfacts import (
     ConditionStatus,
     ContainerTerminated,
@@ -44,7 +44,7 @@ __all__ = ["status_of"]
 _NOTHING = PodStatus()
 
 
-@typed
+@typed_on_error
 def status_of(
     observed: Observed,
     previous: PodStatus | None = None,

@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed_on_error
 from nodealloc.podfacts import (
     ConditionStatus,
     ContainerRunning,
@@ -86,7 +86,7 @@ class Told:
         return self.knows_end and self.is_told and (ready is None or ready.status is not ConditionStatus.TRUE)
 
 
-@typed
+@typed_on_error
 def take_status(
     known: Told | None,
     pod: Pod,

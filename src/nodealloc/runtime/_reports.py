@@ -8,7 +8,7 @@ from typing import TypeAlias, Union
 import attrs
 
 from nodealloc._arguments import is_other, wrong
-from nodealloc._typed import typed
+from nodealloc._typed import typed_on_error
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import Exited, ExitUnknown
 from nodealloc.runtime._records import ContainerRecord, RunState, SandboxRecord
@@ -87,7 +87,7 @@ class PodReport:
     ips: tuple[str, ...] = ()
 
     @classmethod
-    @typed
+    @typed_on_error
     def of(
         cls, uid: str, sandboxes: Iterable[SandboxReport], containers: Iterable[ContainerReport], /
     ) -> PodReport:

@@ -1,6 +1,8 @@
-"""What of a near record counts: changes of anything else wake nobody, and none that counts is lost."""
+"""What is a reason for a plan: of a near record what counts, of its own record what others wrote."""
 
 from __future__ import annotations
+
+import pytest
 
 from nodealloc.dsw_asw import Cancel, InlineExecutor, Near, Outcome, Plan, Reconciler, Step, View, World
 
@@ -74,3 +76,52 @@ def test_who_looked_in_between_hears_that_it_is_as_before() -> None:
     numbers.put("number", 10)
     engine.run_until_quiet()
     assert dict(sizes.asked) == {"a": 10, "b": 10}
+
+
+class Doubled:
+    """Derives a record from what is wanted; notes when it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def plan(self, view: View[str, int, int, str]) -> Plan[int, str]:
+        """Twice as much."""
+        self.asked += 1
+        return Plan(have=None if view.want is None else 2 * view.want)
+
+    def perform(self, step: Step[str], cancel: Cancel) -> None:
+        """Never asked."""
+        raise AssertionError
+
+    def settled(self, have: int | None, step: Step[str], outcome: Outcome[None]) -> int | None:
+        """Never asked."""
+        raise AssertionError
+
+
+@pytest.mark.parametrize("plans_once", [True, False])
+def test_what_a_plan_wrote_is_no_reason_for_another_where_that_would_be_the_same(plans_once: bool) -> None:
+    """What anybody else writes is one, also of the same key in the same moment."""
+    wanted: World[str, int] = World("wanted")
+    made: World[str, int] = World("made")
+    doubled = Doubled()
+    engine: Reconciler[str, int, int, str] = Reconciler(
+        doubled,
+        desired=wanted,
+        actual=made,
+        executor=InlineExecutor(),
+        resync_s=None,
+        plans_once=plans_once,
+    )
+    wanted.put("a", 1)
+    engine.run_until_quiet()
+    assert (made.get("a"), doubled.asked) == (2, 1 if plans_once else 2)
+    made.put("a", 7, by="somebody")
+    engine.run_until_quiet()
+    assert made.get("a") == 2
+    asked = doubled.asked
+    wanted.put("a", 3)
+    engine.reconcile()
+    made.put("a", 7, by="somebody")
+    engine.run_until_quiet()
+    assert made.get("a") == 6
+    assert doubled.asked > asked + 1
