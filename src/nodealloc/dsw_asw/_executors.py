@@ -153,8 +153,10 @@ class FewAtOnce:
             return self._below.submit(call, *args, **kwargs)
         future, number = Future[T](), next(self._numbers)
         work = partial(_fill, future, lambda: call(*args, **kwargs))
+        waiting: tuple[int, int, Callable[[], None], Future[object]]
+        waiting = place, number, work, cast("Future[object]", future)
         with self._changed:
-            heapq.heappush(self._waiting, (place, number, work, cast("Future[object]", future)))
+            heapq.heappush(self._waiting, waiting)
         self._go_on()
         return future
 

@@ -80,7 +80,9 @@ class Writing(Generic[K, H]):
     def _seen(self, turn: Turn[K, H, S]) -> dict[K, tuple[str, ...]]:
         """Key to whose change of it this pass has planned with, and left as it is."""
         waiting = self._records.waiting
-        own = dict.fromkeys(turn.intents, ("plan",)) if self._plans_once else {}
+        own: dict[K, tuple[str, ...]] = {}
+        if self._plans_once:
+            own = dict.fromkeys(turn.intents, ("plan",))
         if not waiting:
             return own
         return own | {

@@ -47,9 +47,10 @@ def unasked(listing: PodListing, before: PodReport | None, /) -> Unasked:
         if one.state is RunState.CREATED or _is_settled(runs.get(one.id), one.state)
     ]
     known = PodReport.of(listing.uid, known_boxes, known_runs)
-    there = {one.record.id for one in (*known_boxes, *known_runs)}
-    due_boxes = tuple(one for one in listing.sandboxes if one.id not in there)
-    due_runs = tuple(one for one in listing.containers if one.id not in there)
+    there_boxes = {one.record.id for one in known_boxes}
+    there_runs = {one.record.id for one in known_runs}
+    due_boxes = tuple(one for one in listing.sandboxes if one.id not in there_boxes)
+    due_runs = tuple(one for one in listing.containers if one.id not in there_runs)
     if not (due_boxes or due_runs):
         return Unasked(known, None)
     return Unasked(known, PodListing(uid=listing.uid, sandboxes=due_boxes, containers=due_runs))

@@ -197,9 +197,8 @@ class FakeContainerRuntime(FakeImages):
         def work() -> PodReport:
             boxes, runs = self._boxes_of(uid), self._runs_of(uid)
             if listed is not None:  # no more than has to be told, for those who forget what they had before
-                ids = {one.id for one in (*listed.sandboxes, *listed.containers)}
-                boxes = [one for one in boxes if one.record.id in ids]
-                runs = [one for one in runs if one.record.id in ids]
+                boxes = [one for one in boxes if one.record.id in listed.marks]
+                runs = [one for one in runs if one.record.id in listed.marks]
             return PodReport.of(uid, boxes, runs)
 
         return self._call("inspect", uid, work)
