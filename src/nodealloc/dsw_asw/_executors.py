@@ -142,7 +142,8 @@ class FewAtOnce:
         self._changed = threading.Condition()
         self._numbers = itertools.count()
         self._running: dict[int, float] = {}
-        self._waiting: list[tuple[int, int, Callable[[], None], Future[object]]] = []
+        self._waiting: list[tuple[int, int]] = []
+        self._calls: dict[int, tuple[Callable[[], None], Future[object]]] = {}
         self._is_watched = False
 
     def submit(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -153,10 +154,9 @@ class FewAtOnce:
             return self._below.submit(call, *args, **kwargs)
         future, number = Future[T](), next(self._numbers)
         work = partial(_fill, future, lambda: call(*args, **kwargs))
-        waiting: tuple[int, int, Callable[[], None], Future[object]]
-        waiting = place, number, work, cast("Future[object]", future)
         with self._changed:
-            heapq.heappush(self._waiting, waiting)
+            self._calls[number] = work, cast("Future[object]", future)
+            heapq.heappush(self._waiting, (place, number))
         self._go_on()
         return future
 
@@ -181,9 +181,9 @@ class FewAtOnce:
                     threading.Thread(target=self._watch, name="few at once", daemon=True).start()
                     self._is_watched = True
                 return None
-            _, number, work, future = heapq.heappop(self._waiting)
+            _, number = heapq.heappop(self._waiting)
             self._running[number] = now_s
-            return number, work, future
+            return number, *self._calls.pop(number)
 
     def _work(self, number: int, work: Callable[[], None]) -> None:
         try:
