@@ -60,7 +60,7 @@ def _yaml_documents(text: str, where: str) -> list[object]:
 
     try:
         return list(yaml.load_all(text, Loader=_yaml.BoundedLoader))
-    except RecursionError:
+    except (RecursionError, _yaml.TooDeepError):
         raise DecodeError(where, [Fault("$", "nested too deeply")]) from None
     except _yaml.TooManyValuesError:
         most = f"more than {_yaml.MOST_VALUES} values of YAML"

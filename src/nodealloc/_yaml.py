@@ -9,10 +9,12 @@ from typing import ClassVar, Final
 import yaml
 from yaml.constructor import ConstructorError
 
-__all__ = ["MOST_VALUES", "BoundedLoader", "TooManyValuesError"]
+__all__ = ["MOST_VALUES", "BoundedLoader", "TooDeepError", "TooManyValuesError"]
 
 MOST_VALUES: Final = 30_000
 """Of a text, keys included; each takes some twenty microseconds. A manifest has some hundred."""
+_DEEPEST: Final = 100
+"""Levels of lists and mappings. Each word of YAML is held against every bracket that is open."""
 _TAG: Final = "tag:yaml.org,2002:"
 _MERGE: Final = f"{_TAG}merge"
 _NUMBERS: Final = (f"{_TAG}int", f"{_TAG}float")
@@ -29,6 +31,10 @@ _FLOAT: Final = re.compile(
 
 class TooManyValuesError(Exception):
     """More values than anybody waits for."""
+
+
+class TooDeepError(Exception):
+    """Nested deeper than any manifest."""
 
 
 def _resolvers(
@@ -66,11 +72,23 @@ class BoundedLoader(yaml.SafeLoader):
         super().__init__(stream)
         self.yaml_implicit_resolvers = _RESOLVERS
         self._left = MOST_VALUES
+        self._depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         """Count it, then make it."""
         self._count(1)
-        return super().compose_node(parent, index)
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise TooDeepError
+        made = super().compose_node(parent, index)
+        self._depth -= 1
+        return made
+
+    def fetch_flow_collection_start(self, TokenClass: type[yaml.Token]) -> None:  # noqa: N803 - PyYAML's name
+        """Count the brackets that are open: tokens are read ahead of what is made of them."""
+        if self.flow_level >= _DEEPEST:
+            raise TooDeepError
+        super().fetch_flow_collection_start(TokenClass)
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         """Count what is merged, then merge it."""

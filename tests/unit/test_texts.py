@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from nodealloc._texts import documents_of
 from nodealloc.errors import DecodeError
@@ -31,6 +32,25 @@ def test_values_are_counted_before_they_are_made(text: str) -> None:
     """Sixty lines of merges are 2^60 values; none of these is read to its end."""
     with pytest.raises(DecodeError, match="more than 30000 values of YAML, merged ones counted each time"):
         documents_of(text, "x")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 50_000, "{" * 50_000, "- " * 50_000, "? " * 50_000, "\n".join(" " * n + "a:" for n in range(300))],
+)
+def test_yaml_that_is_nested_deeply_is_given_up_early(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever stands behind: each word would be held against every bracket before it."""
+    words: list[int] = []
+    more = yaml.SafeLoader.fetch_more_tokens
+
+    def counted(loader: yaml.SafeLoader) -> None:
+        words.append(1)
+        more(loader)
+
+    monkeypatch.setattr(yaml.SafeLoader, "fetch_more_tokens", counted)
+    with pytest.raises(DecodeError, match="nested too deeply"):
+        documents_of(text, "x")
+    assert len(words) < 1_000
 
 
 def test_merges_of_ordinary_size_are_read() -> None:
