@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
+from typing import Final
 
-__all__ = ["subdirectories", "walk"]
+__all__ = ["deepest_first", "subdirectories", "walk"]
+
+_OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def subdirectories(directory: str, /) -> Iterator[str]:
@@ -37,3 +41,43 @@ def walk(directory: str, /) -> Iterator[os.DirEntry[str]]:
                     waiting.append(entry.path)
             except OSError:
                 continue
+
+
+def deepest_first(directory: str, /) -> Iterator[str]:
+    """The directory and all below it, deepest first; each path leads there until the next is asked for.
+
+    However deep they lie: a path from the top has 4,095 bytes at most, and a
+    container chooses how deep its directories and cgroups are. What is absent, or
+    goes meanwhile, is left out; the directory itself comes in any case, last.
+    """
+    try:
+        here = os.open(directory, _OPEN)
+    except (FileNotFoundError, NotADirectoryError):
+        yield directory
+        return
+    above: list[tuple[str, list[str]]] = []
+    try:
+        left = _inner(here)
+        while left or above:
+            if left:
+                name = left.pop()
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                    inner = os.open(name, _OPEN | os.O_NOFOLLOW, dir_fd=here)
+                    above.append((name, left))
+                    os.close(here)
+                    here, left = inner, _inner(inner)
+            else:
+                name, left = above.pop()
+                outer = os.open("..", _OPEN, dir_fd=here)
+                os.close(here)
+                here = outer
+                yield f"/proc/self/fd/{here}/{name}"
+    finally:
+        os.close(here)
+    yield directory
+
+
+def _inner(directory: int) -> list[str]:
+    """Names of the directories in a directory, last first."""
+    with os.scandir(directory) as entries:
+        return sorted((one.name for one in entries if one.is_dir(follow_symlinks=False)), reverse=True)

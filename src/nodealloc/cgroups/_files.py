@@ -6,16 +6,15 @@ import contextlib
 import errno
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from nodealloc._control_file import write_control_file
+from nodealloc._walk import deepest_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["KernelFiles"]
-
-_OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class KernelFiles:
@@ -61,36 +60,8 @@ class KernelFiles:
             return []
 
     def walk(self, path: str, /) -> Iterator[str]:
-        """A directory and all below it, deepest first; each path leads there until the next is asked for.
-
-        However deep they lie: whoever may make cgroups in a container makes some
-        that no path from the top can name.
-        """
-        try:
-            here = os.open(path, _OPEN & ~os.O_NOFOLLOW)
-        except (FileNotFoundError, NotADirectoryError):
-            yield path
-            return
-        above: list[tuple[str, list[str]]] = []
-        try:
-            left = self.children(_address(here))
-            while left or above:
-                if left:
-                    name = left.pop()
-                    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                        inner = os.open(name, _OPEN, dir_fd=here)
-                        above.append((name, left))
-                        os.close(here)
-                        here, left = inner, self.children(_address(inner))
-                else:
-                    name, left = above.pop()
-                    outer = os.open("..", _OPEN, dir_fd=here)
-                    os.close(here)
-                    here = outer
-                    yield f"{_address(here)}/{name}"
-        finally:
-            os.close(here)
-        yield path
+        """A directory and all below it, deepest first; each path leads there until the next is asked for."""
+        return deepest_first(path)
 
     def pids(self, path: str, /) -> frozenset[int]:
         """Processes directly in a cgroup's directory; those of a threaded one are listed further up."""
@@ -106,7 +77,3 @@ class KernelFiles:
         except OSError:
             return frozenset()
         return frozenset(map(int, (text or "").split()))
-
-
-def _address(descriptor: int) -> str:
-    return f"/proc/self/fd/{descriptor}"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from nodealloc._procfs import PROC, ProcessStat, stat_of
+from nodealloc._walk import deepest_first
 
 __all__ = ["Survivors", "ticks_now"]
 
@@ -99,9 +100,7 @@ class Survivors:
         return None
 
     def _stats(self, folder: Path) -> Iterator[tuple[int, ProcessStat]]:
-        for inside, _, files in os.walk(folder):
-            if "cgroup.procs" not in files:
-                continue
+        for inside in deepest_first(str(folder)):
             with contextlib.suppress(OSError):
                 for word in (Path(inside) / "cgroup.procs").read_text(encoding="ascii").split():
                     with contextlib.suppress(OSError):

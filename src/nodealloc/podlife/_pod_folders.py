@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import os
-import stat
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from nodealloc._mountinfo import parse_mountinfo, read_mountinfo
 from nodealloc._typed import typed, typed_methods
 from nodealloc.errors import ConfigurationError, PermanentError
 from nodealloc.podlife._housekeeping import Remnant, RemnantKind
+from nodealloc.volumes import MountedHereError, SafeRoot
 
 __all__ = ["MountInTheWayError", "PodFolders"]
 
@@ -92,52 +89,9 @@ class PodFolders:
             raise ConfigurationError(
                 f"{remnant.where} is no folder below {self._root}; give what `found` told"
             )
-        with contextlib.suppress(FileNotFoundError), _opened(self._root) as root:
-            _remove(root, name, remnant.where, _mount_of(root))
-
-
-def _remove(parent: int, name: str, path: str, mount: str) -> None:
-    with _opened(name, parent) as folder:
-        if _mount_of(folder) != mount:
-            raise MountInTheWayError(path)
-        for one in [entry.name for entry in os.scandir(folder)]:
-            mode = os.stat(one, dir_fd=folder, follow_symlinks=False).st_mode
-            if stat.S_ISDIR(mode):
-                _remove(folder, one, f"{path}/{one}", mount)
-            else:
-                _unlink(folder, one, f"{path}/{one}")
-    _unlink(parent, name, path, is_directory=True)
-
-
-def _unlink(folder: int, name: str, path: str, *, is_directory: bool = False) -> None:
-    try:
-        if is_directory:
-            os.rmdir(name, dir_fd=folder)
-        else:
-            os.unlink(name, dir_fd=folder)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        # A file or an empty directory that something is mounted on cannot be removed: the kernel says busy.
-        if error.errno == errno.EBUSY:
-            raise MountInTheWayError(path) from error
-        raise
-
-
-class _opened(contextlib.AbstractContextManager[int]):  # noqa: N801 - used as a function
-    """A directory that is open, no link."""
-
-    def __init__(self, name: str, parent: int | None = None) -> None:
-        self._fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-
-    def __enter__(self) -> int:
-        return self._fd
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._fd)
-
-
-def _mount_of(folder: int) -> str:
-    """Which mount a directory is on, as the kernel numbers them: bind mounts of one disk differ too."""
-    lines = Path(f"/proc/self/fdinfo/{folder}").read_text(encoding="ascii").splitlines()
-    return next(line.split()[1] for line in lines if line.startswith("mnt_id:"))
+        if not os.path.isdir(self._root):  # noqa: PTH112 - no Path elsewhere here
+            return
+        try:
+            SafeRoot(self._root).remove_tree(remnant.where)
+        except MountedHereError as error:
+            raise MountInTheWayError(error.paths[0]) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,23 @@ def test_a_folder_goes_with_all_that_is_in_it_and_nothing_else(tmp_path: Path) -
     assert (kept.read_text(), list((root / "pods").iterdir())) == ("data", [])
 
 
+def test_a_folder_goes_however_deep_it_is(tmp_path: Path) -> None:
+    """A pod chooses how deep: neither calls nor descriptors of the agent grow with it."""
+    here = tmp_path / "old"
+    here.mkdir()
+    at = os.open(here, os.O_RDONLY)
+    for _ in range(3_000):
+        os.mkdir("d", dir_fd=at)
+        inner = os.open("d", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = inner
+    os.close(at)
+    folders = PodFolders(str(tmp_path))
+    (found,) = folders.found()
+    folders.remove(found)
+    assert folders.found() == ()
+
+
 def test_what_is_not_below_the_root_is_refused(tmp_path: Path) -> None:
     """No path of somebody else's is ever removed."""
     folders = PodFolders(str(tmp_path))
@@ -100,7 +118,7 @@ def test_another_mount_is_never_entered(tmp_path: Path, monkeypatch: pytest.Monk
 
         return numbers.get(str(os.fstat(folder).st_ino), "7")
 
-    monkeypatch.setattr("nodealloc.podlife._pod_folders._mount_of", mount_of)
+    monkeypatch.setattr("nodealloc.volumes._removal.mount_id", mount_of)
     folders = PodFolders(str(tmp_path))
     with pytest.raises(MountInTheWayError, match="old/data"):
         folders.remove(folders.found()[0])

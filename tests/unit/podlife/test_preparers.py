@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import attrs
@@ -24,7 +25,7 @@ from nodealloc.podspec import Container, Pod, Volume, VolumeUse, resources
 from nodealloc.testing.dsw_asw import ManualCancel
 from nodealloc.testing.volumes import FakeMounter
 from nodealloc.verdicts import Admitted, NotYet
-from nodealloc.volumes import SafeRoot, VolumeManager, VolumeSpec
+from nodealloc.volumes import OutsideRootError, SafeRoot, VolumeManager, VolumeSpec
 from nodealloc.volumes._model import ActualVolume, PodMount
 from nodealloc.volumes._states import MountState
 from nodealloc.volumes.plugins import EmptyDir
@@ -174,6 +175,29 @@ def test_a_folder_stays_while_anybody_needs_it(tmp_path: Path) -> None:
     mounted.clear()
     assert folders.take_back(WEB, NOW) is None
     assert not (tmp_path / "web").exists()
+
+
+def test_a_folder_is_one_below_the_others_and_goes_however_deep_it_is(tmp_path: Path) -> None:
+    """A uid that leads elsewhere makes nothing there and removes nothing; links in a folder go as links."""
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "data").write_text("1")
+    folders = FolderPreparer(tmp_path / "pods", lambda _uid: False, mountinfo=str)
+    with pytest.raises(OutsideRootError):
+        folders.make_ready(attrs.evolve(WEB, uid="../kept"), NOW)
+    folders.remove("../kept")
+    assert [one.name for one in (tmp_path / "kept").iterdir()] == ["data"]
+    folders.make_ready(WEB, NOW)
+    (tmp_path / "pods" / "web" / "volumes" / "link").symlink_to(tmp_path / "kept")
+    at = os.open(tmp_path / "pods" / "web", os.O_RDONLY)
+    for _ in range(3_000):
+        os.mkdir("d", dir_fd=at)
+        inner = os.open("d", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = inner
+    os.close(at)
+    assert folders.take_back(WEB, NOW) is None
+    assert list((tmp_path / "pods").iterdir()) == []
+    assert (tmp_path / "kept" / "data").read_text() == "1"
 
 
 def test_a_pod_is_asked_again_for_its_own_mounts_that_are_there(tmp_path: Path) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
 from nodealloc._mountinfo import parse_mountinfo, read_mountinfo
 from nodealloc.dsw_asw import Cancel
+from nodealloc.errors import NodeallocError
 from nodealloc.podspec import Pod
 from nodealloc.verdicts import Admitted, NotYet
+from nodealloc.volumes import SafeRoot
 
 __all__ = ["FolderPreparer"]
 
@@ -30,8 +32,10 @@ class FolderPreparer:
 
     def make_ready(self, pod: Pod, _cancel: Cancel, /) -> Admitted:
         """See `Preparer.make_ready`."""
+        self._pods.mkdir(parents=True, exist_ok=True)
+        root = SafeRoot(str(self._pods.resolve()))
         for name in ("volumes", "plugins"):
-            (self._pods / pod.uid / name).mkdir(parents=True, exist_ok=True)
+            root.make_directory(root.join(pod.uid, name))
         return Admitted()
 
     def take_back(self, pod: Pod, _cancel: Cancel, /) -> NotYet | None:
@@ -43,9 +47,11 @@ class FolderPreparer:
         return None
 
     def remove(self, uid: str) -> None:
-        """Remove the directory, unless it is needed."""
-        if not self._has(uid) and not self._mounted(uid):
-            shutil.rmtree(self._pods / uid, ignore_errors=True)
+        """Remove the directory, unless it is needed; what cannot be removed stays."""
+        if not self._has(uid) and not self._mounted(uid) and self._pods.is_dir():
+            root = SafeRoot(str(self._pods.resolve()))
+            with contextlib.suppress(OSError, NodeallocError):
+                root.remove_tree(root.join(uid))
 
     def _mounted(self, uid: str) -> list[str]:
         mounts = parse_mountinfo(self._mountinfo())
