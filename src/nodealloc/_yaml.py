@@ -84,11 +84,11 @@ class BoundedLoader(yaml.SafeLoader):
         self._depth -= 1
         return made
 
-    def fetch_flow_collection_start(self, TokenClass: type[yaml.Token]) -> None:  # noqa: N803 - PyYAML's name
-        """Count the brackets that are open: tokens are read ahead of what is made of them."""
-        if self.flow_level >= _DEEPEST:
+    def fetch_more_tokens(self) -> None:
+        """Look how many brackets are open: tokens are read ahead of what is made of them."""
+        if self.flow_level > _DEEPEST:
             raise TooDeepError
-        super().fetch_flow_collection_start(TokenClass)
+        super().fetch_more_tokens()
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         """Count what is merged, then merge it."""

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from http.client import HTTPException, HTTPResponse
 from typing import Final, cast
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import ProxyHandler, Request, build_opener
+from urllib.request import Request
 
 from nodealloc._reading import MAX_DOCUMENT_BYTES
 from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import ConfigurationError, RetryableError
 from nodealloc.podsources._documents import pods_in
+from nodealloc.podsources._http_call import HttpCall, HttpCalls
 from nodealloc.podsources._ports import Reading
 
 __all__ = ["HttpSource"]
@@ -62,7 +62,7 @@ class HttpSource:
         self._url, self._node_name, self._source = url, node_name, source
         self._headers = {name: ", ".join(values) for name, values in (headers or {}).items()}
         self._deadline_s, self._max_bytes, self._max_yaml_bytes = deadline_s, max_bytes, max_yaml_bytes
-        self._opener = build_opener(ProxyHandler({}))
+        self._calls = HttpCalls()
 
     def read(self, cancel: Cancel, /) -> Reading:
         """See `Source`.
@@ -82,28 +82,31 @@ class HttpSource:
         return Reading(pods=tuple(pods))
 
     def _get(self, cancel: Cancel) -> bytes:
-        until_s = time.monotonic() + self._deadline_s
+        with self._calls.begun(self._deadline_s, cancel) as call:
+            return self._answered(call)
+
+    def _answered(self, call: HttpCall) -> bytes:
         try:
             asked = Request(self._url, headers=self._headers)  # noqa: S310 - checked at first
-            with self._opener.open(asked, timeout=self._deadline_s) as opened:
-                return self._body(cast("HTTPResponse", opened), until_s, cancel)
+            with self._calls.opener.open(asked, timeout=self._deadline_s) as opened:
+                return self._body(cast("HTTPResponse", opened), call)
         except HTTPError as error:
             error.close()
             raise RetryableError(f"{self._url}: status {error.code}; the last answer stays") from error
         except (OSError, HTTPException) as error:
             raise RetryableError(f"{self._url}: no whole answer ({error}); the last one stays") from error
 
-    def _body(self, answer: HTTPResponse, until_s: float, cancel: Cancel) -> bytes:
+    def _body(self, answer: HTTPResponse, call: HttpCall) -> bytes:
         expected = answer.length
         data = bytearray()
         while more := answer.read1(_CHUNK_BYTES):
             data += more
             if len(data) > self._max_bytes:
                 raise RetryableError(f"{self._url}: more than {self._max_bytes} bytes; the last answer stays")
-            if time.monotonic() >= until_s or cancel.is_set():
-                raise RetryableError(
-                    f"{self._url}: {len(data)} bytes in {self._deadline_s} s, not all; the last answer stays"
-                )
+        if call.is_over:  # where no length was said, its end would be taken for the answer's
+            raise RetryableError(
+                f"{self._url}: {len(data)} bytes in {self._deadline_s} s, not all; the last answer stays"
+            )
         if expected is not None and len(data) < expected:
             raise RetryableError(f"{self._url}: {len(data)} of {expected} bytes; the last answer stays")
         return bytes(data)

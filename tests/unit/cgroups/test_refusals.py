@@ -29,6 +29,7 @@ from nodealloc.cgroups._files import KernelFiles
 from nodealloc.cgroups._launch import _set_score
 from nodealloc.cgroups._processes import Held, describe
 from nodealloc.errors import NodeallocError, PermanentError
+from tests.deep_tree import deepened
 
 NAME = CgroupName.of("a")
 V2 = Layout(mounts=(CgroupMount(path="/c", version=2, controllers=("cpu", "memory", "pids")),))
@@ -182,22 +183,17 @@ def test_kernel_files_forgive_what_is_gone(tmp_path: Path) -> None:
 def test_a_tree_deeper_than_a_path_is_long_is_gone_through(tmp_path: Path, depth: int, name: str) -> None:
     """Whoever may make cgroups in a container keeps it neither from being killed nor from being removed."""
     (tmp_path / "a").mkdir()
-    here = os.open(tmp_path / "a", os.O_RDONLY)
-    for _ in range(depth):
-        os.mkdir(name, dir_fd=here)
-        inner = os.open(name, os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = inner
-    files = KernelFiles()
-    with os.fdopen(os.open("cgroup.procs", os.O_WRONLY | os.O_CREAT, dir_fd=here), "w") as deepest:
-        deepest.write("2\n")
-    layout = Layout(mounts=(CgroupMount(path=str(tmp_path), version=1, controllers=("pids",)),))
-    driver = CgroupFs(layout, files=files)
-    assert driver.pids(NAME) == {2}
-    os.unlink("cgroup.procs", dir_fd=here)
-    os.close(here)
-    driver.remove(NAME)
-    assert not driver.exists(NAME)
+    driver = CgroupFs(
+        Layout(mounts=(CgroupMount(path=str(tmp_path), version=1, controllers=("pids",)),)),
+        files=KernelFiles(),
+    )
+    with deepened(tmp_path / "a", depth, name) as deepest:
+        with os.fdopen(os.open("cgroup.procs", os.O_WRONLY | os.O_CREAT, dir_fd=deepest), "w") as procs:
+            procs.write("2\n")
+        assert driver.pids(NAME) == {2}
+        os.unlink("cgroup.procs", dir_fd=deepest)
+        driver.remove(NAME)
+        assert not driver.exists(NAME)
 
 
 def test_hierarchy_without_a_list_of_controllers(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodealloc.cri._survivors import Survivors, ticks_now
-from nodealloc.volumes import SafeRoot
+from tests.deep_tree import deepened
 
 FIRST, SHIM = 100, 50
 
@@ -66,17 +66,10 @@ def test_what_forked_away_counts_once(box: Box) -> None:
 def test_what_hides_deep_in_cgroups_counts(box: Box) -> None:
     """A container may make cgroups below its own, deeper than a path is long."""
     box.add(111, FIRST, 110, 205)
-    at = os.open(box.inside, os.O_RDONLY)
-    for _ in range(1_200):
-        os.mkdir("d" * 10, dir_fd=at)
-        inner = os.open("d" * 10, os.O_RDONLY, dir_fd=at)
-        os.close(at)
-        at = inner
-    os.rename(box.inside / "cgroup.procs", "cgroup.procs", dst_dir_fd=at)
-    os.close(at)
-    (box.inside / "cgroup.procs").write_text(f"{FIRST}\n")
-    assert box.left() == 1
-    SafeRoot(str(box.cgroups)).remove_tree(str(box.inside))  # too deep for pytest
+    with deepened(box.inside, 1_200, "d" * 10) as deepest:
+        os.rename(box.inside / "cgroup.procs", "cgroup.procs", dst_dir_fd=deepest)
+        (box.inside / "cgroup.procs").write_text(f"{FIRST}\n")
+        assert box.left() == 1
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from nodealloc.podlife import (
     RemnantKind,
     plan_housekeeping,
 )
+from tests.deep_tree import deepened
 
 FOLDER = Remnant(uid="old", kind=RemnantKind.FOLDER, where="/pods/old")
 VOLUME = Remnant(uid="old", kind=RemnantKind.VOLUME, where="/pods/old/volumes/data")
@@ -85,17 +85,11 @@ def test_a_folder_goes_however_deep_it_is(tmp_path: Path) -> None:
     """A pod chooses how deep: neither calls nor descriptors of the agent grow with it."""
     here = tmp_path / "old"
     here.mkdir()
-    at = os.open(here, os.O_RDONLY)
-    for _ in range(3_000):
-        os.mkdir("d", dir_fd=at)
-        inner = os.open("d", os.O_RDONLY, dir_fd=at)
-        os.close(at)
-        at = inner
-    os.close(at)
-    folders = PodFolders(str(tmp_path))
-    (found,) = folders.found()
-    folders.remove(found)
-    assert folders.found() == ()
+    with deepened(here, 3_000):
+        folders = PodFolders(str(tmp_path))
+        (found,) = folders.found()
+        folders.remove(found)
+        assert folders.found() == ()
 
 
 def test_what_is_not_below_the_root_is_refused(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import attrs
@@ -29,6 +28,7 @@ from nodealloc.volumes import OutsideRootError, SafeRoot, VolumeManager, VolumeS
 from nodealloc.volumes._model import ActualVolume, PodMount
 from nodealloc.volumes._states import MountState
 from nodealloc.volumes.plugins import EmptyDir
+from tests.deep_tree import deepened
 from tests.unit.podlife_node import Node
 from tests.unit.podlife_node import pod as a_pod
 
@@ -188,15 +188,9 @@ def test_a_folder_is_one_below_the_others_and_goes_however_deep_it_is(tmp_path: 
     assert [one.name for one in (tmp_path / "kept").iterdir()] == ["data"]
     folders.make_ready(WEB, NOW)
     (tmp_path / "pods" / "web" / "volumes" / "link").symlink_to(tmp_path / "kept")
-    at = os.open(tmp_path / "pods" / "web", os.O_RDONLY)
-    for _ in range(3_000):
-        os.mkdir("d", dir_fd=at)
-        inner = os.open("d", os.O_RDONLY, dir_fd=at)
-        os.close(at)
-        at = inner
-    os.close(at)
-    assert folders.take_back(WEB, NOW) is None
-    assert list((tmp_path / "pods").iterdir()) == []
+    with deepened(tmp_path / "pods" / "web", 3_000):
+        assert folders.take_back(WEB, NOW) is None
+        assert list((tmp_path / "pods").iterdir()) == []
     assert (tmp_path / "kept" / "data").read_text() == "1"
 
 

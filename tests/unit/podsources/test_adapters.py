@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -492,6 +493,49 @@ def test_an_answer_that_is_none_is_refused_in_time(server: str, path: str, words
     with pytest.raises(RetryableError, match=words):
         HttpSource(server + path, deadline_s=0.3, max_bytes=100_000).read(ManualCancel())
     assert time.monotonic() - began_s < 5.0
+
+
+@pytest.mark.parametrize(
+    ("first", "word"),
+    [
+        (b"HTTP/1.1 200 OK\r\nX: ", b"a"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"0"),
+        (b"HTTP/1.1 200 OK\r\n\r\n", b" "),
+    ],
+    ids=["a header", "go on", "a chunk's length", "a body"],
+)
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_a_server_that_always_says_one_thing_more_is_hung_up_on(
+    first: bytes, word: bytes, is_cancelled: bool
+) -> None:
+    """A timeout of a socket begins anew with each word; what counts is the time of the whole."""
+    cancel, said, hung_up = ManualCancel(), threading.Event(), threading.Event()
+
+    def serve(listening: socket.socket) -> None:
+        caller, _ = listening.accept()
+        with caller:
+            try:
+                caller.sendall(first)
+                for _ in range(500):
+                    caller.sendall(word)
+                    said.set()
+                    time.sleep(0.02)
+            except OSError:
+                hung_up.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        source = HttpSource(
+            f"http://127.0.0.1:{listening.getsockname()[1]}", deadline_s=60.0 if is_cancelled else 0.3
+        )
+        server = threading.Thread(target=serve, args=(listening,))
+        server.start()
+        if is_cancelled:
+            threading.Thread(target=lambda: cancel.set() if said.wait() else None).start()
+        with pytest.raises(RetryableError, match=r"not all|no whole answer"):
+            source.read(cancel)
+        server.join()
+    assert hung_up.is_set()
 
 
 def test_a_long_answer_has_to_be_json(server: str) -> None:
