@@ -13,9 +13,8 @@ __all__ = ["Agenda"]
 
 K = TypeVar("K", bound=Hashable)
 
-_BATCH = 1000
-"""Keys that one pass plans at most. A burst of 10,000 changes starts its first operations after a
-tenth of the planning, and no pass holds the lock for long."""
+_NEW = 4
+"""One key of so many that a full batch takes at least is one of which something else is wanted now."""
 
 
 class Agenda(Generic[K]):
@@ -26,6 +25,7 @@ class Agenda(Generic[K]):
         had: What changed in the actual world.
         near: What keys depend on in other worlds.
         everything: Every key of both worlds, for a resync.
+        batch: Keys that one pass plans at most. What is under way comes before what is new.
         on_change: Is told of each key of which a record changed, its own or a near one,
             and, for the actual record, who changed it.
 
@@ -41,6 +41,7 @@ class Agenda(Generic[K]):
         near: Dependencies[K],
         everything: Callable[[], Iterator[K]],
         on_change: Callable[[K, tuple[str, ...]], None],
+        batch: int,
     ) -> None:
         self._wanted = wanted
         self._had = had
@@ -49,6 +50,8 @@ class Agenda(Generic[K]):
         self._on_change = on_change
         self.planned: dict[K, tuple[str, ...]] = {}
         self._due: dict[K, None] = {}
+        self._new: dict[K, None] = {}
+        self._batch = batch
         self._resyncing: Iterator[K] | None = None
 
     @property
@@ -67,29 +70,39 @@ class Agenda(Generic[K]):
 
     def take(self) -> tuple[dict[K, None], bool]:
         """A batch of keys, and whether more may be due."""
+        due, self._due = self._due, {}
         if self._wanted:
-            self._changed(self._wanted.take())
+            self._new |= self._changed(self._wanted.take())
+        moved: dict[K, None] = {}
         if self._had:
             for key, change in self._had.take().items():
                 self._on_change(key, change.by)
                 if self.planned.get(key) != change.by:
-                    self._due[key] = None
+                    moved[key] = None
         self.planned = {}
         if self._near.has_changes:
-            self._changed(tuple(self._near.woken()))
+            moved |= self._changed(tuple(self._near.woken()))
         more = False
-        if self._resyncing is not None and len(self._due) < _BATCH:
-            batch = list(itertools.islice(self._resyncing, _BATCH))
-            self.add(batch)
-            more = bool(batch)
-            self._resyncing = self._resyncing if batch else None
-        if len(self._due) <= _BATCH:
-            keys, self._due = self._due, {}
+        if self._resyncing is not None and len(due) + len(self._new) + len(moved) < self._batch:
+            found = list(itertools.islice(self._resyncing, self._batch))
+            moved |= dict.fromkeys(found)
+            more = bool(found)
+            self._resyncing = self._resyncing if found else None
+        keys = {**due, **self._new, **moved}
+        if len(keys) <= self._batch:
+            self._new = {}
             return keys, more
-        keys = dict.fromkeys(itertools.islice(self._due, _BATCH))
-        for key in keys:
-            del self._due[key]
-        return keys, True
+        return self._some({**due, **moved}), True
+
+    def _some(self, under_way: dict[K, None]) -> dict[K, None]:
+        """A full batch: what is under way ends before more is begun, and both go on."""
+        new = [key for key in self._new if key not in under_way]
+        count = max(self._batch - len(under_way), self._batch // _NEW)
+        first = dict.fromkeys(new[:count])
+        self._new = dict.fromkeys(new[count:])
+        keys = dict.fromkeys(itertools.islice(under_way, self._batch - len(first)))
+        self._due = {key: None for key in under_way if key not in keys}
+        return keys | first
 
     def close(self) -> None:
         """Collect no more changes."""
@@ -97,7 +110,7 @@ class Agenda(Generic[K]):
         self._had.close()
         self._near.close()
 
-    def _changed(self, keys: Iterable[K]) -> None:
+    def _changed(self, keys: Iterable[K]) -> dict[K, None]:
         for key in keys:
             self._on_change(key, ())
-            self._due[key] = None
+        return dict.fromkeys(keys)

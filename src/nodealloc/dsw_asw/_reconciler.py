@@ -73,6 +73,8 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             counts as failed, and is tried again; None waits for ever.
         plans_once: Of a domain that would plan the same again after what its plan has written,
             as one that derives records from others does: that is no reason for another plan.
+        batch: Keys that one pass plans at most: a burst of many more starts its first operations
+            after the planning of so many, and no pass holds the lock for long.
         observer: Is told of progress.
         name: For threads and messages.
         stop_timeout_s: Real seconds that `stop` waits for running operations.
@@ -93,6 +95,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         resync_s: float | None = 300.0,
         take_up_s: float | None = 60.0,
         plans_once: bool = False,
+        batch: int = 1000,
         observer: Observer | None = None,
         name: str = "reconcile",
         stop_timeout_s: float = 10.0,
@@ -121,6 +124,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             self._dependencies,
             lambda: itertools.chain(desired.snapshot(), actual.snapshot()),
             self._book.rests.changed,
+            batch,
         )
         if agenda.has_changes:
             self._work.set()
@@ -147,7 +151,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
     def reconcile(self) -> Summary:
         """Make one pass: settle what ended, plan what is due, remember, start what is free.
 
-        Cheap when there is nothing to do. Plans a thousand keys at most; lower
+        Cheap when there is nothing to do. Plans `batch` keys at most; lower
         phases start first among them. Called from within a pass, by an operation
         that runs on its thread, it does nothing: the next pass does it.
         """

@@ -48,6 +48,8 @@ class Drive:
     take_up_s: float | None = None
 
 
+_BATCH: Final = 8
+"""Pods that one pass plans at most: the first of many are on their way while others are planned."""
 _STARTS: Final = {"start": 1, "make": 1, "run sandbox": 2}
 """What burdens a machine: containers before further sandboxes, so that pods are up one after the other."""
 
@@ -104,6 +106,7 @@ def life_engine(
         remember=None if journal is None else Remember(journal=journal, rows=rows),
         clock=drive.clock,
         take_up_s=drive.take_up_s,
+        batch=_BATCH,
         observer=drive.observer,
         name="pods",
     )

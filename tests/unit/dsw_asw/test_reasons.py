@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nodealloc.dsw_asw import Cancel, InlineExecutor, Near, Outcome, Plan, Reconciler, Step, View, World
+from nodealloc.testing.dsw_asw import ManualExecutor
 
 
 class Sizes:
@@ -125,3 +126,50 @@ def test_what_a_plan_wrote_is_no_reason_for_another_where_that_would_be_the_same
     engine.run_until_quiet()
     assert made.get("a") == 6
     assert doubled.asked > asked + 1
+
+
+class Twice:
+    """Two steps for each key, one after the other."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[str, int]] = []
+
+    def plan(self, view: View[str, int, int, int]) -> Plan[int, int]:
+        """The next one."""
+        have = view.have or 0
+        if have == 2 or view.running:
+            return Plan()
+        return Plan(steps=[Step(scope=(view.key,), verb="do", detail=have + 1)])
+
+    def perform(self, step: Step[int], cancel: Cancel) -> int:
+        """Note it."""
+        self.done.append((str(step.scope[0]), step.detail))
+        return step.detail
+
+    def settled(self, have: int | None, step: Step[int], outcome: Outcome[int]) -> int | None:
+        """So many."""
+        return step.detail
+
+
+def test_what_is_under_way_ends_before_more_is_begun_than_a_batch() -> None:
+    """And what is new comes in all the same, however much is under way."""
+    wanted: World[int, int] = World("wanted")
+    twice, executor = Twice(), ManualExecutor()
+    engine: Reconciler[int, int, int, int, int] = Reconciler(
+        twice,  # type: ignore[arg-type]
+        desired=wanted,
+        actual=World("had"),
+        executor=executor,
+        resync_s=None,
+        batch=4,
+    )
+    for key in range(20):
+        wanted.put(key, 1)
+    assert engine.reconcile().planned == 4
+    while engine.has_work or executor.run_all():
+        assert engine.reconcile().planned <= 4
+        executor.run_all()
+    order = [(int(key), step) for key, step in twice.done]
+    assert sorted(order) == [(key, step) for key in range(20) for step in (1, 2)]
+    assert order.index((0, 2)) < order.index((8, 1))
+    assert [key for key, step in order if step == 1] == list(range(20))
