@@ -25,9 +25,9 @@ class Agenda(Generic[K]):
         had: What changed in the actual world.
         near: What keys depend on in other worlds.
         everything: Every key of both worlds, for a resync.
-        batch: Keys that one pass plans at most. What is under way comes before what is new.
         on_change: Is told of each key of which a record changed, its own or a near one,
             and, for the actual record, who changed it.
+        batch: Keys that one pass plans at most. What is under way comes before what is new.
 
     Attributes:
         planned: Key to who changed its record since its last plan, which saw that change before
@@ -41,6 +41,7 @@ class Agenda(Generic[K]):
         near: Dependencies[K],
         everything: Callable[[], Iterator[K]],
         on_change: Callable[[K, tuple[str, ...]], None],
+        *,
         batch: int,
     ) -> None:
         self._wanted = wanted

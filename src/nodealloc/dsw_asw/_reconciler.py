@@ -124,7 +124,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             self._dependencies,
             lambda: itertools.chain(desired.snapshot(), actual.snapshot()),
             self._book.rests.changed,
-            batch,
+            batch=batch,
         )
         if agenda.has_changes:
             self._work.set()
