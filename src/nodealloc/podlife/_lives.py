@@ -257,6 +257,9 @@ class PodLives(Group):
 
         for uid in tuple(self.wanted.snapshot()):
             self._alter(uid, unsaid, "heard")
+        # What an earlier life forgot, and whose ends the watch had not forgotten yet when that ended.
+        for uid in sorted(self._watch.pods.snapshot().keys() - self.wanted.snapshot().keys()):
+            self._watch.forget(uid)
         self._worlds.heard.put(HEARD, 1, by="heard")
 
     def pod_source(self) -> PodSource:

@@ -226,7 +226,10 @@ def _started(have: PodRecord, detail: Start, acted: Acted) -> PodRecord:
     name = detail.container
     container = containers_of(have.pod).get(name)
     after = _begun(_as_ours(have, detail, acted, RunState.RUNNING), detail, acted)
-    starting = reduced(after.starting, name) if name in after.starting else after.starting
+    begun = after.starting.get(name)
+    # It may have been edited while it started: what is to be made then has its number already.
+    is_this = begun is not None and begun.attempt <= detail.attempt
+    starting = reduced(after.starting, name) if is_this else after.starting
     images = reduced(after.images, name) if name in after.images else after.images
     hooks = after.post_start
     if (

@@ -91,3 +91,20 @@ def test_a_container_that_was_taken_out_ends() -> None:
     here.lives.put(pod(containers=both[:1]))
     here.after(40)
     assert here.running() == ["app#0"]
+
+
+def test_a_container_that_is_edited_while_it_starts_is_counted_once() -> None:
+    """The instance that comes next has its number already when the one before it has started."""
+    here = Node()
+    plain = here.runtime.start_container
+
+    def start(container_id: str, /) -> None:
+        here.runtime.start_container = plain  # type: ignore[method-assign]
+        here.lives.put(pod(containers=[Container(name="app", image="busybox:2")]))
+        here.after(2)
+        plain(container_id)
+
+    here.runtime.start_container = start  # type: ignore[method-assign]
+    here.lives.put(pod())
+    here.after(60)
+    assert here.running() == ["app#1"]

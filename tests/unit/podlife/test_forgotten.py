@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from nodealloc.podfacts import ContainerTerminated, ExitUnknown, LifeState
+from nodealloc.podfacts import ContainerTerminated, Exited, ExitUnknown, LifeState
 from nodealloc.podlife import KUBELET
 from nodealloc.podspec import Container, RestartPolicy
-from nodealloc.runtime import ContainerReport, RunState
+from nodealloc.runtime import RUNTIME_ROWS, ContainerReport, RunState
 from tests.unit.podlife.test_kills import Counted, KilledNode
 from tests.unit.podlife_node import Node, pod
 from tests.unit.podstatus.test_with_lives import TellingNode
@@ -137,3 +137,24 @@ def test_killed_at_any_call_it_never_starts_twice() -> None:
             assert [one for one in node.made if one != "app#0"] == [], f"call {at}, late {late}"
             assert node.life() is LifeState.FINISHED, f"call {at}, late {late}"
             assert all(one.record.state is not RunState.RUNNING for one in reports(node))
+
+
+def test_ends_of_a_pod_that_an_earlier_life_forgot_are_forgotten() -> None:
+    """That life ended before its watch had dropped them: nobody else would ever ask for that."""
+    node = Node()
+    node.lives.put(pod(policy=RestartPolicy.NEVER))
+    node.after(1)
+    node.runtime.exit(reports(node)[0].record.id, Exited(code=0))
+    node.after(5)
+    left = dict(node.journal.rows)
+    node.lives.remove("u")
+    node.after(60)
+    assert not node.journal.rows
+    node.journal.rows.update({key: row for key, row in left.items() if key.startswith(RUNTIME_ROWS)})
+    assert node.journal.rows
+    node.kill_agent()
+    node.after(5)
+    assert node.journal.rows
+    node.lives.heard()
+    node.after(5)
+    assert not node.journal.rows
