@@ -19,7 +19,7 @@ from nodealloc.podspec import Container, Pod
 from nodealloc.runtime import ContainerConfig, LinuxResources, SandboxConfig
 from nodealloc.testing.simulation import SimulatedClock
 from nodealloc.testing.simulation.node import Deed, Deletion, Outside, What
-from nodealloc.testing.simulation.node._containers import IMAGE, Behaviour
+from nodealloc.testing.simulation.node._behaviour import IMAGE, Behaviour
 from nodealloc.testing.simulation.node._outside import API
 
 __all__ = ["APP", "Scene"]
@@ -93,6 +93,11 @@ class Scene:
         )
         self.outside.read[uid] = self.clock.awake_s
         self.happens(What.DELETED, uid=uid, value=grace_s)
+
+    def reads_end(self, uid: str = "u", grace_s: float = 10.0) -> None:
+        """Somebody wants a pod gone, and the agent reads that."""
+        self.outside.reads.to_end(API, uid, grace_s)
+        self.outside.reads.reading(API)()
 
     def told(
         self,

@@ -15,8 +15,10 @@ from nodealloc.podfacts import (
     ContainerRunning,
     ContainerStatus,
     ContainerTerminated,
+    ContainerWaiting,
     Exited,
     ExitUnknown,
+    PodIdentity,
     PodPhase,
 )
 from nodealloc.podspec import (
@@ -31,8 +33,9 @@ from nodealloc.podspec import (
 )
 from nodealloc.runtime import LinuxResources
 from nodealloc.testing.simulation.node import GUARANTEES, Ran, What
+from nodealloc.testing.simulation.node._outside import API
 from nodealloc.testing.simulation.node._plugins import variable_of
-from nodealloc.testing.simulation.node._pods import LIVE, READY, STARTED
+from nodealloc.testing.simulation.node._pods import LIVE, PRE_STOP, READY, STARTED
 from tests.unit.node.simulated_scene import APP, Scene
 
 GPU = "sim.example/gpu"
@@ -364,6 +367,107 @@ def probes_go_on_early(scene: Scene) -> None:
     scene.happens(What.RAN, uid="u", name="app", id=scene.runs(), value=Ran(READY, "0"))
 
 
+def deleted_long_ago(scene: Scene, after_s: float = 20.0) -> None:
+    """A pod runs, and the agent has read that it had ten seconds to end."""
+    scene.outside.only_ends = True
+    scene.wants()
+    scene.runs()
+    scene.clock.advance(100.0)
+    scene.reads_end()
+    scene.clock.advance(after_s)
+    scene.wants("v")
+
+
+def ends_in_time_overdue(scene: Scene) -> None:
+    scene.outside.only_ends = True
+    scene.wants(active_deadline_seconds=20)
+    scene.runs()
+    scene.clock.advance(30.0)
+    scene.wants("v")
+
+
+def hears_in_time(scene: Scene) -> None:
+    scene.outside.only_ends = True
+    scene.outside.reads.reading(API)
+    scene.outside.reads.changed(API)
+    scene.clock.advance(30.0)
+    scene.wants()
+
+
+def hooks_once(scene: Scene) -> None:
+    scene.outside.only_ends = True
+    scene.wants()
+    made = scene.runs()
+    for _ in range(2):
+        scene.happens(What.RAN, uid="u", name="app", id=made, value=Ran(PRE_STOP, "0"))
+
+
+def made_as_wanted(scene: Scene) -> None:
+    scene.outside.only_ends = True
+    scene.wants()
+    scene.outside.reads.edited(API, "u", "app", "busybox:2")
+    scene.outside.reads.reading(API)()
+    scene.clock.advance(10.0)
+    scene.runs()
+
+
+def probes_in_time(scene: Scene) -> None:
+    scene.outside.only_ends = True
+    scene.wants(container=attrs.evolve(APP, liveness_probe=probed(LIVE)))
+    made = scene.runs()
+    for _ in range(2):
+        scene.happens(What.RAN, uid="u", name="app", id=made, value=Ran(LIVE, "0"))
+        scene.clock.advance(60.0)
+
+
+def strangers_go(scene: Scene) -> None:
+    scene.wants()
+    scene.outside.containers.intrude(PodIdentity.of(scene.outside.known["u"]), "odd")
+
+
+def phase_is_true(scene: Scene) -> None:
+    scene.wants()
+    scene.told(PodPhase.SUCCEEDED, containers=[RUNS])
+
+
+def phase_is_true_of_ready(scene: Scene) -> None:
+    scene.wants()
+    waits = attrs.evolve(RUNS, state=ContainerWaiting())
+    last = ContainerTerminated(exit=Exited(code=0))
+    scene.told(ready=True, containers=[attrs.evolve(waits, last_state=last)])
+
+
+def startup_is_earned(scene: Scene) -> None:
+    scene.wants(container=attrs.evolve(APP, startup_probe=probed(STARTED)))
+    scene.told(containers=[attrs.evolve(RUNS, started=True, container_id=f"sim://{scene.runs()}")])
+
+
+def last_end_is_told(scene: Scene) -> None:
+    scene.wants()
+    starts_again(scene)
+    scene.told(containers=[attrs.evolve(RUNS, restart_count=1)])
+
+
+def starts_are_counted(scene: Scene) -> None:
+    scene.wants()
+    starts_again(scene)
+    scene.told(containers=[RUNS])
+
+
+def ending_is_awaited(scene: Scene) -> None:
+    scene.outside.only_ends = True
+    for uid, cpus in (("u", 5), ("v", 4)):
+        scene.wants(uid, attrs.evolve(APP, requests={"cpu": Quantity.of(cpus)}))
+        scene.deleted(uid) if uid == "u" else None
+        scene.clock.advance(10.0)
+    scene.told(PodPhase.FAILED, "v", reason="OutOfcpu")
+
+
+def still_stored(scene: Scene) -> None:
+    scene.outside.files = lambda: {"/store/life.u": b""}
+    scene.outside.say_gone("u")
+
+
 def restarts_come(scene: Scene) -> None:
     scene.outside.is_undisturbed = True
     scene.wants()
@@ -424,6 +528,20 @@ BROKEN = {
     "ProbesGoOn": Broken(probes_go_on, r"nobody has asked it \(ready\) for 200 s", "settled"),
     "ProbesGoOn too early": Broken(probes_go_on_early, r"asked \(ready\) 0\.0 s after its start, and 7 s"),
     "RestartsCome": Broken(restarts_come, r"u/app has ended, its wait is over"),
+    "EndsInTime": Broken(deleted_long_ago, r"runs, and the grace that was read is long over"),
+    "EndsInTime of who is overdue": Broken(ends_in_time_overdue, r"there for longer than it may"),
+    "HearsInTime": Broken(hears_in_time, r"a change of api is not read 15 s later"),
+    "HooksOnce": Broken(hooks_once, r"u/app: its hook pre-stop is run again"),
+    "MadeAsWanted": Broken(made_as_wanted, r"made from busybox:0, and busybox:2 was read 10 s ago"),
+    "ProbesInTime": Broken(probes_in_time, r"u/app was not asked \(live\) for \d+ s"),
+    "StrangersGo": Broken(strangers_go, r"which somebody else started, runs on", "settled"),
+    "PhaseIsTrue": Broken(phase_is_true, r"told to have succeeded, and app has not"),
+    "PhaseIsTrue of who is ready": Broken(phase_is_true_of_ready, r"told to be ready, and app not to run"),
+    "StartupIsEarned": Broken(startup_is_earned, r"told to have started, and nobody has heard that"),
+    "LastEndIsTold": Broken(last_end_is_told, r"ended before, and that is told of None", "settled"),
+    "StartsAreCounted": Broken(starts_are_counted, r"started 2 times and is told .* 0", "settled"),
+    "EndingIsAwaited": Broken(ending_is_awaited, r"without what ends 4000 are asked of 7000"),
+    "NothingIsLeft of what is stored": Broken(still_stored, r"u is gone, and /store/life.u", "emptied"),
     "SameEnd": Broken(Scene.wants, r"nobody was ever told of u", "settled"),
 }
 

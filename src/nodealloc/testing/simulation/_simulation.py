@@ -98,6 +98,7 @@ class Simulation:
         clock: The machine's clocks.
         chance: Which faults strike.
         life: The present one.
+        ended_s: When the one before it ended, on the clock that stands still while the machine sleeps.
     """
 
     def __init__(
@@ -133,6 +134,7 @@ class Simulation:
         self._in_this_moment = 0
         self.chance.on_strike = self.tell
         self.life: Life = self._born()
+        self.ended_s: float = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -270,6 +272,7 @@ class Simulation:
 
     def _restart(self, *, power_lost: bool = False, down_s: float = 0.0) -> None:
         self._driver = self._next_pass_s = None
+        self.ended_s = self.clock.awake_s
         self._operations += self.life.calls
         # Only now: what ends on the way may take locks that the killed call held.
         self.life.executor.bury()

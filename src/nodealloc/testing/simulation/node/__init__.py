@@ -30,10 +30,9 @@ from nodealloc.testing.simulation.node._ports import (
     NodePorts,
     SimulatedCpusets,
     SimulatedRuntime,
-    SimulatedSink,
-    SimulatedSource,
 )
 from nodealloc.testing.simulation.node._simulation import Line, NodeSimulation, Wiring
+from nodealloc.testing.simulation.node._sources import SimulatedSink, SimulatedSource
 from nodealloc.testing.simulation.node._volumes import SimulatedVolumes
 from nodealloc.testing.simulation.node._wiring import agent, agent_with
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, MutableSequence, Sequence
 import attrs
 
 from nodealloc.idset import CPUSet
-from nodealloc.podfacts import Exited, ExitUnknown
+from nodealloc.podfacts import Exited, ExitUnknown, PodIdentity
 from nodealloc.runtime import (
     CommandResult,
     ContainerConfig,
@@ -23,41 +23,18 @@ from nodealloc.runtime import (
 )
 from nodealloc.testing.runtime import FakeContainerRuntime
 from nodealloc.testing.simulation._clock import SimulatedClock
+from nodealloc.testing.simulation.node._behaviour import (
+    IMAGE,
+    Behaviour,
+    end_reason,
+    last_words,
+)
 from nodealloc.testing.simulation.node._deeds import Deed, Deeds, Ran, What
 from nodealloc.testing.simulation.node._plugins import RESOURCES, variable_of
 
-__all__ = ["IMAGE", "Behaviour", "SimulatedContainers", "last_words"]
-
-IMAGE = "busybox:0"
-"""What is on the node from the beginning; without a tag it would be fetched for each start."""
-
+__all__ = ["SimulatedContainers"]
 
 _LOST_S = 100.0
-
-
-def last_words(container_id: str, code: int, /) -> str:
-    """What the runtime says of an end besides its exit status."""
-    return f"{container_id} ended with {code}"
-
-
-@attrs.frozen(kw_only=True)
-class Behaviour:
-    """What a container does once it runs.
-
-    Attributes:
-        runs_s: Seconds until it ends by itself; infinite for one that does not.
-        code: With what it then ends.
-        leaves_s: Seconds that it takes to leave once it is asked to; infinite for
-            one that has to be killed.
-        answers_s: Seconds that a command takes in it.
-        fails: Commands that fail in it from the beginning.
-    """
-
-    runs_s: float
-    code: int
-    leaves_s: float
-    answers_s: float = 0.0
-    fails: frozenset[str] = frozenset()
 
 
 class SimulatedContainers(FakeContainerRuntime):
@@ -75,6 +52,7 @@ class SimulatedContainers(FakeContainerRuntime):
         devices: What it was made with, by its id and resource.
         late: Ids of containers that were made or started so long after that was asked for that nobody
             waits for such a call: the clock had jumped.
+        strange: Ids of containers that somebody else started here: of them nothing is told but that.
     """
 
     def __init__(
@@ -92,6 +70,7 @@ class SimulatedContainers(FakeContainerRuntime):
         self.devices: dict[str, dict[str, tuple[str, ...]]] = {}
         self._kill_at_s: dict[str, float] = {}
         self.late: set[str] = set()
+        self.strange: set[str] = set()
         # A whole life's calls would fill the memory.
         self.calls: MutableSequence[str] = deque(maxlen=200)
 
@@ -150,7 +129,7 @@ class SimulatedContainers(FakeContainerRuntime):
         one = self._containers.get(container_id)
         if one is None or one.record.state is not RunState.RUNNING:
             return 0.0
-        self._deeds.happen(attrs.evolve(self._deed(What.SIGNALLED, container_id, grace_s), asked_s=asked_s))
+        self._say(attrs.evolve(self._deed(What.SIGNALLED, container_id, grace_s), asked_s=asked_s))
         leaves_s = self._behaviours.get(container_id, Behaviour(runs_s=0, code=0, leaves_s=0)).leaves_s
         takes_s = max(0.0, min(grace_s, leaves_s))
         code = 143 if leaves_s <= grace_s and grace_s > 0 else 137
@@ -214,7 +193,7 @@ class SimulatedContainers(FakeContainerRuntime):
         made = super().create_container(sandbox_id, config, sandbox)
         if asked_s is not None and self._clock.awake_s - asked_s > _LOST_S:
             self.late.add(made)
-        self._happen(What.MADE, made)
+        self._say(attrs.evolve(self._deed(What.MADE, made), asked_s=asked_s))
         self._confined(made, config.resources)
         for resource in RESOURCES:
             ids = config.env.get(variable_of(resource))
@@ -237,10 +216,10 @@ class SimulatedContainers(FakeContainerRuntime):
         self.ran(container_id, Ran(command[0], str(code)))
         return attrs.evolve(result, code=code)
 
-    def answers_s(self, container_id: str) -> float:
+    def takes_s(self, container_id: str, command: str) -> float:
         """How long a command takes in a container."""
         behaviour = self._behaviours.get(container_id)
-        return 0.0 if behaviour is None else behaviour.answers_s
+        return 0.0 if behaviour is None else behaviour.takes_s(command)
 
     def pod_of(self, id_: str) -> str:
         """The uid of the pod whose container or sandbox this is; "" for unknown."""
@@ -266,12 +245,18 @@ class SimulatedContainers(FakeContainerRuntime):
         uid = self.pod_of(about) or about
         self._deeds.happen(Deed(what=What.HUNG, at_s=self._clock.awake_s, uid=uid, value=call))
 
+    def vanish(self, container_id: str) -> None:
+        """It ends, and its record goes with it."""
+        self.crash(container_id, 1)
+        self._happen(What.FORGOT, container_id)
+        self.lose_records(container_id)
+
     def forget_newest(self) -> None:
         """The record of whatever ended last is gone."""
         ended = [one for one in self._containers.values() if one.record.state is RunState.EXITED]
         if ended:
             newest = max(ended, key=lambda one: one.finished_unix_s or 0.0)
-            self._deeds.happen(self._deed(What.FORGOT, newest.record.id))
+            self._happen(What.FORGOT, newest.record.id)
             self.lose_records(newest.record.id)
 
     def ran(self, container_id: str, ran: Ran) -> None:
@@ -309,6 +294,18 @@ class SimulatedContainers(FakeContainerRuntime):
 
     # What the outside does to it.
 
+    def intrude(self, pod: PodIdentity, name: str) -> None:
+        """Somebody starts a container of that name, in the pod's sandbox or in one of its own."""
+        box = next((one for one in self._sandboxes.values() if one.record.pod.uid == pod.uid), None)
+        config = SandboxConfig(pod=pod, hostname=pod.name)
+        sandbox_id = super().run_sandbox(config) if box is None else box.record.id
+        made = super().create_container(sandbox_id, ContainerConfig(name=name, image=IMAGE), config)
+        self.strange.add(made)
+        super().start_container(made)
+        self._behaviours[made] = Behaviour(runs_s=float("inf"), code=0, leaves_s=3.0)
+        at_s = self._clock.awake_s
+        self._deeds.happen(Deed(what=What.INTRUDED, at_s=at_s, id=made, value=f"{name} of {pod.uid}"))
+
     def power_cut(self) -> None:
         """Nothing runs any more; records stay, and nobody knows how anything ended."""
         self.catch_up()
@@ -325,13 +322,18 @@ class SimulatedContainers(FakeContainerRuntime):
         self._deeds.happen(Deed(what=What.RESTARTED, at_s=self._clock.awake_s))
         ended = [one for one in self._containers.values() if one.record.state is RunState.EXITED]
         for one in ended:
-            self._deeds.happen(self._deed(What.FORGOT, one.record.id))
+            self._happen(What.FORGOT, one.record.id)
         self.lose_records(*(one.record.id for one in ended))
 
-    def some_running(self, rng: random.Random) -> ContainerReport | None:
-        """One that runs, by lot."""
-        running = self.running
-        return rng.choice(running) if running else None
+    def crash_all(self) -> None:
+        """Every container ends, for reasons of its own."""
+        for one in self.running:
+            self.crash(one.record.id, 7)
+
+    def crash_one(self, rng: random.Random) -> None:
+        """One of them, by lot."""
+        if running := self.running:
+            self.crash(rng.choice(running).record.id, rng.choice((0, 1, 7)))
 
     def crash(self, container_id: str, code: int) -> None:
         """A container ends by itself, now."""
@@ -348,10 +350,10 @@ class SimulatedContainers(FakeContainerRuntime):
         heapq.heappush(self._due, (at_s, self._order, container_id, code))
 
     def _ends(self, container_id: str, exit: Exited, at_s: float) -> None:  # noqa: A002 - its name
-        self._end(container_id, exit, "Completed" if exit.code == 0 else "Error")
+        self._end(container_id, exit, end_reason(exit.code))
         said = attrs.evolve(self._containers[container_id], message=last_words(container_id, exit.code))
         self._containers[container_id] = said
-        self._deeds.happen(attrs.evolve(self._deed(What.ENDED, container_id, exit), at_s=at_s))
+        self._say(attrs.evolve(self._deed(What.ENDED, container_id, exit), at_s=at_s))
 
     def _kill_all(self, sandbox_id: str) -> None:
         for one in [one for one in self._containers.values() if one.record.sandbox_id == sandbox_id]:
@@ -373,7 +375,11 @@ class SimulatedContainers(FakeContainerRuntime):
             )
 
     def _happen(self, what: What, container_id: str, value: object = None) -> None:
-        self._deeds.happen(self._deed(what, container_id, value))
+        self._say(self._deed(what, container_id, value))
+
+    def _say(self, deed: Deed) -> None:
+        if deed.id not in self.strange:
+            self._deeds.happen(deed)
 
     def _deed(self, what: What, container_id: str, value: object = None) -> Deed:
         one = self._containers.get(container_id)

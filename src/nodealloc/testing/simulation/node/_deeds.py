@@ -46,6 +46,8 @@ class What(enum.Enum):
     EDITED = "container edited"
     DELETED = "deletion asked for"
     UNWANTED = "pod gone from its source"
+    READ = "the agent reads that it is to end"
+    INTRUDED = "somebody else starts a container"
     KILLED = "the agent was killed"
     POWER = "the power went"
     RESTARTED = "the runtime came back"

@@ -7,9 +7,9 @@ from collections import Counter
 from nodealloc.podfacts import PodStatus
 from nodealloc.runtime import RunState
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
-from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard
+from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard, RoomHeard
 from nodealloc.testing.simulation.node._outside import Outside
-from nodealloc.testing.simulation.node._pods import LIVE, STARTED
+from nodealloc.testing.simulation.node._pods import LIVE, PRE_STOP, STARTED
 
 __all__ = [
     "GraceIsGiven",
@@ -32,7 +32,7 @@ _KEPT_S = 2.0
 """Of a grace so much at most is kept for a container whose turn did not come before."""
 
 
-class GraceIsGiven(ProbesHeard):
+class GraceIsGiven(RoomHeard):
     """Guarantee 7."""
 
     words = "whoever is asked to end has the time that its pod was given"
@@ -44,6 +44,10 @@ class GraceIsGiven(ProbesHeard):
     def heard(self, deed: Deed, /) -> None:
         """The first signal of a container leaves it what is left of its pod's grace."""
         self.hear_probe(deed)
+        self.hear_critical(deed)
+        if isinstance(deed.value, Ran) and deed.value.command == PRE_STOP:
+            # It began to end for a reason of its own, or of its pod's: that grace counts.
+            self._asked |= {deed.id} if deed.uid not in self.outside.read else set()
         if deed.what is not What.SIGNALLED or deed.id in self._asked or self.ends_alone(deed):
             return
         self._asked.add(deed.id)
@@ -51,6 +55,8 @@ class GraceIsGiven(ProbesHeard):
         if deletion is None or self.is_init(deed) or not isinstance(deed.value, float | int):
             return
         left_s = min(deletion.deadline_s - deed.at_s, deletion.passed_deadline_s - self.outside.passed_s)
+        if self.outside.overdue_s(deed.uid) > 0 or self.makes_room(deed):
+            return
         # A pod may have come to its end by itself before the agent read of its deletion: what was
         # begun with the pod's own grace never gets more.
         pod = self.pod(deed.uid)
@@ -104,7 +110,7 @@ class SidecarsLast(ProbesHeard):
         assert not runs, f"sidecar {deed.uid}/{deed.name} is asked to end while {', '.join(runs)} runs"
 
 
-class UnwellGo(ProbesHeard):
+class UnwellGo(RoomHeard):
     """Ours: what a liveness probe is for."""
 
     words = "a container whose liveness or startup probe fails is ended, with the grace that the probe gives"
@@ -118,11 +124,16 @@ class UnwellGo(ProbesHeard):
         self.hear_probe(deed)
         if isinstance(deed.value, Ran) and deed.value == Ran(STARTED, "0"):
             self._up.add(deed.id)
+        self.hear_critical(deed)
         if deed.what is not What.SIGNALLED or deed.uid in self.outside.deletions:
+            return
+        if self.outside.overdue_s(deed.uid) > 0 or self.makes_room(deed):
             return
         failed = [one.termination_grace_period_seconds for one in self.failed_probes(deed)]
         graces_s = [grace_s for grace_s in failed if grace_s is not None]
-        if len(graces_s) < max(1, len(failed)) or self.is_outdated(deed) or not isinstance(deed.value, float):
+        if len(graces_s) < max(1, len(failed)) or self.is_outdated(deed):
+            return
+        if not isinstance(deed.value, float | int):
             return
         assert deed.value <= max(graces_s), (
             f"{deed.uid}/{deed.name} is unwell and gets {deed.value} s to end; its probe gives {graces_s} s"

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 from nodealloc.podfacts import ConditionStatus, PodStatus
 from nodealloc.podspec import Container, Pod, Probe
-from nodealloc.testing.simulation.node._deeds import Deed, Ran
-from nodealloc.testing.simulation.node._outside import Outside
+from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
+from nodealloc.testing.simulation.node._outside import FILE, Outside
 from nodealloc.testing.simulation.node._pods import POST_START
 
-__all__ = ["Guarantee", "ProbesHeard", "is_ready"]
+__all__ = ["Guarantee", "ProbesHeard", "RoomHeard", "is_ready"]
 
 
 class Guarantee:
@@ -110,6 +110,32 @@ class ProbesHeard(Guarantee):
         if self.is_outdated(deed) or self.failed_probes(deed):
             return True
         return self._failed[deed.id, POST_START] > 0
+
+
+class RoomHeard(ProbesHeard):
+    """One that knows when a pod may have to make room for a critical one."""
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._critical: set[str] = set()
+        self._left_s = -_DECIDED_S
+
+    def hear_critical(self, deed: Deed) -> None:
+        """Who is critical, and when the last one that waited was gone; `heard` calls it."""
+        if deed.what is What.WANTED and deed.uid in self.outside.pods[FILE]:
+            self._critical.add(deed.uid)
+        if deed.what is What.UNWANTED and deed.uid in self._critical and not self.serving(deed.uid):
+            self._left_s = deed.at_s
+
+    def makes_room(self, deed: Deed) -> bool:
+        """Whether a critical pod waits, or did a moment ago, and this one is none: static pods are."""
+        critical = self.outside.pods[FILE]
+        waits = any(not self.serving(one) for one in critical) or deed.at_s - self._left_s < _DECIDED_S
+        return deed.uid not in critical and waits
+
+
+_DECIDED_S = 120.0
+"""Seconds that the end of a pod may come after the critical pod that it makes room for is gone."""
 
 
 def _is_lost(ran: Ran) -> bool:

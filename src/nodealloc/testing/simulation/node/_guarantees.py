@@ -33,8 +33,21 @@ from nodealloc.testing.simulation.node._holding import (
     FitsTheNode,
     PlacementStands,
 )
+from nodealloc.testing.simulation.node._in_time import (
+    EndsInTime,
+    HearsInTime,
+    HooksOnce,
+    MadeAsWanted,
+    ProbesInTime,
+    StrangersGo,
+)
 from nodealloc.testing.simulation.node._mounting import MountsAccounted, NothingIsLeft
-from nodealloc.testing.simulation.node._refusals import GoesOn, RefusalsAreTrue, RefusalsSayWhy
+from nodealloc.testing.simulation.node._refusals import (
+    EndingIsAwaited,
+    GoesOn,
+    RefusalsAreTrue,
+    RefusalsSayWhy,
+)
 from nodealloc.testing.simulation.node._running import (
     AttemptsOnce,
     FinishedStays,
@@ -47,6 +60,12 @@ from nodealloc.testing.simulation.node._running import (
     OneOfAName,
 )
 from nodealloc.testing.simulation.node._slowness import SlowCostsItself, StartupFirst
+from nodealloc.testing.simulation.node._stated import (
+    LastEndIsTold,
+    PhaseIsTrue,
+    StartsAreCounted,
+    StartupIsEarned,
+)
 from nodealloc.testing.simulation.node._told import (
     CountsRise,
     EndsAreKept,
@@ -110,6 +129,17 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     HooksAreRun,
     ProbesGoOn,
     RestartsCome,
+    EndsInTime,
+    HearsInTime,
+    HooksOnce,
+    MadeAsWanted,
+    ProbesInTime,
+    StrangersGo,
+    PhaseIsTrue,
+    StartupIsEarned,
+    LastEndIsTold,
+    StartsAreCounted,
+    EndingIsAwaited,
     SameEnd,
 )
 """All of them. There is no eviction by pressure, which guarantee 5 (measure again) is about."""

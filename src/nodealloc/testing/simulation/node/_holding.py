@@ -14,6 +14,10 @@ from nodealloc.testing.simulation.node._outside import Outside
 __all__ = ["Aligned", "BytesOnce", "CpusOnce", "FitsTheNode", "PlacementStands"]
 
 
+_SEEN_S = 10.0
+"""By then a container that somebody else started was listed."""
+
+
 class _Cpus(Guarantee):
     """What both of them ask."""
 
@@ -58,8 +62,17 @@ class CpusOnce(_Cpus):
 
     words = "no CPU that one container has for itself is another's"
 
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._came_s: dict[str, float] = {}
+        self._sandboxes_s: dict[str, float] = {}
+
     def heard(self, deed: Deed, /) -> None:
         """Whoever runs with CPUs of its own shares none of them with another one that has its own."""
+        if deed.what in {What.STARTED, What.INTRUDED}:
+            self._came_s[deed.id] = deed.at_s
+        if deed.what is What.SANDBOX_MADE:
+            self._sandboxes_s.setdefault(deed.uid, deed.at_s)
         if deed.what not in {What.STARTED, What.CONFINED}:
             return
         taken: dict[int, str] = {}
@@ -75,8 +88,16 @@ class CpusOnce(_Cpus):
         confined = list(self._confined())
         mine = next(cpus for record, cpus in confined if record.id == deed.id)
         is_own = self.own(deed.uid, deed.name, mine)
+        made_s = self._sandboxes_s.get(deed.uid, 0.0)
         for record, cpus in confined:
-            if record.pod.uid == deed.uid or cpus.isdisjoint(mine):
+            if record.pod.uid == deed.uid:
+                continue
+            # One that came before the pod was let in, and runs anywhere, was to leave its CPUs first.
+            was_there = self.outside.only_ends and self._came_s.get(record.id, made_s) < made_s - _SEEN_S
+            assert cpus or not is_own or not was_there, (
+                f"{deed.uid}/{deed.name} starts on CPUs {mine} of its own while {record.id} runs anywhere"
+            )
+            if cpus.isdisjoint(mine):
                 continue
             assert not is_own, (
                 f"{deed.uid}/{deed.name} starts while {record.id} runs on its CPUs {cpus & mine}"

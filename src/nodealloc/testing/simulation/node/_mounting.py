@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from nodealloc.testing.simulation.node._deeds import Deed, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._outside import FILL
@@ -82,8 +84,18 @@ class NothingIsLeft(Guarantee):
         assert not boxes, f"no pod is wanted, and the runtime still has sandboxes of {', '.join(boxes)}"
         mounts = [f"{key} of {uid}" for key, uid in volumes.mounts]
         assert not mounts, f"no pod is wanted, and {', '.join(mounts)} is still mounted"
+        self._has_forgotten()
         untold = self.outside.told.keys() - self.outside.gone
         assert not untold, f"{', '.join(sorted(untold))} was told of, and nobody says that it is gone"
+
+    def _has_forgotten(self) -> None:
+        """Nothing of a pod that is gone is remembered."""
+        files = self.outside.files()
+        for uid in self.outside.gone if files else ():
+            word = re.compile(rf"{re.escape(uid)}(?!\d)")
+            # What a store could not remove of a commit that failed it removes at its next start.
+            kept = [path for path in files if word.search(path) and not path.startswith(".")]
+            assert not kept, f"{uid} is gone, and {kept[0]} is still stored for it"
 
     def settled(self) -> None:
         """Whoever asks for the whole of an empty node gets it."""

@@ -17,7 +17,8 @@ from nodealloc.podsources import Reading
 from nodealloc.podspec import Pod
 from nodealloc.runtime import ContainerConfig, SandboxConfig
 from nodealloc.testing.simulation._clock import SimulatedClock
-from nodealloc.testing.simulation.node._containers import IMAGE, Behaviour, SimulatedContainers
+from nodealloc.testing.simulation.node._behaviour import IMAGE, Behaviour
+from nodealloc.testing.simulation.node._containers import SimulatedContainers
 from nodealloc.testing.simulation.node._deeds import Deed, Deeds, Deletion, What
 from nodealloc.testing.simulation.node._plugins import OF_EACH_NODE, SimulatedPlugins
 from nodealloc.testing.simulation.node._pods import (
@@ -28,16 +29,17 @@ from nodealloc.testing.simulation.node._pods import (
     random_pod,
     whole_pod,
 )
+from nodealloc.testing.simulation.node._reads import Reads
 from nodealloc.testing.simulation.node._volumes import SimulatedVolumes
 
 if TYPE_CHECKING:
-    from nodealloc.testing.simulation.node._ports import SimulatedSource
+    from nodealloc.testing.simulation.node._sources import SimulatedSource
 
 __all__ = ["API", "FILE", "FILL", "Outside"]
 
 _MOST_PODS = 8
 API, FILE = "api", "file"
-_CORRECTS_S = 6.0
+_CORRECTS_S = 10.0
 FILL = "fill-"
 """How uids of pods begin that ask for the whole of an empty node."""
 
@@ -53,13 +55,16 @@ class Outside:
         pods: What each source has, by source and uid.
         known: Every pod that there ever was, by uid; the edition that was last wanted.
         deletions: Pods that somebody wants gone.
-        read: When the agent had read that, on the clock of deeds, by uid.
+        reads: What the agent has read.
+        read: When it had read that, on the clock of deeds, by uid.
         told: The newest status that the sink took, by uid.
         wanted_s: When each pod was first wanted, by uid: on the clock of deeds, and on one that goes on
             while the machine sleeps.
         device_pods: Of the pods so many ask for devices, from 0 to 1.
         is_undisturbed: Whether nothing at all goes wrong around the agent.
         only_hangs: Whether calls hang and are slow, and nothing else goes wrong.
+        only_ends: Whether the agent is killed and power goes, and nothing else goes wrong.
+        files: What is on the disk of the agent's store, by path.
         is_calm: From now on nothing ends by itself.
         machine: What the agent gives out.
         reserved: CPUs that it does not.
@@ -72,16 +77,19 @@ class Outside:
         self.pods: dict[str, dict[str, Pod]] = {API: {}, FILE: {}}
         self.known: dict[str, Pod] = {}
         self.deletions: dict[str, Deletion] = {}
-        self.read: dict[str, float] = {}
         self.told: dict[str, PodStatus] = {}
         self.gone: set[str] = set()
         self.is_calm: bool = False
         self.device_pods: float = 0.0
         self.only_hangs: bool = False
+        self.only_ends: bool = False
+        self.files: Callable[[], Mapping[str, bytes]] = dict
         self.is_undisturbed: bool = False
         self.machine: Machine = Machine(cpus=())
         self.is_aligned: bool = False
         self.reserved: CPUSet = CPUSet()
+        self.reads: Reads = Reads(clock, self.deeds)
+        self.read: dict[str, float] = self.reads.ends_s
         self._clock = clock
         self._rng = rng
         self._number = 0
@@ -90,7 +98,7 @@ class Outside:
         self.wanted_s: dict[str, tuple[float, float]] = {}
         self._sources: dict[str, str] = {}
         self._found: set[str] = set()
-        self._told_of_change: Mapping[str, Callable[[], object]] = {}
+        self._serving: Mapping[str, SimulatedSource] = {}
         self.volumes: SimulatedVolumes = SimulatedVolumes(clock, self.deeds)
         self.plugins: SimulatedPlugins = SimulatedPlugins(clock, self.deeds)
         self.containers: SimulatedContainers = SimulatedContainers(clock, self.deeds, self._behave)
@@ -126,17 +134,13 @@ class Outside:
 
     def reading(self, source: str) -> tuple[Reading, Callable[[], object]]:
         """What a source answers, and what to call when the agent has that answer."""
-        ending = [uid for uid in self.deletions if uid not in self.read and self._sources[uid] == source]
-
-        def was_heard() -> None:
-            for uid in ending:
-                self.read.setdefault(uid, self._clock.awake_s)
-
-        return Reading(pods=tuple(self.pods[source].values())), was_heard
+        is_followed = source in self._serving and self._serving[source].is_followed
+        heard = self.reads.reading(source, is_followed=is_followed)
+        return Reading(pods=tuple(self.pods[source].values())), heard
 
     def serve(self, sources: Mapping[str, SimulatedSource]) -> Mapping[str, SimulatedSource]:
         """From now on these tell of changes."""
-        self._told_of_change = {name: one.changed for name, one in sources.items()}
+        self._serving = sources
         return sources
 
     def hung(self, uid: str = "") -> None:
@@ -170,6 +174,7 @@ class Outside:
             made = self.containers.run_sandbox(config)
             one = ContainerConfig(name=pod.containers[0].name, image=pod.containers[0].image)
             self.containers.start_container(self.containers.create_container(made, one, config))
+        self.intrude(self._rng)
 
     def add(self, rng: random.Random) -> None:
         """Somebody wants another pod."""
@@ -261,19 +266,20 @@ class Outside:
         other = attrs.evolve(pod.containers[place], image=f"{IMAGE.partition(':')[0]}:{self._images}")
         containers = (*pod.containers[:place], other, *pod.containers[place + 1 :])
         self.pods[API][uid] = self.known[uid] = attrs.evolve(pod, containers=containers)
+        self.reads.edited(API, uid, other.name, other.image)
         self._happen(What.EDITED, uid, value=f"{other.name} from {other.image}")
         self._changed(API)
 
-    def crash_all(self) -> None:
-        """Every container ends, for reasons of its own."""
-        for one in self.containers.running:
-            self.containers.crash(one.record.id, 7)
-
-    def crash(self, rng: random.Random) -> None:
-        """A container ends, for reasons of its own."""
-        one = self.containers.some_running(rng)
-        if one is not None:
-            self.containers.crash(one.record.id, rng.choice((0, 1, 7)))
+    def intrude(self, rng: random.Random) -> None:
+        """Somebody starts a container by hand: in a pod that runs, or of a pod that nobody wants."""
+        uids = [uid for uid in self.known if uid not in self.deletions and self.containers.running_of(uid)]
+        self._number += 1
+        if uids and rng.random() < 0.5:
+            pod = PodIdentity.of(self.known[rng.choice(uids)])
+        else:
+            uid = f"stray-{self._number}"
+            pod = PodIdentity(uid=uid, name=uid, namespace="sim")
+        self.containers.intrude(pod, f"strange-{self._number}")
 
     def sicken(self, rng: random.Random) -> None:
         """A container is unwell: it does not get ready, or is not alive; or one gets well again."""
@@ -305,10 +311,9 @@ class Outside:
     def empty(self) -> None:
         """Nobody wants any pod any more."""
         for source, pods in self.pods.items():
-            for uid, pod in list(pods.items()):
+            for uid, pod in [one for one in pods.items() if one[0] not in self.deletions]:
                 grace = pod.termination_grace_period_seconds
-                if uid not in self.deletions:
-                    self._delete(uid, float(grace))
+                self._delete(uid, float(grace))
                 if source == FILE:
                     self._let_go(uid)
                     continue
@@ -336,7 +341,9 @@ class Outside:
         return [
             (one.record.id, command)
             for one in self.containers.running
-            for each in self.known[one.record.pod.uid].containers
+            for each in (
+                self.known[one.record.pod.uid].containers if one.record.pod.uid in self.known else ()
+            )
             if each.name == one.record.name
             for command, probe in ((READY, each.readiness_probe), (LIVE, each.liveness_probe))
             if probe is not None
@@ -350,9 +357,10 @@ class Outside:
         self._changed(source)
 
     def _changed(self, source: str) -> None:
-        told = self._told_of_change.get(source)
-        if told is not None:
-            told()
+        self.reads.changed(source)
+        serving = self._serving.get(source)
+        if serving is not None:
+            serving.changed()
 
     def _delete(self, uid: str, grace_s: float) -> None:
         """As an API server has it: a shorter grace counts from when the deletion was first asked for."""
@@ -362,6 +370,7 @@ class Outside:
             if before is None
             else attrs.evolve(before, grace_s=grace_s)
         )
+        self.reads.to_end(self._sources[uid], uid, grace_s)
         self._happen(What.DELETED, uid, value=grace_s)
 
     def _let_go_of_ended(self, uid: str) -> None:
@@ -373,6 +382,7 @@ class Outside:
     def _let_go(self, uid: str) -> None:
         for source, pods in self.pods.items():
             if pods.pop(uid, None) is not None:
+                self.reads.let_go(source, uid, float(self.known[uid].termination_grace_period_seconds))
                 self._happen(What.UNWANTED, uid)
                 self._changed(source)
 

@@ -19,7 +19,7 @@ from nodealloc.podspec import (
     Volume,
     VolumeUse,
 )
-from nodealloc.testing.simulation.node._containers import IMAGE, Behaviour
+from nodealloc.testing.simulation.node._behaviour import IMAGE, Behaviour
 from nodealloc.testing.simulation.node._plugins import RESOURCES
 
 __all__ = [
@@ -37,6 +37,8 @@ __all__ = [
 ]
 
 _FOREVER = float("inf")
+_HOOKS_S = (0.0, 0.0, 0.3, 1.5, 12.0, 90.0)
+"""What hooks take; the last one longer than any pod may."""
 READY, LIVE, STARTED = "ready", "live", "started"
 PRE_STOP, POST_START = "pre-stop", "post-start"
 """Commands of probes and hooks."""
@@ -44,6 +46,8 @@ OWN, SHARED = "own", "shared"
 """Names of volumes: the pod's own, and the one that pods share."""
 _MEMORY = ("64Mi", "64Mi", "6Gi", "11Gi")
 """What a container asks for; a NUMA node of the simulated machine has 16 GiB."""
+_SHARED = (("100m", "64Mi"), ("100m", "64Mi"), ("1900m", "64Mi"), ("100m", "13Gi"))
+"""The same, and CPUs, of who has none of its own."""
 
 
 def random_pod(rng: random.Random, name: str, uid: str, *, device_pods: float = 0.0) -> Pod:
@@ -52,7 +56,8 @@ def random_pod(rng: random.Random, name: str, uid: str, *, device_pods: float = 
         (RestartPolicy.ALWAYS, RestartPolicy.ALWAYS, RestartPolicy.ON_FAILURE, RestartPolicy.NEVER)
     )
     exclusive = rng.random() < 0.4
-    size = (rng.choice((1, 1, 2, 3)), rng.choice(_MEMORY)) if exclusive else (0, _MEMORY[0])
+    own = (rng.choice((1, 1, 2, 3)), rng.choice(_MEMORY))
+    size = own if exclusive else rng.choice(_SHARED)
     devices = (
         {rng.choice(list(RESOURCES)): Quantity.of(rng.choice((1, 1, 2)))}
         if rng.random() < device_pods
@@ -76,7 +81,7 @@ def random_pod(rng: random.Random, name: str, uid: str, *, device_pods: float = 
         volumes=tuple(Volume(name=one, kind="emptyDir") for one in volumes),
         restart_policy=policy,
         termination_grace_period_seconds=rng.choice((0, 1, 5, 30, 30)),
-        active_deadline_seconds=rng.choice((20, 60)) if rng.random() < 0.06 else None,
+        active_deadline_seconds=rng.choice((5, 20, 60)) if rng.random() < 0.15 else None,
     )
 
 
@@ -104,26 +109,28 @@ def behaviour(rng: random.Random, pod: Pod, container: str, *, is_calm: bool) ->
         fails = not is_calm and rng.random() < 0.2
         return Behaviour(runs_s=rng.uniform(0.1, 20.0), code=1 if fails else 0, leaves_s=leaves_s)
     if is_calm:
-        return Behaviour(runs_s=_FOREVER, code=0, leaves_s=leaves_s, answers_s=answers_s)
-    ends = rng.random() < 0.4
+        hooks_s = ((PRE_STOP, rng.choice(_HOOKS_S)),)
+        return Behaviour(runs_s=_FOREVER, code=0, leaves_s=leaves_s, answers_s=answers_s, hooks_s=hooks_s)
+    ends, mean_s = rng.random() < 0.4, rng.choice((60.0, 60.0, 60.0, 0.5))
     return Behaviour(
-        runs_s=rng.expovariate(1 / 60.0) if ends else _FOREVER,
+        runs_s=rng.expovariate(1 / mean_s) if ends else _FOREVER,
         code=rng.choice((0, 0, 1, 2)),
         leaves_s=leaves_s,
         answers_s=answers_s,
+        hooks_s=((PRE_STOP, rng.choice(_HOOKS_S)), (POST_START, rng.choice(_HOOKS_S[:-1]))),
         fails=frozenset(one for one in (STARTED, POST_START) if rng.random() < 0.2),
     )
 
 
-def _container(name: str, size: tuple[int, str], *, sidecar: bool = False) -> Container:
+def _container(name: str, size: tuple[int | str, str], *, sidecar: bool = False) -> Container:
     """One with CPUs of its own and memory, or, without such CPUs, one that shares."""
     cpus, memory = size
-    amounts = {"cpu": Quantity.of(cpus or "100m"), "memory": Quantity.of(memory)}
+    amounts = {"cpu": Quantity.of(cpus), "memory": Quantity.of(memory)}
     return Container(
         name=name,
         image=IMAGE,
         requests=amounts,
-        limits=amounts if cpus else {},
+        limits=amounts if isinstance(cpus, int) else {},
         restartable=sidecar,
     )
 

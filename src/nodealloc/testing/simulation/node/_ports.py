@@ -13,8 +13,6 @@ from nodealloc.cpuset import CpusetWriteError, TargetGoneError
 from nodealloc.dsw_asw import Cancel, Moment
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.machine import Machine
-from nodealloc.podfacts import PodStatus
-from nodealloc.podsources import Reading
 from nodealloc.runtime import (
     AnswerLostError,
     CommandResult,
@@ -36,9 +34,10 @@ from nodealloc.testing.simulation._life import Life
 from nodealloc.testing.simulation.node._containers import SimulatedContainers
 from nodealloc.testing.simulation.node._deeds import Ran
 from nodealloc.testing.simulation.node._plugins import SimulatedPlugins
+from nodealloc.testing.simulation.node._sources import SimulatedSink, SimulatedSource
 from nodealloc.testing.simulation.node._volumes import SimulatedVolumes
 
-__all__ = ["NodePorts", "SimulatedCpusets", "SimulatedRuntime", "SimulatedSink", "SimulatedSource"]
+__all__ = ["NodePorts", "SimulatedCpusets", "SimulatedRuntime"]
 
 T = TypeVar("T")
 
@@ -49,7 +48,7 @@ _TAKES_S = {
     "pull_image": 4.0,
     "run_sandbox": 0.5,
     "create_container": 0.5,
-    "start_container": 0.3,
+    "start_container": 1.0,
     "remove_container": 0.2,
 }
 """Mean seconds that a call takes where time may pass in it."""
@@ -60,7 +59,8 @@ class SimulatedRuntime:
 
     Faults, by name: `runtime is away`, `runtime is slow`, `runtime hangs`,
     `runtime refuses`, `answer is lost` (done, and nobody hears of it), `runtime
-    restarts` (records of what does not run are gone), `runtime forgets an end` (the newest).
+    restarts` (records of what does not run are gone), `runtime forgets an end` (the newest), `container
+    vanishes` (it ends as soon as it has started, and its record goes with it).
 
     Images are fetched in their own time; a look at those that are there takes none, since others
     wait for its end in their threads, where virtual time would stand still.
@@ -111,7 +111,13 @@ class SimulatedRuntime:
     def start_container(self, container_id: str, /) -> None:
         """See `Containers.start_container`."""
         asked_s = self._life.clock.awake_s
-        self._do("start_container", lambda: self._outside.start(container_id, asked_s), container_id)
+
+        def start() -> None:
+            self._outside.start(container_id, asked_s)
+            if self._life.chance.strikes("container vanishes"):
+                self._outside.vanish(container_id)
+
+        self._do("start_container", start, container_id)
 
     def stop_container(self, container_id: str, grace_s: float, /) -> None:
         """See `Containers.stop_container`; takes as long as the container takes."""
@@ -154,7 +160,7 @@ class SimulatedRuntime:
         self._do("remove_image", lambda: self._outside.remove_image(id))
 
     def run_command(self, container_id: str, command: Sequence[str], timeout_s: float, /) -> CommandResult:
-        """See `CommandRunner.run_command`; a runtime that is slow or hangs ends it when its time is over."""
+        """See `CommandRunner.run_command`; when its time is over it is ended, unless the runtime hangs."""
         life, strikes, ran = self._life, self._life.chance.strikes, self._outside.ran
         life.enter()
         self._outside.catch_up()
@@ -164,16 +170,18 @@ class SimulatedRuntime:
         if strikes("runtime refuses"):
             ran(container_id, Ran(command[0], "refused"))
             raise RuntimeRefusedError("run_command", "UNKNOWN", "the simulated runtime does not feel like it")
-        hangs = strikes("runtime hangs")
-        if hangs or strikes("runtime is slow"):
+        takes_s = self._outside.takes_s(container_id, command[0])
+        if strikes("runtime hangs"):
+            takes_s = math.inf
+            self._outside.hung(container_id, "run_command")
+        elif strikes("runtime is slow"):
+            takes_s += life.chance.rng.uniform(1.0, 200.0)
+        if takes_s > timeout_s:
             ran(container_id, Ran(command[0], "timed out"))
-            if hangs:
-                self._outside.hung(container_id, "run_command")
-            life.pause(math.inf if hangs else timeout_s)
+            life.pause(math.inf if math.isinf(takes_s) else timeout_s)
             raise CommandTimedOutError(container_id, timeout_s)
         answer = self._outside.run_command(container_id, command, timeout_s)
         # It ended in time, and whoever asked hears of it a moment later: its container may be gone by then.
-        takes_s = self._outside.answers_s(container_id)
         if takes_s:
             life.pause(takes_s)
         life.leave()
@@ -228,112 +236,6 @@ class SimulatedRuntime:
             raise AnswerLostError(call, "deadline exceeded")
         life.leave()
         return answer
-
-
-class SimulatedSource:
-    """A `Source` of pods, for one life.
-
-    Faults, by name: `source is away`, `source is slow`, `source is behind` (it says late what it
-    was), `source reorders` its pods, `source hangs`, `source is not synced`; `source tells nothing`
-    of a change, which is then found by the next reading.
-
-    Args:
-        life: Whose.
-        read: What is there now, and what to call once that was heard.
-        hung: Is told of calls that take long.
-    """
-
-    def __init__(
-        self,
-        life: Life,
-        read: Callable[[], tuple[Reading, Callable[[], object]]],
-        hung: Callable[[], object] = lambda: None,
-    ) -> None:
-        self._life = life
-        self._read = read
-        self._hung = hung
-        self._on_change: Callable[[], object] = lambda: None
-
-    def on_change(self, call: Callable[[], object], /) -> None:
-        """Call this when something changed, such as `hurry` of `PodSources`."""
-        self._on_change = call
-
-    def changed(self) -> None:
-        """Something changed."""
-        if not self._life.is_over and not self._life.chance.strikes("source tells nothing"):
-            self._on_change()
-
-    def read(self, cancel: Cancel, /) -> Reading:
-        """See `Source.read`."""
-        life, strikes = self._life, self._life.chance.strikes
-        life.enter()
-        if strikes("source is away"):
-            raise OSError("the source does not answer")
-        if strikes("source is slow"):
-            self._hung()
-            life.pause(life.chance.rng.uniform(0.5, 40.0), cancel)
-        if strikes("source hangs"):
-            self._hung()
-            life.pause(math.inf, cancel)
-            raise OSError("the source hung, and was given up")
-        reading, was_heard = self._read()
-        if strikes("source reorders"):
-            pods = life.chance.rng.sample(reading.pods, len(reading.pods))
-            reading = attrs.evolve(reading, pods=tuple(pods))
-        if strikes("source is behind"):
-            self._hung()
-            life.pause(life.chance.rng.uniform(0.5, 40.0), cancel)
-        if strikes("source is not synced"):
-            reading = Reading(is_synced=False)
-        life.leave()
-        if reading.is_synced:
-            was_heard()
-        return reading
-
-
-class SimulatedSink:
-    """A sink of statuses, for one life.
-
-    Faults, by name: `sink is away`, `sink is slow`, `sink hangs`, `sink
-    answer is lost`.
-    """
-
-    def __init__(
-        self,
-        life: Life,
-        told: Callable[[str, PodStatus], object],
-        gone: Callable[[str], object],
-        hung: Callable[[str], object] = lambda _uid: None,
-    ) -> None:
-        self._life = life
-        self._told = told
-        self._gone = gone
-        self._hung = hung
-
-    def told(self, uid: str, status: PodStatus, /) -> None:
-        """See `Sink.told` of `nodealloc.podstatus`."""
-        self._through(uid, lambda: self._told(uid, status))
-
-    def gone(self, uid: str, /) -> None:
-        """See `Sink.gone` of `nodealloc.podstatus`."""
-        self._through(uid, lambda: self._gone(uid))
-
-    def _through(self, uid: str, work: Callable[[], object]) -> None:
-        life, strikes = self._life, self._life.chance.strikes
-        life.enter()
-        if strikes("sink is away"):
-            raise OSError("the sink does not answer")
-        work()
-        # It has taken what it was told when it was told; its answer comes late.
-        if strikes("sink is slow"):
-            self._hung(uid)
-            life.pause(life.chance.rng.uniform(0.5, 40.0))
-        if strikes("sink hangs"):
-            self._hung(uid)
-            life.pause(math.inf)
-        if strikes("sink answer is lost"):
-            raise OSError("the sink's answer was lost")
-        life.leave()
 
 
 class SimulatedCpusets:

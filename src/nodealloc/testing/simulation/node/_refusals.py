@@ -9,7 +9,7 @@ from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._outside import Outside
 from nodealloc.testing.simulation.node._plugins import RESOURCES
 
-__all__ = ["GoesOn", "RefusalsAreTrue", "RefusalsSayWhy"]
+__all__ = ["EndingIsAwaited", "GoesOn", "RefusalsAreTrue", "RefusalsSayWhy"]
 
 
 class RefusalsAreTrue(Guarantee):
@@ -67,6 +67,40 @@ _NO_ROOM = frozenset({"OutOfcpu", "OutOfmemory", "UnexpectedAdmissionError", "To
 _GIVES_BACK_S = 60.0
 _GIVES_BACK = 100
 """So long, and so many deeds, after its end a pod has given back what it held."""
+
+
+class EndingIsAwaited(Guarantee):
+    """Guarantee 12: who is ending makes room."""
+
+    words = "a pod that fits once others have ended waits for them, and is not refused"
+
+    def heard(self, deed: Deed, /) -> None:
+        """With all that stay it does not fit."""
+        status, uid, outside = deed.value, deed.uid, self.outside
+        if deed.what is not What.TOLD or not isinstance(status, PodStatus) or not outside.only_ends:
+            return
+        if status.reason not in {"OutOfcpu", "OutOfmemory"} or uid not in outside.wanted_s:
+            return
+        if deed.at_s - outside.reads.alive_since_s < _MARKED_S:
+            return  # what an earlier life had read may have been forgotten with it
+        wanted_s = outside.wanted_s[uid][0]
+        known = outside.known.items()
+        leave = {one for one, read_s in outside.read.items() if read_s < wanted_s - _MARKED_S}
+        stay = [one for other, one in known if other not in leave and other not in outside.gone]
+        requests = [one.requests for pod in stay for one in pod.all_containers]
+        cpus = 1000 * (len(outside.machine.cpus) - len(outside.reserved))
+        memory = sum(one.memory_bytes for one in outside.machine.numa_nodes)
+        asked = {
+            "OutOfcpu": (sum(one["cpu"].milli_value for one in requests if "cpu" in one), cpus),
+            "OutOfmemory": (sum(one["memory"].value for one in requests if "memory" in one), memory),
+        }[status.reason]
+        assert asked[0] > asked[1], (
+            f"{uid} is refused ({status.reason}), and without what ends {asked[0]} are asked of {asked[1]}"
+        )
+
+
+_MARKED_S = 5.0
+"""So long after an agent read that a pod is to go it knows that its room will be free."""
 
 
 class RefusalsSayWhy(Guarantee):

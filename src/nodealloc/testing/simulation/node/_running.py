@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import attrs
+
 from nodealloc.podfacts import ContainerTerminated, Exited, PodStatus
 from nodealloc.podspec import RestartPolicy
 from nodealloc.testing.simulation.node._deeds import Deed, What
-from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard
-from nodealloc.testing.simulation.node._outside import FILE, Outside
+from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard, RoomHeard
+from nodealloc.testing.simulation.node._outside import Outside
 
 __all__ = [
     "AttemptsOnce",
@@ -20,10 +22,10 @@ __all__ = [
     "OneOfAName",
 ]
 
-_DECIDED_S = 120.0
-"""Seconds that the end of a pod may come after the critical pod that it makes room for is gone."""
 _SLACK_S = 1.0
 """Seconds that a signal may come after its deadline."""
+_KEPT_S = 2.0
+"""Of a grace so much at most is kept for who has not heard yet."""
 _EXACT_S = 0.1
 """Seconds by which two calls may differ that speak of one deadline."""
 
@@ -145,7 +147,7 @@ class InitOnce(Guarantee):
             assert key not in self._done, f"init container {deed.uid}/{deed.name} succeeded and starts again"
 
 
-class NothingWithoutReason(ProbesHeard):
+class NothingWithoutReason(RoomHeard):
     """Guarantees 1, 2, 13 and 14."""
 
     words = (
@@ -153,33 +155,28 @@ class NothingWithoutReason(ProbesHeard):
         "unless it makes room for a critical pod"
     )
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
-        self._critical: set[str] = set()
-        self._left_s = -_DECIDED_S
-
     def heard(self, deed: Deed, /) -> None:
         """A signal is for a pod that somebody wants gone, that is not alive, or that has ended by itself."""
         self.hear_probe(deed)
-        if deed.what is What.WANTED and deed.uid in self.outside.pods[FILE]:
-            self._critical.add(deed.uid)
-        if deed.what is What.UNWANTED and deed.uid in self._critical and not self.serving(deed.uid):
-            self._left_s = deed.at_s
+        self.hear_critical(deed)
         if deed.what is not What.SIGNALLED or deed.uid in self.outside.read:
             return
         pod = self.pod(deed.uid)
         if pod is None or self.ends_alone(deed) or self.outside.overdue_s(deed.uid) > 0:
             return
-        if not self.main_runs(deed.uid) or self._makes_room(deed):
+        if not self._goes_on(deed) or self.makes_room(deed):
             return
         why = "the agent has not read that" if deed.uid in self.outside.deletions else "nobody wants"
         raise AssertionError(f"{deed.uid}/{deed.name} is asked to end, and {why} {pod.name} is to go")
 
-    def _makes_room(self, deed: Deed) -> bool:
-        """Whether a critical pod waits, or did a moment ago, and this one is none: static pods are."""
-        critical = self.outside.pods[FILE]
-        waits = any(not self.serving(one) for one in critical) or deed.at_s - self._left_s < _DECIDED_S
-        return deed.uid not in critical and waits
+    def _goes_on(self, deed: Deed) -> bool:
+        """Whether a main container runs that is not about to be ended for good itself."""
+        pod, containers = self.pod(deed.uid), self.outside.containers
+        runs = self.main_runs(deed.uid)
+        if pod is None or pod.restart_policy is not RestartPolicy.NEVER:
+            return bool(runs)
+        mains = [one.record for one in containers.running if one.record.id in runs]
+        return not all(self.ends_alone(attrs.evolve(deed, id=one.id, name=one.name)) for one in mains)
 
 
 class OneDeadline(ProbesHeard):
@@ -192,6 +189,7 @@ class OneDeadline(ProbesHeard):
         self._first_s: dict[str, float] = {}
         self._grace_s: dict[str, float] = {}
         self._told_s: dict[str, tuple[float, float]] = {}
+        self._asked: set[str] = set()
 
     def heard(self, deed: Deed, /) -> None:
         """A signal leaves no more time than there was at the first one of the end, or at any other."""
@@ -210,7 +208,7 @@ class OneDeadline(ProbesHeard):
         first_s = self._first_s[deed.uid] = min(self._first_s.get(deed.uid, asked_s), asked_s)
         most_s = max(self._grace_s.get(deed.uid, own_s), own_s)
         left_s = max(0.0, first_s + most_s - asked_s)
-        given_s = deed.value if isinstance(deed.value, float) else 0.0
+        given_s = float(deed.value) if isinstance(deed.value, float | int) else 0.0
         self._stands(deed, asked_s, given_s)
         assert given_s <= left_s + _SLACK_S, (
             f"{deed.uid}/{deed.name} gets {given_s:g} s to end, and {left_s:.1f} s of the pod's are left"
@@ -219,6 +217,11 @@ class OneDeadline(ProbesHeard):
     def _stands(self, deed: Deed, asked_s: float, given_s: float) -> None:
         """A deadline that a container was told does not move later."""
         told_s, since_s = self._told_s.get(deed.uid, (asked_s + given_s, asked_s))
+        # Whose first call failed has not heard of its end yet: something is kept for that.
+        is_first = deed.id not in self._asked
+        self._asked.add(deed.id)
+        if is_first and given_s <= _KEPT_S:
+            return
         # Calls overtake each other: an older one that comes a moment later says nothing.
         is_later = asked_s - since_s > _SLACK_S and given_s > max(0.0, told_s - asked_s) + _EXACT_S
         assert not is_later, (

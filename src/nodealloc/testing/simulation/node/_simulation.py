@@ -23,12 +23,8 @@ from nodealloc.testing.simulation.node._deeds import Deed, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._guarantees import GUARANTEES
 from nodealloc.testing.simulation.node._outside import API, FILE, Outside
-from nodealloc.testing.simulation.node._ports import (
-    NodePorts,
-    SimulatedRuntime,
-    SimulatedSink,
-    SimulatedSource,
-)
+from nodealloc.testing.simulation.node._ports import NodePorts, SimulatedRuntime
+from nodealloc.testing.simulation.node._sources import SimulatedSink, SimulatedSource
 
 __all__ = ["Line", "NodeSimulation", "Wiring"]
 
@@ -45,6 +41,7 @@ _EMPTYING = 60
 _QUIET_S = 900.0
 """Virtual seconds after the last fault within which a node has to be as it was asked to be."""
 _HANGS = re.compile(r" (hangs|is slow)$")
+_ENDS = frozenset({"killed", "killed before a call", "killed after a call", "power lost"})
 _WORDS = re.compile(r"[\w-]+")
 _TOLD = 60
 """Lines of a story that a violation tells."""
@@ -125,7 +122,9 @@ class NodeSimulation:
         self.outside.device_pods = self.seeds.device_pods
         self.outside.is_undisturbed = all(one in ORDINARY for one in self.seeds.odds)
         self.outside.only_hangs = all(_HANGS.search(one) or one in ORDINARY for one in self.seeds.odds)
+        self.outside.only_ends = all(one in _ENDS or one in ORDINARY for one in self.seeds.odds)
         self._disk = MachineDisk(chance)
+        self.outside.files = lambda: self._disk.disk.files()  # noqa: PLW0108 - it is replaced
         self._checkers = [guarantee(self.outside) for guarantee in guarantees]
         self.outside.deeds.listen(self._heard)
         self.simulation.on_end(self._ended)
@@ -159,7 +158,7 @@ class NodeSimulation:
             self._settle()
             if self.seeds.rests_s:
                 self.simulation.rest(self.seeds.rests_s)
-                self.outside.crash_all()
+                self.outside.containers.crash_all()
                 self._settle()
             self.outside.empty()
             self.simulation.go_on(_EMPTYING)
@@ -193,8 +192,9 @@ class NodeSimulation:
             act(30.0, outside.edit)
             act(6.0, outside.correct)
         if self.seeds.crashes:
-            act(20.0, outside.crash)
+            act(20.0, outside.containers.crash_one)
             act(25.0, outside.sicken)
+            act(90.0, outside.intrude)
         every_s = self.seeds.plugins_act_s
         act(every_s, outside.plugins.act)
         act(4 * every_s, outside.plugins.replace)
@@ -229,6 +229,7 @@ class NodeSimulation:
 
     def _ended(self, power_lost: bool) -> None:
         self._disk.ended(power_lost=power_lost, rng=self.simulation.chance.rng)
+        self.outside.reads.began_anew(self.simulation.ended_s)
         if power_lost:
             self.outside.power_cut()
         self.outside.deeds.happen(Deed(what=What.KILLED, at_s=self.simulation.clock.awake_s))

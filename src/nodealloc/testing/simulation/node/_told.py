@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from nodealloc.podfacts import ContainerRunning, ContainerTerminated, Exited, PodPhase, PodStatus
 from nodealloc.podspec import RestartPolicy
-from nodealloc.testing.simulation.node._containers import last_words
+from nodealloc.testing.simulation.node._behaviour import end_reason, last_words
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard, is_ready
 from nodealloc.testing.simulation.node._outside import Outside
@@ -264,6 +264,10 @@ class ExitsAreTrue(Guarantee):
                         assert state.exit.code == code, (
                             f"{deed.uid}/{one.name} ({made}) is told to have ended with {state.exit.code}; "
                             f"it ended with {'nothing yet' if code is None else code}"
+                        )
+                        assert state.reason == end_reason(state.exit.code), (
+                            f"{deed.uid}/{one.name} ({made}) is told to have ended for the reason "
+                            f"{state.reason!r}, with {state.exit.code}"
                         )
                         assert state.message == last_words(made, state.exit.code), (
                             f"{deed.uid}/{one.name} ({made}) is told to have ended with the words "

@@ -26,6 +26,7 @@ Faults that may strike, with their odds below:
 - `sink is slow`
 - `sink answer is lost`
 - `runtime restarts`
+- `container vanishes`
 - `runtime forgets an end`
 - `mount fails`
 - `mount is slow`
@@ -75,6 +76,7 @@ EVERYTHING = SeedClass(
         "sink is slow": 0.03,
         "sink answer is lost": 0.02,
         "runtime restarts": 0.002,
+        "container vanishes": 0.03,
         "runtime forgets an end": 0.002,
         "mount fails": 0.02,
         "mount is slow": 0.02,

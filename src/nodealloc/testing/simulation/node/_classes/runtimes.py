@@ -6,6 +6,7 @@ Faults that may strike, with their odds below:
 - `runtime is slow`
 - `runtime refuses`
 - `runtime restarts`
+- `container vanishes`
 - `runtime forgets an end`
 - `answer is lost`
 - `killed after a call`
@@ -25,6 +26,7 @@ RUNTIMES = SeedClass(
         "runtime is slow": 0.02,
         "runtime refuses": 0.03,
         "runtime restarts": 0.003,
+        "container vanishes": 0.08,
         "runtime forgets an end": 0.003,
         "answer is lost": 0.05,
         "call takes time": 0.8,

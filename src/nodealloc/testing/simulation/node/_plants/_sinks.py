@@ -14,10 +14,8 @@ from nodealloc.podfacts import (
     PodStatus,
 )
 from nodealloc.testing.simulation.node._plants._values import Plant
-from nodealloc.testing.simulation.node._ports import (
-    NodePorts,
-    SimulatedSink,
-)
+from nodealloc.testing.simulation.node._ports import NodePorts
+from nodealloc.testing.simulation.node._sources import SimulatedSink
 
 __all__ = ["PLANTS"]
 

@@ -9,10 +9,8 @@ import attrs
 
 from nodealloc.podsources import Reading
 from nodealloc.testing.simulation.node._plants._values import Plant
-from nodealloc.testing.simulation.node._ports import (
-    NodePorts,
-    SimulatedSource,
-)
+from nodealloc.testing.simulation.node._ports import NodePorts
+from nodealloc.testing.simulation.node._sources import SimulatedSource
 
 __all__ = ["PLANTS"]
 

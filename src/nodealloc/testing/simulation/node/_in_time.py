@@ -1,0 +1,250 @@
+"""Checkers of what an agent owes within a time, where nothing goes wrong but kills, or calls that hang."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+
+from nodealloc.podspec import Probe
+from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
+from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard
+from nodealloc.testing.simulation.node._outside import Outside
+from nodealloc.testing.simulation.node._pods import POST_START, PRE_STOP
+
+__all__ = ["EndsInTime", "HearsInTime", "HooksOnce", "MadeAsWanted", "Owed", "ProbesInTime", "StrangersGo"]
+
+_SOON_S = 6.0
+"""So long what is to be done may take: a listing, a plan, a call."""
+_PLANNED_S = 2.0
+"""So long after something was read what was decided before may still begin."""
+_BACK_S = 15.0
+"""So long after the agent's start it need not have done what it found undone."""
+_FELT_S = 200.0
+"""A call about the whole node that hangs is felt for so many seconds at most."""
+_STORED_S = 5.0
+"""What ended so long before the agent was killed is remembered."""
+_GONE_S = 60.0
+"""So long somebody else's container may run: it has its grace, and its pod may have to be taken up."""
+_HARMLESS = frozenset({"run_command", None})
+"""Calls that hang and put off no end: hooks, and telling of it."""
+
+
+class Owed:
+    """What is owed to whom, and when it is due; a later start of the agent puts that off.
+
+    Args:
+        outside: Knows when the agent was started.
+    """
+
+    def __init__(self, outside: Outside) -> None:
+        self._outside = outside
+        self._due: list[tuple[float, int, tuple[str, ...]]] = []
+        self._owed: dict[tuple[str, ...], int] = {}
+        self._number = 0
+
+    def owe(self, due_s: float, *what: str) -> None:
+        """This is due then, and not as it was before."""
+        self._number += 1
+        self._owed[what] = self._number
+        heapq.heappush(self._due, (due_s, self._number, what))
+
+    def overdue(self, now_s: float) -> Iterator[tuple[str, ...]]:
+        """What was due by now; each is named once."""
+        while self._due and self._due[0][0] < now_s:
+            due_s, number, what = heapq.heappop(self._due)
+            if self._owed.get(what) != number:
+                continue
+            put_off_s = self._outside.reads.alive_since_s + _BACK_S
+            if due_s < put_off_s:
+                heapq.heappush(self._due, (put_off_s, number, what))
+                continue
+            del self._owed[what]
+            yield what
+
+
+class EndsInTime(Guarantee):
+    """Guarantee 7: a shorter grace counts once it was read, hooks cannot stretch it, and restarts do not."""
+
+    words = "a pod has ended when the grace that the agent has read is over, and ends when its time is over"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._owed = Owed(outside)
+        self._asked: set[str] = set()
+        self._active: set[str] = set()
+        self._hung: set[str] = set()
+        self._node_s = -_FELT_S
+
+    def heard(self, deed: Deed, /) -> None:
+        """By then nothing of it runs; by then somebody asked it to end."""
+        outside, uid = self.outside, deed.uid
+        if not (outside.only_ends or outside.only_hangs):
+            return
+        if deed.what is What.READ:
+            self._owed.owe(outside.reads.ends_by_s[uid] + _SOON_S, _ENDS, uid)
+        elif deed.what is What.SIGNALLED or (isinstance(deed.value, Ran) and deed.value.command == PRE_STOP):
+            self._asked.add(deed.id)
+        elif deed.what is What.HUNG and uid and deed.value not in _HARMLESS:
+            self._hung.add(uid)
+        elif deed.what is What.HUNG and not uid:
+            self._node_s = deed.at_s
+        pod = self.pod(uid) if deed.what is What.SANDBOX_MADE and uid not in self._active else None
+        if pod is not None and pod.active_deadline_seconds is not None:
+            self._active.add(uid)
+            self._owed.owe(deed.at_s + pod.active_deadline_seconds + _SOON_S, _ASKED, uid)
+        for what, whose in self._owed.overdue(deed.at_s):
+            if whose not in self._hung and deed.at_s - self._node_s > _FELT_S:
+                self._has_to_end(what, whose, deed.at_s)
+
+    def _has_to_end(self, what: str, uid: str, now_s: float) -> None:
+        outside = self.outside
+        runs = [one for one in outside.containers.running_of(uid) if one not in outside.containers.late]
+        if what == _ENDS:
+            if now_s < outside.reads.ends_by_s.get(uid, now_s) + _SOON_S:
+                return  # the agent was killed before it remembered that
+            assert not runs, f"{', '.join(runs)} of {uid} runs, and the grace that was read is long over"
+        else:
+            is_asked = not runs or not self._asked.isdisjoint(runs)
+            assert is_asked, (
+                f"{uid} was there for longer than it may, and nobody asks {', '.join(runs)} to end"
+            )
+
+
+_ENDS, _ASKED = "ends", "is asked"
+
+
+class HearsInTime(Guarantee):
+    """Ours: whoever is told of a change reads it."""
+
+    words = "what changes in a source that tells of it is read soon, and not with the next reading"
+
+    def heard(self, deed: Deed, /) -> None:
+        """Nothing waits to be read."""
+        if not self.outside.only_ends:
+            return
+        for source, since_s in self.outside.reads.waits_s.items():
+            waited_s = deed.at_s - max(since_s, self.outside.reads.alive_since_s + _BACK_S)
+            is_told = source in self.outside.reads.followed
+            assert not is_told or waited_s <= _SOON_S, (
+                f"a change of {source} is not read {waited_s:.0f} s later"
+            )
+
+
+class HooksOnce(Guarantee):
+    """Guarantee 9: that a hook was run is remembered."""
+
+    words = "a container's hook is run once"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._ran: dict[tuple[str, str], float] = {}
+
+    def heard(self, deed: Deed, /) -> None:
+        """It was not run before, unless the agent was killed in the middle of it."""
+        if not self.outside.only_ends:
+            return
+        if deed.what is What.KILLED:
+            forgotten_s = self.outside.reads.killed_s - _STORED_S
+            self._ran = {key: ended_s for key, ended_s in self._ran.items() if ended_s < forgotten_s}
+        if isinstance(deed.value, Ran) and deed.value.command in {PRE_STOP, POST_START}:
+            key = deed.id, deed.value.command
+            assert key not in self._ran, f"{deed.uid}/{deed.name}: its hook {key[1]} is run again"
+            self._ran[key] = deed.at_s + self.outside.containers.takes_s(deed.id, key[1])
+
+
+class MadeAsWanted(Guarantee):
+    """Guarantee 3: no late act."""
+
+    words = "a container is made from the image that is wanted of it, as far as the agent had read"
+
+    def heard(self, deed: Deed, /) -> None:
+        """Its image was not another one some time before it was asked for."""
+        if deed.what is not What.MADE or not (self.outside.only_ends or self.outside.only_hangs):
+            return
+        image, read_s = self.outside.reads.images.get((deed.uid, deed.name), ("", 0.0))
+        asked_s = deed.at_s if deed.asked_s is None else deed.asked_s
+        made = self.outside.containers.image_of(deed.id)
+        since_s = max(read_s, self.outside.reads.alive_since_s)
+        assert not image or made == image or asked_s - since_s < _PLANNED_S, (
+            f"{deed.uid}/{deed.name} is made from {made}, and {image} was read {asked_s - read_s:.0f} s ago"
+        )
+
+
+class ProbesInTime(ProbesHeard):
+    """Guarantee 10, while all goes well: no period is left out."""
+
+    words = "while a container is wanted and well, its probes are asked by their periods"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._asked_s: dict[tuple[str, str], float] = {}
+        self._since_s: dict[str, float] = {}
+
+    def heard(self, deed: Deed, /) -> None:
+        """When it is asked, or ends, it was asked a while ago."""
+        if not self.outside.only_ends:
+            return
+        self.hear_probe(deed)
+        if deed.what is What.STARTED:
+            self._since_s[deed.id] = deed.at_s
+        command = deed.value.command if isinstance(deed.value, Ran) else ""
+        if not command and deed.what is not What.ENDED:
+            return
+        container = self.container(deed) if deed.id in self._since_s else None
+        if container is not None and deed.uid not in self.outside.deletions and not self._may_rest(deed):
+            startup = _command(container.startup_probe)
+            is_up = not startup or self._asked_s.get((deed.id, f"{startup} passed")) is not None
+            later = (container.liveness_probe, container.readiness_probe)
+            for probe in later if is_up else (container.startup_probe,):
+                if probe is not None and (_command(probe) == command or not command):
+                    self._has_been_asked(deed, probe, startup)
+        if command:
+            self._asked_s[deed.id, command] = deed.at_s
+            if isinstance(deed.value, Ran) and deed.value.came_of_it == "0":
+                self._asked_s.setdefault((deed.id, f"{command} passed"), deed.at_s)
+
+    def _may_rest(self, deed: Deed) -> bool:
+        """Whether it is to be ended, so that nobody needs to know how it is."""
+        is_overdue = self.outside.overdue_s(deed.uid) > -_SOON_S
+        pods = self.outside.pods.values()
+        return is_overdue or self.ends_alone(deed) or not any(deed.uid in one for one in pods)
+
+    def _has_been_asked(self, deed: Deed, probe: Probe, startup: str) -> None:
+        command = _command(probe)
+        began_s = self._asked_s.get((deed.id, f"{startup} passed"), self._since_s[deed.id])
+        asked_s = self._asked_s.get((deed.id, command), began_s + probe.initial_delay_seconds)
+        rested_s = deed.at_s - max(asked_s, self.outside.reads.alive_since_s + _BACK_S)
+        assert rested_s <= 2 * probe.period_seconds + _SOON_S, (
+            f"{deed.uid}/{deed.name} was not asked ({command}) for {rested_s:.0f} s, "
+            f"and {probe.period_seconds} s are its period"
+        )
+
+
+def _command(probe: Probe | None) -> str:
+    return "" if probe is None or probe.exec is None else probe.exec.command[0]
+
+
+class StrangersGo(Guarantee):
+    """Guarantees 2 and 11: what nobody wanted goes, once every source was heard."""
+
+    words = "a container that somebody else started is ended, and nothing of it stays"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._owed = Owed(outside)
+
+    def heard(self, deed: Deed, /) -> None:
+        """It does not run for long."""
+        if deed.what is What.INTRUDED and self.outside.only_ends:
+            self._owed.owe(deed.at_s + _GONE_S, deed.id)
+        for (one,) in self._owed.overdue(deed.at_s):
+            self._is_gone(one)
+
+    def settled(self) -> None:
+        """By now none runs."""
+        for one in self.outside.containers.strange:
+            self._is_gone(one)
+
+    def _is_gone(self, container_id: str) -> None:
+        runs = any(one.record.id == container_id for one in self.outside.containers.running)
+        assert not runs, f"{container_id}, which somebody else started, runs on"

@@ -1,0 +1,140 @@
+"""Checkers of what is told, held against what really happened: phases, conditions, ends, counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from nodealloc.podfacts import (
+    ContainerRunning,
+    ContainerStatus,
+    ContainerTerminated,
+    ContainerWaiting,
+    Exited,
+    PodPhase,
+    PodStatus,
+)
+from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
+from nodealloc.testing.simulation.node._guarantee import Guarantee, is_ready
+from nodealloc.testing.simulation.node._outside import Outside
+
+__all__ = ["LastEndIsTold", "PhaseIsTrue", "StartsAreCounted", "StartupIsEarned"]
+
+
+class PhaseIsTrue(Guarantee):
+    """Guarantee 8."""
+
+    words = "a phase, and that a pod is ready, follow from what is told of its containers"
+
+    def heard(self, deed: Deed, /) -> None:
+        """All has succeeded, something has run, nothing runs; who is ready runs."""
+        status = deed.value
+        if deed.what is not What.TOLD or not isinstance(status, PodStatus) or not status.containers:
+            return
+        mains = status.containers
+        if status.phase is PodPhase.SUCCEEDED:
+            others = [one.name for one in mains if not _has_succeeded(one)]
+            assert not others, f"{deed.uid} is told to have succeeded, and {', '.join(others)} has not"
+        if status.phase is PodPhase.PENDING:
+            runs = [one.name for one in mains if isinstance(one.state, ContainerRunning)]
+            assert len(runs) < len(mains), f"{deed.uid} is told to wait, and {', '.join(runs)} to run"
+        if status.phase is PodPhase.RUNNING:
+            waits = [one.name for one in mains if not _has_run(one)]
+            assert len(waits) < len(mains), f"{deed.uid} is told to run, and nothing of it ever did"
+        if is_ready(status):
+            rest = [one.name for one in mains if not isinstance(one.state, ContainerRunning)]
+            assert not rest, f"{deed.uid} is told to be ready, and {', '.join(rest)} not to run"
+
+
+def _has_succeeded(one: ContainerStatus) -> bool:
+    return isinstance(one.state, ContainerTerminated) and one.state.exit == Exited(code=0)
+
+
+def _has_run(one: ContainerStatus) -> bool:
+    return not isinstance(one.state, ContainerWaiting | None) or isinstance(
+        one.last_state, ContainerTerminated
+    )
+
+
+class StartupIsEarned(Guarantee):
+    """Guarantee 4: nobody who was not asked has started."""
+
+    words = "a container is told to have started only after its startup probe has passed"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._passed: set[str] = set()
+
+    def heard(self, deed: Deed, /) -> None:
+        """Who runs and is told to have started has said so."""
+        if isinstance(deed.value, Ran) and deed.value.came_of_it == "0":
+            self._passed.add(f"{deed.id} {deed.value.command}")
+        pod = self.pod(deed.uid) if isinstance(deed.value, PodStatus) else None
+        if pod is None or not isinstance(deed.value, PodStatus):
+            return
+        probes = {one.name: one.startup_probe for one in pod.containers if one.startup_probe}
+        for one in deed.value.containers if probes else ():
+            probe, made = probes.get(one.name), (one.container_id or "").rpartition("/")[2]
+            if probe is None or probe.exec is None or not isinstance(one.state, ContainerRunning):
+                continue
+            assert not one.started or f"{made} {probe.exec.command[0]}" in self._passed, (
+                f"{deed.uid}/{one.name} ({made}) is told to have started, and nobody has heard that of it"
+            )
+
+
+class LastEndIsTold(Guarantee):
+    """Guarantee 9."""
+
+    words = "when all is quiet, of what runs again it is told how it ended before"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._last: dict[tuple[str, str], str] = {}
+
+    def heard(self, deed: Deed, /) -> None:
+        """Which end was the newest, unless nobody may know."""
+        if deed.what is What.ENDED:
+            self._last[deed.uid, deed.name] = deed.id
+        elif deed.what is What.FORGOT:
+            self._last.pop((deed.uid, deed.name), None)
+
+    def settled(self) -> None:
+        """It is that which is told."""
+        for pods in self.outside.pods.values():
+            for uid in pods:
+                status = self.outside.told.get(uid)
+                for one in status.all_containers if status is not None else ():
+                    ended = self._last.get((uid, one.name))
+                    if ended is None or not isinstance(one.state, ContainerRunning):
+                        continue
+                    last = one.last_state
+                    told = last.container_id if isinstance(last, ContainerTerminated) else None
+                    assert (told or "").rpartition("/")[2] == ended, (
+                        f"{uid}/{one.name} runs again, {ended} ended before, and that is told of {told}"
+                    )
+
+
+class StartsAreCounted(Guarantee):
+    """Guarantees 1 and 9: a count begins anew with another pod alone."""
+
+    words = "when all is quiet, each start of a container but its first one is counted"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._starts: Counter[tuple[str, str]] = Counter()
+
+    def heard(self, deed: Deed, /) -> None:
+        """Count starts."""
+        if deed.what is What.STARTED:
+            self._starts[deed.uid, deed.name] += 1
+
+    def settled(self) -> None:
+        """No count that is told is too low."""
+        for pods in self.outside.pods.values():
+            for uid in pods:
+                status = self.outside.told.get(uid)
+                for one in status.all_containers if status is not None else ():
+                    starts = self._starts[uid, one.name]
+                    assert one.restart_count >= starts - 1, (
+                        f"{uid}/{one.name} was started {starts} times and is told to be restarted "
+                        f"{one.restart_count}"
+                    )
