@@ -8,6 +8,7 @@ it has them. Ranges are the validators' own business.
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
@@ -35,17 +36,22 @@ GENERIC: Final[Mapping[str, object]] = {
 
 
 class Kinds(NamedTuple):
-    """Of the parameters of a function: those given by place, in order, and all by name."""
+    """Of the parameters of a function: those given by place, in order, all by name, and how many more.
+
+    The last one of `places` stands for every further one where `rest` is True, as in `*parts`.
+    """
 
     places: tuple[tuple[str, Kind | None], ...]
     names: Mapping[str, Kind | None]
+    rest: bool = False
 
 
 def look(
     function: Callable[P, object], kinds: Kinds, args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> None:
     """Raise `ConfigurationError` for the first argument that is not of its kind."""
-    for (name, kind), value in zip(kinds.places, args, strict=False):
+    places = itertools.chain(kinds.places, itertools.repeat(kinds.places[-1])) if kinds.rest else kinds.places
+    for (name, kind), value in zip(places, args, strict=False):
         if kind is not None and type(value) not in kind.exact and not kind.fits(value):
             raise wrong(_place(function, name), value, kind.words)
     for name, value in kwargs.items():
@@ -63,14 +69,18 @@ def kinds_of(function: Callable[P, object], own: Collection[str] = ()) -> Kinds:
     scope: dict[str, object] = {**GENERIC, **vars(import_module(function.__module__))}
     places: list[tuple[str, Kind | None]] = []
     names: dict[str, Kind | None] = {}
+    rest = False
     for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
+        if parameter.kind is parameter.VAR_KEYWORD:
             continue
         annotation = object if name in own else evaluated(parameter.annotation, scope)
-        names[name] = kind = kind_of_argument(annotation, name)
+        kind = kind_of_argument(annotation, name)
+        if parameter.kind is not parameter.VAR_POSITIONAL:
+            names[name] = kind
         if parameter.kind is not parameter.KEYWORD_ONLY:
             places.append((name, kind))
-    return Kinds(tuple(places), names)
+        rest = rest or parameter.kind is parameter.VAR_POSITIONAL
+    return Kinds(tuple(places), names, rest)
 
 
 def evaluated(annotation: object, scope: dict[str, object]) -> object:

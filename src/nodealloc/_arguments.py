@@ -8,7 +8,18 @@ from typing import TypeVar, cast
 
 from nodealloc.errors import ConfigurationError
 
-__all__ = ["check", "checked", "choice", "is_other", "not_a_machine", "several", "whole", "within", "wrong"]
+__all__ = [
+    "check",
+    "checked",
+    "choice",
+    "filled",
+    "is_other",
+    "not_a_machine",
+    "several",
+    "whole",
+    "within",
+    "wrong",
+]
 
 E = TypeVar("E", bound=enum.Enum)
 T = TypeVar("T")
@@ -100,6 +111,12 @@ def whole(low: int, high: int | None = None) -> Callable[[object, object, int], 
             raise wrong(_field(instance, attribute), value, expected)
 
     return validate
+
+
+def filled(instance: object, attribute: object, value: str) -> None:
+    """A validator of attrs: a text that says something."""
+    if is_other(value, str) or not value:
+        raise wrong(_field(instance, attribute), value, "a text that is not empty")
 
 
 def choice(kind: type[E], value: object, where: str) -> E:

@@ -28,6 +28,8 @@ _CLOCK: Final = re.compile(
     "looked|moment|monotonic|noticed|now|said|seen|since|started|transition|tried|unix|until|used|when)_s$"
 )
 """Ends of names that stand for readings of a clock; other names in `_s` say how long something lasts."""
+_COUNTED: Final = frozenset({"attempt", "attempts", "generation", "restart_count"})
+"""Names of what begins at 0 and only grows."""
 _CALLABLE: Final[object] = collections.abc.Callable
 _ANY_SEQUENCE: Final = {tuple, list, Sequence}
 _ANY_SET: Final = {set, frozenset, AbstractSet}
@@ -79,17 +81,29 @@ class _Number:
 
 @attrs.frozen
 class _Lasting:
-    """Seconds that pass, or one of what else may be given."""
+    """Seconds that pass, or a count; or one of what else may be given."""
 
     kind: Kind
+    unit: str = " of seconds"
     exact: frozenset[type[object]] = frozenset()
 
     @property
     def words(self) -> str:
-        return re.sub(r"\b(a (whole )?number)\b", r"\1 of seconds, 0 or more", self.kind.words)
+        return re.sub(r"\b(a (whole )?number)\b", rf"\1{self.unit}, 0 or more", self.kind.words)
 
     def fits(self, value: object, /) -> bool:
         return self.kind.fits(value) and not (isinstance(value, (int, float)) and value < 0)
+
+
+@attrs.frozen
+class _PathOf:
+    """A path as text or as an object; "" would be the directory in which the process happens to be."""
+
+    words: str = "a path as text or a Path, and not an empty one"
+    exact: frozenset[type[object]] = frozenset()
+
+    def fits(self, value: object, /) -> bool:
+        return value != "" and (isinstance(value, str) or hasattr(value, "__fspath__"))
 
 
 @attrs.frozen
@@ -220,7 +234,9 @@ def kind_of_argument(annotation: object, name: str, /) -> Kind | None:
     kind = kind_of(annotation)
     lasts = name.endswith("_s") and not _CLOCK.search(name)
     is_number = any(one is float or one is int for one in (annotation, *typing.get_args(annotation)))
-    return _Lasting(kind) if kind is not None and lasts and is_number else kind
+    if kind is None or not is_number or not (lasts or name in _COUNTED):
+        return kind
+    return _Lasting(kind, unit=" of seconds" if lasts else "")
 
 
 def kind_of(annotation: object, /) -> Kind | None:
@@ -232,6 +248,12 @@ def kind_of(annotation: object, /) -> Kind | None:
     if origin is _CALLABLE:
         return _Callable()
     if origin in {typing.Union, types.UnionType}:
+        if str in members and any(hasattr(typing.get_origin(one) or one, "__fspath__") for one in members):
+            rest = {*members} - {str, types.NoneType}
+            path = _PathOf()
+            if len(rest) == 1:
+                or_none = _OneOf(f"{path.words}, or None", kinds=(path, _NOTHING))
+                return or_none if types.NoneType in members else path
         kinds = [kind_of(member) for member in members]
         known = tuple(kind for kind in kinds if kind is not None)
         if len(known) < len(kinds):

@@ -45,7 +45,7 @@ def test_show_lists_what_a_record_grants(store: Path, capsys: pytest.CaptureFixt
     rows = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert "workload.web-1 web-1/app-0 cpu cpus=0-1" in rows
     assert "workload.web-1 web-1/app-1 cpu cpus=2" in rows
-    assert "workload.web-1 web-1/app-0 memory memory: 1073741824 bytes on nodes 0" in rows
+    assert "workload.web-1 web-1/app-0 memory memory: 1 GiB on nodes 0" in rows
     assert "workload.web-1 web-1/app-1 (asked) cpu=1 memory=64Mi" in rows
     assert "workload.web-1 web-1/app-0 (container) pid 7" in rows
 

@@ -3,35 +3,80 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
-from nodealloc.cgroups import CgroupMount, PodOptions, TreeOptions
-from nodealloc.checkpoint import JsonCheckpoint, MemoryManagerState, MemoryStore
+from nodealloc.admission import allocation, chain_of
+from nodealloc.cgroups import CgroupMount, CgroupName, PodOptions, TreeOptions, stand_in
+from nodealloc.checkpoint import (
+    FileStore,
+    JsonCheckpoint,
+    MemoryManagerState,
+    MemoryStore,
+    SqliteStore,
+    row_formats,
+)
 from nodealloc.cpuset import CpuAllocator
-from nodealloc.devices import Deadlines, DeviceAllocator
-from nodealloc.dsw_asw import Group, Near
+from nodealloc.devices import Deadlines, DeviceAllocator, DeviceLedger, Grant
+from nodealloc.devices.plugins import DevicePlugins
+from nodealloc.dsw_asw import Group, Near, World
 from nodealloc.errors import ConfigurationError
+from nodealloc.kubeconfig import KubeletConfig, NodePlan
 from nodealloc.machine import draw_svg, draw_text, machine_from_text
+from nodealloc.memblocks import Block, hugepages
 from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.pluginreg import PluginRegistrar
-from nodealloc.podfacts import Exited, HostPort
+from nodealloc.podfacts import (
+    ContainerStatus,
+    EventKind,
+    Exited,
+    HostPort,
+    NodeView,
+    PodEvent,
+    PodSighting,
+    PodStatus,
+    host_ports_of,
+)
+from nodealloc.podlife import Preparation
+from nodealloc.podsources import FolderSource, PodSources, Polling
+from nodealloc.podspec import Pod, TcpSocketAction
+from nodealloc.podstatus import JsonLinesSink, Observed
+from nodealloc.probes import HttpProber, Question, Reply
+from nodealloc.runtime import ContainerConfig, HostMount, PortMapping, containers_to_drop
+from nodealloc.testing.cgroups import FakeCgroups
 from nodealloc.testing.dsw_asw import ManualExecutor
 from nodealloc.testing.podfacts import FakePods
-from nodealloc.topology import Policy, Snapshot
+from nodealloc.testing.podlife import FakePreparer
+from nodealloc.topology import Confinement, Policy, Shortfall, Snapshot, node_masks
 from nodealloc.volumes import VolumeManager
 
 MACHINE = machine_from_text("4 cores")
 CPUS = CpuAllocator.of(MACHINE)
 SNAPSHOT = Snapshot.of(MACHINE, allocators=(CPUS,))
 STORE = MemoryStore(FORMATS)
+POD = Pod(uid="u", name="web")
+
+
+def started() -> NodeAllocator:
+    """A node that has read its store."""
+    node = NodeAllocator(SNAPSHOT, MemoryStore(FORMATS))
+    node.start()
+    return node
 
 
 def wrong(value: object) -> Any:
     """A value of a type that does not belong there."""
     return value
+
+
+def closed_sink() -> JsonLinesSink:
+    """One that nothing can be told."""
+    sink = JsonLinesSink(os.devnull, lambda _: POD)
+    sink.close()
+    return sink
 
 
 SILENT: Mapping[str, tuple[Callable[[], object], str]] = {
@@ -68,6 +113,96 @@ SILENT: Mapping[str, tuple[Callable[[], object], str]] = {
     "a claim that is a text": (lambda: CPUS.hints(wrong(("app",))), "claims"),
     "an owner that is a text": (lambda: CPUS.confinement(wrong("job")), "Owner"),
     "changes of None": (lambda: STORE.commit(wrong(None)), "changes"),
+    # What only the next page of a program would have shown.
+    "an answer of a prober in words": (lambda: Reply(wrong("success")), "ReplyKind.SUCCESS"),
+    "a sighting in words": (lambda: PodSighting(POD, wrong("ended")), "PodLife"),
+    "a pod for a pod's identity": (
+        lambda: PodEvent(pod=wrong(POD), kind=EventKind.NORMAL, reason="a"),
+        "PodIdentity",
+    ),
+    "a status with a state in words": (lambda: ContainerStatus(name="a", state=wrong("running")), "state"),
+    "a manifest for a pod": (lambda: Observed(pod=wrong({"metadata": {}})), "Observed: pod"),
+    "a block below 0": (lambda: Block(nodes=1, resource="memory", size_bytes=wrong("1Gi")), "size_bytes"),
+    "a shortfall in words": (
+        lambda: Shortfall(resource="cpu", wanted=wrong("2"), free=1),
+        "wanted: expected a whole number",
+    ),
+    "a grant of a text": (lambda: Grant(places=wrong({0: "gpu0"})), "places"),
+    "pages of 3 bytes": (lambda: hugepages(3), "a power of two"),
+    "pages below 0": (lambda: hugepages(-2), "a power of two"),
+    "names for a text": (lambda: started().release_stale(wrong("job")), "wanted: expected several of text"),
+    "nobody for a pod": (lambda: started().mark_ending(wrong(None)), "uid: expected a text"),
+    "a view that a function forgot": (
+        lambda: started().alter_view(lambda _: wrong(None)),
+        "what the function answered: expected a NodeView",
+    ),
+    "an allocator in the place of another": (
+        lambda: started().alter("cpu", lambda _: DeviceAllocator(nodes=(0,))),
+        "an allocator named 'cpu'",
+    ),
+    "a ledger of nothing": (
+        lambda: DeviceLedger(DeviceAllocator(nodes=(0,))).alter(lambda _: wrong(None)),
+        "what the function answered: expected a DeviceAllocator",
+    ),
+    "plugins over CPUs": (
+        lambda: DevicePlugins(wrong(started().allocator(CpuAllocator))),
+        "what the keeper keeps: expected a DeviceLedger",
+    ),
+    "an advisor in words": (lambda: started().advise_with(wrong("x")), "advisor"),
+    "a database of no file": (lambda: SqliteStore(":memory:", FORMATS), "MemoryStore"),
+    "an empty path": (lambda: FolderSource(""), "not an empty one"),
+    "an empty path of a store": (lambda: FileStore("", FORMATS), "not an empty one"),
+    "one more argument that is wrong": (
+        lambda: Confinement.of(Confinement(), wrong("0-3")),
+        "parts: expected a Confinement",
+    ),
+    "kinds in a list": (lambda: row_formats(wrong(["pod"])), "kinds: expected a text"),
+    "a member of a group in words": (lambda: Group(wrong("a")), "members: expected a Driven"),
+    "a period of none": (lambda: Polling(periods={"file": 0}), "above 0"),
+    "a source of another name": (
+        lambda: PodSources({"file": FolderSource("/run")}).ended(POD, "files"),
+        "none of the sources file",
+    ),
+    "fewer than none kept": (lambda: containers_to_drop([], keep=-1), "0 or more"),
+    "a hierarchy of version 3": (lambda: CgroupMount(path="/a", version=3), "from 1 to 2"),
+    "a stand-in of version 3": (lambda: stand_in("/nonexistent", version=3), "1 or 2"),
+    "a preparation without a name": (
+        lambda: Preparation(name="", why="a", by=FakePreparer()),
+        "a text that is not empty",
+    ),
+    "a prober that cannot": (
+        lambda: HttpProber().probe(Question(action=TcpSocketAction(port=1), address="127.0.0.1", port=1)),
+        "HttpGetAction",
+    ),
+    "a world changed by nothing": (lambda: World[str, int]("a").alter("k", wrong(None)), "a function"),
+    "a listing of none": (lambda: World[str, int]("a").replace(wrong([1])), "a mapping"),
+    "an allocator at a number": (lambda: SNAPSHOT[wrong(0)], "an allocator's class, or its name"),
+    "nodes in words": (lambda: node_masks(wrong("01")), "ids of nodes"),
+    "no handler of a chain": (lambda: chain_of().without(wrong("taints")), "which has shutdown, pressure"),
+    "a handler of another chain": (lambda: chain_of().without(host_ports_of), "a handler of this chain"),
+    "a view given out from": (lambda: allocation(wrong(NodeView(name="n"))), "snapshot: expected a Snapshot"),
+    "memory without its unit": (lambda: machine_from_text("4 cores, memory=8"), "write 8Gi"),
+    "an attempt below 0": (
+        lambda: ContainerConfig(name="a", image="b", attempt=-1),
+        "attempt: expected a whole number, 0 or more",
+    ),
+    "a generation below 0": (lambda: Snapshot(numa=SNAPSHOT.numa, generation=-1), "generation: expected"),
+    "a container without a name": (lambda: ContainerConfig(name="", image="b"), "ContainerConfig.name"),
+    "a mount to nowhere": (lambda: HostMount(host_path="/data", container_path=""), "container_path"),
+    "a port beyond the last": (lambda: PortMapping(container_port=70000), "from 1 to 65535"),
+    "an allocator of another machine": (
+        lambda: Snapshot.of(MACHINE, allocators=(CpuAllocator.of(machine_from_text("2 sockets x 2 cores")),)),
+        "cpu on NUMA node 1, and the machine has nodes 0",
+    ),
+    "a status for a sink that was closed": (lambda: closed_sink().told("u", PodStatus()), "was closed"),
+    "limits as a dict, for the fake as well": (
+        lambda: FakeCgroups().apply(CgroupName.of("a"), wrong({"memory": 1})),
+        "limits: expected a Limits",
+    ),
+    "capacity without memory": (
+        lambda: NodePlan.of(KubeletConfig(), MACHINE, name="n", capacity={}, kernel="6.1"),
+        "machine_capacity",
+    ),
 }
 
 

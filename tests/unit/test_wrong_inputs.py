@@ -73,6 +73,13 @@ def started(store: checkpoint.Store | None = None) -> NodeAllocator:
     return node
 
 
+def admitted() -> t.Placed:
+    """With the job in."""
+    placed = t.admit(SNAPSHOT, JOB)
+    assert isinstance(placed, t.Placed)
+    return placed
+
+
 REFUSED: Mapping[str, tuple[Call, str]] = {
     # Admission.
     "admit a manifest": (lambda: t.admit(SNAPSHOT, wrong(MANIFEST)), "Pod.from_manifest"),
@@ -115,14 +122,29 @@ REFUSED: Mapping[str, tuple[Call, str]] = {
         "NumaTopology",
     ),
     "a hint of text": (
-        lambda: t.merge(
-            t.Policy.parse("best-effort"), [{"cpu": [t.TopologyHint(wrong("0-1"), preferred=True)]}], NUMA
-        ),
+        lambda: t.merge(t.Policy.parse("best-effort"), [{"cpu": [wrong(("0-1", True))]}], NUMA),
         "is no hint; give TopologyHint",
     ),
     "a hint of no nodes": (
-        lambda: t.merge(t.Policy.parse("best-effort"), [{"cpu": [t.TopologyHint(0, preferred=True)]}], NUMA),
+        lambda: t.merge(t.Policy.parse("best-effort"), [{"cpu": [wrong((0, True))]}], NUMA),
         "use None for any node",
+    ),
+    "a hint made of text": (lambda: t.TopologyHint(wrong("0-1"), preferred=True), r"NodeSet\('0-1'\).mask"),
+    "a hint made of a set": (lambda: t.TopologyHint(wrong(NodeSet.of(0)), preferred=True), "a mask of one"),
+    "a hint made of no nodes": (lambda: t.TopologyHint(0, preferred=True), "None for any node, found 0"),
+    "a hint below no nodes": (lambda: t.TopologyHint(-1, preferred=True), "found -1"),
+    "a hint of a truth": (lambda: t.TopologyHint(wrong(True), preferred=True), "found True"),
+    "a hint that may be good": (
+        lambda: t.TopologyHint(1, preferred=wrong("yes")),
+        "True or False, found 'yes'",
+    ),
+    "a workload without claims": (
+        lambda: t.admit(SNAPSHOT, t.Workload(key="job", claims=())),
+        "has no claims: give one for each member",
+    ),
+    "node: a workload without claims": (
+        lambda: started().admit(t.Workload(key="job", claims=())),
+        "has no claims: give one for each member",
     ),
     "owner as a tuple": (lambda: t.Claim(owner=wrong(("a", "b")), amounts={}), "Owner"),
     "amounts negative": (lambda: t.Claim(owner=OWNER, amounts={"cpu": Quantity.of(-2)}), "0 or more"),
@@ -235,8 +257,30 @@ REFUSED: Mapping[str, tuple[Call, str]] = {
     "files as a text": (lambda: NodeAllocator(SNAPSHOT, STORE, kubelet_files="cpu"), "a list of names"),
     "files of nobody": (lambda: NodeAllocator(SNAPSHOT, STORE, kubelet_files=["cpus"]), "which are: cpu"),
     "a store without formats": (
-        lambda: started(checkpoint.MemoryStore({})).admit(JOB),
-        "declare one when opening the store",
+        lambda: checkpoint.MemoryStore({}),
+        "formats: expected at least one key",
+    ),
+    "a node over a store of other formats": (
+        lambda: NodeAllocator(SNAPSHOT, checkpoint.MemoryStore(checkpoint.KUBELET_FORMATS)),
+        "without formats for workload",
+    ),
+    "a node over a store without the file it keeps": (
+        lambda: NodeAllocator(
+            SNAPSHOT,
+            checkpoint.MemoryStore(checkpoint.row_formats("workload", "set-aside")),
+            kubelet_files=["cpu"],
+        ),
+        "without formats for cpu_manager_state",
+    ),
+    "a ledger over a store of other formats": (
+        lambda: devices.DeviceLedger(
+            devices.DeviceAllocator(nodes=(0,)), store=checkpoint.MemoryStore(checkpoint.row_formats("pod"))
+        ),
+        "without formats for kubelet_internal_checkpoint",
+    ),
+    "a node that holds something": (
+        lambda: NodeAllocator(admitted().snapshot, STORE),
+        "job is admitted there; give a snapshot with nothing held",
     ),
     "node: admit a manifest": (lambda: started().admit(wrong(MANIFEST)), "Pod.from_manifest"),
     "node: release an owner": (lambda: started().release(wrong(OWNER)), "owner.workload"),

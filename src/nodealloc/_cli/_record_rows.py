@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
+from nodealloc._units import bytes_text
 from nodealloc.idset import NodeSet
 
 if TYPE_CHECKING:
@@ -77,10 +78,9 @@ def _words(value: object) -> str:
         return value
     if isinstance(value, Mapping):
         fields = cast("Mapping[str, object]", value)
-        mask = fields.get("nodes")
-        if set(fields) == {"nodes", "resource", "size_bytes"} and isinstance(mask, int):
-            nodes = NodeSet.from_mask(mask)
-            return f"{fields['resource']}: {fields['size_bytes']} bytes on nodes {nodes}"
+        mask, size = fields.get("nodes"), fields.get("size_bytes")
+        if len(fields) == 3 and "resource" in fields and isinstance(mask, int) and isinstance(size, int):
+            return f"{fields['resource']}: {bytes_text(size)} on nodes {NodeSet.from_mask(mask)}"
         return " ".join(f"{name}={_words(one)}" for name, one in fields.items())
     listed = _sequence(value)
     if listed and all(isinstance(one, Mapping) for one in listed):

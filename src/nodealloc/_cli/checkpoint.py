@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from nodealloc._cli._record_rows import record_rows
+from nodealloc._units import bytes_text
 from nodealloc.checkpoint import (
     DEVICE_STATE,
     KUBELET_FORMATS,
@@ -126,7 +127,7 @@ def _memory_rows(value: MemoryManagerState) -> Iterator[tuple[str, str, str]]:
         for name, blocks in sorted(held.items()):
             for block in blocks or ():
                 nodes = ",".join(map(str, block.numa_affinity or ()))
-                yield f"{pod}/{name}", block.type, f"{block.size} bytes on nodes {nodes}"
+                yield f"{pod}/{name}", block.type, f"{bytes_text(block.size)} on nodes {nodes}"
 
 
 def _device_rows(value: DeviceManagerState) -> Iterator[tuple[str, str, str]]:

@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeAlias, cast
 
 import attrs
 
-from nodealloc._arguments import check
+from nodealloc._arguments import check, wrong
 from nodealloc._typed import typed, typed_fields
 from nodealloc.admission._fit import node_fit
 from nodealloc.admission._host_ports import host_ports
@@ -59,6 +59,7 @@ class _Allocation:
         return NotYet(blocker=who, message=f"{who}{more} still holds what it needs, and is ending")
 
 
+@typed
 def allocation(snapshot: Snapshot, /) -> Handler:
     """A handler: whether CPUs, memory and devices can be given out as the topology policy wants.
 
@@ -149,14 +150,29 @@ class Chain:
         fit = self.fit if self.fit != _fit_by(self.rules) else _fit_by(rules)
         return attrs.evolve(self, fit=fit, rules=rules)
 
-    def without(self, *handlers: Handler) -> Chain:
-        """The chain without some of its handlers."""
+    def without(self, *handlers: object) -> Chain:
+        """The chain without some of its handlers, those that ship by their names, such as `taints`.
+
+        Raises:
+            ConfigurationError: It has no such handler, or it is the one for resources (`fit`).
+        """
+        here = (*self.before, *self.after_fit, *self.after)
+        for one in handlers:
+            if not any(one in {each, _unbound(each)} for each in here):
+                names = ", ".join(getattr(_unbound(each), "__name__", type(each).__name__) for each in here)
+                raise wrong("Chain.without", one, f"a handler of this chain, which has {names}")
+
+        def left(some: tuple[Handler, ...]) -> tuple[Handler, ...]:
+            return tuple(one for one in some if one not in handlers and _unbound(one) not in handlers)
+
         return attrs.evolve(
-            self,
-            before=tuple(one for one in self.before if one not in handlers),
-            after_fit=tuple(one for one in self.after_fit if one not in handlers),
-            after=tuple(one for one in self.after if one not in handlers),
+            self, before=left(self.before), after_fit=left(self.after_fit), after=left(self.after)
         )
+
+
+def _unbound(handler: Handler) -> object:
+    """The function that was bound to the rules of the chain, if it is one; else the handler."""
+    return handler.func if isinstance(handler, functools.partial) else handler
 
 
 @typed

@@ -8,7 +8,7 @@ from typing import Final, Self
 import attrs
 
 from nodealloc._typed import typed
-from nodealloc.checkpoint import Formats, Store, row_formats, row_key, rows_of
+from nodealloc.checkpoint import Formats, Store, require_formats, row_formats, row_key, rows_of
 from nodealloc.dsw_asw import Moment
 from nodealloc.node import FORMATS
 from nodealloc.podlife import POD_ROWS, PodLives, PodRecord, Rules, record_from_checkpoint
@@ -64,6 +64,7 @@ class Remembered:
             DecodeError: A row is not of its shape; which one, and what is wrong with it.
             StoreFailedError: The store cannot be read.
         """
+        require_formats(store, AGENT_FORMATS, "Remembered, store (nodealloc.agent.AGENT_FORMATS has them)")
         moment, rows = Moment.now() if now is None else now, store.read().values
         return cls(
             known=rows_of(RUNTIME_ROWS, rows, pod_from_checkpoint),

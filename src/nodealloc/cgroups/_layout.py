@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from nodealloc._arguments import whole
 from nodealloc._mountinfo import parse_line
 from nodealloc._typed import typed_fields, typed_methods
 from nodealloc.cgroups._name import CgroupName, Spelling
@@ -32,7 +33,7 @@ class CgroupMount:
     """
 
     path: str
-    version: int = attrs.field(validator=attrs.validators.in_((1, 2)))
+    version: int = attrs.field(validator=whole(1, 2))
     controllers: tuple[str, ...] = ()
     read_only: bool = False
 

@@ -106,6 +106,7 @@ class QosTree:
             name="cgroups",
         )
 
+    @typed
     def follow(self, pods: Iterable[Pod], /, *, leave: Iterable[str] = ()) -> None:
         """Have the tree fit these pods from now on: create, update, and remove the others.
 
@@ -150,6 +151,7 @@ class QosTree:
                 if was is not limits and was != limits:
                     self._desired.put(name, limits, by="follow")
 
+    @typed
     def reconcile(self, pods: Iterable[Pod] | None = None, /, *, leave: Iterable[str] = ()) -> TreeReport:
         """Make passes until nothing is left that could be begun now.
 

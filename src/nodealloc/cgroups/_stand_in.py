@@ -10,6 +10,7 @@ from typing import Final
 
 from typing_extensions import override
 
+from nodealloc._arguments import wrong
 from nodealloc._procfs import PROC, stat_of
 from nodealloc._typed import typed
 from nodealloc.cgroups._convert import PAGE_BYTES
@@ -178,6 +179,8 @@ def stand_in(
         version: 1 or 2.
         spelling: How names stand in the file system.
     """
+    if version not in (1, 2):
+        raise wrong("stand_in: version", version, "1 or 2")
     root = Path(os.path.realpath(directory))
     marker = root / MARKER
     files = _StandInFiles(str(root))

@@ -39,7 +39,7 @@ from nodealloc.checkpoint._files import Files
 from nodealloc.checkpoint._identity import this_machine
 from nodealloc.checkpoint._inspect import Finding, inspect
 from nodealloc.checkpoint._json import Json
-from nodealloc.checkpoint._keys import row_formats, row_key, rows_of
+from nodealloc.checkpoint._keys import require_formats, row_formats, row_key, rows_of
 from nodealloc.checkpoint._kubelet import KUBELET_FORMATS
 from nodealloc.checkpoint._memory_state import (
     MEMORY_STATE,
@@ -87,6 +87,7 @@ __all__ = [
     "StoreFailedError",
     "inspect",
     "read_cpu_manager_state",
+    "require_formats",
     "row_formats",
     "row_key",
     "rows_of",

@@ -65,6 +65,11 @@ class HeldStore:
         self._closed = False
         self._mutex = threading.RLock()
 
+    @property
+    def formats(self) -> Formats:
+        """What reads which key, as the store was opened."""
+        return self._formats
+
     def read(self) -> Contents:
         """Everything that is stored, verified when the store was opened.
 

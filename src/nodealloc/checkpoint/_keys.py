@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Collection, Mapping
+from typing import TypeVar, cast
 from urllib.parse import quote, unquote
 
+from nodealloc._arguments import wrong
 from nodealloc._typed import typed
 from nodealloc.checkpoint._ports import Checkpoint, Formats, Reader
 from nodealloc.checkpoint._record import JsonCheckpoint
 from nodealloc.errors import ConfigurationError
 
-__all__ = ["KEY_LENGTH", "check_formats", "check_key", "reader_for", "row_formats", "row_key", "rows_of"]
+__all__ = [
+    "KEY_LENGTH",
+    "check_formats",
+    "check_key",
+    "reader_for",
+    "require_formats",
+    "row_formats",
+    "row_key",
+    "rows_of",
+]
 
 T = TypeVar("T")
 
@@ -70,6 +80,7 @@ def _row_key(kind: str, name: str) -> str:
     return check_key(f"{check_key(kind)}.{quote(name, safe='').replace('.', '%2E')}")
 
 
+@typed
 def row_formats(*kinds: str) -> Formats:
     """What a store is opened with to hold rows of these kinds, each row one `JsonCheckpoint`.
 
@@ -99,11 +110,35 @@ def rows_of(
 
 
 def check_formats(formats: Formats, /) -> Formats:
-    """The formats themselves, when every name in them is a key or a prefix with `*`."""
+    """The formats themselves, when there are some and every name in them is a key or a prefix with `*`."""
+    if not formats:
+        raise wrong("formats", formats, "at least one key or prefix with its reader; nothing could be stored")
     for name in formats:
         if _PREFIX.fullmatch(name) is None:
             check_key(name)
     return formats
+
+
+def require_formats(store: object, needed: Collection[str], who: str) -> None:
+    """Refuse a store that was opened without a format of what somebody stores there.
+
+    A store that does not say what it was opened with (`HeldStore.formats`) is not looked at.
+
+    Args:
+        store: The store.
+        needed: Keys, or prefixes with `*`, as in `Formats`.
+        who: Stores them, with the name of the formats that it exports.
+    """
+    formats: object = getattr(store, "formats", None)
+    if not isinstance(formats, Mapping):
+        return
+    known = cast("Formats", formats)
+    lacking = [name for name in needed if reader_for(name.replace("*", "0"), known) is None]
+    if lacking:
+        raise ConfigurationError(
+            f"{who}: the store was opened without formats for {', '.join(lacking)}, so that nothing could be "
+            f"kept there; it has {', '.join(known)}"
+        )
 
 
 def reader_for(key: str, formats: Formats, /) -> Reader | None:

@@ -76,6 +76,7 @@ class MemoryNode:
     cells: tuple[int, ...] | None = ()
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class MemoryBlock:
     """Memory that a container was granted.

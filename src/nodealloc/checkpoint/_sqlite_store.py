@@ -11,6 +11,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
+from nodealloc._arguments import wrong
 from nodealloc._typed import typed, typed_methods
 from nodealloc.checkpoint._contents import Damaged, Identity
 from nodealloc.checkpoint._errors import StoreFailedError
@@ -101,6 +102,8 @@ class SqliteStore(HeldStore):
         identity: Identity | None = None,
         wait: bool = False,
     ) -> None:
+        if str(path) == ":memory:":
+            raise wrong("SqliteStore: path", path, "a file; a MemoryStore keeps nothing on the disk")
         self._path = behind(Path(path))
         super().__init__(str(self._path), formats, identity)
         with self._failing():

@@ -97,6 +97,7 @@ class CpusetReconciler:
             name="cpusets",
         )
 
+    @typed
     def add(self, target: str, owner: Owner, /, *, mems: NodeSet | None = None) -> None:
         """A container is there, or about to start; said again it changes nothing but `mems`."""
         with self._lock:
@@ -109,6 +110,7 @@ class CpusetReconciler:
             self._targets.setdefault(owner, {})[target] = None
             self._want(target, owner, mems)
 
+    @typed
     def remove(self, target: str, /) -> None:
         """A container has ended; nothing is written for it any more. Unknown ones are no error."""
         with self._lock:
@@ -118,6 +120,7 @@ class CpusetReconciler:
                 self._desired.drop(target, by="remove")
                 self._actual.drop(target, by="remove")
 
+    @typed
     def follow(self, allocator: CpuAllocator, /) -> None:
         """Take over what is granted now; containers whose set is another are written in the next pass."""
         with self._lock:
@@ -130,6 +133,7 @@ class CpusetReconciler:
                     if wanted is not None:
                         self._want(target, owner, wanted.mems)
 
+    @typed
     def observe(self, targets: Sequence[str] | None = None, /) -> None:
         """Have containers read again in the next pass, all by default: somebody else may have written.
 
@@ -187,6 +191,7 @@ class CpusetReconciler:
             found.append(other)
         return tuple(sorted(found)) if own else ()
 
+    @typed
     def wait_exclusive(self, target: str, /, *, timeout_s: float = 10.0) -> None:
         """Block until a container is confined and nobody intrudes; somebody else makes the passes.
 

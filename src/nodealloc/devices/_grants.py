@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from nodealloc._frozen import freeze
-from nodealloc._typed import typed, typed_fields_on_error
+from nodealloc._typed import typed, typed_fields
 from nodealloc.checkpoint import PodDevices
 
 __all__ = ["NO_NODE", "Grant", "Grants", "without"]
@@ -16,7 +16,7 @@ NO_NODE = -1
 """Stands for "no NUMA node" where places are remembered, as in the kubelet's file."""
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen(kw_only=True, slots=False)
 class Grant:
     """Devices of one resource in one member's hands.

@@ -8,8 +8,9 @@ from typing import Final
 
 import attrs
 
+from nodealloc._arguments import check
 from nodealloc._typed import typed, typed_methods
-from nodealloc.checkpoint import DEVICE_STATE, DeviceManagerState, Store
+from nodealloc.checkpoint import DEVICE_STATE, DeviceManagerState, Store, require_formats
 from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices._grants import NO_NODE, Grant
 from nodealloc.devices._state import read_alike, remembered, restored
@@ -51,6 +52,7 @@ class DeviceLedger:
 
     @typed
     def __init__(self, allocator: DeviceAllocator, /, *, store: Store | None = None) -> None:
+        require_formats(store, (DEVICE_STATE,), "DeviceLedger, store (KUBELET_FORMATS has it)")
         self._lock = threading.RLock()
         self._allocator = allocator
         self._store = store
@@ -94,6 +96,9 @@ class DeviceLedger:
         with self._lock:
             before = self._allocator
             after = change(before)
+            check(
+                "DeviceLedger.alter, what the function answered", after, DeviceAllocator, "a DeviceAllocator"
+            )
             if self._store is not None and not read_alike(before, after):
                 self._store.commit({DEVICE_STATE: remembered(after)})
             self._allocator = after

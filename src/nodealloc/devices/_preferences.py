@@ -13,9 +13,12 @@ from typing import TypeAlias
 
 import attrs
 
+from nodealloc._typed import typed_fields
+
 __all__ = ["Answers", "PreferenceQuestion"]
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class PreferenceQuestion:
     """One question for `GetPreferredAllocation`.

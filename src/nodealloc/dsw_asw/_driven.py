@@ -17,6 +17,7 @@ from nodealloc.dsw_asw._errors import LivelockError
 from nodealloc.dsw_asw._remembering import Rows
 from nodealloc.dsw_asw._steps import Running
 from nodealloc.dsw_asw._summary import Summary
+from nodealloc.errors import ConfigurationError
 
 __all__ = ["Driven", "Passing"]
 
@@ -135,7 +136,7 @@ class Driven(abc.ABC):
     def start(self) -> None:
         """Make passes in a daemon thread from now on; once in a life."""
         if self._thread is not None:
-            raise RuntimeError(f"{self.name} was started before; make a new one")
+            raise ConfigurationError(f"{self.name} was started before; make a new one")
         self._thread = threading.Thread(target=self._drive, name=self.name, daemon=True)
         self._thread.start()
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from nodealloc._typed import typed_methods
+from nodealloc._typed import typed_fields, typed_methods
 
 __all__ = ["Moment"]
 
@@ -26,6 +26,7 @@ def _boot_id() -> str:
 
 
 @typed_methods
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Moment:
     """A moment as it is stored: the monotonic clock counts within its boot, unix time beyond it.

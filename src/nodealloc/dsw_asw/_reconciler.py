@@ -289,6 +289,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         """Never look at a key without a reason: a test then sees a wake-up that was lost."""
         self._book.forgo_resync()
 
+    @typed
     def look_at(self, keys: Iterable[K], /) -> None:
         """Plan these keys in the next pass, although nothing changed; what rests of them is over."""
         with self._book.lock:

@@ -7,7 +7,7 @@ from typing import Generic, TypeAlias, TypeVar, Union, cast
 
 import attrs
 
-from nodealloc._arguments import wrong
+from nodealloc._arguments import checked, wrong
 
 __all__ = ["Cancelled", "Done", "Failed", "Failure", "Outcome", "Running", "Step", "StepScope", "Uncertain"]
 
@@ -83,7 +83,7 @@ class Done(Generic[R_co]):
     ended_s: float = attrs.field(default=0.0, kw_only=True)
 
 
-_is_an_exception = attrs.validators.instance_of(Exception)
+_is_an_exception = checked(Exception, "an exception, as it was raised")
 _not_negative = attrs.validators.optional(attrs.validators.ge(0))
 
 

@@ -9,6 +9,8 @@ from typing import Generic, TypeVar
 
 import attrs
 
+from nodealloc._arguments import several
+from nodealloc._typed import typed_fields
 from nodealloc.errors import ConfigurationError
 
 __all__ = ["Transition", "Transitions"]
@@ -34,6 +36,7 @@ class Transition(Generic[S, E]):
     why: str = ""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Transitions(Generic[S, E]):
     """A table of states × events; an event that a state does not take changes nothing.
@@ -68,7 +71,7 @@ class Transitions(Generic[S, E]):
 
     name: str
     start: S
-    rows: tuple[Transition[S, E], ...] = attrs.field(validator=attrs.validators.min_len(1))
+    rows: tuple[Transition[S, E], ...] = attrs.field(validator=several(Transition, "Transition"))
     _table: Mapping[tuple[S, E], Transition[S, E]] = attrs.field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:

@@ -10,7 +10,8 @@ from typing import Generic, TypeVar
 
 import attrs
 
-from nodealloc._typed import typed
+from nodealloc._arguments import wrong
+from nodealloc._typed import typed, typed_on_error
 from nodealloc.errors import ConfigurationError
 
 __all__ = ["Change", "Record", "Snapshot", "Watch", "World"]
@@ -193,6 +194,8 @@ class World(Generic[K, V]):
         Returns:
             The record after the change, or None when the key is absent.
         """
+        if not callable(change):
+            raise wrong("World.alter, change", change, "a function from the value to the new one")
         if self._engine:
             raise ConfigurationError(
                 f"{self.name} is remembered by {self._engine}, which alone writes it; "
@@ -226,6 +229,7 @@ class World(Generic[K, V]):
         _call(callbacks)
         return after
 
+    @typed_on_error
     def replace(self, listing: Mapping[K, V], /, *, since: int | None = None, by: str = "") -> tuple[K, ...]:
         """Take over a whole listing of what was seen: put what differs, drop what is not in it.
 

@@ -48,6 +48,7 @@ def machine_capacity(
     )
 
 
+@typed
 def swap_bytes(proc: Path = Path("/proc"), /) -> int:
     """Swap of the machine that this runs on; 0 where its kernel has none.
 

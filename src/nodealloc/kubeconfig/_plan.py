@@ -8,6 +8,7 @@ from typing import Final, Self, TypeVar
 
 import attrs
 
+from nodealloc._arguments import wrong
 from nodealloc._typed import typed, typed_fields
 from nodealloc.admission import Chain, Rules, SysctlAllowList, chain_of, safe_sysctls
 from nodealloc.allocatable import Reservation, allocatable
@@ -84,6 +85,11 @@ class NodePlan:
 
         Source: kubelet ``cm/container_manager_linux.go``, ``kubelet.go``.
         """
+        lacking = [name for name in ("cpu", "memory") if name not in capacity]
+        if lacking:
+            raise wrong(
+                "NodePlan.of: capacity", dict(capacity), f"{lacking[0]} too; machine_capacity tells all"
+            )
         whole = {**capacity, **resources({"pods": config.max_pods})}
         reservation = Reservation(
             kube_reserved=resources(config.kube_reserved),

@@ -20,6 +20,8 @@ Numbering = Literal["kernel", "adjacent", "interleaved"]
 
 # Blanks are looked at from their start only: else a long row of them is, from each of them.
 _SPLIT = re.compile(r"(?<!\s)\s*[,;]\s*(?=[A-Za-z]+\s*=)")
+_LEAST = 1 << 10
+"""Bytes; less memory of a node is a size whose unit was forgotten."""
 _SIZE = re.compile(r"([0-9]{1,15})([KMGT]i)?B?")
 _UNITS = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 _STEPS = 3
@@ -86,7 +88,7 @@ def _reason(error: Exception) -> str:
 
 def _read(options: Options, name: str, value: str) -> Options:
     if name == "memory":
-        return attrs.evolve(options, memory=tuple(_size(part) for part in value.split("/")))
+        return attrs.evolve(options, memory=tuple(_memory(part) for part in value.split("/")))
     if name == "hugepages":
         return attrs.evolve(options, hugepages=dict(sorted(_pool(part) for part in value.split("/"))))
     if name == "distances":
@@ -112,6 +114,13 @@ def _size(text: str) -> int:
             f"{short(text.strip())} is no size; expected digits with Ki, Mi, Gi or Ti, as 16Gi"
         )
     return int(found[1]) * _UNITS[found[2] or ""]
+
+
+def _memory(text: str) -> int:
+    size = _size(text)
+    if 0 < size < _LEAST:
+        raise ConfigurationError(f"{size} bytes are less than any node has; write 8Gi for gibibytes")
+    return size
 
 
 def _pool(text: str) -> tuple[int, int]:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import attrs
 
-from nodealloc._arguments import whole
+from nodealloc._arguments import whole, wrong
 from nodealloc._frozen import freeze
-from nodealloc._typed import typed, typed_fields, typed_fields_on_error
+from nodealloc._typed import typed, typed_fields
 from nodealloc.idset import NodeSet, bits
 from nodealloc.podspec import Quantity, QuantityFormat, page_bytes
 from nodealloc.topology import NumaMask
@@ -24,7 +24,9 @@ HUGEPAGES = "hugepages-"
 
 @typed
 def hugepages(page: int, /) -> str:
-    """Resource name of huge pages of `page` bytes: 2097152 is ``hugepages-2Mi``."""
+    """Resource name of huge pages of `page` bytes, a power of two: 2097152 is ``hugepages-2Mi``."""
+    if page < 1 or page & (page - 1):
+        raise wrong("hugepages: page", page, "bytes of one page, a power of two such as 2 << 20")
     return HUGEPAGES + str(Quantity(nanos=page * 10**9, format=QuantityFormat.BINARY_SI))
 
 
@@ -33,7 +35,7 @@ def is_memory(resource: str, /) -> bool:
     return resource == MEMORY or page_bytes(resource) is not None
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen
 class Block:
     """Memory of one kind that one owner holds on a group of NUMA nodes.

@@ -188,6 +188,7 @@ class PluginRegistrar:
             self._sightings = after
         return len(after.by_path)
 
+    @typed
     def add_handler(self, plugin_type: str, handler: PluginHandler, /) -> None:
         """Take another type; plugins of it that are waiting are tried at once."""
         self._handlers[plugin_type] = handler

@@ -154,6 +154,7 @@ class ResourceStatus:
     resources: tuple[ResourceHealth, ...] = ()
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class ContainerStatus:
     """What is told of one container of a pod: of a main one, an init or an ephemeral one.

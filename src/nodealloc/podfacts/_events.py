@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import attrs
 
 from nodealloc._frozen import freeze
+from nodealloc._typed import typed_fields
 from nodealloc.podfacts._checks import word
 from nodealloc.podfacts._identity import PodIdentity
 
@@ -21,6 +22,7 @@ class EventKind(enum.Enum):
     WARNING = "Warning"
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class PodEvent:
     """Something that happened to a pod and that its owner may want to read.

@@ -6,6 +6,7 @@ import enum
 
 import attrs
 
+from nodealloc._typed import typed_fields
 from nodealloc.podspec import Pod
 
 __all__ = ["LifeState", "PodLife", "PodSighting"]
@@ -53,6 +54,7 @@ class PodLife(enum.Enum):
     """Nobody can tell; what is held for it stays as it is."""
 
 
+@typed_fields
 @attrs.frozen
 class PodSighting:
     """A pod, and what is known of its life."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 
 import attrs
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_fields
 
 __all__ = ["HeldRemnant", "Housekeeping", "Remnant", "RemnantKind", "plan_housekeeping"]
 
@@ -22,6 +22,7 @@ class RemnantKind(enum.Enum):
     """The pod's own directory, with what is in it."""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Remnant:
     """Something on the node that carries a pod's uid.

@@ -9,7 +9,7 @@ import attrs
 
 from nodealloc._frozen import PlainJson, extended
 from nodealloc._typed import typed, typed_methods
-from nodealloc.checkpoint import JsonCheckpoint, row_key
+from nodealloc.checkpoint import JsonCheckpoint, require_formats, row_key
 from nodealloc.dsw_asw import (
     Clock,
     Executor,
@@ -122,6 +122,7 @@ class PodLives(Group):
         observer: Observer | None = None,
     ) -> None:
         _check_names(preparations)
+        require_formats(journal, (f"{POD_ROWS}.*",), "PodLives, journal")
         self._worlds = Worlds() if facts is None else Worlds(facts=facts)
         self._rules = rules
         self.wanted: World[str, PodWanted] = self._worlds.wanted
@@ -169,6 +170,7 @@ class PodLives(Group):
         )
         self._closing = [] if sources is None else [Following(sources, self).close]
 
+    @typed
     def put(self, pod: Pod, /) -> None:
         """A pod is to be here, or is to be here in another form; one that is to be deleted carries that.
 
@@ -176,10 +178,12 @@ class PodLives(Group):
         run, unless `rules` say so (`stays_ended`).
 
         Raises:
-            ConfigurationError: It has no uid or no name.
+            ConfigurationError: It has no uid, no name or no container.
         """
         if not pod.uid or not pod.name:
             raise ConfigurationError(f"pod {pod.full_name} needs a uid and a name; sources give it both")
+        if not pod.containers:
+            raise ConfigurationError(f"pod {pod.full_name} has no containers; a pod runs at least one")
         unix_s = self._now().unix_s
 
         def said(want: PodWanted | None) -> PodWanted:
@@ -194,6 +198,7 @@ class PodLives(Group):
             self._line_up(pod.uid, pod.full_name)
         self.wanted.alter(pod.uid, said, by="put")
 
+    @typed
     def remove(self, uid: str, /, *, grace_s: float | None = None) -> bool:
         """No source has a pod any more: it ends, and is forgotten when nothing of it is left.
 
@@ -214,6 +219,7 @@ class PodLives(Group):
 
         return self._alter(uid, removed, "remove")
 
+    @typed
     def end(self, uid: str, ending: Ending, /) -> bool:
         """A pod has to end, though a source still has it: eviction, shutdown, room for another.
 
@@ -266,6 +272,7 @@ class PodLives(Group):
         """What others ask which pods are here, and whether they have ended."""
         return _Known(self)
 
+    @typed
     def failures(self, uid: str, /) -> tuple[Failure, ...]:
         """The last error of each step of a pod that failed, or that the runtime only said it did."""
         return (*self._lives.failures(uid), *failures_of(uid, self.pods.get(uid)))

@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 
 import attrs
 
+from nodealloc._arguments import filled
 from nodealloc._typed import typed_fields
 from nodealloc.dsw_asw import Cancel, World
 from nodealloc.podlife._record import PodRecord
@@ -112,6 +113,7 @@ class Preparer(Protocol):
 
 
 @typed_fields
+@typed_fields
 @attrs.frozen(kw_only=True, eq=False)
 class Preparation:
     """One part that has to be ready before anything of a pod runs.
@@ -123,7 +125,7 @@ class Preparation:
         wakes: A world by pod uid; a change there asks again at once who said `NotYet`.
     """
 
-    name: str = attrs.field(validator=attrs.validators.min_len(1))
+    name: str = attrs.field(validator=filled)
     why: str
     by: Preparer
     wakes: World[str, object] | None = None
@@ -157,6 +159,7 @@ class Configures(Protocol):
         ...
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class HookCall:
     """A hook that is to be run.

@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from nodealloc._frozen import freeze
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_on_error
 from nodealloc.podsources._rules import RIGHT, Rules
 from nodealloc.podsources._static import HASH
 from nodealloc.podspec import Pod
@@ -104,6 +104,7 @@ class Editions:
     by_name: Mapping[str, Edition] = attrs.field(factory=dict[str, Edition], validator=freeze)
     least: int = 0
 
+    @typed_on_error
     def read(
         self, pods: Iterable[Pod], /, *, rules: Rules = RIGHT, forms: PodForms | None = None
     ) -> tuple[Editions, tuple[Pod, ...]]:

@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 from typing_extensions import override
 
-from nodealloc._arguments import within
+from nodealloc._arguments import within, wrong
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.dirwatch import Watcher
 from nodealloc.dsw_asw import (
@@ -48,6 +48,12 @@ _log = logging.getLogger("nodealloc.podsources")
 _REST_S: Final = 60.0
 
 
+def _each_above_0(_instance: object, _attribute: object, value: Mapping[str, float]) -> None:
+    for source, period_s in value.items():
+        if not period_s > 0:
+            raise wrong(f"Polling.periods[{source!r}]", period_s, "a number of seconds above 0")
+
+
 @typed_methods
 @typed_fields
 @attrs.frozen(kw_only=True)
@@ -66,7 +72,7 @@ class Polling:
     gap_s: float = attrs.field(default=0.05, validator=within(0))
     again_s: float = attrs.field(default=2.0, validator=within(0))
     deadline_s: float = attrs.field(default=30.0, validator=within(0, above=True))
-    periods: Mapping[str, float] = attrs.field(factory=dict[str, float])
+    periods: Mapping[str, float] = attrs.field(factory=dict[str, float], validator=_each_above_0)
 
     def period_of(self, source: str, /) -> float:
         """From one reading of a source to the next, in seconds."""
@@ -275,8 +281,7 @@ class PodSources(Group):
 
     def hurry(self, source: str, /) -> None:
         """Read a source soon; from any thread, as often as anybody likes."""
-        if source not in self._names:
-            raise ConfigurationError(f"{source!r} is none of the sources {', '.join(self._names)}")
+        self._check(source)
         self._asked.alter(source, lambda number: (number or 0) + 1, by="hurry")
 
     def is_ready(self) -> bool:
@@ -287,12 +292,18 @@ class PodSources(Group):
         """All that the sources have said so far."""
         return self._merged
 
+    @typed
     def ended(self, pod: Pod, source: str, /) -> None:
         """A static pod has ended by itself: edited or put back, it is a new one."""
+        self._check(source)
         with self._taking:
             known = self.editions.get(source)
             if known is not None and pod.uid in self._merged.pods.get(source, {}):
                 self._keep(source, known.ended(pod.full_name))
+
+    def _check(self, source: str) -> None:
+        if source not in self._names:
+            raise ConfigurationError(f"{source!r} is none of the sources {', '.join(self._names)}")
 
     def _keep(self, source: str, editions: Editions) -> None:
         if editions != self.editions.get(source):

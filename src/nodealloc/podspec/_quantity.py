@@ -122,22 +122,42 @@ class Quantity:
         return self.nanos % NANO == 0
 
     def __add__(self, other: Quantity, /) -> Quantity:
-        return Quantity(nanos=self.nanos + other.nanos, format=self.format if self.nanos else other.format)
+        try:
+            nanos = self.nanos + other.nanos
+        except AttributeError:
+            return NotImplemented
+        return Quantity(nanos=nanos, format=self.format if self.nanos else other.format)
 
     def __sub__(self, other: Quantity, /) -> Quantity:
-        return Quantity(nanos=self.nanos - other.nanos, format=self.format if self.nanos else other.format)
+        try:
+            nanos = self.nanos - other.nanos
+        except AttributeError:
+            return NotImplemented
+        return Quantity(nanos=nanos, format=self.format if self.nanos else other.format)
 
     def __lt__(self, other: Quantity, /) -> bool:
-        return self.nanos < other.nanos
+        try:
+            return self.nanos < other.nanos
+        except AttributeError:
+            return NotImplemented
 
     def __le__(self, other: Quantity, /) -> bool:
-        return self.nanos <= other.nanos
+        try:
+            return self.nanos <= other.nanos
+        except AttributeError:
+            return NotImplemented
 
     def __gt__(self, other: Quantity, /) -> bool:
-        return self.nanos > other.nanos
+        try:
+            return self.nanos > other.nanos
+        except AttributeError:
+            return NotImplemented
 
     def __ge__(self, other: Quantity, /) -> bool:
-        return self.nanos >= other.nanos
+        try:
+            return self.nanos >= other.nanos
+        except AttributeError:
+            return NotImplemented
 
     def __bool__(self) -> bool:
         return bool(self.nanos)

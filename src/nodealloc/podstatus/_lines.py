@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nodealloc._typed import typed
+from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import PodStatus, status_to_manifest
 from nodealloc.podspec import Pod
 
@@ -69,4 +70,6 @@ class JsonLinesSink:
             "status": status,
         }
         with self._lock:
+            if self._file.closed:
+                raise ConfigurationError(f"{self._file.name}: this sink was closed; make another one")
             self._file.write(json.dumps(line) + "\n")

@@ -11,7 +11,7 @@ import attrs
 from nodealloc._arguments import within
 from nodealloc._frozen import PlainJson
 from nodealloc._typed import typed, typed_fields, typed_methods
-from nodealloc.checkpoint import JsonCheckpoint, row_key
+from nodealloc.checkpoint import JsonCheckpoint, require_formats, row_key
 from nodealloc.dsw_asw import (
     Clock,
     Executor,
@@ -133,6 +133,7 @@ class StatusManager(Group, Generic[W]):
         unix_s: Callable[[], float] = time.time,
         observer: Observer | None = None,
     ) -> None:
+        require_formats(journal, (f"{STATUS_ROWS}.*",), "StatusManager, journal")
         self.told: World[str, Told] = World("told statuses") if told is None else told
         self._unheard: World[str, int] = World("remembered statuses")
         self._manifests: dict[str, tuple[PodStatus, PlainJson]] = {}

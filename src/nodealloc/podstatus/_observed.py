@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
-from nodealloc._typed import typed, typed_fields_on_error
+from nodealloc._typed import typed, typed_fields, typed_fields_on_error
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import LifeState, PodStatus, ResourceStatus
 from nodealloc.podspec import Pod
@@ -38,6 +38,7 @@ class Health:
     readiness: bool | None = None
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class StartFailure:
     """Why a container that is to run does not run (again) yet.
@@ -54,6 +55,7 @@ class StartFailure:
     until_s: float | None = None
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class ToldEnding:
     """Somebody else than the pod itself decided that it fails: eviction, shutdown, refusal, a deadline.
@@ -70,6 +72,7 @@ class ToldEnding:
     disruption: str = ""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Observed:
     """All that is known of a pod at one moment; what is not known is absent.

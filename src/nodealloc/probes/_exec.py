@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from nodealloc._arguments import wrong
 from nodealloc._typed import typed
 from nodealloc.dsw_asw import UncertainError
 from nodealloc.errors import PermanentError
@@ -34,7 +35,7 @@ class ExecProber:
         """See `Prober.probe`; raises what the runner raises where nobody was asked."""
         action = question.action
         if not isinstance(action, ExecAction):
-            raise TypeError(f"an exec prober was asked to do {type(action).__name__}; give it an ExecAction")
+            raise wrong("an exec prober's question", action, "an ExecAction")
         try:
             left = self._commands.run_command(question.container_id, action.command, question.timeout_s)
         except UncertainError as error:

@@ -12,6 +12,7 @@ from urllib.parse import quote, urljoin, urlsplit
 
 import attrs
 
+from nodealloc._arguments import wrong
 from nodealloc._typed import typed, typed_methods
 from nodealloc.podspec import HttpGetAction
 from nodealloc.probes._exchange import (
@@ -165,7 +166,7 @@ class HttpProber:
 def _action(question: Question) -> HttpGetAction:
     action = question.action
     if not isinstance(action, HttpGetAction):
-        raise TypeError(f"an HTTP prober was asked to do {type(action).__name__}; give it an HttpGetAction")
+        raise wrong("an HTTP prober's question", action, "an HttpGetAction")
     return action
 
 

@@ -9,6 +9,7 @@ from typing import Protocol, TypeAlias, Union, runtime_checkable
 
 import attrs
 
+from nodealloc._typed import typed_fields
 from nodealloc.podspec import ExecAction, GrpcAction, HttpGetAction, TcpSocketAction
 from nodealloc.probes._replies import Reply
 
@@ -30,6 +31,7 @@ Action: TypeAlias = Union[ExecAction, HttpGetAction, TcpSocketAction, GrpcAction
 """What a pod's probe does."""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True, cache_hash=True)
 class Question:
     """One time that somebody is asked.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final, Generic, TypeVar, cast
 
 from nodealloc._typed import typed, typed_methods
-from nodealloc.checkpoint import JsonCheckpoint, row_key
+from nodealloc.checkpoint import JsonCheckpoint, require_formats, row_key
 from nodealloc.dsw_asw import (
     Clock,
     Executor,
@@ -88,6 +88,7 @@ class Probing(Group, Generic[Seen]):
         unix_s: Callable[[], float] = time.time,
         observer: Observer | None = None,
     ) -> None:
+        require_formats(journal, (f"{PROBE_ROWS}.*",), "Probing, journal")
         self.verdicts: World[str, PodVerdicts] = World("probe verdicts")
         self._wanted: World[str, ProbedPod] = World("probed pods")
         heard: World[str, Heards] = World("probe answers")
@@ -123,6 +124,7 @@ class Probing(Group, Generic[Seen]):
         """Verdicts that would have killed and were held back by `ProbeOptions.kills`, since the start."""
         return self._asker.withheld
 
+    @typed
     def put(
         self,
         pod: Pod,
@@ -145,10 +147,12 @@ class Probing(Group, Generic[Seen]):
         PodIdentity.of(pod)
         self._wanted.put(pod.uid, ProbedPod(pod=pod, life=life, schedules=schedules), by="put")
 
+    @typed
     def remove(self, uid: str, /) -> None:
         """Nothing of a pod is left: its verdicts are forgotten."""
         self._wanted.drop(uid, by="remove")
 
+    @typed
     def keep_only(self, uids: Collection[str], /) -> None:
         """Forget all other pods: those that went while nobody looked."""
         for uid in [uid for uid in self._wanted.snapshot() if uid not in uids]:

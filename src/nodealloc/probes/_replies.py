@@ -6,7 +6,7 @@ import enum
 
 import attrs
 
-from nodealloc._typed import typed_fields_on_error
+from nodealloc._typed import typed_fields
 
 __all__ = ["Reply", "ReplyKind"]
 
@@ -31,7 +31,7 @@ class ReplyKind(enum.Enum):
         return self is ReplyKind.SUCCESS or self is ReplyKind.WARNING
 
 
-@typed_fields_on_error
+@typed_fields
 @attrs.frozen
 class Reply:
     """What came of asking once.

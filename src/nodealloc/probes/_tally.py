@@ -33,6 +33,7 @@ TRIES = 3
 """How often what could not be asked is tried before the next period. Source: kubelet ``prober.go``."""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Asking:
     """One probe of one container.

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias, Union
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
+from nodealloc._typed import typed_fields
 from nodealloc.probes._kinds import ProbeKind
 
 __all__ = [
@@ -37,6 +38,7 @@ class Passed:
     """As many successes in a row as count."""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Unwell:
     """As many failures in a row as count.
@@ -99,6 +101,7 @@ class ContainerVerdicts:
         return next((one for one in (self.startup, self.liveness) if isinstance(one, Unwell)), None)
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class PodVerdicts:
     """What is known of the containers of one pod; remembered over restarts of the agent.

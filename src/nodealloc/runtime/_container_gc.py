@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import attrs
 
-from nodealloc._arguments import within
+from nodealloc._arguments import within, wrong
 from nodealloc._typed import typed, typed_fields
 from nodealloc.errors import ConfigurationError
 from nodealloc.runtime._records import ContainerRecord, RunState, SandboxRecord
@@ -211,6 +211,8 @@ def containers_to_drop(
 
     Source: kubelet ``pod_container_deletor.go``.
     """
+    if keep < 0:
+        raise wrong("containers_to_drop: keep", keep, "0 or more")
     if remove_all:
         keep, because_of = 0, ""
     died = next((one for one in containers if one.id == because_of), None)

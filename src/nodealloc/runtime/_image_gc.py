@@ -74,6 +74,7 @@ class Disk:
     available_bytes: int
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class ImageUse:
     """An image, and what is remembered of it.

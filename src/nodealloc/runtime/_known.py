@@ -8,6 +8,7 @@ from typing import Final
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
+from nodealloc._typed import typed_fields
 from nodealloc.podfacts import ExitUnknown
 from nodealloc.runtime._listing import Marks, PodListing
 from nodealloc.runtime._records import RunState
@@ -19,6 +20,7 @@ _ENDS: Final = 2
 """Of one container: how it is, and how it was before."""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class ContainerEnd:
     """How one instance of a container ended; kept when the runtime has forgotten it.

@@ -26,6 +26,7 @@ _MOST_BYTES: Final = 1 << 20
 """Labels and annotations of one record; the API server takes a quarter of that for a pod."""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Oddity:
     """Something that a runtime said and that cannot be.

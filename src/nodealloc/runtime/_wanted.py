@@ -8,6 +8,7 @@ from typing import Self
 
 import attrs
 
+from nodealloc._arguments import filled, whole
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed, typed_fields
 from nodealloc.errors import ConfigurationError
@@ -50,8 +51,8 @@ class HostMount:
         propagation: Who sees mounts that are made below it later.
     """
 
-    host_path: str
-    container_path: str
+    host_path: str = attrs.field(validator=filled)
+    container_path: str = attrs.field(validator=filled)
     read_only: bool = False
     propagation: Propagation = Propagation.PRIVATE
 
@@ -67,8 +68,8 @@ class HostDevice:
         permissions: Of `r`, `w` and `m`.
     """
 
-    host_path: str
-    container_path: str
+    host_path: str = attrs.field(validator=filled)
+    container_path: str = attrs.field(validator=filled)
     permissions: str = "rwm"
 
 
@@ -138,8 +139,8 @@ class PortMapping:
         protocol: Of both.
     """
 
-    container_port: int
-    host_port: int = 0
+    container_port: int = attrs.field(validator=whole(1, 65535))
+    host_port: int = attrs.field(default=0, validator=whole(0, 65535))
     host_ip: str = ""
     protocol: Transport = Transport.TCP
 
@@ -334,7 +335,7 @@ class ContainerConfig:
         shares_pid_with: Id of the container whose processes it sees; "" for as its sandbox has it.
     """
 
-    name: str
+    name: str = attrs.field(validator=filled)
     attempt: int = 0
     image: str
     command: tuple[str, ...] = ()

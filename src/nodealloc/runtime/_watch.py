@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from nodealloc._typed import typed, typed_methods
-from nodealloc.checkpoint import JsonCheckpoint, row_key
+from nodealloc.checkpoint import JsonCheckpoint, require_formats, row_key
 from nodealloc.dsw_asw import (
     Clock,
     Executor,
@@ -72,6 +72,7 @@ class RuntimeWatch(Group):
         clock: Clock | None = None,
         observer: Observer | None = None,
     ) -> None:
+        require_formats(journal, (f"{RUNTIME_ROWS}.*",), "RuntimeWatch, journal")
         self.seen: World[str, PodListing] = World("runtime listings")
         self.pods: World[str, PodKnown] = World("runtime pods")
         self.answers: World[str, Answered] = World("runtime answers")
@@ -147,6 +148,7 @@ class RuntimeWatch(Group):
         """Containers whose end is kept: their records may go."""
         return frozenset(one for record in self.pods.snapshot().values() for one in record.value.ends)
 
+    @typed
     def forget(self, uid: str, /) -> None:
         """Nobody needs the ends of a pod any more; they go once nothing of it is listed."""
         for other in [one for one in self._told.snapshot() if one not in self.pods and one not in self.seen]:

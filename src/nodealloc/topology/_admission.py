@@ -11,7 +11,7 @@ from nodealloc._entries import with_entry, without_entry
 from nodealloc._typed import trusting
 from nodealloc.podspec import Pod
 from nodealloc.topology._asking import Stopped, allocated, hints_of, nonsense, released
-from nodealloc.topology._claims import Claim, Workload
+from nodealloc.topology._claims import Claim, Workload, with_claims
 from nodealloc.topology._errors import WorkLimitError
 from nodealloc.topology._evidence import Evidence
 from nodealloc.topology._hints import TopologyHint
@@ -41,7 +41,9 @@ def admit(snapshot: Snapshot, asked: Pod | Workload, /) -> Placed | Refusal | No
 
     A pure function: the snapshot stays as it is, and the same arguments have
     the same answer in any process. A workload that has been admitted is let in
-    again with the affinities that it has, and the snapshot stays the same. A
+    again with the affinities that it has, and the snapshot stays the same: members that
+    hold nothing there, as they were released or came later, get nothing
+    (`NodeAllocator`, which knows who was there, admits those that came later). A
     resource that nobody on the node serves is refused by its name, see
     `Snapshot.elsewhere`.
 
@@ -49,16 +51,14 @@ def admit(snapshot: Snapshot, asked: Pod | Workload, /) -> Placed | Refusal | No
         ProviderError: An allocator raised, or answered with nonsense.
         HintError: An allocator's hints are none, or name absent nodes.
         ConfigurationError: Something else than a snapshot and a pod or workload
-            came, or a pod made by hand has no container or two of one name.
+            came, a workload has no claims, or a pod made by hand has no container
+            or two of one name.
 
     Source: kubelet v1.32 ``cm/topologymanager/scope_*.go``.
     """
     if snapshot.__class__ is not Snapshot:
         raise wrong("admit, first argument", snapshot, "a Snapshot")
-    workload = workload_of(asked) if isinstance(asked, Pod) else asked
-    if workload.__class__ is not Workload:
-        expected = "a Pod or a Workload; Pod.from_manifest reads a manifest"
-        raise wrong("admit, second argument", asked, expected)
+    workload = workload_of(asked) if isinstance(asked, Pod) else with_claims(asked)
     known = snapshot.admitted.get(workload.key)
     if known is not None:
         return Placed(workload=workload.key, snapshot=snapshot, affinity=known, repeated=True)

@@ -15,7 +15,7 @@ from nodealloc._typed import typed_fields, typed_on_error
 from nodealloc.errors import ConfigurationError
 from nodealloc.podspec import Amounts, Resources, resources
 
-__all__ = ["Claim", "ClaimKind", "Owner", "Workload", "lent", "peak"]
+__all__ = ["Claim", "ClaimKind", "Owner", "Workload", "lent", "peak", "with_claims"]
 
 H = TypeVar("H")
 
@@ -122,6 +122,24 @@ class Workload:
                     f"workload {self.key!r} has a claim of {owner.workload}/{owner.member}; "
                     "give all claims the workload's key"
                 )
+
+
+def with_claims(asked: Workload, /) -> Workload:
+    """A workload that somebody asks for, which has claims.
+
+    One without any stands for what was taken over before anybody told of its claims.
+
+    Raises:
+        ConfigurationError: It has none, or it is no workload.
+    """
+    if asked.__class__ is not Workload:
+        raise wrong("what is admitted", asked, "a Pod or a Workload; Pod.from_manifest reads a manifest")
+    if not asked.claims:
+        raise ConfigurationError(
+            f"workload {asked.key!r} has no claims: give one for each member, "
+            "with empty amounts where a member asks for nothing"
+        )
+    return asked
 
 
 _KINDS = (Owner, ClaimKind, tuple)

@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
-from nodealloc._typed import typed_on_error
+from nodealloc._typed import typed_fields, typed_on_error
 from nodealloc.idset import bits
 from nodealloc.topology._hints import NumaMask, NumaTopology, TopologyHint
 
@@ -26,6 +26,7 @@ Rank: TypeAlias = tuple[float, ...]
 """Compared element by element; the smallest wins, and of equals the lower mask."""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Scene:
     """What a comparison may look at, apart from the candidate itself.
@@ -75,6 +76,7 @@ def width_rank(candidate: TopologyHint, narrowest: int) -> tuple[int, int]:
 class Narrowest:
     """The kubelet's comparison: by width, then the lower mask."""
 
+    @typed_on_error
     def rank(self, candidate: TopologyHint, scene: Scene, /) -> Rank:
         """Width only."""
         return width_rank(candidate, scene.narrowest)
@@ -84,6 +86,7 @@ class Narrowest:
 class Closest:
     """The kubelet's comparison under `prefer-closest-numa-nodes`: by width, then distance."""
 
+    @typed_on_error
     def rank(self, candidate: TopologyHint, scene: Scene, /) -> Rank:
         """Width, then the distances inside the mask."""
         return (*width_rank(candidate, scene.narrowest), scene.numa.spread(candidate.affinity or 0))

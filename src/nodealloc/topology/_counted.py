@@ -10,7 +10,8 @@ from typing import final
 
 import attrs
 
-from nodealloc._typed import typed_on_error
+from nodealloc._arguments import check, wrong
+from nodealloc._typed import typed_fields, typed_on_error
 from nodealloc.errors import ConfigurationError
 from nodealloc.idset import bits
 from nodealloc.topology._covering import Covering
@@ -30,6 +31,7 @@ _LISTING_UNITS = 50_000
 
 
 @final
+@typed_fields
 @attrs.frozen(kw_only=True)
 class CountedHints:
     """Hints of one resource by what the nodes could give, for any number of nodes.
@@ -148,6 +150,10 @@ def node_masks(nodes: tuple[int, ...], /) -> tuple[NumaMask, ...]:
     Raises:
         ConfigurationError: More nodes, whose sets are too many to list; answer `CountedHints`.
     """
+    for node in nodes:
+        whole_number = check("node_masks", node, int, "ids of nodes, as (0, 1)")
+        if whole_number < 0:
+            raise wrong("node_masks", nodes, "ids of nodes, 0 or more")
     if len(nodes) > LISTED_NODES:
         raise ConfigurationError(f"{len(nodes)} nodes have too many sets to list; answer with CountedHints")
     return tuple(

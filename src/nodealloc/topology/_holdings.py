@@ -9,7 +9,7 @@ import attrs
 
 from nodealloc._arguments import whole
 from nodealloc._frozen import Frozen, freeze
-from nodealloc._typed import typed_fields, typed_fields_on_error
+from nodealloc._typed import typed_fields, typed_fields_on_error, typed_on_error
 from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.topology._claims import Owner
@@ -93,6 +93,7 @@ class Confinement:
     )
 
     @classmethod
+    @typed_on_error
     def of(cls, *parts: Confinement) -> Confinement:
         """What several allocators say, as one: where two speak of the same, only where both allow."""
         return reduce(_both, parts, cls())

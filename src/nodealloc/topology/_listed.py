@@ -77,13 +77,13 @@ def prepared(full: object) -> bool:
 def _make_outcomes() -> None:
     """Each table whole in one step, so that threads that make them at once make the same twice."""
     masks = range(_MASK + 1)
-    poor = [TopologyHint(mask, preferred=False) for mask in masks]
+    poor = [TopologyHint(mask or None, preferred=False) for mask in masks]
     _tolerated[:] = [Merged(one, admit=True) for one in poor]
     _refused[:] = [Merged(one, admit=False) for one in poor]
     _nodes[:] = [tuple([node for node in range(8) if mask >> node & 1]) for mask in masks]
     _nearness[:] = [_near(target) for target in range(9)]
     # The last one: where it is there, all are.
-    _preferred[:] = [Merged(TopologyHint(mask, preferred=True), admit=True) for mask in masks]
+    _preferred[:] = [Merged(TopologyHint(mask or None, preferred=True), admit=True) for mask in masks]
 
 
 def _near(target: int) -> list[int]:

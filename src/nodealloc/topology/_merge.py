@@ -119,7 +119,7 @@ def _answered(
     lists = [masks_of(one, full) for one in reading.lists]
     target = max([one.least for one in reading.lists], default=0)
     found = of_many(lists, target, numa, near=policy.prefer_closest, work=work)
-    return _outcome(found or full, preferred=False, admit=policy.name is PolicyName.BEST_EFFORT)
+    return _outcome(found or full or None, preferred=False, admit=policy.name is PolicyName.BEST_EFFORT)
 
 
 def _outcome(affinity: NumaMask | None, *, preferred: bool, admit: bool = True) -> Merged:
@@ -146,4 +146,4 @@ def _of_all(
         return _outcome(None if single and affinity == full else affinity, preferred=True)
     if single:
         return _NOWHERE
-    return _outcome(affinity or full, preferred=False, admit=policy.name is PolicyName.BEST_EFFORT)
+    return _outcome(affinity or full or None, preferred=False, admit=policy.name is PolicyName.BEST_EFFORT)

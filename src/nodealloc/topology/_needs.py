@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import attrs
 
+from nodealloc._typed import typed_fields
 from nodealloc.topology._masks import NumaMask
 
 __all__ = ["Need"]
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Need:
     """What a set of nodes has to hold of one thing.

@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 import attrs
 
 from nodealloc._frozen import freeze
+from nodealloc._typed import typed_fields
 from nodealloc.topology._claims import Claim
 from nodealloc.topology._hints import Hints, TopologyHint
 from nodealloc.verdicts import NotYet
@@ -15,6 +16,7 @@ from nodealloc.verdicts import NotYet
 __all__ = ["Allocator", "Availability", "Reports", "Serves", "Shortfall"]
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Shortfall:
     """Why one allocator cannot grant one claim on the nodes that it was given.
@@ -79,6 +81,7 @@ class Allocator(Protocol):
         ...
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Availability:
     """One resource as a refusal shows it.

@@ -181,7 +181,7 @@ def _with_everywhere(found: Iterator[TopologyHint], numa: NumaTopology) -> Itera
         missing = missing and hint.affinity != numa.mask
         yield hint
     if missing:
-        yield TopologyHint(numa.mask, preferred=False)
+        yield TopologyHint(numa.mask or None, preferred=False)
 
 
 def _same_wish(one: Claim, other: Claim) -> bool:

@@ -11,6 +11,8 @@ from nodealloc._arguments import check, choice, is_other, wrong
 from nodealloc._frozen import Frozen, frozen
 from nodealloc._typed import typed_fields, typed_on_error
 from nodealloc.errors import ConfigurationError
+from nodealloc.idset import format_list
+from nodealloc.topology._abilities import Accounts
 from nodealloc.topology._errors import UnknownAllocatorError
 from nodealloc.topology._hints import NumaTopology, TopologyHint
 from nodealloc.topology._policy import Policy, Scope
@@ -54,6 +56,16 @@ def _listed(allocators: object) -> tuple[object, ...]:
     if is_other(allocators, Iterable):
         raise wrong("Snapshot.allocators", allocators, expected)
     return tuple(cast("Iterable[object]", allocators))
+
+
+def _check_machine(allocator: Allocator, numa: NumaTopology) -> None:
+    """What an allocator gives out is on nodes of this machine, as far as it tells."""
+    for use in allocator.capacity() if isinstance(allocator, Accounts) else ():
+        if use.node is not None and not numa.mask >> use.node & 1:
+            raise ConfigurationError(
+                f"allocator {allocator.name} has {use.resource} on NUMA node {use.node}, and the machine has "
+                f"nodes {format_list(numa.mask)}: make the allocator from the same machine"
+            )
 
 
 @typed_fields
@@ -131,14 +143,18 @@ class Snapshot:
         Raises:
             TooManyNodesError: More nodes than the policy's `max_nodes`.
             DistanceError: The policy needs distances that the machine lacks.
-            ConfigurationError: Two allocators have one name.
+            ConfigurationError: Two allocators have one name, or one gives out
+                something on NUMA nodes that the machine has not.
         """
         nodes = tuple(machine.nodes)
         if nodes:
             numa = NumaTopology(nodes=nodes, distances=machine.distances or {})
         else:
             numa = NumaTopology(nodes=(0,))
-        return cls(numa=numa, policy=policy, scope=scope, allocators=tuple(allocators))
+        made = cls(numa=numa, policy=policy, scope=scope, allocators=tuple(allocators))
+        for one in made.allocators:
+            _check_machine(one, numa)
+        return made
 
     @overload
     def __getitem__(self, wanted: type[A], /) -> A: ...
@@ -158,6 +174,8 @@ class Snapshot:
             if len(named) == 1:
                 return named[0]
             raise UnknownAllocatorError(wanted, 0, self._listed())
+        if is_other(wanted, type):
+            raise wrong("Snapshot[...]", wanted, "an allocator's class, or its name")
         found = [one for one in self.allocators if isinstance(one, wanted)]
         if len(found) == 1:
             return found[0]

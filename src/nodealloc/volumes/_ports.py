@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 import attrs
 
 from nodealloc._mountinfo import Mount
+from nodealloc._typed import typed_fields
 from nodealloc.podspec import Pod, Volume
 from nodealloc.volumes._model import Use, VolumeId, VolumeSpec
 
@@ -94,6 +95,7 @@ class AttachVerifier(Protocol):
         ...
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Staged:
     """What attaching or staging gave.
@@ -107,6 +109,7 @@ class Staged:
     size_bytes: int | None = None
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Grown:
     """What growing gave.
@@ -217,6 +220,7 @@ class CanAge(Protocol):
         ...
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Found:
     """Something that a pods directory or a mount table holds at start.

@@ -598,3 +598,17 @@ def test_a_pod_with_the_mark_of_a_source_of_the_node_passes_taints_mirror_or_not
         of_api = Pod(uid="u", name="p", annotations={source: "api", **more})
         assert isinstance(taints(of_file, tainted), Admitted)
         assert isinstance(taints(of_api, tainted), Refused)
+
+
+def test_a_handler_that_ships_is_left_out_by_its_name() -> None:
+    """Also one that goes by the rules of the chain, which stands there wrapped; it stayed before."""
+    whole = chain_of()
+    less = whole.without(operating_system, taints)
+    assert len(less.before) + len(less.after_fit) + len(less.after) == (
+        len(whole.before) + len(whole.after_fit) + len(whole.after) - 2
+    )
+    tainted = attrs.evolve(NODE, taints=(Taint(key="a", effect=TaintEffect.NO_EXECUTE),))
+    windows = Pod(uid="u", name="w", node_selector={"kubernetes.io/os": "windows"})
+    assert isinstance(whole(windows, tainted), Refused)
+    others = less.without(node_affinity)
+    assert isinstance(others(windows, tainted), Admitted)

@@ -33,7 +33,7 @@ def test_show_lists_what_everybody_holds(node: Path, capsys: pytest.CaptureFixtu
     rows = [line.split(None, 3) for line in shown.splitlines()]
     assert rows[0] == ["KEY", "OWNER", "RESOURCE", "VALUE"]
     assert ["cpu_manager_state", "g1/c", "cpu", "2-3"] in rows
-    assert "134217728 bytes on nodes 1" in shown
+    assert "128 MiB on nodes 1" in shown
     assert "A1 on node 1" in shown
     assert "config.yaml" not in shown
 

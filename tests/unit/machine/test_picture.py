@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
+import attrs
 import pytest
 
 from nodealloc.idset import CPUSet
@@ -89,12 +90,10 @@ def test_sockets_stand_in_nodes_where_these_are_larger() -> None:
 
 def test_sizes_have_the_largest_unit() -> None:
     """Of bytes to TiB, with one decimal where there is one to show."""
-    sizes = "1 socket x 5 numa x 1 core, memory=5/1536/3Mi/2047Gi/4096Ti"
-    details = [
-        line.split(" · ")[1]
-        for line in draw_text(machine_from_text(sizes)).splitlines()
-        if "NUMA node " in line
-    ]
+    machine = machine_from_text("1 socket x 5 numa x 1 core, memory=1Gi/1536/3Mi/2047Gi/4096Ti")
+    first, *others = machine.numa_nodes
+    machine = attrs.evolve(machine, numa_nodes=(attrs.evolve(first, memory_bytes=5), *others))
+    details = [line.split(" · ")[1] for line in draw_text(machine).splitlines() if "NUMA node " in line]
     assert details == ["5 B", "1.5 KiB", "3 MiB", "2.0 TiB", "4096 TiB"]
 
 

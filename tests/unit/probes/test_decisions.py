@@ -7,6 +7,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import LifeState, PodIdentity
 from nodealloc.podspec import Container, ExecAction, Pod, Probe, RestartPolicy, TcpSocketAction
 from nodealloc.probes import (
@@ -317,5 +318,5 @@ def test_an_exec_prober_tells_what_failed_from_what_nobody_knows() -> None:
         runtime.fail("run_command", error)
         with pytest.raises(type(error)):
             ExecProber(runtime).probe(question)
-    with pytest.raises(TypeError, match="TcpSocketAction"):
+    with pytest.raises(ConfigurationError, match="TcpSocketAction"):
         ExecProber(runtime).probe(Question(action=TcpSocketAction(port=1)))

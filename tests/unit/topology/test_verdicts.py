@@ -210,23 +210,23 @@ def test_a_shortfall_told_in_words_keeps_them() -> None:
 @pytest.mark.parametrize(
     ("lack", "says"),
     [
-        (Shortfall(resource="cpu", wanted=2, free=1, reason=""), "reason is ''"),
-        (Shortfall(resource="cpu", wanted=cast("int", None), free=1), "'wanted' is None"),
-        (Shortfall(resource="cpu", wanted=2, free=cast("int", [1])), "unhashable"),
+        (lambda: Shortfall(resource="cpu", wanted=2, free=1, reason=""), "reason is ''"),
+        (lambda: Shortfall(resource="cpu", wanted=cast("int", None), free=1), "wanted: expected a whole"),
+        (lambda: Shortfall(resource="cpu", wanted=2, free=cast("int", [1])), "free: expected a whole"),
     ],
 )
-def test_a_shortfall_that_makes_no_sense_names_the_allocator(lack: Shortfall, says: str) -> None:
+def test_a_shortfall_that_makes_no_sense_names_the_allocator(
+    lack: Callable[[], Shortfall], says: str
+) -> None:
     """No refusal can be made of it, so it is the provider's error."""
 
     @attrs.frozen(kw_only=True)
     class Odd(FakeAllocator):
         def allocate(self, claim: Claim, affinity: TopologyHint, /) -> FakeAllocator | Shortfall:
-            return lack
+            return lack()
 
     odd = Odd(name="odd", units={0: 1})
-    with pytest.raises(
-        ProviderError, match=r"odd.allocate for job/app-0 \(cpu\): answered Shortfall"
-    ) as caught:
+    with pytest.raises(ProviderError, match=r"odd.allocate for job/app-0 \(cpu\): ") as caught:
         admit(Snapshot(numa=TWO, allocators=(odd,)), workload("job", {"cpu": 2}))
     assert says in str(caught.value)
 
@@ -275,7 +275,7 @@ def test_who_is_admitted_is_told_where_in_one_line() -> None:
     again = admit(verdict.snapshot, workload("job", {"cpu": 3}, {"cpu": 3}))
     assert str(again) == "job: admitted before, app-0 on node 0, app-1 on node 1"
     assert hash(again) != hash(verdict)
-    assert str(admit(node(PolicyName.NONE), workload("idle"))) == "idle: admitted, asks for nothing"
+    assert str(admit(node(PolicyName.NONE), workload("idle", {}))) == "idle: admitted, app-0 on any node"
 
 
 def test_another_kind_of_judge_needs_no_hint() -> None:

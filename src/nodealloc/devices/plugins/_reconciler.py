@@ -10,9 +10,10 @@ from typing import Self
 
 import attrs
 
-from nodealloc._arguments import wrong
+from nodealloc._arguments import check, wrong
 from nodealloc._rpc.conversations import Conversations
 from nodealloc._rpc.server import KeptServer
+from nodealloc._typed import typed_but
 from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices._directory import plugin_socket, prepare_directory, resolved
 from nodealloc.devices._errors import PluginUnavailableError, RegistrationRefusedError
@@ -90,6 +91,7 @@ class DevicePlugins:
             pass by hand.
     """
 
+    @typed_but("keeper")
     def __init__(
         self,
         keeper: AllocatorKeeper,
@@ -106,8 +108,10 @@ class DevicePlugins:
         await_s: float | None = GRACE_S,
         look_s: float = 1.0,
     ) -> None:
+        expected = "a DeviceLedger(allocator), or what NodeAllocator.allocator(DeviceAllocator) answers"
         if not hasattr(keeper, "current"):
-            raise wrong("DevicePlugins, keeper", keeper, "a DeviceLedger(allocator), or a NodeDevices")
+            raise wrong("DevicePlugins, keeper", keeper, expected)
+        check("DevicePlugins, what the keeper keeps", keeper.current(), DeviceAllocator, expected)
         self._keeper = keeper
         self._directory = directory = None if directory is None else Path(directory)
         self._roots = None if roots is None else tuple(Path(root).resolve() for root in roots)

@@ -8,6 +8,7 @@ import attrs
 import grpc
 from google.protobuf.message import DecodeError
 
+from nodealloc._arguments import wrong
 from nodealloc._proto import health_v1_pb2 as wire
 from nodealloc._rpc import channels
 from nodealloc.podspec import GrpcAction
@@ -51,7 +52,7 @@ class GrpcProber:
         """See `Prober.probe`."""
         action = question.action
         if not isinstance(action, GrpcAction):
-            raise TypeError(f"a gRPC prober was asked to do {type(action).__name__}; give it a GrpcAction")
+            raise wrong("a gRPC prober's question", action, "a GrpcAction")
         request = wire.HealthCheckRequest(service=action.service).SerializeToString()
         channel = self._dialled(question)
         try:

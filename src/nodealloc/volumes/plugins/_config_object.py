@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from nodealloc._typed import typed
 from nodealloc.podspec import Pod, Volume
 from nodealloc.volumes._errors import InvalidVolumeError
 from nodealloc.volumes._model import Use, VolumeSpec
@@ -33,6 +34,7 @@ class _ConfigObject:
     _name_field: str
     _in_memory: bool
 
+    @typed
     def __init__(
         self,
         root: SafeRoot,

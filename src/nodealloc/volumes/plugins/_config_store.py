@@ -10,12 +10,14 @@ from typing import Protocol, runtime_checkable
 
 import attrs
 
+from nodealloc._typed import typed, typed_fields
 from nodealloc.dsw_asw import Clock, SystemClock
 from nodealloc.errors import ConfigurationError
 
 __all__ = ["ChangeStrategy", "ConfigObject", "ConfigSource", "ConfigStore", "WatchableConfigSource"]
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class ConfigObject:
     """A config map or a secret.
@@ -71,6 +73,7 @@ class ConfigStore:
         clock: Time for `ttl_s`.
     """
 
+    @typed
     def __init__(
         self,
         source: ConfigSource,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from nodealloc._typed import typed
 from nodealloc.podfacts import metadata_field, resource_value
 from nodealloc.podspec import Json, Pod, Quantity, ResourceFieldRef, Volume
 from nodealloc.volumes._errors import InvalidVolumeError
@@ -35,6 +36,7 @@ class DownwardApi:
     name: str = "kubernetes.io/downward-api"
     kinds: tuple[str, ...] = ("downwardAPI",)
 
+    @typed
     def __init__(
         self,
         root: SafeRoot,

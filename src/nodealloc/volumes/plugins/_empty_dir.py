@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from nodealloc._typed import typed
 from nodealloc.errors import DecodeError
 from nodealloc.podspec import Pod, Quantity, Volume
 from nodealloc.volumes._errors import InvalidVolumeError
@@ -39,6 +40,7 @@ class EmptyDir:
     name: str = "kubernetes.io/empty-dir"
     kinds: tuple[str, ...] = ("emptyDir",)
 
+    @typed
     def __init__(
         self,
         root: SafeRoot,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from nodealloc._typed import typed
 from nodealloc.podspec import Pod, Volume
 from nodealloc.volumes._errors import InvalidVolumeError
 from nodealloc.volumes._model import Use, VolumeSpec
@@ -38,6 +39,7 @@ class HostPath:
     name: str = "kubernetes.io/host-path"
     kinds: tuple[str, ...] = ("hostPath",)
 
+    @typed
     def __init__(self, host_root: str = "/", /) -> None:
         self._host_root = host_root
 

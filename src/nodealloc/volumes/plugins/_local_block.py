@@ -14,6 +14,7 @@ from pathlib import Path
 
 import attrs
 
+from nodealloc._typed import typed
 from nodealloc.errors import PermanentError, RetryableError
 from nodealloc.podspec import Json, Pod, Volume
 from nodealloc.volumes._errors import InvalidVolumeError
@@ -44,6 +45,7 @@ class LocalBlock:
     name: str = "nodealloc.io/local-block"
     kinds: tuple[str, ...] = ()
 
+    @typed
     def __init__(
         self,
         root: SafeRoot,

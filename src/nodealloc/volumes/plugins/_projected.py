@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from nodealloc._typed import typed
 from nodealloc.podspec import Json, Pod, Quantity, Volume
 from nodealloc.volumes._errors import InvalidVolumeError
 from nodealloc.volumes._model import Use, VolumeSpec
@@ -61,6 +62,7 @@ class Projected:
     name: str = "kubernetes.io/projected"
     kinds: tuple[str, ...] = ("projected",)
 
+    @typed
     def __init__(
         self,
         root: SafeRoot,
