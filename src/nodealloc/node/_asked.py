@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import attrs
 
 from nodealloc.errors import DecodeError
+from nodealloc.node._books import Held
 from nodealloc.node._record import WorkloadRecord
 from nodealloc.podfacts import LifeState, NodeView, PodOnNode
 from nodealloc.podspec import Json, Pod, Quantity
@@ -36,6 +37,21 @@ class Asked:
             ConfigurationError: A pod without containers.
         """
         return cls(workload_of(asked), asked) if isinstance(asked, Pod) else cls(asked)
+
+    def later_than(self, record: WorkloadRecord | None, /) -> tuple[Claim, ...]:
+        """Claims of members that were not there when the workload was admitted.
+
+        None of a workload that was taken over without its claims: nobody knows who was there.
+        """
+        if record is None or not record.workload.claims:
+            return ()
+        there = {claim.owner for claim in record.workload.claims}
+        return tuple(claim for claim in self.workload.claims if claim.owner not in there)
+
+    def is_in(self, held: Held) -> bool:
+        """Whether all of it was admitted before."""
+        key = self.workload.key
+        return key in held.snapshot.admitted and not self.later_than(held.records.get(key))
 
     def manifest(self) -> Json:
         """What is remembered of the pod."""

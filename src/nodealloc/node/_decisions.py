@@ -7,6 +7,7 @@ from typing import TypeAlias, TypeVar, Union
 
 import attrs
 
+from nodealloc._arguments import check, wrong
 from nodealloc.errors import ConfigurationError
 from nodealloc.node._adoption import adopted
 from nodealloc.node._asked import Asked
@@ -50,8 +51,15 @@ class Decisions:
             return verdict, None
         workload, after = asked.workload, verdict.snapshot
         if not verdict.repeated:
-            record = asked.record(order=after.generation, affinity=verdict.affinity)
-            view = held.view.with_pod(asked.on_node())
+            known = held.records.get(workload.key)
+            if known is None:
+                record = asked.record(order=after.generation, affinity=verdict.affinity)
+            else:
+                every = (*known.workload.claims, *asked.later_than(known))
+                joined = attrs.evolve(known.workload, claims=every)
+                affinity = verdict.affinity
+                record = attrs.evolve(known, workload=joined, affinity=affinity, manifest=asked.manifest())
+            view = held.view.with_pod(asked.on_node(held.view.pods.get(workload.key)))
             return verdict, self.ledger.change(held.snapshot, after, [record], view=view)
         known = held.records.get(workload.key)
         if known is None:
@@ -94,7 +102,7 @@ class Decisions:
         Raises:
             ConfigurationError: It does not.
         """
-        view = change(held.view)
+        view = check("alter_view, what the function answered", change(held.view), NodeView, "a NodeView")
         if view.pods is not held.view.pods and view.pods.keys() != held.view.pods.keys():
             raise ConfigurationError(
                 f"the view of {view.name} would have other pods; they come by `admit`, and go by `release`"
@@ -155,6 +163,9 @@ class Decisions:
         after = change(before)
         if after is before:
             return (before, after), None
+        if getattr(after, "name", None) != name:
+            expected = f"an allocator named {name!r}, which takes the place of the former one"
+            raise wrong(f"alter {name!r}, what the function answered", after, expected)
         allocators = tuple(after if one is before else one for one in held.snapshot.allocators)
         generation = held.snapshot.generation + 1
         snapshot = attrs.evolve(held.snapshot, allocators=allocators, generation=generation)

@@ -6,13 +6,24 @@ from typing import Final
 
 import attrs
 
+from nodealloc._entries import with_entry, without_entry
 from nodealloc.admission import Chain, MakingRoom, allocation, chain_of, resized
 from nodealloc.errors import ConfigurationError
 from nodealloc.node._asked import Asked
 from nodealloc.node._books import Held
 from nodealloc.podfacts import NodeView
 from nodealloc.podspec import Pod, Quantity
-from nodealloc.topology import Accounts, Allocator, Confines, Owner, Placed, Snapshot, admit
+from nodealloc.topology import (
+    Accounts,
+    Allocator,
+    Claim,
+    Confines,
+    Owner,
+    Placed,
+    Snapshot,
+    Workload,
+    admit,
+)
 from nodealloc.verdicts import Admitted, NotYet, Refused
 
 __all__ = ["Door", "view_of"]
@@ -55,13 +66,17 @@ class Door:
     def admitted(self, held: Held, asked: Asked) -> Placed | Refused | NotYet:
         """Whether it may come in.
 
-        What is in stays, and no handler is asked; claims that are no pod's are allocated, no more.
+        What is in stays, and no handler is asked but for members that came later; claims that are no
+        pod's are allocated, no more.
 
         Raises:
             ProviderError: An allocator raised, or answered with nonsense.
         """
-        pod = asked.pod
-        if pod is None or asked.workload.key in held.snapshot.admitted:
+        pod, key = asked.pod, asked.workload.key
+        later = asked.later_than(held.records.get(key))
+        if later and key in held.snapshot.admitted:
+            return self._joined(held, asked, later)
+        if pod is None or key in held.snapshot.admitted:
             return admit(held.snapshot, asked.workload)
         verdict = self.chain(pod, held.view)
         if isinstance(verdict, Admitted):
@@ -70,6 +85,22 @@ class Door:
             first = allocation(held.snapshot)(pod, held.view)
             verdict = first if isinstance(first, Refused) else verdict
         return _told(verdict)
+
+    def _joined(self, held: Held, asked: Asked, later: tuple[Claim, ...]) -> Placed | Refused | NotYet:
+        """Members that came later, all or none, beside what the others of their workload keep."""
+        key, snapshot = asked.workload.key, held.snapshot
+        if asked.pod is not None:
+            judged = self.chain(asked.pod, held.view.without(key))
+            if not isinstance(judged, Admitted):
+                return _told(judged)
+        others = attrs.evolve(snapshot, admitted=without_entry(snapshot.admitted, key))
+        verdict = admit(others, Workload(key=key, claims=later))
+        if not isinstance(verdict, Placed):
+            return verdict
+        affinity = {**snapshot.admitted[key], **verdict.affinity}
+        admitted = with_entry(snapshot.admitted, key, affinity)
+        after = attrs.evolve(verdict.snapshot, admitted=admitted)
+        return attrs.evolve(verdict, snapshot=after, affinity=affinity)
 
     def resized(self, held: Held, pod: Pod) -> Placed | Refused | NotYet:
         """Whether a pod that is in may have other resources.

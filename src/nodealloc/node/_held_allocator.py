@@ -7,6 +7,8 @@ from typing import Generic, Protocol, TypeVar
 
 import attrs
 
+from nodealloc._typed import typed_fields
+from nodealloc.errors import ConfigurationError
 from nodealloc.topology import Allocator, Snapshot
 
 __all__ = ["HeldAllocator"]
@@ -27,6 +29,7 @@ class Holder(Protocol):
         ...
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class HeldAllocator(Generic[A]):
     """One allocator of a node as it is now; `NodeAllocator.allocator` makes it.
@@ -61,5 +64,5 @@ class HeldAllocator(Generic[A]):
     def _typed(self, allocator: Allocator) -> A:
         if not isinstance(allocator, self.kind):
             found = type(allocator).__name__
-            raise TypeError(f"allocator {self.name} is a {found}, no {self.kind.__name__}")
+            raise ConfigurationError(f"allocator {self.name} is a {found}, no {self.kind.__name__}")
         return allocator

@@ -8,11 +8,12 @@ from typing import TypeGuard
 
 import attrs
 
-from nodealloc.checkpoint import Checkpoint, row_key
+from nodealloc.checkpoint import Checkpoint, Store, require_formats, row_key
+from nodealloc.errors import ConfigurationError
 from nodealloc.node._books import Change, Held
 from nodealloc.node._codec import to_checkpoint
 from nodealloc.node._errors import NoKubeletFileError, NotRememberedError
-from nodealloc.node._loading import ROW, StartReport
+from nodealloc.node._loading import ROW, SET_ASIDE, StartReport
 from nodealloc.node._ports import KubeletFile, TellsRegranted
 from nodealloc.node._record import WorkloadRecord
 from nodealloc.podfacts import NodeView
@@ -33,15 +34,21 @@ class Ledger:
     kubelet_files: frozenset[str]
 
     @classmethod
-    def of(cls, empty: Snapshot, kubelet_files: Collection[str]) -> Ledger:
+    def of(cls, empty: Snapshot, kubelet_files: Collection[str], store: Store) -> Ledger:
         """For the allocators of a node.
 
         Raises:
+            ConfigurationError: The node holds something, or the store has no format for what is kept.
             NotRememberedError: One of them could not be restored.
             NoKubeletFileError: `kubelet_files` is text, or names an allocator
                 that is not there or keeps no file of the kubelet's, or two
                 that keep the same one.
         """
+        if empty.admitted:
+            raise ConfigurationError(
+                f"NodeAllocator, empty: {next(iter(empty.admitted))} is admitted there; give a snapshot "
+                "with nothing held: what runs is known from the store, or told by `adopt`"
+            )
         for one in empty.allocators:
             if not isinstance(one, Remembers):
                 raise NotRememberedError(one.name, type(one).__name__)
@@ -56,6 +63,8 @@ class Ledger:
             other = kept.setdefault(keys[name], name)
             if other != name:
                 raise NoKubeletFileError(f"{name!r} beside {other!r}, which keeps the same file", known)
+        rows = (f"{ROW}.*", f"{SET_ASIDE}.*", *kept)
+        require_formats(store, rows, "NodeAllocator, store (nodealloc.node.FORMATS has them)")
         return cls(kubelet_files=frozenset(kubelet_files))
 
     def change(

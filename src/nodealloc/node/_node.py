@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 import attrs
 
 from nodealloc._arguments import check, wrong
-from nodealloc._typed import typed_but, typed_methods
+from nodealloc._typed import typed, typed_but, typed_methods
 from nodealloc.admission import Chain
 from nodealloc.checkpoint import KUBELET_FORMATS, Formats, JsonCheckpoint, Store
 from nodealloc.dsw_asw import Reconciler
@@ -88,7 +88,8 @@ class NodeAllocator:
         NotRememberedError: An allocator could not be restored.
         NoKubeletFileError: `kubelet_files` is text, or names an allocator that
             is not there or keeps no such file.
-        ConfigurationError: The chain has a snapshot of its own, or lets pods in
+        ConfigurationError: `empty` holds something, the store was opened without
+            `FORMATS`, the chain has a snapshot of its own, or lets pods in
             before their victims have ended.
     """
 
@@ -107,7 +108,7 @@ class NodeAllocator:
         check("NodeAllocator, empty", empty, Snapshot, "a Snapshot; Snapshot.of(machine, ...) makes one")
         if not hasattr(store, "commit"):
             raise wrong("NodeAllocator, store", store, "a Store, such as FileStore(directory, FORMATS)")
-        self._decisions = Decisions(Ledger.of(empty, kubelet_files))
+        self._decisions = Decisions(Ledger.of(empty, kubelet_files, store))
         self._store = store
         self._door = Door.of(chain)
         self._books = Books(empty, view_of(empty) if view is None else view, store)
@@ -134,6 +135,7 @@ class NodeAllocator:
         """What is remembered of each workload, in the order of admission; a copy."""
         return dict(self._books.held.records)
 
+    @typed
     def advise_with(self, advisor: Advisor | None, /) -> None:
         """Have admissions ask an advisor before they are final."""
         self._advisor = advisor
@@ -176,18 +178,18 @@ class NodeAllocator:
 
         A pod is judged by the whole chain of admission over `view`, which has
         everybody in it who is in; claims that are no pod's are allocated, no more.
-        What was admitted before is admitted again with the same answer, by
-        nobody's leave, whatever state the node, its runtime or its plugins are
-        in. Until start-up is over, and while the store cannot be written, the
-        answer for others is *not yet*; for a critical pod that needs room it is
-        `nodealloc.admission.MakingRoom`: end those whom it names, release them,
-        and ask again.
+        What was admitted before is admitted again with the same answer, whatever state
+        the node, its runtime or its plugins are in. Containers that came later under
+        the same uid are judged as if the pod came anew, and granted what they ask for
+        beside what the others keep; a refusal changes nothing. Until start-up is over,
+        and while the store cannot be written, the answer for others is *not yet*; for a
+        critical pod it may be `nodealloc.admission.MakingRoom`: end and release whom it names.
 
         Raises:
             ProviderError: An allocator raised, or answered with nonsense.
         """
         wanted = Asked.of(asked)
-        if not self._start.is_ready and wanted.workload.key not in self.snapshot.admitted:
+        if not (self._start.is_ready or wanted.is_in(self._books.held)):
             waiting = self._start.waiting()
             if waiting is not None:
                 return waiting
@@ -281,6 +283,7 @@ class NodeAllocator:
         """
         return self._books.settle(lambda held: self._decisions.unbound(held, owner, container_id))
 
+    @typed
     def release_stale(self, wanted: Collection[str], /) -> tuple[str, ...]:
         """Release workloads that nobody wants and of which nothing runs any more.
 
@@ -350,6 +353,7 @@ class NodeAllocator:
         """
         return self._books.settle(lambda held: self._decisions.viewed(held, change))
 
+    @typed
     def mark_ending(self, uid: str, /) -> None:
         """A pod has to end: whoever needs what it still holds waits for it, instead of being refused.
 

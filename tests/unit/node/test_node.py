@@ -19,7 +19,7 @@ from nodealloc.checkpoint import (
 )
 from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
 from nodealloc.devices import DeviceAllocator
-from nodealloc.errors import RetryableError
+from nodealloc.errors import ConfigurationError, RetryableError
 from nodealloc.machine import Machine, machine_from_text
 from nodealloc.memblocks import (
     MemoryAllocator,
@@ -475,7 +475,7 @@ def test_an_allocator_of_a_node_has_the_class_that_was_asked_for() -> None:
     with pytest.raises(UnknownAllocatorError, match="ask by name"):
         holder.allocator(DeviceAllocator)
     assert holder.allocator(DeviceAllocator, "nics").current() == twins[1]
-    with pytest.raises(TypeError, match="gpus is a DeviceAllocator, no CpuAllocator"):
+    with pytest.raises(ConfigurationError, match="gpus is a DeviceAllocator, no CpuAllocator"):
         holder.allocator(CpuAllocator, "gpus").current()
 
 
