@@ -11,10 +11,14 @@ import pytest
 
 from nodealloc.checkpoint import MemoryStore
 from nodealloc.cpuset import KubeletPicker
+from nodealloc.devices import DeviceLedger
 from nodealloc.testing.abilities import FakeCpuAllocator
 from nodealloc.testing.cgroups import FakeCgroups
 from nodealloc.testing.cpuset import FakeCpusetWriter
 from nodealloc.testing.pluginreg import RecordingHandler
+from nodealloc.testing.podfacts import FakePods
+from nodealloc.testing.podstatus import FakeSink
+from nodealloc.testing.probes import FakeProber
 from nodealloc.testing.runtime import FakeContainerRuntime
 from nodealloc.testing.topology import FakeAllocator, check_allocator, workload
 from nodealloc.testing.volumes import FakeMounter
@@ -24,12 +28,16 @@ from tests.unit.test_ports import KEPT
 __all__ = ["PLANTED", "RIGHT", "Bug", "planted", "refused"]
 
 _OWNERS: tuple[type, ...] = (
+    DeviceLedger,
     FakeAllocator,
     FakeCgroups,
     FakeContainerRuntime,
     FakeCpuAllocator,
     FakeCpusetWriter,
     FakeMounter,
+    FakePods,
+    FakeProber,
+    FakeSink,
     KubeletPicker,
     MemoryStore,
     RecordingHandler,

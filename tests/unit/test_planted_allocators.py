@@ -125,7 +125,7 @@ def hint_forgets_a_node(self: Any, cs: Any) -> Any:
     return f if isinstance(f, NotYet) or not f else {self.name: [x for x in f[self.name] if x.affinity != 2]}
 
 
-@planted("topology.Allocator", FakeAllocator, "hints", "and there is no hint for it")
+@planted("topology.Allocator", FakeAllocator, "hints", "is possible nowhere, and on any node it was granted")
 def hints_empty_when_half(self: Any, cs: Any) -> Any:
     """Hints at nothing once somebody holds something."""
     f = RIGHT[FakeAllocator, "hints"](self, cs)

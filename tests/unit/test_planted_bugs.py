@@ -475,7 +475,7 @@ class Elsewhere(Units):
 REPORTS: Mapping[type[Units], str] = {
     SameForAll: "the rest is granted twice",
     Liar: "the rest is granted twice",
-    Fractional: "figures are whole, wanted rounded up and the others down",
+    Fractional: "availability raised .*free: expected a mapping of whole number to whole number",
     Greedy: "14 are said to be wanted, all claims ask for 5|13 are said",
     Elsewhere: "the machine has no NUMA node 7",
     Leaks: "was granted and released, and the figures are others",

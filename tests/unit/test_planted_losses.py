@@ -37,7 +37,12 @@ def books_the_first_node_alone(self: Any, claim: Any, where: Any) -> Any:
     return attrs.evolve(after, held={**after.held, claim.owner: units & self.units[0]}) if spread else after
 
 
-@planted("topology.Allocator", FakeAllocator, "allocate", "are said to be free of")
+@planted(
+    "topology.Allocator",
+    FakeAllocator,
+    "allocate",
+    "with 8 .* free, and reports 4 there",
+)
 def tells_of_all_nodes(self: Any, claim: Any, where: Any) -> Any:
     """Says what is free anywhere, whichever nodes it was given."""
     answer = RIGHT[FakeAllocator, "allocate"](self, claim, where)

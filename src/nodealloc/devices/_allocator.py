@@ -290,7 +290,7 @@ class DeviceAllocator(DeviceStock):
             prefer=self._preferring(inventory, wanted, questions),
         )
         if chosen is None:
-            return self._short(claim, inventory, wanted, affinity)
+            return self._short(claim, inventory, wanted)
         grant = Grant.of((identity, devices.nodes_of(identity)) for identity in devices.ids_of(chosen))
         held = {**self.grants.get(claim.owner.workload, {}), (claim.owner.member, resource): grant}
         return attrs.evolve(

@@ -121,7 +121,8 @@ class DeviceStock:
             for identity in grant.ids
         }
 
-    def _short(self, claim: Claim, inventory: Inventory, wanted: int, affinity: int | None) -> Shortfall:
+    def _short(self, claim: Claim, inventory: Inventory, wanted: int) -> Shortfall:
+        """Of all nodes: where those that are named have too few, devices of others are taken as well."""
         devices = inventory.devices
         free = (devices.healthy & ~self._held.get(inventory.resource, 0)).bit_count()
         if inventory.phase is Phase.GONE:
@@ -133,7 +134,6 @@ class DeviceStock:
             resource=inventory.resource,
             wanted=wanted,
             free=free,
-            nodes=affinity,
             detail=f"{claim.owner.member}: {wanted} {inventory.resource} wanted, {free} free: {why}",
         )
 

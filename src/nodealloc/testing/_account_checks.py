@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
+from nodealloc.testing._told import in_words
 from nodealloc.topology import (
     Accounts,
     Allocator,
@@ -40,6 +41,7 @@ def filled(allocator: Allocator, asked: Iterable[Workload], /) -> Allocator:
     return allocator
 
 
+@in_words
 def check_accounts(allocator: Allocator, asked: Sequence[Workload], numa: NumaTopology, /) -> None:
     """Hold an allocator to what lists of who holds what are made of.
 
@@ -68,11 +70,35 @@ def check_accounts(allocator: Allocator, asked: Sequence[Workload], numa: NumaTo
             assert listed or not holds or not _counts(before, claim), f"{key}/{member} is not listed"
             assert holds or not listed, f"{key}/{member} holds nothing and is listed"
     assert _accounts(full).holdings(), "give a workload that holds something"
+    for workload in asked:
+        for claim in workload.claims:
+            _check_nodes(allocator, claim, numa)
     _check_amounts(full, asked)
     for workload in asked:
         full = full.release(workload.key)
     assert not _accounts(full).holdings(), "all is released, and somebody is still listed"
     assert _capacity(_accounts(full), numa) == before, "all is released, and not all is left again"
+
+
+def _check_nodes(empty: Allocator, claim: Claim, numa: NumaTopology) -> None:
+    """What is held is listed on each node on which less is left, wherever it was granted."""
+    before = _capacity(_accounts(empty), numa)
+    for node in numa.nodes:
+        after = empty.allocate(claim, TopologyHint(1 << node, preferred=False))
+        if isinstance(after, Shortfall | NotYet):
+            continue
+        now = _capacity(_accounts(after), numa)
+        for resource in {one.resource for one in _accounts(after).holdings()}:
+            gone = {
+                place
+                for (name, place), (_, left) in before.items()
+                if name == resource and place is not None and now[name, place][1] < left
+            }
+            listed = {n for one in _accounts(after).holdings() if one.resource == resource for n in one.nodes}
+            assert gone <= listed, (
+                f"{claim.owner}: less {resource} is left on nodes {sorted(gone)}, and what it holds is "
+                f"listed on nodes {sorted(listed)}"
+            )
 
 
 def _check_amounts(full: Allocator, asked: Sequence[Workload]) -> None:

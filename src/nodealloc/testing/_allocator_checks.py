@@ -2,166 +2,48 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
-from typing import TypeAlias, TypeGuard, TypeVar
+from collections.abc import Collection, Sequence
 
-import attrs
-
-from nodealloc.podspec import Quantity
+from nodealloc.testing._allocator_calls import (
+    ANYWHERE,
+    Offer,
+    Promises,
+    allocate,
+    check_copy,
+    figures,
+    pinned,
+    pure,
+    released,
+)
 from nodealloc.testing._told import amounts_of, is_listed, told, width
 from nodealloc.topology import (
     Allocator,
-    Availability,
     Claim,
     CountedHints,
-    HintError,
     Hints,
     NotYet,
-    NumaTopology,
-    Owner,
     Policy,
     PolicyName,
-    Reports,
     Shortfall,
     TopologyHint,
     merge,
 )
 
 __all__ = [
-    "ANYWHERE",
-    "Offer",
-    "Promises",
-    "allocate",
     "check_accounts",
     "check_claim",
-    "check_copy",
     "check_elsewhere",
+    "check_figures_of",
     "check_hints",
     "check_no_node_is_missing",
     "check_offers",
     "check_shortfall",
-    "figures",
-    "is_allocator",
-    "pickled",
-    "pinned",
-    "pure",
-    "released",
-    "stranger",
 ]
-
-T = TypeVar("T")
-
-Offer: TypeAlias = tuple[str, TopologyHint]
-"""A hint, and for which resource it was given; "" for none."""
 
 _TRIED = 64
 """Hints of a counted answer that are tried."""
-
-ANYWHERE = TopologyHint(affinity=None, preferred=False)
-
-
-@attrs.frozen(kw_only=True)
-class Promises:
-    """Which of the promises an allocator is held to, and on which machine.
-
-    Attributes:
-        numa: The machine.
-        every_hint_grants: See `check_allocator`.
-        exact_release: See `check_allocator`.
-        exact_hints: See `check_allocator`.
-        fractions: Whether claims ask for parts of units, so that figures are rounded.
-    """
-
-    numa: NumaTopology
-    every_hint_grants: bool
-    exact_release: bool
-    exact_hints: bool
-    fractions: bool
-
-    @property
-    def exact(self) -> bool:
-        """Whether hints and grants can be counted to the unit."""
-        return self.exact_hints and self.every_hint_grants
-
-
-def pickled(value: T, where: str) -> T:
-    """The value as another process would have it."""
-    try:
-        copy: T = pickle.loads(pickle.dumps(value))  # noqa: S301
-    except Exception as error:
-        raise AssertionError(f"{where}: cannot be pickled: {error!r}") from error
-    return copy
-
-
-def check_copy(allocator: Allocator) -> None:
-    """Values of one content are equal, also those that have travelled."""
-    same = pickled(allocator, allocator.name) == allocator
-    assert same, f"{allocator.name}: pickling changed the value, or it has no equality (use attrs.frozen)"
-
-
-def pure(allocator: Allocator, where: str, call: Callable[[], T]) -> T:
-    """The call's answer, which must not change the allocator and must be the same again."""
-    before = pickled(allocator, where)
-    try:
-        first, second = call(), call()
-    except (AssertionError, HintError):
-        raise
-    except Exception as error:
-        said = "answer with a Shortfall where there is too little, with NotYet while it cannot be told"
-        raise AssertionError(f"{where}: raised {error!r}; {said}") from error
-    assert first == second, f"{where}: answered differently the second time"
-    assert allocator == before, f"{where}: changed the allocator that was asked"
-    return first
-
-
-def allocate(
-    allocator: Allocator, claim: Claim, hint: TopologyHint, where: str
-) -> Allocator | Shortfall | NotYet:
-    """The answer to a claim, checked for its type and for leaving everything as it was."""
-    asked = pickled(claim, where)
-
-    def call() -> Allocator | Shortfall | NotYet:
-        answer = allocator.allocate(claim, hint)
-        assert claim == asked, f"{where}: allocate changed the claim that it was given"
-        return answer
-
-    answer = pure(allocator, f"{where}, allocate on {told(hint)}", call)
-    right = isinstance(answer, (Shortfall, NotYet)) or is_allocator(answer)
-    assert right, f"{where}: answered {answer!r} where an allocator, a Shortfall or NotYet belongs"
-    return answer
-
-
-def released(allocator: Allocator, workload: str, member: str | None = None) -> Allocator:
-    """The value after a release, which must leave the one before it alone."""
-    what = workload if member is None else f"{workload}/{member}"
-    where = f"{allocator.name}, release of {what}"
-    after = pure(allocator, where, partial(allocator.release, workload, member))
-    assert is_allocator(after), f"{where}: answered {after!r} where an allocator belongs"
-    return after
-
-
-def stranger(claim: Claim, factor: int = 1, key: str = "check-stranger") -> Claim:
-    """The same amounts, so many times, for a workload that nobody has heard of."""
-    amounts = {name: Quantity(nanos=amount.nanos * factor) for name, amount in claim.amounts.items()}
-    return attrs.evolve(claim, owner=Owner(key, claim.owner.member), amounts=amounts, reuse=())
-
-
-def pinned(hints: Hints | NotYet) -> bool:
-    """Whether an answer speaks of nodes for some resource, so that granting has to take something."""
-    return not isinstance(hints, NotYet) and any(options for options in hints.values())
-
-
-def figures(allocator: Allocator, claim: Claim) -> Mapping[str, Availability]:
-    """What is reported for a claim by a stranger; nothing where the allocator does not report."""
-    if not isinstance(allocator, Reports):
-        return {}
-    asked = (stranger(claim),)
-    where = f"{allocator.name}, availability"
-    entries = pure(allocator, where, lambda: allocator.availability(asked))
-    assert is_listed(entries), f"{where}: answered {entries!r} where a list belongs"
-    return {entry.resource: entry for entry in entries}
+_NODES = 4
+"""Nodes on which a claim that is held is asked for once more."""
 
 
 def check_hints(allocator: Allocator, claims: Sequence[Claim], promises: Promises) -> Hints | NotYet:
@@ -199,6 +81,7 @@ def _listed(options: Sequence[TopologyHint] | CountedHints | None) -> Sequence[T
 def _check_preferred(where: str, options: Sequence[TopologyHint]) -> None:
     named = [hint for hint in options if hint.affinity is not None]
     said = {hint.affinity: hint for hint in named}
+    assert len(set(named)) == len(named), f"{where}: one hint is listed twice among {len(named)}"
     for hint in named:
         assert said[hint.affinity] == hint, (
             f"{where}: {told(hint)} is listed as preferred and as not preferred"
@@ -232,6 +115,7 @@ def check_claim(before: Allocator, claim: Claim, promises: Promises) -> Allocato
         answer = allocate(before, claim, hint, where)
         if isinstance(answer, Shortfall):
             check_shortfall(answer, claim, hint, where, promises)
+            check_figures_of(before, answer, claim, hint, promises)
             nowhere = answer if hint.affinity is None else nowhere
         if isinstance(answer, (Shortfall, NotYet)):
             offered = hint.affinity is not None and not isinstance(answer, NotYet)
@@ -241,14 +125,69 @@ def check_claim(before: Allocator, claim: Claim, promises: Promises) -> Allocato
         if answer == before:
             assert not pinned(hints), f"{where}: granted nothing, though it hinted at nodes for it"
             continue
+        _check_possible(hints, hint, where, promises)
         _check_granted(before, answer, claim, where, promises)
         check_accounts(before, answer, claim, (resource, hint), promises)
+        _check_held(answer, claim, hint, where, promises)
         after = answer
     check_elsewhere(before, claim, {hint.affinity for _, hint in tried}, promises)
     assert nowhere is None or not pinned(hints) or not promises.exact, (
         f"{where}: hinted at nodes, and refuses it on any node: {nowhere}"
     )
     return after
+
+
+def _check_possible(hints: Hints | NotYet, granted: TopologyHint, where: str, promises: Promises) -> None:
+    """What is granted on any node is not impossible on each set of them."""
+    if isinstance(hints, NotYet):
+        return
+    for resource, options in hints.items():
+        nowhere = isinstance(options, Sequence) and not options
+        assert not nowhere or granted.affinity is not None or not promises.exact, (
+            f"{where}: an empty list says that {resource} is possible nowhere, and on any node it was granted"
+        )
+
+
+def _check_held(
+    after: Allocator, claim: Claim, granted: TopologyHint, where: str, promises: Promises
+) -> None:
+    """What is held stays where it is, whatever nodes are named, and is hinted at there."""
+    for node in promises.numa.nodes[:_NODES]:
+        hint = TopologyHint(1 << node, preferred=False)
+        same = allocate(after, claim, hint, where) == after
+        assert same, f"{where}: a claim that is held was granted anew when it was asked for on {told(hint)}"
+    hints = after.hints((claim,))
+    if isinstance(hints, NotYet) or granted.affinity is None or not promises.exact:
+        return
+    for resource, options in hints.items():
+        for hint in _listed(options):
+            apart = hint.affinity is not None and not hint.affinity & granted.affinity
+            assert not apart, f"{where}: {resource} is held on {told(granted)}, and hinted at on {told(hint)}"
+
+
+def check_figures_of(
+    allocator: Allocator, short: Shortfall, claim: Claim, hint: TopologyHint, promises: Promises
+) -> None:
+    """A refusal has the figures that are reported at that moment."""
+    if claim.reuse or promises.fractions or not promises.exact:
+        return
+    entry = figures(allocator, claim).get(short.resource)
+    if entry is None:
+        return
+    where = f"{allocator.name}, claim {claim.owner.member}"
+    assert short.wanted == entry.wanted, (
+        f"{where}: refused for {short.wanted} {short.resource} wanted, and reports {entry.wanted}"
+    )
+    there = [
+        free
+        for node, free in entry.free.items()
+        if node < 0 or short.nodes is None or short.nodes >> node & 1
+    ]
+    about = told(TopologyHint(short.nodes or None, preferred=False))
+    assert short.free <= sum(there), (
+        f"{where}: asked on {told(hint)}, refused on {about} with {short.free} {short.resource} free, "
+        f"and reports {sum(there)} there"
+    )
 
 
 def check_elsewhere(
@@ -263,6 +202,7 @@ def check_elsewhere(
         answer = allocate(before, claim, hint, where)
         if isinstance(answer, Shortfall):
             check_shortfall(answer, claim, hint, where, promises)
+            check_figures_of(before, answer, claim, hint, promises)
         elif not isinstance(answer, NotYet) and answer != before:
             check_accounts(before, answer, claim, ("", hint), promises)
 
@@ -368,11 +308,6 @@ def check_accounts(
         assert inside >= wanted, (
             f"{where}: granted on {told(hint)}, and only {inside} of {entry.wanted} came from there"
         )
-
-
-def is_allocator(value: object) -> TypeGuard[Allocator]:
-    """Whether a value allocates and releases as well as whatever else it does."""
-    return hasattr(value, "allocate") and hasattr(value, "release")
 
 
 def _check_granted(before: Allocator, after: Allocator, claim: Claim, where: str, promises: Promises) -> None:

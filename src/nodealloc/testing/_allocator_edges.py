@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from nodealloc.podspec import Quantity
-from nodealloc.testing._allocator_checks import (
-    ANYWHERE,
-    Promises,
-    allocate,
-    check_hints,
-    pickled,
-    pure,
-    released,
-    stranger,
-)
+from nodealloc.testing._allocator_calls import ANYWHERE, Promises, allocate, pickled, pure, released, stranger
+from nodealloc.testing._allocator_checks import check_hints
 from nodealloc.testing._told import told
 from nodealloc.topology import (
     Allocator,
@@ -35,7 +27,14 @@ if TYPE_CHECKING:
 
     from nodealloc.topology import Claim, TopologyHint
 
-__all__ = ["check_asks_nothing", "check_edges", "check_first_hints", "check_unknown_release"]
+__all__ = [
+    "check_asks_nothing",
+    "check_edges",
+    "check_first_hints",
+    "check_together",
+    "check_unknown_release",
+    "filled_by",
+]
 
 _NOBODYS: Final = "check-nobody-has-it"
 """A resource that no allocator manages."""
@@ -92,9 +91,9 @@ def check_edges(allocator: Allocator, asked: Workload, promises: Promises) -> No
         _check_equal_values(allocator, claim)
         _check_lent(allocator, _lending(claim), promises)
     for factor in (1, 2, 3):
-        _check_together(allocator, _times(asked, factor), promises)
+        check_together(allocator, _times(asked, factor), promises)
     _check_lent(allocator, asked, promises)
-    full = _filled(allocator, asked)
+    full = filled_by(allocator, asked)
     if full is None:
         return
     _check_names(full, asked)
@@ -163,7 +162,13 @@ def _check_other_amounts(allocator: Allocator, claim: Claim) -> None:
 
 def _check_equal_values(allocator: Allocator, claim: Claim) -> None:
     """Of two that hold something one goes and comes back; where that makes an equal value, nothing tells."""
-    first, second, third = (stranger(claim, key=f"check-{name}") for name in ("first", "second", "third"))
+    for sizes in ((1, 1, 1), (1, 2, 1), (2, 1, 1)):
+        _check_equal(allocator, claim, sizes)
+
+
+def _check_equal(allocator: Allocator, claim: Claim, sizes: tuple[int, int, int]) -> None:
+    names = ("check-first", "check-second", "check-third")
+    first, second, third = (stranger(claim, size, name) for name, size in zip(names, sizes, strict=True))
     one = _granted(_granted(allocator, first), second)
     other = _granted(one and released(one, first.owner.workload), first)
     if one is None or other is None or other != one:
@@ -181,7 +186,7 @@ def _granted(allocator: Allocator | None, claim: Claim) -> Allocator | None:
     return None if isinstance(answer, (Shortfall, NotYet)) else answer
 
 
-def _check_together(allocator: Allocator, asked: Workload, promises: Promises) -> None:
+def check_together(allocator: Allocator, asked: Workload, promises: Promises) -> None:
     """What is hinted for all claims of a workload together has room for each of them in turn."""
     if not promises.every_hint_grants or len(asked.claims) < 2:
         return
@@ -199,7 +204,7 @@ def _check_together(allocator: Allocator, asked: Workload, promises: Promises) -
             value = value if isinstance(answer, NotYet) else answer
 
 
-def _filled(allocator: Allocator, asked: Workload) -> Allocator | None:
+def filled_by(allocator: Allocator, asked: Workload) -> Allocator | None:
     """With all claims granted on any node; None where they are not."""
     value: Allocator | None = allocator
     for claim in asked.claims:
@@ -230,7 +235,7 @@ def _lending(claim: Claim) -> Workload:
 
 def _check_lent(allocator: Allocator, asked: Workload, promises: Promises) -> None:
     """Members that run together hold what they ask for together; what ended is lent to one of them."""
-    full = _filled(allocator, asked)
+    full = filled_by(allocator, asked)
     if full is None or not (isinstance(allocator, Reports) and isinstance(full, Reports)):
         return
     now = {one.resource: one for one in full.availability(asked.claims)}

@@ -8,30 +8,33 @@ from typing import TYPE_CHECKING
 import attrs
 
 from nodealloc.podspec import Quantity
-from nodealloc.testing._allocator_checks import (
+from nodealloc.testing._allocator_calls import (
     ANYWHERE,
     allocate,
-    check_accounts,
-    check_claim,
     check_copy,
-    check_elsewhere,
-    check_hints,
-    check_no_node_is_missing,
-    check_offers,
-    check_shortfall,
     figures,
     pinned,
     released,
     stranger,
 )
+from nodealloc.testing._allocator_checks import (
+    check_accounts,
+    check_claim,
+    check_elsewhere,
+    check_hints,
+    check_no_node_is_missing,
+    check_offers,
+    check_shortfall,
+)
 from nodealloc.testing._allocator_edges import check_first_hints
+from nodealloc.testing._allocator_use import check_totals
 from nodealloc.testing._told import told
 from nodealloc.topology import NotYet, Reports, Shortfall, TopologyHint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nodealloc.testing._allocator_checks import Promises
+    from nodealloc.testing._allocator_calls import Promises
     from nodealloc.topology import Allocator, Claim, Workload
 
 __all__ = ["check_fills_up", "check_history"]
@@ -248,7 +251,8 @@ def check_fills_up(allocator: Allocator, claim: Claim, promises: Promises) -> No
         "what one holds stays free for the next"
     )
     # What is dropped of each fraction adds up; of whole units some holders at a time are enough.
-    _fill(allocator, claim, 1, promises, most=_MOST_GRANTS if promises.fractions else _MANY)
+    units = _fill(allocator, claim, 1, promises, most=_MOST_GRANTS if promises.fractions else _MANY)
+    check_totals(allocator, claim, units, most, promises)
 
 
 def _fill(allocator: Allocator, claim: Claim, factor: int, promises: Promises, *, most: int) -> int:
@@ -264,6 +268,7 @@ def _fill(allocator: Allocator, claim: Claim, factor: int, promises: Promises, *
         _check_total(allocator, claim, factor * granted, where)
     check_offers(value, stranger(claim), promises)
     if isinstance(answer, Shortfall):
+        _check_full(allocator, value, stranger(claim, factor), where, promises)
         check_shortfall(answer, stranger(claim, factor), ANYWHERE, where, promises)
     for number in range(min(granted, _MANY)):
         held = value.release(f"check-{number}") != value
@@ -272,6 +277,19 @@ def _fill(allocator: Allocator, claim: Claim, factor: int, promises: Promises, *
         value = value.release(f"check-{number}")
     assert value == allocator, f"{where}: all were released, and the value is not the first"
     return granted
+
+
+def _check_full(empty: Allocator, full: Allocator, claim: Claim, where: str, promises: Promises) -> None:
+    """Who had nodes to hint at is not without a preference now that none is left."""
+    before, now = empty.hints((claim,)), full.hints((claim,))
+    if isinstance(before, NotYet) or isinstance(now, NotYet) or not promises.exact:
+        return
+    for resource, options in before.items():
+        lost = options is not None and now.get(resource, ()) is None
+        assert not lost, (
+            f"{where}: it is refused on any node, and hints have no preference about {resource} (None); "
+            "an empty list says that nothing is possible"
+        )
 
 
 def _largest(allocator: Allocator, claim: Claim, where: str) -> int:

@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from nodealloc.testing._allocator_checks import (
+from nodealloc.testing._allocator_calls import (
     ANYWHERE,
     Promises,
     allocate,
-    check_accounts,
-    check_hints,
     figures,
     pinned,
     released,
     stranger,
 )
+from nodealloc.testing._allocator_checks import check_accounts, check_hints
 from nodealloc.testing._told import has_fractions
 from nodealloc.topology import ClaimKind, NotYet, Reports, Shortfall
 
@@ -40,9 +39,6 @@ def check_entry(entry: Availability, asked: Workload, numa: NumaTopology) -> Non
     about = entry.resource
     named = {resource for claim in asked.claims for resource in claim.amounts}
     assert about in named, f"{about} was not asked for"
-    numbers: list[object] = [entry.wanted, *entry.free.values(), *entry.allocatable.values()]
-    whole = all(isinstance(number, int) for number in numbers)
-    assert whole, f"{about}: figures are whole, wanted rounded up and the others down; found {entry}"
     assert entry.wanted > 0, f"{about}: an entry is for what is wanted, found {entry.wanted}"
     most = sum(claim.amounts[about].value for claim in asked.claims if about in claim.amounts)
     assert entry.wanted <= most, f"{about}: {entry.wanted} are said to be wanted, all claims ask for {most}"

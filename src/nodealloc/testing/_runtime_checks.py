@@ -29,6 +29,7 @@ from nodealloc.runtime import (
     SandboxConfig,
     Sandboxes,
 )
+from nodealloc.testing._told import in_words
 
 __all__ = [
     "ContainerRuntime",
@@ -48,6 +49,7 @@ class ContainerRuntime(Looks, Sandboxes, Containers, Protocol):
     """What the checks of a runtime need in one."""
 
 
+@in_words
 def check_sandboxes(runtime: ContainerRuntime, config: SandboxConfig, /) -> None:
     """Hold a runtime to its promises about sandboxes; it has none of that pod before and after.
 
@@ -106,6 +108,7 @@ def _sandboxes(runtime: ContainerRuntime, uid: str) -> list[str]:
     return [one.id for one in listed.sandboxes] if listed is not None else []
 
 
+@in_words
 def check_containers(
     runtime: ContainerRuntime,
     sandbox: SandboxConfig,
@@ -212,6 +215,7 @@ def _start_again(runtime: ContainerRuntime, made: str, which: str) -> None:
         raise AssertionError(f"to start a container {which} raised {error!r}") from error
 
 
+@in_words
 def check_looks(runtime: ContainerRuntime, sandboxes: Sequence[SandboxConfig], /) -> None:
     """Hold a runtime to its promises about being looked at.
 
@@ -259,6 +263,7 @@ def check_looks(runtime: ContainerRuntime, sandboxes: Sequence[SandboxConfig], /
     assert not set(made) & set(runtime.listing().pods), "what was removed is listed"
 
 
+@in_words
 def check_images(images: Images, name: str, /) -> None:
     """Hold whoever keeps images to its promises; the image is there, unless it was before, and goes.
 
@@ -275,6 +280,7 @@ def check_images(images: Images, name: str, /) -> None:
     held = {one.id: one for one in images.images()}
     assert others <= held.keys(), f"{name} was pulled, and {sorted(others - held.keys())} went"
     assert image in held, f"{name} was pulled as {image}, and is not listed by that id"
+    assert held[image].names, f"{name} was pulled by its name, and is listed without any"
     assert held[image].size_bytes > 0, f"{name} has no size"
     for _ in range(2):
         images.remove_image(image)
@@ -283,6 +289,7 @@ def check_images(images: Images, name: str, /) -> None:
     assert others - {image} <= left, f"{name} was removed, and {sorted(others - left)} as well"
 
 
+@in_words
 def check_command_runner(
     runner: CommandRunner,
     container_id: str,
@@ -311,6 +318,7 @@ def check_command_runner(
         raise AssertionError("a command was run in a container that is not there")
 
 
+@in_words
 def check_event_feed(
     feed: Looks, change: Callable[[], object], cancel: Cancel, stop: Callable[[], object], /
 ) -> None:

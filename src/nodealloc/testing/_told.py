@@ -2,12 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
+from typing import ParamSpec
 
 from nodealloc.idset import format_list
 from nodealloc.topology import Claim, TopologyHint, Workload
 
-__all__ = ["amounts_of", "has_fractions", "is_listed", "told", "width"]
+__all__ = ["amounts_of", "has_fractions", "in_words", "is_listed", "told", "width"]
+
+P = ParamSpec("P")
+
+
+def in_words(check: Callable[P, None]) -> Callable[P, None]:
+    """A check that says in a sentence, too, which call raised where it has to answer."""
+
+    @functools.wraps(check)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            check(*args, **kwargs)
+        except AssertionError:
+            raise
+        except Exception as error:
+            raise AssertionError(f"{_call(error)} raised {error!r} where it has to answer") from error
+
+    return checked
+
+
+def _call(error: Exception) -> str:
+    """The first call that was no longer the check's own."""
+    frame = error.__traceback__
+    while frame is not None:
+        name = frame.tb_frame.f_code.co_name
+        if name != "checked" and not name.startswith(("check_", "_", "<")):
+            return name
+        frame = frame.tb_next
+    return "a call"
 
 
 def width(hint: TopologyHint) -> int:

@@ -22,6 +22,7 @@ from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.podspec import Json
 from nodealloc.testing._account_checks import check_accounts, check_apart, filled
 from nodealloc.testing._fake_cpus import FakeCpuAllocator
+from nodealloc.testing._told import in_words
 from nodealloc.topology import (
     Accounts,
     Adopts,
@@ -50,8 +51,11 @@ __all__ = [
 
 T = TypeVar("T")
 _ANY = TopologyHint(affinity=None, preferred=False)
+_FITTING = 24
+"""So many strangers are tried beside what was restored."""
 
 
+@in_words
 def check_remembers(allocator: Allocator, asked: Sequence[Workload], /, *, exact: bool = True) -> None:
     """Hold an allocator to what a restart relies on: what is remembered comes back, all of it.
 
@@ -85,6 +89,8 @@ def check_remembers(allocator: Allocator, asked: Sequence[Workload], /, *, exact
     assert back.name == allocator.name, f"{allocator.name} came back as {back.name}"
     assert _rows(back, asked) == rows, "what came back is remembered in other words"
     _check_same(full, back, asked)
+    if exact:  # who has to be told a part again grants nothing of it before
+        _check_room(full, back, asked)
     assert not exact or back == full, f"what came back is not what was there: {back} instead of {full}"
     _check_forgotten(back, asked)
     _check_odd_rows(allocator, rows, exact=exact)
@@ -103,6 +109,26 @@ def _check_same(full: Allocator, back: Allocator, asked: Sequence[Workload]) -> 
     if isinstance(full, Accounts) and isinstance(back, Accounts):
         was_held, is_held = _sorted(full.holdings()), _sorted(back.holdings())
         assert is_held == was_held, f"held was {was_held}, and is {is_held}"
+
+
+def _check_room(full: Allocator, back: Allocator, asked: Sequence[Workload]) -> None:
+    """As many strangers as before find room beside what is held."""
+    for claim in _claims(asked):
+        fitted, fits = _fitting(full, claim), _fitting(back, claim)
+        assert fits == fitted, (
+            f"{fitted} more like {claim.owner} fitted beside what was there, and {fits} beside what came back"
+        )
+
+
+def _fitting(allocator: Allocator, claim: Claim) -> int:
+    """How many strangers who ask for the same are granted it, one after another, as far as anybody counts."""
+    for number in range(_FITTING):
+        other = attrs.evolve(claim, owner=Owner(f"check-fits-{number}", claim.owner.member), reuse=())
+        after = allocator.allocate(other, _ANY)
+        if isinstance(after, Shortfall | NotYet) or after == allocator:
+            return number
+        allocator = after
+    return _FITTING
 
 
 def _check_odd_rows(allocator: Allocator, rows: Mapping[str, Json], *, exact: bool) -> None:
@@ -166,6 +192,7 @@ def _check_own_rows(full: Allocator, asked: Sequence[Workload]) -> None:
             assert _remembered(full, other) is None, f"{key} holds something, and {other!r} is remembered"
 
 
+@in_words
 def check_confines(allocator: Allocator, asked: Sequence[Workload], /) -> None:
     """Hold an allocator to what confining containers relies on.
 
@@ -218,6 +245,7 @@ def _check_granted(held: Sequence[Holding], owner: Owner, where: Confinement) ->
         assert nodes <= where.mems, f"{owner} holds memory on nodes {nodes}, and is told {where.mems}"
 
 
+@in_words
 def check_adopts(allocator: Allocator, asked: Sequence[Workload], /) -> None:
     """Hold an allocator to what taking over running containers relies on.
 

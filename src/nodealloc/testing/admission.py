@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from nodealloc.admission import Handler, Resizes
 from nodealloc.podfacts import LifeState, NodeView, PodOnNode, Pressure, Taint, TaintEffect
 from nodealloc.podspec import Container, ContainerPort, Pod, resources
-from nodealloc.testing._allocator_checks import pickled
+from nodealloc.testing._allocator_calls import pickled
 from nodealloc.topology import Accounts, Claim, Holding, Shortfall
 from nodealloc.verdicts import Admitted, NotYet, Refused, Verdict
 

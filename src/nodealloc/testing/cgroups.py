@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from nodealloc._arguments import check
 from nodealloc._procfs import stat_of
+from nodealloc._typed import typed_methods
 from nodealloc.cgroups import (
     NO_LIMIT,
     CgroupAbsentError,
@@ -22,6 +23,7 @@ from nodealloc.cgroups import (
 )
 from nodealloc.cgroups._convert import shares_to_weight, weight_to_shares
 from nodealloc.errors import NodeallocError
+from nodealloc.testing._told import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -31,6 +33,7 @@ __all__ = ["FakeCgroups", "check_cgroup_driver", "check_process_driver", "check_
 _MIB = 1 << 20
 
 
+@typed_methods
 class FakeCgroups:
     """A `CgroupDriver`, `ProcessDriver` and `TreeReader` that remembers everything and confines nobody.
 
@@ -134,6 +137,7 @@ class _Both(CgroupDriver, ProcessDriver, Protocol):
     """A driver that can also move processes."""
 
 
+@in_words
 def check_cgroup_driver(driver: CgroupDriver, root: CgroupName, /) -> None:
     """Check the promises of `CgroupDriver`; raises `AssertionError` that names a broken one.
 
@@ -183,6 +187,7 @@ def check_cgroup_driver(driver: CgroupDriver, root: CgroupName, /) -> None:
     driver.remove(name)
 
 
+@in_words
 def check_process_driver(driver: _Both, root: CgroupName, /) -> None:
     """Check the promises of `ProcessDriver` with real processes of its own.
 
@@ -225,6 +230,7 @@ class _Reading(CgroupDriver, TreeReader, Protocol):
     """A driver that can also say what is there."""
 
 
+@in_words
 def check_tree_reader(driver: _Reading, root: CgroupName, /) -> None:
     """Check the promises of `TreeReader`; raises `AssertionError` that names a broken one.
 

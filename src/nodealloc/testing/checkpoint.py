@@ -21,6 +21,7 @@ from nodealloc.checkpoint import (
 )
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.testing._simulated_disk import FaultyFiles, InjectedFault, PowerCut, SimulatedDisk
+from nodealloc.testing._told import in_words
 
 __all__ = [
     "FaultyFiles",
@@ -69,6 +70,7 @@ def mutations(data: bytes, rng: random.Random, count: int) -> Iterator[bytes]:
         yield bytes(copy)
 
 
+@in_words
 def check_checkpoint(value: Checkpoint, *, rng: random.Random | None = None, count: int = 200) -> None:
     """Hold a checkpoint class to its contract with one value; raises `AssertionError`.
 
@@ -113,6 +115,7 @@ class _Bad:
         pass
 
 
+@in_words
 def check_store(
     reopen: Callable[[Formats], Store], *, damage: Callable[[str, bytes], None] | None = None
 ) -> None:
@@ -131,9 +134,11 @@ def check_store(
     assert list(changes) == ["row.1", "row.2"], "a commit changed what it was given"
     both = {"row.1": _row(1), "row.2": _row(2)}
     _check_there(store, both, "after a commit")
+    earlier = store.read()
     _takes(store, {"row.2": None, "row.3": None, "row.9": _row(9)}, "a key that is absent, to be forgotten")
     expected: dict[str, Checkpoint] = {"row.1": _row(1), "row.9": _row(9)}
     _check_there(store, expected, "after None for a key, which forgets it")
+    assert dict(earlier.values) == both, "what was read before a commit changed with it"
     for wrong in ("", "../row.1", "row/1", ".row", "row.\n", "row." + "x" * 300, "stranger"):
         _refuses(store, {"row.1": _row(7), wrong: _row(1)})
     _refuses(store, {"row.1": _row(7), "row.2": _Bad()})

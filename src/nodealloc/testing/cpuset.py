@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from nodealloc.cpuset import CPUSet, CpusetWriteError, TargetGoneError
 from nodealloc.errors import NodeallocError
+from nodealloc.testing._told import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,6 +91,7 @@ class FakeCpusetWriter:
             gate.wait()
 
 
+@in_words
 def check_cpuset_writer(
     writer: CpusetWriter,
     target: str,
@@ -144,6 +146,7 @@ _ALL_COUNTS = 16
 """Up to so many CPUs are asked for one by one; of more some."""
 
 
+@in_words
 def check_picker(picker: Picker, layout: CpuLayout, /) -> None:
     """Hold a picker to what the policy relies on, on sets of many sizes of one machine.
 

@@ -36,6 +36,7 @@ from nodealloc.devices.plugins._codec import (
     encode_response,
 )
 from nodealloc.errors import NodeallocError
+from nodealloc.testing._told import in_words
 
 __all__ = ["FakePlugin", "PluginProcess", "check_allocator_keeper", "check_connection", "wait_until"]
 
@@ -176,6 +177,7 @@ class FakePlugin:
             raise self.refusal
 
 
+@in_words
 def check_connection(
     make: Callable[[Sequence[Device]], tuple[PluginConnection, Callable[[Sequence[Device]], None]]], /
 ) -> None:
@@ -243,6 +245,7 @@ def _check_close(connection: PluginConnection, lists: Iterator[Sequence[Device]]
     assert [isinstance(error, NodeallocError) for error in ended] == [True], "lists() ends with an error"
 
 
+@in_words
 def check_allocator_keeper(make: Callable[[DeviceAllocator], AllocatorKeeper], /) -> None:
     """Hold an `AllocatorKeeper` to its promises: what it gives back, and that no change is lost."""
     begin = DeviceAllocator(nodes=(0, 1))
@@ -252,6 +255,16 @@ def check_allocator_keeper(make: Callable[[DeviceAllocator], AllocatorKeeper], /
     assert before == begin, "alter() answers with another value before"
     assert after == keeper.current(), "alter() answers with another value after"
     assert "r/count" in after.inventories, "alter() replaces and returns both"
+
+    def broken(_allocator: DeviceAllocator) -> DeviceAllocator:
+        raise ZeroDivisionError
+
+    try:
+        keeper.alter(broken)
+    except ZeroDivisionError:
+        assert keeper.current() == after, "a change raised, and what is kept is another value all the same"
+    else:
+        raise AssertionError("a change raised, and alter() says nothing of it")
 
     def counted(allocator: DeviceAllocator) -> DeviceAllocator:
         generation = allocator.inventories["r/count"].generation

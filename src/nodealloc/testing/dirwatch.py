@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nodealloc.dirwatch import Watcher
+from nodealloc.testing._told import in_words
 from nodealloc.testing.pluginreg import bare_socket
 
 __all__ = ["FakeWatcher", "check_watcher"]
@@ -49,6 +50,7 @@ class FakeWatcher:
             self._changed.notify_all()
 
 
+@in_words
 def check_watcher(
     make: Callable[[Path], Watcher], directory: Path, /, *, nudge: Callable[[Watcher], None] | None = None
 ) -> None:

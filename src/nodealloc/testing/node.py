@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.errors import RetryableError
 from nodealloc.node import Advisor, KubeletFile, RunningContainer, Runtime, TellsRegranted
+from nodealloc.testing._told import in_words
 from nodealloc.testing.abilities import filled
 from nodealloc.topology import Allocator, Claim, Confines, Owner, Remembers, Snapshot, Workload
 
@@ -71,6 +72,7 @@ class FakeAdvisor:
         return outcome
 
 
+@in_words
 def check_advisor(advisor: Advisor, decide: Callable[[], Snapshot], /) -> None:
     """Hold an advisor to what the node relies on.
 
@@ -96,6 +98,7 @@ def check_advisor(advisor: Advisor, decide: Callable[[], Snapshot], /) -> None:
         assert rounds < 64, "it wants the same decision made again for ever"
 
 
+@in_words
 def check_runtime(runtime: Runtime, start: Callable[[Owner], str], stop: Callable[[str], None], /) -> None:
     """Hold a runtime to what the node relies on.
 
@@ -123,6 +126,7 @@ def check_runtime(runtime: Runtime, start: Callable[[Owner], str], stop: Callabl
     stop(second)
 
 
+@in_words
 def check_kubelet_file(allocator: Allocator, asked: Sequence[Workload], /) -> None:
     """Hold an allocator to what handing a node to a kubelet, and taking it over, relies on.
 
@@ -164,6 +168,7 @@ def check_kubelet_file(allocator: Allocator, asked: Sequence[Workload], /) -> No
     assert not allocator.from_kubelet(strange), "another file says something"
 
 
+@in_words
 def check_regranted(before: Allocator, after: Allocator, asked: Sequence[Workload], /) -> None:
     """Hold an allocator to what remembering a change relies on: nobody is left out.
 

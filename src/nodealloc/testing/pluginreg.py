@@ -16,6 +16,7 @@ from nodealloc.pluginreg import (
     Registration,
     RegistrationUnavailableError,
 )
+from nodealloc.testing._told import in_words
 
 __all__ = [
     "FakeAsyncRegistration",
@@ -183,6 +184,7 @@ class RecordingHandler:
             self._inside.discard(name)
 
 
+@in_words
 def check_registration(client: Registration, plugin: str, absent: str, /) -> None:
     """Hold a `Registration` to its promises.
 
@@ -231,6 +233,7 @@ def check_async_registration(client: AsyncRegistration, plugin: str, absent: str
         assert isinstance(error, NodeallocError), f"{absent} is not there and was answered for"
 
 
+@in_words
 def check_handler(handler: PluginHandler, name: str, endpoint: str, versions: Sequence[str], /) -> None:
     """Hold a `PluginHandler` to its promises with a plugin that it accepts.
 

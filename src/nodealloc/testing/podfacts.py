@@ -13,6 +13,7 @@ import attrs
 
 from nodealloc.podfacts import PodLife, PodSighting, PodSource
 from nodealloc.podspec import Pod
+from nodealloc.testing._told import in_words
 
 __all__ = ["FakePods", "check_pod_source"]
 
@@ -41,6 +42,7 @@ class FakePods:
         return self.ready
 
 
+@in_words
 def check_pod_source(source: PodSource, uid: str, /) -> None:
     """Hold a `PodSource` that is ready to its promises.
 
@@ -49,7 +51,9 @@ def check_pod_source(source: PodSource, uid: str, /) -> None:
         uid: Of a pod that it knows.
     """
     assert source.is_ready(), "give a source that knows every pod by now"
-    assert uid in set(source.uids()), f"{uid} is known and not listed"
+    listed = set(source.uids())
+    assert uid in listed, f"{uid} is known and not listed"
+    assert set(source.uids()) == listed, f"{len(listed)} are listed, and others when it is asked again"
     for one in source.uids():
         sighting = source.get(one)
         assert sighting is not None, f"{one} is listed and not known"

@@ -35,6 +35,7 @@ from nodealloc.podspec import (
     kubelet_hash,
 )
 from nodealloc.runtime import ContainerConfig, PodReport, PullCredentials, SandboxConfig
+from nodealloc.testing._told import in_words
 from nodealloc.testing.dsw_asw import ManualCancel
 from nodealloc.verdicts import Admitted, NotYet, Refused
 
@@ -176,6 +177,7 @@ class FakeHooks:
         return self.answer(call)
 
 
+@in_words
 def check_preparer(preparer: Preparer, pod: Pod, /, *, is_there: Callable[[Pod], bool] | None = None) -> None:
     """Hold a `Preparer` to its promises, with a pod that it can make ready soon.
 
@@ -213,6 +215,7 @@ def check_preparer(preparer: Preparer, pod: Pod, /, *, is_there: Callable[[Pod],
     preparer.take_back(pod, cancel)
 
 
+@in_words
 def check_configures(configures: Configures, pod: Pod, /) -> None:
     """Hold a `Configures` to its promises: the same answer twice, named as it was asked.
 
@@ -233,6 +236,7 @@ def check_configures(configures: Configures, pod: Pod, /) -> None:
         assert found == asked, f"asked for {asked}, it configures {found}"
 
 
+@in_words
 def check_environment_source(source: EnvironmentSource, there: tuple[str, str], /) -> None:
     """Hold an `EnvironmentSource` to its promises.
 
@@ -255,6 +259,7 @@ def check_environment_source(source: EnvironmentSource, there: tuple[str, str], 
         assert find(absent, name) is None, f"a {what} of another name space is found"
 
 
+@in_words
 def check_credential_source(source: CredentialSource, pod: Pod, mine: str, others: str, /) -> None:
     """Hold a `CredentialSource` to its promises.
 
@@ -273,6 +278,7 @@ def check_credential_source(source: CredentialSource, pod: Pod, mine: str, other
     assert not shown, f"the passwords of {shown} show when they are printed"
 
 
+@in_words
 def check_hook_runner(hooks: HookRunner, good: HookCall, bad: HookCall, endless: HookCall, /) -> None:
     """Hold a `HookRunner` to its promises.
 

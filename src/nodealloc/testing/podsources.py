@@ -12,6 +12,7 @@ import attrs
 
 from nodealloc.podsources import MergedSayings, Reading, Saying, Source, merge_saying
 from nodealloc.podspec import Pod
+from nodealloc.testing._told import in_words
 from nodealloc.testing.dsw_asw import ManualCancel
 
 __all__ = ["FakeSource", "check_source"]
@@ -34,6 +35,7 @@ class FakeSource:
         return Reading(pods=tuple(self.pods), is_synced=self.synced)
 
 
+@in_words
 def check_source(source: Source, /, expected: Collection[str] | None = None) -> None:
     """Hold a `Source` that can be read now, and does not change meanwhile, to its promises.
 

@@ -20,6 +20,7 @@ from typing import Final
 
 from nodealloc.errors import PermanentError
 from nodealloc.probes import Exchange, Exchanges, Exec, Prober, Question, Reply, ReplyKind
+from nodealloc.testing._told import in_words
 
 __all__ = ["FakeProber", "check_exchanges", "check_exec", "check_prober"]
 
@@ -77,6 +78,7 @@ class FakeProber:
                 self._now -= 1
 
 
+@in_words
 def check_prober(
     prober: Prober, /, *, well: Question, sick: Question, silent: Question | None = None
 ) -> None:
@@ -123,6 +125,7 @@ def _asked(prober: Prober, question: Question) -> Reply:
     return reply
 
 
+@in_words
 def check_exchanges(prober: Exchanges, /, *, well: Question, sick: Question, silent: Question) -> None:
     """Hold a prober that takes no thread to its promises; what `check_prober` says, and these.
 
@@ -185,6 +188,7 @@ def _driven(exchange: Exchange, timeout_s: float) -> Reply:
             return reply
 
 
+@in_words
 def check_exec(
     commands: Exec, container_id: str, wanted: Mapping[Sequence[str], int], /, *, absent: Sequence[str] = ()
 ) -> None:

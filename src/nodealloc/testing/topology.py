@@ -20,20 +20,18 @@ from nodealloc._arguments import is_other
 from nodealloc._frozen import Frozen, freeze
 from nodealloc.idset import bits, lowest
 from nodealloc.podspec import Quantity
-from nodealloc.testing._allocator_checks import (
-    Promises,
-    check_claim,
-    check_copy,
-    check_hints,
-    is_allocator,
-    pickled,
-    released,
-    stranger,
+from nodealloc.testing._allocator_calls import Promises, check_copy, is_allocator, pickled, released, stranger
+from nodealloc.testing._allocator_checks import check_claim, check_hints
+from nodealloc.testing._allocator_edges import (
+    check_asks_nothing,
+    check_edges,
+    check_unknown_release,
+    filled_by,
 )
-from nodealloc.testing._allocator_edges import check_asks_nothing, check_edges, check_unknown_release
 from nodealloc.testing._allocator_histories import check_fills_up, check_history
+from nodealloc.testing._allocator_use import check_kinds, check_members, check_spread
 from nodealloc.testing._report_checks import check_entry, check_figures, check_unused
-from nodealloc.testing._told import has_fractions
+from nodealloc.testing._told import has_fractions, in_words
 from nodealloc.topology import (
     Allocator,
     Availability,
@@ -260,8 +258,9 @@ def check_allocator(
             last unit; pass False for books that give back elsewhere than they
             took. Releasing the whole workload has to, always.
         exact_hints: Whether preferred hints are the narrowest, and what is
-            granted on one comes from its nodes; pass False for a policy that
-            prefers, or takes from, whole sockets.
+            granted on one is what was asked for, from its nodes; pass False for a
+            policy that prefers, or takes from, whole sockets, that rounds up to
+            whole nodes, or that refuses odd amounts.
         steps: Length of the history.
         seed: Which history.
 
@@ -296,8 +295,15 @@ def check_allocator(
     for claim in {tuple(one.amounts.items()): one for one in asked.claims}.values():
         check_fills_up(allocator, claim, promises)
     check_edges(allocator, asked, promises)
+    check_spread(allocator, asked, promises)
+    for claim in asked.claims:
+        check_kinds(allocator, claim)
+    full = filled_by(allocator, asked)
+    if full is not None:
+        check_members(full, asked)
 
 
+@in_words
 def check_reports(reports: Reports, asked: Workload, numa: NumaTopology, /) -> None:
     """Hold what an allocator reports to what refusals are made of.
 
@@ -325,6 +331,7 @@ def check_reports(reports: Reports, asked: Workload, numa: NumaTopology, /) -> N
         check_figures(allocator, asked, numa)
 
 
+@in_words
 def check_comparison(comparison: Comparison, numa: NumaTopology, /) -> None:
     """Hold a comparison to what the merge relies on, over every set of at most eight nodes.
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import attrs
 
+from nodealloc.testing._told import in_words
 from nodealloc.volumes import (
     CanAge,
     CanAttach,
@@ -91,6 +92,7 @@ class FakeFilesystems:
         return True
 
 
+@in_words
 def check_block_tools(tools: BlockTools, image: str, /) -> None:
     """Hold loop devices to their promises.
 
@@ -114,6 +116,7 @@ def check_block_tools(tools: BlockTools, image: str, /) -> None:
 _JUNK = b"somebody's data, of a kind that nobody knows\n" * 1000
 
 
+@in_words
 def check_filesystems(
     filesystems: Filesystems, tools: BlockTools, image: str, fstype: str = "ext4", /
 ) -> None:
@@ -151,6 +154,7 @@ def check_filesystems(
         file.unlink()
 
 
+@in_words
 def check_plugin(plugin: Plugin, spec: VolumeSpec, use: Use, /) -> None:
     """Take a plugin through its life, every deed twice, and once in vain before and after.
 

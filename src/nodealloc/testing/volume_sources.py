@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 import attrs
 
 from nodealloc.podspec import Pod, Volume
+from nodealloc.testing._told import in_words
 from nodealloc.volumes import (
     AttachVerifier,
     ClaimError,
@@ -170,6 +171,7 @@ class FakeMountWatch:
         return told
 
 
+@in_words
 def check_claim_resolver(resolver: ClaimResolver, pod: Pod, bound: Volume, unbound: Volume, /) -> None:
     """Hold a `ClaimResolver` to its promises.
 
@@ -189,6 +191,7 @@ def check_claim_resolver(resolver: ClaimResolver, pod: Pod, bound: Volume, unbou
     raise AssertionError(f"the claim of {unbound.name} is not bound: ClaimError is what says so")
 
 
+@in_words
 def check_attach_verifier(verifier: AttachVerifier, attached: VolumeId, detached: VolumeId, /) -> None:
     """Hold an `AttachVerifier` to its promises, with a volume that is attached and one that is not."""
     device = verifier.attached(attached)
@@ -197,6 +200,7 @@ def check_attach_verifier(verifier: AttachVerifier, attached: VolumeId, detached
     assert verifier.attached(detached) is None, f"{detached} is not attached: None"
 
 
+@in_words
 def check_leftovers(leftovers: Leftovers, left: Found, /) -> None:
     """Hold `Leftovers` to its promises.
 
@@ -212,6 +216,7 @@ def check_leftovers(leftovers: Leftovers, left: Found, /) -> None:
     assert list(leftovers.found()) == before, f"cleaning takes {left} away and nothing else"
 
 
+@in_words
 def check_mount_watch(
     watch: MountWatch, volume: Found, mount: Callable[[], object], unmount: Callable[[], object], /
 ) -> None:
@@ -232,6 +237,7 @@ def check_mount_watch(
         assert list(watch.lost()) == [], "a loss is told once"
 
 
+@in_words
 def check_config_source(source: ConfigSource, there: tuple[str, str], absent: tuple[str, str], /) -> None:
     """Hold a `ConfigSource` to its promises.
 
@@ -247,6 +253,7 @@ def check_config_source(source: ConfigSource, there: tuple[str, str], absent: tu
     assert source.read(*absent) is None, f"{'/'.join(absent)} is not there: None"
 
 
+@in_words
 def check_token_source(source: TokenSource, request: TokenRequest, other: TokenRequest, /) -> None:
     """Hold a `TokenSource` to its promises.
 
@@ -262,6 +269,7 @@ def check_token_source(source: TokenSource, request: TokenRequest, other: TokenR
     assert source.token(other).text != one.text, "each has its own"
 
 
+@in_words
 def check_watchable(
     source: WatchableConfigSource,
     name: tuple[str, str],

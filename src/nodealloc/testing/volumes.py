@@ -17,6 +17,7 @@ import attrs
 
 from nodealloc.errors import NodeallocError
 from nodealloc.podspec import Container, Pod, Volume, VolumeUse
+from nodealloc.testing._told import in_words
 from nodealloc.testing._volume_host import FakeHost
 from nodealloc.volumes import (
     ClaimError,
@@ -132,6 +133,7 @@ _LOOKS = 100
 """Others mount as well: a table need not be quiet at once."""
 
 
+@in_words
 def check_mounter(mounter: Mounter, table: MountTable, root: str, /) -> None:
     """Hold a mounter and its table to their promises.
 
