@@ -165,8 +165,8 @@ FIRST = {
     "near-change-lost": Change(
         about="of several changes elsewhere the first wakes nobody",
         file="dsw_asw/_agenda.py",
-        old="            self._changed(tuple(self._near.woken()))",
-        new="            self._changed(tuple(self._near.woken())[1:])",
+        old="self._changed(tuple(self._near.woken()))",
+        new="self._changed(tuple(self._near.woken())[1:])",
         seeds="calm",
     ),
     "own-cpus-not-awaited": Change(
