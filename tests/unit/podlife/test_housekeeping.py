@@ -85,7 +85,7 @@ def test_a_folder_goes_however_deep_it_is(tmp_path: Path) -> None:
     """A pod chooses how deep: neither calls nor descriptors of the agent grow with it."""
     here = tmp_path / "old"
     here.mkdir()
-    with deepened(here, 3_000):
+    with deepened(here, 1_100):
         folders = PodFolders(str(tmp_path))
         (found,) = folders.found()
         folders.remove(found)

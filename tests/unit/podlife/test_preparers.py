@@ -188,7 +188,7 @@ def test_a_folder_is_one_below_the_others_and_goes_however_deep_it_is(tmp_path: 
     assert [one.name for one in (tmp_path / "kept").iterdir()] == ["data"]
     folders.make_ready(WEB, NOW)
     (tmp_path / "pods" / "web" / "volumes" / "link").symlink_to(tmp_path / "kept")
-    with deepened(tmp_path / "pods" / "web", 3_000):
+    with deepened(tmp_path / "pods" / "web", 1_100):
         assert folders.take_back(WEB, NOW) is None
         assert list((tmp_path / "pods").iterdir()) == []
     assert (tmp_path / "kept" / "data").read_text() == "1"
