@@ -159,7 +159,14 @@ def record_from_checkpoint(checkpoint: JsonCheckpoint, now: Moment, /) -> PodRec
 
 
 def _pod(row: _Row) -> Pod:
-    pod = pod_from_manifest(cast("Mapping[str, Json]", row.pod.manifest))
+    manifest = cast("Mapping[str, Json]", row.pod.manifest)
+    spec = manifest.get("spec")
+    if isinstance(spec, dict) and not spec.get("containers"):
+        # Only a sandbox is left of a pod that nobody wanted: no manifest is without containers.
+        named = {**manifest, "spec": {**spec, "containers": [{"name": "none", "image": "none"}]}}
+        pod = attrs.evolve(pod_from_manifest(named), containers=())
+    else:
+        pod = pod_from_manifest(manifest)
     return pod if pod.uid == row.uid else attrs.evolve(pod, uid=row.uid)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from nodealloc.podfacts import ContainerTerminated, Exited, ExitUnknown, LifeState
+from nodealloc.podfacts import ContainerTerminated, Exited, ExitUnknown, LifeState, PodIdentity
 from nodealloc.podlife import KUBELET
 from nodealloc.podspec import Container, RestartPolicy
-from nodealloc.runtime import RUNTIME_ROWS, ContainerReport, RunState
+from nodealloc.runtime import RUNTIME_ROWS, ContainerReport, RunState, SandboxConfig
 from tests.unit.podlife.test_kills import Counted, KilledNode
 from tests.unit.podlife_node import Node, pod
 from tests.unit.podstatus.test_with_lives import TellingNode
@@ -157,4 +157,19 @@ def test_ends_of_a_pod_that_an_earlier_life_forgot_are_forgotten() -> None:
     assert node.journal.rows
     node.lives.heard()
     node.after(5)
+    assert not node.journal.rows
+
+
+def test_a_sandbox_of_nobody_that_is_empty_does_not_keep_an_agent_from_starting() -> None:
+    """It is remembered as a pod without containers, which no manifest may be, and read again."""
+    node = Node()
+    node.lives.heard()
+    node.executor.held.add("stop sandbox")
+    node.runtime.run_sandbox(SandboxConfig(pod=PodIdentity(uid="s", name="s", namespace="n")))
+    node.after(5)
+    assert any("s" in key for key in node.journal.rows)
+    node.kill_agent()
+    node.lives.heard()
+    node.after(60)
+    assert not node.runtime.inspect("s").sandboxes
     assert not node.journal.rows
