@@ -13,7 +13,7 @@ from nodealloc._arguments import wrong
 from nodealloc._frozen import Frozen, FrozenList
 from nodealloc._kinds import Kind
 
-__all__ = ["init_of", "looking_init"]
+__all__ = ["filling", "init_of", "looking_init"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -45,6 +45,23 @@ def init_of(made: type[T]) -> Callable[P, None]:
         if takes := _is_made_of(field):
             annotations[field.alias or field.name] = takes
     return cast("Callable[P, None]", made.__init__)
+
+
+def filling(made: type[object]) -> Callable[..., object]:
+    """Makes values of a class by setting the fields that its `__init__` takes: one line a field."""
+    fields = {field.alias or field.name: field for field in _fields(made) if field.init}
+    scope: dict[str, object] = {"_made": made, "_new": object.__new__}
+    scope |= {f"_d{number}": _default(field) for number, field in enumerate(fields.values())}
+    lines = [f"def make({_parameters(fields, made_anew=False)}):", "  one = _new(_made)"]
+    if made.__dictoffset__:
+        lines += ["  held = one.__dict__"]
+        lines += [f"  held[{field.name!r}] = {name}" for name, field in fields.items()]
+    else:
+        # The slots' own setters: they pass by `__setattr__`, which refuses everyone else.
+        scope |= {f"_s{name}": getattr(made, field.name).__set__ for name, field in fields.items()}
+        lines += [f"  _s{name}(one, {name})" for name in fields]
+    exec("\n".join([*lines, "  return one"]), scope)  # noqa: S102 - of names of fields alone
+    return cast("Callable[..., object]", scope["make"])
 
 
 def _written(made: type[object], init: Callable[P, None]) -> Callable[P, None]:
@@ -87,11 +104,11 @@ def _default(field: attrs.Attribute[object]) -> object:
     return attrs.NOTHING if hasattr(field.default, "factory") else field.default
 
 
-def _parameters(fields: Mapping[str, attrs.Attribute[object]]) -> str:
-    """The parameters that attrs' own `__init__` has."""
+def _parameters(fields: Mapping[str, attrs.Attribute[object]], *, made_anew: bool = True) -> str:
+    """The parameters that attrs' own `__init__` has; or with what is made anew each time to be given."""
     places, names = list[str](), list[str]()
     for number, (name, field) in enumerate(fields.items()):
-        needed = field.default is attrs.NOTHING
+        needed = (field.default if made_anew else _default(field)) is attrs.NOTHING
         (names if field.kw_only else places).append(name if needed else f"{name}=_d{number}")
     return ", ".join([*places, *(["*", *names] if names else [])])
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, ParamSpec, TypeVar, cast
 
 from nodealloc._annotations import BROKEN, Kinds, kinds_of, look
-from nodealloc._constructors import init_of, looking_init
+from nodealloc._constructors import filling, init_of, looking_init
 
 __all__ = [
     "trusting",
@@ -130,13 +130,9 @@ def typed_fields_on_error(made: type[T], /) -> type[T]:
 
 
 def trusting(made: Callable[P, T], /) -> Callable[P, T]:
-    """Makes values of a class without the look at their fields: for what is worked out from such values."""
-    kind = cast("type[T]", made)
-    init = inspect.unwrap(kind.__init__)
+    """Makes values of a class of attrs out of values that were looked at: sets their fields and does no more.
 
-    def make(*args: P.args, **kwargs: P.kwargs) -> T:
-        one = kind.__new__(kind)
-        init(one, *args, **kwargs)
-        return one
-
-    return make
+    Nothing is converted, validated or worked out, and of the defaults only those are
+    known that are no factories.
+    """
+    return cast("Callable[P, T]", filling(cast("type[object]", made)))

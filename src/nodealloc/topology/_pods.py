@@ -44,41 +44,35 @@ def _workload_of(pod: Pod) -> Workload:
     if not pod.containers:
         raise ConfigurationError(f"pod {pod.full_name} has no containers; a pod runs at least one")
     exclusive = qos_class(pod) is _GUARANTEED
-    claims: list[Claim] = []
+    starts: list[tuple[Container, ClaimKind, tuple[str, ...]]] = []
     ended: tuple[str, ...] = ()
     for container in pod.init_containers:
-        kind = _SIDECAR if container.restartable else _INIT
-        claims.append(_claim(pod, container, kind, exclusive, ended))
-        if kind is _INIT:
+        starts.append((container, _SIDECAR if container.restartable else _INIT, ended))
+        if not container.restartable:
             ended += (container.name,)
+    starts += [(container, _MAIN, ended) for container in pod.containers]
     uid, settings = pod.uid, pod.annotations
-    claims += [
-        _claim_of(
-            owner=_owner(uid, container.name),
-            amounts=container.requests,
-            exclusive=exclusive,
-            reuse=ended,
-            settings=settings,
-        )
-        for container in pod.containers
-    ]
-    return _workload(key=uid, claims=tuple(claims))
+    claims = tuple(
+        [
+            _claim(
+                owner=_owner(uid, container.name),
+                amounts=container.requests,
+                kind=kind,
+                exclusive=exclusive,
+                reuse=reuse,
+                settings=settings,
+            )
+            for container, kind, reuse in starts
+        ]
+    )
+    if len({container.name for container, _, _ in starts}) != len(claims):
+        return Workload(key=uid, claims=claims)  # says what is wrong
+    return _workload(key=uid, claims=claims)
 
 
 # All that claims have has been looked at as the pod's.
-_claim_of, _owner, _workload = trusting(Claim), trusting(Owner), trusting(Workload)
+_claim, _owner, _workload = trusting(Claim), trusting(Owner), trusting(Workload)
 
 # Members of an enumeration are slow to look up before Python 3.12.
-_INIT, _SIDECAR = ClaimKind.INIT, ClaimKind.SIDECAR
+_INIT, _SIDECAR, _MAIN = ClaimKind
 _GUARANTEED = QosClass.GUARANTEED
-
-
-def _claim(pod: Pod, container: Container, kind: ClaimKind, exclusive: bool, ended: tuple[str, ...]) -> Claim:
-    return _claim_of(
-        owner=_owner(pod.uid, container.name),
-        amounts=container.requests,
-        kind=kind,
-        exclusive=exclusive,
-        reuse=ended,
-        settings=pod.annotations,
-    )
