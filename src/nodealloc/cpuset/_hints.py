@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate, compress
+from itertools import accumulate
 
 from nodealloc.cpuset._layout import CpuLayout
-from nodealloc.topology import LISTED_NODES, CountedHints, Need, NumaMask, TopologyHint, node_masks
+from nodealloc.topology import LISTED_NODES, CountedHints, Need, NodeSets, NumaMask, TopologyHint
 
 __all__ = ["HintTable"]
 
@@ -14,13 +14,7 @@ __all__ = ["HintTable"]
 class HintTable:
     """Where a number of CPUs fits on a machine: hints that are listed, on many nodes counted.
 
-    Lists have every mask of the NUMA nodes in the kubelet's order, to be filtered.
-
-    Masks stand by size, then in lexicographic order of their node ids. Which of
-    them hold enough free CPUs is decided for all at once: an integer has one
-    lane for each mask, node by node the free CPUs are added to the lanes that
-    contain the node, and what is left over the request shows in the top bit of
-    a lane. May be shared between threads.
+    May be shared between threads.
 
     Source: kubelet ``cm/cpumanager/policy_static.go``. Nodes without CPUs are
     in no mask. With more than `LISTED_NODES` nodes the hints are the same and
@@ -33,24 +27,14 @@ class HintTable:
         self._capacity = list(accumulate(largest_first))
         self._align = align_by_socket
         self._singles = [1 << node for node in layout.node_ids]
+        self._places = [*zip(self._singles, layout.nodes, strict=True)]
+        self._sets = NodeSets.of(layout.node_ids) if len(layout.nodes) <= LISTED_NODES else None
         # By the least number of nodes; filled when first asked for, and the same whoever fills it.
-        self._judged: dict[int, list[TopologyHint]] = {}
-        if len(layout.nodes) > LISTED_NODES:
-            self._lanes = 0
-            return
-        masks = node_masks(layout.node_ids)
-        self._lanes = len(masks)
-        self._lane_bytes = 2 if 2 * layout.cpus.bit_count() < 1 << 14 else 4
-        self._node_lanes = [self._lane_mask([mask >> node & 1 for mask in masks]) for node in layout.node_ids]
-        self._ones = self._lane_mask([1] * self._lanes)
-        self._sizes = [mask.bit_count() for mask in masks]
-        parts = _sockets(layout)
-        self._sockets = [_touched(parts, mask) for mask in masks] if align_by_socket else []
-        self._plain = [TopologyHint(mask, preferred=False) for mask in masks]
+        self._judged: dict[int, int] = {}
 
     def hints(
         self, available: int, request: int, /, *, reusable: int = 0
-    ) -> list[TopologyHint] | CountedHints:
+    ) -> Sequence[TopologyHint] | CountedHints:
         """Where `request` CPUs fit.
 
         Args:
@@ -64,41 +48,29 @@ class HintTable:
             number of nodes that could hold the request on an empty machine
             (and, with `align_by_socket`, those on the least number of sockets).
         """
-        if not self._lanes:
+        sets = self._sets
+        if sets is None:
             return self._counted(available, request, reusable)
-        if self._lanes == 1:
-            fits = (available & self._layout.cpus).bit_count() + reusable.bit_count() >= request
-            return self._judgement(1)[:] if fits else []
-        top = 8 * self._lane_bytes - 1
-        if request >= 1 << top:
-            return []
-        room = self._ones * ((1 << top) - request)
-        must = self._ones
-        for node, lanes in zip(self._layout.nodes, self._node_lanes, strict=True):
-            room += lanes * (node & available).bit_count()
-            held = (node & reusable).bit_count() if reusable else 0
-            if held:
-                room += lanes * held
-                must &= lanes
-        fitting = room >> top & must
-        if not fitting:
-            return []
-        chosen = fitting.to_bytes(self._lanes * self._lane_bytes, "little")[:: self._lane_bytes]
-        return list(compress(self._judgement(self._narrowest(request)), chosen))
+        room = [(single, (cpus & available).bit_count()) for single, cpus in self._places]
+        if reusable:
+            room += [(single, (cpus & reusable).bit_count()) for single, cpus in self._places]
+        fitting = sets.holding(room, request)
+        if reusable:
+            fitting &= sets.containing[self._layout.nodes_of(reusable)]
+        narrowest = self._narrowest(request)
+        preferred = self._judged.get(narrowest)
+        if preferred is None:
+            preferred = self._judged[narrowest] = self._preferred(sets, narrowest)
+        return sets.hints(fitting, preferred)
 
-    def _judgement(self, narrowest: int) -> list[TopologyHint]:
-        """All masks as hints, for requests that need so many nodes at least."""
-        judged = self._judged.get(narrowest)
-        if judged is None:
-            sockets = self._least_sockets(narrowest)
-            good = [size == narrowest for size in self._sizes]
-            if sockets:
-                good = [one or number == sockets for one, number in zip(good, self._sockets, strict=True)]
-            judged = self._judged[narrowest] = [
-                TopologyHint(hint.affinity, preferred=True) if one else hint
-                for hint, one in zip(self._plain, good, strict=True)
-            ]
-        return judged
+    def _preferred(self, sets: NodeSets, narrowest: int) -> int:
+        """Sets that are preferred by requests that need so many nodes at least."""
+        sockets = self._least_sockets(narrowest)
+        if not sockets:
+            return sets.widths[narrowest]
+        parts = _sockets(self._layout)
+        aligned = [bit for mask, bit in sets.bit.items() if _touched(parts, mask) == sockets]
+        return sets.widths[narrowest] | sum(aligned)
 
     def _counted(self, available: int, request: int, reusable: int) -> list[TopologyHint] | CountedHints:
         """The same where there are too many masks to list."""
@@ -137,10 +109,6 @@ class HintTable:
             if capacity >= request:
                 return size
         return len(self._capacity)
-
-    def _lane_mask(self, values: Sequence[int]) -> int:
-        width = self._lane_bytes
-        return int.from_bytes(b"".join(value.to_bytes(width, "little") for value in values), "little")
 
 
 def _sockets(layout: CpuLayout) -> tuple[NumaMask, ...]:

@@ -16,7 +16,6 @@ from nodealloc.memblocks import _abilities as abilities
 from nodealloc.memblocks._blocks import MEMORY, Block, NodeMemory, is_memory
 from nodealloc.memblocks._codec import recorded, to_kubelet
 from nodealloc.memblocks._demand import demand_at_peak, demand_of
-from nodealloc.memblocks._groups import hint_pair
 from nodealloc.memblocks._layout import Demand, Layout
 from nodealloc.memblocks._options import MemoryOptions, MemoryPolicy
 from nodealloc.memblocks._recorded import RecordedMemory
@@ -315,7 +314,7 @@ class MemoryAllocator(MemoryStock):
         for claim in claims:
             held = self.state.blocks(claim.owner)
             if held:
-                return (hint_pair(held[0].nodes)[1],)
+                return (TopologyHint(held[0].nodes, preferred=True),)
         return ()
 
 

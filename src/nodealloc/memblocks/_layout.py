@@ -16,9 +16,16 @@ from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import bits
 from nodealloc.machine import Machine, NumaNode
 from nodealloc.memblocks._blocks import MEMORY, hugepages, is_memory
-from nodealloc.memblocks._groups import family, hint_pair, wide_hints
 from nodealloc.podspec import page_bytes
-from nodealloc.topology import LISTED_NODES, CountedHints, Need, NumaMask, TopologyHint
+from nodealloc.topology import (
+    LISTED_NODES,
+    CountedHints,
+    Need,
+    NodeSets,
+    NumaMask,
+    Thresholds,
+    TopologyHint,
+)
 
 __all__ = ["Demand", "Layout", "Reserved", "Row"]
 
@@ -102,9 +109,13 @@ class Layout:
         return tuple(1 << node for node in self.nodes)
 
     @lazy
-    def single_hints(self) -> tuple[TopologyHint, ...]:
-        """Every node as a hint of its own; no set is narrower, so that all are preferred."""
-        return tuple(hint_pair(single)[1] for single in self.singles)
+    def sets(self) -> NodeSets | None:
+        """Every set of nodes, where the machine has so few nodes that they are listed."""
+        return NodeSets.of(self.nodes) if len(self.nodes) <= LISTED_NODES else None
+
+    @lazy
+    def _held(self) -> tuple[Thresholds, ...]:
+        return tuple(Thresholds.of(self.nodes, row) for row in self.allocatable)
 
     @lazy
     def row(self) -> Mapping[str, int]:
@@ -117,11 +128,6 @@ class Layout:
         return tuple(page_bytes(name) or 1 for name in self.resources)
 
     @lazy
-    def least(self) -> Row:
-        """The smallest allocatable amount of any node, one figure a resource."""
-        return tuple(min(row) for row in self.allocatable)
-
-    @lazy
     def most(self) -> Row:
         """The largest allocatable amount of any node, one figure a resource."""
         return tuple(max(row) for row in self.allocatable)
@@ -132,10 +138,6 @@ class Layout:
 
     @lazy
     def _narrowest(self) -> dict[Demand, int]:
-        return {}
-
-    @lazy
-    def _known_totals(self) -> dict[tuple[int, NumaMask], tuple[int, ...]]:
         return {}
 
     @lazy
@@ -170,36 +172,12 @@ class Layout:
         """Whether a set of nodes could serve a demand were it empty."""
         return all(self.sum(row, mask) >= size for row, size in demand)
 
-    def wide_hints(self, demand: Demand, among: NumaMask, /) -> Sequence[TopologyHint]:
-        """Sets of two and more of these nodes that could serve a demand were they empty, as hints.
-
-        Only for machines of at most `LISTED_NODES` nodes; see `counted`.
-        """
-        tight = [(row, size) for row, size in demand if size > self.least[row]]
-        if not tight:
-            return wide_hints(among, 1)
-        found: Sequence[TopologyHint] = wide_hints(among, self.narrowest(demand))
-        (first, size), *others = tight
-        totals = self._totals(first, among)
-        found = [hint for hint, total in zip(found, totals, strict=True) if total >= size]
-        for row, least in others:
-            found = [hint for hint in found if self.sum(row, hint.affinity or 0) >= least]
+    def serving(self, demand: Demand, /) -> int:
+        """Bits of the `sets` of nodes that could serve a demand were they empty."""
+        found = -1
+        for row, size in demand:
+            found &= self._held[row].holding(size)
         return found
-
-    def _totals(self, row: int, among: NumaMask) -> Sequence[int]:
-        """Allocatable bytes of each set in `family`."""
-        key = row, among
-        found = self._known_totals.get(key)
-        if found is None:
-            if len(self._known_totals) > _MAX_KNOWN >> 5:
-                self._known_totals.clear()
-            found = self._known_totals[key] = tuple([self.sum(row, mask) for mask in family(among)])
-        return found
-
-    @property
-    def is_listed(self) -> bool:
-        """Whether the machine has so few nodes that sets of them are listed."""
-        return len(self.nodes) <= LISTED_NODES
 
     def counted(
         self, demand: Demand, among: NumaMask, others: tuple[TopologyHint, ...], narrowest: int
@@ -238,6 +216,8 @@ class Layout:
         Raises:
             WorkLimitError: Several resources and uneven nodes made too much work.
         """
+        if self.sets is not None:
+            return self.sets.lowest(self.serving(demand)).bit_count() or len(self.nodes) + 1
         row, size = demand[0]
         if size <= self.most[row] if len(demand) == 1 else self.nodes_with(self.allocatable, demand):
             return 1
@@ -245,16 +225,10 @@ class Layout:
         if found is None:
             if len(self._narrowest) > _MAX_KNOWN:
                 self._narrowest.clear()
-            found = self._narrowest[demand] = self._fewest(demand)
-        return found
-
-    def _fewest(self, demand: Demand) -> int:
-        if self.is_listed:
-            fitting = next((mask for mask in family(self.mask) if self.suffices(mask, demand)), None)
-        else:
             hint = self.counted(demand, self.mask, (), 0).narrowest()
-            fitting = hint and hint.affinity
-        return len(self.nodes) + 1 if fitting is None else fitting.bit_count()
+            fewest = hint.affinity.bit_count() if hint and hint.affinity else len(self.nodes) + 1
+            found = self._narrowest[demand] = fewest
+        return found
 
 
 def _rows(rows: Sequence[Sequence[int]]) -> tuple[Row, ...]:

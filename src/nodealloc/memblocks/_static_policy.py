@@ -7,17 +7,16 @@ memory from under it.
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Sequence
 
 import attrs
 
 from nodealloc._lazy import lazy
-from nodealloc.memblocks._groups import hint_pair
+from nodealloc.idset import bits
 from nodealloc.memblocks._layout import Demand, Layout
 from nodealloc.memblocks._options import MemoryOptions
 from nodealloc.memblocks._state import Left, MemoryState
-from nodealloc.topology import CountedHints, NumaMask, TopologyHint, in_order
+from nodealloc.topology import CountedHints, NodeSets, NumaMask, TopologyHint
 
 __all__ = ["Question", "Why", "place"]
 
@@ -60,8 +59,9 @@ class Question:
 
         Preferred are those with no more nodes than could ever serve.
         """
-        if self.layout.is_listed:
-            return (*self._singles, *self._wide)
+        sets = self.layout.sets
+        if sets is not None:
+            return sets.hints(self._sets(sets), sets.up_to[self.layout.narrowest(self.demand)])
         found = self._counted
         return found if found.others or found.counts(found.nodes) else ()
 
@@ -72,57 +72,44 @@ class Question:
 
     def best(self, *, containing: NumaMask = 0) -> TopologyHint | None:
         """The narrowest of the hints that contain these nodes, of several the numerically smallest."""
-        if not self.layout.is_listed:
+        sets = self.layout.sets
+        if sets is None:
             return self._counted.narrowest(containing=containing)
-        found = [hint for hint in self._singles if not containing & ~(hint.affinity or 0)]
-        if not found:
-            found = [hint for hint in self._wide if not containing & ~(hint.affinity or 0)]
-        return min(found, key=_narrow) if found else None
+        nodes = sets.lowest(self._sets(sets) & sets.containing[containing])
+        return TopologyHint(nodes, nodes.bit_count() <= self.layout.narrowest(self.demand)) if nodes else None
+
+    def _sets(self, sets: NodeSets) -> int:
+        """Bits of the sets that can serve now.
+
+        A set of two and more unused nodes serves what it could ever serve, so that
+        only single nodes and groups in use are looked up in the state.
+        """
+        unused, single = self.state.shape.unused, self._singles()
+        found = sets.within[single] & sets.widths[1] if single else 0
+        if unused & (unused - 1):
+            found |= self.layout.serving(self.demand) & sets.within[unused] & ~sets.widths[1]
+        for group in self._groups():
+            found |= sets.bit[group]
+        return found
 
     @lazy
     def _counted(self) -> CountedHints:
         """Unused nodes by what they hold, and beside them nodes and groups that are in use."""
         unused, narrowest = self.state.shape.unused, self.layout.narrowest(self.demand)
-        used = [hint for hint in self._singles if not (hint.affinity or 0) & unused]
-        others = (*used, *[hint_pair(group)[group.bit_count() <= narrowest] for group in self._groups()])
+        groups = [*_alone(self._singles() & ~unused), *self._groups()]
+        others = tuple([TopologyHint(group, group.bit_count() <= narrowest) for group in groups])
         return self.layout.counted(self.demand, unused, others, narrowest)
 
     def _groups(self) -> list[NumaMask]:
         """Groups in use that serve."""
         return [group for group in self.state.shape.groups if self.serves(group) and not self.cut_by(group)]
 
-    @lazy
-    def _singles(self) -> list[TopologyHint]:
-        layout, grouped = self.layout, self.state.shape.grouped
-        if len(self.demand) == 1 and not self.left and not grouped:
-            row, size = self.demand[0]
-            figures = self.state.free[row]
-            return [hint for hint, have in zip(layout.single_hints, figures, strict=True) if have >= size]
+    def _singles(self) -> NumaMask:
+        """Nodes that serve by themselves."""
+        layout = self.layout
         able = layout.mask if self.left else layout.nodes_with(self.state.free, self.demand)
-        able &= ~grouped
-        found = [
-            hint for single, hint in zip(layout.singles, layout.single_hints, strict=True) if single & able
-        ]
-        return [hint for hint in found if self.serves(hint.affinity or 0)] if self.left else found
-
-    @lazy
-    def _wide(self) -> Sequence[TopologyHint]:
-        """Hints of two and more nodes.
-
-        A set of unused nodes serves what it could ever serve, so that only
-        groups in use are looked up in the state.
-        """
-        layout, shape = self.layout, self.state.shape
-        several = shape.unused & (shape.unused - 1)
-        found = layout.wide_hints(self.demand, shape.unused) if several else ()
-        groups = self._groups()
-        if not groups:
-            return found
-        narrowest = layout.narrowest(self.demand)
-        ordered = list(found)
-        for group in groups:
-            insort(ordered, hint_pair(group)[group.bit_count() <= narrowest], key=in_order)
-        return ordered
+        able &= ~self.state.shape.grouped
+        return sum([one for one in _alone(able) if self.serves(one)]) if self.left else able
 
     def serves(self, nodes: NumaMask) -> bool:
         """Whether the nodes have the free bytes, together with what may be reused there."""
@@ -140,9 +127,9 @@ class Question:
         )
 
 
-def _narrow(hint: TopologyHint) -> tuple[int, NumaMask]:
-    mask = hint.affinity or 0
-    return mask.bit_count(), mask
+def _alone(nodes: NumaMask) -> list[NumaMask]:
+    """Each of some nodes by itself."""
+    return [1 << node for node in bits(nodes)]
 
 
 @attrs.frozen

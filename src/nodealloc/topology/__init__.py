@@ -49,6 +49,7 @@ from nodealloc.topology._explanation import explain
 from nodealloc.topology._hints import Hints, NumaMask, NumaTopology, TopologyHint
 from nodealloc.topology._holdings import Confinement, Holding, ResourceUse
 from nodealloc.topology._merge import Merged, merge
+from nodealloc.topology._node_sets import ListedHints, NodeSets, Thresholds
 from nodealloc.topology._pods import workload_of
 from nodealloc.topology._policy import Policy, PolicyName, Scope
 from nodealloc.topology._ports import Allocator, Availability, Reports, Serves, Shortfall
@@ -81,6 +82,8 @@ __all__ = [
     "Hints",
     "Holding",
     "LeastAllocated",
+    "ListedHints",
+    "ListedHints",
     "MaskOutsideError",
     "Merged",
     "MostAllocated",
@@ -88,6 +91,8 @@ __all__ = [
     "Narrowest",
     "Need",
     "NoEvidenceError",
+    "NodeSets",
+    "NodeSets",
     "NotYet",
     "NumaMachine",
     "NumaMask",
@@ -111,6 +116,8 @@ __all__ = [
     "Serves",
     "Shortfall",
     "Snapshot",
+    "Thresholds",
+    "Thresholds",
     "TooManyNodesError",
     "TopologyHint",
     "UnknownAllocatorError",

@@ -9,11 +9,14 @@ in None; `_merge` then reads all hints at length and says what is wrong.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
+from itertools import compress
 from typing import Final, TypeAlias
 
 from nodealloc.topology._counted import CountedHints
 from nodealloc.topology._hints import Hints, NumaMask, NumaTopology, TopologyHint
 from nodealloc.topology._many import of_many
+from nodealloc.topology._node_sets import ListedHints, NodeSets
 from nodealloc.topology._outcome import Merged
 from nodealloc.topology._policy import Policy
 from nodealloc.topology._work import Work
@@ -36,6 +39,8 @@ _TWO_NODES: Final = 2 << 8
 _FEW: Final = 512
 """Combinations that are tried as they come; above, looking for something better pays."""
 
+_GATHERS: Final = sum(1 << 56 - 7 * node for node in range(8))
+
 _Ranks: TypeAlias = dict[NumaMask | None, int]
 _Offers: TypeAlias = dict[tuple[NumaMask | None, bool], int]
 
@@ -53,6 +58,9 @@ _nodes: list[tuple[int, ...]] = []
 _nearness: list[list[int]] = []
 """For each width that is best, the rank of each mask: how far from that width, then its value."""
 
+
+_small = partial(NodeSets.of, tuple(range(8)))
+"""All sets of the nodes that a kubelet takes."""
 
 _tables: dict[NumaMask, tuple[_Ranks, _Offers]] = {}
 """By all nodes of a machine: ranks of its masks; what each hint offers under single-numa-node."""
@@ -104,11 +112,15 @@ def on_one_node(providers: Sequence[Hints], full: NumaMask) -> Merged | None:
         if hints:
             for options in hints.values():
                 if options:
-                    if type(options) is CountedHints:
-                        return None
                     nodes = 0
-                    for hint in options:
-                        nodes |= offers[hint]
+                    kind = type(options)
+                    if kind is ListedHints:
+                        nodes = _single_nodes(options, full)
+                    elif kind is CountedHints:
+                        return None
+                    else:
+                        for hint in options:
+                            nodes |= offers[hint]
                     if nodes >= _ANYWHERE:
                         offered |= nodes
                     else:
@@ -139,17 +151,25 @@ def of_lists(
     """
     ranks = _tables[numa.mask][0]
     lists: list[Sequence[TopologyHint]] = []
+    sets: list[ListedHints] = []
     possible = True
     for hints in providers:
         if hints:
             for options in hints.values():
                 if options:
-                    if type(options) is CountedHints:
+                    if type(options) is ListedHints:
+                        sets.append(options)
+                    elif type(options) is CountedHints:
                         return None
-                    lists.append(options)
+                    else:
+                        lists.append(options)
                 elif options is not None:
                     possible = False
     poor = _tolerated if kind < _RESTRICTED else _refused
+    if sets:
+        if not lists:
+            return _of_sets(kind, sets, numa, poor, work or Work(policy.work_units), possible=possible)
+        lists += sets
     if not lists:
         return (_preferred if possible else poor)[numa.mask]
     if len(lists) > 1:
@@ -177,6 +197,53 @@ def of_lists(
         ties = [ranks[mask] for mask, preferred in lists[0] if preferred or outcomes is poor]
         rank = _closest([one for one in ties if one ^ rank <= _MASK], numa)
     return outcomes[rank & _MASK]
+
+
+def _of_sets(
+    kind: int,
+    lists: Sequence[ListedHints],
+    numa: NumaTopology,
+    outcomes: Sequence[Merged],
+    work: Work,
+    *,
+    possible: bool,
+) -> Merged:
+    """Hints that are all listed as bits: what all prefer, else the best of what comes out."""
+    every = _small()
+    common, named = -1, 0
+    for one in lists:
+        common &= one.preferred
+        named |= one.sets
+        if one.of.masks is not every.masks:
+            named = -1
+    if named & ~every.within[numa.mask]:
+        raise KeyError(numa.mask)  # it names other nodes; which ones is said by who reads at length
+    if possible and common:
+        outcomes = _preferred
+    elif len(lists) == 1:
+        common = lists[0].sets
+    else:
+        ranks = [_ranks(one.sets) for one in lists]
+        target = max([one[0] for one in ranks]) >> 8
+        return outcomes[_compromise(kind, ranks, target, numa, work) or numa.mask]
+    best = every.lowest(common)
+    if kind & 1 and (best & best - 1 or not numa.even):
+        best = _closest(_ranks(common & every.widths[best.bit_count()]), numa)
+    return outcomes[best]
+
+
+def _single_nodes(hints: ListedHints, full: NumaMask) -> NumaMask:
+    """Nodes that are preferred by themselves."""
+    every = _small()
+    if hints.of.masks is not every.masks or hints.sets & ~every.within[full]:
+        raise KeyError(full)
+    # Eight bits that are eight apart come to stand beside each other.
+    return (hints.preferred & every.widths[1]) * _GATHERS >> 56 & _MASK
+
+
+def _ranks(sets: int) -> list[int]:
+    """The ranks of some sets, ascending."""
+    return [mask.bit_count() << 8 | mask for mask in compress(_small().masks, sets.to_bytes(_MASK, "little"))]
 
 
 def _read(

@@ -1,0 +1,237 @@
+"""Every set of up to eight NUMA nodes as a bit of one integer, and hints that are listed as such bits.
+
+What is asked of all sets is then answered for all of them at once, by a few
+operations of whole integers: which hold enough, which lie inside some nodes,
+which do two resources have in common, which is the best.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
+from itertools import accumulate
+from operator import or_
+from typing import Final, NamedTuple, final, overload
+
+from nodealloc.topology._counted import node_masks
+from nodealloc.topology._masks import NumaMask, TopologyHint
+
+__all__ = ["ListedHints", "NodeSets", "Thresholds"]
+
+_BYTE: Final = 8
+"""Each bit stands in a byte of its own, so that bytes and bits turn into each other without a loop."""
+_SMALL: Final = 1 << 15
+"""Amounts that add up in two bytes; larger ones have eight."""
+
+
+class _Worked(dict[NumaMask, int]):
+    """Bits by set of nodes, worked out when first asked for."""
+
+    __slots__ = ("_work",)
+
+    def __init__(self, work: Callable[[NumaMask], int]) -> None:
+        super().__init__()
+        self._work = work
+
+    def __missing__(self, mask: NumaMask) -> int:
+        found = self[mask] = self._work(mask)
+        return found
+
+
+@final
+class NodeSets:
+    """Every set of some nodes, at most `LISTED_NODES`; make it by `of`, which keeps it.
+
+    Sets have places: narrow ones first, of one width the numerically lower
+    first, which is the order in which the merge likes them. Machines whose node
+    ids are below 8 have the places of all such ids, so that their bits mean the same.
+
+    Attributes:
+        nodes: The nodes, ascending.
+        every: Bits of all sets.
+        masks: The set of each place.
+        bit: The bit of each set.
+        containing: Bits of the sets that contain all of some nodes.
+        within: Bits of the sets that have none but some nodes.
+        widths: Bits of the sets of so many nodes, from 0 to one more than there are.
+        up_to: Bits of the sets of at most so many nodes.
+    """
+
+    __slots__ = (
+        "_kubelets",
+        "_lanes",
+        "_length",
+        "bit",
+        "containing",
+        "every",
+        "masks",
+        "nodes",
+        "up_to",
+        "widths",
+        "within",
+    )
+
+    def __init__(self, nodes: tuple[int, ...]) -> None:
+        self.nodes: tuple[int, ...] = nodes
+        own = node_masks(nodes)
+        is_small = not nodes or nodes[-1] < _BYTE
+        self.masks: tuple[NumaMask, ...] = _small_masks() if is_small else tuple(sorted(own, key=_by_width))
+        place = {mask: place for place, mask in enumerate(self.masks)}
+        self.bit: dict[NumaMask, int] = {mask: 1 << _BYTE * place[mask] for mask in own}
+        self.every: int = sum(self.bit.values())
+        self.within: _Worked = _Worked(lambda mask: sum([b for one, b in self.bit.items() if not one & ~mask]))
+        self.containing: _Worked = _Worked(
+            lambda mask: sum([b for one, b in self.bit.items() if not mask & ~one])
+        )
+        self.widths: list[int] = [0] * (len(nodes) + 2)
+        for mask, one in self.bit.items():
+            self.widths[mask.bit_count()] |= one
+        self.up_to: list[int] = [*accumulate(self.widths)]
+        # In the kubelet's order each set's place, and what it is as a hint: none, not preferred, preferred.
+        self._kubelets = [
+            (place[mask], (None, TopologyHint(mask, preferred=False), TopologyHint(mask, preferred=True)))
+            for mask in own
+        ]
+        self._length = -(-self.every.bit_length() // _BYTE)
+        # By their size in bytes: lanes of the sets with any of some nodes.
+        self._lanes = {size: _Worked(partial(self._lane, size)) for size in (2, 8)}
+
+    @classmethod
+    def of(cls, nodes: tuple[int, ...], /) -> NodeSets:
+        """The sets of these nodes, ascending; raises `ConfigurationError` for more than `LISTED_NODES`."""
+        return _node_sets(nodes)
+
+    def lowest(self, sets: int, /) -> NumaMask:
+        """The narrowest of some sets, of several the numerically lowest; 0 without any."""
+        return self.masks[(sets & -sets).bit_length() >> 3] if sets else 0
+
+    def holding(self, amounts: Sequence[tuple[NumaMask, int]], wanted: int, /) -> int:
+        """Bits of the sets that hold so many units.
+
+        All sets are added up at once: an integer has one lane for each, and
+        what is left over `wanted` shows in the lane's top bit.
+
+        Args:
+            amounts: How many are where; units near several nodes count once for a set
+                with any of them. All together are fewer than 2⁶³.
+            wanted: How many are asked for.
+        """
+        size = 2 if wanted < _SMALL and sum([amount for _, amount in amounts]) < _SMALL else 8
+        lanes, top = self._lanes[size], 8 * size - 1
+        if wanted >> top:
+            return 0
+        room = lanes[0] * ((1 << top) - wanted)
+        for mask, amount in amounts:
+            room += lanes[mask] * amount
+        held = (room >> top & lanes[0]).to_bytes(self._length * size, "little")
+        return int.from_bytes(held[::size], "little")
+
+    def _lane(self, size: int, mask: NumaMask) -> int:
+        """Sets with any of some nodes, so many bytes apart; all sets for 0."""
+        touching = sum([bit for one, bit in self.bit.items() if one & mask or not mask])
+        spread = bytearray(self._length * size)
+        spread[::size] = touching.to_bytes(self._length, "little")
+        return int.from_bytes(spread, "little")
+
+    def hints(self, sets: int, preferred: int, /) -> ListedHints:
+        """Some sets as hints; preferred are those of them that are in `preferred`."""
+        return ListedHints(self, sets, sets & preferred)
+
+    def listed(self, sets: int, preferred: int, /) -> list[TopologyHint]:
+        """The same in the kubelet's order: small sets first, then by node ids."""
+        kinds = (sets + preferred).to_bytes(self._length, "little")
+        return [hint for place, hints in self._kubelets if (hint := hints[kinds[place]])]
+
+
+@final
+class ListedHints(Sequence[TopologyHint]):
+    """Hints that are listed, as bits of `NodeSets`: a sequence in the kubelet's order, which nobody changes.
+
+    Attributes:
+        of: The sets that there are.
+        sets: Bits of those that are hints.
+        preferred: Bits of those that are preferred.
+    """
+
+    __slots__ = ("of", "preferred", "sets")
+
+    def __init__(self, of: NodeSets, sets: int, preferred: int, /) -> None:
+        self.of: NodeSets = of
+        self.sets: int = sets
+        self.preferred: int = preferred
+
+    def __iter__(self) -> Iterator[TopologyHint]:
+        return iter(self.of.listed(self.sets, self.preferred))
+
+    @overload
+    def __getitem__(self, place: int, /) -> TopologyHint: ...
+    @overload
+    def __getitem__(self, place: slice, /) -> Sequence[TopologyHint]: ...
+    def __getitem__(self, place: int | slice, /) -> TopologyHint | Sequence[TopologyHint]:
+        return self.of.listed(self.sets, self.preferred)[place]
+
+    def __len__(self) -> int:
+        return self.sets.bit_count()
+
+    def __eq__(self, other: object, /) -> bool:
+        """Whether another sequence lists the same hints in the same order."""
+        return list(self) == list(other) if isinstance(other, ListedHints | list | tuple) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _again, (self.of.nodes, self.sets, self.preferred)
+
+
+def _again(nodes: tuple[int, ...], sets: int, preferred: int) -> ListedHints:
+    return ListedHints(NodeSets.of(nodes), sets, preferred)
+
+
+class Thresholds(NamedTuple):
+    """What each set holds of amounts that do not change.
+
+    Attributes:
+        sums: What sets hold, ascending.
+        holders: Of each sum bits of the sets that hold so much; behind them 0.
+    """
+
+    sums: Sequence[int]
+    holders: Sequence[int]
+
+    @classmethod
+    def of(cls, nodes: tuple[int, ...], amounts: tuple[int, ...], /) -> Thresholds:
+        """Of amounts, one a node; kept, as they are a machine's own."""
+        return _thresholds(nodes, amounts)
+
+    def holding(self, wanted: int, /) -> int:
+        """Bits of the sets that hold so much."""
+        return self.holders[bisect_left(self.sums, wanted)]
+
+
+_node_sets = lru_cache(maxsize=64)(NodeSets)
+
+
+@lru_cache(maxsize=1)
+def _small_masks() -> tuple[NumaMask, ...]:
+    return tuple(sorted(range(1, 1 << _BYTE), key=_by_width))
+
+
+@lru_cache(maxsize=256)
+def _thresholds(nodes: tuple[int, ...], amounts: tuple[int, ...]) -> Thresholds:
+    sets, held = NodeSets.of(nodes), {0: 0}
+    here = {1 << node: amount for node, amount in zip(nodes, amounts, strict=True)}
+    for mask in sets.bit:  # a set stands behind its subsets
+        low = mask & -mask
+        held[mask] = held[mask ^ low] + here[low]
+    largest_first = sorted(sets.bit, key=held.__getitem__, reverse=True)
+    holders = [0, *accumulate([sets.bit[mask] for mask in largest_first], or_)]
+    return Thresholds([held[mask] for mask in reversed(largest_first)], holders[::-1])
+
+
+def _by_width(mask: NumaMask) -> tuple[int, NumaMask]:
+    return mask.bit_count(), mask
