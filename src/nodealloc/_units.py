@@ -10,11 +10,11 @@ def bytes_text(size_bytes: int, /) -> str:
     for unit, shift in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if size_bytes < 1 << shift:
             continue
-        text = f"{size_bytes / (1 << shift):.4g}"
-        if float(text) * (1 << shift) == size_bytes:
-            return f"{text} {unit}" if "e" not in text else f"{size_bytes >> shift} {unit}"
         if not size_bytes % (1 << shift):
             return f"{size_bytes >> shift} {unit}"
+        text = f"{size_bytes / (1 << shift):.4g}"
+        if float(text) * (1 << shift) == size_bytes:
+            return f"{text} {unit}"
     return f"{size_bytes} bytes"
 
 

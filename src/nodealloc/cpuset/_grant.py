@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nodealloc._typed import trusting
 from nodealloc.cpuset._demand import CPU, demand_of
 from nodealloc.cpuset._pickers import take_unbroken
 from nodealloc.cpuset._state import Assignment, CpuState
@@ -22,6 +23,8 @@ __all__ = ["SMT_ALIGNMENT", "choose", "grant", "hints_for", "room_for_shared", "
 
 SMT_ALIGNMENT = "SMTAlignmentError"
 
+_assignment = trusting(Assignment)
+
 
 def hints_for(policy: StaticPolicy, state: CpuState, claims: Sequence[Claim], /) -> Hints:
     """Where the claims could go together; for claims that are held, where they are.
@@ -30,8 +33,9 @@ def hints_for(policy: StaticPolicy, state: CpuState, claims: Sequence[Claim], /)
     `GetPodTopologyHints`.
     """
     if len(claims) == 1 and state.of(claims[0].owner) is None:
-        request = demand_of(policy, claims[0]).exclusive
-        reusable = state.lent_to(claims[0])
+        claim = claims[0]
+        request = demand_of(policy, claim).exclusive
+        reusable = state.lent_to(claim) if claim.reuse else 0
         return _free_hints(policy, state, request, reusable) if request else {}
     wanted = {claim.owner.member: demand_of(policy, claim).exclusive for claim in claims}
     request = peak(claims, lambda claim: wanted[claim.owner.member])
@@ -79,7 +83,7 @@ def grant(
     chosen = choose(policy, available, count, affinity.affinity)
     if isinstance(chosen, Shortfall):
         return chosen
-    assignment = Assignment(cpus=CPUSet.from_mask(chosen), shared_milli_cpu=demand.shared_milli_cpu)
+    assignment = _assignment(cpus=CPUSet.from_mask(chosen), shared_milli_cpu=demand.shared_milli_cpu)
     granted = state.with_assignment(claim.owner, assignment)
     if granted.shared_milli_cpu == 0:
         return granted

@@ -179,9 +179,12 @@ def _part_of_cache(layout: CpuLayout, available: int, index: int, needed: int) -
 
 def _core_groups(layout: CpuLayout, available: int) -> list[tuple[int, ...]]:
     """Cores, group by group in the order in which groups are used up."""
+    parts, cores, order = layout.nodes, layout.node_cores, node_order
     if layout.numa_first:
-        return [layout.socket_cores[index] for index in socket_order(layout, available)]
-    return [layout.node_cores[index] for index in node_order(layout, available)]
+        parts, cores, order = layout.sockets, layout.socket_cores, socket_order
+    touched = [index for index, part in enumerate(parts) if part & available]
+    # Most requests go to one node: they need no order.
+    return [cores[index] for index in (touched if len(touched) < 2 else order(layout, available))]
 
 
 def _whole_cores(layout: CpuLayout, available: int, needed: int) -> int:

@@ -61,34 +61,36 @@ class Question:
         """
         sets = self.layout.sets
         if sets is not None:
-            return sets.hints(self._sets(sets), sets.up_to[self.layout.narrowest(self.demand)])
+            ever = self.layout.serving(self.demand)
+            return sets.hints(self._sets(sets, ever), sets.up_to[sets.lowest(ever).bit_count()])
         found = self._counted
         return found if found.others or found.counts(found.nodes) else ()
 
     def some(self, count: int) -> Sequence[TopologyHint]:
         """The first of the hints, to be shown."""
         found = self.hints()
-        return found.some(count) if isinstance(found, CountedHints) else found[:count]
+        return found.some(count) if isinstance(found, CountedHints) else found[:count] if found else ()
 
     def best(self, *, containing: NumaMask = 0) -> TopologyHint | None:
         """The narrowest of the hints that contain these nodes, of several the numerically smallest."""
         sets = self.layout.sets
         if sets is None:
             return self._counted.narrowest(containing=containing)
-        nodes = sets.lowest(self._sets(sets) & sets.containing[containing])
-        return TopologyHint(nodes, nodes.bit_count() <= self.layout.narrowest(self.demand)) if nodes else None
+        ever = self.layout.serving(self.demand)
+        nodes = sets.lowest(self._sets(sets, ever) & sets.containing[containing])
+        return TopologyHint(nodes, nodes.bit_count() <= sets.lowest(ever).bit_count()) if nodes else None
 
-    def _sets(self, sets: NodeSets) -> int:
-        """Bits of the sets that can serve now.
+    def _sets(self, sets: NodeSets, ever: int) -> int:
+        """Bits of the sets that can serve now, out of those that could ever.
 
         A set of two and more unused nodes serves what it could ever serve, so that
         only single nodes and groups in use are looked up in the state.
         """
-        unused, single = self.state.shape.unused, self._singles()
-        found = sets.within[single] & sets.widths[1] if single else 0
+        unused, grouped, _ = self.state.shape
+        found = sets.within[self._singles()] & sets.widths[1]
         if unused & (unused - 1):
-            found |= self.layout.serving(self.demand) & sets.within[unused] & ~sets.widths[1]
-        for group in self._groups():
+            found |= ever & sets.within[unused] & ~sets.widths[1]
+        for group in self._groups() if grouped else ():
             found |= sets.bit[group]
         return found
 

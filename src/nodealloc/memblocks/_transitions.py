@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
 from nodealloc._entries import with_entry, without_entry
-from nodealloc._frozen import frozen
+from nodealloc._frozen import extended
+from nodealloc._typed import trusting
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import format_list
 from nodealloc.memblocks._blocks import Block
@@ -51,7 +52,7 @@ def grant(
     free = list(state.free)
     for row, size in demand:
         resource = layout.resources[row]
-        blocks.append(Block(nodes, resource, size))
+        blocks.append(_block(nodes, resource, size))
         fresh = size - left.get((nodes, resource), 0) if left else size
         if fresh > 0:
             free[row] = (
@@ -63,32 +64,39 @@ def grant(
     for column in columns:
         assignments[column] += len(blocks)
         groups[column] = nodes
-    members = dict(state.grants.get(owner.workload, NOBODY))
+    members = state.grants.get(owner.workload, NOBODY)
     if left:
-        _shrink(members, ended, blocks)
-    members[owner.member] = tuple(blocks)
+        members = _shrunk(members, ended, blocks)
     return state_of(
         layout=layout,
         free=tuple(free),
         assignments=tuple(assignments),
         groups=tuple(groups),
-        grants=with_entry(state.grants, owner.workload, frozen(members)),
+        grants=with_entry(state.grants, owner.workload, extended(members, owner.member, tuple(blocks))),
         generation=state.generation + 1,
     )
 
 
-def _shrink(members: dict[str, tuple[Block, ...]], ended: Iterable[str], blocks: Iterable[Block]) -> None:
+def _shrunk(
+    members: Mapping[str, tuple[Block, ...]], ended: Iterable[str], blocks: Iterable[Block]
+) -> Mapping[str, tuple[Block, ...]]:
+    """The members without what these blocks take of those that have ended."""
+    left = dict(members)
     for block in blocks:
         wanted = block.size_bytes
         for member in ended:
             shrunk: list[Block] = []
-            for old in members.get(member, ()):
+            for old in left.get(member, ()):
                 same = old.nodes == block.nodes and old.resource == block.resource
                 used = min(old.size_bytes, wanted) if same else 0
                 wanted -= used
                 shrunk.append(Block(old.nodes, old.resource, old.size_bytes - used) if used else old)
             if shrunk:
-                members[member] = tuple(shrunk)
+                left[member] = tuple(shrunk)
+    return left
+
+
+_block = trusting(Block)
 
 
 def release(state: MemoryState, workload: str, member: str | None, *, strict: bool) -> MemoryState:

@@ -8,6 +8,7 @@ import attrs
 
 from nodealloc._arguments import check, wrong
 from nodealloc._entries import with_entry, without_entry
+from nodealloc._frozen import frozen
 from nodealloc._typed import trusting
 from nodealloc.podspec import Pod
 from nodealloc.topology._asking import Stopped, allocated, hints_of, nonsense, released
@@ -32,7 +33,7 @@ __all__ = ["admit", "release"]
 # Members of an enumeration are slow to look up before Python 3.12.
 _POD, _NONE = Scope.POD, PolicyName.NONE
 
-_snapshot = trusting(Snapshot)
+_placed, _snapshot = trusting(Placed), trusting(Snapshot)
 _ANY_NODE = TopologyHint(affinity=None, preferred=False)
 
 
@@ -152,9 +153,9 @@ def _place(
         hints = hints_of(allocators, claims)
         if isinstance(hints, NotYet):
             return hints
-        names = [allocator.name for allocator in allocators]
         shares = allocated_shares(allocators, claims) if policy.comparison is not None else None
-        found = merge(policy, hints, snapshot.numa, names=names, allocated=shares, work=work)
+        names = [allocator.name for allocator in allocators]
+        found = merge(policy, hints, snapshot.numa, names, shares, work)
     except WorkLimitError as limit:
         return undecided(Evidence(snapshot=snapshot, workload=workload, allocators=allocators), claims, limit)
     if found.admit:
@@ -166,8 +167,9 @@ def _place(
 def _admitted(
     snapshot: Snapshot, workload: Workload, allocators: tuple[Allocator, ...], affinity: Affinities
 ) -> Placed:
-    after = _next(snapshot, allocators, with_entry(snapshot.admitted, workload.key, affinity))
-    return Placed(workload=workload.key, snapshot=after, affinity=affinity)
+    key, held = workload.key, frozen(affinity)
+    after = _next(snapshot, allocators, with_entry(snapshot.admitted, key, held))
+    return _placed(workload=key, snapshot=after, affinity=held)
 
 
 def _next(

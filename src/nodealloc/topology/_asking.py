@@ -64,9 +64,9 @@ def allocated(
             raise
         except Exception as error:
             raise _failed(allocator, "allocate", (claim,), f"raised {error!r}") from error
-        if isinstance(answer, _NO_GRANT):
-            return Stopped(allocator.name, answer)
         if type(answer) is not type(allocator):
+            if isinstance(answer, _NO_GRANT):
+                return Stopped(allocator.name, answer)
             _check_allocator(allocator, answer, (claim,))
         granted.append(answer)
     return tuple(granted)

@@ -8,6 +8,7 @@ from functools import lru_cache
 import attrs
 
 from nodealloc._frozen import freeze
+from nodealloc._typed import trusting
 from nodealloc.idset import format_list
 from nodealloc.podspec import Json
 from nodealloc.topology._claims import Claim
@@ -145,6 +146,9 @@ class Refusal(Refused):
         return f"; claims tried by a search: {self.steps}{bound}"
 
 
+# What it says was looked at as a `Refused`.
+_refusal = trusting(Refusal)
+
 _SHOWN = 4
 """Members whose wishes are printed; the fields have them all."""
 
@@ -158,7 +162,7 @@ def misfit(evidence: Evidence, claims: tuple[Claim, ...], hint: TopologyHint) ->
     """The refusal of a merged hint that the policy does not let in."""
     policy = evidence.snapshot.policy.name
     told = _misfit(policy, hint.affinity)
-    return Refusal(
+    return _refusal(
         reason=told.reason,
         message=told.message,
         figures=told.figures,
@@ -192,7 +196,7 @@ def short(evidence: Evidence, claim: Claim, hint: TopologyHint, provider: str, l
     """The refusal of a claim that one allocator cannot grant where the hints had merged to."""
     policy = evidence.snapshot.policy.name
     told = _short(policy, provider, lack)
-    return Refusal(
+    return _refusal(
         reason=told.reason,
         message=told.message,
         figures=told.figures,
