@@ -47,7 +47,7 @@ def init_of(made: type[T]) -> Callable[P, None]:
     return cast("Callable[P, None]", made.__init__)
 
 
-def filling(made: type[object]) -> Callable[..., object]:
+def filling(made: type[object]) -> object:
     """Makes values of a class by setting the fields that its `__init__` takes: one line a field."""
     fields = {field.alias or field.name: field for field in _fields(made) if field.init}
     scope: dict[str, object] = {"_made": made, "_new": object.__new__}
@@ -61,7 +61,7 @@ def filling(made: type[object]) -> Callable[..., object]:
         scope |= {f"_s{name}": getattr(made, field.name).__set__ for name, field in fields.items()}
         lines += [f"  _s{name}(one, {name})" for name in fields]
     exec("\n".join([*lines, "  return one"]), scope)  # noqa: S102 - of names of fields alone
-    return cast("Callable[..., object]", scope["make"])
+    return scope["make"]
 
 
 def _written(made: type[object], init: Callable[P, None]) -> Callable[P, None]:

@@ -39,6 +39,8 @@ _TWO_NODES: Final = 2 << 8
 _FEW: Final = 512
 """Combinations that are tried as they come; above, looking for something better pays."""
 
+_NO_LISTS: Final = frozenset({CountedHints, ListedHints})
+
 _GATHERS: Final = sum(1 << 56 - 7 * node for node in range(8))
 
 _Ranks: TypeAlias = dict[NumaMask | None, int]
@@ -113,10 +115,9 @@ def on_one_node(providers: Sequence[Hints], full: NumaMask) -> Merged | None:
             for options in hints.values():
                 if options:
                     nodes = 0
-                    kind = type(options)
-                    if kind is ListedHints:
+                    if type(options) is ListedHints:
                         nodes = _single_nodes(options, full)
-                    elif kind is CountedHints:
+                    elif type(options) is CountedHints:
                         return None
                     else:
                         for hint in options:
@@ -151,25 +152,17 @@ def of_lists(
     """
     ranks = _tables[numa.mask][0]
     lists: list[Sequence[TopologyHint]] = []
-    sets: list[ListedHints] = []
     possible = True
     for hints in providers:
         if hints:
             for options in hints.values():
                 if options:
-                    if type(options) is ListedHints:
-                        sets.append(options)
-                    elif type(options) is CountedHints:
-                        return None
-                    else:
-                        lists.append(options)
+                    if type(options) in _NO_LISTS:
+                        return _otherwise(policy, kind, providers, numa, work)
+                    lists.append(options)
                 elif options is not None:
                     possible = False
     poor = _tolerated if kind < _RESTRICTED else _refused
-    if sets:
-        if not lists:
-            return _of_sets(kind, sets, numa, poor, work or Work(policy.work_units), possible=possible)
-        lists += sets
     if not lists:
         return (_preferred if possible else poor)[numa.mask]
     if len(lists) > 1:
@@ -199,6 +192,34 @@ def of_lists(
     return outcomes[rank & _MASK]
 
 
+def _otherwise(
+    policy: Policy, kind: int, providers: Sequence[Hints], numa: NumaTopology, work: Work | None
+) -> Merged | None:
+    """The same where an answer is listed as bits, or counted; bits beside other lists become lists."""
+    sets: list[ListedHints] = []
+    possible, mixed = True, False
+    for options in [options for hints in providers if hints for options in hints.values()]:
+        if type(options) is CountedHints:
+            return None
+        if type(options) is ListedHints and options.sets:
+            sets.append(options)
+        elif options:
+            mixed = True
+        elif options is not None:
+            possible = False
+    if mixed:
+        lists = [{name: _as_list(one) for name, one in (hints or {}).items()} for hints in providers]
+        return of_lists(policy, kind, lists, numa, work)
+    poor = _tolerated if kind < _RESTRICTED else _refused
+    return _of_sets(kind, sets, numa, poor, work or Work(policy.work_units), possible=possible)
+
+
+def _as_list(
+    options: Sequence[TopologyHint] | CountedHints | None,
+) -> Sequence[TopologyHint] | CountedHints | None:
+    return [*options] if type(options) is ListedHints else options
+
+
 def _of_sets(
     kind: int,
     lists: Sequence[ListedHints],
@@ -223,9 +244,9 @@ def _of_sets(
     elif len(lists) == 1:
         common = lists[0].sets
     else:
-        ranks = [_ranks(one.sets) for one in lists]
-        target = max([one[0] for one in ranks]) >> 8
-        return outcomes[_compromise(kind, ranks, target, numa, work) or numa.mask]
+        ranked = [_ranks(one.sets) for one in lists]
+        target = max([one[0] for one in ranked]) >> 8
+        return outcomes[_compromise(kind, ranked, target, numa, work) or numa.mask]
     best = every.lowest(common)
     if kind & 1 and (best & best - 1 or not numa.even):
         best = _closest(_ranks(common & every.widths[best.bit_count()]), numa)

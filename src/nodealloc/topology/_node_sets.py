@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import accumulate
 from operator import or_
-from typing import Final, NamedTuple, final, overload
+from typing import Final, NamedTuple, TypeAlias, final, overload
 
 from nodealloc.topology._counted import node_masks
 from nodealloc.topology._masks import NumaMask, TopologyHint
 
 __all__ = ["ListedHints", "NodeSets", "Thresholds"]
+
+_Slice: TypeAlias = "slice[int | None, int | None, int | None]"
 
 _BYTE: Final = 8
 """Each bit stands in a byte of its own, so that bytes and bits turn into each other without a loop."""
@@ -80,9 +82,10 @@ class NodeSets:
         place = {mask: place for place, mask in enumerate(self.masks)}
         self.bit: dict[NumaMask, int] = {mask: 1 << _BYTE * place[mask] for mask in own}
         self.every: int = sum(self.bit.values())
-        self.within: _Worked = _Worked(lambda mask: sum([b for one, b in self.bit.items() if not one & ~mask]))
+        own_bits = self.bit.items()
+        self.within: _Worked = _Worked(lambda mask: sum([bit for one, bit in own_bits if not one & ~mask]))
         self.containing: _Worked = _Worked(
-            lambda mask: sum([b for one, b in self.bit.items() if not mask & ~one])
+            lambda mask: sum([bit for one, bit in own_bits if not mask & ~one])
         )
         self.widths: list[int] = [0] * (len(nodes) + 2)
         for mask, one in self.bit.items():
@@ -167,8 +170,8 @@ class ListedHints(Sequence[TopologyHint]):
     @overload
     def __getitem__(self, place: int, /) -> TopologyHint: ...
     @overload
-    def __getitem__(self, place: slice, /) -> Sequence[TopologyHint]: ...
-    def __getitem__(self, place: int | slice, /) -> TopologyHint | Sequence[TopologyHint]:
+    def __getitem__(self, place: _Slice, /) -> Sequence[TopologyHint]: ...
+    def __getitem__(self, place: int | _Slice, /) -> TopologyHint | Sequence[TopologyHint]:
         return self.of.listed(self.sets, self.preferred)[place]
 
     def __len__(self) -> int:
