@@ -170,7 +170,7 @@ OWN_VALUES = {
     "agent.Remembered", "dsw_asw.World", "podlife.PodRecord", "podlife.PodWanted", "podlife.Restarts",
     "pluginreg.Registrations", "pluginreg.Sightings", "podsources.Editions", "podsources.MergedSayings",
     "probes.ContainerVerdicts", "probes.PodVerdicts", "runtime.PodKnown", "topology.CountedHints",
-    "topology.NumaTopology",
+    "topology.NodeSets", "topology.NumaTopology",
 }  # fmt: skip
 """Their methods are called by the million, by the library; or take any key, as a dict does."""
 WAITING = {"dirwatch.InotifyWatcher", "node.WatchedRuntime"}

@@ -6,7 +6,7 @@ the node's position among all nodes in ascending order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import attrs
@@ -23,7 +23,6 @@ from nodealloc.topology import (
     Need,
     NodeSets,
     NumaMask,
-    Thresholds,
     TopologyHint,
 )
 
@@ -114,8 +113,8 @@ class Layout:
         return NodeSets.of(self.nodes) if len(self.nodes) <= LISTED_NODES else None
 
     @lazy
-    def _held(self) -> tuple[Thresholds, ...]:
-        return tuple(Thresholds.of(self.nodes, row) for row in self.allocatable)
+    def _holders(self) -> tuple[Callable[[int], int], ...]:
+        return tuple(self.sets.holders(row) for row in self.allocatable) if self.sets else ()
 
     @lazy
     def row(self) -> Mapping[str, int]:
@@ -176,7 +175,7 @@ class Layout:
         """Bits of the `sets` of nodes that could serve a demand were they empty."""
         found = -1
         for row, size in demand:
-            found &= self._held[row].holding(size)
+            found &= self._holders[row](size)
         return found
 
     def counted(

@@ -49,7 +49,7 @@ from nodealloc.topology._explanation import explain
 from nodealloc.topology._hints import Hints, NumaMask, NumaTopology, TopologyHint
 from nodealloc.topology._holdings import Confinement, Holding, ResourceUse
 from nodealloc.topology._merge import Merged, merge
-from nodealloc.topology._node_sets import ListedHints, NodeSets, Thresholds
+from nodealloc.topology._node_sets import NodeSets
 from nodealloc.topology._pods import workload_of
 from nodealloc.topology._policy import Policy, PolicyName, Scope
 from nodealloc.topology._ports import Allocator, Availability, Reports, Serves, Shortfall
@@ -82,7 +82,6 @@ __all__ = [
     "Hints",
     "Holding",
     "LeastAllocated",
-    "ListedHints",
     "MaskOutsideError",
     "Merged",
     "MostAllocated",
@@ -114,7 +113,6 @@ __all__ = [
     "Serves",
     "Shortfall",
     "Snapshot",
-    "Thresholds",
     "TooManyNodesError",
     "TopologyHint",
     "UnknownAllocatorError",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import attrs
 
@@ -56,7 +57,7 @@ def allocated(
         ProviderError: An allocator raised, or answered with no allocator.
         WorkLimitError: An allocator gave up.
     """
-    granted: list[Allocator] = []
+    granted: list[Allocator | Shortfall | NotYet] = []
     for allocator in allocators:
         try:
             answer = allocator.allocate(claim, affinity)
@@ -69,7 +70,7 @@ def allocated(
                 return Stopped(allocator.name, answer)
             _check_allocator(allocator, answer, (claim,))
         granted.append(answer)
-    return tuple(granted)
+    return cast("tuple[Allocator, ...]", tuple(granted))
 
 
 def released(allocators: tuple[Allocator, ...], workload: str, member: str | None) -> tuple[Allocator, ...]:
@@ -108,7 +109,7 @@ def reports_of(allocators: Sequence[Allocator], claims: Sequence[Claim]) -> list
     return found
 
 
-def _check_allocator(before: Allocator, answer: Allocator, claims: Sequence[Claim]) -> None:
+def _check_allocator(before: Allocator, answer: object, claims: Sequence[Claim]) -> None:
     if not (hasattr(answer, "allocate") and hasattr(answer, "release")):
         what = f"answered with a {type(answer).__name__} where an allocator, Shortfall or NotYet belongs"
         raise _failed(before, "allocate" if claims else "release", claims, what)

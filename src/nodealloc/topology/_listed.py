@@ -39,8 +39,6 @@ _TWO_NODES: Final = 2 << 8
 _FEW: Final = 512
 """Combinations that are tried as they come; above, looking for something better pays."""
 
-_NO_LISTS: Final = frozenset({CountedHints, ListedHints})
-
 _GATHERS: Final = sum(1 << 56 - 7 * node for node in range(8))
 
 _Ranks: TypeAlias = dict[NumaMask | None, int]
@@ -157,7 +155,7 @@ def of_lists(
         if hints:
             for options in hints.values():
                 if options:
-                    if type(options) in _NO_LISTS:
+                    if type(options) is CountedHints or type(options) is ListedHints:
                         return _otherwise(policy, kind, providers, numa, work)
                     lists.append(options)
                 elif options is not None:

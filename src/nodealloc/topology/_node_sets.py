@@ -11,13 +11,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import accumulate
-from operator import or_
-from typing import Final, NamedTuple, TypeAlias, final, overload
+from typing import Final, NamedTuple, TypeAlias, cast, final, overload
 
+from nodealloc._typed import typed, typed_on_error
 from nodealloc.topology._counted import node_masks
 from nodealloc.topology._masks import NumaMask, TopologyHint
 
-__all__ = ["ListedHints", "NodeSets", "Thresholds"]
+__all__ = ["ListedHints", "NodeSets"]
 
 _Slice: TypeAlias = "slice[int | None, int | None, int | None]"
 
@@ -74,6 +74,7 @@ class NodeSets:
         "within",
     )
 
+    @typed
     def __init__(self, nodes: tuple[int, ...]) -> None:
         self.nodes: tuple[int, ...] = nodes
         own = node_masks(nodes)
@@ -101,6 +102,7 @@ class NodeSets:
         self._lanes = {size: _Worked(partial(self._lane, size)) for size in (2, 8)}
 
     @classmethod
+    @typed_on_error
     def of(cls, nodes: tuple[int, ...], /) -> NodeSets:
         """The sets of these nodes, ascending; raises `ConfigurationError` for more than `LISTED_NODES`."""
         return _node_sets(nodes)
@@ -137,7 +139,11 @@ class NodeSets:
         spread[::size] = touching.to_bytes(self._length, "little")
         return int.from_bytes(spread, "little")
 
-    def hints(self, sets: int, preferred: int, /) -> ListedHints:
+    def holders(self, amounts: tuple[int, ...], /) -> Callable[[int], int]:
+        """Tells bits of the sets that hold so much of amounts that do not change, one a node; it is kept."""
+        return _thresholds(self.nodes, amounts).holding
+
+    def hints(self, sets: int, preferred: int, /) -> Sequence[TopologyHint]:
         """Some sets as hints; preferred are those of them that are in `preferred`."""
         return ListedHints(self, sets, sets & preferred)
 
@@ -179,7 +185,9 @@ class ListedHints(Sequence[TopologyHint]):
 
     def __eq__(self, other: object, /) -> bool:
         """Whether another sequence lists the same hints in the same order."""
-        return list(self) == list(other) if isinstance(other, ListedHints | list | tuple) else NotImplemented
+        if not isinstance(other, ListedHints | list | tuple):
+            return NotImplemented
+        return list(self) == list(cast("Sequence[object]", other))
 
     def __hash__(self) -> int:
         return hash(tuple(self))
@@ -195,7 +203,7 @@ def _again(nodes: tuple[int, ...], sets: int, preferred: int) -> ListedHints:
     return ListedHints(NodeSets.of(nodes), sets, preferred)
 
 
-class Thresholds(NamedTuple):
+class _Thresholds(NamedTuple):
     """What each set holds of amounts that do not change.
 
     Attributes:
@@ -205,11 +213,6 @@ class Thresholds(NamedTuple):
 
     sums: Sequence[int]
     holders: Sequence[int]
-
-    @classmethod
-    def of(cls, nodes: tuple[int, ...], amounts: tuple[int, ...], /) -> Thresholds:
-        """Of amounts, one a node; kept, as they are a machine's own."""
-        return _thresholds(nodes, amounts)
 
     def holding(self, wanted: int, /) -> int:
         """Bits of the sets that hold so much."""
@@ -225,15 +228,15 @@ def _small_masks() -> tuple[NumaMask, ...]:
 
 
 @lru_cache(maxsize=256)
-def _thresholds(nodes: tuple[int, ...], amounts: tuple[int, ...]) -> Thresholds:
+def _thresholds(nodes: tuple[int, ...], amounts: tuple[int, ...]) -> _Thresholds:
     sets, held = NodeSets.of(nodes), {0: 0}
     here = {1 << node: amount for node, amount in zip(nodes, amounts, strict=True)}
     for mask in sets.bit:  # a set stands behind its subsets
         low = mask & -mask
         held[mask] = held[mask ^ low] + here[low]
     largest_first = sorted(sets.bit, key=held.__getitem__, reverse=True)
-    holders = [0, *accumulate([sets.bit[mask] for mask in largest_first], or_)]
-    return Thresholds([held[mask] for mask in reversed(largest_first)], holders[::-1])
+    holders = [0, *accumulate([sets.bit[mask] for mask in largest_first])]
+    return _Thresholds([held[mask] for mask in reversed(largest_first)], holders[::-1])
 
 
 def _by_width(mask: NumaMask) -> tuple[int, NumaMask]:

@@ -12,7 +12,7 @@ from nodealloc.memblocks import (
 )
 from nodealloc.podspec import Quantity
 from nodealloc.testing.memblocks import check_books
-from nodealloc.topology import Claim, CountedHints, ListedHints, Owner, TopologyHint
+from nodealloc.topology import Claim, CountedHints, Owner, TopologyHint
 
 GIB = 1 << 30
 ANY = TopologyHint(None, preferred=False)
@@ -58,7 +58,7 @@ def test_every_set_counts() -> None:
 def test_all_sets_are_listed_up_to_eight_nodes() -> None:
     """As the kubelet lists them: small ones first, then by ids."""
     listed = static(*[4] * 8).hints([claim("a", 1)])["memory"]
-    assert isinstance(listed, ListedHints)
+    assert listed is not None
     masks = [hint.affinity or 0 for hint in listed]
     assert len(masks) == len(set(masks)) == 255
     assert [mask.bit_count() for mask in masks] == sorted(mask.bit_count() for mask in masks)

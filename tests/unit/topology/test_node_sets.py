@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import pickle
 import random
+from collections.abc import Sequence
 
 import pytest
 
 from nodealloc.topology import (
     Hints,
-    ListedHints,
     MaskOutsideError,
     NodeSets,
     NumaTopology,
     Policy,
     PolicyName,
-    Thresholds,
     TopologyHint,
     merge,
     node_masks,
@@ -51,9 +50,9 @@ def test_thresholds_are_what_adding_up_finds(nodes: tuple[int, ...]) -> None:
             mask: sum(amount for node, amount in zip(nodes, amounts, strict=True) if mask >> node & 1)
             for mask in node_masks(nodes)
         }
-        known = Thresholds.of(nodes, tuple(amounts))
+        holders = sets.holders(tuple(amounts))
         for wanted in (0, 5, 10**30, 10**31):
-            found = sets.hints(known.holding(wanted), 0)
+            found = sets.hints(holders(wanted), 0)
             assert [hint.affinity for hint in found] == [mask for mask in held if held[mask] >= wanted]
 
 
@@ -115,7 +114,7 @@ def test_bits_merge_as_lists_do() -> None:
                 assert merge(policy, mixed, numa) == expected
 
 
-def _some(rng: random.Random, nodes: tuple[int, ...]) -> ListedHints:
+def _some(rng: random.Random, nodes: tuple[int, ...]) -> Sequence[TopologyHint]:
     """Hints on some of the nodes: what holds enough of something, or sets drawn by lot."""
     sets = NodeSets.of(tuple(sorted(rng.sample(nodes, rng.randint(1, len(nodes))))))
     preferred = rng.choice([0, sets.widths[1], sets.up_to[2]])
