@@ -68,7 +68,7 @@ class Halves:
     def lowest(self, width: int) -> NumaMask:
         """The lowest set of so many nodes; 0 without any."""
         count = len(self._nodes)
-        first = count if self._are_rare(width) else count - count // 2 // _STEP * _STEP
+        first = count if self.are_rare(width) else count - count // 2 // _STEP * _STEP
         for within in range(first, count + 1, _STEP):
             best = 0
             for side in self._split(within, width):
@@ -78,8 +78,8 @@ class Halves:
                 return self._named(best)
         return 0
 
-    def _are_rare(self, width: int) -> bool:
-        """Whether so few sets of so many nodes are likely that the lower nodes alone have none."""
+    def are_rare(self, width: int) -> bool:
+        """Whether few sets of so many nodes are likely, so that the lower nodes alone have none."""
         likely = float(comb(len(self._nodes), width))
         all_sets = likely
         for masks in self._lists:
@@ -89,6 +89,10 @@ class Halves:
 
     def every(self, width: int) -> set[NumaMask]:
         """All sets of so many nodes."""
+        return {mask for mask in self.contained(width) if self._comes_out(mask)}
+
+    def contained(self, width: int) -> set[NumaMask]:
+        """All sets of so many nodes that each list has a mask for, whether they come out or not."""
         sides = self._split(len(self._nodes), width)
         return {self._named(found) for side in sides for found in self._found(side, width, None)}
 
@@ -108,7 +112,7 @@ class Halves:
         )
 
     def _found(self, side: _Side, width: int, below: int | None) -> Iterator[NumaMask]:
-        """Sets with half or more of their nodes among those gone through: all, or lower and lower ones."""
+        """Sets with half or more of their nodes among those gone through: all, or ever lower ones."""
         limits: dict[int, int] = {}
         for part, left, order in side.parts((width + side.first) // 2, width, self._work):
             if below is not None and part << side.gone_at > below:
@@ -124,12 +128,13 @@ class Halves:
                 found = part << side.gone_at | _parts(side.held, size).of(rank) << side.held_at
                 if below is not None and found >= below:
                     break
-                if self._comes_out(self._named(found)):
+                if below is None:
                     yield found
-                    if below is not None:
-                        below = found
-                        limits.clear()
-                        break
+                elif self._comes_out(self._named(found)):
+                    yield found
+                    below = found
+                    limits.clear()
+                    break
 
     def _named(self, mask: NumaMask) -> NumaMask:
         """A set of places as one of nodes."""

@@ -6,6 +6,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from math import prod
 
+from nodealloc.idset import bits
 from nodealloc.topology._closeness import closest
 from nodealloc.topology._errors import WorkLimitError
 from nodealloc.topology._halves import HALVED_NODES, Halves
@@ -97,7 +98,8 @@ def _best(
         if found:
             return found
     space = _Rare(sets, common, work)
-    for width in (*range(target, 0, -1), *range(target + 1, common.bit_count() + 1)):
+    most = common.bit_count()
+    for width in (*range(min(target, most), 0, -1), *range(target + 1, most + 1)):
         if near:
             equals = space.every(width)
             work.spend(len(equals) * width)
@@ -120,6 +122,7 @@ class _Rare:
         self._halves: Halves | None = None
         self._meeting: Meeting | None = None
         self._scarcest: Scarcest | None = None
+        self._contained: dict[int, set[NumaMask]] = {}
         pairs = len(sets[0]) * len(sets[-1])
         if common.bit_count() <= HALVED_NODES and pairs > _SHORT:
             with suppress(WorkLimitError):
@@ -128,18 +131,39 @@ class _Rare:
         some, others = [sorted(one)[:: len(one) // _SAMPLED + 1] for one in (sets * 2)[:2]]
         self._shared = [(one & other).bit_count() for one in some for other in others]
 
-    def _comes_out(self, mask: NumaMask) -> bool:
+    def _met(self) -> Meeting:
         if self._meeting is None:
             self._meeting = Meeting(self._sets, self._common, self._part)
-        return self._meeting.surely(mask)
+        return self._meeting
+
+    def _comes_out(self, mask: NumaMask) -> bool:
+        return self._met().surely(mask)
 
     def lowest(self, width: int, below: NumaMask) -> NumaMask:
         """The lowest set of so many nodes, if it is `below` another one; 0 without any."""
         halves = self._halves
         if halves is not None and self._is_shared(width):
             with self._aside():
-                return halves.lowest(width)
+                known = self._known(halves, width)
+                if known is None:
+                    return halves.lowest(width)
+                return next(filter(self._comes_out, sorted(known)), 0)
         return self._by_list().lowest(width, below)
+
+    def _known(self, halves: Halves, width: int) -> set[NumaMask] | None:
+        """All sets of so many nodes that each list has a mask for, where narrower ones are rare; else None.
+
+        Such a set has others of one node less in it. Where those are rare, one search for
+        them settles all wider ones, of which there are mostly none.
+        """
+        found = self._contained.get(width)
+        if found is None and width > 1 and (width - 1 in self._contained or halves.are_rare(width - 1)):
+            narrower = self._known(halves, width - 1)
+            if narrower is None:
+                narrower = self._contained[width - 1] = halves.contained(width - 1)
+            wider = {mask | 1 << node for mask in narrower for node in bits(self._common & ~mask)}
+            found = self._contained[width] = set(filter(self._met().contains, wider))
+        return found
 
     def every(self, width: int) -> set[NumaMask]:
         """All sets of so many nodes."""

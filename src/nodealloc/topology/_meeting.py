@@ -50,11 +50,21 @@ class Meeting:
 
     def surely(self, mask: NumaMask) -> bool:
         """Whether a set comes out."""
+        left = self._left(mask)
+        return all(left) and self._comes_out(mask, left)
+
+    def contains(self, mask: NumaMask) -> bool:
+        """Whether each list has a mask that contains a set."""
+        self._work.spend(1 + mask.bit_count() * len(self._lists) // 16)
+        return all(self._left(mask))
+
+    def _left(self, mask: NumaMask) -> list[int]:
+        """Of each list, as bits, the masks that contain a set."""
         left = [one.every for one in self._lists]
         for place, node in enumerate(self.nodes):
             if mask >> node & 1:
                 left = [have & held for have, held in zip(left, self._having[place], strict=True)]
-        return all(left) and self._comes_out(mask, left)
+        return left
 
     def start(self, take: int, /) -> _Left:
         """See `Space`."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from itertools import combinations
 
 import pytest
 
-from nodealloc.topology import Hints, NumaTopology, Policy, PolicyName, TopologyHint, merge
+from nodealloc.topology import Hints, NumaTopology, Policy, PolicyName, TopologyHint, _many, merge
 from nodealloc.topology._halves import HALVED_NODES, Halves
 from nodealloc.topology._meeting import Meeting
+from nodealloc.topology._reachable import inside
 from nodealloc.topology._work import Work
 
 BEST_EFFORT = Policy(name=PolicyName.BEST_EFFORT)
@@ -55,3 +57,28 @@ def test_the_order_of_many_long_lists_does_not_matter() -> None:
     found = merge(BEST_EFFORT, lists, numa)
     assert found.hint.affinity
     assert merge(BEST_EFFORT, lists[::-1], numa) == found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_wider_sets_are_made_from_rare_ones(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked from the widest down, as a merge asks, each width has the lowest set of all combinations."""
+    monkeypatch.setattr(_many, "_SHORT", 0)
+    rng = random.Random(seed)
+    nodes = sorted(rng.sample(range(64), rng.randint(4, 14)))
+    common, lists = inside(_lists(rng, nodes), sum([1 << node for node in nodes]))
+    every = {common}
+    for masks in lists:
+        every = {one & other for one in every for other in masks}
+    space = _many._Rare(lists, common, Work(100_000_000))
+    for width in range(common.bit_count(), 0, -1):
+        assert space.lowest(width, below=0) == min([m for m in every if m.bit_count() == width], default=0)
+
+
+def test_lists_that_need_more_nodes_than_they_share_come_to_what_they_share() -> None:
+    """Each mask has three nodes of its list's own, so that the neediest wants more than the two shared."""
+    lists: list[Hints] = []
+    for place, shared in enumerate((0b11, 0b01, 0b01)):
+        own = [sum(1 << 2 + 9 * place + node for node in some) for some in combinations(range(9), 3)][:70]
+        masks = [mask | (shared if number else 0b11) for number, mask in enumerate(own)]
+        lists.append({"one": [TopologyHint(mask, preferred=False) for mask in masks]})
+    assert merge(BEST_EFFORT, lists, NumaTopology(nodes=tuple(range(29)))).hint.affinity == 0b11
