@@ -76,8 +76,8 @@ class NodeSets:
 
     @typed
     def __init__(self, nodes: tuple[int, ...]) -> None:
-        self.nodes: tuple[int, ...] = nodes
-        own = node_masks(nodes)
+        self.nodes: tuple[int, ...] = tuple(nodes)
+        own = node_masks(self.nodes)
         is_small = not nodes or nodes[-1] < _BYTE
         self.masks: tuple[NumaMask, ...] = _small_masks() if is_small else tuple(sorted(own, key=_by_width))
         place = {mask: place for place, mask in enumerate(self.masks)}
@@ -105,7 +105,7 @@ class NodeSets:
     @typed_on_error
     def of(cls, nodes: tuple[int, ...], /) -> NodeSets:
         """The sets of these nodes, ascending; raises `ConfigurationError` for more than `LISTED_NODES`."""
-        return _node_sets(nodes)
+        return _node_sets(tuple(nodes))
 
     def lowest(self, sets: int, /) -> NumaMask:
         """The narrowest of some sets, of several the numerically lowest; 0 without any."""

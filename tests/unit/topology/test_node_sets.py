@@ -74,9 +74,10 @@ def test_listed_hints_are_a_sequence_like_any_other() -> None:
         TopologyHint(3, preferred=False),
     ]
     assert hints == listed
-    assert hints == tuple(listed)
-    assert hints != listed[1:]
-    assert hints != "hints"
+    same: object = tuple(listed)
+    others: list[object] = [listed[1:], "hints"]
+    assert hints == same
+    assert hints not in others
     assert hints[1:] == listed[1:]
     assert hints[0] == listed[0]
     assert len({hints, tuple(listed)}) == 1
