@@ -28,7 +28,7 @@ def counts_of(options: Iterable[str], nodes: int, /) -> dict[str, int]:
     for words in options:
         (resource, count), *others = pairs(words, "--devices").items() or [("", "")]
         if others or not (count.isascii() and count.isdigit()):
-            raise ConfigurationError(f"--devices {words}: write RESOURCE=COUNT, with a whole number")
+            raise ConfigurationError(f"--devices {words}: write RESOURCE=COUNT, with a count of 0 or more")
         if not is_extended_resource(resource):
             raise ConfigurationError(
                 f"--devices {words}: {resource!r} is no extended resource; name it like example.com/gpu"
