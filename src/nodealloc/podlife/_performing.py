@@ -293,9 +293,7 @@ class Performer:
         report = self._addressed(record.pod, detail.sandbox_id)
         try:
             config = self._configuring.container(record, container, detail.attempt, image, report)
-            # A sandbox that somebody else made has a number of its own, which nobody here asked for.
-            attempt = max(record.sandbox_attempt, 0)
-            sandbox = self._configuring.sandbox(record.pod, attempt, record.provided)
+            sandbox = self._configuring.sandbox(record.pod, max(record.sandbox_attempt, 0), record.provided)
         except Exception as error:
             raise _CannotStartError("CreateContainerConfigError", error) from error
         if cancel.is_set():
