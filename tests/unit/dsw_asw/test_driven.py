@@ -19,6 +19,7 @@ from nodealloc.dsw_asw import (
     ThreadExecutor,
     WaitTimeoutError,
 )
+from nodealloc.errors import ConfigurationError
 from tests.unit.dsw_asw_sizes import Bench, busy, lacks
 
 
@@ -163,7 +164,7 @@ def test_a_driver_gives_running_operations_the_time_that_it_was_told(
     assert "a name: a pass raised" in caplog.text
     other = Passing(stop_timeout_s=0.25)
     other.start()
-    with pytest.raises(RuntimeError, match="started before"):
+    with pytest.raises(ConfigurationError, match="started before"):
         other.start()
     other.stop(0.5)
     assert one.timeouts + other.timeouts == [0.25, 0.5]
