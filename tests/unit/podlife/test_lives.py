@@ -138,6 +138,24 @@ def test_pods_whose_parts_take_long_are_planned_no_more_often() -> None:
     assert planned(30) == 0
 
 
+def test_a_container_of_a_pod_that_was_found_running_starts_again() -> None:
+    """In the sandbox that somebody else made: nothing is remembered of it, so no number of it either."""
+    node = Node()
+    node.lives.heard()
+    node.lives.put(pod())
+    node.after(1)
+    node.journal.rows.clear()
+    node.kill_agent()
+    node.lives.put(pod())
+    node.lives.heard()
+    node.after(1)
+    assert node.running() == ["app#0"]
+    assert node.record().sandbox_attempt == -1
+    node.exit("app", 1)
+    node.after(1)
+    assert node.running() == ["app#1"]
+
+
 def test_who_refuses_ends_the_pod() -> None:
     """It never runs, what was made is taken back, and the reason is told until no source wants it."""
     first = FakePreparer()
