@@ -64,7 +64,8 @@ def combined(hints: tuple[TopologyHint, ...], full: int) -> TopologyHint:
     affinity = full
     for mask in masks:
         affinity &= mask
-    return TopologyHint(affinity, len(set(masks)) <= 1 and all(good for _, good in hints))
+    # Past its own look at the mask: what has no node in common is left out by whoever asks.
+    return TopologyHint._make((affinity, len(set(masks)) <= 1 and all(good for _, good in hints)))
 
 
 def wins(new: TopologyHint, old: TopologyHint, target: int, policy: Policy, numa: NumaTopology) -> bool:

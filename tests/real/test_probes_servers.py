@@ -17,6 +17,7 @@ import pytest
 
 from nodealloc._proto import health_v1_pb2 as wire
 from nodealloc.dsw_asw import World
+from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import PodEvent, PodIdentity
 from nodealloc.podspec import (
     Container,
@@ -500,7 +501,7 @@ def test_grpc_over_tls_is_explicit(certificate: Path) -> None:
 @pytest.mark.parametrize("prober", [HttpProber(), GrpcProber()])
 def test_a_prober_refuses_what_it_cannot_do(prober: Prober) -> None:
     """An action of another kind is a mistake of whoever wires, not an answer."""
-    with pytest.raises(TypeError, match="TcpSocketAction"):
+    with pytest.raises(ConfigurationError, match="TcpSocketAction"):
         prober.probe(tcp(1))
 
 

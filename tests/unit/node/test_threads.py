@@ -563,7 +563,7 @@ def test_pods_that_come_together_are_decided_about_once_each() -> None:
     node.start()
     advisor = SlowChain()
     node.advise_with(advisor)
-    wanted = [workload(f"w{number}") for number in range(16)]
+    wanted = [workload(f"w{number}", {}) for number in range(16)]
     threads = [threading.Thread(target=node.admit, args=(one,)) for one in wanted]
     for one in threads:
         one.start()
