@@ -38,8 +38,8 @@ class DeviceLayout(enum.Enum):
     """Kubelet from 1.20: a list a NUMA node."""
 
 
-@typed_fields
 @typed_methods
+@typed_fields
 @attrs.frozen(kw_only=True, slots=False)
 class PodDevices:
     """Devices of one resource that one container holds. None is the kubelet's nil: nothing.

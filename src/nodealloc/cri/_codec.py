@@ -86,8 +86,7 @@ def decode_sandboxes(
 
     def record(one: wire.PodSandbox) -> SandboxRecord:
         before = known.get(one.id)
-        is_same = before is not None and _BOXES.get(one.state) is before.state
-        return before if before is not None and is_same else _sandbox_record(one)
+        return before if before and before.state is _BOXES.get(one.state) else _sandbox_record(one)
 
     found = _read(wire.ListPodSandboxResponse, "sandboxes", data).items
     return _all(found, record, lambda one: one.metadata.uid)
@@ -100,8 +99,7 @@ def decode_containers(
 
     def record(one: wire.Container) -> ContainerRecord:
         before = known.get(one.id)
-        is_same = before is not None and _STATES.get(one.state) is before.state
-        return before if before is not None and is_same else _container_record(one)
+        return before if before and before.state is _STATES.get(one.state) else _container_record(one)
 
     found = _read(wire.ListContainersResponse, "containers", data).containers
     mine = [one for one in found if one.id in known or labels.UID in one.labels]

@@ -62,7 +62,8 @@ class PodLives(Group):
 
     A `Group` of `nodealloc.dsw_asw`: put it into a group of yours together with
     the `RuntimeWatch` that looks at the same runtime. Every pod goes its own
-    way: what hangs or fails for one delays no other.
+    way: what fails for one delays no other, and what hangs only the starts of others, by
+    `FewAtOnce`, while as many of them hang as may go at once.
 
     Args:
         runtime: What runs containers.

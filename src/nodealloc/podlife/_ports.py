@@ -113,7 +113,6 @@ class Preparer(Protocol):
 
 
 @typed_fields
-@typed_fields
 @attrs.frozen(kw_only=True, eq=False)
 class Preparation:
     """One part that has to be ready before anything of a pod runs.

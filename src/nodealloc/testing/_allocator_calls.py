@@ -42,12 +42,8 @@ __all__ = [
 
 T = TypeVar("T")
 
-
 Offer: TypeAlias = tuple[str, TopologyHint]
-
-
 """A hint, and for which resource it was given; "" for none."""
-
 
 ANYWHERE = TopologyHint(affinity=None, preferred=False)
 
