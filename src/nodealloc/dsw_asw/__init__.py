@@ -87,7 +87,8 @@ from nodealloc.dsw_asw._errors import (
     UncertainError,
     WaitTimeoutError,
 )
-from nodealloc.dsw_asw._executors import FewAtOnce, InlineExecutor, ThreadExecutor
+from nodealloc.dsw_asw._executors import InlineExecutor, ThreadExecutor
+from nodealloc.dsw_asw._few_at_once import FewAtOnce
 from nodealloc.dsw_asw._group import Group
 from nodealloc.dsw_asw._moments import Moment
 from nodealloc.dsw_asw._plans import KEEP, Keep, Near, Plan, View
