@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast
 
 import attrs
@@ -23,7 +23,7 @@ from nodealloc.dsw_asw import (
     World,
 )
 from nodealloc.errors import ConfigurationError
-from nodealloc.podfacts import LifeState, PodLife, PodSighting, PodSource
+from nodealloc.podfacts import LifeState, PodSource
 from nodealloc.podlife._arrivals import Following
 from nodealloc.podlife._codec import POD_ROWS, manifest_of, record_to_checkpoint
 from nodealloc.podlife._details import LifePolicy
@@ -33,6 +33,7 @@ from nodealloc.podlife._facts import PodFacts
 from nodealloc.podlife._heeding import failures_of
 from nodealloc.podlife._hooks import ContainerHooks
 from nodealloc.podlife._images import CredentialSource
+from nodealloc.podlife._known_pods import KnownPods
 from nodealloc.podlife._listings import Listings
 from nodealloc.podlife._performing import Performer
 from nodealloc.podlife._ports import (
@@ -271,7 +272,7 @@ class PodLives(Group):
 
     def pod_source(self) -> PodSource:
         """What others ask which pods are here, and whether they have ended."""
-        return _Known(self)
+        return KnownPods(self._worlds, self.is_ready)
 
     @typed
     def failures(self, uid: str, /) -> tuple[Failure, ...]:
@@ -351,29 +352,6 @@ class PodLives(Group):
         )
         want = PodWanted(pod=pod, said_unix_s=self._now().unix_s, is_orphan=True)
         self.wanted.alter(listing.uid, lambda before: before or want, by="orphan")
-
-
-class _Known:
-    """A `PodSource` over the pods of this node."""
-
-    def __init__(self, lives: PodLives) -> None:
-        self._lives = lives
-
-    def uids(self) -> Iterable[str]:
-        """Every pod that is known."""
-        return tuple(self._lives.wanted.snapshot())
-
-    def get(self, uid: str, /) -> PodSighting | None:
-        """A pod, and whether anything of it may still run."""
-        want, record = self._lives.wanted.get(uid), self._lives.pods.get(uid)
-        if want is None:
-            return None
-        ended = record is not None and record.life in {LifeState.TERMINATED, LifeState.FINISHED}
-        return PodSighting(want.pod, PodLife.ENDED if ended else PodLife.WANTED)
-
-    def is_ready(self) -> bool:
-        """Whether every pod of this node is known by now."""
-        return self._lives.is_ready()
 
 
 def _check_names(preparations: Sequence[Preparation]) -> None:
