@@ -37,11 +37,9 @@ A = TypeVar("A", bound=Allocator)
 
 FORMATS: Final[Formats] = {
     **KUBELET_FORMATS,
-    f"{ROW}.*": JsonCheckpoint.unmarshal,
-    f"{SET_ASIDE}.*": JsonCheckpoint.unmarshal,
+    **dict.fromkeys((f"{ROW}.*", f"{SET_ASIDE}.*"), JsonCheckpoint.unmarshal),
 }
 """What a store has to be opened with to serve a `NodeAllocator`."""
-
 
 _ADVICE_ROUNDS: Final = 8
 """Questions that answers lead to are asked in turn, so often at the most."""

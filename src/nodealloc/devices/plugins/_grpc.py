@@ -21,11 +21,12 @@ from nodealloc._rpc.single import Answer
 from nodealloc.devices._errors import PluginRefusedError, PluginUnavailableError
 from nodealloc.devices._inventory import Device, PluginOptions
 from nodealloc.devices._limits import Deadlines, PluginLimits
+from nodealloc.devices._ports import Connect
 from nodealloc.devices._preferences import PreferenceQuestion
 from nodealloc.devices.plugins import _codec as codec
 from nodealloc.errors import DecodeError
 
-__all__ = ["GrpcConnection"]
+__all__ = ["GrpcConnection", "dialling"]
 
 T = TypeVar("T")
 
@@ -215,3 +216,13 @@ class GrpcConnection:
             return decode(data)
         except DecodeError as error:
             raise PluginRefusedError(self._path, name, "BAD ANSWER", str(error)) from error
+
+
+def dialling(deadlines: Deadlines | None, limits: PluginLimits, /) -> Connect:
+    """Makes connections that share their calls; as many at once as plugins may be called back."""
+    calls = Conversations(limits.introductions)
+
+    def dial(socket: str) -> GrpcConnection:
+        return GrpcConnection(socket, deadlines=deadlines, limits=limits, calls=calls)
+
+    return dial

@@ -11,7 +11,6 @@ from typing import Self
 import attrs
 
 from nodealloc._arguments import check, wrong
-from nodealloc._rpc.conversations import Conversations
 from nodealloc._rpc.server import KeptServer
 from nodealloc._typed import typed_but
 from nodealloc.devices._allocator import DeviceAllocator
@@ -30,7 +29,7 @@ from nodealloc.devices._status import DevicePluginStatus, status_of
 from nodealloc.devices.plugins._callbacks import Callbacks, Introduction
 from nodealloc.devices.plugins._codec import RegisterRequest
 from nodealloc.devices.plugins._endpoints import Endpoint, Endpoints
-from nodealloc.devices.plugins._grpc import GrpcConnection
+from nodealloc.devices.plugins._grpc import dialling
 from nodealloc.devices.plugins._inventories import Inventories
 from nodealloc.devices.plugins._latecomers import Latecomers
 from nodealloc.devices.plugins._launched import launch_of
@@ -129,7 +128,7 @@ class DevicePlugins:
             keeper, self._clock, most=bounds.resources, grace_s=grace_s, told=self._tell
         )
         if connect is None:
-            connect = _dialling(deadlines, bounds)
+            connect = dialling(deadlines, bounds)
         self.engine: Group = self._wired(connect, bounds, executor, grace_s, look_s)
 
     def _wired(
@@ -391,12 +390,3 @@ class DevicePlugins:
         if inventory.phase is Phase.AWAITED:
             return attrs.evolve(inventory, since_s=now_s)
         return inventory.ended(inventory.generation, "the agent started anew", now_s=now_s)
-
-
-def _dialling(deadlines: Deadlines | None, limits: PluginLimits) -> Connect:
-    calls = Conversations(limits.introductions)
-
-    def dial(socket: str) -> PluginConnection:
-        return GrpcConnection(socket, deadlines=deadlines, limits=limits, calls=calls)
-
-    return dial
