@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 from nodealloc.podfacts import (
     ContainerRunning,
@@ -99,18 +100,15 @@ class LastEndIsTold(Guarantee):
 
     def settled(self) -> None:
         """It is that which is told."""
-        for pods in self.outside.pods.values():
-            for uid in pods:
-                status = self.outside.told.get(uid)
-                for one in status.all_containers if status is not None else ():
-                    ended = self._last.get((uid, one.name))
-                    if ended is None or not isinstance(one.state, ContainerRunning):
-                        continue
-                    last = one.last_state
-                    told = last.container_id if isinstance(last, ContainerTerminated) else None
-                    assert (told or "").rpartition("/")[2] == ended, (
-                        f"{uid}/{one.name} runs again, {ended} ended before, and that is told of {told}"
-                    )
+        for uid, one in _told(self.outside):
+            ended = self._last.get((uid, one.name))
+            if ended is None or not isinstance(one.state, ContainerRunning):
+                continue
+            last = one.last_state
+            told = last.container_id if isinstance(last, ContainerTerminated) else None
+            assert (told or "").rpartition("/")[2] == ended, (
+                f"{uid}/{one.name} runs again, {ended} ended before, and that is told of {told}"
+            )
 
 
 class StartsAreCounted(Guarantee):
@@ -129,12 +127,16 @@ class StartsAreCounted(Guarantee):
 
     def settled(self) -> None:
         """No count that is told is too low."""
-        for pods in self.outside.pods.values():
-            for uid in pods:
-                status = self.outside.told.get(uid)
-                for one in status.all_containers if status is not None else ():
-                    starts = self._starts[uid, one.name]
-                    assert one.restart_count >= starts - 1, (
-                        f"{uid}/{one.name} was started {starts} times and is told to be restarted "
-                        f"{one.restart_count}"
-                    )
+        for uid, one in _told(self.outside):
+            starts = self._starts[uid, one.name]
+            assert one.restart_count >= starts - 1, (
+                f"{uid}/{one.name} was started {starts} times and is told to be restarted {one.restart_count}"
+            )
+
+
+def _told(outside: Outside) -> Iterator[tuple[str, ContainerStatus]]:
+    """What is told last of each container of the pods that are wanted, with the pod's uid."""
+    for uid in [uid for pods in outside.pods.values() for uid in pods]:
+        status = outside.told.get(uid)
+        for one in status.all_containers if status is not None else ():
+            yield uid, one
