@@ -21,6 +21,7 @@ from nodealloc.errors import NodeallocError
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.podspec import Json
 from nodealloc.testing._account_checks import check_accounts, check_apart, filled
+from nodealloc.testing._allocator_calls import ANYWHERE, stranger
 from nodealloc.testing._fake_cpus import FakeCpuAllocator
 from nodealloc.testing._told import in_words
 from nodealloc.topology import (
@@ -36,7 +37,6 @@ from nodealloc.topology import (
     Remembers,
     Restored,
     Shortfall,
-    TopologyHint,
     Workload,
 )
 
@@ -50,7 +50,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-_ANY = TopologyHint(affinity=None, preferred=False)
 _FITTING = 24
 """So many strangers are tried beside what was restored."""
 
@@ -102,7 +101,7 @@ def _check_same(full: Allocator, back: Allocator, asked: Sequence[Workload]) -> 
         key, member = claim.owner.workload, claim.owner.member
         held = full.release(key, member) != full
         assert held == (back.release(key, member) != back), f"{key}/{member} lost what it held"
-        assert not held or back.allocate(claim, _ANY) == back, f"{key}/{member} is granted anew"
+        assert not held or back.allocate(claim, ANYWHERE) == back, f"{key}/{member} is granted anew"
         if isinstance(full, Confines) and isinstance(back, Confines):
             was, now = full.confinement(claim.owner), back.confinement(claim.owner)
             assert now == was, f"{key}/{member} was confined to {was}, and is to {now}"
@@ -123,8 +122,7 @@ def _check_room(full: Allocator, back: Allocator, asked: Sequence[Workload]) -> 
 def _fitting(allocator: Allocator, claim: Claim) -> int:
     """How many strangers who ask for the same are granted it, one after another, as far as anybody counts."""
     for number in range(_FITTING):
-        other = attrs.evolve(claim, owner=Owner(f"check-fits-{number}", claim.owner.member), reuse=())
-        after = allocator.allocate(other, _ANY)
+        after = allocator.allocate(stranger(claim, key=f"check-fits-{number}"), ANYWHERE)
         if isinstance(after, Shortfall | NotYet) or after == allocator:
             return number
         allocator = after

@@ -71,7 +71,6 @@ __all__ = [
     "check_sandboxes",
 ]
 
-
 T = TypeVar("T")
 
 
@@ -193,15 +192,7 @@ class FakeContainerRuntime(FakeImages):
 
     def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
         """See `Looks.inspect`."""
-
-        def work() -> PodReport:
-            boxes, runs = self._boxes_of(uid), self._runs_of(uid)
-            if listed is not None:  # no more than has to be told, for those who forget what they had before
-                boxes = [one for one in boxes if one.record.id in listed.marks]
-                runs = [one for one in runs if one.record.id in listed.marks]
-            return PodReport.of(uid, boxes, runs)
-
-        return self._call("inspect", uid, work)
+        return self._call("inspect", uid, lambda: PodReport.of(uid, *self._of(uid, listed)))
 
     def health(self) -> RuntimeHealth:
         """See `Looks.health`."""
@@ -212,7 +203,7 @@ class FakeContainerRuntime(FakeImages):
 
         def work() -> str:
             name = (config.pod.uid, config.attempt)
-            for one in self._boxes_of(config.pod.uid):
+            for one in self._of(config.pod.uid)[0]:
                 if (one.record.pod.uid, one.record.attempt) == name:
                     raise NameReservedError("run_sandbox", one.record.id, "the name is reserved")
             made = f"sandbox-{next(self._numbers)}"
@@ -262,7 +253,7 @@ class FakeContainerRuntime(FakeImages):
             if sandbox_id not in self._sandboxes:
                 raise NoSuchRecordError("create_container", sandbox_id)
             name = (sandbox_id, config.name, config.attempt)
-            for one in self._runs_of(sandbox.pod.uid):
+            for one in self._of(sandbox.pod.uid)[1]:
                 if (one.record.sandbox_id, one.record.name, one.record.attempt) == name:
                     raise NameReservedError("create_container", one.record.id, "the name is reserved")
             image = self._image(config.image)
@@ -366,14 +357,16 @@ class FakeContainerRuntime(FakeImages):
     def _note(self, uid: str, id_: str) -> None:
         self._of_pods.setdefault(uid, {})[id_] = None
 
-    def _boxes_of(self, uid: str) -> list[SandboxReport]:
-        return [one for id_ in self._of_pods.get(uid, ()) if (one := self._sandboxes.get(id_)) is not None]
-
-    def _runs_of(self, uid: str) -> list[ContainerReport]:
+    def _of(
+        self, uid: str, listed: PodListing | None = None
+    ) -> tuple[list[SandboxReport], list[ContainerReport]]:
+        """No more than has to be told, for those who forget what they had before."""
         mine = self._of_pods.get(uid, {})
         for gone in [id_ for id_ in mine if id_ not in self._containers and id_ not in self._sandboxes]:
             del mine[gone]
-        return [one for id_ in mine if (one := self._containers.get(id_)) is not None]
+        ids = [id_ for id_ in mine if listed is None or id_ in listed.marks]
+        boxes = [self._sandboxes[id_] for id_ in ids if id_ in self._sandboxes]
+        return boxes, [self._containers[id_] for id_ in ids if id_ in self._containers]
 
     def _changed(self, call: str, about: str, work: Callable[[], T]) -> T:
         try:
