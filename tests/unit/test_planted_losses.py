@@ -106,7 +106,7 @@ def takes_no_notice_of_case(self: Any, fresh: Any, settled: Any, writer: Any) ->
 @planted("runtime.Containers", FakeContainerRuntime, "create_container", "again, which has ended")
 def makes_the_ended_one_again(self: Any, sandbox_id: str, config: Any, sandbox: Any) -> Any:
     """Answers with an instance that has ended already."""
-    for one in self._runs_of(sandbox.pod.uid):
+    for one in self._of(sandbox.pod.uid)[1]:
         if one.record.name == config.name and one.record.state is RunState.EXITED:
             return one.record.id
     return RIGHT[FakeContainerRuntime, "create_container"](self, sandbox_id, config, sandbox)
