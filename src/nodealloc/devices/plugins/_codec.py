@@ -24,7 +24,6 @@ __all__ = [
     "decode_response",
     "encode_allocate",
     "encode_list",
-    "encode_options",
     "encode_pre_start",
     "encode_preferred",
     "encode_register",
@@ -91,14 +90,6 @@ def decode_options(data: bytes, /) -> PluginOptions:
         return _options(wire.DevicePluginOptions.FromString(data))
     except (ProtobufError, UnicodeDecodeError) as error:
         raise _unreadable("DevicePluginOptions", error) from error
-
-
-def encode_options(options: PluginOptions, /) -> bytes:
-    """The same, the other way."""
-    return wire.DevicePluginOptions(
-        pre_start_required=options.pre_start_required,
-        get_preferred_allocation_available=options.preferred_allocation,
-    ).SerializeToString()
 
 
 def decode_list(data: bytes, /) -> list[Device]:
