@@ -39,6 +39,7 @@ from nodealloc.podsources._merge import merge_saying
 from nodealloc.podsources._ports import Reading, Source
 from nodealloc.podsources._rules import KUBELET, Rules
 from nodealloc.podsources._sources import PodSources, Polling
+from nodealloc.podsources._static import is_mirror_of, mirror_of
 
 __all__ = [
     "KUBELET",
@@ -60,6 +61,8 @@ __all__ = [
     "Unfinished",
     "editions_from_checkpoint",
     "editions_to_checkpoint",
+    "is_mirror_of",
     "merge_saying",
+    "mirror_of",
     "successor",
 ]

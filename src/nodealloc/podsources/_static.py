@@ -10,17 +10,12 @@ from nodealloc.errors import ConfigurationError
 from nodealloc.podspec import Pod, is_mirror, is_static
 from nodealloc.podspec._origin import MIRROR, SOURCE
 
-__all__ = ["HASH", "LOCAL", "SEEN", "is_mirror_of", "mirror_of", "source_of"]
+__all__ = ["HASH", "LOCAL", "SEEN", "is_mirror_of", "mirror_of"]
 
 SEEN: Final = "kubernetes.io/config.seen"
 HASH: Final = "kubernetes.io/config.hash"
 LOCAL: Final = (SOURCE, SEEN, MIRROR)
 """Annotations that the node writes; what a source says of them changes nothing."""
-
-
-def source_of(pod: Pod, /) -> str:
-    """The source that a merged pod came from; "" for one that was not merged."""
-    return pod.annotations.get(SOURCE, "")
 
 
 def mirror_of(pod: Pod, /) -> Pod:

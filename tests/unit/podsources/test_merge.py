@@ -18,10 +18,11 @@ from nodealloc.podsources import (
     Saying,
     SourceOp,
     Unfinished,
+    is_mirror_of,
     merge_saying,
+    mirror_of,
     successor,
 )
-from nodealloc.podsources._static import is_mirror_of, mirror_of, source_of
 from nodealloc.podspec import Container, Pod, is_mirror, is_static
 from nodealloc.testing.conformance import Row, read_rows
 from nodealloc.testing.conformance import _podsources as replayer
@@ -177,7 +178,7 @@ def test_versions_and_marks_of_the_node_are_no_change() -> None:
 def test_static_and_mirror_pods_are_told_apart() -> None:
     """A pod of a file is static; its mirror is of this edition alone; a pod of the API is neither."""
     static = say(MergedSayings(), SourceOp.SET, a_pod()).merged.by_uid()["u"]
-    assert (source_of(static), is_static(static), is_mirror(static)) == ("file", True, False)
+    assert (is_static(static), is_mirror(static)) == (True, False)
     mirror = mirror_of(static)
     assert is_mirror(mirror)
     assert not is_static(mirror)
