@@ -59,7 +59,7 @@ def _yaml_documents(text: str, where: str) -> list[object]:
     from nodealloc import _yaml  # noqa: PLC0415 - loads it
 
     try:
-        return list(yaml.load_all(text, Loader=_yaml.BoundedLoader))
+        return [*_yaml.values_of(text)]
     except (RecursionError, _yaml.TooDeepError):
         raise DecodeError(where, [Fault("$", "nested too deeply")]) from None
     except _yaml.TooManyValuesError:

@@ -1,24 +1,38 @@
-"""PyYAML's safe loader as a kubelet's reads, and with bounds; loaded where somebody hands over YAML."""
+"""YAML as a kubelet's reader takes it, and with bounds; loaded where somebody hands over YAML."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Final, Protocol, cast
 
 import yaml
-from yaml.constructor import ConstructorError
+from yaml.composer import ComposerError
+from yaml.constructor import ConstructorError, SafeConstructor
+from yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    Event,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
+)
 
-__all__ = ["MOST_VALUES", "BoundedLoader", "TooDeepError", "TooManyValuesError"]
+__all__ = ["MOST_VALUES", "SlowParser", "TooDeepError", "TooManyValuesError", "values_of"]
 
 MOST_VALUES: Final = 30_000
-"""Of a text, keys included; each takes some twenty microseconds. A manifest has some hundred."""
+"""Of a text, keys included; a manifest has some hundred."""
+_OF_A_DOCUMENT: Final = 10
+"""Values that a document counts for besides its own: beginning one costs as much."""
 _DEEPEST: Final = 100
-"""Levels of lists and mappings. Each word of YAML is held against every bracket that is open."""
+"""Levels of lists and mappings."""
 _TAG: Final = "tag:yaml.org,2002:"
-_MERGE: Final = f"{_TAG}merge"
+_STR: Final = f"{_TAG}str"
 _NUMBERS: Final = (f"{_TAG}int", f"{_TAG}float")
-_JSON_TAGS: Final = ("null", "bool", "int", "float", "str", "seq", "map")
+_NOT_SAID: Final = (None, "!")
 _INT: Final = re.compile(
     r"^(?:[-+]?0b[01_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+)$", re.ASCII
 )
@@ -34,14 +48,36 @@ class TooManyValuesError(Exception):
 
 
 class TooDeepError(Exception):
-    """Nested deeper than any manifest."""
+    """Nested deeper than any manifest, or in itself."""
+
+
+class Parser(Protocol):
+    """What PyYAML makes of a text, piece by piece."""
+
+    def get_event(self) -> Event: ...
+
+    def dispose(self) -> None: ...
+
+
+class SlowParser(yaml.SafeLoader):
+    """PyYAML's own, where it was built without libyaml: ten times slower."""
+
+    def fetch_more_tokens(self) -> None:
+        """Look how many brackets are open: tokens are read ahead of what is made of them."""
+        if self.flow_level > _DEEPEST:
+            raise TooDeepError
+        super().fetch_more_tokens()
+
+
+_PARSER: Final = cast("type[yaml.SafeLoader]", getattr(yaml, "CSafeLoader", SlowParser))
+"""libyaml's where it is there, as the readers of kubelets are translations of it."""
 
 
 def _resolvers(
     known: Mapping[str, Sequence[tuple[str, re.Pattern[str]]]],
 ) -> dict[str, list[tuple[str, re.Pattern[str]]]]:
     """What plain words stand for, with numbers that have no colon and no moments."""
-    dropped = {f"{_TAG}timestamp", *_NUMBERS}
+    dropped = {f"{_TAG}{one}" for one in ("timestamp", "merge", "value")}.union(_NUMBERS)
     found = {first: [one for one in rules if one[0] not in dropped] for first, rules in known.items()}
     for tag, firsts, pattern in (
         (f"{_TAG}float", "-+0123456789.", _FLOAT),
@@ -53,61 +89,150 @@ def _resolvers(
 
 
 _RESOLVERS: Final = _resolvers(yaml.SafeLoader.yaml_implicit_resolvers)
+_CONSTRUCTOR: Final = SafeConstructor()
+_MAKERS: Final = {
+    f"{_TAG}null": _CONSTRUCTOR.construct_yaml_null,
+    f"{_TAG}bool": _CONSTRUCTOR.construct_yaml_bool,
+    f"{_TAG}int": _CONSTRUCTOR.construct_yaml_int,
+    f"{_TAG}float": _CONSTRUCTOR.construct_yaml_float,
+}
+_OPEN: Final = object()
+"""Stands for a list or mapping that is not read to its end."""
 
 
-class BoundedLoader(yaml.SafeLoader):
-    """What it makes is JSON, of so many values at most.
+def values_of(text: str, /, *, parser: type[yaml.SafeLoader] = _PARSER) -> list[object]:
+    """The value of each document of a text, which is JSON.
 
-    Those that merge keys bring are counted as often as they are brought: a hundred lines
-    can merge more than any memory holds. Numbers to base 60 and moments are texts.
+    Merged keys are counted as often as they are brought: a hundred lines can merge
+    more than any memory holds. Numbers to base 60 and moments are texts.
+
+    Args:
+        text: YAML.
+        parser: Splits it into events.
+
+    Raises:
+        TooManyValuesError: More than `MOST_VALUES`.
+        TooDeepError: Nested too deeply, or in itself.
+        YAMLError: It is no YAML, or something that JSON has not.
+        ValueError: A number that is too long, or no number.
     """
+    events = parser(text)
+    try:
+        return _Values(events).documents()
+    finally:
+        events.dispose()
 
-    yaml_constructors: ClassVar = {
-        tag: make
-        for tag, make in yaml.SafeLoader.yaml_constructors.items()
-        if tag is None or tag.rpartition(":")[2] in _JSON_TAGS
-    }
 
-    def __init__(self, stream: str) -> None:
-        super().__init__(stream)
-        self.yaml_implicit_resolvers = _RESOLVERS
+class _Values:
+    """Makes values of events."""
+
+    def __init__(self, events: Parser) -> None:
+        self._next = events.get_event
         self._left = MOST_VALUES
-        self._depth = 0
+        self._anchors: dict[str, object] = {}
 
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Count it, then make it."""
-        self._count(1)
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise TooDeepError
-        made = super().compose_node(parent, index)
-        self._depth -= 1
-        return made
-
-    def fetch_more_tokens(self) -> None:
-        """Look how many brackets are open: tokens are read ahead of what is made of them."""
-        if self.flow_level > _DEEPEST:
-            raise TooDeepError
-        super().fetch_more_tokens()
-
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Count what is merged, then merge it."""
-        for key, value in node.value:
-            if key.tag == _MERGE:
-                for one in value.value if isinstance(value, yaml.SequenceNode) else (value,):
-                    if isinstance(one, yaml.MappingNode):
-                        self.flatten_mapping(one)
-                        self._count(1 + len(one.value))
-        super().flatten_mapping(node)
-
-    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> str:
-        """Refuse what was said to be a number and has a colon."""
-        value = super().construct_scalar(node)
-        if node.tag in _NUMBERS and ":" in value:
-            raise ConstructorError(None, None, "a number to base 60", node.start_mark)
-        return value
+    def documents(self) -> list[object]:
+        found: list[object] = []
+        while not isinstance(event := self._next(), StreamEndEvent):
+            if isinstance(event, DocumentStartEvent):
+                self._count(_OF_A_DOCUMENT)
+                self._anchors.clear()
+                found.append(self._value(self._next(), 0))
+        return found
 
     def _count(self, values: int) -> None:
         self._left -= values
         if self._left < 0:
             raise TooManyValuesError
+
+    def _value(self, event: Event, depth: int) -> object:
+        self._count(1)
+        if isinstance(event, ScalarEvent):
+            return self._named(event, _scalar(event))
+        if isinstance(event, AliasEvent):
+            return self._alias(event)
+        if depth == _DEEPEST:
+            raise TooDeepError
+        if event.anchor is not None:
+            self._anchors[event.anchor] = _OPEN
+        if isinstance(event, SequenceStartEvent):
+            _check_tag(event, "seq")
+            return self._named(event, self._sequence(depth + 1))
+        _check_tag(event, "map")
+        return self._named(event, self._mapping(depth + 1))
+
+    def _named(self, event: Event, value: object) -> object:
+        if event.anchor is not None:
+            self._anchors[event.anchor] = value
+        return value
+
+    def _alias(self, event: AliasEvent) -> object:
+        if event.anchor not in self._anchors:
+            raise ComposerError(None, None, f"found undefined alias {event.anchor!r}", event.start_mark)
+        value = self._anchors[event.anchor]
+        if value is _OPEN:
+            raise TooDeepError
+        return value
+
+    def _sequence(self, depth: int) -> list[object]:
+        found: list[object] = []
+        while not isinstance(event := self._next(), SequenceEndEvent):
+            found.append(self._value(event, depth))
+        return found
+
+    def _mapping(self, depth: int) -> dict[Hashable, object]:
+        own: dict[Hashable, object] = {}
+        merged: dict[Hashable, object] = {}
+        while not isinstance(event := self._next(), MappingEndEvent):
+            if isinstance(event, ScalarEvent) and event.value == "<<" and event.implicit[0]:
+                self._merge(merged, event, self._value(self._next(), depth))
+                continue
+            key = self._value(event, depth)
+            if isinstance(key, (list, dict)):
+                raise ConstructorError(None, None, "found unhashable key", event.start_mark)
+            own[cast("Hashable", key)] = self._value(self._next(), depth)
+        return {**merged, **own} if merged else own
+
+    def _merge(self, merged: dict[Hashable, object], at: Event, value: object) -> None:
+        """Add what is merged: of a list the first counts most."""
+        sources = reversed(cast("list[object]", value)) if isinstance(value, list) else (value,)
+        for one in sources:
+            if not isinstance(one, dict):
+                raise ConstructorError(
+                    None, None, "expected a mapping or a list of mappings to merge", at.start_mark
+                )
+            mapping = cast("dict[Hashable, object]", one)
+            self._count(1 + len(mapping))
+            merged.update(mapping)
+
+
+def _scalar(event: ScalarEvent) -> object:
+    text: str = event.value
+    tag = event.tag
+    if tag in _NOT_SAID:
+        if not event.implicit[0]:
+            return text
+        for said, pattern in _RESOLVERS.get(text[:1], ()):
+            if pattern.match(text):
+                tag = said
+                break
+        else:
+            return text
+    if tag == _STR:
+        return text
+    make = _MAKERS.get(tag)
+    if make is None:
+        words = f"could not determine a constructor for the tag {tag!r}"
+        raise ConstructorError(None, None, words, event.start_mark)
+    if tag in _NUMBERS and ":" in text:
+        raise ConstructorError(None, None, "a number to base 60", event.start_mark)
+    try:
+        return cast("object", make(yaml.ScalarNode(tag, text, event.start_mark)))
+    except LookupError:
+        raise ConstructorError(None, None, f"{text[:20]!r} is no {tag}", event.start_mark) from None
+
+
+def _check_tag(event: SequenceStartEvent | MappingStartEvent, kind: str) -> None:
+    if event.tag not in (*_NOT_SAID, f"{_TAG}{kind}"):
+        words = f"could not determine a constructor for the tag {event.tag!r}"
+        raise ConstructorError(None, None, words, event.start_mark)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import yaml
 
+from nodealloc import _yaml
 from nodealloc._texts import documents_of
 from nodealloc.errors import DecodeError
 from nodealloc.machine import machine_from_text
@@ -22,14 +24,15 @@ DOUBLING = "b0: &b0 {k: 1}\n" + "".join(
 @pytest.mark.parametrize(
     "text",
     [
-        DOUBLING,
         "a: &a {" + ", ".join(f"k{n}: 1" for n in range(2000)) + "}\nb: {<<: [" + "*a, " * 2000 + "]}",
         "[" + "~," * 100_000 + "]",
+        "---\n" * 60_000,
+        "--- {}\n...\n" * 20_000,
     ],
-    ids=["merges that double", "merges of one mapping", "a list of nothing"],
+    ids=["merges of one mapping", "a list of nothing", "documents", "small documents"],
 )
 def test_values_are_counted_before_they_are_made(text: str) -> None:
-    """Sixty lines of merges are 2^60 values; none of these is read to its end."""
+    """None of these is read to its end."""
     with pytest.raises(DecodeError, match="more than 30000 values of YAML, merged ones counted each time"):
         documents_of(text, "x")
 
@@ -39,7 +42,9 @@ def test_values_are_counted_before_they_are_made(text: str) -> None:
     ["[" * 50_000, "{" * 50_000, "- " * 50_000, "? " * 50_000, "\n".join(" " * n + "a:" for n in range(300))],
 )
 def test_yaml_that_is_nested_deeply_is_given_up_early(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever stands behind: each word would be held against every bracket before it."""
+    """Whatever stands behind: PyYAML's own parser holds each word against every bracket before it."""
+    with pytest.raises(DecodeError, match="nested too deeply"):
+        documents_of(text, "x")
     words: list[int] = []
     more = yaml.SafeLoader.fetch_more_tokens
 
@@ -48,9 +53,16 @@ def test_yaml_that_is_nested_deeply_is_given_up_early(text: str, monkeypatch: py
         more(loader)
 
     monkeypatch.setattr(yaml.SafeLoader, "fetch_more_tokens", counted)
-    with pytest.raises(DecodeError, match="nested too deeply"):
-        documents_of(text, "x")
-    assert len(words) < 1_000
+    with pytest.raises(_yaml.TooDeepError):
+        _yaml.values_of(text, parser=_yaml.SlowParser)
+    assert 0 < len(words) < 1_000
+
+
+def test_merges_that_double_are_made_once_each() -> None:
+    """Sixty lines that PyYAML made 2^60 entries of, one by one."""
+    (found,) = documents_of(DOUBLING, "x")
+    assert isinstance(found, dict)
+    assert len(found["b59"]) == 60
 
 
 def test_merges_of_ordinary_size_are_read() -> None:
@@ -62,8 +74,68 @@ def test_merges_of_ordinary_size_are_read() -> None:
 
 def test_a_mapping_that_merges_itself_is_refused() -> None:
     """It has no end."""
-    with pytest.raises(DecodeError, match="nested too deeply"):
-        documents_of("a: &a {<<: *a}", "x")
+    for text in ("a: &a {<<: *a}", "&a [*a]", "&a {b: {c: *a}}"):
+        with pytest.raises(DecodeError, match="nested too deeply"):
+            documents_of(text, "x")
+
+
+TEXTS: Mapping[str, object] = {
+    "a: &a {x: 1}\nb: [*a, *a]": {"a": {"x": 1}, "b": [{"x": 1}, {"x": 1}]},
+    "- &a x\n- *a\n- &a y\n- *a": ["x", "x", "y", "y"],
+    "{<<: [{a: 1, b: 1}, {b: 2, c: 2}], c: 3}": {"a": 1, "b": 1, "c": 3},
+    "{c: 3, <<: {c: 1, d: 1}, <<: {d: 2}}": {"c": 3, "d": 2},
+    "'<<': {a: 1}": {"<<": {"a": 1}},
+    "[<<, =, '1', \"true\", !!str 1, ! 2, !!int '3', !!float 4, !!bool yes, !!null x]": (
+        ["<<", "=", "1", "true", "1", 2, 3, 4.0, True, None]
+    ),
+    "a:\n": {"a": None},
+    "? a\n? b": {"a": None, "b": None},
+    "1: a\n~: b\ntrue: c": {1: "a", None: "b", True: "c"},
+    "a: 1\na: 2": {"a": 2},
+    "a: |\n  x\n  y\nb: >-\n  x\n  y": {"a": "x\ny\n", "b": "x y"},
+    "%YAML 1.1\n---\n!!map {a: !!seq [1]}": {"a": [1]},
+}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_either_parser_comes_to_the_same(text: str) -> None:
+    """libyaml's, and PyYAML's own where that is not installed."""
+    assert _yaml.values_of(text) == [TEXTS[text]]
+    assert _yaml.values_of(text, parser=_yaml.SlowParser) == [TEXTS[text]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["*a", "--- &a x\n--- *a", "{[1]: 2}", "{{a: 1}: 2}", "{<<: 1}", "{<<: [1]}", "!!int ''", "!!bool maybe"]
+    + [
+        "!!float x",
+        "!!map [1]",
+        "!!seq {}",
+        "!!str {}",
+        "!own a",
+        "[1",
+        "a: b: c",
+        "\t- a",
+        "a: \x07",
+        "1" * 5000,
+    ],
+)
+def test_what_is_no_yaml_is_refused_in_words(text: str) -> None:
+    """Two of them ended in an error of Python's: no truth value, and a number without digits."""
+    with pytest.raises(DecodeError, match=r"neither JSON nor YAML: .+; mend it"):
+        documents_of(f"{text}\n---\nb", "x")
+    with pytest.raises((yaml.YAMLError, ValueError)):
+        _yaml.values_of(text, parser=_yaml.SlowParser)
+
+
+def test_thousands_of_anchors_and_aliases_are_read() -> None:
+    """As many as there may be values."""
+    anchors = "".join(f"- &a{n} x\n" for n in range(20_000))
+    (found,) = documents_of(anchors, "x")
+    assert found == ["x"] * 20_000
+    (found,) = documents_of("a: &a [x]\nb: [" + "*a," * 20_000 + "]", "x")
+    assert isinstance(found, dict)
+    assert found["b"] == [["x"]] * 20_000
 
 
 def test_colons_make_no_number_and_dates_no_moment() -> None:
@@ -89,7 +161,8 @@ def test_half_a_character_is_no_text(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.yaml").write_text(text)
     (tmp_path / "b.yaml").write_text("metadata: {name: b}\nspec: {containers: [{name: c, image: i}]}")
     reading = FolderSource(tmp_path, settle_s=0).read(ManualCancel())
-    assert [one.where for one in reading.faults if "half of a pair of surrogates" in one.what] == ["a.yaml"]
+    words = "half of a pair of surrogates", "invalid Unicode character escape code"
+    assert [one.where for one in reading.faults if any(some in one.what for some in words)] == ["a.yaml"]
     assert documents_of('{"a": "\\ud83d\\ude00"}', "x") == [{"a": "\U0001f600"}]
 
 

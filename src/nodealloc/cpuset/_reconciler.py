@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -33,6 +33,7 @@ from nodealloc.dsw_asw import (
     View,
     World,
 )
+from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.topology import Owner
 
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from nodealloc.cpuset._ports import CpusetWriter
 
 __all__ = ["CpusetReconciler"]
+
+_TOLD: Final = 10
+"""Containers that an error names."""
 
 
 @typed_methods
@@ -122,11 +126,17 @@ class CpusetReconciler:
 
     @typed
     def follow(self, allocator: CpuAllocator, /) -> None:
-        """Take over what is granted now; containers whose set is another are written in the next pass."""
+        """Take over what is granted now; containers whose set is another are written in the next pass.
+
+        Raises:
+            ConfigurationError: It is of a machine with other CPUs; nothing changed.
+        """
         with self._lock:
-            before, self._allocator = self._allocator, allocator
+            before = self._allocator
             if before is allocator:
                 return
+            _check_machine(before, allocator)
+            self._allocator = allocator
             for owner in self._changed_owners(before, allocator):
                 for target in self._targets.get(owner, ()):
                     wanted = self._desired.get(target)
@@ -171,9 +181,11 @@ class CpusetReconciler:
         Empty is the moment to start an exclusive container; `wait_exclusive`
         blocks until then. Looks at all
         containers; meant for once a start, not for every pass.
+
+        Raises:
+            ConfigurationError: Nobody added it, or it was removed.
         """
-        wanted = self._desired.get(target)
-        return () if wanted is None else self.intruders_of(wanted.owner)
+        return self.intruders_of(self._known(target).owner)
 
     def intruders_of(self, owner: Owner, /) -> tuple[str, ...]:
         """The same by whose CPUs they are, before anything of that owner runs.
@@ -198,9 +210,10 @@ class CpusetReconciler:
         Raises:
             WaitTimeoutError: Names who is still where, and why.
             ShutDownError: The reconciler was closed meanwhile.
+            ConfigurationError: Nobody added it, or it was removed before the call.
         """
-        wanted = self._desired.get(target)
-        own = CPUSet() if wanted is None else self._allocator.exclusive_of(wanted.owner)
+        owner = self._known(target).owner
+        own = self._allocator.exclusive_of(owner)
 
         def lacks(key: str, desired: Wanted | None, applied: Applied | None) -> str:
             if desired is None:
@@ -212,7 +225,7 @@ class CpusetReconciler:
             still_on = applied.cpus & own
             return f"still runs on {still_on}" if still_on else ""
 
-        self.engine.wait_until((target, *self.intruders(target)), lacks, timeout_s=timeout_s)
+        self.engine.wait_until((target, *self.intruders_of(owner)), lacks, timeout_s=timeout_s)
 
     def failures(self, target: str, /) -> tuple[Failure, ...]:
         """The last error of each step of a container that failed and was not made good."""
@@ -221,6 +234,16 @@ class CpusetReconciler:
     def close(self, timeout_s: float = 0.0, /) -> None:
         """Start nothing more; wait so long for what is running."""
         self.engine.stop(timeout_s)
+
+    def _known(self, target: str) -> Wanted:
+        wanted = self._desired.get(target)
+        if wanted is None:
+            there = ", ".join(sorted(self._desired.snapshot())[:_TOLD]) or "none"
+            raise ConfigurationError(
+                f"container {target!r} was not added, or was removed: add(target, owner) first; "
+                f"there are: {there}"
+            )
+        return wanted
 
     def _is_gone(self, target: str) -> bool:
         return any(isinstance(failure.error, TargetGoneError) for failure in self.engine.failures(target))
@@ -240,6 +263,17 @@ class CpusetReconciler:
             return tuple(self._targets)
         old, new = dict(before.state.items()), dict(after.state.items())
         return [owner for owner in {**old, **new} if old.get(owner) != new.get(owner)]
+
+
+def _check_machine(before: CpuAllocator, after: CpuAllocator) -> None:
+    """What follows is of the same machine: containers would be sent to CPUs that it has not."""
+    had, has = before.policy.layout.cpus, after.policy.layout.cpus
+    if had != has:
+        raise ConfigurationError(
+            f"follow: this allocator is of a machine with CPUs {CPUSet.from_mask(has)}, and the reconciler "
+            f"began with CPUs {CPUSet.from_mask(had)}; hand over allocators of one machine, or make another "
+            "reconciler"
+        )
 
 
 @attrs.frozen

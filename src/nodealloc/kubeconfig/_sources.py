@@ -52,14 +52,13 @@ def pod_sources(
         raise ConfigurationError(f"pod_sources: others has {twice}, as the configuration has; rename those")
     if not configured and not more:
         raise ConfigurationError("pods come from nowhere; set staticPodPath or staticPodURL, or give others")
+    periods = {"http": config.http_check_frequency_s} if "http" in configured else {}
     return PodSources(
         {**more, **configured},
         wakers=dict(wakers or {}),
         editions=editions,
         remember=remember,
-        polling=Polling(
-            period_s=config.file_check_frequency_s, periods={"http": config.http_check_frequency_s}
-        ),
+        polling=Polling(period_s=config.file_check_frequency_s, periods=periods),
         rules=rules,
         executor=executor,
         clock=clock,

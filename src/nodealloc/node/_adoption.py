@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 import attrs
 
+from nodealloc.errors import ConfigurationError
 from nodealloc.node._errors import AdoptionError
 from nodealloc.topology import (
     Adopts,
     Allocator,
     Claim,
+    ClaimKind,
     Confinement,
     NotYet,
     Shortfall,
@@ -19,7 +21,7 @@ from nodealloc.topology import (
     Workload,
 )
 
-__all__ = ["adopted"]
+__all__ = ["adopted", "left_out"]
 
 
 def adopted(snapshot: Snapshot, workload: Workload, running: Mapping[str, Confinement], /) -> Snapshot:
@@ -34,7 +36,9 @@ def adopted(snapshot: Snapshot, workload: Workload, running: Mapping[str, Confin
     Raises:
         AdoptionError: It runs on something that is held by others, or cannot be
             had: end it, or those others.
+        ConfigurationError: Nothing runs, or a member that the workload has not.
     """
+    _check_members(workload, running)
     claims = [claim for claim in workload.claims if claim.owner.member in running]
     allocators: list[Allocator] = []
     for before in snapshot.allocators:
@@ -49,6 +53,33 @@ def adopted(snapshot: Snapshot, workload: Workload, running: Mapping[str, Confin
         admitted={**snapshot.admitted, workload.key: affinity},
         generation=snapshot.generation + 1,
     )
+
+
+def left_out(claim: Claim, running: Mapping[str, Confinement], /) -> bool:
+    """Whether a member of an adopted workload is still to be granted what it asks for.
+
+    An init member that does not run has ended, or never will run: nothing starts behind it.
+    """
+    return claim.owner.member not in running and claim.kind is not ClaimKind.INIT
+
+
+def _check_members(workload: Workload, running: Mapping[str, Confinement]) -> None:
+    members = [claim.owner.member for claim in workload.claims]
+    if not members:
+        raise ConfigurationError(
+            f"adopt: workload {workload.key!r} has no claims: give one for each member, "
+            "with empty amounts where a member asks for nothing"
+        )
+    if stray := sorted(set(running) - set(members)):
+        raise ConfigurationError(
+            f"adopt: {', '.join(map(repr, stray))} is no member of workload {workload.key!r}, which has "
+            f"{', '.join(map(repr, members))}; name its containers as they are named in it"
+        )
+    if not running:
+        raise ConfigurationError(
+            f"adopt: nothing of workload {workload.key!r} is said to run; name where its members are "
+            "confined, or admit it"
+        )
 
 
 def _with(allocator: Allocator, claim: Claim, where: Confinement) -> Allocator:

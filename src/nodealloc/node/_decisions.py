@@ -9,7 +9,7 @@ import attrs
 
 from nodealloc._arguments import check, wrong
 from nodealloc.errors import ConfigurationError
-from nodealloc.node._adoption import adopted
+from nodealloc.node._adoption import adopted, left_out
 from nodealloc.node._asked import Asked
 from nodealloc.node._books import Change, Held
 from nodealloc.node._confinement import confinement_of
@@ -87,12 +87,16 @@ class Decisions:
 
         Raises:
             AdoptionError: It runs on something that others hold, or that cannot be had.
+            ConfigurationError: No claims, nothing that runs, or a member that it has not.
         """
         workload = asked.workload
         if workload.key in held.snapshot.admitted:
             return None, None
         after = adopted(held.snapshot, workload, running)
         record = asked.record(order=after.generation, affinity=after.admitted[workload.key])
+        # Who does not run is granted when the workload is admitted again, and could not start else.
+        told = tuple(claim for claim in workload.claims if not left_out(claim, running))
+        record = attrs.evolve(record, workload=attrs.evolve(workload, claims=told))
         view = held.view.with_pod(asked.on_node())
         return None, self.ledger.change(held.snapshot, after, [record], view=view)
 

@@ -231,13 +231,16 @@ class NodeAllocator:
         """Take over a workload that runs but is not remembered, where it runs.
 
         For rebuilding after damage: call it for what the runtime lists, then
-        `accept`. One that is remembered already stays as it is.
+        `accept`. One that is remembered already stays as it is. Members that do not
+        run hold nothing; those that are to run again get what they ask for when the
+        workload is admitted once more.
 
         Args:
             asked: What was once asked.
             running: Member to where its container is confined now.
 
         Raises:
+            ConfigurationError: No claims, nothing that runs, or a member that it has not.
             AdoptionError: It runs on something that others hold, or that cannot be had.
             RetryableError: The store could not be written; nothing changed.
         """

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from nodealloc._typed import typed_on_error
+from nodealloc.errors import ConfigurationError
 from nodealloc.podlife._definitions import Definitions
 from nodealloc.podlife._draft import Draft
 from nodealloc.podlife._init_walk import next_plain, walk_init
@@ -46,8 +47,16 @@ def plan_pod(
         definitions: `Definitions.of(pod)`, which costs more than the plan; reckoned where it is None.
         rules: The right ones, or the kubelet's.
 
+    Raises:
+        ConfigurationError: What was seen is another pod's.
+
     Source: kubelet ``kuberuntime_manager.go``.
     """
+    if seen.report.uid != pod.uid:
+        raise ConfigurationError(
+            f"plan_pod: the pod is {pod.uid}, and the report is of pod {seen.report.uid}; "
+            "inspect the pod by its uid"
+        )
     need = sandbox_need(seen.report, host_network=pod.host_network, rules=rules)
     draft = Draft(pod, seen, definitions or Definitions.of(pod), rules)
     if draft.is_deleted and rules.leaves_deleted:

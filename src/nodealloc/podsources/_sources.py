@@ -202,7 +202,7 @@ class PodSources(Group):
         editions: Which edition of a static pod's name is which pod, by source.
 
     Raises:
-        ConfigurationError: No source at all, or a waker of none.
+        ConfigurationError: No source at all, or a waker or a period of none.
     """
 
     @typed
@@ -225,6 +225,11 @@ class PodSources(Group):
         if not sources or stray:
             raise ConfigurationError(
                 f"sources {sorted(sources)}, wakers of none: {stray}; give each its source"
+            )
+        if stray := sorted(set(polling.periods) - set(sources)):
+            raise ConfigurationError(
+                f"Polling.periods: {', '.join(map(repr, stray))} is none of the sources "
+                f"{', '.join(map(repr, sources))}; name a source, or leave it out"
             )
         self.pods: World[str, Pod] = World("pods of sources")
         self.answers: World[str, SourceAnswer] = World("answers of sources")

@@ -132,7 +132,15 @@ def with_runtime(observed: Observed, known: PodKnown, /) -> Observed:
     nothing is left has an empty report, and its ends. From one that was never
     looked at nothing follows, not even from ends that are remembered of it. Its life is
     not over then: how its containers ended is still to be read.
+
+    Raises:
+        ConfigurationError: It is another pod's.
     """
+    if known.uid != observed.pod.uid:
+        raise ConfigurationError(
+            f"with_runtime: what is observed is of pod {observed.pod.uid}, what is known of pod {known.uid}; "
+            "look it up by the pod's uid"
+        )
     report = known.report
     if report is None and not known.marks and not known.fault:
         report = PodReport(uid=known.uid)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Protocol, TypeVar, cast, overload
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final, Protocol, TypeVar, cast, overload
 
 import attrs
 
@@ -27,6 +27,8 @@ Affinities = Mapping[str, TopologyHint]
 A = TypeVar("A")
 
 _KUBELETS = Policy()
+_CPU: Final = "cpu"
+_MEMORY: Final = "memory"
 
 
 class NumaMachine(Protocol):
@@ -41,6 +43,19 @@ class NumaMachine(Protocol):
     def distances(self) -> Mapping[int, Mapping[int, int]] | None:
         """From each node to each node; None when unknown."""
         ...
+
+
+class _Node(Protocol):
+    """A NUMA node of a machine that tells what it has there, such as `nodealloc.machine.NumaNode`."""
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def cpus(self) -> Iterable[int]: ...
+
+    @property
+    def memory_bytes(self) -> int: ...
 
 
 def _policy(policy: object) -> Policy:
@@ -58,14 +73,38 @@ def _listed(allocators: object) -> tuple[object, ...]:
     return tuple(cast("Iterable[object]", allocators))
 
 
-def _check_machine(allocator: Allocator, numa: NumaTopology) -> None:
-    """What an allocator gives out is on nodes of this machine, as far as it tells."""
+def _check_machine(allocator: Allocator, numa: NumaTopology, parts: Sequence[_Node]) -> None:
+    """What an allocator gives out is on nodes of this machine, and on all of them, as far as it tells."""
+    told: dict[str, set[int]] = {}
     for use in allocator.capacity() if isinstance(allocator, Accounts) else ():
-        if use.node is not None and not numa.mask >> use.node & 1:
+        if use.node is None:
+            continue
+        if not numa.mask >> use.node & 1:
             raise ConfigurationError(
                 f"allocator {allocator.name} has {use.resource} on NUMA node {use.node}, and the machine has "
                 f"nodes {format_list(numa.mask)}: make the allocator from the same machine"
             )
+        told.setdefault(use.resource, set()).add(use.node)
+    for resource, nodes in told.items():
+        missing = [one.id for one in parts if one.id not in nodes and _has(one, resource, nodes, parts)]
+        if missing:
+            raise ConfigurationError(
+                f"allocator {allocator.name} knows {resource} on NUMA nodes {format_list(_mask(nodes))}, and the "
+                f"machine has some on {format_list(_mask(missing))} too: make the allocator from the same machine"
+            )
+
+
+def _has(node: _Node, resource: str, told: Collection[int], parts: Sequence[_Node]) -> bool:
+    """Whether a node has a resource of a machine's own, which no other node tells of."""
+    if resource == _CPU:
+        # A CPU may be local to several nodes, and is counted on one.
+        counted = _mask(cpu for one in parts if one.id in told for cpu in one.cpus)
+        return any(not counted >> cpu & 1 for cpu in node.cpus)
+    return resource == _MEMORY and node.memory_bytes > 0
+
+
+def _mask(ids: Iterable[int]) -> int:
+    return sum({1 << one for one in ids})
 
 
 @typed_fields
@@ -144,7 +183,8 @@ class Snapshot:
             TooManyNodesError: More nodes than the policy's `max_nodes`.
             DistanceError: The policy needs distances that the machine lacks.
             ConfigurationError: Two allocators have one name, or one gives out
-                something on NUMA nodes that the machine has not.
+                something on NUMA nodes that the machine has not, or CPUs or memory
+                on fewer nodes than the machine has them.
         """
         nodes = tuple(machine.nodes)
         if nodes:
@@ -152,8 +192,9 @@ class Snapshot:
         else:
             numa = NumaTopology(nodes=(0,))
         made = cls(numa=numa, policy=policy, scope=scope, allocators=tuple(allocators))
+        parts = cast("Sequence[_Node]", getattr(machine, "numa_nodes", ()))
         for one in made.allocators:
-            _check_machine(one, numa)
+            _check_machine(one, numa, parts)
         return made
 
     @overload

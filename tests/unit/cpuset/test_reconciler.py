@@ -208,7 +208,6 @@ def test_a_container_that_ended_is_forgotten(writer: FakeCpusetWriter, node: Cpu
     keeper.add("web", Owner("job", "main"))
     keeper.reconcile()
     assert writer.calls[1:] == ["read web", "write web 1-2"]
-    assert keeper.intruders("nobody") == ()
 
 
 def test_a_write_that_outlives_its_container_is_not_believed(
@@ -259,7 +258,6 @@ def test_waiting_for_ones_own_cpus(writer: FakeCpusetWriter, node: CpuAllocator)
     }
     keeper.reconcile()
     keeper.wait_exclusive("db")
-    keeper.wait_exclusive("nobody")
 
 
 def test_who_is_gone_intrudes_on_nobody(writer: FakeCpusetWriter, node: CpuAllocator) -> None:
