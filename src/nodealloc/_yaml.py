@@ -7,14 +7,14 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Final, Protocol, cast
 
 import yaml
-from yaml.composer import ComposerError
-from yaml.constructor import ConstructorError, SafeConstructor
+from yaml.constructor import SafeConstructor
 from yaml.events import (
     AliasEvent,
+    CollectionStartEvent,
     DocumentStartEvent,
     Event,
     MappingEndEvent,
-    MappingStartEvent,
+    NodeEvent,
     ScalarEvent,
     SequenceEndEvent,
     SequenceStartEvent,
@@ -153,22 +153,22 @@ class _Values:
             return self._alias(event)
         if depth == _DEEPEST:
             raise TooDeepError
-        if event.anchor is not None:
-            self._anchors[event.anchor] = _OPEN
-        if isinstance(event, SequenceStartEvent):
-            _check_tag(event, "seq")
-            return self._named(event, self._sequence(depth + 1))
-        _check_tag(event, "map")
-        return self._named(event, self._mapping(depth + 1))
+        start = cast("CollectionStartEvent", event)
+        self._named(start, _OPEN)
+        if isinstance(start, SequenceStartEvent):
+            _check_tag(start, "seq")
+            return self._named(start, self._sequence(depth + 1))
+        _check_tag(start, "map")
+        return self._named(start, self._mapping(depth + 1))
 
-    def _named(self, event: Event, value: object) -> object:
+    def _named(self, event: NodeEvent, value: object) -> object:
         if event.anchor is not None:
             self._anchors[event.anchor] = value
         return value
 
     def _alias(self, event: AliasEvent) -> object:
         if event.anchor not in self._anchors:
-            raise ComposerError(None, None, f"found undefined alias {event.anchor!r}", event.start_mark)
+            raise _refused(f"found undefined alias {event.anchor!r}", event)
         value = self._anchors[event.anchor]
         if value is _OPEN:
             raise TooDeepError
@@ -189,8 +189,8 @@ class _Values:
                 continue
             key = self._value(event, depth)
             if isinstance(key, (list, dict)):
-                raise ConstructorError(None, None, "found unhashable key", event.start_mark)
-            own[cast("Hashable", key)] = self._value(self._next(), depth)
+                raise _refused("found unhashable key", event)
+            own[key] = self._value(self._next(), depth)
         return {**merged, **own} if merged else own
 
     def _merge(self, merged: dict[Hashable, object], at: Event, value: object) -> None:
@@ -198,9 +198,7 @@ class _Values:
         sources = reversed(cast("list[object]", value)) if isinstance(value, list) else (value,)
         for one in sources:
             if not isinstance(one, dict):
-                raise ConstructorError(
-                    None, None, "expected a mapping or a list of mappings to merge", at.start_mark
-                )
+                raise _refused("expected a mapping or a list of mappings to merge", at)
             mapping = cast("dict[Hashable, object]", one)
             self._count(1 + len(mapping))
             merged.update(mapping)
@@ -222,17 +220,20 @@ def _scalar(event: ScalarEvent) -> object:
         return text
     make = _MAKERS.get(tag)
     if make is None:
-        words = f"could not determine a constructor for the tag {tag!r}"
-        raise ConstructorError(None, None, words, event.start_mark)
+        raise _refused(f"could not determine a constructor for the tag {tag!r}", event)
     if tag in _NUMBERS and ":" in text:
-        raise ConstructorError(None, None, "a number to base 60", event.start_mark)
+        raise _refused("a number to base 60", event)
     try:
-        return cast("object", make(yaml.ScalarNode(tag, text, event.start_mark)))
+        return cast("object", make(yaml.ScalarNode(tag, text)))
     except LookupError:
-        raise ConstructorError(None, None, f"{text[:20]!r} is no {tag}", event.start_mark) from None
+        raise _refused(f"{text[:20]!r} is no {tag}", event) from None
 
 
-def _check_tag(event: SequenceStartEvent | MappingStartEvent, kind: str) -> None:
+def _check_tag(event: CollectionStartEvent, kind: str) -> None:
     if event.tag not in (*_NOT_SAID, f"{_TAG}{kind}"):
-        words = f"could not determine a constructor for the tag {event.tag!r}"
-        raise ConstructorError(None, None, words, event.start_mark)
+        raise _refused(f"could not determine a constructor for the tag {event.tag!r}", event)
+
+
+def _refused(words: str, event: Event) -> yaml.YAMLError:
+    mark = event.start_mark
+    return yaml.YAMLError(words if mark is None else f"{words}, line {mark.line + 1}")

@@ -89,8 +89,9 @@ def _check_machine(allocator: Allocator, numa: NumaTopology, parts: Sequence[_No
         missing = [one.id for one in parts if one.id not in nodes and _has(one, resource, nodes, parts)]
         if missing:
             raise ConfigurationError(
-                f"allocator {allocator.name} knows {resource} on NUMA nodes {format_list(_mask(nodes))}, and the "
-                f"machine has some on {format_list(_mask(missing))} too: make the allocator from the same machine"
+                f"allocator {allocator.name} knows {resource} on NUMA nodes {format_list(_mask(nodes))}, and "
+                f"the machine has some on {format_list(_mask(missing))} too: make the allocator from the "
+                "same machine"
             )
 
 
