@@ -42,7 +42,7 @@ class AppArmor:
             return ADMITTED
         if not self.enabled:
             return _refused("AppArmor is not enabled on the host")
-        for one in (*pod.init_containers, *pod.containers, *pod.ephemeral_containers):
+        for one in _containers(pod):
             profile = _profile(pod, one)
             if profile is None or profile.type is not ProfileType.LOCALHOST:
                 continue
@@ -59,13 +59,17 @@ class AppArmor:
         context = pod.security_context
         if _confines(context.app_armor_profile if context is not None else None):
             return True
-        if any(_confines(_own(one)) for one in pod.all_containers):
+        if any(_confines(_own(one)) for one in _containers(pod)):
             return True
         if self.rules.asks_every_annotation:
             # An annotation of no container, or of one that says it itself, confines nobody.
-            return any(_own(one) is None and _confines(_annotated(pod, one)) for one in pod.all_containers)
+            return any(_own(one) is None and _confines(_annotated(pod, one)) for one in _containers(pod))
         said = sorted(key for key in pod.annotations if key.startswith(_PREFIX))
         return bool(said) and pod.annotations[said[0]] != "unconfined"
+
+
+def _containers(pod: Pod) -> tuple[Container, ...]:
+    return (*pod.all_containers, *pod.ephemeral_containers)
 
 
 def _refused(why: str) -> Refused:

@@ -34,13 +34,14 @@ _SAFE: Final[tuple[tuple[str, tuple[int, int]], ...]] = (
 """Name, and the kernel from which on it stands in a name space."""
 _IPC: Final = "IPC"
 _NET: Final = "Net"
-_PREFIXES: Final[Mapping[str, str]] = {
-    "kernel.shm": _IPC,
-    "kernel.msg": _IPC,
-    "fs.mqueue.": _IPC,
-    "net.": _NET,
-}
-_NAMES: Final[Mapping[str, str]] = {"kernel.sem": _IPC}
+_PREFIXES: Final[Mapping[str, str]] = {"fs.mqueue.": _IPC, "net.": _NET}
+_IPC_NAMES: Final = frozenset(
+    {
+        *("kernel.sem", "kernel.shm", "kernel.shmall", "kernel.shmmax", "kernel.shmmni"),
+        *("kernel.shm_rmid_forced", "kernel.msg", "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni"),
+    }
+)
+"""Settings of a pod's own, and what their families begin with. Source: ``ipc_namespaces(7)``."""
 _SEGMENT: Final = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _PATTERN: Final = re.compile(rf"({_SEGMENT}[./])*([a-z0-9][-_a-z0-9]*)?[a-z0-9*]", re.ASCII)
 _LONGEST: Final = 253
@@ -93,7 +94,7 @@ class SysctlAllowList:
                 )
             name = _dotted(pattern)
             prefix = name.removesuffix("*")
-            space = _space(prefix, whole=prefix == name)
+            space = _space(prefix)
             if space is None:
                 raise ConfigurationError(
                     f"sysctl {pattern!r} stands in no name space of a pod; it would be set for the node"
@@ -127,14 +128,10 @@ class SysctlAllowList:
         return ""
 
 
-def _space(name: str, *, whole: bool) -> str | None:
-    if name in _NAMES:
-        return _NAMES[name]
-    for prefix, space in _PREFIXES.items():
-        # As recorded: of `kernel.msg` only the whole family may be allowed, not a part of it.
-        if name.startswith(prefix) and (whole or prefix != "kernel.msg" or name == prefix):
-            return space
-    return None
+def _space(name: str) -> str | None:
+    if name in _IPC_NAMES:
+        return _IPC
+    return next((space for prefix, space in _PREFIXES.items() if name.startswith(prefix)), None)
 
 
 def _dotted(name: str) -> str:

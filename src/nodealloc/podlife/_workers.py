@@ -128,7 +128,8 @@ class Workers:
             return _with(self, uid, worker), None
         taken = self
         asked = worker.waiting
-        if not worker.is_started:
+        # An orphan is ended without ever having started.
+        if not worker.is_started and asked.orphan is None:
             if asked.pod is not None and asked.pod.is_static:
                 if worker.life.is_ending:
                     worker = attrs.evolve(worker, waiting=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Final
 
 import attrs
@@ -165,8 +166,9 @@ class _Statuses:
             for id_, end in self._observed.ends.items():
                 if id_ not in reported:
                     found.setdefault(end.name, []).append(self._kept(id_, end))
+        newest = attrgetter("order" if self._rules.keeps_past else "created_unix_s")
         for instances in found.values():
-            instances.sort(key=lambda one: one.order, reverse=True)
+            instances.sort(key=newest, reverse=True)
         return found
 
     def _reported(self, one: ContainerReport) -> _Instance:

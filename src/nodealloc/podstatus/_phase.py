@@ -15,7 +15,7 @@ from nodealloc.podfacts import (
     PodPhase,
 )
 from nodealloc.podspec import Container, Pod, RestartPolicy
-from nodealloc.podstatus._containers import has_succeeded
+from nodealloc.podstatus._containers import has_run, has_succeeded
 from nodealloc.podstatus._rules import RIGHT, Rules
 
 __all__ = ["has_begun", "phase_of"]
@@ -52,7 +52,7 @@ class _Count:
             case ContainerRunning():
                 self.running += 1
                 return status is None or not status.started
-            case ContainerWaiting() if status is not None and status.last_state is None:
+            case ContainerWaiting() if status is not None and not has_run(status):
                 self.waiting += 1
                 return True
             case None:

@@ -302,7 +302,7 @@ def _lost(one: ContainerStatus, rules: Rules) -> ContainerStatus:
 def _normal(status: PodStatus, pod: Pod) -> PodStatus:
     """In whole seconds, in order, and with last words of a bearable length."""
     names = {one.name: at for at, one in enumerate(pod.init_containers)}
-    count = len(status.all_containers)
+    count = len(pod.all_containers) + len(pod.ephemeral_containers)
     limit = _MESSAGE_BYTES // count if count else _MESSAGE_BYTES
 
     def normal(one: ContainerStatus) -> ContainerStatus:
@@ -316,7 +316,9 @@ def _normal(status: PodStatus, pod: Pod) -> PodStatus:
         status,
         init_containers=tuple(map(normal, init)),
         containers=tuple(sorted(map(normal, status.containers), key=lambda one: one.name)),
-        ephemeral_containers=tuple(map(normal, status.ephemeral_containers)),
+        ephemeral_containers=tuple(
+            sorted(map(normal, status.ephemeral_containers), key=lambda one: one.name)
+        ),
         conditions=tuple(map(_in_seconds, status.conditions)),
         started_unix_s=_whole(status.started_unix_s),
     )

@@ -36,7 +36,16 @@ from nodealloc.cpuset import CpuAllocator
 from nodealloc.errors import ConfigurationError, PermanentError, RetryableError
 from nodealloc.machine import machine_from_text
 from nodealloc.podfacts import LifeState, NodeView, PodOnNode, Pressure, Taint, TaintEffect
-from nodealloc.podspec import Container, Pod, Quantity, effective_requests, resources
+from nodealloc.podspec import (
+    AppArmorProfile,
+    Container,
+    Pod,
+    ProfileType,
+    Quantity,
+    SecurityContext,
+    effective_requests,
+    resources,
+)
 from nodealloc.testing.admission import check_admission_handler
 from nodealloc.testing.strategies.podspec import pods
 from nodealloc.topology import Placed, Policy, Snapshot
@@ -296,9 +305,17 @@ def test_kernel_settings_are_allowed_by_name_and_pattern() -> None:
     ):
         assert reason(allowed(bad, NODE)) == "SysctlForbidden"
     assert "net.ipv4.tcp_rmem" not in safe_sysctls("4.14.9")
-    for pattern in ("vm.*", "net.**", "", "*"):
+    node_wide = (
+        "kernel.shm_next_id",
+        "kernel.shm_*",
+        "kernel.shmmaxes",
+        "kernel.msg_next_id",
+        "kernel.msgm*",
+    )
+    for pattern in ("vm.*", "net.**", "", "*", *node_wide):
         with pytest.raises(ConfigurationError):
             SysctlAllowList.of([pattern])
+    assert SysctlAllowList.of(["kernel.shm*"])(settings("kernel.shm_next_id"), NODE) == Admitted()
     with pytest.raises(ConfigurationError, match="MAJOR"):
         safe_sysctls("new")
 
@@ -311,6 +328,10 @@ def test_profiles_need_apparmor_and_a_name() -> None:
     assert AppArmor(enabled=False)(pod(), NODE) == Admitted()
     running = attrs.evolve(confined, status={"phase": "Running"})
     assert AppArmor(enabled=False)(running, NODE) == Admitted()
+    profile = SecurityContext(app_armor_profile=AppArmorProfile(type=ProfileType.RUNTIME_DEFAULT))
+    debug = attrs.evolve(pod(), ephemeral_containers=(Container(name="debug", security_context=profile),))
+    for rules in (Rules(), KUBELET):
+        assert reason(AppArmor(enabled=False, rules=rules)(debug, NODE)) == "AppArmor"
     blank = {"appArmorProfile": {"type": "Localhost", "localhostProfile": " "}}
     assert "invalid empty" in str(AppArmor(enabled=True)(pod(container={"securityContext": blank}), NODE))
 

@@ -157,6 +157,21 @@ def test_a_shorter_grace_interrupts_what_runs() -> None:
     assert (work.asked.grace_s, notices) == (3.0, ("first", "second"))
 
 
+def test_an_orphan_has_never_started() -> None:
+    """A static pod that comes under its uid meanwhile finishes unstarted; another one ends in its place."""
+    orphan = WorkerUpdate(kind=UpdateKind.KILL, pod=WorkerPod(uid="u"), is_orphan=True)
+    workers, _ = Workers().received(orphan)
+    workers, work, _ = run(workers, WorkEnd.FAILED)
+    assert work.kind is WorkKind.TERMINATE_ORPHAN
+    static, _ = workers.received(WorkerUpdate(kind=UpdateKind.UPDATE, pod=attrs.evolve(WEB, is_static=True)))
+    static, begun = static.begun("u")
+    assert begun is None
+    assert static.workers["u"].life is LifeState.FINISHED
+    other, _ = workers.received(WorkerUpdate(kind=UpdateKind.UPDATE, pod=WEB))
+    _, work, _ = run(other)
+    assert work.kind is WorkKind.TERMINATE
+
+
 def test_static_pods_of_a_name_run_one_at_a_time() -> None:
     """The second starts when the first has finished; one that was told to end meanwhile never does."""
     first = attrs.evolve(WEB, is_static=True)

@@ -37,6 +37,7 @@ from nodealloc.podstatus import (
     with_runtime,
 )
 from nodealloc.podstatus._merge import oddities_of
+from nodealloc.podstatus._phase import phase_of
 from nodealloc.podstatus._taking import end_status, with_verdict
 from nodealloc.runtime import (
     ContainerEnd,
@@ -352,6 +353,25 @@ def test_a_sidecar_that_has_started_means_that_the_rest_could_begin() -> None:
     assert isinstance(only(theirs).state, ContainerTerminated)
 
 
+@pytest.mark.parametrize("rules", [Rules(), KUBELET])
+def test_a_sidecar_that_was_made_twice_and_never_ran_has_not_begun(rules: Rules) -> None:
+    """The instance before did not end either: the pod waits for the sidecar."""
+    side = Container(name="side", image="s:1", restartable=True)
+    made = ContainerStatus(name="side", state=ContainerWaiting(), last_state=ContainerWaiting())
+    app = ContainerStatus(name="app", state=ContainerRunning())
+    assert phase_of(pod(init=(side,)), [made, app], rules=rules) is PodPhase.PENDING
+
+
+def test_a_kubelet_takes_the_instance_that_was_made_last_for_the_newest() -> None:
+    """Whatever their attempts are; here the higher attempt is the newest, since clocks go back."""
+    first, second = instance("app", 0), instance("app", 1, DONE)
+    late = attrs.evolve(first, record=attrs.evolve(first.record, created_unix_s=20.0))
+    early = attrs.evolve(second, record=attrs.evolve(second.record, created_unix_s=10.0))
+    observed = Observed(pod=pod(), report=report(early, late))
+    assert only(tell(observed, rules=KUBELET)).restart_count == 0
+    assert only(tell(observed)).restart_count == 1
+
+
 def test_who_is_ended_has_failed_whatever_its_exit() -> None:
     """An evicted pod that leaves with 0 has failed, with the reason of its eviction, once it is over."""
     ending = ToldEnding(reason="Evicted", message="low on memory", disruption="TerminationByKubelet")
@@ -600,6 +620,21 @@ def test_last_words_share_twelve_kibibytes() -> None:
     state = only(taken.status).state
     assert isinstance(state, ContainerTerminated)
     assert len(state.message.encode()) == 6 * 1024
+    alone = take_status(None, pod(APP, WORK), PodStatus(containers=both[:1]), now_unix_s=1.0)
+    assert alone is not None
+    assert only(alone.status).state == state
+
+
+def test_what_is_kept_is_in_the_order_of_names() -> None:
+    """Main and ephemeral containers, whoever told of them in which order."""
+    main, debug = (
+        tuple(ContainerStatus(name=name, state=ContainerWaiting()) for name in names)
+        for names in ("ba", "dc")
+    )
+    status = PodStatus(containers=main, ephemeral_containers=debug)
+    taken = take_status(None, pod(), status, now_unix_s=1.0)
+    assert taken is not None
+    assert "".join(one.name for one in taken.status.all_containers) == "abcd"
 
 
 def test_a_verdict_changes_what_follows_from_it() -> None:
