@@ -44,8 +44,11 @@ FAULTY: Final = _Faulty.FAULTY
 """What a reader answers with after a fault; the field keeps its default."""
 
 
-_Field: TypeAlias = tuple[str, Hook, object, Union[Callable[[object], str], None], Union[type, None]]
-"""Name, hook, type, check, and the class of values that need no hook; a tuple is taken apart fastest."""
+_Field: TypeAlias = tuple[str, Hook, object, Union[Callable[[object], str], None], Union[type, None], object]
+"""Name, hook, type, check, the class of values that need no hook, and the value that says nothing.
+
+A tuple is taken apart fastest.
+"""
 
 
 class Documents:
@@ -119,7 +122,8 @@ class Documents:
             hint = _given(hints[one.name])
             hook = self._raw if wire.raw else self.hook(hint)
             plain = next((one for one in _UNBOUNDED if hint is one and not wire.raw), None)
-            fields[key] = (one.alias or one.name, hook, hint, wire.check, plain)
+            unset = "" if wire.unset is None and _is_unset_when_empty(hint, one.default) else wire.unset
+            fields[key] = (one.alias or one.name, hook, hint, wire.check, plain, unset)
             if wire.required:
                 needed.append((key, one.name))
         take = _fields_reader(fields, needed, self._unsupported.get(kind, {}))
@@ -196,9 +200,9 @@ def _fields_reader(
             if field is None:
                 _unread(reader, path, key, fields, unsupported)
                 continue
-            if item is None:
+            name, hook, wanted, fails, plain, unset = field
+            if item is None or item == unset:
                 continue
-            name, hook, wanted, fails, plain = field
             one = item if type(item) is plain else hook((item, f"{path}.{key}", reader), wanted)
             if one is FAULTY:
                 faulty.add(name)
@@ -242,6 +246,11 @@ def _some(fields: Mapping[str, _Field]) -> str:
 def _given(hint: object) -> object:
     """The type of a field where something stands: null is never handed to its reader."""
     return next(one for one in typing.get_args(hint) if one is not type(None)) if _is_optional(hint) else hint
+
+
+def _is_unset_when_empty(hint: object, default: object) -> bool:
+    """Whether "" says nothing, as Go has it: of a word of a list, and of a text that has a default."""
+    return (isinstance(hint, type) and issubclass(hint, enum.Enum)) or (hint is str and bool(default))
 
 
 def _refuse(kind: object) -> Hook:

@@ -36,6 +36,8 @@ class Wire:
         check: What is wrong with a value, or "".
         skip: It is no field of the document.
         raw: It is taken as it comes.
+        unset: A value that says nothing, beside null; a text or a word of a list says nothing
+            when it is empty, where that is not its default anyway.
     """
 
     key: str = ""
@@ -43,6 +45,7 @@ class Wire:
     check: Check | None = None
     skip: bool = False
     raw: bool = False
+    unset: object = None
 
 
 _PLAIN: Final = Wire()
@@ -55,9 +58,11 @@ def wire(
     check: Callable[[T], str] | None = None,
     skip: bool = False,
     raw: bool = False,
+    unset: object = None,
 ) -> Mapping[str, object]:
     """Metadata of a field; arguments as of `Wire`."""
-    return {_KEY: Wire(key=key, required=required, check=cast("Check | None", check), skip=skip, raw=raw)}
+    found = cast("Check | None", check)
+    return {_KEY: Wire(key=key, required=required, check=found, skip=skip, raw=raw, unset=unset)}
 
 
 def wire_of(metadata: Mapping[object, object]) -> Wire:

@@ -10,7 +10,7 @@ from nodealloc._typed import typed_fields
 from nodealloc.admission._rules import Rules
 from nodealloc.admission._verdicts import ADMITTED
 from nodealloc.podfacts import NodeView
-from nodealloc.podspec import AppArmorProfile, Container, Pod, ProfileType
+from nodealloc.podspec import AppArmorProfile, Container, Pod, ProfileType, app_armor_profile
 from nodealloc.verdicts import Admitted, Refused
 
 __all__ = ["AppArmor"]
@@ -43,7 +43,7 @@ class AppArmor:
         if not self.enabled:
             return _refused("AppArmor is not enabled on the host")
         for one in _containers(pod):
-            profile = _profile(pod, one)
+            profile = app_armor_profile(pod, one)
             if profile is None or profile.type is not ProfileType.LOCALHOST:
                 continue
             name = profile.localhost_profile
@@ -63,7 +63,7 @@ class AppArmor:
             return True
         if self.rules.asks_every_annotation:
             # An annotation of no container, or of one that says it itself, confines nobody.
-            return any(_own(one) is None and _confines(_annotated(pod, one)) for one in _containers(pod))
+            return any(_confines(app_armor_profile(pod, one)) for one in _containers(pod))
         said = sorted(key for key in pod.annotations if key.startswith(_PREFIX))
         return bool(said) and pod.annotations[said[0]] != "unconfined"
 
@@ -82,24 +82,3 @@ def _confines(profile: AppArmorProfile | None) -> bool:
 
 def _own(container: Container) -> AppArmorProfile | None:
     return container.security_context.app_armor_profile if container.security_context is not None else None
-
-
-def _annotated(pod: Pod, container: Container) -> AppArmorProfile | None:
-    word = pod.annotations.get(_PREFIX + container.name)
-    if word is None:
-        return None
-    if word.startswith("localhost/"):
-        return AppArmorProfile(type=ProfileType.LOCALHOST, localhost_profile=word.removeprefix("localhost/"))
-    if word == "runtime/default":
-        return AppArmorProfile(type=ProfileType.RUNTIME_DEFAULT)
-    return AppArmorProfile(type=ProfileType.UNCONFINED) if word == "unconfined" else None
-
-
-def _profile(pod: Pod, container: Container) -> AppArmorProfile | None:
-    own = _own(container)
-    if own is not None:
-        return own
-    annotated = _annotated(pod, container)
-    if annotated is not None:
-        return annotated
-    return pod.security_context.app_armor_profile if pod.security_context is not None else None

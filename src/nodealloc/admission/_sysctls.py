@@ -12,7 +12,7 @@ from nodealloc._typed import typed, typed_fields
 from nodealloc.admission._verdicts import ADMITTED
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import NodeView
-from nodealloc.podspec import Pod
+from nodealloc.podspec import Pod, Sysctl
 from nodealloc.verdicts import Admitted, Refused
 
 __all__ = ["SysctlAllowList", "safe_sysctls"]
@@ -92,7 +92,7 @@ class SysctlAllowList:
                 raise ConfigurationError(
                     f"sysctl pattern {pattern!r} is none; write net.ipv4.tcp_* or a name"
                 )
-            name = _dotted(pattern)
+            name = Sysctl(name=pattern).dotted
             prefix = name.removesuffix("*")
             space = _space(prefix)
             if space is None:
@@ -108,7 +108,7 @@ class SysctlAllowList:
         if pod.security_context is None:
             return ADMITTED
         for one in pod.security_context.sysctls:
-            fault = self._fault(_dotted(one.name), host_network=pod.host_network, host_ipc=pod.host_ipc)
+            fault = self._fault(one.dotted, host_network=pod.host_network, host_ipc=pod.host_ipc)
             if fault:
                 return Refused(
                     reason="SysctlForbidden",
@@ -132,9 +132,3 @@ def _space(name: str) -> str | None:
     if name in _IPC_NAMES:
         return _IPC
     return next((space for prefix, space in _PREFIXES.items() if name.startswith(prefix)), None)
-
-
-def _dotted(name: str) -> str:
-    """With dots between the parts; where slashes stand there, dots are parts of names."""
-    first = next((one for one in name if one in "./"), ".")
-    return name if first == "." else name.translate(str.maketrans("./", "/."))

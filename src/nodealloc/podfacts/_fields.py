@@ -66,8 +66,8 @@ def resource_value(
     if amounts is None or not (name in _DEFAULTED or name.startswith("hugepages-")):
         return None
     amount = amounts.get(name)
-    if amount is None and kind == "limits" and name in _DEFAULTED:
-        amount = allocatable.get(name)
+    if not amount and kind == "limits" and name in _DEFAULTED:
+        amount = allocatable.get(name, amount)
     try:
         divisor = Quantity.of(ref.divisor or 1)
     except DecodeError:

@@ -19,6 +19,8 @@ __all__ = ["pod_in", "pods_in"]
 
 _NAMES: Final = uuid.UUID("b3a3c1de-6c2f-5d41-8f0e-5a7cf1be3f0d")
 """Name space of the uids of static pods without one; ours."""
+_SAYS: Final = ("apiVersion", "kind")
+"""What a document is."""
 
 
 def pod_in(
@@ -38,7 +40,8 @@ def pod_in(
         where: What to call it in an error.
         source: Name of the source.
         node_name: Is appended to the pod's name; "" for nothing.
-        is_lenient: Whether fields that nobody knows are left out, and the first of several documents counts.
+        is_lenient: Whether it is read as a kubelet reads it: fields that nobody knows are left out,
+            the first of several documents counts, and it has to say that it is a Pod of v1.
         max_bytes: What its manifest may take, with every reference written out.
 
     Raises:
@@ -54,7 +57,11 @@ def pod_in(
             else f"{len(documents)} documents; one file is one pod, put each into a file of its own"
         )
         raise DecodeError(where, [Fault("$", reason)])
-    return _pod(documents[0], where, source, node_name, is_lenient=is_lenient, max_bytes=max_bytes)
+    found = documents[0]
+    fields = cast("dict[str, object]", found) if isinstance(found, dict) else {}
+    if is_lenient and (lacks := [key for key in _SAYS if not fields.get(key)]):
+        raise DecodeError(where, [Fault(f"$.{key}", "it is needed; write it") for key in lacks])
+    return _pod(found, where, source, node_name, is_lenient=is_lenient, max_bytes=max_bytes)
 
 
 def pods_in(
@@ -114,8 +121,17 @@ def _pod(
     notes: Mapping[str, str] = {**pod.annotations, HASH: uid}
     if not metadata.get("uid"):
         uid, notes = str(uuid.uuid5(_NAMES, f"{source}/{node_name}/{pod.namespace}/{name}")), pod.annotations
+    # A manifest that was copied from an API server says what became of another pod.
+    status = {**pod.status, "phase": "Pending"} if pod.status else pod.status
     # One that has a uid of its own carries its hash already, as a kubelet has it: that uid stays.
-    return attrs.evolve(pod, uid=uid, name=name, node_name=node_name or pod.node_name, annotations=notes)
+    return attrs.evolve(
+        pod,
+        uid=uid,
+        name=name,
+        node_name=node_name or pod.node_name,
+        annotations=notes,
+        status=status,
+    )
 
 
 def _let_go(_fault: Fault) -> None:

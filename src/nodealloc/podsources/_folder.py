@@ -61,7 +61,8 @@ class FolderSource:
             seconds, where `rules` let it end its pod: a kubelet finds out when it lists the folder next.
             By its rules the file that changed last has a name that several give their pods, until then.
         is_lenient: Whether fields that nobody knows are left out of manifests, and the first of
-            several documents of a file counts, as with a kubelet; otherwise that is a fault.
+            several documents of a file counts, as with a kubelet; otherwise that is a fault. A
+            kubelet does not take a manifest without `apiVersion` or `kind`.
         settle_s: From one look at a new edition to the one that takes it, in seconds.
         max_bytes: Longer files are not read, nor manifests that take more with every reference written out.
             A kubelet takes 10 MiB, which is minutes of YAML.

@@ -14,6 +14,7 @@
 """
 
 from nodealloc.podspec._amounts import Amounts, Resources, resources
+from nodealloc.podspec._app_armor import app_armor_profile
 from nodealloc.podspec._effective import effective_limits, effective_requests
 from nodealloc.podspec._hashes import HASH_ANNOTATION, container_hash, is_same_container, kubelet_hash
 from nodealloc.podspec._model import (
@@ -110,6 +111,7 @@ __all__ = [
     "Volume",
     "VolumeUse",
     "api_faults",
+    "app_armor_profile",
     "container_hash",
     "effective_limits",
     "effective_requests",

@@ -135,10 +135,10 @@ class Probe:
     tcp_socket: TcpSocketAction | None = None
     grpc: GrpcAction | None = None
     initial_delay_seconds: int = attrs.field(default=0, metadata=wire(check=at_least(0)))
-    timeout_seconds: int = attrs.field(default=1, metadata=wire(check=at_least(1)))
-    period_seconds: int = attrs.field(default=10, metadata=wire(check=at_least(1)))
-    success_threshold: int = attrs.field(default=1, metadata=wire(check=at_least(1)))
-    failure_threshold: int = attrs.field(default=3, metadata=wire(check=at_least(1)))
+    timeout_seconds: int = attrs.field(default=1, metadata=wire(check=at_least(1), unset=0))
+    period_seconds: int = attrs.field(default=10, metadata=wire(check=at_least(1), unset=0))
+    success_threshold: int = attrs.field(default=1, metadata=wire(check=at_least(1), unset=0))
+    failure_threshold: int = attrs.field(default=3, metadata=wire(check=at_least(1), unset=0))
     termination_grace_period_seconds: int | None = attrs.field(default=None, metadata=wire(check=at_least(1)))
 
     ACTIONS: ClassVar[tuple[str, ...]] = ("exec", "httpGet", "tcpSocket", "grpc")

@@ -22,6 +22,7 @@ __all__ = [
 ]
 
 _ID = wire(check=at_least(0))
+_SWAPPED = str.maketrans("./", "/.")
 
 
 class ProfileType(enum.Enum):
@@ -103,6 +104,15 @@ class Sysctl:
 
     name: str = attrs.field(default="", metadata=wire(required=True))
     value: str = ""
+
+    @property
+    def dotted(self) -> str:
+        """The name with dots between its parts; where slashes stand there, dots are in the parts' names.
+
+        Source: sysctl.d(5).
+        """
+        first = next((one for one in self.name if one in "./"), ".")
+        return self.name if first == "." else self.name.translate(_SWAPPED)
 
 
 @typed_fields

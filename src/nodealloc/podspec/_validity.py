@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from nodealloc._arguments import check
@@ -31,6 +32,11 @@ _FIELD: Final = re.compile(
     r"|spec\.(nodeName|serviceAccountName)|status\.(hostIPs?|podIPs?)"
 )
 _AMOUNT: Final = re.compile(r"(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-.+)")
+_SHARED: Final = (
+    (attrgetter("host_network"), "hostNetwork", ("net.",)),
+    (attrgetter("host_ipc"), "hostIPC", ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")),
+)
+"""Which kernel settings are in which name space that a pod may share with its node."""
 _MOST: Final = 2**31 - 1
 
 _Found = Iterator[Fault]
@@ -140,8 +146,12 @@ def _of_security(pod: PodFields) -> _Found:
     if found is None:
         return
     for index, one in enumerate(found.sysctls):
+        path = f"{where}.sysctls[{index}].name"
         if not _SYSCTL.fullmatch(one.name):
-            yield Fault(f"{where}.sysctls[{index}].name", f"{one.name!r} is no kernel setting")
+            yield Fault(path, f"{one.name!r} is no kernel setting")
+        for is_shared, key, names in _SHARED:
+            if is_shared(pod) and one.dotted.startswith(names):
+                yield Fault(path, f"{one.name} would be set for the node, whose name space {key} gives it")
     names = [one.name for one in found.sysctls]
     yield from _more_than_once(f"{where}.sysctls", "kernel setting", names)
     yield from _bad(

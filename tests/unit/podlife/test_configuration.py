@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from contextlib import nullcontext
 
 import attrs
 import pytest
 
+from nodealloc.cgroups import PodOptions
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.podlife import (
     ContainerConfigError,
@@ -31,7 +33,15 @@ from nodealloc.podlife._configuration._container import message_path
 from nodealloc.podlife._configuration._dns import hostname_of, hosts_file
 from nodealloc.podlife._configuration._expansion import expand
 from nodealloc.podspec import HASH_ANNOTATION, MessagePolicy, Pod, ProfileType, Quantity
-from nodealloc.runtime import ContainerConfig, DnsConfig, HostDevice, HostMount, Propagation, SecurityProfile
+from nodealloc.runtime import (
+    ContainerConfig,
+    DnsConfig,
+    HostDevice,
+    HostMount,
+    LinuxResources,
+    Propagation,
+    SecurityProfile,
+)
 
 NODE = NodeSettings(
     name="n1",
@@ -141,6 +151,40 @@ def test_commands_and_arguments_are_expanded() -> None:
     assert config.args == ("--to=10.0.0.1:443", "$(HOST)")
 
 
+def test_variables_that_were_given_are_known_to_the_command() -> None:
+    """Those of a device plugin stand in commands and parts of volumes, not in the container's values."""
+    gift = ContainerGift(
+        env={"GPU": "0"}, volumes={"data": "/v/data"}, sub_paths={("data", "of-0"): "/v/data/of-0"}
+    )
+    config = configured(
+        {
+            "command": ["run", "--gpu=$(GPU)"],
+            "env": [{"name": "MINE", "value": "$(GPU)"}],
+            "volumeMounts": [{"name": "data", "mountPath": "/d", "subPathExpr": "of-$(GPU)"}],
+        },
+        gift=gift,
+        volumes=[{"name": "data", "emptyDir": {}}],
+    )
+    assert config.command == ("run", "--gpu=0")
+    assert config.env["MINE"] == "$(GPU)"
+    assert config.mounts[0].host_path == "/v/data/of-0"
+
+
+def test_every_pod_knows_the_api_server() -> None:
+    """Also one that asks for no services."""
+    own = {
+        "KUBERNETES_SERVICE_HOST": "10.0.0.1",
+        "KUBERNETES_SERVICE_PORT_HTTPS": "443",
+        "KUBERNETES_PORT": "tcp://10.0.0.1:443",
+        "KUBERNETES_PORT_443_TCP_ADDR": "10.0.0.1",
+    }
+    node = attrs.evolve(
+        NODE, services={**own, "API_HOST": "10.0.0.9", "KUBERNETES_UI_SERVICE_HOST": "10.0.0.8"}
+    )
+    of = pod(enableServiceLinks=False)
+    assert variables_of(of, of.containers[0], node=node, addresses=HERE, source=None) == own
+
+
 def test_a_variable_knows_those_before_it() -> None:
     """Not those behind it, and a later one of the same name counts."""
     env = [
@@ -247,13 +291,15 @@ def test_all_labels_are_one_text_for_volumes() -> None:
         ({"resource": "limits.ephemeral-storage"}, "0"),
         ({"resource": "requests.memory", "containerName": "other"}, "0"),
         ({"resource": "limits.cpu", "containerName": "other"}, "4"),
+        ({"resource": "limits.memory", "containerName": "none", "divisor": "1Gi"}, "8"),
     ],
 )
 def test_resources_are_told_in_units(ref: dict[str, str], told: str) -> None:
     """Rounded up; a limit that is missing is what the node has to give."""
     resources = {"requests": {"cpu": "250m", "memory": "64Mi"}, "limits": {"cpu": "1500m"}}
     app = {"resources": resources, "env": [{"name": "V", "valueFrom": {"resourceFieldRef": ref}}]}
-    found = configured(app, initContainers=[{"name": "other", "image": "i"}]).env
+    none = {"name": "none", "image": "i", "resources": {"limits": {"memory": "0"}}}
+    found = configured(app, initContainers=[{"name": "other", "image": "i"}, none]).env
     assert found["V"] == told
 
 
@@ -432,8 +478,8 @@ def test_proc_is_masked_unless_asked_otherwise() -> None:
     ("own", "of_pod", "image", "words"),
     [
         ({}, {"runAsNonRoot": True}, ImageFacts(id="x", user=0), "image will run as root"),
-        ({"runAsUser": 0}, {"runAsNonRoot": True}, IMAGE, "runAsUser 0 is root"),
-        ({"runAsNonRoot": True}, {}, ImageFacts(id="x", username="web"), "image user web is a name"),
+        ({"runAsUser": 0}, {"runAsNonRoot": True}, IMAGE, "runAsUser breaks non-root policy"),
+        ({"runAsNonRoot": True}, {}, ImageFacts(id="x", username="web"), r"non-numeric user \(web\)"),
         ({"runAsNonRoot": True}, {}, IMAGE, ""),
         ({"runAsUser": 5}, {"runAsNonRoot": True}, ImageFacts(id="x", user=0), ""),
         ({"runAsNonRoot": False}, {"runAsNonRoot": True}, ImageFacts(id="x", user=0), ""),
@@ -505,6 +551,13 @@ def test_resolvers_have_limits() -> None:
     found = pod_dns(pod(dnsPolicy="None", dnsConfig={"nameservers": ["1.1.1.1"], "searches": long}), NODE)
     assert len(" ".join(found.config.searches)) <= 2048
     assert (*found.config.searches, *found.left_out) == tuple(long)
+    # A domain that is too long counts among the first 32, and no other one takes its place.
+    of_253, of_254 = (".".join(["x" * 49] * 4 + ["y" * last]) for last in (53, 54))
+    searches = [of_253, of_254, *(f"d{n}" for n in range(31))]
+    node = attrs.evolve(NODE, resolver=DnsConfig(servers=("192.0.2.1",), searches=tuple(searches)))
+    found = pod_dns(pod(dnsPolicy="Default"), node)
+    assert found.config.searches == (of_253, *searches[2:32])
+    assert found.left_out == (of_254, "d30")
 
 
 def test_a_node_without_cluster_servers_gives_its_own() -> None:
@@ -593,6 +646,98 @@ def test_a_sandbox_carries_the_pods_words() -> None:
     assert (config.log_directory, config.attempt, config.handler) == ("/var/log/pods/shop_web_u1", 4, "kata")
     assert (config.hostname, config.cgroup_parent) == ("web", "/kubepods/podu1")
     assert sandbox_config(pod({"securityContext": {"privileged": True}}), attempt=0, node=NODE).privileged
+
+
+def test_kernel_settings_may_have_slashes() -> None:
+    """Where they do, a dot is part of a name, as of the interface `eth0.1`."""
+    names = ["net/ipv4/conf/eth0.1/rp_filter", "net.ipv4.conf.eth0/1.forwarding"]
+    asked = {"sysctls": [{"name": one, "value": "1"} for one in names]}
+    assert list(sandbox_config(pod(securityContext=asked), attempt=0, node=NODE).sysctls) == [
+        "net.ipv4.conf.eth0/1.rp_filter",
+        "net.ipv4.conf.eth0/1.forwarding",
+    ]
+
+
+def test_a_sandbox_is_told_what_its_containers_may_use() -> None:
+    """The sum of the limits that there are, without what the pod itself takes, which is told beside it."""
+    limited = {"limits": {"cpu": "250m", "memory": "64Mi"}}
+    of = pod(
+        {"resources": limited},
+        initContainers=[
+            {
+                "name": "proxy",
+                "image": "i",
+                "restartPolicy": "Always",
+                "resources": {"limits": {"memory": "16Mi"}},
+            },
+            {"name": "free", "image": "i", "restartPolicy": "Always"},
+        ],
+        overhead={"cpu": "500m", "memory": "8Mi"},
+    )
+    config = sandbox_config(of, attempt=0, node=NODE)
+    assert config.resources == LinuxResources(
+        cpu_shares=256, cpu_quota_us=25_000, cpu_period_us=100_000, memory_bytes=80 << 20
+    )
+    assert config.overhead == LinuxResources(
+        cpu_shares=512, cpu_quota_us=50_000, cpu_period_us=100_000, memory_bytes=8 << 20
+    )
+    options = PodOptions(cpu_quota=False, unified=True, single_oom_kill=False)
+    config = sandbox_config(of, attempt=0, node=attrs.evolve(NODE, limits=options))
+    assert config.resources == LinuxResources(
+        cpu_shares=256, memory_bytes=80 << 20, unified={"memory.oom.group": "1"}
+    )
+    assert sandbox_config(pod(), attempt=0, node=NODE).overhead == LinuxResources()
+
+
+def test_a_port_that_stands_there_twice_is_one() -> None:
+    """Unless it has two names."""
+    port = {"containerPort": 80}
+    ports = [port, port, {**port, "protocol": "UDP"}, {**port, "name": "a"}, {**port, "name": "b"}]
+    found = sandbox_config(pod({"ports": ports}), attempt=0, node=NODE).ports
+    assert [(one.container_port, one.protocol.value) for one in found] == [
+        (80, "TCP"),
+        (80, "UDP"),
+        (80, "TCP"),
+        (80, "TCP"),
+    ]
+
+
+def test_what_is_read_only_all_the_way_down_is_refused() -> None:
+    """Nobody can promise it, so the container is not made without; who takes less gets less."""
+    volumes = [{"name": "data", "emptyDir": {}}]
+    gift = ContainerGift(volumes={"data": "/v/data"})
+
+    def mounted(how: str) -> ContainerConfig:
+        mount = {"name": "data", "mountPath": "/d", "readOnly": True, "recursiveReadOnly": how}
+        return configured({"volumeMounts": [mount]}, gift=gift, volumes=volumes)
+
+    assert mounted("IfPossible").mounts[0].read_only
+    with pytest.raises(ContainerConfigError, match='volume "data" requested recursive read-only mode'):
+        mounted("Enabled")
+
+
+def test_old_annotations_name_profiles_of_app_armor() -> None:
+    """Where the container itself says nothing; they count more than the pod's."""
+    annotation = "container.apparmor.security.beta.kubernetes.io/app"
+    of_pod = {"appArmorProfile": {"type": "Unconfined"}}
+
+    def profile(word: str, **own: object) -> SecurityProfile | None:
+        of = attrs.evolve(pod(own, securityContext=of_pod), annotations={annotation: word})
+        return container_config(of, of.containers[0], attempt=0, image=IMAGE, node=NODE).security.apparmor
+
+    assert profile("runtime/default") == SecurityProfile(type=ProfileType.RUNTIME_DEFAULT)
+    assert profile("localhost/mine") == SecurityProfile(type=ProfileType.LOCALHOST, localhost="mine")
+    own = {"appArmorProfile": {"type": "RuntimeDefault"}}
+    assert profile("localhost/mine", securityContext=own) == SecurityProfile(type=ProfileType.RUNTIME_DEFAULT)
+    assert profile("nonsense") == SecurityProfile(type=ProfileType.UNCONFINED)
+
+
+def test_a_hook_is_written_beside_its_container_as_go_writes_it() -> None:
+    """What is empty is left out."""
+    for hook in ({"port": 80}, {"port": "web", "host": "h"}):
+        config = configured({"lifecycle": {"preStop": {"tcpSocket": hook}}})
+        written = config.annotations["io.kubernetes.container.preStopHandler"]
+        assert json.loads(written) == {"tcpSocket": hook}
 
 
 def test_an_ephemeral_container_sees_the_processes_of_its_target() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import attrs
 import pytest
+import yaml
 
 from nodealloc.dirwatch import InotifyWatcher
 from nodealloc.dsw_asw import Cancel
@@ -299,6 +300,24 @@ def test_a_lenient_folder_leaves_out_what_nobody_knows(folder: Folder) -> None:
     assert names(folder.look()) == []
     lenient = FolderSource(folder.path, settle_s=0, is_lenient=True, clock=folder.clock)
     assert names(lenient.read(ManualCancel())) == ["a", "b"]
+
+
+def test_for_the_kubelet_a_manifest_says_what_it_is(folder: Folder) -> None:
+    """Version and kind have to be there."""
+    document = json.loads(json.dumps(yaml.safe_load(manifest("a"))))
+    for key in ("apiVersion", "kind"):
+        rest = {name: value for name, value in document.items() if name != key}
+        (folder.path / "a.json").write_text(json.dumps(rest))
+        lenient = FolderSource(folder.path, settle_s=0, is_lenient=True, clock=folder.clock)
+        assert names(lenient.read(ManualCancel())) == []
+
+
+def test_a_manifest_tells_nothing_of_how_its_pod_fared(folder: Folder) -> None:
+    """One that was copied from an API server with its status is of a pod that begins."""
+    document = yaml.safe_load(manifest("a"))
+    (folder.path / "a.json").write_text(json.dumps({**document, "status": {"phase": "Succeeded"}}))
+    (found,) = folder.look().pods
+    assert found.status["phase"] == "Pending"
 
 
 def test_for_the_kubelet_away_is_gone(folder: Folder) -> None:

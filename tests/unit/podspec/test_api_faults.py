@@ -142,6 +142,14 @@ EXEC = {"exec": {"command": ["true"]}}
         ({"serviceAccountName": "A b"}, "spec.serviceAccountName"),
         ({"securityContext": {"sysctls": [{"name": "A b", "value": "1"}]}}, "sysctls[0].name"),
         (
+            {"hostNetwork": True, "securityContext": {"sysctls": [{"name": "net/ipv4/x", "value": "1"}]}},
+            "sysctls[0].name",
+        ),
+        (
+            {"hostIPC": True, "securityContext": {"sysctls": [{"name": "kernel.sem", "value": "1"}]}},
+            "sysctls[0].name",
+        ),
+        (
             {"securityContext": {"sysctls": [{"name": one, "value": "1"} for one in ("net.a", "net.a")]}},
             "securityContext.sysctls",
         ),

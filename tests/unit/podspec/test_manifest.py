@@ -175,3 +175,31 @@ def test_an_endless_volume_is_refused(value: dict[str, Any]) -> None:
         Pod.from_manifest(manifest, max_bytes=1 << 24)
     (fault,) = caught.value.faults
     assert fault.path.startswith("$.spec.volumes[0].example.com/own.")
+
+
+def test_what_is_empty_is_not_said() -> None:
+    """As Go reads it: an empty word, and 0 in a probe, have the default; a grace of 0 is one."""
+    probe = {
+        "httpGet": {"port": 1, "path": "", "scheme": ""},
+        **dict.fromkeys(("periodSeconds", "timeoutSeconds", "successThreshold", "failureThreshold"), 0),
+    }
+    app = {
+        "name": "app",
+        "image": "i:1",
+        "imagePullPolicy": "",
+        "terminationMessagePath": "",
+        "terminationMessagePolicy": "",
+        "ports": [{"containerPort": 80, "protocol": ""}],
+        "livenessProbe": probe,
+    }
+    spec = {"restartPolicy": "", "dnsPolicy": "", "terminationGracePeriodSeconds": 0, "containers": [app]}
+    found = Pod.from_manifest({"metadata": {"name": "web"}, "spec": spec})
+    plain = {
+        "name": "app",
+        "image": "i:1",
+        "ports": [{"containerPort": 80}],
+        "livenessProbe": {"httpGet": {"port": 1}},
+    }
+    bare = {"terminationGracePeriodSeconds": 0, "containers": [plain]}
+    assert found == Pod.from_manifest({"metadata": {"name": "web"}, "spec": bare})
+    assert found.termination_grace_period_seconds == 0

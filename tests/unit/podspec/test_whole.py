@@ -321,7 +321,7 @@ def test_fields_of_a_newer_api_may_be_told_instead_of_refused() -> None:
         (with_container(livenessProbe={}), "livenessProbe"),
         (with_container(livenessProbe={"tcpSocket": {"port": 70000}}), "livenessProbe.tcpSocket.port"),
         (with_container(livenessProbe={"exec": {}, "grpc": {"port": 1}}), "livenessProbe"),
-        (with_container(livenessProbe={"exec": {}, "periodSeconds": 0}), "livenessProbe.periodSeconds"),
+        (with_container(livenessProbe={"exec": {}, "periodSeconds": -1}), "livenessProbe.periodSeconds"),
         (with_container(livenessProbe={"exec": {}, "successThreshold": 2}), "livenessProbe.successThreshold"),
         (
             with_container(readinessProbe={"exec": {}, "terminationGracePeriodSeconds": 2}),

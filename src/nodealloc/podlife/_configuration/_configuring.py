@@ -143,15 +143,16 @@ class NodeConfiguration:
             return gift
         own = variables_of(pod, container, node=self._node, addresses=addresses, source=self._source)
         found = dict(gift.sub_paths)
-        for number, volume, path in sub_paths_of(container, own):
+        for number, volume, path in sub_paths_of(container, {**gift.env, **own}):
             if volume in gift.volumes and (volume, path) not in found:
                 try:
                     found[volume, path] = self._sub_paths.bind(
                         pod.uid, container.name, number, volume=volume, folder=gift.volumes[volume], path=path
                     )
                 except (NodeallocError, OSError) as error:
-                    why = f"failed to prepare subPath for volumeMount {volume} of container {container.name}"
-                    raise ContainerConfigError(container.name, f"{why}: {error}") from error
+                    where = f'volumeMount "{volume}" of container "{container.name}"'
+                    why = f"failed to prepare subPath for {where}: {error}"
+                    raise ContainerConfigError(container.name, why) from error
         return attrs.evolve(gift, sub_paths=found)
 
     def _facts_of(self, image_id: str) -> ImageFacts:

@@ -85,7 +85,7 @@ def container_config(
     Source: kubelet ``kuberuntime_container.go`` and ``kubelet_pods.go``.
     """
     made = definitions or Definitions.of(pod)
-    own = variables_of(pod, container, node=node, addresses=addresses, source=source)
+    own = {**gift.env, **variables_of(pod, container, node=node, addresses=addresses, source=source)}
     name = container.name
     return ContainerConfig(
         name=name,
@@ -95,7 +95,7 @@ def container_config(
         command=tuple(expand(one, own) for one in container.entrypoint),
         args=tuple(expand(one, own) for one in container.args),
         working_dir=container.working_dir,
-        env={**gift.env, **own},
+        env=own,
         mounts=_with_files(_mounts(pod, container, gift, own), pod, container, attempt, node),
         devices=(*gift.devices, *_block_devices(container, gift)),
         cdi_devices=gift.cdi_devices,
@@ -187,6 +187,10 @@ def _mounts(
     for use in container.volumes:
         if use.block:
             continue
+        if use.recursive_read_only == "Enabled":
+            asked = f'volume "{use.name}" requested recursive read-only mode'
+            why = f"{asked}, but it is not supported by the runtime"
+            raise ContainerConfigError(container.name, f"failed to resolve recursive read-only mode: {why}")
         mounts.append(
             HostMount(
                 host_path=_place(container, use, gift, variables),
@@ -289,7 +293,8 @@ def _handler(hook: LifecycleHandler) -> dict[str, Json]:
     if hook.sleep is not None:
         return {"sleep": {"seconds": hook.sleep.seconds}}
     if hook.tcp_socket is not None:
-        return {"tcpSocket": {"port": hook.tcp_socket.port, "host": hook.tcp_socket.host}}
+        of, host = hook.tcp_socket, hook.tcp_socket.host
+        return {"tcpSocket": {"port": of.port, "host": host} if host else {"port": of.port}}
     return {}
 
 

@@ -20,7 +20,7 @@ __all__ = ["PodDns", "hostname_of", "hosts_file", "pod_dns"]
 _MOST_SERVERS: Final = 3
 _MOST_SEARCHES: Final = 32
 _MOST_SEARCH_CHARS: Final = 2048
-_LONGEST_SEARCH: Final = 255
+_LONGEST_SEARCH: Final = 253
 _LONGEST_HOSTNAME: Final = 63
 _LONGEST_KERNEL_NAME: Final = 64
 _CLUSTER_OPTIONS: Final = ("ndots:5",)
@@ -58,7 +58,7 @@ def pod_dns(pod: Pod, node: NodeSettings, /) -> PodDns:
         servers = _once((*servers, *added.nameservers))
         searches = _once((*searches, *added.searches))
         options = _merged(options, added.options)
-    fitting = _fitting([one for one in searches if len(one) <= _LONGEST_SEARCH])
+    fitting = _fitting(searches)
     left_out = (*servers[_MOST_SERVERS:], *(one for one in searches if one not in fitting))
     return PodDns(
         config=DnsConfig(servers=servers[:_MOST_SERVERS], searches=fitting, options=options),
@@ -98,7 +98,7 @@ def _merged(had: Sequence[str], added: Sequence[DnsOption]) -> tuple[str, ...]:
 
 
 def _fitting(searches: Sequence[str]) -> tuple[str, ...]:
-    kept = list(searches[:_MOST_SEARCHES])
+    kept = [one for one in searches[:_MOST_SEARCHES] if len(one) <= _LONGEST_SEARCH]
     while kept and len(" ".join(kept)) > _MOST_SEARCH_CHARS:
         kept.pop()
     return tuple(kept)

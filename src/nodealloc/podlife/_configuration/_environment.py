@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from nodealloc._typed import typed
 from nodealloc.podfacts import metadata_field, resource_value
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from nodealloc.podlife._configuration._node import EnvironmentSource, NodeSettings, PodAddresses
 
 __all__ = ["field_value", "variables_of"]
+
+_OF_THE_API: Final = re.compile(
+    r"KUBERNETES_(SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)|PORT(_[0-9]+_[A-Z]+(_PROTO|_PORT|_ADDR)?)?)"
+)
+"""Variables of the service `kubernetes`, which pods that ask for none get all the same."""
 
 
 @typed
@@ -38,7 +44,11 @@ def variables_of(
     Source: kubelet ``kubelet_pods.go``.
     """
     reader = _Reader(pod, container, node, addresses, source)
-    services = dict(node.services) if pod.enable_service_links else {}
+    services = {
+        name: value
+        for name, value in node.services.items()
+        if pod.enable_service_links or _OF_THE_API.fullmatch(name)
+    }
     found: dict[str, str] = {}
     for one in container.env_from:
         found |= reader.whole(one)

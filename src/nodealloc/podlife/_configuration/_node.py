@@ -37,7 +37,8 @@ class NodeSettings:
             pods that would use it.
         hosts: What the node's hosts file says, for pods with the node's network.
         allocatable: What a limit that a container lacks is told as.
-        services: Variables of the services that pods know, for pods that ask for them.
+        services: Variables of the services that pods know, for pods that ask for them; those of
+            the service `kubernetes`, by which programs find the API server, for all.
         pods_directory: Where each pod has a folder of its own; "" where containers get no
             hosts file and no file for last words from it.
         logs_directory: Where each pod has its logs.

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
+
 from nodealloc._typed import typed
-from nodealloc.cgroups import NO_LIMIT, pod_limits
+from nodealloc.cgroups import NO_LIMIT, container_limits
 from nodealloc.podfacts import PodIdentity, Transport
 from nodealloc.podlife._configuration._dns import hostname_of, pod_dns
 from nodealloc.podlife._configuration._errors import SandboxConfigError
 from nodealloc.podlife._configuration._security import pod_groups
-from nodealloc.podspec import Container, Pod, ProfileType
+from nodealloc.podspec import Container, Pod, ProfileType, effective_limits, effective_requests
 from nodealloc.runtime import LinuxResources, PortMapping, SandboxConfig, SecurityProfile
 
 if TYPE_CHECKING:
     from nodealloc.podlife._configuration._node import NodeSettings
+    from nodealloc.podspec import Resources
 
 __all__ = ["sandbox_config"]
 
@@ -62,7 +65,7 @@ def sandbox_config(
         shares_pid=pod.share_process_namespace,
         handler=handler,
         dns=pod_dns(pod, node).config,
-        sysctls={one.name.replace("/", "."): one.value for one in asked.sysctls} if asked else {},
+        sysctls={one.dotted: one.value for one in asked.sysctls} if asked else {},
         privileged=any(_is_privileged(one) for one in (*pod.all_containers, *pod.ephemeral_containers)),
         labels=pod.labels,
         annotations=pod.annotations,
@@ -73,7 +76,7 @@ def sandbox_config(
         seccomp=SecurityProfile(type=ProfileType.RUNTIME_DEFAULT),
         selinux=asked.se_linux_options if asked else None,
         resources=_resources(pod, node),
-        overhead=_overhead(pod),
+        overhead=_overhead(pod, node),
     )
 
 
@@ -87,6 +90,7 @@ def _serving(pod: Pod) -> tuple[Container, ...]:
 
 
 def _ports(container: Container) -> tuple[PortMapping, ...]:
+    """Each of them; one that stands there twice without a name is one."""
     return tuple(
         PortMapping(
             container_port=one.container_port,
@@ -94,23 +98,29 @@ def _ports(container: Container) -> tuple[PortMapping, ...]:
             host_ip=one.host_ip,
             protocol=Transport(one.protocol),
         )
-        for one in container.ports
+        for one in dict.fromkeys(container.ports)
     )
 
 
 def _resources(pod: Pod, node: NodeSettings) -> LinuxResources:
-    limits = pod_limits(pod, node.limits)
-    return LinuxResources(
-        cpu_shares=limits.cpu_shares,
-        cpu_quota_us=None if limits.cpu_quota_us == NO_LIMIT else limits.cpu_quota_us,
-        cpu_period_us=node.limits.period_us,
-        memory_bytes=limits.memory_bytes,
-    )
+    """Of its containers together; a limit is the sum of those that there are, also where others have none."""
+    own = attrs.evolve(pod, overhead={}) if pod.overhead else pod
+    return _amounts(effective_requests(own), effective_limits(own), node)
 
 
-def _overhead(pod: Pod) -> LinuxResources:
-    cpu, memory = pod.overhead.get("cpu"), pod.overhead.get("memory")
+def _overhead(pod: Pod, node: NodeSettings) -> LinuxResources:
+    return _amounts(pod.overhead, pod.overhead, node) if pod.overhead else LinuxResources()
+
+
+def _amounts(requests: Resources, limits: Resources, node: NodeSettings) -> LinuxResources:
+    """As of one container that asks for these."""
+    options, memory = node.limits, limits.get("memory")
+    found = container_limits(Container(name="pod", requests=requests, limits=limits), options)
+    ends_all = options.unified and not options.single_oom_kill
     return LinuxResources(
-        cpu_shares=None if cpu is None else max(2, cpu.milli_value * 1024 // 1000),
-        memory_bytes=None if memory is None else memory.value,
+        cpu_shares=found.cpu_shares,
+        cpu_quota_us=None if found.cpu_quota_us == NO_LIMIT else found.cpu_quota_us,
+        cpu_period_us=options.period_us if options.cpu_quota else None,
+        memory_bytes=(memory.value or None) if memory else None,
+        unified={"memory.oom.group": "1"} if ends_all else {},
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from nodealloc.podlife._configuration._errors import RootForbiddenError
-from nodealloc.podspec import PodSecurityContext, ProfileType
+from nodealloc.podspec import PodSecurityContext, ProfileType, app_armor_profile
 from nodealloc.podspec import SecurityContext as Asked
 from nodealloc.runtime import Security, SecurityProfile
 
@@ -77,7 +77,7 @@ def security_of(
         masked_paths=() if unmasked else _MASKED,
         readonly_paths=() if unmasked else _READONLY,
         seccomp=seccomp_of(own.seccomp_profile or of_pod.seccomp_profile, node),
-        apparmor=_apparmor(own.app_armor_profile or of_pod.app_armor_profile),
+        apparmor=_apparmor(app_armor_profile(pod, container)),
         selinux=own.se_linux_options or of_pod.se_linux_options,
     )
 
@@ -113,11 +113,11 @@ def _check_root(pod: Pod, container: Container, user: int | None, image: ImageFa
     where = f'(pod: "{pod.name}_{pod.namespace}({pod.uid})", container: {container.name})'
     if user is None and image.user is None and image.username:
         fault = (
-            f"image user {image.username} is a name, so nobody can tell that it is not root, "
-            "which runAsNonRoot asks for; give runAsUser"
+            f"container has runAsNonRoot and image has non-numeric user ({image.username}), "
+            "cannot verify user is non-root"
         )
     elif user == 0:
-        fault = "runAsUser 0 is root, which runAsNonRoot forbids; leave one of them out"
+        fault = "container's runAsUser breaks non-root policy"
     elif user is None and not image.user and not image.username:
         fault = "container has runAsNonRoot and image will run as root"
     else:
