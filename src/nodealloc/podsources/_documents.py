@@ -19,8 +19,6 @@ __all__ = ["pod_in", "pods_in"]
 
 _NAMES: Final = uuid.UUID("b3a3c1de-6c2f-5d41-8f0e-5a7cf1be3f0d")
 """Name space of the uids of static pods without one; ours."""
-_SAYS: Final = ("apiVersion", "kind")
-"""What a document is."""
 
 
 def pod_in(
@@ -57,11 +55,15 @@ def pod_in(
             else f"{len(documents)} documents; one file is one pod, put each into a file of its own"
         )
         raise DecodeError(where, [Fault("$", reason)])
-    found = documents[0]
-    fields = cast("dict[str, object]", found) if isinstance(found, dict) else {}
-    if is_lenient and (lacks := [key for key in _SAYS if not fields.get(key)]):
+    if is_lenient and (lacks := _unsaid(documents[0])):
         raise DecodeError(where, [Fault(f"$.{key}", "it is needed; write it") for key in lacks])
-    return _pod(found, where, source, node_name, is_lenient=is_lenient, max_bytes=max_bytes)
+    return _pod(documents[0], where, source, node_name, is_lenient=is_lenient, max_bytes=max_bytes)
+
+
+def _unsaid(document: object) -> list[str]:
+    """What a document lacks that says what it is."""
+    fields = cast("dict[str, object]", document) if isinstance(document, dict) else {}
+    return [key for key in ("apiVersion", "kind") if not fields.get(key)]
 
 
 def pods_in(

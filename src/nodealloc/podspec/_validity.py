@@ -149,8 +149,8 @@ def _of_security(pod: PodFields) -> _Found:
         path = f"{where}.sysctls[{index}].name"
         if not _SYSCTL.fullmatch(one.name):
             yield Fault(path, f"{one.name!r} is no kernel setting")
-        for is_shared, key, names in _SHARED:
-            if is_shared(pod) and one.dotted.startswith(names):
+        for is_shared, key, prefixes in _SHARED:
+            if is_shared(pod) and one.dotted.startswith(prefixes):
                 yield Fault(path, f"{one.name} would be set for the node, whose name space {key} gives it")
     names = [one.name for one in found.sysctls]
     yield from _more_than_once(f"{where}.sysctls", "kernel setting", names)

@@ -185,7 +185,8 @@ class Populator:
 
 def _used(pod: Pod) -> list[str]:
     """Volumes that containers use; one that nobody uses is not mounted. Source: kubelet ``volumemanager``."""
-    return list(dict.fromkeys(use.name for one in pod.all_containers for use in one.volumes))
+    containers = (*pod.all_containers, *pod.ephemeral_containers)
+    return list(dict.fromkeys(use.name for one in containers for use in one.volumes))
 
 
 def _named(pod: Pod, name: str) -> Volume:

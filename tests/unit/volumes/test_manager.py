@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
+import attrs
 import pytest
 
 from nodealloc.dsw_asw import ThreadExecutor, UncertainError, WaitTimeoutError
@@ -103,6 +104,19 @@ def test_a_pod_gets_its_volumes_and_gives_them_back(node: Node) -> None:
     assert [call.split()[0] for call in node.host.calls[3:]] == ["unmount", "unstage", "detach"]
     assert not len(node.manager.actual)
     assert not node.manager.volumes_in_use()
+
+
+def test_a_container_for_debugging_has_its_volumes(node: Node) -> None:
+    """Also those that no other one uses."""
+    pod = claiming_pod("pod", "a", "b")
+    (app,) = pod.containers
+    debug = attrs.evolve(app, name="debug", volumes=app.volumes[1:])
+    bare = attrs.evolve(app, volumes=app.volumes[:1])
+    for extra, mounted in ((), ["a"]), ((debug,), ["a", "b"]):
+        node.pods.put(attrs.evolve(pod, containers=(bare,), ephemeral_containers=extra))
+        node.manager.pod_changed("pod")
+        node.rest()
+        assert [one.name for one in node.manager.volumes_of("pod") if one.mounted] == mounted
 
 
 def test_volumes_are_given_back_in_their_order(node: Node) -> None:

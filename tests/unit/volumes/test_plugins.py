@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodealloc.errors import PermanentError, RetryableError
-from nodealloc.podspec import Json, Pod, Volume
+from nodealloc.podspec import Container, Json, Pod, Quantity, Volume
 from nodealloc.testing.volume_plugins import (
     FakeBlockTools,
     FakeFilesystems,
@@ -35,6 +35,7 @@ from nodealloc.volumes.plugins import (
     HostPath,
     LocalBlock,
     Secret,
+    node_plugins,
 )
 from nodealloc.volumes.plugins._block_record import BlockRecord, BlockRecords
 
@@ -336,6 +337,33 @@ def test_memory_of_an_empty_dir_is_bounded(
     plugin.mount(plugin.spec(POD, volume), USE, "")
     (mount,) = tools.mounter.entries()
     assert [option for option in mount.super_options if option.startswith("size=")] == given
+
+
+@pytest.mark.parametrize(
+    ("limits", "wanted", "given"),
+    [
+        (("8Mi", "4Mi"), None, 12 << 20),
+        (("8Mi", "4Mi"), "2Mi", 2 << 20),
+        (("8Mi", "4Mi"), "64Mi", 12 << 20),
+        (("8Mi", "0"), "64Mi", 64 << 20),
+        (("8Mi", None), None, 1 << 30),
+    ],
+)
+def test_memory_of_an_empty_dir_is_its_pods(
+    tools: Tools, limits: tuple[str | None, ...], wanted: str | None, given: int
+) -> None:
+    """No more than all containers together may use, where each has a limit."""
+    containers = tuple(
+        Container(name=f"c{n}", limits={} if one is None else {"memory": one}) for n, one in enumerate(limits)
+    )
+    pod = Pod(uid="uid", name="pod", containers=containers)
+    memory = {"memory": Quantity.parse("1Gi")}
+    found = node_plugins(tools.root, tools.mounter, allocatable=memory)
+    (plugin,) = [one for one in found if isinstance(one, EmptyDir)]
+    volume = Volume(name="v", kind="emptyDir", spec={"medium": "Memory", "sizeLimit": wanted})
+    plugin.mount(plugin.spec(pod, volume), USE, "")
+    (mount,) = tools.mounter.entries()
+    assert f"size={given}" in mount.super_options
 
 
 @pytest.mark.parametrize("keeps", [False, True])

@@ -42,7 +42,8 @@ class VolumePreparer:
     def make_ready(self, pod: Pod, _cancel: Cancel, /) -> Provided | NotYet:
         """See `Preparer.make_ready`."""
         self._manager.pod_changed(pod.uid)
-        used = {use.name for one in pod.all_containers for use in one.volumes}
+        containers = (*pod.all_containers, *pod.ephemeral_containers)
+        used = {use.name for one in containers for use in one.volumes}
         found = {one.name: one for one in self._manager.volumes_of(pod.uid)}
         missing = sorted(name for name in used if name not in found or not found[name].mounted)
         if missing:

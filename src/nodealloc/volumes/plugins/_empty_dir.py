@@ -6,7 +6,7 @@ from typing import Final
 
 from nodealloc._typed import typed
 from nodealloc.errors import DecodeError
-from nodealloc.podspec import Pod, Quantity, Volume
+from nodealloc.podspec import Pod, Quantity, Volume, effective_limits
 from nodealloc.volumes._errors import InvalidVolumeError
 from nodealloc.volumes._model import Use, VolumeSpec
 from nodealloc.volumes._paths import SafeRoot
@@ -24,7 +24,8 @@ class EmptyDir:
     """Plugin for `emptyDir`; thread-safe.
 
     On disk it is a directory; a size limit there is a matter of eviction. With
-    `medium: Memory` it is a tmpfs of at most `sizeLimit`.
+    `medium: Memory` it is a tmpfs of at most `sizeLimit`, and of at most what its pod may use
+    of memory, where each of its containers has a limit.
 
     Args:
         root: Directory of the node's pods.
@@ -73,11 +74,12 @@ class EmptyDir:
         if size_bytes is not None and size_bytes > _LARGEST:
             # The kernel counts in 64 bits and takes what is left over of a larger number.
             raise InvalidVolumeError(volume.name, f"sizeLimit is {limit}; use at most {_LARGEST} bytes")
+        sizes = [size_bytes or None, _most_memory(pod) if medium else None]
         return VolumeSpec(
             plugin=self.name,
             name=volume.name,
             pod_uid=pod.uid,
-            config={"medium": medium, "sizeLimitBytes": size_bytes or None},
+            config={"medium": medium, "sizeLimitBytes": min(filter(None, sizes), default=None)},
         )
 
     def mount(self, spec: VolumeSpec, use: Use, device_path: str, /) -> None:
@@ -115,3 +117,10 @@ class EmptyDir:
         wanted = spec.config.get("sizeLimitBytes")
         limits = [size for size in (wanted, self._memory_limit_bytes) if isinstance(size, int)]
         return min(limits, default=None)
+
+
+def _most_memory(pod: Pod) -> int | None:
+    """Bytes that a pod may use; None where one of its containers has no limit."""
+    is_bounded = all(one.limits.get("memory") for one in pod.all_containers)
+    limit = effective_limits(pod).get("memory") if is_bounded else None
+    return limit.value if limit else None

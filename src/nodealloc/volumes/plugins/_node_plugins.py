@@ -65,7 +65,8 @@ def node_plugins(
         root: Directory of the node's pods.
         mounter: Mounts below `root`.
         objects: A kind of volume for which it has no source is not served.
-        allocatable: What the node has for pods: a limit that a container lacks is told as this.
+        allocatable: What the node has for pods: a limit that a container lacks is told as this, and no
+            volume in memory is larger.
         on_changed: Called with a pod's uid when an object that it uses changed;
             `VolumeManager.refresh` fits.
         standalone: As a kubelet without an API server: it projects nothing unless it has config maps,
@@ -73,7 +74,12 @@ def node_plugins(
     """
     config_maps, secrets = objects.config_maps, objects.secrets
     found: list[Plugin] = [
-        EmptyDir(root, mounter, keeps_folders=standalone),
+        EmptyDir(
+            root,
+            mounter,
+            memory_limit_bytes=allocatable["memory"].value if "memory" in allocatable else None,
+            keeps_folders=standalone,
+        ),
         HostPath(),
         DownwardApi(root, mounter, allocatable=allocatable, keeps_folders=standalone),
     ]
