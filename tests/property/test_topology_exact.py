@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import attrs
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,17 +12,16 @@ from nodealloc.topology import (
     CountedHints,
     Hints,
     LeastAllocated,
-    Merged,
     MostAllocated,
     Need,
     NumaTopology,
     Policy,
     PolicyName,
-    Scene,
     TopologyHint,
     WorkLimitError,
     merge,
 )
+from tests.property.plain_merge import as_lists, listed, tried
 
 POLICIES = st.builds(
     Policy,
@@ -35,101 +32,37 @@ POLICIES = st.builds(
 )
 
 
-def listed(counted: CountedHints, numa: NumaTopology) -> list[TopologyHint]:
-    """The hints that an answer stands for, by its definition: every set of the machine's nodes is tried."""
-    found = list(counted.others)
-    for size in range(1, len(numa.nodes) + 1):
-        for chosen in combinations(numa.nodes, size):
-            mask = sum(1 << node for node in chosen)
-            inside = not mask & ~counted.nodes
-            held = [sum(size for place, size in need.amounts if place & mask) for need in counted.needs]
-            if inside and all(have >= need.wanted for have, need in zip(held, counted.needs, strict=True)):
-                parts = sum(1 for part in counted.parts if part & mask)
-                good = len(chosen) == counted.preferred_width or 0 < counted.preferred_parts == parts
-                found.append(TopologyHint(mask, good))
-    return found
-
-
-def tried(
-    policy: Policy, lists: list[list[TopologyHint]], numa: NumaTopology, allocated: dict[int, float]
-) -> Merged:
-    """The merge by its definition: everything that can come out, and the first of it in order."""
-    single = policy.name is PolicyName.SINGLE_NUMA_NODE
-    if single:
-        lists = [
-            [hint for hint in one if hint.preferred and (hint.affinity or 1).bit_count() == 1]
-            for one in lists
-        ]
-    outcomes: set[tuple[int, int, bool]] = {(numa.mask, -1, True)}
-    for one in lists:
-        outcomes = {
-            (
-                reached & (numa.mask if mask is None else mask),
-                same if mask is None or same == mask else mask if same == -1 else -2,
-                good and preferred and (mask is None or same in {-1, mask}),
-            )
-            for reached, same, good in outcomes
-            for mask, preferred in one
-        }
-    masks = [[hint.affinity for hint in one if hint.affinity is not None] for one in lists]
-    target = max((min(map(int.bit_count, some)) for some in masks if some), default=0)
-    scene = Scene(numa=numa, narrowest=target, allocated=allocated)
-
-    def order(outcome: tuple[int, bool]) -> tuple[object, ...]:
-        mask, good = outcome
-        width = mask.bit_count()
-        rank: tuple[float, ...] = (1, width) if good or width > target else (0, -width)
-        if policy.comparison is not None:
-            rank = policy.comparison.rank(TopologyHint(mask, good), scene)
-        elif policy.prefer_closest and not single:
-            rank = (*rank, numa.spread(mask))
-        return (not good, rank, mask)
-
-    found = min(((mask, good) for mask, _, good in outcomes if mask), key=order, default=(numa.mask, False))
-    affinity = None if single and found[0] == numa.mask else found[0]
-    return Merged(TopologyHint(affinity, found[1]), found[1] or policy.name is PolicyName.BEST_EFFORT)
-
-
 @st.composite
-def questions(draw: st.DrawFn, most_nodes: int) -> tuple[NumaTopology, list[Hints], list[list[TopologyHint]]]:
-    """A machine, what providers answer, and the same answers as lists."""
+def questions(draw: st.DrawFn, most_nodes: int) -> tuple[NumaTopology, list[Hints]]:
+    """A machine, and what providers answer: counted or listed."""
     numa = draw(numa_topologies(most_nodes=most_nodes, highest=14))
     providers: list[Hints] = []
-    lists: list[list[TopologyHint]] = []
     for _ in range(draw(st.integers(1, 3))):
         if draw(st.integers(0, 3)):
             answer = draw(counted_hints(numa))
             copies = draw(st.integers(1, 2))  # memory and huge pages have one answer
             providers.append({f"resource-{copy}": answer for copy in range(copies)})
-            lists += [listed(answer, numa) or [TopologyHint(None, preferred=False)]] * copies
         else:
-            options = draw(hints(numa))
-            providers.append({"listed": options})
-            lists.append(
-                [TopologyHint(None, preferred=True)]
-                if options is None
-                else options or [TopologyHint(None, preferred=False)]
-            )
-    return numa, providers, lists
+            providers.append({"listed": draw(hints(numa))})
+    return numa, providers
 
 
 @given(questions(6), POLICIES, st.data())
 def test_counted_hints_merge_as_if_they_were_listed(
-    question: tuple[NumaTopology, list[Hints], list[list[TopologyHint]]], policy: Policy, data: st.DataObject
+    question: tuple[NumaTopology, list[Hints]], policy: Policy, data: st.DataObject
 ) -> None:
     """Under every policy, option and comparison, mixed with lists: what trying everything finds."""
-    numa, providers, lists = question
+    numa, providers = question
     taken = {node: data.draw(st.integers(0, 3)) / 3 for node in numa.nodes}
-    assert merge(policy, providers, numa, allocated=taken) == tried(policy, lists, numa, taken)
+    expected = tried(policy, as_lists(providers, numa), numa, taken)
+    assert merge(policy, providers, numa, allocated=taken) == expected
 
 
 @given(questions(10), POLICIES)
-def test_up_to_ten_nodes(
-    question: tuple[NumaTopology, list[Hints], list[list[TopologyHint]]], policy: Policy
-) -> None:
+def test_up_to_ten_nodes(question: tuple[NumaTopology, list[Hints]], policy: Policy) -> None:
     """The same on machines that no kubelet starts on."""
-    numa, providers, lists = question
-    assert merge(policy, providers, numa) == tried(policy, lists, numa, {})
+    numa, providers = question
+    assert merge(policy, providers, numa) == tried(policy, as_lists(providers, numa), numa, {})
 
 
 @given(st.data(), numa_topologies(most_nodes=8, highest=14))

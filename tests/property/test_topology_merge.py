@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from nodealloc.testing.strategies.topology import numa_topologies, policies, provider_hints
 from nodealloc.topology import Hints, Merged, Narrowest, NumaTopology, Policy, PolicyName, TopologyHint, merge
+from nodealloc.topology import _halves as halves
 from nodealloc.topology import _many as many
 from nodealloc.topology._reachable import reachable
 from nodealloc.topology._work import Work
@@ -143,22 +144,39 @@ def test_counting_finds_what_folding_finds(data: st.DataObject, numa: NumaTopolo
     assert reachable(lists, full, Work(10_000_000)) == found
 
 
-@given(
-    st.data(),
-    numa_topologies(most_nodes=9, highest=12),
-    st.booleans(),
-    st.sampled_from([20, 300, 100_000]),
-    st.sampled_from([0.3, 0.5, 0.8]),
-)
-def test_long_lists_come_to_what_folding_them_comes_to(
-    data: st.DataObject, numa: NumaTopology, near: bool, walked: int, share: float
-) -> None:
-    """Whether a walk in order finds the best mask, or is cut short and the scarcest lists are asked first."""
-    rng = random.Random(data.draw(st.integers(0, 1 << 32)))
-    lists = [
-        [sum([1 << node for node in numa.nodes if rng.random() < share]) or numa.mask for _ in range(40)]
-        for _ in range(data.draw(st.integers(2, 5)))
+def long_lists(rng: random.Random, nodes: tuple[int, ...]) -> list[list[int]]:
+    """Two to six lists of one sort, or of several.
+
+    Masks by lot, of one width, of all but a few nodes, and of a few nodes that
+    all lists know beside some of the list's own.
+    """
+    share, width = rng.choice((0.15, 0.3, 0.5, 0.8)), rng.randint(1, len(nodes))
+    most = min(3, len(nodes))
+    core = rng.sample(nodes, rng.randint(1, most))
+
+    def mask(sort: int, own: list[int]) -> int:
+        some = {
+            0: lambda: [node for node in nodes if rng.random() < share],
+            1: lambda: rng.sample(nodes, width),
+            2: lambda: rng.sample(nodes, len(nodes) - rng.randint(1, most) + 1),
+            3: lambda: rng.sample(core, rng.randint(0, len(core))) + rng.sample(own, min(len(own), 2)),
+        }[sort]()
+        return sum([1 << node for node in {*some}]) or 1 << nodes[0]
+
+    sorts = [rng.randrange(4)] * 6 if rng.random() < 0.6 else [rng.randrange(4) for _ in range(6)]
+    count = rng.choice((4, 12, 40))
+    return [
+        [mask(sort, own) for _ in range(rng.randint(1, count))]
+        for sort in sorts[: rng.randint(2, 6)]
+        for own in [rng.sample(nodes, rng.randint(1, len(nodes)))]
     ]
+
+
+@given(st.integers(0, 1 << 32), numa_topologies(most_nodes=10, highest=20), st.booleans())
+def test_long_lists_come_to_what_folding_them_comes_to(seed: int, numa: NumaTopology, near: bool) -> None:
+    """Whichever way is gone: each bound on the way to another is drawn so small that all of them are."""
+    rng = random.Random(seed)
+    lists = long_lists(rng, numa.nodes)
     found = {numa.mask}
     for masks in lists:
         found = {one & other for one in found for other in masks}
@@ -171,7 +189,19 @@ def test_long_lists_come_to_what_folding_them_comes_to(
     best = min(found - {0}, key=order, default=numa.mask)
     providers: list[Hints] = [{"resource": [TopologyHint(mask, False) for mask in masks]} for masks in lists]
     policy = Policy(name=PolicyName.BEST_EFFORT, prefer_closest=near, work_units=10**8)
-    with mock.patch.multiple(many, _LOOK_AHEAD=600, _WALKED=walked):
+    with (
+        mock.patch.multiple(
+            many,
+            _LOOK_AHEAD=rng.choice((0, 0, 600)),
+            _WALKED=rng.choice((0, 20, 300, 100_000)),
+            _HALVED=rng.choice((0, 300, 3_000, 400_000)),
+            _SHORT=rng.choice((0, 0, 5_000)),
+            _WALKED_LISTS=rng.choice((0, 10_000)),
+            _TRIED_FIRST=rng.choice((0, 32)),
+            HALVED_NODES=rng.choice((0, 32, 32)),
+        ),
+        mock.patch.multiple(halves, _RARE=rng.choice((0, 20, 1 << 60)), _STEP=rng.choice((1, 6))),
+    ):
         assert merge(policy, providers, numa).hint.affinity == best
 
 

@@ -13,6 +13,7 @@ from functools import partial
 from itertools import compress
 from typing import Final, TypeAlias
 
+from nodealloc.topology._compromise_of_bits import compromise
 from nodealloc.topology._counted import CountedHints
 from nodealloc.topology._hints import Hints, NumaMask, NumaTopology, TopologyHint
 from nodealloc.topology._many import of_many
@@ -242,9 +243,11 @@ def _of_sets(
     elif len(lists) == 1:
         common = lists[0].sets
     else:
-        ranked = [_ranks(one.sets) for one in lists]
-        target = max([one[0] for one in ranked]) >> 8
-        return outcomes[_compromise(kind, ranked, target, numa, work) or numa.mask]
+        target = max([every.lowest(one.sets).bit_count() for one in lists])
+        found = compromise(every, [one.sets for one in lists], target, numa, near=kind & 1 == 1)
+        if found is None:
+            found = _compromise(kind, [_ranks(one.sets) for one in lists], target, numa, work)
+        return outcomes[found or numa.mask]
     best = every.lowest(common)
     if kind & 1 and (best & best - 1 or not numa.even):
         best = _closest(_ranks(common & every.widths[best.bit_count()]), numa)

@@ -43,31 +43,31 @@ def workload_of(pod: Pod, /) -> Workload:
 def _workload_of(pod: Pod) -> Workload:
     if not pod.containers:
         raise ConfigurationError(f"pod {pod.full_name} has no containers; a pod runs at least one")
-    exclusive = qos_class(pod) is _GUARANTEED
-    starts: list[tuple[Container, ClaimKind, tuple[str, ...]]] = []
+    exclusive, uid, settings = qos_class(pod) is _GUARANTEED, pod.uid, pod.annotations
+    claims: list[Claim] = []
     ended: tuple[str, ...] = ()
-    for container in pod.init_containers:
-        starts.append((container, _SIDECAR if container.restartable else _INIT, ended))
-        if not container.restartable:
-            ended += (container.name,)
-    starts += [(container, _MAIN, ended) for container in pod.containers]
-    uid, settings = pod.uid, pod.annotations
-    claims = tuple(
-        [
+
+    def start(container: Container, kind: ClaimKind) -> None:
+        claims.append(
             _claim(
                 owner=_owner(uid, container.name),
                 amounts=container.requests,
                 kind=kind,
                 exclusive=exclusive,
-                reuse=reuse,
+                reuse=ended,
                 settings=settings,
             )
-            for container, kind, reuse in starts
-        ]
-    )
-    if len({container.name for container, _, _ in starts}) != len(claims):
-        return Workload(key=uid, claims=claims)  # says what is wrong
-    return _workload(key=uid, claims=claims)
+        )
+
+    for container in pod.init_containers:
+        start(container, _SIDECAR if container.restartable else _INIT)
+        if not container.restartable:
+            ended += (container.name,)
+    for container in pod.containers:
+        start(container, _MAIN)
+    if len(claims) > 1 and len({claim.owner.member for claim in claims}) != len(claims):
+        return Workload(key=uid, claims=tuple(claims))  # says what is wrong
+    return _workload(key=uid, claims=tuple(claims))
 
 
 # All that claims have has been looked at as the pod's.
