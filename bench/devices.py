@@ -152,6 +152,7 @@ def figures() -> Iterator[Figure]:
         / 200e3,
         unit="µs",
         at_most=500,
+        cpu=True,
     )
 
 
@@ -163,6 +164,7 @@ def _allocations() -> Iterator[Figure]:
         value=1e6 / admits[1][1],
         unit="per s",
         at_least=3_000,
+        cpu=True,
     )
     yield Figure(
         package="devices",
@@ -182,6 +184,7 @@ def _lists() -> Iterator[Figure]:
         value=listed[2][1],
         unit="ms",
         at_most=150,
+        cpu=True,
         growth=listed,
         growth_of="devices",
     )
