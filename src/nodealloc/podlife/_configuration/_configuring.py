@@ -150,8 +150,7 @@ class NodeConfiguration:
                         pod.uid, container.name, number, volume=volume, folder=gift.volumes[volume], path=path
                     )
                 except (NodeallocError, OSError) as error:
-                    where = f'volumeMount "{volume}" of container "{container.name}"'
-                    why = f"failed to prepare subPath for {where}: {error}"
+                    why = f"path {path!r} of volume {volume} cannot be mounted: {error}"
                     raise ContainerConfigError(container.name, why) from error
         return attrs.evolve(gift, sub_paths=found)
 

@@ -188,9 +188,11 @@ def _mounts(
         if use.block:
             continue
         if use.recursive_read_only == "Enabled":
-            asked = f'volume "{use.name}" requested recursive read-only mode'
-            why = f"{asked}, but it is not supported by the runtime"
-            raise ContainerConfigError(container.name, f"failed to resolve recursive read-only mode: {why}")
+            raise ContainerConfigError(
+                container.name,
+                f"recursiveReadOnly of volume {use.name} is Enabled, and nothing here makes mounts "
+                "below it read-only; say IfPossible or leave it out",
+            )
         mounts.append(
             HostMount(
                 host_path=_place(container, use, gift, variables),

@@ -113,11 +113,11 @@ def _check_root(pod: Pod, container: Container, user: int | None, image: ImageFa
     where = f'(pod: "{pod.name}_{pod.namespace}({pod.uid})", container: {container.name})'
     if user is None and image.user is None and image.username:
         fault = (
-            f"container has runAsNonRoot and image has non-numeric user ({image.username}), "
-            "cannot verify user is non-root"
+            f"image user {image.username} is a name, so nobody can tell that it is not root, "
+            "which runAsNonRoot asks for; give runAsUser"
         )
     elif user == 0:
-        fault = "container's runAsUser breaks non-root policy"
+        fault = "runAsUser 0 is root, which runAsNonRoot forbids; leave one of them out"
     elif user is None and not image.user and not image.username:
         fault = "container has runAsNonRoot and image will run as root"
     else:
