@@ -92,5 +92,5 @@ def test_a_part_that_cannot_be_bound_is_named(tmp_path: Path) -> None:
     """The container waits for it."""
     configuration, app, record = parts(tmp_path)
     (tmp_path / "volume/logs").symlink_to("/etc")
-    with pytest.raises(ContainerConfigError, match="path 'logs.*' of volume d cannot be mounted"):
+    with pytest.raises(ContainerConfigError, match=r"path 'logs.*' of volume d cannot be mounted"):
         configuration.container(record, app, 0, "i", PodReport(uid="u"))
