@@ -122,7 +122,7 @@ class Documents:
             hint = _given(hints[one.name])
             hook = self._raw if wire.raw else self.hook(hint)
             plain = next((one for one in _UNBOUNDED if hint is one and not wire.raw), None)
-            unset = "" if wire.unset is None and _is_unset_when_empty(hint, one.default) else wire.unset
+            unset = "" if isinstance(hint, type) and issubclass(hint, enum.Enum) else wire.unset
             fields[key] = (one.alias or one.name, hook, hint, wire.check, plain, unset)
             if wire.required:
                 needed.append((key, one.name))
@@ -246,11 +246,6 @@ def _some(fields: Mapping[str, _Field]) -> str:
 def _given(hint: object) -> object:
     """The type of a field where something stands: null is never handed to its reader."""
     return next(one for one in typing.get_args(hint) if one is not type(None)) if _is_optional(hint) else hint
-
-
-def _is_unset_when_empty(hint: object, default: object) -> bool:
-    """Whether "" says nothing, as Go has it: of a word of a list, and of a text that has a default."""
-    return (isinstance(hint, type) and issubclass(hint, enum.Enum)) or (hint is str and bool(default))
 
 
 def _refuse(kind: object) -> Hook:

@@ -36,8 +36,8 @@ class Wire:
         check: What is wrong with a value, or "".
         skip: It is no field of the document.
         raw: It is taken as it comes.
-        unset: A value that says nothing, beside null; a text or a word of a list says nothing
-            when it is empty, where that is not its default anyway.
+        unset: A value that says nothing, as it stands in the document, beside null; an empty word
+            of a list of words never says anything.
     """
 
     key: str = ""

@@ -38,7 +38,13 @@ NO_ROOM: Final = frozenset(
 )
 """Fields of the document that no package follows yet."""
 
-_FEATURES: Final = frozenset({"KubeletCrashLoopBackOffMax", "MemoryQoS"})
+_FEATURES: Final = frozenset(
+    {
+        *("CPUManagerPolicyAlphaOptions", "CPUManagerPolicyBetaOptions"),
+        *("TopologyManagerPolicyAlphaOptions", "TopologyManagerPolicyBetaOptions"),
+        *("KubeletCrashLoopBackOffMax", "MemoryQoS"),
+    }
+)
 
 
 def _only(*values: object) -> Callable[[object], str]:
@@ -126,36 +132,42 @@ class KubeletConfig:
     static_pod_url_header: Mapping[str, tuple[str, ...]] = attrs.field(
         factory=dict[str, tuple[str, ...]], metadata=wire("staticPodURLHeader")
     )
-    file_check_frequency_s: Seconds = attrs.field(default=Seconds(20.0), metadata=wire("fileCheckFrequency"))
-    http_check_frequency_s: Seconds = attrs.field(default=Seconds(20.0), metadata=wire("httpCheckFrequency"))
-    sync_frequency_s: Seconds = attrs.field(default=Seconds(60.0), metadata=wire("syncFrequency"))
+    file_check_frequency_s: Seconds = attrs.field(
+        default=Seconds(20.0), metadata=wire("fileCheckFrequency", unset="0s")
+    )
+    http_check_frequency_s: Seconds = attrs.field(
+        default=Seconds(20.0), metadata=wire("httpCheckFrequency", unset="0s")
+    )
+    sync_frequency_s: Seconds = attrs.field(default=Seconds(60.0), metadata=wire("syncFrequency", unset="0s"))
     container_runtime_endpoint: str = ""
     runtime_request_timeout_s: Seconds = attrs.field(
-        default=Seconds(120.0), metadata=wire("runtimeRequestTimeout")
+        default=Seconds(120.0), metadata=wire("runtimeRequestTimeout", unset="0s")
     )
-    cgroup_driver: str = attrs.field(default="cgroupfs", metadata=wire(check=_only("cgroupfs", "systemd")))
-    cgroup_root: str = "/"
+    cgroup_driver: str = attrs.field(
+        default="cgroupfs", metadata=wire(check=_only("cgroupfs", "systemd"), unset="")
+    )
+    cgroup_root: str = attrs.field(default="/", metadata=wire(unset=""))
     cgroups_per_qos: bool = attrs.field(default=True, metadata=wire("cgroupsPerQOS", check=_TRUE))
     enforce_node_allocatable: tuple[str, ...] = ("pods",)
     system_reserved: Mapping[str, str] = attrs.field(factory=_texts)
     kube_reserved: Mapping[str, str] = attrs.field(factory=_texts)
     reserved_system_cpus: str = attrs.field(default="", metadata=wire("reservedSystemCPUs"))
     eviction_hard: Mapping[str, str] = attrs.field(factory=_texts)
-    cpu_manager_policy: str = "none"
+    cpu_manager_policy: str = attrs.field(default="none", metadata=wire(unset=""))
     cpu_manager_policy_options: Mapping[str, str] = attrs.field(factory=_texts)
     cpu_manager_reconcile_period_s: Seconds = attrs.field(
-        default=Seconds(10.0), metadata=wire("cpuManagerReconcilePeriod")
+        default=Seconds(10.0), metadata=wire("cpuManagerReconcilePeriod", unset="0s")
     )
-    memory_manager_policy: str = "None"
+    memory_manager_policy: str = attrs.field(default="None", metadata=wire(unset=""))
     reserved_memory: tuple[MemoryReservation, ...] = ()
-    topology_manager_policy: str = "none"
-    topology_manager_scope: str = "container"
+    topology_manager_policy: str = attrs.field(default="none", metadata=wire(unset=""))
+    topology_manager_scope: str = attrs.field(default="container", metadata=wire(unset=""))
     topology_manager_policy_options: Mapping[str, str] = attrs.field(factory=_texts)
     cluster_dns: tuple[str, ...] = attrs.field(default=(), metadata=wire("clusterDNS"))
     cluster_domain: str = ""
     resolv_conf: str = "/etc/resolv.conf"
     allowed_unsafe_sysctls: tuple[str, ...] = ()
-    max_pods: int = attrs.field(default=110, metadata=wire(check=_at_least_one))
+    max_pods: int = attrs.field(default=110, metadata=wire(check=_at_least_one, unset=0))
     pod_pids_limit: int = -1
     cpu_cfs_quota: bool = attrs.field(default=True, metadata=wire("cpuCFSQuota"))
     cpu_cfs_quota_period_s: Seconds = attrs.field(default=Seconds(0.1), metadata=wire("cpuCFSQuotaPeriod"))

@@ -29,6 +29,24 @@ __all__ = ["NodePlan", "life_policy"]
 
 E = TypeVar("E", bound=enum.Enum)
 
+_NEEDS: Final[Mapping[str, tuple[str, bool]]] = {
+    **dict.fromkeys(
+        (
+            "align-by-socket",
+            "distribute-cpus-across-cores",
+            "distribute-cpus-across-numa",
+            "prefer-align-cpus-by-uncorecache",
+            "strict-cpu-reservation",
+        ),
+        ("CPUManagerPolicyAlphaOptions", False),
+    ),
+    "full-pcpus-only": ("CPUManagerPolicyBetaOptions", True),
+    "max-allowable-numa-nodes": ("TopologyManagerPolicyBetaOptions", True),
+}
+"""Option to the feature that it needs, and whether that is on where nothing is said.
+
+Source: Kubernetes v1.32 ``cm/cpumanager/policy_options.go``, ``cm/topologymanager/policy_options.go``.
+"""
 _BASE_S: Final = 10.0
 """A container's first wait, unless the longest is shorter."""
 
@@ -112,8 +130,9 @@ class NodePlan:
             unified=unified,
             swap=config.memory_swap.swap_behavior,
             swap_capacity_bytes=swap_bytes,
-            single_oom_kill=config.single_process_oom_kill is not False,
+            single_oom_kill=not unified or config.single_process_oom_kill is True,
         )
+        _check_features(config)
         sysctls = SysctlAllowList.of([*safe_sysctls(kernel), *config.allowed_unsafe_sysctls])
         return cls(
             empty=Snapshot.of(
@@ -166,8 +185,19 @@ def _memory(config: KubeletConfig, machine: Machine) -> Allocator:
     return MemoryAllocator.of(machine, policy=config.memory_manager_policy, reserved=reserved)
 
 
+def _check_features(config: KubeletConfig) -> None:
+    """An option of a manager needs the feature of its stage to be on."""
+    for option in (*config.cpu_manager_policy_options, *config.topology_manager_policy_options):
+        feature, is_on = _NEEDS.get(option, ("", True))
+        if not config.feature_gates.get(feature, is_on):
+            raise ConfigurationError(f"option {option} needs featureGates: {feature}: true")
+
+
 def _cpus(config: KubeletConfig, machine: Machine, reservation: Reservation) -> CpuAllocator:
+    options = StaticOptions.from_kubelet(config.cpu_manager_policy_options)
     if config.cpu_manager_policy == "none":
+        if config.cpu_manager_policy_options:
+            raise ConfigurationError("cpuManagerPolicyOptions are of the policy static; leave them out")
         return CpuAllocator(policy=NonePolicy.of(machine))
     if config.cpu_manager_policy != "static":
         raise ConfigurationError(f"cpuManagerPolicy is {config.cpu_manager_policy!r}; give none or static")
@@ -177,7 +207,6 @@ def _cpus(config: KubeletConfig, machine: Machine, reservation: Reservation) -> 
         raise ConfigurationError(
             "cpuManagerPolicy static without a CPU for the system; set reservedSystemCPUs or reserve cpu"
         )
-    options = StaticOptions.from_kubelet(config.cpu_manager_policy_options)
     return CpuAllocator(
         policy=StaticPolicy.of(machine, reserved=reserved or -(-kept // 1000), options=options)
     )

@@ -252,7 +252,7 @@ class Container:
     startup_probe: Probe | None = None
     lifecycle: Lifecycle | None = None
     security_context: SecurityContext | None = None
-    termination_message_path: str = "/dev/termination-log"
+    termination_message_path: str = attrs.field(default="/dev/termination-log", metadata=wire(unset=""))
     termination_message_policy: MessagePolicy = MessagePolicy.FILE
     resize_policy: tuple[ResizePolicy, ...] = ()
     claims: tuple[ClaimUse, ...] = attrs.field(default=(), metadata=_SKIP)

@@ -27,7 +27,7 @@ class ContainerPort:
     container_port: int = attrs.field(default=0, metadata=wire(required=True, check=whole_port))
     host_port: int = attrs.field(default=0, metadata=wire(check=port))
     host_ip: str = attrs.field(default="", metadata=wire("hostIP", check=ip_address))
-    protocol: str = attrs.field(default="TCP", metadata=wire(check=one_of("TCP", "UDP", "SCTP")))
+    protocol: str = attrs.field(default="TCP", metadata=wire(check=one_of("TCP", "UDP", "SCTP"), unset=""))
     name: str = attrs.field(default="", metadata=wire(check=maybe(port_name)))
 
 

@@ -63,11 +63,11 @@ class HttpGetAction:
     """
 
     port: int | str = attrs.field(default=0, metadata=wire(required=True, check=port_or_name))
-    path: str = "/"
+    path: str = attrs.field(default="/", metadata=wire(unset=""))
     host: str = ""
     scheme: str = attrs.field(
         default="HTTP",
-        metadata=wire(check=one_of("HTTP", "HTTPS")),
+        metadata=wire(check=one_of("HTTP", "HTTPS"), unset=""),
     )
     http_headers: tuple[HttpHeader, ...] = ()
 

@@ -21,7 +21,7 @@ class FieldRef:
     """
 
     field_path: str = attrs.field(default="", metadata=wire(required=True))
-    api_version: str = "v1"
+    api_version: str = attrs.field(default="v1", metadata=wire(unset=""))
 
 
 @typed_fields

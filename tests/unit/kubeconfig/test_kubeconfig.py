@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -59,6 +60,46 @@ def test_an_empty_configuration_has_the_kubelets_defaults(tmp_path: Path) -> Non
     assert found.file_check_frequency_s == 20.0
 
 
+def test_what_is_empty_has_the_kubelets_default_too(tmp_path: Path) -> None:
+    """As kubeadm writes it; of the resolver nothing is an answer."""
+    empty: dict[str, object] = {
+        **dict.fromkeys(("fileCheckFrequency", "httpCheckFrequency", "syncFrequency"), "0s"),
+        **dict.fromkeys(("runtimeRequestTimeout", "cpuManagerReconcilePeriod"), "0s"),
+        **dict.fromkeys(("cgroupDriver", "cgroupRoot", "cpuManagerPolicy", "memoryManagerPolicy"), ""),
+        **dict.fromkeys(("topologyManagerPolicy", "topologyManagerScope"), ""),
+        "maxPods": 0,
+    }
+    assert config(tmp_path, **empty) == config(tmp_path)
+    assert config(tmp_path, resolvConf="").resolv_conf == ""
+
+
+@pytest.mark.parametrize(
+    ("gates", "words"),
+    [
+        ({}, "option distribute-cpus-across-cores needs featureGates: CPUManagerPolicyAlphaOptions: true"),
+        ({"CPUManagerPolicyAlphaOptions": True}, ""),
+    ],
+)
+def test_an_option_needs_the_feature_of_its_stage(tmp_path: Path, gates: dict[str, bool], words: str) -> None:
+    """As a kubelet, which does not start with an alpha option alone."""
+    options = {"distribute-cpus-across-cores": "true"}
+    told = config(
+        tmp_path,
+        cpuManagerPolicy="static",
+        cpuManagerPolicyOptions=options,
+        reservedSystemCPUs="0",
+        featureGates=gates,
+    )
+    with pytest.raises(ConfigurationError, match=words) if words else nullcontext():
+        planned(told, tmp_path)
+
+
+def test_options_of_a_policy_that_is_off_are_refused(tmp_path: Path) -> None:
+    """They would mean nothing."""
+    with pytest.raises(ConfigurationError, match="are of the policy static"):
+        planned(config(tmp_path, cpuManagerPolicyOptions={"full-pcpus-only": "true"}), tmp_path)
+
+
 def test_every_fault_is_told_by_the_name_of_its_field(tmp_path: Path) -> None:
     """What has no room, what is no field, what is no number: all at once."""
     with pytest.raises(DecodeError) as caught:
@@ -100,6 +141,9 @@ def test_memory_and_swap_of_cgroup_v2_follow_the_document(tmp_path: Path) -> Non
     assert (pods.swap_capacity_bytes, pods.single_oom_kill, pods.unified) == (1 << 30, False, True)
     assert pods.allocatable_memory_bytes == planned(told, tmp_path).view.allocatable["memory"].value
     assert not of().tree.pods.memory_qos
+    # Nobody says how a container ends that runs out of memory: as the kernel's cgroups have it.
+    bare = partial(NodePlan.of, config(tmp_path), MACHINE, name="n1", capacity=capacity, kernel="6.1.0")
+    assert [bare(unified=one).tree.pods.single_oom_kill for one in (True, False)] == [False, True]
     assert not container_files(POD, POD.containers[0], of().tree.pods, memory_capacity_bytes=1 << 33)
 
 
