@@ -76,7 +76,7 @@ class _Replay:
             case "update":
                 self._receive(cast("Row", step["update"]))
             case "sync_known":
-                self.workers, found = self.workers.synced(cast("Sequence[str]", step["desired_pods"]))
+                self.workers, found = self.workers.synced(cast("Sequence[str]", step.get("desired_pods", ())))
                 known = {uid: _known(one) for uid, one in found.items()}
             case _:
                 self._run(str(step["uid"]), cast("Row", step["script"]), calls, requeued)
@@ -93,7 +93,7 @@ class _Replay:
         }
 
     def _receive(self, update: Row) -> None:
-        orphan = "running_pod" in update
+        orphan = "pod" not in update
         pod = cast("Row", update["running_pod" if orphan else "pod"])
         kill = cast("Row", update.get("kill", {}))
         told = WorkerUpdate(
@@ -203,19 +203,19 @@ def container_kill_grace(row: Row, _machines: Mapping[str, Row]) -> tuple[Json, 
     pod = cast("Row", row["pod"])
     name, hook_s = str(row["container"]), 0.0
     probe_s: float | None = None
-    for one in cast("list[Row]", pod["containers"]):
+    for one in _containers(pod):
         if one["name"] == name:
             hook_s = cast("float", one.get("pre_stop_seconds", 0))
-            probe = cast("Row", one.get(_PROBES.get(str(row["reason"]), ""), {}))
+            probe = cast("Row", one.get(_PROBES.get(str(row.get("reason")), ""), {}))
             probe_s = cast("float | None", probe.get("termination_grace_seconds"))
     grace_s = kill_grace_s(
         own_s=cast("float | None", pod.get("termination_grace_seconds")),
         deletion_s=cast("float | None", pod.get("deletion_grace_seconds")),
         probe_s=probe_s,
     )
-    override = cast("float | None", row["grace_override"])
+    override = cast("float | None", row.get("grace_override"))
     given_s = grace_s if override is None else override
-    hooked_s = min(max(hook_s, 0.0), given_s)
+    hooked_s = min(max(hook_s, 0.0), max(given_s, 0.0))
     want = cast("Row", row["want"])
     got: dict[str, object] = {
         "grace": grace_s,
@@ -225,43 +225,44 @@ def container_kill_grace(row: Row, _machines: Mapping[str, Row]) -> tuple[Json, 
     return {key: want[key] for key in got}, cast("Json", got)
 
 
+def _containers(pod: Row) -> list[Row]:
+    parts = ("containers", "init_containers", "ephemeral_containers")
+    return [one for part in parts for one in cast("list[Row]", pod.get(part, []))]
+
+
 _PROBES = {"StartupProbe": "startup_probe", "LivenessProbe": "liveness_probe"}
 
 
 def termination_order(row: Row, _machines: Mapping[str, Row]) -> tuple[Json, Json]:
     """Expected and got for the ends of a pod's containers."""
-    pod, running = cast("Row", row["pod"]), cast("list[str]", row["running"])
-    hooks = {
-        str(one["name"]): cast("float", one.get("pre_stop_seconds", 0.0))
-        for part in ("containers", "init_containers")
-        for one in cast("list[Row]", pod.get(part, []))
-    }
+    pod, running = cast("Row", row["pod"]), cast("list[str]", row.get("running", []))
+    hooks = {str(one["name"]): cast("float", one.get("pre_stop_seconds", 0.0)) for one in _containers(pod)}
     own = kill_grace_s(
         own_s=cast("float | None", pod.get("termination_grace_seconds")),
         deletion_s=cast("float | None", pod.get("deletion_grace_seconds")),
     )
-    override = cast("float | None", row["grace_override"])
+    override = cast("float | None", row.get("grace_override"))
     grace_s = own if override is None else override
-    exits = cast("Mapping[str, float]", row["exit_seconds"])
+    exits = cast("Mapping[str, float]", row.get("exit_seconds", {}))
     told = _pod(pod)
     after = stops_after(told, running, rules=KUBELET)
     gone: dict[str, float] = {}
     stops: list[dict[str, Json]] = []
     inits = [one.name for one in told.init_containers]
     for name in sorted(running, key=lambda one: -inits.index(one) if one in inits else -len(inits)):
-        hooked_s = min(max(hooks[name], 0.0), grace_s)
+        hooked_s = min(max(hooks[name], 0.0), max(grace_s, 0.0))
         left_s = grace_s - int(hooked_s)
         others_s = max((gone[one] for one in after[name]), default=0.0)
         told_s = min(max(hooked_s, others_s), hooked_s + left_s) if left_s > 0 else hooked_s
         timeout_s = stop_timeout_s(grace_s, hooked_s, told_s - hooked_s, rules=KUBELET)
-        gone[name] = told_s + min(exits[name], timeout_s)
+        gone[name] = told_s + min(exits.get(name, 0.0), timeout_s)
         stops.append(
             {
                 "name": name,
                 "at": round(told_s, 1),
                 "timeout": timeout_s,
                 "stopped_at": round(gone[name], 1),
-                "killed": exits[name] > timeout_s,
+                "killed": exits.get(name, 0.0) > timeout_s,
             }
         )
     stops.sort(key=lambda one: (one["at"], one["name"]))

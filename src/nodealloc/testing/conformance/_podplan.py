@@ -47,7 +47,7 @@ def pod_actions(row: Row, _machines: Mapping[str, Row]) -> tuple[Json, Json]:
 def sandbox_changed(row: Row, _machines: Mapping[str, Row]) -> tuple[Json, Json]:
     """Whether a pod needs a new sandbox."""
     report = PodReport(uid="u", sandboxes=tuple(map(_sandbox, _rows(row, "sandboxes"))))
-    need = sandbox_need(report, host_network=bool(row["host_network"]), rules=KUBELET)
+    need = sandbox_need(report, host_network=bool(row.get("host_network")), rules=KUBELET)
     return row["want"], {"changed": need.changed, "attempt": need.attempt, "sandbox_id": need.sandbox_id}
 
 
@@ -146,9 +146,9 @@ def _report(row: Row, box: str, wanted: Mapping[str, Container]) -> ContainerRep
         pod=_POD,
         name=name,
         sandbox_id=box,
-        attempt=cast("int", row["restart_count"]),
+        attempt=cast("int", row.get("restart_count", 0)),
         state=state,
-        created_unix_s=cast("float", row["created_at"]),
+        created_unix_s=cast("float", row.get("created_at", 0)),
         definition="another" if row.get("definition_changed") else definition,
     )
     code = cast("int", row.get("exit_code", 0))
@@ -160,11 +160,10 @@ def _report(row: Row, box: str, wanted: Mapping[str, Container]) -> ContainerRep
 
 
 def _sandbox(row: Row) -> SandboxReport:
-    ip = cast("str | None", row["ip"])
+    ip = cast("str | None", row.get("ip"))
+    attempt = cast("int", row.get("attempt", 0))
     return SandboxReport(
-        record=SandboxRecord(
-            id=str(row["id"]), pod=_POD, attempt=cast("int", row["attempt"]), is_ready=row["state"] == "ready"
-        ),
+        record=SandboxRecord(id=str(row["id"]), pod=_POD, attempt=attempt, is_ready=row["state"] == "ready"),
         uses_host_network=row["network"] == "node",
         ips=None if ip is None else tuple(filter(None, [ip])),
     )
@@ -194,7 +193,7 @@ def restart_backoff(row: Row, _machines: Mapping[str, Row]) -> tuple[Json, Json]
             restarts = restarts.forgotten(now_s, policy)
             continue
         name = str(step["container"])
-        ended_s = cast("float | None", step["finished_at"])
+        ended_s = cast("float | None", step.get("finished_at"))
         asked = restarts.asked(name, str(step["image"]), policy, ended_s=ended_s, now_s=now_s)
         restarts = asked.restarts
         got = _held_row(pod, name, asked)

@@ -36,7 +36,7 @@ def pod_source_updates(row: Row, _machines: Mapping[str, Row]) -> tuple[Json, Js
 
 def recorded_saying(step: Row) -> Saying:
     """A step's message."""
-    pods = cast("list[Row]", step["pods"])
+    pods = cast("list[Row]", step.get("pods", []))
     return Saying(source=str(step["source"]), op=SourceOp(step["op"]), pods=tuple(map(_pod, pods)))
 
 

@@ -50,7 +50,7 @@ def _phase(row: Row, want: Row) -> tuple[Json, Json]:
     got = phase_of(
         recorded_pod(pod),
         [*_statuses(row, "init_container_statuses"), *_statuses(row, "container_statuses")],
-        is_over=bool(row["pod_is_terminal"]),
+        is_over=bool(row.get("pod_is_terminal")),
         static=bool(pod.get("static")),
         rules=KUBELET,
     )
@@ -59,24 +59,25 @@ def _phase(row: Row, want: Row) -> tuple[Json, Json]:
 
 def _conditions(row: Row, want: Row) -> tuple[Json, Json]:
     statuses = None
-    if row["container_statuses"] is not None:
+    if row.get("container_statuses") is not None:
         statuses = (*_statuses(row, "init_container_statuses"), *_statuses(row, "container_statuses"))
     got = conditions_of(
         recorded_pod(cast("Row", row["pod"])),
         statuses,
         PodPhase(row["phase"]),
         report=_report(row, "p"),
-        others=recorded_status({"conditions": row["other_conditions"]}).conditions,
+        others=recorded_status({"conditions": row.get("other_conditions")}).conditions,
     )
     return status_row(recorded_status(want)), status_row(PodStatus(conditions=got))
 
 
 def _whole(row: Row, want: Row) -> tuple[Json, Json]:
+    previous = cast("Row | None", row.get("previous_status"))
     got = status_of(
         recorded_observed(row),
-        None if row["previous_status"] is None else recorded_status(cast("Row", row["previous_status"])),
-        node_ips=cast("Sequence[str]", row["node_ips"]),
-        are_probed=bool(row["probes_registered"]),
+        None if previous is None else recorded_status(previous),
+        node_ips=cast("Sequence[str]", row.get("node_ips") or ()),
+        are_probed=bool(row.get("probes_registered")),
         rules=KUBELET,
     )
     return status_row(recorded_status(want)), status_row(got)
@@ -85,11 +86,11 @@ def _whole(row: Row, want: Row) -> tuple[Json, Json]:
 def recorded_observed(row: Row, /) -> Observed:
     """All that a recorded row of kind `status` knows of its pod."""
     pod = cast("Row", row["pod"])
-    evict = cast("Row | None", row["evict"])
-    results = cast("Mapping[str, Row]", row["probe_results"])
+    evict = cast("Row | None", row.get("evict"))
+    results = cast("Mapping[str, Row]", row.get("probe_results") or {})
     return Observed(
         pod=recorded_pod(pod),
-        life=LifeState.TERMINATED if row["pod_is_terminal"] else LifeState.SYNCING,
+        life=LifeState.TERMINATED if row.get("pod_is_terminal") else LifeState.SYNCING,
         report=_report(cast("Row", row["runtime_status"]), str(pod["uid"])),
         health={
             id_: Health(
@@ -104,7 +105,7 @@ def recorded_observed(row: Row, /) -> Observed:
         ending=None
         if evict is None
         else ToldEnding(reason=str(evict["reason"]), message=str(evict["message"])),
-        source_status=recorded_status(cast("Row", row["api_status"])),
+        source_status=recorded_status(cast("Row", row.get("api_status") or {})),
         static=bool(pod.get("static")),
     )
 

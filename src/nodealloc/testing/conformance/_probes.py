@@ -53,7 +53,7 @@ def probe_worker(row: Row, _machines: Mapping[str, Row]) -> tuple[Json, Json]:
             asking,
             _instance(tick),
             life=_life(pod, tick),
-            now_s=cast("float", tick["at"]),
+            now_s=cast("float", tick.get("at", 0)),
             rules=KUBELET,
         )
         tally, told, events = looked.tally, list(looked.told), list[PodEvent]()
@@ -106,15 +106,15 @@ def _asking(row: Row, pod: Row) -> Asking:
 
 
 def _instance(tick: Row) -> Instance | None:
-    container = cast("Row | None", tick["container"])
-    if container is None or not tick["pod_status_known"]:
+    container = cast("Row | None", tick.get("container"))
+    if container is None or not container.get("id") or not tick.get("pod_status_known"):
         return None
     return Instance(
         id=str(container["id"]),
         is_running=container["state"] == "running",
         has_ended=container["state"] == "terminated",
         started_s=cast("float | None", container.get("started_at")),
-        has_started=cast("bool | None", container["started"]),
+        has_started=cast("bool | None", container.get("started")),
     )
 
 

@@ -61,7 +61,7 @@ def pleg(row: Row, _machines: Mapping[str, Row]) -> tuple[Json, Json]:
     for index, step in enumerate(steps):
         pods = {str(pod["uid"]): pod for pod in _rows(step, "pods")}
         reports = {uid: recorded_report(pod) for uid, pod in pods.items()}
-        now_s = _number(step, "at")
+        now_s = cast("float", step.get("at", 0))
         done = relist(
             known,
             None if step.get("list_error") else {uid: recorded_marks(pod) for uid, pod in pods.items()},

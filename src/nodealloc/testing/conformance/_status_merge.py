@@ -32,7 +32,7 @@ def status_merge(row: Row, _machines: Mapping[str, Row]) -> tuple[Json, Json]:
             got = merge_status(
                 _status(row["old"]),
                 _status(row["new"]),
-                could_run=bool(row["could_have_running_containers"]),
+                could_run=bool(row.get("could_have_running_containers")),
                 now_unix_s=_NOW_S,
             )
             return _shown(_status(row["want"])), _shown(got)
@@ -96,8 +96,9 @@ class _Manager:
         self.pods[pod.uid] = pod
         if static:
             self.static.add(pod.uid)
-        if row["api_status"] is not None:
-            uid, status = str(row["mirror_uid"] or pod.uid), _status(row["api_status"])
+        api_status = row.get("api_status")
+        if api_status is not None:
+            uid, status = str(row.get("mirror_uid") or pod.uid), _status(api_status)
             self.held_by[pod.uid] = uid
             self.held[uid] = _Held(static, status, status)
 
@@ -139,13 +140,13 @@ class _Manager:
             case "watched":
                 self.held[uid].seen = _status(step["status"])
             case "could_have_running_containers":
-                change = self.could_run.add if step["value"] else self.could_run.discard
+                change = self.could_run.add if step.get("value") else self.could_run.discard
                 change(uid)
             case "remove_orphans":
-                keep = cast("Sequence[str]", step["keep"])
+                keep = cast("Sequence[str]", step.get("keep") or ())
                 self.told = {one: told for one, told in self.told.items() if one in keep}
             case _:
-                return self._sync(is_full=bool(step["all"]))
+                return self._sync(is_full=bool(step.get("all")))
         return {}
 
     def _pod_status(self, uid: str) -> PodStatus:
