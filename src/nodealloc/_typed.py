@@ -88,12 +88,18 @@ def _by_place(function: Callable[P, T], count: int) -> Callable[P, T]:
     def look_at(*given: object) -> None:
         look(function, kinds_of(function), given, {})
 
+    return functools.wraps(function)(cast("Callable[P, T]", _taking(count)(function, look_at)))
+
+
+@functools.cache
+def _taking(count: int) -> Callable[[object, object], object]:
+    """From a function of so many arguments, and what looks at them, to the one that is called instead."""
     given = ", ".join([f"a{place}" for place in range(count)])
-    scope: dict[str, object] = {"_call": function, "_broken": BROKEN, "_look": look_at}
-    lines = [f"def called({given}, /):", f"  try: return _call({given})"]
-    lines += ["  except _broken:", f"    _look({given})", "    raise"]
+    lines = ["def of(_call, _look):", f"  def called({given}, /):", f"    try: return _call({given})"]
+    lines += ["    except _broken:", f"      _look({given})", "      raise", "  return called"]
+    scope: dict[str, object] = {"_broken": BROKEN}
     exec("\n".join(lines), scope)  # noqa: S102 - of numbers alone
-    return functools.wraps(function)(cast("Callable[P, T]", scope["called"]))
+    return cast("Callable[[object, object], object]", scope["of"])
 
 
 def typed_methods(made: type[T], /) -> type[T]:

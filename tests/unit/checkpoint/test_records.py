@@ -1,0 +1,69 @@
+"""Lines of records: what is believed of one, and what that costs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+import nodealloc.checkpoint._record as written_down
+from nodealloc.checkpoint import CorruptCheckpointError, JsonCheckpoint
+from nodealloc.errors import DecodeError
+from nodealloc.podspec import Json
+
+VALUE: Json = {"pods": ["ä", {"name": 'a "quoted" one', "cpus": 1.5}], "version": 1, "none": None}
+
+
+def _record() -> JsonCheckpoint:
+    return JsonCheckpoint(kind="wörk", version=3, value=VALUE)
+
+
+def _changed(line: bytes) -> Iterator[bytes]:
+    """The line with one byte another, away, or twice."""
+    for at in range(len(line)):
+        yield line[:at] + line[at + 1 :]
+        yield line[: at + 1] + line[at:]
+        for bit in (1, 2, 16):
+            yield line[:at] + bytes([line[at] ^ bit]) + line[at + 1 :]
+
+
+def test_no_changed_byte_is_believed() -> None:
+    """A line of which a byte was changed is refused, or means the same."""
+    record = _record()
+    for line in _changed(record.marshal()):
+        try:
+            found = JsonCheckpoint.unmarshal(line)
+            found.verify()
+        except (DecodeError, CorruptCheckpointError):
+            continue
+        assert found == record
+
+
+def test_a_line_that_is_laid_out_otherwise_is_believed() -> None:
+    """Whoever writes the same record with spaces, and its keys in another order, has not damaged it."""
+    document = json.loads(_record().marshal())
+    found = JsonCheckpoint.unmarshal(json.dumps(dict(reversed(document.items())), indent=2).encode())
+    found.verify()
+    assert found == _record()
+
+
+def test_a_value_that_is_put_in_place_of_another_is_not_believed() -> None:
+    """The checksum of one record does not speak for another one's value."""
+    line = _record().marshal().replace(b'"cpus":1.5', b'"cpus":2.5')
+    with pytest.raises(CorruptCheckpointError):
+        JsonCheckpoint.unmarshal(line).verify()
+
+
+def test_a_value_that_is_as_it_was_written_is_not_written_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start believes each of thousands of lines by its text."""
+    line, again = _record().marshal(), list[object]()
+    canonical = written_down.__dict__["_canonical"]
+
+    def counted(value: object) -> object:
+        again.append(value)
+        return canonical(value)
+
+    monkeypatch.setattr(written_down, "_canonical", counted)
+    JsonCheckpoint.unmarshal(line).verify()
+    assert again == ["wörk"]
