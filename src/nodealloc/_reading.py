@@ -31,7 +31,7 @@ _SHOWN = 40
 """Characters of a value that are shown; whoever wrote it may have written a megabyte."""
 _MOST_FAULTS = 100
 """Faults that are told; whoever mends these knows what the others are."""
-_HOPELESS = 10_000
+_HOPELESS = 5_000
 """Faults after which nothing more is read."""
 _MOST_KEY = 80
 """Characters of a key in a path; every value below it repeats them."""
@@ -44,7 +44,7 @@ class Reader:
 
     Every method answers with something to go on with after a fault: an empty
     mapping, list or text, a 0. `check` then raises what was found. Behind the
-    first hundred, faults are counted and no longer told; after ten thousand
+    first hundred, faults are counted and no longer told; after five thousand
     more, reading ends.
 
     Args:

@@ -8,6 +8,7 @@ from nodealloc._reading import MAX_DOCUMENT_BYTES
 from nodealloc._typed import typed
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import CPUSet
+from nodealloc.machine._checks import MOST_NODES
 from nodealloc.machine._model import Machine
 from nodealloc.machine._parts import Cpu, NumaNode
 from nodealloc.machine._reading import MachineReader
@@ -45,6 +46,9 @@ def machine_from_cadvisor(
     if not reader.fits(data, max_bytes):
         reader.check()
     entries = reader.maybe_sequence(reader.mapping(data, "$").get("topology"), "$.topology")
+    if len(entries) > MOST_NODES:
+        reader.fault("$.topology", f"{len(entries)} NUMA nodes; Linux has at most {MOST_NODES}")
+        reader.check()
     nodes: dict[int, NumaNode] = {}
     rows: dict[int, list[int]] = {}
     cpus: list[Cpu] = []

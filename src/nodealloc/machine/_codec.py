@@ -8,7 +8,7 @@ from nodealloc._reading import MAX_DOCUMENT_BYTES, Json, under
 from nodealloc._typed import typed
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import CPUSet
-from nodealloc.machine._checks import cpus_by_node
+from nodealloc.machine._checks import MOST_NODES, cpus_by_node
 from nodealloc.machine._model import LEVELS, Machine
 from nodealloc.machine._parts import Cpu, NumaNode
 from nodealloc.machine._reading import MachineReader
@@ -125,7 +125,11 @@ def _nodes_from_json(reader: MachineReader, value: object) -> tuple[dict[int, li
     """Nodes by ascending id, and each CPU's nodes as the nodes name them."""
     homes: dict[int, list[int]] = {}
     nodes: list[NumaNode] = []
-    for key, entry in reader.maybe_mapping(value, "$.numa_nodes").items():
+    entries = reader.maybe_mapping(value, "$.numa_nodes")
+    if len(entries) > MOST_NODES:
+        reader.fault("$.numa_nodes", f"{len(entries)} NUMA nodes; Linux has at most {MOST_NODES}")
+        return homes, nodes
+    for key, entry in entries.items():
         path = under("$.numa_nodes", key)
         number = reader.key(key, path)
         fields = reader.mapping(entry, path)

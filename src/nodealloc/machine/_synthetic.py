@@ -10,24 +10,26 @@ from nodealloc._arguments import is_other
 from nodealloc._reading import MAX_DOCUMENT_BYTES, NO_TEXT, is_larger, is_text
 from nodealloc._typed import typed
 from nodealloc.errors import DecodeError, Fault
-from nodealloc.idset import CPUSet
-from nodealloc.machine._checks import cpus_by_node
+from nodealloc.idset import MAX_ID, CPUSet
+from nodealloc.machine._checks import MOST_NODES, cpus_by_node
 from nodealloc.machine._model import Machine
 from nodealloc.machine._parts import Cpu, NumaNode
 from nodealloc.machine._synthetic_options import Options, read_options
 from nodealloc.machine._synthetic_text import Core, parse_cores
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["machine_from_text"]
 
-_MOST_NODES = 1024
-"""NUMA nodes for which Linux can be built; a slip in a count would fill the memory with distances."""
+_MOST_CPUS = 8192
+"""CPUs for which Linux can be built."""
 
 
 @typed
-def machine_from_text(text: str, /, *, name: str = "", max_bytes: int = MAX_DOCUMENT_BYTES) -> Machine:
+def machine_from_text(
+    text: str, /, *, name: str = "", max_bytes: int = MAX_DOCUMENT_BYTES, max_cpus: int = _MOST_CPUS
+) -> Machine:
     """A synthetic machine from a line such as `2 sockets x 2 numa x 8 cores x 2 threads`.
 
     Levels nest from left to right, in any order: `socket`, `die`, `numa`,
@@ -36,7 +38,7 @@ def machine_from_text(text: str, /, *, name: str = "", max_bytes: int = MAX_DOCU
     one thread a core; dies and clusters are only there when named. `x`, `×`
     and `*` mean the same. `+` puts unlike parts side by side and parentheses
     group them; a word before `cores` names their kind; a node of 0 cores has
-    memory alone. There are at most 65535 CPUs and 1024 NUMA nodes.
+    memory alone. There are at most 1024 NUMA nodes.
 
     Options follow after a comma, each `name=value`:
 
@@ -55,6 +57,8 @@ def machine_from_text(text: str, /, *, name: str = "", max_bytes: int = MAX_DOCU
         text: The line.
         name: For people.
         max_bytes: A longer text is refused unread.
+        max_cpus: Machines of more CPUs are refused; 65535 at most. As many as
+            Linux can be built for, unless you say otherwise.
 
     Raises:
         DecodeError: A word, a count or an option that does not fit; its path
@@ -76,7 +80,7 @@ def machine_from_text(text: str, /, *, name: str = "", max_bytes: int = MAX_DOCU
         reason = f"longer than {max_bytes} bytes; describe less, or allow more with `max_bytes`"
         raise DecodeError("machine text", [Fault("character 0", reason)])
     options, end = read_options(text)
-    cores = parse_cores(text[:end])
+    cores = parse_cores(text[:end], min(max_cpus, MAX_ID))
     threads = _number(cores, options.numbering)
     every = [cpu for cpus in threads for cpu in cpus]
     stray = {cpu for cpu in (*options.offline, *options.isolated) if cpu >= len(every)}
@@ -85,8 +89,8 @@ def machine_from_text(text: str, /, *, name: str = "", max_bytes: int = MAX_DOCU
         reason = f"{what}; the machine has CPUs 0 to {len(every) - 1} and needs one online"
         raise DecodeError("machine text", [Fault(f"character {end}", reason)])
     named = _Named.of(cores)
-    if (number := len(set(named.numa))) > _MOST_NODES:
-        reason = f"{number} NUMA nodes, one a socket unless named; Linux has at most {_MOST_NODES}"
+    if (number := len(set(named.numa))) > MOST_NODES:
+        reason = f"{number} NUMA nodes, one a socket unless named; Linux has at most {MOST_NODES}"
         raise DecodeError("machine text", [Fault("character 0", reason)])
     cpus = _cpus(cores, threads, named, options.offline)
     nodes = _nodes(cpus, named, options)
@@ -202,27 +206,29 @@ def _nodes(cpus: Sequence[Cpu], named: _Named, options: Options) -> tuple[NumaNo
 def _distances(
     cpus: Sequence[Cpu], nodes: Sequence[int], options: Options
 ) -> Mapping[int, Mapping[int, int]]:
-    far_between = _by_socket(cpus, options) if options.matrix is None else _by_matrix(nodes, options)
-    return {a: {b: far_between(a, b) for b in nodes} for a in nodes}
+    return _by_socket(cpus, nodes, options) if options.matrix is None else _by_matrix(nodes, options)
 
 
-def _by_socket(cpus: Sequence[Cpu], options: Options) -> Callable[[int, int], int]:
+def _by_socket(
+    cpus: Sequence[Cpu], nodes: Sequence[int], options: Options
+) -> Mapping[int, Mapping[int, int]]:
     sockets: dict[int, set[int]] = {}
     for cpu in cpus:
         for node in cpu.numa_nodes:
             sockets.setdefault(node, set()).add(cpu.socket)
 
-    def far(a: int, b: int) -> int:
-        here, near, beyond = options.steps
-        if a == b:
-            return here
-        return near if sockets.get(a, set()) & sockets.get(b, set()) else beyond
+    here, near, beyond = options.steps
+    homes = {node: frozenset(sockets.get(node, ())) for node in nodes}
+    # Nodes of the same sockets differ in the distance to themselves alone; a thousand have a million pairs.
+    rows = {
+        home: {node: near if home & there else beyond for node, there in homes.items()}
+        for home in set(homes.values())
+    }
+    return {node: {**rows[home], node: here} for node, home in homes.items()}
 
-    return far
 
-
-def _by_matrix(nodes: Sequence[int], options: Options) -> Callable[[int, int], int]:
+def _by_matrix(nodes: Sequence[int], options: Options) -> Mapping[int, Mapping[int, int]]:
     matrix = options.matrix or ()
     if len(matrix) != len(nodes) or any(len(row) != len(nodes) for row in matrix):
         raise options.fault("distances", f"expected {len(nodes)} rows of {len(nodes)} distances")
-    return lambda a, b: matrix[a][b]
+    return {a: dict(zip(nodes, matrix[a], strict=True)) for a in nodes}

@@ -73,18 +73,18 @@ class _Token:
     position: int
 
 
-def parse_cores(text: str) -> Sequence[Core]:
-    """All cores that a text such as `2 sockets x 8 cores` stands for, in its order.
+def parse_cores(text: str, most: int) -> Sequence[Core]:
+    """All cores that a text such as `2 sockets x 8 cores` stands for, in its order; of so many CPUs at most.
 
     Raises:
         DecodeError: With the 0-based character at which it stops making sense.
     """
     parser = _Parser(text)
     # One more than can be: a slip in a count must not fill the memory.
-    cores = list(islice(_expand_sum(parser.whole(), {}, {}), MAX_ID + 2))
+    cores = list(islice(_expand_sum(parser.whole(), {}, {}), most + 2))
     total = sum(core.threads for core in cores)
-    if not total or max(total, len(cores)) > MAX_ID:
-        _refuse(0, f"expected a machine of 1 to {MAX_ID} CPUs")
+    if not total or max(total, len(cores)) > most:
+        _refuse(0, f"expected a machine of 1 to {most} CPUs; write fewer, or allow more with `max_cpus`")
     return cores
 
 

@@ -17,6 +17,9 @@ __all__ = ["amounts_of", "page_bytes", "read_resources"]
 HUGEPAGES: Final = "hugepages-"
 _NATIVE: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 _LARGEST: Final = 2**63 - 1
+_TOO_MUCH: Final = f"more than any machine has ({_LARGEST} at most)"
+_BEYOND: Final = 10**40
+"""Billionths; no amount that is taken comes near."""
 _PLENTY: Final = 10**24
 """Billionths: of CPUs, too, this is far below the largest amount."""
 
@@ -81,7 +84,7 @@ def amounts_of(items: Mapping[str, object], path: str, fail: Fail) -> dict[str, 
         except DecodeError as error:
             fail(here, error.faults[0].reason + f", found {kind_of(item)}")
             continue
-        reason = _amount_fault(name, amount)
+        reason = _amount_fault(name, amount, item)
         if reason:
             fail(here, reason)
         else:
@@ -111,11 +114,16 @@ def _name_fault(name: str) -> str:
     )
 
 
-def _amount_fault(name: str, amount: Quantity) -> str:
+def _amount_fault(name: str, amount: Quantity, item: object) -> str:
+    if not -_BEYOND < amount.nanos < _BEYOND:
+        # As it was written: `1e500` takes as long to write out as a thousand other amounts.
+        shown = kind_of(item).strip("'")
+        sign = "negative; an amount is 0 or more" if amount.nanos < 0 else _TOO_MUCH
+        return f"{shown} is {sign}"
     if amount.nanos < 0:
         return f"{amount} is negative; an amount is 0 or more"
     if amount.value > _LARGEST or (name == "cpu" and amount.milli_value > _LARGEST):
-        return f"{amount} is more than any machine has ({_LARGEST} at most)"
+        return f"{amount} is {_TOO_MUCH}"
     page = page_bytes(name)
     if page and amount.nanos % (page * 10**9):
         return f"{amount} is no multiple of the page size {page}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -38,12 +39,16 @@ _SHARED: Final = (
 )
 """Which kernel settings are in which name space that a pod may share with its node."""
 _MOST: Final = 2**31 - 1
+_TOLD: Final = 100
+"""Faults; whoever mends these knows what the others are."""
 
 _Found = Iterator[Fault]
 
 
 def api_faults(pod: PodFields, /) -> tuple[Fault, ...]:
     """Why an API server would not take a pod that could be read, each with its path; none where it would.
+
+    The first hundred; behind them stands that there are more.
 
     Who has pods of an API server needs no such look: they were taken. Manifests
     of one's own were seen by nobody; `podsources` asks this of each.
@@ -52,16 +57,18 @@ def api_faults(pod: PodFields, /) -> tuple[Fault, ...]:
     that are off by default, and what only an admission plugin refuses, is left out.
     """
     check("api_faults: pod", pod, PodFields, "a Pod; Pod.from_manifest makes one")
-    return (
-        *_of_metadata(pod),
-        *_of_pod(pod),
-        *_of_security(pod),
-        *system_faults(pod),
-        *spread_faults(pod),
-        *volume_faults(pod.volumes),
-        *(fault for one in _named(pod) for fault in _of_container(pod, *one)),
-        *_of_ephemeral(pod),
+    found = chain(
+        _of_metadata(pod),
+        _of_pod(pod),
+        _of_security(pod),
+        system_faults(pod),
+        spread_faults(pod),
+        volume_faults(pod.volumes),
+        (fault for one in _named(pod) for fault in _of_container(pod, *one)),
+        _of_ephemeral(pod),
     )
+    told = tuple(islice(found, _TOLD))
+    return told if next(found, None) is None else (*told, Fault("$", "and more faults"))
 
 
 def _named(pod: PodFields) -> Iterator[tuple[str, Container, bool]]:

@@ -91,7 +91,7 @@ def test_a_longer_text_is_refused_unread_unless_the_caller_allows_it() -> None:
     long = " + ".join(["1 core"] * 30_000)
     with pytest.raises(DecodeError, match="longer than 262144 bytes"):
         machine_from_text(long)
-    assert len(machine_from_text(long, max_bytes=1 << 20).cpus) == 30_000
+    assert len(machine_from_text(long, max_bytes=1 << 20, max_cpus=1 << 20).cpus) == 30_000
 
 
 class Line(str):
@@ -109,7 +109,7 @@ class Line(str):
 def test_a_text_is_copied_once_however_many_words_it_has() -> None:
     """Each word of a sum is found in the same copy, so that cost is linear in the text."""
     Line.copies = 0
-    assert len(parse_cores(Line(" + ".join(["1 Core"] * 2000)))) == 2000
+    assert len(parse_cores(Line(" + ".join(["1 Core"] * 2000)), 8192)) == 2000
     assert Line.copies <= 1
 
 
@@ -175,3 +175,20 @@ def test_a_size_that_is_no_number_is_refused() -> None:
 def test_ids_of_long_masks_come_in_order(ids: list[int]) -> None:
     """A mask that is cut into parts gives the ids that were put in, ascending."""
     assert list(bits(sum(1 << number for number in ids))) == ids
+
+
+def test_more_nodes_than_linux_has_are_refused_before_they_are_made() -> None:
+    """Of a hundred thousand characters twenty thousand nodes were made, each twice."""
+    nodes = {str(node): {} for node in range(2000)}
+    with pytest.raises(DecodeError, match="2000 NUMA nodes; Linux has at most 1024"):
+        machine_from_json({"cpus": {"0": {}}, "numa_nodes": nodes})
+    with pytest.raises(DecodeError, match="2000 NUMA nodes; Linux has at most 1024"):
+        machine_from_cadvisor({"topology": [{"node_id": node} for node in range(2000)]})
+
+
+def test_distances_of_many_nodes_are_made_by_rows() -> None:
+    """A million pairs, each as far as its sockets say."""
+    machine = machine_from_text("2 sockets x 512 numa x 1 core")
+    assert machine.distances is not None
+    assert [machine.distances[0][node] for node in (0, 1, 511, 512, 1023)] == [10, 12, 12, 32, 32]
+    assert [machine.distances[700][node] for node in (0, 511, 512, 700, 1023)] == [32, 32, 12, 10, 12]

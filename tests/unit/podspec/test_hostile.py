@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nodealloc.errors import DecodeError
-from nodealloc.podspec import Pod, Quantity
+from nodealloc.podspec import Pod, Quantity, api_faults
 
 TOLD = 101
 """A hundred faults, and how many more there are."""
@@ -113,7 +113,7 @@ def test_a_list_of_nothing_is_given_up(item: object, where: str) -> None:
     manifest = pod({"name": "c", where: items}) if where in {"env", "volumeMounts"} else pod({"name": "c"})
     if where in {"containers", "volumes"}:
         manifest["spec"][where] = items
-    assert refused(manifest).faults[-1].reason == "and at least 10001 more faults"
+    assert refused(manifest).faults[-1].reason == "and at least 5001 more faults"
 
 
 @pytest.mark.parametrize(
@@ -161,3 +161,19 @@ def test_a_number_that_python_does_not_write_is_a_fault(amount: int) -> None:
 def test_a_number_of_the_longest_text_is_an_amount() -> None:
     """What is refused is longer than the longest text that is read."""
     assert Quantity.of(10**512 - 1) == Quantity.parse("9" * 512)
+
+
+def test_an_amount_of_many_digits_is_told_as_it_was_written() -> None:
+    """Each of seventeen thousand was written out with five hundred digits, whether told or not."""
+    limits = {f"example.com/c{n}": "1e500" for n in range(200)}
+    error = refused(pod({"name": "c", "resources": {"limits": limits}}))
+    assert error.faults[0].reason.startswith("1e500 is more than any machine has (9223372036854775807")
+    error = refused(pod({"name": "c", "resources": {"limits": {"cpu": "-1e500"}}}))
+    assert error.faults[0].reason.startswith("-1e500 is negative")
+
+
+def test_what_only_an_api_server_refuses_is_told_a_hundred_times() -> None:
+    """Of eight thousand containers without an image the error was a megabyte."""
+    faults = api_faults(Pod.from_manifest(pod(*[{"name": f"c{n}"} for n in range(200)])))
+    assert len(faults) == TOLD
+    assert faults[-1].reason == "and more faults"
