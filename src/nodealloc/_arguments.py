@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar, cast
 
 from nodealloc.errors import ConfigurationError
 
 __all__ = [
+    "addresses",
     "check",
     "checked",
     "choice",
@@ -117,6 +118,17 @@ def filled(instance: object, attribute: object, value: str) -> None:
     """A validator of attrs: a text that says something."""
     if is_other(value, str) or not value:
         raise wrong(_field(instance, attribute), value, "a text that is not empty")
+
+
+def addresses(where: str, values: Iterable[str], /) -> None:
+    """Raises `ConfigurationError` for the first text that is no IP address."""
+    import ipaddress  # noqa: PLC0415 - few have addresses
+
+    for value in values:
+        try:
+            ipaddress.ip_address(value)
+        except ValueError:
+            raise wrong(where, value, "an IP address such as 10.0.0.1") from None
 
 
 def choice(kind: type[E], value: object, where: str) -> E:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nodealloc.admission import allocation, chain_of
+from nodealloc.admission import AppArmor, MakingRoom, allocation, chain_of
 from nodealloc.cgroups import CgroupMount, CgroupName, PodOptions, TreeOptions, stand_in
 from nodealloc.checkpoint import (
     FileStore,
@@ -20,6 +20,7 @@ from nodealloc.checkpoint import (
     row_formats,
 )
 from nodealloc.cpuset import CpuAllocator
+from nodealloc.cri import follow_log
 from nodealloc.devices import Deadlines, DeviceAllocator, DeviceLedger, Grant
 from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.dsw_asw import Group, Near, World
@@ -41,16 +42,16 @@ from nodealloc.podfacts import (
     host_ports_of,
 )
 from nodealloc.podlife import Preparation
-from nodealloc.podsources import FolderSource, PodSources, Polling
+from nodealloc.podsources import FolderSource, HttpSource, PodSources, Polling
 from nodealloc.podspec import Pod, TcpSocketAction
-from nodealloc.podstatus import JsonLinesSink, Observed
-from nodealloc.probes import HttpProber, Question, Reply
-from nodealloc.runtime import ContainerConfig, HostMount, PortMapping, containers_to_drop
+from nodealloc.podstatus import JsonLinesSink, Observed, TellingOptions, status_of
+from nodealloc.probes import HttpProber, ProbeOptions, Question, Reply
+from nodealloc.runtime import ContainerConfig, HostMount, PodReport, PortMapping, containers_to_drop
 from nodealloc.testing.cgroups import FakeCgroups
-from nodealloc.testing.dsw_asw import ManualExecutor
+from nodealloc.testing.dsw_asw import ManualCancel, ManualExecutor
 from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.podlife import FakePreparer
-from nodealloc.topology import Confinement, Policy, Shortfall, Snapshot, node_masks
+from nodealloc.topology import Confinement, Owner, Policy, Shortfall, Snapshot, node_masks
 from nodealloc.volumes import VolumeManager
 
 MACHINE = machine_from_text("4 cores")
@@ -198,6 +199,42 @@ SILENT: Mapping[str, tuple[Callable[[], object], str]] = {
     "limits as a dict, for the fake as well": (
         lambda: FakeCgroups().apply(CgroupName.of("a"), wrong({"memory": 1})),
         "limits: expected a Limits",
+    ),
+    "an address of probes that is a name": (lambda: ProbeOptions(node_ip="node-1"), "an IP address"),
+    "no address of probes": (lambda: ProbeOptions(node_ip=""), "an IP address"),
+    "an address of a node that is a name": (lambda: TellingOptions(node_ips=["node-1"]), "an IP address"),
+    "addresses in one text": (
+        lambda: status_of(Observed(pod=POD), node_ips=wrong("10.0.0.1")),
+        "addresses in a list or tuple",
+    ),
+    "another pod's report": (
+        lambda: Observed(pod=POD, report=PodReport(uid="other")),
+        "of pod other, and observed is pod u",
+    ),
+    "room to be made by nobody": (
+        lambda: MakingRoom(blocker="room", message="wait", victims=()),
+        "uids of pods to end",
+    ),
+    "a handler that was not made": (lambda: chain_of(wrong(AppArmor)), "such as AppArmor"),
+    "a container without an id": (
+        lambda: started().before_start(Owner("u", "app"), ""),
+        "the runtime's id of the container",
+    ),
+    "a log that is looked at without a pause": (
+        lambda: follow_log("/nonexistent", ManualCancel(), look_s=0),
+        "above 0",
+    ),
+    "an address without a host": (lambda: HttpSource("http:///pods"), "expected an address such as"),
+    "an address with a blank": (lambda: HttpSource("http://host/a b"), "without blanks"),
+    "a port beyond all": (lambda: HttpSource("http://host:99999/"), "expected an address such as"),
+    "a port in words": (lambda: HttpSource("http://host:https/"), "expected an address such as"),
+    "a header of two lines": (
+        lambda: HttpSource("http://host/", headers={"A": ("b\r\nC: d",)}),
+        "write one line of printable text",
+    ),
+    "a header whose name is none": (
+        lambda: HttpSource("http://host/", headers={"A b": ("c",)}),
+        "is no header",
     ),
     "capacity without memory": (
         lambda: NodePlan.of(KubeletConfig(), MACHINE, name="n", capacity={}, kernel="6.1"),

@@ -189,6 +189,9 @@ def chain_of(
         snapshot: Whose CPUs, memory and devices are given out, asked last; None to leave that
             out. What of extended resources a view does not name, its allocators count.
     """
+    for one in handlers:
+        if isinstance(one, type):
+            raise wrong("chain_of, handlers", one, f"a handler, such as {one.__name__}(…)")
     chosen = rules or _RIGHT
     if snapshot is not None:
         chosen = _before_allocation(chosen)

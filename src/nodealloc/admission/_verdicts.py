@@ -6,6 +6,7 @@ from typing import Final
 
 import attrs
 
+from nodealloc._arguments import wrong
 from nodealloc._typed import typed_fields
 from nodealloc.verdicts import Admitted, NotYet
 
@@ -25,6 +26,10 @@ class MakingRoom(NotYet):
     """
 
     victims: tuple[str, ...]
+
+    def __attrs_post_init__(self) -> None:
+        if not self.victims:
+            raise wrong("MakingRoom.victims", self.victims, "uids of pods to end; NotYet says to wait")
 
 
 @attrs.frozen(kw_only=True)

@@ -11,6 +11,7 @@ from typing import BinaryIO, Final
 
 import attrs
 
+from nodealloc._arguments import wrong
 from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel
 
@@ -101,9 +102,18 @@ def follow_log(path: str | Path, cancel: Cancel, /, *, look_s: float = _LOOK_S) 
     Args:
         path: The file; it may come later.
         cancel: Ends it; what is there by then has been told.
-        look_s: Seconds between two looks at the file.
+        look_s: Seconds between two looks at the file, above 0.
+
+    Raises:
+        ConfigurationError: No time between two looks.
     """
-    reader = _Reader(Path(path))
+    if not look_s > 0:
+        raise wrong("follow_log: look_s", look_s, "a number of seconds above 0")
+    return _followed(Path(path), cancel, look_s)
+
+
+def _followed(path: Path, cancel: Cancel, look_s: float) -> Iterator[LogLine]:
+    reader = _Reader(path)
     try:
         while True:
             last = cancel.is_set()

@@ -7,7 +7,7 @@ from typing import TypeAlias, TypeVar, Union
 
 import attrs
 
-from nodealloc._arguments import check, wrong
+from nodealloc._arguments import check, is_other, wrong
 from nodealloc.errors import ConfigurationError
 from nodealloc.node._adoption import adopted, left_out
 from nodealloc.node._asked import Asked
@@ -138,6 +138,8 @@ class Decisions:
         Raises:
             NotAdmittedError: The owner holds nothing here.
         """
+        if is_other(container_id, str) or not container_id:
+            raise wrong("before_start: container_id", container_id, "the runtime's id of the container")
         record = held.records.get(owner.workload)
         if record is None or owner.member not in record.affinity:
             raise NotAdmittedError(owner)

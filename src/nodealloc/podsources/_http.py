@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from http.client import HTTPException, HTTPResponse
 from typing import Final, cast
@@ -19,7 +20,30 @@ from nodealloc.podsources._ports import Reading
 
 __all__ = ["HttpSource"]
 
+_HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
 _CHUNK_BYTES: Final = 1 << 16
+
+
+def _check_address(url: str) -> None:
+    expected = "expected an address such as https://host:443/pods, without blanks"
+    try:
+        parts = urlsplit(url)
+        is_fine = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError as error:
+        raise ConfigurationError(f"{url}: {error}; {expected}") from None
+    if parts.scheme not in {"http", "https"}:
+        raise ConfigurationError(f"{url}: expected an address that begins with http:// or https://")
+    if not is_fine or any(one.isspace() or not one.isprintable() for one in url):
+        raise ConfigurationError(f"{url!r}: {expected}")
+
+
+def _check_headers(headers: Mapping[str, str]) -> None:
+    for name, value in headers.items():
+        if not _HEADER.fullmatch(name) or not (value.isprintable() or value.isspace()):
+            raise ConfigurationError(
+                f"headers: {name!r}: {value!r} is no header; write one line of printable text"
+            )
 
 
 class HttpSource:
@@ -54,13 +78,13 @@ class HttpSource:
         max_bytes: int = 10 << 20,
         max_yaml_bytes: int = MAX_DOCUMENT_BYTES,
     ) -> None:
-        if urlsplit(url).scheme not in {"http", "https"}:
-            raise ConfigurationError(f"{url}: expected an address that begins with http:// or https://")
+        _check_address(url)
         if deadline_s <= 0 or min(max_bytes, max_yaml_bytes) < 1:
             sizes = f"max_bytes={max_bytes}, max_yaml_bytes={max_yaml_bytes}"
             raise ConfigurationError(f"deadline_s={deadline_s}, {sizes}: give more than 0")
         self._url, self._node_name, self._source = url, node_name, source
         self._headers = {name: ", ".join(values) for name, values in (headers or {}).items()}
+        _check_headers(self._headers)
         self._deadline_s, self._max_bytes, self._max_yaml_bytes = deadline_s, max_bytes, max_yaml_bytes
         self._calls = HttpCalls()
 

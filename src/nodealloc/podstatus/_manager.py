@@ -8,7 +8,7 @@ from typing import Generic, TypeVar, cast
 
 import attrs
 
-from nodealloc._arguments import within
+from nodealloc._arguments import addresses, within
 from nodealloc._frozen import PlainJson
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.checkpoint import JsonCheckpoint, require_formats, row_key
@@ -55,7 +55,7 @@ class TellingOptions:
             of its next try, in whole seconds. A kubelet does not say it.
 
     Raises:
-        ConfigurationError: No call at once, or no time for one.
+        ConfigurationError: No call at once, no time for one, or an address that is none.
     """
 
     node_ips: tuple[str, ...] = attrs.field(default=(), converter=tuple[str, ...])
@@ -65,6 +65,7 @@ class TellingOptions:
     says_next_try: bool = True
 
     def __attrs_post_init__(self) -> None:
+        addresses("TellingOptions.node_ips", self.node_ips)
         if self.deadline_s is not None and not self.deadline_s > 0:
             raise ConfigurationError(
                 f"deadline_s {self.deadline_s:g} leaves no time for a call; give seconds beyond 0, or None"

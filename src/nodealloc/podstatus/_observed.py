@@ -113,6 +113,13 @@ class Observed:
     static: bool = False
     noticed_unix_s: float | None = None
 
+    def __attrs_post_init__(self) -> None:
+        if self.report is not None and self.report.uid != self.pod.uid:
+            raise ConfigurationError(
+                f"Observed.report: of pod {self.report.uid}, and observed is pod {self.pod.uid}; "
+                "inspect the pod by its uid"
+            )
+
     @property
     def is_ending(self) -> bool:
         """Whether it was decided that it ends, by whomever."""

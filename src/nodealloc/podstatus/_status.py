@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
+from nodealloc._arguments import wrong
 from nodealloc._typed import typed_on_error
 from nodealloc.podfacts import (
     ConditionStatus,
@@ -222,7 +223,11 @@ def _pod_ips(observed: Observed, before: PodStatus, node_ips: Sequence[str], rul
 
 def _in_order(ips: Iterable[str], node_ips: Sequence[str]) -> tuple[str, ...]:
     """One address of each family, the node's own family first."""
-    first = ip_version(node_ips[0]) if node_ips else 4
+    try:
+        first = ip_version(node_ips[0]) if node_ips else 4
+    except ValueError:
+        expected = "addresses in a list or tuple, such as ('10.0.0.1',)"
+        raise wrong("status_of: node_ips", node_ips, expected) from None
     found: dict[int, str] = {}
     for one in ips:
         found.setdefault(ip_version(one), one)

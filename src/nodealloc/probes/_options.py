@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from nodealloc._arguments import wrong
+from nodealloc._arguments import addresses, wrong
 from nodealloc._typed import typed_fields
 from nodealloc.podspec import ExecAction, HttpGetAction, TcpSocketAction
 from nodealloc.probes._exec import ExecProber
@@ -33,7 +33,7 @@ class ProbeOptions:
         node_ip: Where pods on the node's own network are asked.
 
     Raises:
-        ConfigurationError: A bound below 1, or seconds that are not above 0.
+        ConfigurationError: A bound below 1, seconds that are not above 0, or no IP address.
     """
 
     sockets: int = 512
@@ -55,6 +55,7 @@ class ProbeOptions:
         ):
             if not value > 0:
                 raise wrong(f"ProbeOptions.{name}", value, "a number above 0")
+        addresses("ProbeOptions.node_ip", (self.node_ip,))
 
 
 @typed_fields

@@ -179,7 +179,7 @@ def test_ids_of_long_masks_come_in_order(ids: list[int]) -> None:
 
 def test_more_nodes_than_linux_has_are_refused_before_they_are_made() -> None:
     """Of a hundred thousand characters twenty thousand nodes were made, each twice."""
-    nodes = {str(node): {} for node in range(2000)}
+    nodes: dict[str, dict[str, int]] = {str(node): {} for node in range(2000)}
     with pytest.raises(DecodeError, match="2000 NUMA nodes; Linux has at most 1024"):
         machine_from_json({"cpus": {"0": {}}, "numa_nodes": nodes})
     with pytest.raises(DecodeError, match="2000 NUMA nodes; Linux has at most 1024"):
