@@ -11,7 +11,7 @@ import socket
 import ssl
 import struct
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Final, TypeAlias
 
 from nodealloc.probes._ports import Exchange
@@ -21,8 +21,10 @@ __all__ = [
     "answered",
     "asked",
     "connected",
+    "fault_of",
     "is_address",
     "opened",
+    "reached",
     "received",
     "resolved",
     "secured",
@@ -32,6 +34,8 @@ __all__ = [
 Waits: TypeAlias = Generator[tuple[socket.socket, int], None, None]
 _READ: Final = selectors.EVENT_READ
 _WRITE: Final = selectors.EVENT_WRITE
+_DIALLING: Final = frozenset({errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH})
+"""How connecting fails, and nothing that follows."""
 _LEAVE_NO_PORT: Final = struct.pack("ii", 1, 0)
 """Close at once instead of holding the port for a minute: with thousands of probes ports would run out."""
 
@@ -46,15 +50,45 @@ def is_address(host: str, /) -> bool:
     return True
 
 
-def resolved(host: str, port: int, /) -> str:
-    """The first address of a host; blocks while a name server is asked.
+def resolved(host: str, port: int, /) -> tuple[str, ...]:
+    """The addresses of a host; blocks while a name server is asked.
 
     Raises:
         OSError: It has none.
     """
     if is_address(host):
-        return host
-    return str(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][4][0])
+        return (host,)
+    return tuple(str(one[4][0]) for one in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+
+
+def reached(addresses: Sequence[str], port: int, /) -> Generator[tuple[socket.socket, int], None, str]:
+    """The first address that takes connections, by connecting to each where there are several.
+
+    A name such as `localhost` has addresses at which nobody may listen. Where none takes any, the
+    first one is given, so that whoever asks it hears why.
+    """
+    for address in addresses if len(addresses) > 1 else ():
+        one = opened(address)
+        try:
+            yield from connected(one, address, port)
+        except TimeoutError:
+            raise
+        except OSError:
+            continue
+        else:
+            return address
+        finally:
+            one.close()
+    return addresses[0]
+
+
+def fault_of(error: OSError, address: str, port: int, /) -> str:
+    """Why it went wrong, in the words that people know from a kubelet's probes and look for."""
+    words = error.strerror or str(error)
+    if error.errno not in _DIALLING:
+        return words
+    host = f"[{address}]" if ":" in address else address
+    return f"dial tcp {host}:{port}: connect: {words[:1].lower()}{words[1:]}"
 
 
 def opened(address: str) -> socket.socket:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import re
 import socket
 import ssl
 import string
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Final
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -19,8 +20,10 @@ from nodealloc.probes._exchange import (
     answered,
     asked,
     connected,
+    fault_of,
     is_address,
     opened,
+    reached,
     received,
     resolved,
     secured,
@@ -35,9 +38,13 @@ __all__ = ["HttpProber", "unverified"]
 _BODY_BYTES: Final = 10 * 1024
 """Of a body that are read; the rest says nothing that a person would read in an event."""
 _HEAD_BYTES: Final = 64 * 1024
-_HOPS: Final = 10
-_SHOWN: Final = 200
-_AS_WRITTEN: Final = string.punctuation
+_REQUESTS: Final = 10
+_SHOWN: Final = 1024
+_IN_PATH: Final = "!$%&'()*+,-./:;=@[]_~"
+_IN_QUERY: Final = string.punctuation
+_BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
+_NEVER_SENT: Final = frozenset({"Content-Length", "Transfer-Encoding", "Trailer"})
+"""What a pod says of a body; there is none."""
 _FOLLOWED: Final = frozenset({301, 302, 303, 307, 308})
 
 
@@ -51,40 +58,46 @@ def unverified() -> ssl.SSLContext:
 
 @attrs.frozen(kw_only=True)
 class _Target:
-    """One request: where it goes, and what is asked for."""
+    """One request: where it goes, and what is asked for; `netloc` is host and port as they were written."""
 
     scheme: str
     host: str
     port: int
+    netloc: str
     path: str
 
     @property
-    def netloc(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == (443 if self.scheme == "https" else 80) else f"{host}:{self.port}"
+    def url(self) -> str:
+        return f"{self.scheme}://{self.netloc}{self.path}"
 
-    def at(self, location: str, /) -> _Target | None:
-        """Where a redirect leads; None for nowhere that can be asked."""
-        parts = urlsplit(urljoin(f"{self.scheme}://{self.netloc}{self.path}", location))
-        try:
-            port = parts.port
-        except ValueError:
-            return None
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            return None
-        path = f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
+    def at(self, location: str, /) -> _Target:
+        """Where a redirect leads.
+
+        Raises:
+            ValueError: To this host, in a way that nobody can ask.
+        """
+        parts = urlsplit(urljoin(self.url, location))
+        if parts.hostname == self.host and parts.scheme not in {"http", "https"}:
+            raise ValueError(f'unsupported protocol scheme "{parts.scheme}"')
         default = 443 if parts.scheme == "https" else 80
-        return _Target(scheme=parts.scheme, host=parts.hostname, port=port or default, path=path)
+        return _Target(
+            scheme=parts.scheme,
+            host=parts.hostname or "",
+            port=parts.port or default,
+            netloc=parts.netloc.rpartition("@")[2],
+            path=_quoted(parts.path, parts.query),
+        )
 
 
 @typed_methods
 class HttpProber:
     """A `Prober`: 200 to 399 is well. Redirects within the host are followed.
 
-    One that leaves the host is a warning, and a success.
+    One that leaves the host, or leads nowhere, is a warning, and a success.
 
-    A body is read up to 10 KiB; an answer that breaks off before, or makes no
-    sense, is a failure. Connections are not kept.
+    A name is asked at the first of its addresses that takes connections. A body is
+    read up to 10 KiB; an answer that breaks off before, or makes no sense, is a
+    failure. Connections are not kept.
 
     Args:
         tls: For `HTTPS`; by default any certificate will do, as for a kubelet.
@@ -100,36 +113,36 @@ class HttpProber:
     def probe(self, question: Question, /) -> Reply:
         """See `Prober.probe`."""
         try:
-            address = resolved(question.address, question.port)
+            addresses = resolved(question.address, question.port)
         except OSError as error:
             return Reply(ReplyKind.FAILURE, f"{question.address}: no such host: {error}")
-        return answered(self._exchange(question, address), question.timeout_s)
+        return answered(self._exchange(question, addresses), question.timeout_s)
 
     def exchange(self, question: Question, /) -> Exchange | None:
         """See `Exchanges.exchange`; None where a name has to be resolved."""
-        return self._exchange(question, question.address) if is_address(question.address) else None
+        return self._exchange(question, (question.address,)) if is_address(question.address) else None
 
-    def _exchange(self, question: Question, address: str) -> Exchange:
+    def _exchange(self, question: Question, addresses: Sequence[str]) -> Exchange:
         target, request = _first(question)
+        address = addresses[0]
         try:
-            for _ in range(_HOPS + 1):
+            address = yield from reached(addresses, target.port)
+            for _ in range(_REQUESTS):
                 head, body = yield from self._fetched(target, address, request)
                 location = head.fields.get("location", "") if head.status in _FOLLOWED else ""
-                if not location:
+                onward = target.at(location) if location else target
+                if not location or onward.host != target.host:
                     return _reply(head, body)
-                onward = target.at(location)
-                if onward is None or onward.host != target.host:
-                    return Reply(ReplyKind.WARNING, f"not followed to {location[:_SHOWN]}")
-                target, request = onward, _request(onward, _action(question))
+                is_elsewhere = bool(urlsplit(location).netloc)
+                target, request = onward, _request(onward, _action(question), with_host=not is_elsewhere)
         except TimeoutError:
-            return Reply(
-                ReplyKind.FAILURE,
-                f"{target.netloc}: no whole answer within {question.timeout_s:g} s",
-                timed_out=True,
-            )
-        except (OSError, HttpNonsenseError) as error:
-            return Reply(ReplyKind.FAILURE, f"{target.netloc}: {getattr(error, 'strerror', None) or error}")
-        return Reply(ReplyKind.FAILURE, f"{target.netloc}: more than {_HOPS} redirects")
+            late = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+            return Reply(ReplyKind.FAILURE, f'Get "{target.url}": {late}', timed_out=True)
+        except OSError as error:
+            return Reply(ReplyKind.FAILURE, f'Get "{target.url}": {fault_of(error, address, target.port)}')
+        except (ValueError, HttpNonsenseError) as error:
+            return Reply(ReplyKind.FAILURE, f'Get "{target.url}": {error}')
+        return Reply(ReplyKind.FAILURE, f'Get "{target.url}": stopped after {_REQUESTS} redirects')
 
     def _fetched(
         self, target: _Target, address: str, request: bytes
@@ -174,10 +187,31 @@ def _action(question: Question) -> HttpGetAction:
 def _first(question: Question) -> tuple[_Target, bytes]:
     """The first request, which is the same each time."""
     action = _action(question)
-    path = quote(action.path, safe=_AS_WRITTEN).partition("#")[0]
-    path = path if path.startswith("/") else f"/{path}"
-    target = _Target(scheme=action.scheme.lower(), host=question.address, port=question.port, path=path)
+    host = f"[{question.address}]" if ":" in question.address else question.address
+    target = _Target(
+        scheme=action.scheme.lower(),
+        host=question.address.lower(),
+        port=question.port,
+        netloc=f"{host}:{question.port}",
+        path=_path_of(action.path),
+    )
     return target, _request(target, action)
+
+
+def _path_of(text: str) -> str:
+    """Path and query of what a manifest gives as a path, which is read as a URL where it can be."""
+    try:
+        parts = urlsplit(text.partition("#")[0])
+    except ValueError:
+        return quote(f"/{text}", safe="/")
+    if _BAD_ESCAPE.search(parts.path):
+        return quote(text if text.startswith("/") else f"/{text}", safe=_IN_PATH.replace("%", ""))
+    return _quoted(parts.path, parts.query)
+
+
+def _quoted(path: str, query: str) -> str:
+    begun = path if path.startswith("/") else f"/{path}"
+    return quote(begun, safe=_IN_PATH) + (f"?{quote(query, safe=_IN_QUERY)}" if query else "")
 
 
 def _ended(head: Head | None, data: bytes) -> tuple[Head, bytes]:
@@ -188,25 +222,39 @@ def _ended(head: Head | None, data: bytes) -> tuple[Head, bytes]:
 
 
 def _reply(head: Head, body: bytes) -> Reply:
-    if 200 <= head.status < 400:
+    """What an answer means; of a failure without its body, which is not for everyone who reads events."""
+    if 200 <= head.status < 300:
         return Reply(ReplyKind.SUCCESS)
-    said = body[:_SHOWN].decode("utf-8", "replace").strip()
-    return Reply(
-        ReplyKind.FAILURE, f"HTTP probe failed with statuscode: {head.status}{': ' + said if said else ''}"
-    )
+    if 300 <= head.status < 400:
+        said = body[:_SHOWN].decode("utf-8", "replace")
+        return Reply(ReplyKind.WARNING, f"Probe terminated redirects, Response body: {said}")
+    return Reply(ReplyKind.FAILURE, f"HTTP probe failed with statuscode: {head.status}")
 
 
-def _request(target: _Target, action: HttpGetAction) -> bytes:
-    """The request; what the pod says of a header stands in place of our own."""
-    own = {"host": target.netloc, "user-agent": "kube-probe/1.32", "accept": "*/*", "connection": "close"}
-    given = {one.name.lower() for one in action.http_headers}
-    lines = [f"GET {target.path} HTTP/1.1"]
-    lines += [f"{name}: {value}" for name, value in own.items() if name not in given]
-    # An empty value takes a header of ours away.
+def _request(target: _Target, action: HttpGetAction, *, with_host: bool = True) -> bytes:
+    """The request; what the pod says of a header stands in place of our own, "" takes it away.
+
+    Args:
+        target: Where to.
+        action: What the pod says.
+        with_host: Whether a host that the pod names is told; a redirect may name another one.
+    """
+    own = {"User-Agent": "kube-probe/1.32", "Accept": "*/*", "Connection": "close"}
+    given = [(_canonical(one.name), one.value) for one in action.http_headers]
+    host = next((value for name, value in given if name == "Host"), "") if with_host else ""
+    lines = [f"GET {target.path} HTTP/1.1", f"Host: {host or target.netloc}"]
+    lines += [f"{name}: {value}" for name, value in own.items() if name not in dict(given)]
     lines += [
-        f"{one.name}: {one.value}" for one in action.http_headers if one.value or one.name.lower() not in own
+        f"{name}: {value}"
+        for name, value in given
+        if name != "Host" and name not in _NEVER_SENT and (value or name not in own)
     ]
     return "\r\n".join([*map(_line, lines), "", ""]).encode("utf-8")
+
+
+def _canonical(name: str) -> str:
+    """A header's name as it is sent, whatever case it was written in."""
+    return "-".join(part.capitalize() for part in name.split("-"))
 
 
 def _line(text: str) -> str:

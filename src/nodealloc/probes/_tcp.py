@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 
-from nodealloc.probes._exchange import answered, connected, is_address, opened, resolved
+from nodealloc.probes._exchange import answered, connected, fault_of, is_address, opened, reached, resolved
 from nodealloc.probes._ports import Exchange, Question
 from nodealloc.probes._replies import Reply, ReplyKind
 
@@ -17,27 +18,27 @@ class TcpProber:
     def probe(self, question: Question, /) -> Reply:
         """See `Prober.probe`."""
         try:
-            address = resolved(question.address, question.port)
+            addresses = resolved(question.address, question.port)
         except OSError as error:
             return Reply(ReplyKind.FAILURE, f"{question.address}: no such host: {error}")
-        return answered(self._exchange(question, address), question.timeout_s)
+        return answered(self._exchange(question, addresses), question.timeout_s)
 
     def exchange(self, question: Question, /) -> Exchange | None:
         """See `Exchanges.exchange`; None where a name has to be resolved."""
-        return self._exchange(question, question.address) if is_address(question.address) else None
+        return self._exchange(question, (question.address,)) if is_address(question.address) else None
 
-    def _exchange(self, question: Question, address: str) -> Exchange:
-        where = f"{question.address}:{question.port}"
+    def _exchange(self, question: Question, addresses: Sequence[str]) -> Exchange:
+        address = addresses[0]
         one: socket.socket | None = None
         try:
+            address = yield from reached(addresses, question.port)
             one = opened(address)
             yield from connected(one, address, question.port)
         except TimeoutError:
-            return Reply(
-                ReplyKind.FAILURE, f"{where}: no connection within {question.timeout_s:g} s", timed_out=True
-            )
+            host = f"[{address}]" if ":" in address else address
+            return Reply(ReplyKind.FAILURE, f"dial tcp {host}:{question.port}: i/o timeout", timed_out=True)
         except OSError as error:
-            return Reply(ReplyKind.FAILURE, f"{where}: {error.strerror or error}")
+            return Reply(ReplyKind.FAILURE, fault_of(error, address, question.port))
         finally:
             if one is not None:
                 one.close()
