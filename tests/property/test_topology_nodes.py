@@ -147,6 +147,8 @@ def workload(rng: random.Random, key: str, most_members: int, most: Mapping[str,
             )
             if rng.random() < (0.8 if resource in {"cpu", "memory"} else 0.4)
         }
+        if claims and rng.random() < 0.4:
+            amounts = dict(claims[-1].amounts)  # the search does not try equal members in every order
         member = f"m{place}"
         claims.append(
             Claim(owner=Owner(key, member), amounts=amounts, kind=kind, exclusive=exclusive, reuse=ended)
