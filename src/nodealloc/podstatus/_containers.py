@@ -282,13 +282,15 @@ class _Statuses:
             last = self._state(earlier[0], was_running=was_running)
         elif old is not None and self._rules.keeps_past:
             last = _before(old, self._scheme + newest.id)
+        # Of what is known by its end alone the image was told before, or nobody knows it.
+        told = old if old is not None and old.container_id == self._scheme + newest.id else None
         return ContainerStatus(
             name=container.name,
             state=state,
             last_state=last,
             restart_count=count,
-            image=newest.image or (old.image if old else "") or container.image,
-            image_id=newest.image_id or (old.image_id if old else None),
+            image=newest.image or (told.image if told else "") or container.image,
+            image_id=newest.image_id or (told.image_id if told else None),
             container_id=self._scheme + newest.id,
         )
 

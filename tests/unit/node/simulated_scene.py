@@ -107,10 +107,13 @@ class Scene:
         ready: bool | None = None,
         containers: Sequence[ContainerStatus] = (),
         reason: str = "",
+        victim: bool = False,
     ) -> None:
         """Somebody is told of a pod."""
         said = ConditionStatus.TRUE if ready else ConditionStatus.FALSE
         conditions = () if ready is None else (PodCondition(type="Ready", status=said),)
+        if victim:
+            conditions = (*conditions, PodCondition(type="DisruptionTarget", status=ConditionStatus.TRUE))
         self.outside.tell(
             uid,
             PodStatus(phase=phase, conditions=conditions, containers=tuple(containers), reason=reason),

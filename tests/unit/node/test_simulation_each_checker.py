@@ -20,8 +20,10 @@ from nodealloc.podfacts import (
     ExitUnknown,
     PodIdentity,
     PodPhase,
+    PodStatus,
 )
 from nodealloc.podspec import (
+    ContainerPort,
     ExecAction,
     Lifecycle,
     LifecycleHandler,
@@ -33,6 +35,7 @@ from nodealloc.podspec import (
 )
 from nodealloc.runtime import LinuxResources
 from nodealloc.testing.simulation.node import GUARANTEES, Ran, What
+from nodealloc.testing.simulation.node._behaviour import IMAGE
 from nodealloc.testing.simulation.node._outside import API
 from nodealloc.testing.simulation.node._plugins import variable_of
 from nodealloc.testing.simulation.node._pods import LIVE, PRE_STOP, READY, STARTED
@@ -469,11 +472,84 @@ def still_stored(scene: Scene) -> None:
 
 
 def restarts_come(scene: Scene) -> None:
-    scene.outside.is_undisturbed = True
+    scene.outside.only_ends = True
     scene.wants()
     scene.crashes(scene.runs())
     scene.clock.advance(11.0)
     scene.wants("v")
+
+
+def debugged_once(scene: Scene) -> None:
+    scene.wants(ephemeral_containers=(attrs.evolve(APP, name="look"),))
+    scene.crashes(scene.runs(name="look"), 0)
+    scene.runs(name="look", attempt=1)
+
+
+def never_debugged(scene: Scene) -> None:
+    scene.wants(ephemeral_containers=(attrs.evolve(APP, name="look"),))
+    scene.runs()
+    scene.told()
+
+
+def ports_once(scene: Scene) -> None:
+    for uid in ("u", "v"):
+        scene.wants(uid, attrs.evolve(APP, ports=(ContainerPort(container_port=80, host_port=8080),)))
+        scene.runs(uid)
+
+
+def victims_are_needed(scene: Scene, others: int = 1) -> None:
+    """One or more pods of a CPU each end for a critical one that asks for six of seven."""
+    scene.outside.only_ends = True
+    for cpus, uid in ((1, "u"), *((1, f"v{number}") for number in range(1, others)), (6, "w")):
+        scene.wants(uid, attrs.evolve(APP, requests={"cpu": Quantity.of(cpus)}))
+    for uid in ("u", *(f"v{number}" for number in range(1, others))):
+        scene.told(uid=uid, victim=True)
+
+
+def victims_are_too_many(scene: Scene) -> None:
+    victims_are_needed(scene, others=3)
+
+
+def nothing_moves(scene: Scene) -> None:
+    scene.outside.only_ends = True
+    scene.wants()
+    scene.runs()
+    scene.told(containers=[RUNS])
+    scene.clock.advance(20.0)
+    scene.happens(What.KILLED)
+    scene.told(containers=[attrs.evolve(RUNS, restart_count=1)])
+
+
+def sandbox_stays(scene: Scene) -> None:
+    scene.wants()
+    scene.crashes(scene.runs())
+    (box,) = scene.outside.containers.sandboxes
+    scene.outside.containers.stop_sandbox(box.record.id)
+
+
+def tells_of_another(scene: Scene) -> None:
+    for uid in ("u", "v"):
+        scene.wants(uid)
+    scene.told(containers=[attrs.evolve(RUNS, container_id=f"sim://{scene.runs('v')}")])
+
+
+def tells_of_another_image(scene: Scene) -> None:
+    scene.wants()
+    scene.told(containers=[attrs.evolve(RUNS, image="busybox:2", container_id=f"sim://{scene.runs()}")])
+
+
+def tells_of_another_time(scene: Scene) -> None:
+    scene.wants()
+    state = ContainerRunning(started_unix_s=5.0)
+    scene.told(
+        containers=[attrs.evolve(RUNS, state=state, image=IMAGE, container_id=f"sim://{scene.runs()}")]
+    )
+
+
+def tells_of_another_beginning(scene: Scene) -> None:
+    scene.wants()
+    for began_s in (5.0, 6.0):
+        scene.outside.tell("u", PodStatus(phase=PodPhase.PENDING, started_unix_s=began_s))
 
 
 BROKEN = {
@@ -542,6 +618,17 @@ BROKEN = {
     "StartsAreCounted": Broken(starts_are_counted, r"started 2 times and is told .* 0", "settled"),
     "EndingIsAwaited": Broken(ending_is_awaited, r"without what ends 4000 are asked of 7000"),
     "NothingIsLeft of what is stored": Broken(still_stored, r"u is gone, and /store/life.u", "emptied"),
+    "DebuggedOnce": Broken(debugged_once, r"u/look is ephemeral and starts again"),
+    "DebuggedOnce at all": Broken(never_debugged, r"u runs, and look never started in it", "settled"),
+    "PortsOnce": Broken(ports_once, r"v/app starts with port 8080 of the node, which is u's"),
+    "VictimsAreNeeded": Broken(victims_are_needed, r"u makes room, and with it 7000 m of 7000 CPUs"),
+    "VictimsAreNeeded of many": Broken(victims_are_too_many, r"makes room, and with it 7000 m of 7000"),
+    "NothingMoves": Broken(nothing_moves, r"u: nothing happened for 20 s, and something else is told of it"),
+    "SandboxStays": Broken(sandbox_stays, r"u is wanted, well, and has no other"),
+    "TellsOfThese": Broken(tells_of_another, r"u/app is told to be container-\d+, which is v/app"),
+    "TellsOfThese of images": Broken(tells_of_another_image, r"run from 'busybox:2', and was made from"),
+    "TellsOfThese of times": Broken(tells_of_another_time, r"is told the times \(5\.0,\); it started and"),
+    "TellsOfThese of pods": Broken(tells_of_another_beginning, r"be there since 5\.0, and now since 6\.0"),
     "SameEnd": Broken(Scene.wants, r"nobody was ever told of u", "settled"),
 }
 

@@ -15,6 +15,7 @@ from nodealloc.testing.simulation.node import CLASSES
 from tests.unit.node.simulated_changes import CHANGES, Change
 from tests.unit.node.simulated_oversights import OVERSIGHTS
 from tests.unit.node.simulated_promises import PROMISES
+from tests.unit.node.simulated_restarts import RESTARTS
 
 PACKAGE = Path(nodealloc.__file__).parent
 FAULTS = 2000
@@ -185,7 +186,7 @@ FIRST = {
     ),
 }
 
-MUTANTS = FIRST | CHANGES | OVERSIGHTS | PROMISES
+MUTANTS = FIRST | CHANGES | OVERSIGHTS | PROMISES | RESTARTS
 
 
 @pytest.mark.parametrize("name", MUTANTS)

@@ -214,6 +214,17 @@ def test_ends_that_the_runtime_forgot_are_told() -> None:
     assert isinstance(only(gone).state, ContainerTerminated)
 
 
+def test_an_instance_whose_record_went_has_not_the_image_of_the_one_before() -> None:
+    """After an edit that image is another one; what was told of this very instance stands."""
+    was = tell(Observed(pod=pod(), report=report(instance("app"))))
+    edited = pod(attrs.evolve(APP, image="web:2"))
+    ends = {f"app-{one}": ContainerEnd(name="app", attempt=one, exit=BROKEN) for one in (0, 1)}
+    now = tell(Observed(pod=edited, report=report(), ends=ends), was)
+    assert (only(now).container_id, only(now).image) == ("containerd://app-1", "web:2")
+    kept = tell(Observed(pod=edited, report=report(), ends={"app-0": ends["app-0"]}), was)
+    assert (only(kept).container_id, only(kept).image) == ("containerd://app-0", "web:1")
+
+
 def test_an_instance_that_was_made_and_never_started_hides_no_end() -> None:
     """The last state is the end before it, as the runtime has it or as it was told."""
     made, ended = instance("app", 1, state=RunState.CREATED), instance("app", 0, BROKEN)

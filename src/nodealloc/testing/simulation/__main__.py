@@ -10,7 +10,7 @@ import sys
 from nodealloc.errors import ConfigurationError
 from nodealloc.testing.simulation._simulation import ViolationError
 from nodealloc.testing.simulation.node import PLANTS, NodeSimulation
-from nodealloc.testing.simulation.node._many import SeedTally, seeds_until, wiring_named
+from nodealloc.testing.simulation.node._many import SeedTally, seed_of, seeds_until, wiring_named
 from nodealloc.testing.simulation.node._plants import spoiled
 
 _HASHES = "0"
@@ -34,6 +34,7 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     try:
         wiring_named(arguments.wiring)
+        drawn = seed_of(arguments.seed_of) if arguments.seed_of else None
     except ConfigurationError as error:
         print(error, file=sys.stderr)
         return 2
@@ -42,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
             print("--story needs the seed that it is to tell; add --seed N", file=sys.stderr)
             return 2
         return _tell(arguments.seed, arguments.wiring, arguments.plant)
-    return _live(arguments)
+    return _live(arguments, drawn)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -52,7 +53,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--seconds", type=float, metavar="S", help="begin no further seed after so long")
     parser.add_argument("--faults", type=int, metavar="F", help="begin no further seed after so many faults")
-    parser.add_argument("--seed", type=int, metavar="N", help="the first seed; alone: only that one")
+    first = parser.add_mutually_exclusive_group()
+    first.add_argument("--seed", type=int, metavar="N", help="the first seed; alone: only that one")
+    first.add_argument(
+        "--seed-of",
+        nargs="+",
+        metavar="PATH",
+        help="the first seed is drawn from this code: fresh with each change",
+    )
     parser.add_argument(
         "--plant", default="", metavar="NAME", help="plant this bug; who finds it is the last seed"
     )
@@ -71,10 +79,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _live(arguments: argparse.Namespace) -> int:
+def _live(arguments: argparse.Namespace, drawn: int | None) -> int:
     one = arguments.seed is not None and arguments.seconds is None and arguments.faults is None
     seconds = 60.0 if arguments.seconds is None and arguments.faults is None else arguments.seconds
-    first = random.SystemRandom().randrange(1 << 31) if arguments.seed is None else arguments.seed
+    first = drawn if arguments.seed is None else arguments.seed
+    if first is None:
+        first = random.SystemRandom().randrange(1 << 31)
+    if drawn is not None:
+        print(f"the first seed is {first}", flush=True)
     tally = SeedTally()
     for lived in seeds_until(
         first,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import heapq
+import math
 from collections import Counter
 
 from nodealloc.podfacts import Exited, PodStatus
 from nodealloc.podspec import Container, Probe, RestartPolicy
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
+from nodealloc.testing.simulation.node._in_time import Owed
 from nodealloc.testing.simulation.node._outside import Outside
-from nodealloc.testing.simulation.node._pods import STARTED
+from nodealloc.testing.simulation.node._pods import POST_START, PRE_STOP, STARTED
 
 __all__ = ["DeadlinesEnd", "EditsAreMade", "HooksAreRun", "ProbesGoOn", "RestartsCome"]
 
@@ -22,6 +23,12 @@ _ASKED_S = 100.0
 """So long besides three periods nobody may have asked: the agent may have been away."""
 _COMES_S = 10.0
 """So long after its wait, where nothing goes wrong, a container has started again."""
+_HOOKED_S = 30.0
+"""So long after a start the hooks of what started before may take."""
+_BACK_S = 8.0
+"""So long after its start the agent need not go on where it was killed."""
+_STORED_S = 5.0
+"""What ended so long before the agent was killed is remembered."""
 _FETCHED_S = 120.0
 """So long after an edit images may be fetched, and others wait."""
 _BACK_OFF_S, _LONGEST_S, _ANEW_S = 10.0, 300.0, 600.0
@@ -66,22 +73,35 @@ class DeadlinesEnd(Guarantee):
 class HooksAreRun(Guarantee):
     """Ours: what is done right after a start."""
 
-    words = "when all is quiet, what runs has had its post-start hook run"
+    words = "what runs has had its post-start hook run: soon where nothing goes wrong but kills"
 
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
+        self._owed = Owed(outside)
         self._ran: set[str] = set()
         self._started: set[str] = set()
+        self._ends: set[str] = set()
 
     def heard(self, deed: Deed, /) -> None:
-        """Whose hook was run."""
+        """Whose hook was run, and who waits for that."""
+        container = self.container(deed)
+        hook = container.lifecycle.post_start if container and container.lifecycle else None
         if deed.what is What.STARTED:
             self._started.add(deed.id)
-        if isinstance(deed.value, Ran):
-            container = self.container(deed)
-            hook = container.lifecycle.post_start if container and container.lifecycle else None
-            if hook is not None and hook.exec is not None and deed.value.command == hook.exec.command[0]:
+            if hook is not None and self.outside.only_ends:
+                self._owed.owe(deed.at_s + _HOOKED_S, deed.id)
+        elif deed.what in {What.SIGNALLED, What.ENDED}:
+            self._ends.add(deed.id)
+        elif isinstance(deed.value, Ran):
+            if deed.value.command == POST_START:
                 self._ran.add(deed.id)
+                if deed.value.failed and self.outside.only_ends:
+                    takes_s = self.outside.containers.takes_s(deed.id, POST_START)
+                    self._owed.owe(deed.at_s + takes_s + _HOOKED_S, deed.id, "ends")
+            self._ends |= {deed.id} if deed.value.command == PRE_STOP else set()
+        for one, *is_to_end in self._owed.overdue(deed.at_s):
+            assert one in self._ends or not is_to_end, f"{one} runs, and its post-start hook failed"
+            assert one in self._ran or one in self._ends, f"{one} runs, and its post-start hook was not run"
 
     def settled(self) -> None:
         """None is left out."""
@@ -148,34 +168,36 @@ class ProbesGoOn(Guarantee):
 
 
 class RestartsCome(Guarantee):
-    """Ours: the back-off of restarts has an end."""
+    """Guarantee 1: the back-off of restarts has an end, and goes on through restarts of the agent."""
 
-    words = "where nothing goes wrong, a container that has to start again does so when its wait is over"
+    words = (
+        "where nothing goes wrong but kills, a container that has to start again does when its wait is over"
+    )
 
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
         self._starts: Counter[tuple[str, str]] = Counter()
         self._before_s: dict[tuple[str, str], float] = {}
-        self._owed: dict[tuple[str, str], float] = {}
-        self._due: list[tuple[float, tuple[str, str]]] = []
+        self._owed: dict[tuple[str, str], tuple[float, float]] = {}
+        self._next_s = math.inf
         self._over: set[str] = set()
         self._edited_s = -_FETCHED_S
 
     def heard(self, deed: Deed, /) -> None:
         """It starts in time."""
-        if not self.outside.is_undisturbed:
+        if not self.outside.only_ends:
             return
         key = (deed.uid, deed.name)
-        if (
-            isinstance(deed.value, PodStatus)
-            and deed.value.phase is not None
-            and deed.value.phase.is_terminal
-        ):
-            self._over.add(deed.uid)
-        if deed.what is What.EDITED:
+        if isinstance(deed.value, PodStatus) and deed.value.phase is not None:
+            self._over |= {deed.uid} if deed.value.phase.is_terminal else set()
+        if deed.what in {What.EDITED, What.POWER}:
             self._edited_s = deed.at_s
             self._owed.clear()
-        if deed.what is What.STARTED:
+        elif deed.what is What.SANDBOX_MADE:
+            self._owed = {one: owed for one, owed in self._owed.items() if one[0] != deed.uid}
+        elif deed.what is What.KILLED:
+            self._put_off()
+        elif deed.what is What.STARTED:
             self._starts[key] += 1
             self._owed.pop(key, None)
             self._before_s[key] = deed.at_s
@@ -185,14 +207,34 @@ class RestartsCome(Guarantee):
             count = self._starts[key]
             waits_s = min(_BACK_OFF_S * 2.0 ** (count - 2), _LONGEST_S) if count > 1 else 0.0
             fetches_s = _FETCHED_S if deed.at_s - self._edited_s < _FETCHED_S else 0.0
-            self._owed[key] = deed.at_s + waits_s + _COMES_S + fetches_s
-            heapq.heappush(self._due, (self._owed[key], key))
-        while self._due and self._due[0][0] < deed.at_s:
-            due_s, late = heapq.heappop(self._due)
-            is_owed = self._owed.get(late) == due_s and late[0] not in self.outside.deletions
-            assert not is_owed or late[0] in self._over or self.outside.overdue_s(late[0]) > 0, (
-                f"{late[0]}/{late[1]} has ended, its wait is over, and {_COMES_S:g} s later it does not run"
+            # What ended while nobody looked is seen by the next life.
+            seen_s = max(deed.at_s, self.outside.reads.alive_since_s)
+            self._owed[key] = seen_s, waits_s + _COMES_S + fetches_s
+            self._next_s = min(self._next_s, sum(self._owed[key]))
+        if self._next_s < deed.at_s:
+            self._has_come(deed.at_s)
+
+    def _put_off(self) -> None:
+        """What ended when nobody looked, or just before that, counts from the start of the next life."""
+        reads = self.outside.reads
+        lost_s = reads.alive_since_s - reads.killed_s + _BACK_S
+        self._owed = {
+            key: (max(ended_s, reads.alive_since_s), waits_s + _BACK_S)
+            if ended_s > reads.killed_s - _STORED_S
+            else (ended_s, waits_s + lost_s)
+            for key, (ended_s, waits_s) in self._owed.items()
+        }
+
+    def _has_come(self, now_s: float) -> None:
+        dues = {key: sum(owed) for key, owed in self._owed.items()}
+        for (uid, name), due_s in dues.items():
+            is_wanted = uid not in self.outside.deletions and uid not in self._over
+            assert due_s >= now_s or not is_wanted or self.outside.overdue_s(uid) > 0, (
+                f"{uid}/{name} has ended, its wait is over, and {now_s - due_s + _COMES_S:.0f} s later "
+                "it does not run"
             )
+        self._owed = {key: owed for key, owed in self._owed.items() if dues[key] >= now_s}
+        self._next_s = min((dues[key] for key in self._owed), default=math.inf)
 
     def _restarts(self, deed: Deed) -> bool:
         """Whether a main container ended that its policy has start again."""

@@ -47,9 +47,11 @@ from nodealloc.testing.simulation.node._refusals import (
     GoesOn,
     RefusalsAreTrue,
     RefusalsSayWhy,
+    VictimsAreNeeded,
 )
 from nodealloc.testing.simulation.node._running import (
     AttemptsOnce,
+    DebuggedOnce,
     FinishedStays,
     InitFirst,
     InitOnce,
@@ -58,8 +60,10 @@ from nodealloc.testing.simulation.node._running import (
     OneCopy,
     OneDeadline,
     OneOfAName,
+    PortsOnce,
 )
 from nodealloc.testing.simulation.node._slowness import SlowCostsItself, StartupFirst
+from nodealloc.testing.simulation.node._standing import NothingMoves, SandboxStays, TellsOfThese
 from nodealloc.testing.simulation.node._stated import (
     LastEndIsTold,
     PhaseIsTrue,
@@ -85,6 +89,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     OneCopy,
     OneOfAName,
     AttemptsOnce,
+    DebuggedOnce,
     FinishedStays,
     InitFirst,
     InitOnce,
@@ -110,6 +115,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     EndsAreKept,
     NothingAfterwards,
     FitsTheNode,
+    PortsOnce,
     CpusOnce,
     BytesOnce,
     PlacementStands,
@@ -140,6 +146,10 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     LastEndIsTold,
     StartsAreCounted,
     EndingIsAwaited,
+    VictimsAreNeeded,
+    NothingMoves,
+    SandboxStays,
+    TellsOfThese,
     SameEnd,
 )
 """All of them. There is no eviction by pressure, which guarantee 5 (measure again) is about."""

@@ -21,8 +21,8 @@ _BACK_S = 15.0
 """So long after the agent's start it need not have done what it found undone."""
 _FELT_S = 200.0
 """A call about the whole node that hangs is felt for so many seconds at most."""
-_STORED_S = 5.0
-"""What ended so long before the agent was killed is remembered."""
+_WRITTEN_S = 2.0
+"""That a hook has ended is remembered so long afterwards."""
 _GONE_S = 60.0
 """So long somebody else's container may run: it has its grace, and its pod may have to be taken up."""
 _HARMLESS = frozenset({"run_command", None})
@@ -73,6 +73,7 @@ class EndsInTime(Guarantee):
         self._asked: set[str] = set()
         self._active: set[str] = set()
         self._hung: set[str] = set()
+        self._hooked_s: dict[str, float] = {}
         self._node_s = -_FELT_S
 
     def heard(self, deed: Deed, /) -> None:
@@ -84,6 +85,9 @@ class EndsInTime(Guarantee):
             self._owed.owe(outside.reads.ends_by_s[uid] + _SOON_S, _ENDS, uid)
         elif deed.what is What.SIGNALLED or (isinstance(deed.value, Ran) and deed.value.command == PRE_STOP):
             self._asked.add(deed.id)
+        elif isinstance(deed.value, Ran) and deed.value.command == POST_START:
+            # The other hook comes after it.
+            self._hooked_s[uid] = deed.at_s + outside.containers.takes_s(deed.id, POST_START)
         elif deed.what is What.HUNG and uid and deed.value not in _HARMLESS:
             self._hung.add(uid)
         elif deed.what is What.HUNG and not uid:
@@ -103,6 +107,8 @@ class EndsInTime(Guarantee):
             if now_s < outside.reads.ends_by_s.get(uid, now_s) + _SOON_S:
                 return  # the agent was killed before it remembered that
             assert not runs, f"{', '.join(runs)} of {uid} runs, and the grace that was read is long over"
+        elif now_s < (hooked_s := self._hooked_s.get(uid, -_SOON_S) + _SOON_S):
+            self._owed.owe(hooked_s, _ASKED, uid)
         else:
             is_asked = not runs or not self._asked.isdisjoint(runs)
             assert is_asked, (
@@ -144,7 +150,7 @@ class HooksOnce(Guarantee):
         if not self.outside.only_ends:
             return
         if deed.what is What.KILLED:
-            forgotten_s = self.outside.reads.killed_s - _STORED_S
+            forgotten_s = self.outside.reads.killed_s - _WRITTEN_S
             self._ran = {key: ended_s for key, ended_s in self._ran.items() if ended_s < forgotten_s}
         if isinstance(deed.value, Ran) and deed.value.command in {PRE_STOP, POST_START}:
             key = deed.id, deed.value.command
@@ -187,6 +193,8 @@ class ProbesInTime(ProbesHeard):
         self.hear_probe(deed)
         if deed.what is What.STARTED:
             self._since_s[deed.id] = deed.at_s
+        elif deed.what is What.SIGNALLED or (isinstance(deed.value, Ran) and deed.value.command == PRE_STOP):
+            self._since_s.pop(deed.id, None)  # it ends, for whatever reason
         command = deed.value.command if isinstance(deed.value, Ran) else ""
         if not command and deed.what is not What.ENDED:
             return

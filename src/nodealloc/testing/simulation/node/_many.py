@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import faulthandler
+import hashlib
 import itertools
 import multiprocessing
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from multiprocessing.pool import AsyncResult
+from pathlib import Path
 from typing import Final, cast
 
 import attrs
@@ -20,7 +22,7 @@ from nodealloc.testing.simulation.node._plants import spoiled
 from nodealloc.testing.simulation.node._simulation import NodeSimulation, Wiring
 from nodealloc.testing.simulation.node._wiring import agent
 
-__all__ = ["Lived", "SeedTally", "live", "seeds_until", "wiring_named"]
+__all__ = ["Lived", "SeedTally", "live", "seed_of", "seeds_until", "wiring_named"]
 
 _HANGS_S: Final = 300.0
 _MARGIN_S: Final = 100.0
@@ -95,13 +97,33 @@ def wiring_named(name: str, /) -> Wiring:
         )
     try:
         found: object = getattr(import_module(module), function)
-    except (ImportError, AttributeError) as error:
-        raise ConfigurationError(f"wiring {name!r} cannot be had: {error}") from error
+    except Exception as error:  # a module of somebody else's raises what it likes
+        what = "" if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: "
+        raise ConfigurationError(f"wiring {name!r} cannot be had: {what}{error}") from error
     if not callable(found):
         raise ConfigurationError(
             f"wiring {name!r} is a {type(found).__name__}; name a function (NodePorts) -> group"
         )
     return cast("Wiring", found)
+
+
+def seed_of(paths: Iterable[str], /) -> int:
+    """A seed that is another one with each change of the code, and the same for the same code.
+
+    Args:
+        paths: Files, and folders whose `*.py` count, at any depth; by their paths and their bytes.
+
+    Raises:
+        ConfigurationError: There is no code.
+    """
+    found = [Path(one) for one in paths]
+    files = sorted(file for one in found for file in ([one] if one.is_file() else one.rglob("*.py")))
+    if not files:
+        raise ConfigurationError(f"no code is in {', '.join(map(str, found))}; name files or folders of it")
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(f"{file.as_posix()}\0{file.stat().st_size}\0".encode() + file.read_bytes())
+    return int.from_bytes(digest.digest()[:4], "big") >> 1
 
 
 def live(seed: int, wiring: str = "", plant: str = "") -> Lived:

@@ -22,9 +22,9 @@ from nodealloc.testing.simulation.node._containers import SimulatedContainers
 from nodealloc.testing.simulation.node._deeds import Deed, Deeds, Deletion, What
 from nodealloc.testing.simulation.node._plugins import OF_EACH_NODE, SimulatedPlugins
 from nodealloc.testing.simulation.node._pods import (
-    LIVE,
-    READY,
+    asked_again,
     behaviour,
+    debugged,
     found_pod,
     random_pod,
     whole_pod,
@@ -61,7 +61,6 @@ class Outside:
         wanted_s: When each pod was first wanted, by uid: on the clock of deeds, and on one that goes on
             while the machine sleeps.
         device_pods: Of the pods so many ask for devices, from 0 to 1.
-        is_undisturbed: Whether nothing at all goes wrong around the agent.
         only_hangs: Whether calls hang and are slow, and nothing else goes wrong.
         only_ends: Whether the agent is killed and power goes, and nothing else goes wrong.
         files: What is on the disk of the agent's store, by path.
@@ -84,7 +83,6 @@ class Outside:
         self.only_hangs: bool = False
         self.only_ends: bool = False
         self.files: Callable[[], Mapping[str, bytes]] = dict
-        self.is_undisturbed: bool = False
         self.machine: Machine = Machine(cpus=())
         self.is_aligned: bool = False
         self.reserved: CPUSet = CPUSet()
@@ -180,10 +178,8 @@ class Outside:
         """Somebody wants another pod."""
         if sum(map(len, self.pods.values())) >= _MOST_PODS:
             return
-        self._number += 1
         source = FILE if rng.random() < 0.3 else API
-        pod = random_pod(rng, f"pod-{self._number}", f"uid-{self._number}", device_pods=self.device_pods)
-        self._want(source, pod)
+        self._want(source, self._random(rng, source))
 
     def delete(self, rng: random.Random) -> None:
         """Somebody asks for a pod to end; asked again, perhaps with a shorter grace."""
@@ -207,12 +203,7 @@ class Outside:
 
     def _ask(self, source: str, uid: str, grace: int) -> None:
         self._delete(uid, float(grace))
-        self.pods[source][uid] = self.known[uid] = attrs.evolve(
-            self.known[uid],
-            deletion_timestamp=self._stamp(grace),
-            deletion_grace_period_seconds=grace,
-        )
-        self._let_go_of_ended(uid)
+        self._mark(source, uid, grace)
         self._changed(source)
 
     def shorten(self, rng: random.Random) -> None:
@@ -225,8 +216,7 @@ class Outside:
 
     def force(self, rng: random.Random) -> None:
         """Somebody takes a pod out of the API without waiting for its end."""
-        uids = list(self.pods[API])
-        if uids:
+        if uids := list(self.pods[API]):
             uid = rng.choice(uids)
             pod = self.known[uid]
             if uid not in self.deletions:
@@ -242,16 +232,22 @@ class Outside:
             pod = self.known[uid]
             self._delete(uid, float(pod.termination_grace_period_seconds))
             self._let_go(uid)
-            self._number += 1
-            self._want(FILE, random_pod(rng, pod.name, f"uid-{self._number}", device_pods=self.device_pods))
+            self._want(FILE, self._random(rng, FILE, pod.name))
 
     def edit(self, rng: random.Random) -> None:
         """A container of a pod is to run from another image."""
+        if uid := self._to_edit(rng):
+            self._edit(uid, rng.randrange(len(self.known[uid].containers)))
+
+    def debug(self, rng: random.Random) -> None:
+        """Somebody adds a container to a pod, to look at it from within."""
+        if uid := self._to_edit(rng):
+            self._number += 1
+            self._put(debugged(self.known[uid], name := f"debug-{self._number}"), name)
+
+    def _to_edit(self, rng: random.Random) -> str:
         uids = [uid for uid in self.pods[API] if uid not in self.deletions and uid not in self._found]
-        if not uids:
-            return
-        uid = rng.choice(uids)
-        self._edit(uid, rng.randrange(len(self.known[uid].containers)))
+        return rng.choice(uids) if uids else ""
 
     def correct(self, _rng: random.Random) -> None:
         """What was edited a moment ago is edited once more."""
@@ -265,9 +261,17 @@ class Outside:
         self._images += 1
         other = attrs.evolve(pod.containers[place], image=f"{IMAGE.partition(':')[0]}:{self._images}")
         containers = (*pod.containers[:place], other, *pod.containers[place + 1 :])
-        self.pods[API][uid] = self.known[uid] = attrs.evolve(pod, containers=containers)
         self.reads.edited(API, uid, other.name, other.image)
-        self._happen(What.EDITED, uid, value=f"{other.name} from {other.image}")
+        self._put(attrs.evolve(pod, containers=containers), f"{other.name} from {other.image}")
+
+    def _random(self, rng: random.Random, source: str, name: str = "") -> Pod:
+        self._number += 1
+        name, uid = name or f"pod-{self._number}", f"uid-{self._number}"
+        return random_pod(rng, name, uid, device_pods=self.device_pods, is_critical=source == FILE)
+
+    def _put(self, pod: Pod, what: str) -> None:
+        self.pods[API][pod.uid] = self.known[pod.uid] = pod
+        self._happen(What.EDITED, pod.uid, value=what)
         self._changed(API)
 
     def intrude(self, rng: random.Random) -> None:
@@ -317,20 +321,15 @@ class Outside:
                 if source == FILE:
                     self._let_go(uid)
                     continue
-                pods[uid] = self.known[uid] = attrs.evolve(
-                    pod, deletion_timestamp=self._stamp(grace), deletion_grace_period_seconds=grace
-                )
-                self._let_go_of_ended(uid)
+                self._mark(source, uid, grace)
             self._changed(source)
 
     def fill(self) -> None:
         """Somebody wants, of each NUMA node, all the CPUs that are given out, and most of its memory."""
         for node in self.machine.numa_nodes:
-            cpus = len(node.cpus - self.reserved)
-            uid = f"{FILL}{node.id}"
             whole = whole_pod(
-                uid,
-                cpus=cpus,
+                f"{FILL}{node.id}",
+                cpus=len(node.cpus - self.reserved),
                 memory_bytes=node.memory_bytes // 4 * 3,
                 devices=OF_EACH_NODE if self.plugins.are_asked else 0,
             )
@@ -341,12 +340,8 @@ class Outside:
         return [
             (one.record.id, command)
             for one in self.containers.running
-            for each in (
-                self.known[one.record.pod.uid].containers if one.record.pod.uid in self.known else ()
-            )
-            if each.name == one.record.name
-            for command, probe in ((READY, each.readiness_probe), (LIVE, each.liveness_probe))
-            if probe is not None
+            if one.record.pod.uid in self.known
+            for command in asked_again(self.known[one.record.pod.uid], one.record.name)
         ]
 
     def _want(self, source: str, pod: Pod) -> None:
@@ -373,6 +368,15 @@ class Outside:
         self.reads.to_end(self._sources[uid], uid, grace_s)
         self._happen(What.DELETED, uid, value=grace_s)
 
+    def _mark(self, source: str, uid: str, grace: int) -> None:
+        at = dt.datetime.fromtimestamp(self._clock.moment().unix_s + grace, tz=dt.UTC)
+        self.pods[source][uid] = self.known[uid] = attrs.evolve(
+            self.known[uid],
+            deletion_timestamp=at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            deletion_grace_period_seconds=grace,
+        )
+        self._let_go_of_ended(uid)
+
     def _let_go_of_ended(self, uid: str) -> None:
         """What an API server's client does: a pod that is to go, and was told to have ended, goes."""
         phase = self.told[uid].phase if uid in self.told else None
@@ -391,10 +395,6 @@ class Outside:
         if pod is None:
             return Behaviour(runs_s=float("inf"), code=0, leaves_s=0.0)
         return behaviour(self._rng, pod, name, is_calm=self.is_calm)
-
-    def _stamp(self, grace: int) -> str:
-        at = dt.datetime.fromtimestamp(self._clock.moment().unix_s + grace, tz=dt.UTC)
-        return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _happen(self, what: What, uid: str, *, value: object = None) -> None:
         self.deeds.happen(Deed(what=what, at_s=self._clock.awake_s, uid=uid, value=value))

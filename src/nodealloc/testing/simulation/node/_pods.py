@@ -9,6 +9,7 @@ import attrs
 
 from nodealloc.podspec import (
     Container,
+    ContainerPort,
     ExecAction,
     Lifecycle,
     LifecycleHandler,
@@ -30,7 +31,9 @@ __all__ = [
     "READY",
     "SHARED",
     "STARTED",
+    "asked_again",
     "behaviour",
+    "debugged",
     "found_pod",
     "random_pod",
     "whole_pod",
@@ -48,27 +51,39 @@ _MEMORY = ("64Mi", "64Mi", "6Gi", "11Gi")
 """What a container asks for; a NUMA node of the simulated machine has 16 GiB."""
 _SHARED = (("100m", "64Mi"), ("100m", "64Mi"), ("1900m", "64Mi"), ("100m", "13Gi"))
 """The same, and CPUs, of who has none of its own."""
+_LOOPS = ("5", "9")
+"""How uids end of pods whose first container ends soon after each start, so that it waits ever longer."""
+_PORTS = (8080, 8080, 8081)
+"""Ports of the node that a pod takes."""
 
 
-def random_pod(rng: random.Random, name: str, uid: str, *, device_pods: float = 0.0) -> Pod:
-    """A pod of one to three containers, some with init containers, sidecars or CPUs of their own."""
+def random_pod(
+    rng: random.Random, name: str, uid: str, *, device_pods: float = 0.0, is_critical: bool = False
+) -> Pod:
+    """A pod of one to three containers, some with init containers, sidecars or CPUs of their own.
+
+    One that is critical may ask for so much that others have to go.
+    """
     policy = rng.choice(
         (RestartPolicy.ALWAYS, RestartPolicy.ALWAYS, RestartPolicy.ON_FAILURE, RestartPolicy.NEVER)
     )
     exclusive = rng.random() < 0.4
     own = (rng.choice((1, 1, 2, 3)), rng.choice(_MEMORY))
     size = own if exclusive else rng.choice(_SHARED)
+    if is_critical and rng.random() < 0.4:
+        size = ("2100m", "64Mi")
     devices = (
         {rng.choice(list(RESOURCES)): Quantity.of(rng.choice((1, 1, 2)))}
         if rng.random() < device_pods
         else {}
     )
     init = tuple(
-        _container(f"init-{place}", size, sidecar=rng.random() < 0.4)
+        _started(rng, _container(f"init-{place}", size, sidecar=rng.random() < 0.4))
         for place in range(rng.choice((0, 0, 1, 3)))
     )
     main = tuple(_watched(rng, _container(f"app-{place}", size)) for place in range(rng.choice((1, 1, 2))))
-    main = (_with(main[0], devices), *main[1:])
+    ports = (ContainerPort(container_port=80, host_port=rng.choice(_PORTS)),) * (rng.random() < 0.15)
+    main = (attrs.evolve(_with(main[0], devices), ports=ports), *main[1:])
     volumes = (OWN,) * (rng.random() < 0.3) + (SHARED,) * (rng.random() < 0.35)
     uses = tuple(VolumeUse(name=one, path=f"/{one}") for one in volumes)
     main = tuple(attrs.evolve(one, volumes=uses) for one in main)
@@ -92,6 +107,13 @@ def found_pod(uid: str) -> Pod:
     return Pod(uid=uid, name=f"found-{uid}", namespace="sim", containers=(one,))
 
 
+def debugged(pod: Pod, name: str) -> Pod:
+    """The same with one container more, to look at it from within."""
+    return attrs.evolve(
+        pod, ephemeral_containers=(*pod.ephemeral_containers, Container(name=name, image=IMAGE))
+    )
+
+
 def whole_pod(uid: str, *, cpus: int, memory_bytes: int, devices: int) -> Pod:
     """A pod of one container that has so much for itself; so many devices of each kind."""
     amounts = {"cpu": Quantity.of(cpus), "memory": Quantity.of(memory_bytes)}
@@ -112,14 +134,27 @@ def behaviour(rng: random.Random, pod: Pod, container: str, *, is_calm: bool) ->
         hooks_s = ((PRE_STOP, rng.choice(_HOOKS_S)),)
         return Behaviour(runs_s=_FOREVER, code=0, leaves_s=leaves_s, answers_s=answers_s, hooks_s=hooks_s)
     ends, mean_s = rng.random() < 0.4, rng.choice((60.0, 60.0, 60.0, 0.5))
+    if pod.uid.endswith(_LOOPS) and container == "app-0":
+        ends, mean_s = True, 0.5
     return Behaviour(
         runs_s=rng.expovariate(1 / mean_s) if ends else _FOREVER,
         code=rng.choice((0, 0, 1, 2)),
         leaves_s=leaves_s,
         answers_s=answers_s,
         hooks_s=((PRE_STOP, rng.choice(_HOOKS_S)), (POST_START, rng.choice(_HOOKS_S[:-1]))),
-        fails=frozenset(one for one in (STARTED, POST_START) if rng.random() < 0.2),
+        fails=frozenset(one for one in (STARTED, POST_START, PRE_STOP) if rng.random() < 0.2),
     )
+
+
+def asked_again(pod: Pod, container: str) -> list[str]:
+    """Commands that one of a pod's main containers is asked again and again."""
+    return [
+        command
+        for one in pod.containers
+        if one.name == container
+        for command, probe in ((READY, one.readiness_probe), (LIVE, one.liveness_probe))
+        if probe is not None
+    ]
 
 
 def _container(name: str, size: tuple[int | str, str], *, sidecar: bool = False) -> Container:
@@ -174,6 +209,13 @@ def _watched(rng: random.Random, container: Container) -> Container:
             post_start=_hook(POST_START) if wants() < 0.2 else None,
         ),
     )
+
+
+def _started(rng: random.Random, container: Container) -> Container:
+    """The same; a sidecar perhaps with a probe that says when it has started."""
+    if not container.restartable or rng.random() >= 0.3:
+        return container
+    return attrs.evolve(container, startup_probe=_probe(STARTED, period_s=2, failures=3))
 
 
 def _hook(command: str) -> LifecycleHandler:

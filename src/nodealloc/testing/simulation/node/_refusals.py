@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 from nodealloc.podfacts import PodPhase, PodStatus
-from nodealloc.podspec import RestartPolicy
+from nodealloc.podspec import RestartPolicy, effective_requests
 from nodealloc.testing.simulation.node._deeds import Deed, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
-from nodealloc.testing.simulation.node._outside import Outside
+from nodealloc.testing.simulation.node._outside import FILE, Outside
 from nodealloc.testing.simulation.node._plugins import RESOURCES
 
-__all__ = ["EndingIsAwaited", "GoesOn", "RefusalsAreTrue", "RefusalsSayWhy"]
+__all__ = ["EndingIsAwaited", "GoesOn", "RefusalsAreTrue", "RefusalsSayWhy", "VictimsAreNeeded"]
 
 
 class RefusalsAreTrue(Guarantee):
@@ -90,15 +92,67 @@ class EndingIsAwaited(Guarantee):
         requests = [one.requests for pod in stay for one in pod.all_containers]
         cpus = 1000 * (len(outside.machine.cpus) - len(outside.reserved))
         memory = sum(one.memory_bytes for one in outside.machine.numa_nodes)
-        asked = {
-            "OutOfcpu": (sum(one["cpu"].milli_value for one in requests if "cpu" in one), cpus),
-            "OutOfmemory": (sum(one["memory"].value for one in requests if "memory" in one), memory),
-        }[status.reason]
-        assert asked[0] > asked[1], (
-            f"{uid} is refused ({status.reason}), and without what ends {asked[0]} are asked of {asked[1]}"
+        asked = (
+            (sum(one["cpu"].milli_value for one in requests if "cpu" in one), cpus),
+            (sum(one["memory"].value for one in requests if "memory" in one), memory),
+        )
+        # What is named may be the first thing that is short now, where another one is for ever.
+        assert any(wanted > there for wanted, there in asked), (
+            f"{uid} is refused ({status.reason}), and without what ends "
+            + " and ".join(f"{wanted} are asked of {there}" for wanted, there in asked)
         )
 
 
+class VictimsAreNeeded(Guarantee):
+    """Guarantee 14: preemption is minimal."""
+
+    words = "a pod makes room for a critical one only where there is too little without it"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._waited_s: dict[str, float] = {}
+        self._over_s: dict[str, float] = {}
+        self._victims_s: dict[str, float] = {}
+
+    def heard(self, deed: Deed, /) -> None:
+        """With all that may hold something, and the other victims gone, who waits does not fit."""
+        status, uid = deed.value, deed.uid
+        if deed.what is What.WANTED and uid in self.outside.pods[FILE]:
+            self._waited_s[uid] = math.inf
+        elif deed.what in {What.STARTED, What.UNWANTED} and uid in self._waited_s:
+            self._waited_s[uid] = min(deed.at_s, self._waited_s[uid])
+        if deed.what is not What.TOLD or not isinstance(status, PodStatus) or not self.outside.only_ends:
+            return
+        if status.phase is not None and status.phase.is_terminal:
+            self._over_s.setdefault(uid, deed.at_s)
+        if status.condition("DisruptionTarget") is not None and uid not in self._victims_s:
+            self._victims_s[uid] = deed.at_s
+            self._is_needed(deed)
+
+    def _is_needed(self, deed: Deed) -> None:
+        outside, now_s = self.outside, deed.at_s
+        others = {one for one, at_s in self._victims_s.items() if now_s - at_s < _TOGETHER_S}
+        hold = [pod for uid, pod in outside.known.items() if uid not in others and self._may_hold(uid, now_s)]
+        cpus = 1000 * (len(outside.machine.cpus) - len(outside.reserved))
+        memory = sum(one.memory_bytes for one in outside.machine.numa_nodes)
+        for victim in others:
+            requests = [effective_requests(pod) for pod in (*hold, outside.known[victim])]
+            asked = sum(one["cpu"].milli_value for one in requests if "cpu" in one)
+            wanted = sum(one["memory"].value for one in requests if "memory" in one)
+            assert asked > cpus or wanted > memory, (
+                f"{victim} makes room, and with it {asked} m of {cpus} CPUs and {wanted} bytes are asked for"
+            )
+
+    def _may_hold(self, uid: str, now_s: float) -> bool:
+        """Whether it holds something, or did a while ago, or waits for it."""
+        mounted = any(owner == uid for _, owner in self.outside.volumes.mounts)
+        was_over = now_s - self._over_s.get(uid, now_s) > _GIVES_BACK_S and not mounted
+        has_left = uid in self.outside.gone and now_s - self._waited_s.get(uid, 0.0) > _GIVES_BACK_S
+        return not (was_over or has_left)
+
+
+_TOGETHER_S = 20.0
+"""Victims that are told of within so many seconds may have been chosen together."""
 _MARKED_S = 5.0
 """So long after an agent read that a pod is to go it knows that its room will be free."""
 

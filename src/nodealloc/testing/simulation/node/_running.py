@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import attrs
 
-from nodealloc.podfacts import ContainerTerminated, Exited, PodStatus
+from nodealloc.podfacts import ContainerTerminated, Exited, HostPort, PodPhase, PodStatus, host_ports_of
 from nodealloc.podspec import RestartPolicy
-from nodealloc.testing.simulation.node._deeds import Deed, What
+from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard, RoomHeard
-from nodealloc.testing.simulation.node._outside import Outside
+from nodealloc.testing.simulation.node._outside import API, Outside
+from nodealloc.testing.simulation.node._pods import STARTED
 
 __all__ = [
     "AttemptsOnce",
+    "DebuggedOnce",
     "FinishedStays",
     "InitFirst",
     "InitOnce",
@@ -20,6 +22,7 @@ __all__ = [
     "OneCopy",
     "OneDeadline",
     "OneOfAName",
+    "PortsOnce",
 ]
 
 _SLACK_S = 1.0
@@ -108,17 +111,18 @@ class InitFirst(Guarantee):
 
     def heard(self, deed: Deed, /) -> None:
         """A sidecar before it has started."""
-        pod = self.pod(deed.uid) if deed.what in {What.STARTED, What.ENDED} else None
-        box = self.outside.containers.sandbox_of(deed.id)
-        if pod is None or not box:
+        is_up = deed.value == Ran(STARTED, "0")
+        pod = self.pod(deed.uid) if is_up or deed.what in {What.STARTED, What.ENDED} else None
+        box, container = self.outside.containers.sandbox_of(deed.id), self.container(deed)
+        if pod is None or not box or container is None:
             return
         inits = [one.name for one in pod.init_containers]
-        is_plain = self.is_init(deed)
+        is_plain = self.is_init(deed) or container.startup_probe is not None
         if deed.what is What.STARTED:
             before = inits[: inits.index(deed.name)] if deed.name in inits else inits
             missing = [one for one in before if (deed.uid, one, box) not in self._done]
             assert not missing, f"{deed.uid}/{deed.name} starts, and {', '.join(missing)} comes before it"
-        if (deed.what is What.STARTED and not is_plain) or deed.value == Exited(code=0):
+        if (deed.what is What.STARTED and not is_plain) or is_up or deed.value == Exited(code=0):
             self._done.add((deed.uid, deed.name, box))
 
 
@@ -190,6 +194,7 @@ class OneDeadline(ProbesHeard):
         self._grace_s: dict[str, float] = {}
         self._told_s: dict[str, tuple[float, float]] = {}
         self._asked: set[str] = set()
+        self._until_s: dict[str, float] = {}
 
     def heard(self, deed: Deed, /) -> None:
         """A signal leaves no more time than there was at the first one of the end, or at any other."""
@@ -200,8 +205,13 @@ class OneDeadline(ProbesHeard):
         if deed.what is What.POWER:
             self._first_s.clear()
             self._told_s.clear()
-        if deed.what is not What.SIGNALLED or deed.uid not in self.outside.read or self.ends_alone(deed):
+        if deed.what is not What.SIGNALLED:
             return
+        if deed.uid in self.outside.read and not self.ends_alone(deed):
+            self._is_left(deed)
+        self._stands_alone(deed)
+
+    def _is_left(self, deed: Deed) -> None:
         pod = self.pod(deed.uid)
         own_s = float(pod.termination_grace_period_seconds) if pod else 0.0
         asked_s = deed.at_s if deed.asked_s is None else deed.asked_s
@@ -212,6 +222,16 @@ class OneDeadline(ProbesHeard):
         self._stands(deed, asked_s, given_s)
         assert given_s <= left_s + _SLACK_S, (
             f"{deed.uid}/{deed.name} gets {given_s:g} s to end, and {left_s:.1f} s of the pod's are left"
+        )
+
+    def _stands_alone(self, deed: Deed) -> None:
+        """Nor does that of one container, whatever it is asked to end for."""
+        asked_s = deed.at_s if deed.asked_s is None else deed.asked_s
+        given_s = float(deed.value) if isinstance(deed.value, float | int) else 0.0
+        until_s = self._until_s.setdefault(deed.id, asked_s + given_s)
+        assert given_s <= _KEPT_S or asked_s + given_s <= until_s + _SLACK_S, (
+            f"{deed.uid}/{deed.name}, {deed.id}, gets {given_s:g} s to end; {until_s - asked_s:.1f} s are "
+            "left of what it was told before"
         )
 
     def _stands(self, deed: Deed, asked_s: float, given_s: float) -> None:
@@ -230,6 +250,51 @@ class OneDeadline(ProbesHeard):
         )
         if asked_s + given_s <= told_s:
             self._told_s[deed.uid] = asked_s + given_s, asked_s
+
+
+class DebuggedOnce(Guarantee):
+    """Guarantee 3."""
+
+    words = "a container that was added to a pod to look at it runs once, whatever becomes of it"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._started: set[tuple[str, str]] = set()
+
+    def heard(self, deed: Deed, /) -> None:
+        """It never started before."""
+        pod = self.pod(deed.uid) if deed.what is What.STARTED else None
+        if pod is not None and any(one.name == deed.name for one in pod.ephemeral_containers):
+            key = (deed.uid, deed.name)
+            assert key not in self._started, f"{deed.uid}/{deed.name} is ephemeral and starts again"
+            self._started.add(key)
+
+    def settled(self) -> None:
+        """By now it did, where its pod runs."""
+        told = self.outside.told
+        for uid, pod in self.outside.pods[API].items():
+            if uid in told and told[uid].phase is PodPhase.RUNNING and self.main_runs(uid):
+                for one in pod.ephemeral_containers:
+                    assert (uid, one.name) in self._started, f"{uid} runs, and {one.name} never started in it"
+
+
+class PortsOnce(Guarantee):
+    """Ours: admission."""
+
+    words = "a port of the node that one pod has is no other's"
+
+    def heard(self, deed: Deed, /) -> None:
+        """Nothing runs that has the ports of what starts."""
+        pod = self.pod(deed.uid) if deed.what is What.STARTED else None
+        mine = host_ports_of(pod) if pod is not None else frozenset[HostPort]()
+        for one in self.outside.containers.running if mine else ():
+            other = self.pod(one.record.pod.uid)
+            if other is not None and other is not pod and one.record.id not in self.outside.containers.late:
+                both = mine & host_ports_of(other)
+                assert not both, (
+                    f"{deed.uid}/{deed.name} starts with port {next(iter(both)).port} of the node, "
+                    f"which is {other.uid}'s"
+                )
 
 
 class OneOfAName(Guarantee):

@@ -1,0 +1,189 @@
+"""Checkers of what stands while nothing happens, and of what is told about the instances that there are."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from nodealloc.podfacts import ContainerRunning, ContainerStatus, ContainerTerminated, PodStatus
+from nodealloc.podspec import RestartPolicy
+from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
+from nodealloc.testing.simulation.node._guarantee import Guarantee, RoomHeard
+from nodealloc.testing.simulation.node._outside import Outside
+
+__all__ = ["NothingMoves", "SandboxStays", "TellsOfThese"]
+
+_KNOWN_S = 12.0
+"""So long after something happened to a pod, or after its start, an agent that lives has told of it."""
+_SAME = 4
+"""An answer that was given so often in a row changes nothing: no threshold is higher, of what is told."""
+_EARLY_S = 2.0
+"""Deadlines are in whole seconds."""
+
+
+class NothingMoves(Guarantee):
+    """Guarantee 1: readiness, phases, counts, times and all else that was told outlive a restart."""
+
+    words = "while nothing happens to a pod that runs nothing else is told of it, also by another life"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._told: dict[str, PodStatus] = {}
+        self._moved_s: dict[str, float] = {}
+        self._known: set[str] = set()
+        self._answers: dict[tuple[str, str], tuple[str, int]] = {}
+        self._alive_s = 0.0
+
+    def heard(self, deed: Deed, /) -> None:
+        """What differs from what was told has a reason."""
+        if not self.outside.only_ends:
+            return
+        if deed.what is What.KILLED:
+            ended_s = self.outside.reads.killed_s
+            self._known |= {uid for uid in self._told if self._has_told(uid, ended_s)}
+            self._alive_s = self.outside.reads.alive_since_s
+        elif deed.what is What.TOLD and isinstance(deed.value, PodStatus):
+            self._tells(deed.uid, deed.value, deed.at_s)
+        elif deed.what is What.POWER:
+            self._moved_s = dict.fromkeys(self._told, deed.at_s)
+            self._known.clear()
+        elif deed.uid and deed.what is not What.HUNG and not self._is_same(deed):
+            self._moved_s[deed.uid] = deed.at_s
+            self._known.discard(deed.uid)
+
+    def _tells(self, uid: str, status: PodStatus, now_s: float) -> None:
+        before = self._told.get(uid)
+        self._told[uid] = status
+        is_known = uid in self._known or self._has_told(uid, now_s)
+        if before is None or before == status or not is_known or not _runs(before):
+            return
+        makes_room = status.condition("DisruptionTarget") is not None
+        is_due = self.outside.overdue_s(uid) > -_EARLY_S
+        assert makes_room or is_due, (
+            f"{uid}: nothing happened for {now_s - self._moved_s.get(uid, 0.0):.0f} s, "
+            f"and something else is told of it: {_differences(before, status)}"
+        )
+
+    def _has_told(self, uid: str, now_s: float) -> bool:
+        """Whether one life of the agent had the time to tell of what had happened by then."""
+        return now_s - max(self._alive_s, self._moved_s.get(uid, 0.0)) > _KNOWN_S
+
+    def _is_same(self, deed: Deed) -> bool:
+        """Whether it is one more answer like those before it."""
+        if not isinstance(deed.value, Ran):
+            return False
+        key = deed.id, deed.value.command
+        before, times = self._answers.get(key, ("", 0))
+        times = times + 1 if before == deed.value.came_of_it else 1
+        self._answers[key] = deed.value.came_of_it, times
+        return times > _SAME
+
+
+def _runs(status: PodStatus) -> bool:
+    """Whether all of it is told to run, so that nothing is about to happen by itself."""
+    mains = status.containers
+    return bool(mains) and all(isinstance(one.state, ContainerRunning) for one in mains)
+
+
+def _differences(before: PodStatus, after: PodStatus) -> str:
+    told = ("phase", "reason", "conditions", "pod_ips", "started_unix_s")
+    fields = (*told, "init_containers", "containers", "ephemeral_containers")
+    found = [one for one in fields if getattr(before, one) != getattr(after, one)]
+    return "; ".join(f"{one} {getattr(before, one)} and then {getattr(after, one)}" for one in found)
+
+
+class SandboxStays(RoomHeard):
+    """Guarantees 1 and 3: a sandbox is not made anew while there is one."""
+
+    words = "a pod has one sandbox that is ready, and keeps it while the pod goes on"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._ready: dict[str, set[str]] = {}
+
+    def heard(self, deed: Deed, /) -> None:
+        """The only one of a pod that goes on is not stopped."""
+        self.hear_critical(deed)
+        if deed.what is What.SANDBOX_MADE:
+            self._ready.setdefault(deed.uid, set()).add(deed.id)
+        elif deed.what is What.POWER:
+            self._ready.clear()
+        elif deed.what in {What.SANDBOX_STOPPED, What.SANDBOX_REMOVED}:
+            ready = self._ready.get(deed.uid, set())
+            was_ready = deed.id in ready
+            ready.discard(deed.id)
+            assert not was_ready or ready or not self._goes_on(deed), (
+                f"{deed.id} is stopped, and {deed.uid} is wanted, well, and has no other"
+            )
+
+    def _goes_on(self, deed: Deed) -> bool:
+        """Whether neither its source nor its deadline nor another pod ends it, and its policy does not."""
+        pod, uid = self.pod(deed.uid), deed.uid
+        if pod is None or uid in self.outside.read or pod.restart_policy is not RestartPolicy.ALWAYS:
+            return False
+        return self.outside.overdue_s(uid) <= -_EARLY_S and not self.makes_room(deed)
+
+
+class _Instance(NamedTuple):
+    uid: str
+    name: str
+    image: str
+
+
+class TellsOfThese(Guarantee):
+    """Guarantees 3 and 4: what is told of a container is true of the very instance that is named."""
+
+    words = "ids, images and times that are told are those of an instance of that container"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._made: dict[str, _Instance] = {}
+        self._times: dict[str, tuple[float | None, float | None]] = {}
+        self._began: dict[str, float] = {}
+
+    def heard(self, deed: Deed, /) -> None:
+        """Whose they are is known from when it was made, started and ended."""
+        if deed.what is What.MADE:
+            image = self.outside.containers.image_of(deed.id)
+            self._made[deed.id] = _Instance(deed.uid, deed.name, image)
+        elif deed.what in {What.STARTED, What.ENDED}:
+            self._keep_times(deed.id)
+        elif deed.what is What.FORGOT:
+            self._made.pop(deed.id, None)  # perhaps nobody looked in time
+        elif deed.what is What.TOLD and isinstance(deed.value, PodStatus):
+            began_s = deed.value.started_unix_s
+            if began_s is not None:
+                assert self._began.setdefault(deed.uid, began_s) == began_s, (
+                    f"{deed.uid} was told to be there since {self._began[deed.uid]}, and now since {began_s}"
+                )
+            for one in deed.value.all_containers:
+                self._is_true(deed.uid, one)
+
+    def _keep_times(self, container_id: str) -> None:
+        for one in self.outside.containers.reports:
+            if one.record.id == container_id:
+                self._times[container_id] = one.started_unix_s, one.finished_unix_s
+
+    def _is_true(self, uid: str, one: ContainerStatus) -> None:
+        what = f"{uid}/{one.name}"
+        made = (one.container_id or "").rpartition("/")[2]
+        instance = self._made.get(made)
+        if instance is not None:
+            assert (instance.uid, instance.name) == (uid, one.name), (
+                f"{what} is told to be {made}, which is {instance.uid}/{instance.name}"
+            )
+            assert one.image.removeprefix("sha256:") == instance.image, (
+                f"{what} ({made}) is told to run from {one.image!r}, and was made from {instance.image!r}"
+            )
+        for state in (one.state, one.last_state):
+            if isinstance(state, ContainerRunning):
+                self._are_times(what, made, state.started_unix_s)
+            elif isinstance(state, ContainerTerminated):
+                ended = (state.container_id or "").rpartition("/")[2]
+                self._are_times(what, ended, state.started_unix_s, state.finished_unix_s)
+
+    def _are_times(self, what: str, made: str, *told: float | None) -> None:
+        for at_unix_s, is_s in zip(told, self._times.get(made, ()), strict=False):
+            assert at_unix_s is None or is_s is None or math.floor(at_unix_s) == math.floor(is_s), (
+                f"{what} ({made}) is told the times {told}; it started and ended at {self._times[made]}"
+            )
