@@ -197,6 +197,48 @@ def test_any_answer_will_do(status: str) -> None:
         assert run(get(port)) == ""
 
 
+def test_a_redirect_within_the_host_is_followed() -> None:
+    """What the hook is for is done behind it; to another host nobody goes, and ten requests are the most."""
+    seen: list[bytes] = []
+    with server(says("200 OK", seen)) as end:
+        for where in (f"http://127.0.0.1:{end}/end?x=1", f"http://localhost:{end}/other"):
+            with server(says(f"302 Found\r\nLocation: {where}")) as port:
+                assert run(get(port, path="/drain")) == ""
+    assert [one.split(b" HTTP")[0] for one in seen] == [b"GET /end?x=1"]
+    with server(says("302 Found\r\nLocation: /again", seen)) as port:
+        assert "stopped after 10 redirects" in run(get(port))
+    assert len(seen) == 11
+
+
+def test_a_server_without_tls_is_asked_without() -> None:
+    """As with kubelets; secrets do not go over it."""
+    seen: list[bytes] = []
+    headers = (HttpHeader(name="Authorization", value="Bearer x"), HttpHeader(name="X-A", value="1"))
+
+    def plain(one: socket.socket, data: bytes) -> None:
+        says("200 OK" if data.startswith(b"GET") else "400 Bad Request", seen)(one, data)
+
+    def shake(one: socket.socket) -> socket.socket:
+        if one.recv(1, socket.MSG_PEEK) != b"G":
+            one.sendall(b"HTTP/1.0 400 Bad Request\r\n\r\n")
+            one.recv(4096)
+            one.close()
+            raise OSError
+        return one
+
+    with server(plain, shake) as port:
+        assert run(get(port, scheme="HTTPS", http_headers=headers)) == ""
+    assert b"X-A: 1" in seen[-1]
+    assert b"Authorization" not in seen[-1]
+
+
+def test_only_what_a_command_wrote_is_told() -> None:
+    """A request and a pause write nothing."""
+    failed = run(LifecycleHandler(sleep=SleepAction(seconds=5)), timeout_s=0.01)
+    assert failed.startswith('Sleep lifecycle hook (5) for Container "a" in Pod')
+    assert "message:" not in failed
+
+
 def test_a_request_that_nobody_takes_has_failed() -> None:
     """The reason is told, with hook and container; so it is for a pod without address."""
     with socket.create_server(("127.0.0.1", 0)) as gone:

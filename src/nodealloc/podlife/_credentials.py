@@ -28,7 +28,7 @@ class SecretCredentials:
     """A `CredentialSource` over the secrets that pods name in `imagePullSecrets`.
 
     An entry is for a registry, whose host may have `*` in each of its parts, and
-    may be for a path in it alone; of several the most exact is tried first. A secret
+    may be for what its paths begin with; of several the most exact is tried first. A secret
     that is not there, or that makes no sense, is passed over: the image may need none.
 
     Source: kubelet ``pkg/credentialprovider``.
@@ -68,7 +68,8 @@ def _entries(data: Mapping[str, bytes]) -> Iterator[tuple[str, PullCredentials]]
 def _credentials(registry: str, entry: Mapping[str, object]) -> PullCredentials:
     username, password = _text(entry, "username"), _text(entry, "password")
     try:
-        both = base64.b64decode(_text(entry, "auth"), validate=True).decode()
+        auth = "".join(_text(entry, "auth").split())
+        both = base64.b64decode(auth + "=" * (-len(auth) % 4), validate=True).decode()
     except (binascii.Error, ValueError):
         both = ""
     if ":" in both:
@@ -90,15 +91,16 @@ def _text(entry: Mapping[str, object], key: str) -> str:
 def _place(registry: str) -> str:
     """Host and path that an entry is for."""
     place = registry.partition("://")[2] or registry
-    for suffix in ("/v1", "/v2"):
-        place = place.rstrip("/").removesuffix(suffix)
-    return place
+    host, slash, path = place.partition("/")
+    if path.startswith(("v1/", "v2/")) or path in {"v1", "v2"}:
+        path = path[3:]
+    return f"{host}{slash}{path}" if path else host
 
 
 def _matches(place: str, image: ImageName) -> bool:
     host, _, path = place.partition("/")
     host = "docker.io" if host in _HUBS else host
-    if path and not f"{image.path}/".startswith(f"{path}/"):
+    if not image.path.startswith(path):
         return False
     name, _, port = host.partition(":")
     mine, _, my_port = image.registry.partition(":")

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from http.client import HTTPConnection, HTTPSConnection
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urljoin, urlsplit
 
 import attrs
 
@@ -28,6 +29,10 @@ __all__ = ["ContainerHooks"]
 _SHOWN: Final = 1024
 """Bytes of what a command wrote that are told."""
 _LARGEST_PORT: Final = 65535
+_REQUESTS: Final = 10
+_FOLLOWED: Final = frozenset({301, 302, 303, 307, 308})
+_NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"})
+"""Why no hands could be shaken with a server that speaks plain HTTP."""
 _LEAST_S: Final = 0.001
 """A socket takes 0 for not waiting at all."""
 
@@ -64,7 +69,7 @@ class ContainerHooks:
         if handler.http_get is not None:
             return run.told("HTTP", handler.http_get.path, _http(run, handler.http_get))
         if handler.sleep is not None:
-            return run.told("Sleep", f"{handler.sleep.seconds} s", _sleep(run, handler.sleep.seconds))
+            return run.told("Sleep", str(handler.sleep.seconds), _sleep(run, handler.sleep.seconds))
         return run.told("TCP", "", _Ended("nothing is done for it any more; use exec, httpGet or sleep"))
 
     def _exec(self, run: _Run, action: ExecAction) -> _Ended:
@@ -120,8 +125,9 @@ class _Run:
             return ""
         pod = self._call.pod
         where = f'Container "{self._name}" in Pod "{pod.name}_{pod.namespace}({pod.uid})"'
-        error = f"error: {ended.fault}, message: {_quoted(ended.output)}"
-        return f"{kind} lifecycle hook ({what}) for {where} failed - {error}"
+        # Only a command has written something.
+        written = f", message: {_quoted(ended.output)}" if kind == "Exec" else ""
+        return f"{kind} lifecycle hook ({what}) for {where} failed - error: {ended.fault}{written}"
 
     def beside(self, work: Callable[[], _Ended], stop: Callable[[], None]) -> _Ended:
         """Work on a thread of its own, so that nothing that hangs holds the caller.
@@ -181,7 +187,7 @@ def _sleep(run: _Run, seconds: int) -> _Ended:
 
 
 def _http(run: _Run, action: HttpGetAction) -> _Ended:
-    """Any answer will do, as with kubelets."""
+    """Any answer will do, as with kubelets; redirects within the host are followed."""
     request = _Request(run, action)
     return run.beside(request.send, request.stop)
 
@@ -201,19 +207,42 @@ class _Request:
         host = action.host or run.host
         if not host:
             return _Ended("the pod has no address yet to send the request to")
-        made = _connection(action.scheme, host, run.port(action.port), max(_LEAST_S, run.left_s))
+        scheme, port = action.scheme.lower(), run.port(action.port)
+        path, headers = action.path or "/", _headers(action)
+        for _ in range(_REQUESTS):
+            try:
+                location = self._sent(
+                    _connection(scheme, host, port, max(_LEAST_S, run.left_s)), path, headers
+                )
+            except ssl.SSLError as error:
+                if error.reason not in _NO_TLS:
+                    raise
+                # It does not speak TLS: whoever wrote HTTPS meets a server of plain HTTP.
+                scheme, headers = "http", _without_secrets(headers)
+                continue
+            netloc = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            onward = urlsplit(urljoin(f"{scheme}://{netloc}{path}", location))
+            if not location or onward.hostname != host.lower() or onward.scheme not in {"http", "https"}:
+                return _Ended()
+            scheme, port = onward.scheme, onward.port or (443 if onward.scheme == "https" else 80)
+            path = f"{onward.path or '/'}{'?' + onward.query if onward.query else ''}"
+        return _Ended(f"stopped after {_REQUESTS} redirects")
+
+    def _sent(self, made: HTTPConnection, path: str, headers: dict[str, str]) -> str:
+        """Send one request; where its answer leads, "" for nowhere."""
         try:
             made.connect()
             with self._lock:
                 # A stop while it was connecting found nothing to close.
                 if self._stopped:
-                    return run.cut_off()
+                    return ""
                 self._connection = made
-            made.request("GET", action.path or "/", headers=_headers(action))
-            made.getresponse().read(_SHOWN)
+            made.request("GET", path, headers=headers)
+            answer = made.getresponse()
+            answer.read(_SHOWN)
+            return answer.headers.get("Location", "") if answer.status in _FOLLOWED else ""
         finally:
             made.close()
-        return _Ended()
 
     def stop(self) -> None:
         with self._lock:
@@ -224,7 +253,7 @@ class _Request:
 
 
 def _connection(scheme: str, host: str, port: int, timeout_s: float) -> HTTPConnection:
-    if scheme != "HTTPS":
+    if scheme != "https":
         return HTTPConnection(host, port, timeout=timeout_s)
     # A pod's certificate is for its service; nobody here could tell whether it is right.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -234,12 +263,16 @@ def _connection(scheme: str, host: str, port: int, timeout_s: float) -> HTTPConn
 
 
 def _headers(action: HttpGetAction) -> dict[str, str]:
-    words = {"User-Agent": "nodealloc-lifecycle", "Accept": "*/*", "Connection": "close"}
+    words = {"User-Agent": "kube-lifecycle/1.32", "Accept": "*/*", "Connection": "close"}
     for one in action.http_headers:
         same = next((name for name in words if name.lower() == one.name.lower()), one.name)
         words.pop(same, None)
         words[one.name] = one.value
     return {name: value for name, value in words.items() if value}
+
+
+def _without_secrets(headers: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name.lower() != "authorization"}
 
 
 def _exit_of(action: ExecAction, done: CommandResult) -> _Ended:

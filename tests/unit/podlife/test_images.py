@@ -311,7 +311,10 @@ def test_credentials_are_for_registries_and_paths() -> None:
         "https://index.docker.io/v1/": entry("hub"),
     }
     assert users(auths, "r.test/team/a:1") == ["team", "all", "old spelling", "star"]
-    assert users(auths, "r.test/teams/a:1") == ["all", "old spelling", "star"]
+    assert users(auths, "r.test/teams/a:1") == ["team", "all", "old spelling", "star"]
+    assert users(auths, "r.test/other/a:1") == ["all", "old spelling", "star"]
+    assert users({"https://r.test/v1/team": entry("old")}, "r.test/team/a") == ["old"]
+    assert users({"r.test": {"auth": entry("ab")["auth"].rstrip("=")}}, "r.test/a") == ["ab"]
     assert users(auths, "r.test:5000/a:1") == ["port"]
     assert users(auths, "a.b.test/a:1") == []
     assert users(auths, "busybox") == ["hub"]
