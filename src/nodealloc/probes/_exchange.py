@@ -21,7 +21,6 @@ __all__ = [
     "answered",
     "asked",
     "connected",
-    "fault_of",
     "is_address",
     "opened",
     "reached",
@@ -34,8 +33,6 @@ __all__ = [
 Waits: TypeAlias = Generator[tuple[socket.socket, int], None, None]
 _READ: Final = selectors.EVENT_READ
 _WRITE: Final = selectors.EVENT_WRITE
-_DIALLING: Final = frozenset({errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH})
-"""How connecting fails, and nothing that follows."""
 _LEAVE_NO_PORT: Final = struct.pack("ii", 1, 0)
 """Close at once instead of holding the port for a minute: with thousands of probes ports would run out."""
 
@@ -80,15 +77,6 @@ def reached(addresses: Sequence[str], port: int, /) -> Generator[tuple[socket.so
         finally:
             one.close()
     return addresses[0]
-
-
-def fault_of(error: OSError, address: str, port: int, /) -> str:
-    """Why it went wrong, in the words that people know from a kubelet's probes and look for."""
-    words = error.strerror or str(error)
-    if error.errno not in _DIALLING:
-        return words
-    host = f"[{address}]" if ":" in address else address
-    return f"dial tcp {host}:{port}: connect: {words[:1].lower()}{words[1:]}"
 
 
 def opened(address: str) -> socket.socket:

@@ -20,7 +20,6 @@ from nodealloc.probes._exchange import (
     answered,
     asked,
     connected,
-    fault_of,
     is_address,
     opened,
     reached,
@@ -78,7 +77,7 @@ class _Target:
         """
         parts = urlsplit(urljoin(self.url, location))
         if parts.hostname == self.host and parts.scheme not in {"http", "https"}:
-            raise ValueError(f'unsupported protocol scheme "{parts.scheme}"')
+            raise ValueError(f"redirected to {parts.scheme or 'no scheme'}, which is not HTTP")
         default = 443 if parts.scheme == "https" else 80
         return _Target(
             scheme=parts.scheme,
@@ -136,13 +135,13 @@ class HttpProber:
                 is_elsewhere = bool(urlsplit(location).netloc)
                 target, request = onward, _request(onward, _action(question), with_host=not is_elsewhere)
         except TimeoutError:
-            late = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-            return Reply(ReplyKind.FAILURE, f'Get "{target.url}": {late}', timed_out=True)
+            late = f"{target.url}: no whole answer within {question.timeout_s:g} s"
+            return Reply(ReplyKind.FAILURE, late, timed_out=True)
         except OSError as error:
-            return Reply(ReplyKind.FAILURE, f'Get "{target.url}": {fault_of(error, address, target.port)}')
+            return Reply(ReplyKind.FAILURE, f"{target.url}: {error.strerror or error}")
         except (ValueError, HttpNonsenseError) as error:
-            return Reply(ReplyKind.FAILURE, f'Get "{target.url}": {error}')
-        return Reply(ReplyKind.FAILURE, f'Get "{target.url}": stopped after {_REQUESTS} redirects')
+            return Reply(ReplyKind.FAILURE, f"{target.url}: {error}")
+        return Reply(ReplyKind.FAILURE, f"{target.url}: {_REQUESTS} requests, and redirected again")
 
     def _fetched(
         self, target: _Target, address: str, request: bytes
@@ -226,8 +225,8 @@ def _reply(head: Head, body: bytes) -> Reply:
     if 200 <= head.status < 300:
         return Reply(ReplyKind.SUCCESS)
     if 300 <= head.status < 400:
-        said = body[:_SHOWN].decode("utf-8", "replace")
-        return Reply(ReplyKind.WARNING, f"Probe terminated redirects, Response body: {said}")
+        said = body[:_SHOWN].decode("utf-8", "replace").strip()
+        return Reply(ReplyKind.WARNING, f"HTTP {head.status} is not followed{': ' + said if said else ''}")
     return Reply(ReplyKind.FAILURE, f"HTTP probe failed with statuscode: {head.status}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Sequence
 
-from nodealloc.probes._exchange import answered, connected, fault_of, is_address, opened, reached, resolved
+from nodealloc.probes._exchange import answered, connected, is_address, opened, reached, resolved
 from nodealloc.probes._ports import Exchange, Question
 from nodealloc.probes._replies import Reply, ReplyKind
 
@@ -28,17 +28,18 @@ class TcpProber:
         return self._exchange(question, (question.address,)) if is_address(question.address) else None
 
     def _exchange(self, question: Question, addresses: Sequence[str]) -> Exchange:
-        address = addresses[0]
+        where = f"{question.address}:{question.port}"
         one: socket.socket | None = None
         try:
             address = yield from reached(addresses, question.port)
             one = opened(address)
             yield from connected(one, address, question.port)
         except TimeoutError:
-            host = f"[{address}]" if ":" in address else address
-            return Reply(ReplyKind.FAILURE, f"dial tcp {host}:{question.port}: i/o timeout", timed_out=True)
+            return Reply(
+                ReplyKind.FAILURE, f"{where}: no connection within {question.timeout_s:g} s", timed_out=True
+            )
         except OSError as error:
-            return Reply(ReplyKind.FAILURE, fault_of(error, address, question.port))
+            return Reply(ReplyKind.FAILURE, f"{where}: {error.strerror or error}")
         finally:
             if one is not None:
                 one.close()

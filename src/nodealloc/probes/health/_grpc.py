@@ -69,7 +69,7 @@ class GrpcProber:
             return Reply(ReplyKind.SUCCESS)
         names = wire.HealthCheckResponse.ServingStatus
         name = names.Name(status) if status in names.values() else str(status)
-        return Reply(ReplyKind.FAILURE, f'service unhealthy (responded with "{name}")')
+        return Reply(ReplyKind.FAILURE, f"the health service says {name}")
 
     def _dialled(self, question: Question) -> channels.Channel:
         host = f"[{question.address}]" if ":" in question.address else question.address
@@ -87,12 +87,11 @@ class GrpcProber:
 
 def _failed(question: Question, status: str, detail: str) -> Reply:
     if status == grpc.StatusCode.UNIMPLEMENTED.name:
-        said = "this server does not implement the grpc health protocol (grpc.health.v1.Health)"
-        return Reply(ReplyKind.FAILURE, f"error: {said}: {detail[:_SHOWN]}")
+        return Reply(ReplyKind.FAILURE, "the server has no grpc.health.v1.Health; add it, or probe otherwise")
     if status == grpc.StatusCode.DEADLINE_EXCEEDED.name:
         return Reply(
             ReplyKind.FAILURE,
-            f"timeout: health rpc did not complete within {question.timeout_s:g}s",
+            f"no answer of the health service within {question.timeout_s:g} s",
             timed_out=True,
         )
-    return Reply(ReplyKind.FAILURE, f"error: health rpc probe failed: {status}: {detail[:_SHOWN]}")
+    return Reply(ReplyKind.FAILURE, f"{status}: {detail[:_SHOWN]}")
