@@ -206,7 +206,7 @@ def test_a_redirect_within_the_host_is_followed() -> None:
                 assert run(get(port, path="/drain")) == ""
     assert [one.split(b" HTTP")[0] for one in seen] == [b"GET /end?x=1"]
     with server(says("302 Found\r\nLocation: /again", seen)) as port:
-        assert "stopped after 10 redirects" in run(get(port))
+        assert "10 requests, and redirected again" in run(get(port))
     assert len(seen) == 11
 
 

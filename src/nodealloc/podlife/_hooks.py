@@ -226,7 +226,7 @@ class _Request:
                 return _Ended()
             scheme, port = onward.scheme, onward.port or (443 if onward.scheme == "https" else 80)
             path = f"{onward.path or '/'}{'?' + onward.query if onward.query else ''}"
-        return _Ended(f"stopped after {_REQUESTS} redirects")
+        return _Ended(f"{_REQUESTS} requests, and redirected again")
 
     def _sent(self, made: HTTPConnection, path: str, headers: dict[str, str]) -> str:
         """Send one request; where its answer leads, "" for nowhere."""
