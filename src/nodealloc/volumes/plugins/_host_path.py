@@ -24,6 +24,13 @@ _IS: Final[Mapping[str, Callable[[int], bool]]] = {
     "CharDevice": stat.S_ISCHR,
     "BlockDevice": stat.S_ISBLK,
 }
+_NAMES: Final = {
+    "Directory": "directory",
+    "File": "file",
+    "Socket": "socket file",
+    "CharDevice": "character device",
+    "BlockDevice": "block device",
+}
 
 
 class HostPath:
@@ -69,13 +76,11 @@ class HostPath:
         try:
             mode = path.stat().st_mode
         except OSError as error:
-            raise InvalidVolumeError(
-                spec.name, f"{path} is no {kind}: {os.strerror(error.errno or 0)}; make it on the node"
-            ) from error
+            words = f"{_failed(path, kind)}: {os.strerror(error.errno or 0)}; make it on the node"
+            raise InvalidVolumeError(spec.name, words) from error
         if not _IS[kind](mode):
-            raise InvalidVolumeError(
-                spec.name, f"{path} is no {kind} but {_kind_of(mode)}; mend type or path"
-            )
+            words = f"{_failed(path, kind)} but {_kind_of(mode)}; mend type or path"
+            raise InvalidVolumeError(spec.name, words)
 
     def unmount(self, spec: VolumeSpec, use: Use, /) -> None:
         """Nothing was mounted, and what was made stays: it is the node's."""
@@ -86,6 +91,11 @@ class HostPath:
         return os.path.normpath(
             f"{self._host_root.rstrip('/')}/{str(spec.config.get('path', '')).lstrip('/')}"
         )
+
+
+def _failed(path: Path, kind: str) -> str:
+    """In the words that people know from a kubelet, and look for."""
+    return f"hostPath type check failed: {path} is not a {_NAMES[kind.removesuffix('OrCreate')]}"
 
 
 def _make_directories(path: Path) -> None:
