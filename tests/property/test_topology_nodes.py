@@ -261,8 +261,36 @@ def test_the_search_places_whatever_can_be_placed(seed: int) -> None:
     """Its refusal is a proof: no choice of hints, one for each member, is granted by all allocators."""
     rng = random.Random(seed)
     given = node(rng, 3)
-    snapshot = lived(rng, given, 3)
-    asked = workload(rng, "asked", 3, most_of(given))
+    if rng.random() < 0.5:
+        policy = attrs.evolve(given.snapshot.policy, name=PolicyName.SINGLE_NUMA_NODE)
+        one_by_one = attrs.evolve(given.snapshot, policy=policy, scope=Scope.CONTAINER)
+        compare_search(one_by_one, packing(rng, given))
+    else:
+        compare_search(lived(rng, given, 3), workload(rng, "asked", 3, most_of(given)))
+
+
+def packing(rng: random.Random, given: Node) -> Workload:
+    """Members that fill single nodes with CPUs, in an order in which early ones often take too much."""
+    cpus = given.snapshot[CpuAllocator].policy
+    assert isinstance(cpus, StaticPolicy)
+    sizes: list[int] = []
+    for one in given.machine.numa_nodes:
+        free = len(one.cpus - cpus.reserved)
+        while free:
+            sizes.append(rng.randint(1, free))
+            free -= sizes[-1]
+    rng.shuffle(sizes)
+    asked = [Quantity.of(size) for size in sizes[:5]] or [Quantity.of(1)]
+    return Workload(
+        key="asked",
+        claims=tuple(
+            Claim(owner=Owner("asked", f"m{n}"), amounts={"cpu": one}) for n, one in enumerate(asked)
+        ),
+    )
+
+
+def compare_search(snapshot: Snapshot, asked: Workload) -> None:
+    """The search against all choices."""
     searching = attrs.evolve(snapshot, policy=attrs.evolve(snapshot.policy, search=True, search_steps=UNITS))
     verdict = admit(searching, asked)
     assert isinstance(verdict, Admitted) == placeable(snapshot, asked)
