@@ -24,13 +24,6 @@ _IS: Final[Mapping[str, Callable[[int], bool]]] = {
     "CharDevice": stat.S_ISCHR,
     "BlockDevice": stat.S_ISBLK,
 }
-_NAMES: Final = {
-    "Directory": "directory",
-    "File": "file",
-    "Socket": "socket file",
-    "CharDevice": "character device",
-    "BlockDevice": "block device",
-}
 
 
 class HostPath:
@@ -76,11 +69,13 @@ class HostPath:
         try:
             mode = path.stat().st_mode
         except OSError as error:
-            words = f"{_failed(path, kind)}: {os.strerror(error.errno or 0)}; make it on the node"
-            raise InvalidVolumeError(spec.name, words) from error
+            raise InvalidVolumeError(
+                spec.name, f"{path} is no {kind}: {os.strerror(error.errno or 0)}; make it on the node"
+            ) from error
         if not _IS[kind](mode):
-            words = f"{_failed(path, kind)} but {_kind_of(mode)}; mend type or path"
-            raise InvalidVolumeError(spec.name, words)
+            raise InvalidVolumeError(
+                spec.name, f"{path} is no {kind} but {_kind_of(mode)}; mend type or path"
+            )
 
     def unmount(self, spec: VolumeSpec, use: Use, /) -> None:
         """Nothing was mounted, and what was made stays: it is the node's."""
@@ -91,11 +86,6 @@ class HostPath:
         return os.path.normpath(
             f"{self._host_root.rstrip('/')}/{str(spec.config.get('path', '')).lstrip('/')}"
         )
-
-
-def _failed(path: Path, kind: str) -> str:
-    """In the words that people know from a kubelet, and look for."""
-    return f"hostPath type check failed: {path} is not a {_NAMES[kind.removesuffix('OrCreate')]}"
 
 
 def _make_directories(path: Path) -> None:
