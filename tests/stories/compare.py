@@ -45,7 +45,6 @@ _NOT_SENT: Final = (
     "linux.security_context.masked_paths",
     "linux.security_context.readonly_paths",
     "linux.security_context.seccomp",
-    "linux.resources.hugepage_limits",
     "linux.overhead",
     "linux.resources",  # of a sandbox; a container's are told one by one
     "linux.security_context.run_as_user",

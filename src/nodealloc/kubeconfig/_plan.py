@@ -126,6 +126,7 @@ class NodePlan:
             pids=config.pod_pids_limit if config.pod_pids_limit > 0 else None,
             memory_qos=unified and config.feature_gates.get("MemoryQoS", False),
             memory_throttling=config.memory_throttling_factor,
+            hugepage_sizes=tuple(sorted({size for node in machine.numa_nodes for size in node.hugepages})),
             allocatable_memory_bytes=view.allocatable["memory"].value,
             unified=unified,
             swap=config.memory_swap.swap_behavior,

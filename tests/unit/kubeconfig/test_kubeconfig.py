@@ -13,7 +13,7 @@ import pytest
 
 from nodealloc._wire import camel, wire_of
 from nodealloc.agent import AGENT_FORMATS, Remembered, remembering_editions
-from nodealloc.cgroups import SwapBehavior, container_files
+from nodealloc.cgroups import SwapBehavior, container_files, container_limits
 from nodealloc.checkpoint import MemoryStore
 from nodealloc.cpuset import CpuAllocator
 from nodealloc.dsw_asw import InlineExecutor
@@ -145,6 +145,14 @@ def test_memory_and_swap_of_cgroup_v2_follow_the_document(tmp_path: Path) -> Non
     bare = partial(NodePlan.of, config(tmp_path), MACHINE, name="n1", capacity=capacity, kernel="6.1.0")
     assert [bare(unified=one).tree.pods.single_oom_kill for one in (True, False)] == [False, True]
     assert not container_files(POD, POD.containers[0], of().tree.pods, memory_capacity_bytes=1 << 33)
+
+
+def test_pods_use_no_pages_that_they_do_not_ask_for(tmp_path: Path) -> None:
+    """Of each size that the machine has, also where its pool is empty."""
+    machine = machine_from_text("1 socket x 2 cores, memory=8Gi, hugepages=2Mi:0/1Gi:2")
+    capacity = machine_capacity(machine, folder=tmp_path)
+    plan = NodePlan.of(config(tmp_path), machine, name="n1", capacity=capacity, kernel="6.1.0")
+    assert container_limits(POD.containers[0], plan.tree.pods).hugepage_bytes == {2 << 20: 0, 1 << 30: 0}
 
 
 @pytest.mark.parametrize(
