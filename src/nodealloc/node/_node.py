@@ -230,10 +230,8 @@ class NodeAllocator:
     def adopt(self, asked: Pod | Workload, running: Mapping[str, Confinement], /) -> None:
         """Take over a workload that runs but is not remembered, where it runs.
 
-        For rebuilding after damage: call it for what the runtime lists, then
-        `accept`. One that is remembered already stays as it is. Members that do not
-        run hold nothing; those that are to run again get what they ask for when the
-        workload is admitted once more.
+        For rebuilding after damage: call it for what the runtime lists, then `accept`. One that is
+        remembered stays as it is. Members that do not run hold nothing until it is admitted again.
 
         Args:
             asked: What was once asked.
