@@ -212,7 +212,9 @@ class _Statuses:
             finished_unix_s=end.finished_unix_s,
             container_id=self._scheme + id_,
         )
-        return _Instance(id_, end.attempt, 0.0, RunState.EXITED, ended)
+        return _Instance(
+            id_, end.attempt, 0.0, RunState.EXITED, ended, image=end.image, image_id=end.image_id
+        )
 
     def _status(self, container: Container, old: ContainerStatus | None, *, is_init: bool) -> ContainerStatus:
         instances = self._instances.get(container.name, ())
@@ -282,7 +284,7 @@ class _Statuses:
             last = self._state(earlier[0], was_running=was_running)
         elif old is not None and self._rules.keeps_past:
             last = _before(old, self._scheme + newest.id)
-        # Of what is known by its end alone the image was told before, or nobody knows it.
+        # Of what was gone before it was seen the image was told before, or nobody knows it.
         told = old if old is not None and old.container_id == self._scheme + newest.id else None
         return ContainerStatus(
             name=container.name,

@@ -33,6 +33,8 @@ class ContainerEnd:
         message: For people, or "".
         started_unix_s: When it began, in Unix seconds; None where nobody knows.
         finished_unix_s: When it ended, likewise.
+        image: What it was made from, as it was named then; "" where nobody knows.
+        image_id: The runtime's id of that; "" likewise.
     """
 
     name: str
@@ -42,6 +44,8 @@ class ContainerEnd:
     message: str = ""
     started_unix_s: float | None = None
     finished_unix_s: float | None = None
+    image: str = ""
+    image_id: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -116,6 +120,8 @@ def _end(one: ContainerReport, exit: Exit) -> ContainerEnd:  # noqa: A002 - the 
         message=one.message,
         started_unix_s=one.started_unix_s,
         finished_unix_s=one.finished_unix_s,
+        image=one.record.image,
+        image_id=one.record.image_id,
     )
 
 

@@ -223,6 +223,11 @@ def test_an_instance_whose_record_went_has_not_the_image_of_the_one_before() -> 
     assert (only(now).container_id, only(now).image) == ("containerd://app-1", "web:2")
     kept = tell(Observed(pod=edited, report=report(), ends={"app-0": ends["app-0"]}), was)
     assert (only(kept).container_id, only(kept).image) == ("containerd://app-0", "web:1")
+    # The newer one was told meanwhile, and went: of the one before stands what it was made from.
+    first = attrs.evolve(ends["app-0"], image="web:1", image_id="sha256:1")
+    again = tell(Observed(pod=edited, report=report(), ends={"app-0": first}), now)
+    assert (only(again).container_id, only(again).image) == ("containerd://app-0", "web:1")
+    assert only(again).image_id == "sha256:1"
 
 
 def test_an_instance_that_was_made_and_never_started_hides_no_end() -> None:

@@ -379,7 +379,9 @@ def test_rows_that_make_no_sense_are_refused() -> None:
         pod_from_checkpoint(JsonCheckpoint(kind="other", version=1, value={}))
     known = PodKnown(
         uid="u",
-        ends={"c": ContainerEnd(name="app", exit=Exited(code=9, signal=9), finished_unix_s=5.0)},
+        ends={
+            "c": ContainerEnd(name="app", exit=Exited(code=9, signal=9), finished_unix_s=5.0, image="web:1")
+        },
         live={"d": ("app", 1)},
     )
     row = pod_to_checkpoint(known)
