@@ -201,7 +201,7 @@ def _fields_reader(
                 _unread(reader, path, key, fields, unsupported)
                 continue
             name, hook, wanted, fails, plain, unset = field
-            if item is None or item == unset:
+            if item is None or (item == unset and type(item) is type(unset)):
                 continue
             one = item if type(item) is plain else hook((item, f"{path}.{key}", reader), wanted)
             if one is FAULTY:

@@ -177,6 +177,19 @@ def test_an_endless_volume_is_refused(value: dict[str, Any]) -> None:
     assert fault.path.startswith("$.spec.volumes[0].example.com/own.")
 
 
+@pytest.mark.parametrize("seconds", [False, 0.0, ""])
+def test_what_is_no_number_is_not_taken_for_0(seconds: object) -> None:
+    """`false` says something, and it is wrong."""
+    probe = {"exec": {"command": ["x"]}, "periodSeconds": seconds}
+    with pytest.raises(DecodeError, match=r"livenessProbe\.periodSeconds"):
+        Pod.from_manifest(
+            {
+                "metadata": {"name": "p", "uid": "u"},
+                "spec": {"containers": [{"name": "c", "livenessProbe": probe}]},
+            }
+        )
+
+
 def test_what_is_empty_is_not_said() -> None:
     """As Go reads it: an empty word, and 0 in a probe, have the default; a grace of 0 is one."""
     probe = {
