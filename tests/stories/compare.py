@@ -4,8 +4,8 @@ Exact are the values and their order. Not compared are times, texts of the
 runtime's own, amounts that are the machine's, events, counters, and what the
 recording itself calls flaky. Whether the dead containers of a pod that has ended
 go at once or with the next collection falls as the recorded agent's looks fall:
-the recording has both for the same story of a pod. What lasted a second or less, to half a
-second, may be seen or missed; what happens within half a second has no order.
+the recording has both for the same story of a pod. What lasted less than a second may be seen or
+missed; what happens within half a second has no order.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ __all__ = ["align", "differences"]
 Json = object
 
 _BRIEF_S: Final = 1.0
-_BRIEF_UNROUNDED_S: Final = 1.49
-"""What the recording, whose times are rounded to half a second, may have as a second."""
 _LATE_S: Final = 3.0
 _TOGETHER_S: Final = (0.5, 1.0)
 """Ends that are so close have no order; times of the recording are rounded to half a second."""
@@ -104,7 +102,7 @@ def align(theirs: Sequence[Item], ours: Sequence[Item], end: float, *, goes_on: 
         goes_on: Whether either may go on where the other has come to its end: delays between
             restarts, and looks after them, are up to 15 s longer by lot than what was told.
     """
-    may_miss = _missable(theirs, end, _BRIEF_S), _missable(ours, end, _BRIEF_UNROUNDED_S)
+    may_miss = _missable(theirs, end), _missable(ours, end)
 
     @cache
     def matches(i: int, j: int, last: str) -> bool:
@@ -125,10 +123,10 @@ def align(theirs: Sequence[Item], ours: Sequence[Item], end: float, *, goes_on: 
     return matches(0, 0, "null")  # nothing is told of a pod before it comes
 
 
-def _missable(items: Sequence[Item], end: float, brief_s: float) -> list[bool]:
+def _missable(items: Sequence[Item], end: float) -> list[bool]:
     ends = [*(one.at for one in items[1:]), *([end] if items else [])]
     return [
-        until - one.at <= brief_s or one.at >= end - _LATE_S for one, until in zip(items, ends, strict=True)
+        until - one.at <= _BRIEF_S or one.at >= end - _LATE_S for one, until in zip(items, ends, strict=True)
     ]
 
 
