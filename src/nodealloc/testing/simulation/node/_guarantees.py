@@ -63,12 +63,13 @@ from nodealloc.testing.simulation.node._running import (
     PortsOnce,
 )
 from nodealloc.testing.simulation.node._slowness import SlowCostsItself, StartupFirst
-from nodealloc.testing.simulation.node._standing import NothingMoves, SandboxStays, TellsOfThese
+from nodealloc.testing.simulation.node._standing import NothingMoves, SandboxStays
 from nodealloc.testing.simulation.node._stated import (
     LastEndIsTold,
     PhaseIsTrue,
     StartsAreCounted,
     StartupIsEarned,
+    TellsOfThese,
 )
 from nodealloc.testing.simulation.node._told import (
     CountsRise,

@@ -90,8 +90,7 @@ class EndingIsAwaited(Guarantee):
         leave = {one for one, read_s in outside.read.items() if read_s < wanted_s - _MARKED_S}
         stay = [one for other, one in known if other not in leave and other not in outside.gone]
         requests = [one.requests for pod in stay for one in pod.all_containers]
-        cpus = 1000 * (len(outside.machine.cpus) - len(outside.reserved))
-        memory = sum(one.memory_bytes for one in outside.machine.numa_nodes)
+        cpus, memory = _whole(outside)
         asked = (
             (sum(one["cpu"].milli_value for one in requests if "cpu" in one), cpus),
             (sum(one["memory"].value for one in requests if "memory" in one), memory),
@@ -133,8 +132,7 @@ class VictimsAreNeeded(Guarantee):
         outside, now_s = self.outside, deed.at_s
         others = {one for one, at_s in self._victims_s.items() if now_s - at_s < _TOGETHER_S}
         hold = [pod for uid, pod in outside.known.items() if uid not in others and self._may_hold(uid, now_s)]
-        cpus = 1000 * (len(outside.machine.cpus) - len(outside.reserved))
-        memory = sum(one.memory_bytes for one in outside.machine.numa_nodes)
+        cpus, memory = _whole(outside)
         for victim in others:
             requests = [effective_requests(pod) for pod in (*hold, outside.known[victim])]
             asked = sum(one["cpu"].milli_value for one in requests if "cpu" in one)
@@ -195,3 +193,9 @@ class GoesOn(Guarantee):
         assert deed.value.phase not in never.get(pod.restart_policy, ()), (
             f"{deed.uid} is told to be {deed.value.phase}, and its policy is {pod.restart_policy.value}"
         )
+
+
+def _whole(outside: Outside) -> tuple[int, int]:
+    """What the node has for pods: thousandths of CPUs, and bytes of memory."""
+    memory = sum(one.memory_bytes for one in outside.machine.numa_nodes)
+    return 1000 * (len(outside.machine.cpus) - len(outside.reserved)), memory

@@ -1,9 +1,11 @@
-"""Checkers of what is told, held against what really happened: phases, conditions, ends, counts."""
+"""Checkers of what is told, held against what really happened: phases, conditions, ends, instances."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from nodealloc.podfacts import (
     ContainerRunning,
@@ -18,7 +20,7 @@ from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, is_ready
 from nodealloc.testing.simulation.node._outside import Outside
 
-__all__ = ["LastEndIsTold", "PhaseIsTrue", "StartsAreCounted", "StartupIsEarned"]
+__all__ = ["LastEndIsTold", "PhaseIsTrue", "StartsAreCounted", "StartupIsEarned", "TellsOfThese"]
 
 
 class PhaseIsTrue(Guarantee):
@@ -131,6 +133,71 @@ class StartsAreCounted(Guarantee):
             starts = self._starts[uid, one.name]
             assert one.restart_count >= starts - 1, (
                 f"{uid}/{one.name} was started {starts} times and is told to be restarted {one.restart_count}"
+            )
+
+
+class _Instance(NamedTuple):
+    uid: str
+    name: str
+    image: str
+
+
+class TellsOfThese(Guarantee):
+    """Guarantees 3 and 4: what is told of a container is true of the very instance that is named."""
+
+    words = "ids, images and times that are told are those of an instance of that container"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._made: dict[str, _Instance] = {}
+        self._times: dict[str, tuple[float | None, float | None]] = {}
+        self._began: dict[str, float] = {}
+
+    def heard(self, deed: Deed, /) -> None:
+        """Whose they are is known from when it was made, started and ended."""
+        if deed.what is What.MADE:
+            image = self.outside.containers.image_of(deed.id)
+            self._made[deed.id] = _Instance(deed.uid, deed.name, image)
+        elif deed.what in {What.STARTED, What.ENDED}:
+            self._keep_times(deed.id)
+        elif deed.what is What.FORGOT:
+            self._made.pop(deed.id, None)  # perhaps nobody looked in time
+        elif deed.what is What.TOLD and isinstance(deed.value, PodStatus):
+            began_s = deed.value.started_unix_s
+            if began_s is not None:
+                assert self._began.setdefault(deed.uid, began_s) == began_s, (
+                    f"{deed.uid} was told to be there since {self._began[deed.uid]}, and now since {began_s}"
+                )
+            for one in deed.value.all_containers:
+                self._is_true(deed.uid, one)
+
+    def _keep_times(self, container_id: str) -> None:
+        for one in self.outside.containers.reports:
+            if one.record.id == container_id:
+                self._times[container_id] = one.started_unix_s, one.finished_unix_s
+
+    def _is_true(self, uid: str, one: ContainerStatus) -> None:
+        what = f"{uid}/{one.name}"
+        made = (one.container_id or "").rpartition("/")[2]
+        instance = self._made.get(made)
+        if instance is not None:
+            assert (instance.uid, instance.name) == (uid, one.name), (
+                f"{what} is told to be {made}, which is {instance.uid}/{instance.name}"
+            )
+            assert one.image.removeprefix("sha256:") == instance.image, (
+                f"{what} ({made}) is told to run from {one.image!r}, and was made from {instance.image!r}"
+            )
+        for state in (one.state, one.last_state):
+            if isinstance(state, ContainerRunning):
+                self._are_times(what, made, state.started_unix_s)
+            elif isinstance(state, ContainerTerminated):
+                ended = (state.container_id or "").rpartition("/")[2]
+                self._are_times(what, ended, state.started_unix_s, state.finished_unix_s)
+
+    def _are_times(self, what: str, made: str, *told: float | None) -> None:
+        for at_unix_s, is_s in zip(told, self._times.get(made, ()), strict=False):
+            assert at_unix_s is None or is_s is None or math.floor(at_unix_s) == math.floor(is_s), (
+                f"{what} ({made}) is told the times {told}; it started and ended at {self._times[made]}"
             )
 
 
