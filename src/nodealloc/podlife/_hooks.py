@@ -14,6 +14,7 @@ from urllib.parse import urljoin, urlsplit
 
 import attrs
 
+from nodealloc._redirects import FOLLOWED, MOST_REQUESTS
 from nodealloc._typed import typed, typed_methods
 from nodealloc.errors import ConfigurationError
 from nodealloc.runtime import CommandTimedOutError
@@ -29,8 +30,6 @@ __all__ = ["ContainerHooks"]
 _SHOWN: Final = 1024
 """Bytes of what a command wrote that are told."""
 _LARGEST_PORT: Final = 65535
-_REQUESTS: Final = 10
-_FOLLOWED: Final = frozenset({301, 302, 303, 307, 308})
 _NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"})
 """Why no hands could be shaken with a server that speaks plain HTTP."""
 _LEAST_S: Final = 0.001
@@ -209,7 +208,7 @@ class _Request:
             return _Ended("the pod has no address yet to send the request to")
         scheme, port = action.scheme.lower(), run.port(action.port)
         path, headers = action.path or "/", _headers(action)
-        for _ in range(_REQUESTS):
+        for _ in range(MOST_REQUESTS):
             try:
                 location = self._sent(
                     _connection(scheme, host, port, max(_LEAST_S, run.left_s)), path, headers
@@ -226,7 +225,7 @@ class _Request:
                 return _Ended()
             scheme, port = onward.scheme, onward.port or (443 if onward.scheme == "https" else 80)
             path = f"{onward.path or '/'}{'?' + onward.query if onward.query else ''}"
-        return _Ended(f"{_REQUESTS} requests, and redirected again")
+        return _Ended(f"{MOST_REQUESTS} requests, and redirected again")
 
     def _sent(self, made: HTTPConnection, path: str, headers: dict[str, str]) -> str:
         """Send one request; where its answer leads, "" for nowhere."""
@@ -240,7 +239,7 @@ class _Request:
             made.request("GET", path, headers=headers)
             answer = made.getresponse()
             answer.read(_SHOWN)
-            return answer.headers.get("Location", "") if answer.status in _FOLLOWED else ""
+            return answer.headers.get("Location", "") if answer.status in FOLLOWED else ""
         finally:
             made.close()
 

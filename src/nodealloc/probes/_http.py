@@ -14,6 +14,7 @@ from urllib.parse import quote, urljoin, urlsplit
 import attrs
 
 from nodealloc._arguments import wrong
+from nodealloc._redirects import FOLLOWED, MOST_REQUESTS
 from nodealloc._typed import typed, typed_methods
 from nodealloc.podspec import HttpGetAction
 from nodealloc.probes._exchange import (
@@ -37,14 +38,12 @@ __all__ = ["HttpProber", "unverified"]
 _BODY_BYTES: Final = 10 * 1024
 """Of a body that are read; the rest says nothing that a person would read in an event."""
 _HEAD_BYTES: Final = 64 * 1024
-_REQUESTS: Final = 10
 _SHOWN: Final = 1024
 _IN_PATH: Final = "!$%&'()*+,-./:;=@[]_~"
 _IN_QUERY: Final = string.punctuation
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
 _NEVER_SENT: Final = frozenset({"Content-Length", "Transfer-Encoding", "Trailer"})
 """What a pod says of a body; there is none."""
-_FOLLOWED: Final = frozenset({301, 302, 303, 307, 308})
 
 
 def unverified() -> ssl.SSLContext:
@@ -126,9 +125,9 @@ class HttpProber:
         address = addresses[0]
         try:
             address = yield from reached(addresses, target.port)
-            for _ in range(_REQUESTS):
+            for _ in range(MOST_REQUESTS):
                 head, body = yield from self._fetched(target, address, request)
-                location = head.fields.get("location", "") if head.status in _FOLLOWED else ""
+                location = head.fields.get("location", "") if head.status in FOLLOWED else ""
                 onward = target.at(location) if location else target
                 if not location or onward.host != target.host:
                     return _reply(head, body)
@@ -141,7 +140,7 @@ class HttpProber:
             return Reply(ReplyKind.FAILURE, f"{target.url}: {error.strerror or error}")
         except (ValueError, HttpNonsenseError) as error:
             return Reply(ReplyKind.FAILURE, f"{target.url}: {error}")
-        return Reply(ReplyKind.FAILURE, f"{target.url}: {_REQUESTS} requests, and redirected again")
+        return Reply(ReplyKind.FAILURE, f"{target.url}: {MOST_REQUESTS} requests, and redirected again")
 
     def _fetched(
         self, target: _Target, address: str, request: bytes
