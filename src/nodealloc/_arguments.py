@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import ipaddress
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar, cast
 
@@ -122,8 +123,6 @@ def filled(instance: object, attribute: object, value: str) -> None:
 
 def addresses(where: str, values: Iterable[str], /) -> None:
     """Raises `ConfigurationError` for the first text that is no IP address."""
-    import ipaddress  # noqa: PLC0415 - few have addresses
-
     for value in values:
         try:
             ipaddress.ip_address(value)

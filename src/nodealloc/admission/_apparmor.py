@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import attrs
 
 from nodealloc._typed import typed_fields
@@ -11,11 +9,10 @@ from nodealloc.admission._rules import Rules
 from nodealloc.admission._verdicts import ADMITTED
 from nodealloc.podfacts import NodeView
 from nodealloc.podspec import AppArmorProfile, Container, Pod, ProfileType, app_armor_profile
+from nodealloc.podspec._app_armor import ANNOTATION
 from nodealloc.verdicts import Admitted, Refused
 
 __all__ = ["AppArmor"]
-
-_PREFIX: Final = "container.apparmor.security.beta.kubernetes.io/"
 
 
 @typed_fields
@@ -64,7 +61,7 @@ class AppArmor:
         if self.rules.asks_every_annotation:
             # An annotation of no container, or of one that says it itself, confines nobody.
             return any(_confines(app_armor_profile(pod, one)) for one in _containers(pod))
-        said = sorted(key for key in pod.annotations if key.startswith(_PREFIX))
+        said = sorted(key for key in pod.annotations if key.startswith(ANNOTATION))
         return bool(said) and pod.annotations[said[0]] != "unconfined"
 
 

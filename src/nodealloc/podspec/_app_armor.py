@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from nodealloc.podspec._model import Container
     from nodealloc.podspec._pod import Pod
 
-__all__ = ["app_armor_profile"]
+__all__ = ["ANNOTATION", "app_armor_profile"]
 
-_ANNOTATION: Final = "container.apparmor.security.beta.kubernetes.io/"
+ANNOTATION: Final = "container.apparmor.security.beta.kubernetes.io/"
+"""Begins what manifests before v1.30 say of a container, whose name follows."""
 _LOCALHOST: Final = "localhost/"
 _WORDS: Final = {
     "runtime/default": AppArmorProfile(type=ProfileType.RUNTIME_DEFAULT),
@@ -35,7 +36,7 @@ def app_armor_profile(pod: Pod, container: Container, /) -> AppArmorProfile | No
     own, of_pod = container.security_context, pod.security_context
     if own is not None and own.app_armor_profile is not None:
         return own.app_armor_profile
-    word = pod.annotations.get(_ANNOTATION + container.name, "")
+    word = pod.annotations.get(ANNOTATION + container.name, "")
     if word.startswith(_LOCALHOST):
         name = word.removeprefix(_LOCALHOST)
         return AppArmorProfile(type=ProfileType.LOCALHOST, localhost_profile=name)
