@@ -32,16 +32,6 @@ _SAFE: Final[tuple[tuple[str, tuple[int, int]], ...]] = (
     ("net.ipv4.tcp_wmem", (4, 15)),
 )
 """Name, and the kernel from which on it stands in a name space."""
-_IPC: Final = "IPC"
-_NET: Final = "Net"
-_PREFIXES: Final[Mapping[str, str]] = {"fs.mqueue.": _IPC, "net.": _NET}
-_IPC_NAMES: Final = frozenset(
-    {
-        *("kernel.sem", "kernel.shm", "kernel.shmall", "kernel.shmmax", "kernel.shmmni"),
-        *("kernel.shm_rmid_forced", "kernel.msg", "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni"),
-    }
-)
-"""Settings of a pod's own, and what their families begin with. Source: ``ipc_namespaces(7)``."""
 _SEGMENT: Final = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _PATTERN: Final = re.compile(rf"({_SEGMENT}[./])*([a-z0-9][-_a-z0-9]*)?[a-z0-9*]", re.ASCII)
 _LONGEST: Final = 253
@@ -92,14 +82,13 @@ class SysctlAllowList:
                 raise ConfigurationError(
                     f"sysctl pattern {pattern!r} is none; write net.ipv4.tcp_* or a name"
                 )
-            name = Sysctl(name=pattern).dotted
-            prefix = name.removesuffix("*")
-            space = _space(prefix)
+            setting = Sysctl(name=pattern.removesuffix("*"))
+            prefix, space = setting.dotted, setting.name_space
             if space is None:
                 raise ConfigurationError(
                     f"sysctl {pattern!r} stands in no name space of a pod; it would be set for the node"
                 )
-            (names if prefix == name else prefixes)[prefix] = space
+            (prefixes if pattern.endswith("*") else names)[prefix] = space
         return cls(names, prefixes)
 
     def __call__(self, pod: Pod, view: NodeView, /) -> Admitted | Refused:
@@ -123,12 +112,6 @@ class SysctlAllowList:
             space = next((its for prefix, its in self.prefixes.items() if name.startswith(prefix)), None)
         if space is None:
             return f'"{name}" not allowlisted'
-        if (space == _IPC and host_ipc) or (space == _NET and host_network):
+        if (space == "IPC" and host_ipc) or (space == "Net" and host_network):
             return f'"{name}" not allowed with host {space} enabled'
         return ""
-
-
-def _space(name: str) -> str | None:
-    if name in _IPC_NAMES:
-        return _IPC
-    return next((space for prefix, space in _PREFIXES.items() if name.startswith(prefix)), None)

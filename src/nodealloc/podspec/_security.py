@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from typing import Literal
 
 import attrs
 
@@ -23,6 +24,12 @@ __all__ = [
 
 _ID = wire(check=at_least(0))
 _SWAPPED = str.maketrans("./", "/.")
+_IPC_SETTINGS = frozenset(
+    {
+        *("kernel.sem", "kernel.shm", "kernel.shmall", "kernel.shmmax", "kernel.shmmni"),
+        *("kernel.shm_rmid_forced", "kernel.msg", "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni"),
+    }
+)
 
 
 class ProfileType(enum.Enum):
@@ -113,6 +120,17 @@ class Sysctl:
         """
         first = next((one for one in self.name if one in "./"), ".")
         return self.name if first == "." else self.name.translate(_SWAPPED)
+
+    @property
+    def name_space(self) -> Literal["IPC", "Net"] | None:
+        """Which name space of a pod has the setting; None where only the node has it.
+
+        Source: ``ipc_namespaces(7)``, ``network_namespaces(7)``.
+        """
+        name = self.dotted
+        if name in _IPC_SETTINGS or name.startswith("fs.mqueue."):
+            return "IPC"
+        return "Net" if name.startswith("net.") else None
 
 
 @typed_fields

@@ -34,10 +34,10 @@ _FIELD: Final = re.compile(
 )
 _AMOUNT: Final = re.compile(r"(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-.+)")
 _SHARED: Final = (
-    (attrgetter("host_network"), "hostNetwork", ("net.",)),
-    (attrgetter("host_ipc"), "hostIPC", ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")),
+    (attrgetter("host_network"), "hostNetwork", "Net"),
+    (attrgetter("host_ipc"), "hostIPC", "IPC"),
 )
-"""Which kernel settings are in which name space that a pod may share with its node."""
+"""Name spaces that a pod may share with its node, as kernel settings name theirs."""
 _MOST: Final = 2**31 - 1
 _TOLD: Final = 100
 """Faults; whoever mends these knows what the others are."""
@@ -156,8 +156,8 @@ def _of_security(pod: PodFields) -> _Found:
         path = f"{where}.sysctls[{index}].name"
         if not _SYSCTL.fullmatch(one.name):
             yield Fault(path, f"{one.name!r} is no kernel setting")
-        for is_shared, key, prefixes in _SHARED:
-            if is_shared(pod) and one.dotted.startswith(prefixes):
+        for is_shared, key, space in _SHARED:
+            if one.name_space == space and is_shared(pod):
                 yield Fault(path, f"{one.name} would be set for the node, whose name space {key} gives it")
     names = [one.name for one in found.sysctls]
     yield from _more_than_once(f"{where}.sysctls", "kernel setting", names)

@@ -235,6 +235,7 @@ def test_what_is_refused_is_named_with_its_place(fields: dict[str, Any], where: 
         _volume("csi", driver="example.com"),
         {"hostAliases": [{"ip": "::1", "hostnames": ["a.example"]}]},
         {"securityContext": {"sysctls": [{"name": "net.ipv4.ip_local_port_range", "value": "1 2"}]}},
+        {"hostIPC": True, "securityContext": {"sysctls": [{"name": "kernel.shm_next_id", "value": "1"}]}},
         {"app": {"resources": {"claims": [{"name": "x"}]}}, "resourceClaims": [
             {"name": "x", "resourceClaimName": "y"}]},
         {"app": {"lifecycle": {"preStop": {"sleep": {"seconds": 30}}}}},
