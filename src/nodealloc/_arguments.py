@@ -10,6 +10,7 @@ from typing import TypeVar, cast
 from nodealloc.errors import ConfigurationError
 
 __all__ = [
+    "absolute",
     "addresses",
     "check",
     "checked",
@@ -119,6 +120,12 @@ def filled(instance: object, attribute: object, value: str) -> None:
     """A validator of attrs: a text that says something."""
     if is_other(value, str) or not value:
         raise wrong(_field(instance, attribute), value, "a text that is not empty")
+
+
+def absolute(where: str, value: str, /) -> None:
+    """Raises `ConfigurationError` for a path that does not begin at the root."""
+    if not value.startswith("/"):
+        raise wrong(where, value, "a path from the root on, such as /var/lib/data")
 
 
 def addresses(where: str, values: Iterable[str], /) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from nodealloc.admission import AppArmor, MakingRoom, allocation, chain_of
+from nodealloc.allocatable import Reservation, usable_by_pods
 from nodealloc.cgroups import CgroupMount, CgroupName, PodOptions, TreeOptions, stand_in
 from nodealloc.checkpoint import (
     FileStore,
@@ -24,8 +25,8 @@ from nodealloc.cri import follow_log
 from nodealloc.devices import Deadlines, DeviceAllocator, DeviceLedger, Grant
 from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.dsw_asw import Group, Near, World
-from nodealloc.errors import ConfigurationError
-from nodealloc.kubeconfig import KubeletConfig, NodePlan
+from nodealloc.errors import ConfigurationError, DecodeError
+from nodealloc.kubeconfig import KubeletConfig, NodePlan, kubelet_config
 from nodealloc.machine import draw_svg, draw_text, machine_from_text
 from nodealloc.memblocks import Block, hugepages
 from nodealloc.node import FORMATS, NodeAllocator
@@ -35,23 +36,48 @@ from nodealloc.podfacts import (
     EventKind,
     Exited,
     HostPort,
+    LifeState,
     NodeView,
     PodEvent,
     PodSighting,
     PodStatus,
     host_ports_of,
 )
-from nodealloc.podlife import Preparation
+from nodealloc.podlife import NodeSettings, Preparation
 from nodealloc.podsources import FolderSource, HttpSource, PodSources, Polling
-from nodealloc.podspec import Pod, TcpSocketAction
+from nodealloc.podspec import Pod, Quantity, TcpSocketAction
 from nodealloc.podstatus import JsonLinesSink, Observed, TellingOptions, status_of
-from nodealloc.probes import HttpProber, ProbeOptions, Question, Reply
-from nodealloc.runtime import ContainerConfig, HostMount, PodReport, PortMapping, containers_to_drop
+from nodealloc.probes import (
+    Asking,
+    ContainerKind,
+    ContainerVerdicts,
+    HttpProber,
+    ProbeKind,
+    ProbeOptions,
+    Probers,
+    Question,
+    Reply,
+    Tally,
+    TcpProber,
+    asks,
+    look,
+)
+from nodealloc.runtime import (
+    ContainerConfig,
+    Disk,
+    HostDevice,
+    HostMount,
+    LinuxResources,
+    PodKnown,
+    PodReport,
+    PortMapping,
+    containers_to_drop,
+)
 from nodealloc.testing.cgroups import FakeCgroups
 from nodealloc.testing.dsw_asw import ManualCancel, ManualExecutor
 from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.podlife import FakePreparer
-from nodealloc.topology import Confinement, Owner, Policy, Shortfall, Snapshot, node_masks
+from nodealloc.topology import Claim, Confinement, Owner, Policy, Shortfall, Snapshot, node_masks
 from nodealloc.volumes import VolumeManager
 
 MACHINE = machine_from_text("4 cores")
@@ -59,6 +85,7 @@ CPUS = CpuAllocator.of(MACHINE)
 SNAPSHOT = Snapshot.of(MACHINE, allocators=(CPUS,))
 STORE = MemoryStore(FORMATS)
 POD = Pod(uid="u", name="web")
+ASKING = Asking(kind=ProbeKind.LIVENESS)
 
 
 def started() -> NodeAllocator:
@@ -236,6 +263,81 @@ SILENT: Mapping[str, tuple[Callable[[], object], str]] = {
         lambda: HttpSource("http://host/", headers={"A b": ("c",)}),
         "is no header",
     ),
+    "a node below 0": (lambda: DeviceAllocator(nodes=(-1,)), "DeviceAllocator.nodes: expected ids of NUMA"),
+    "a node twice": (lambda: DeviceAllocator(nodes=(0, 0)), "ascending, each once"),
+    "nodes from the last on": (lambda: DeviceAllocator(nodes=(1, 0)), "ascending, each once"),
+    "no node at all": (lambda: DeviceAllocator(nodes=()), "ascending, each once"),
+    "a node without a name": (
+        lambda: NodeSettings(name="", memory_capacity_bytes=1),
+        "NodeSettings.name: expected a text that is not empty",
+    ),
+    "a name server by its name": (
+        lambda: NodeSettings(name="n", memory_capacity_bytes=1, cluster_dns=("dns",)),
+        "NodeSettings.cluster_dns: expected an IP address",
+    ),
+    "logs in wherever the process is": (
+        lambda: NodeSettings(name="n", memory_capacity_bytes=1, logs_directory="logs"),
+        "NodeSettings.logs_directory: expected a path from the root on",
+    ),
+    "a mount from wherever the runtime is": (
+        lambda: HostMount(host_path="data", container_path="/data"),
+        "HostMount.host_path: expected a path from the root on",
+    ),
+    "a mount to wherever the program is": (
+        lambda: HostMount(host_path="/data", container_path="data"),
+        "HostMount.container_path: expected a path from the root on",
+    ),
+    "a device by its bare name": (
+        lambda: HostDevice(host_path="null", container_path="/dev/null"),
+        "HostDevice.host_path: expected a path from the root on",
+    ),
+    "another pod's report in what is known": (
+        lambda: PodKnown(uid="u", report=PodReport(uid="other")),
+        "PodKnown is of pod u, and the report is of pod other",
+    ),
+    "a claim that takes over from itself": (
+        lambda: Claim(owner=Owner("u", "app"), amounts={"cpu": Quantity.of(1)}, reuse=("app",)),
+        "Claim.reuse of app: names the member itself",
+    ),
+    "a prober in the place of another": (
+        lambda: Probers(http=TcpProber()),
+        "Probers.http: a TcpProber asks by tcp; give it as tcp",
+    ),
+    "a verdict in words": (lambda: ContainerVerdicts(startup=wrong("passed")), "startup: expected a NoProbe"),
+    "a kind of probe in words": (
+        lambda: asks(wrong("liveness"), LifeState.SYNCING, ContainerKind.MAIN),
+        "asks: kind: expected one of ProbeKind.STARTUP",
+    ),
+    "a life in words": (
+        lambda: look(Tally(), ASKING, None, life=wrong("syncing"), now_s=0),
+        "look: life: expected one of LifeState",
+    ),
+    "shares below 0": (
+        lambda: LinuxResources(cpu_shares=-5),
+        "LinuxResources.cpu_shares: expected a whole number from 2 to 262144, or None",
+    ),
+    "a score beyond the kernel's": (lambda: LinuxResources(oom_score_adj=1001), "from -1000 to 1000"),
+    "memory of nothing": (lambda: LinuxResources(memory_bytes=0), "LinuxResources.memory_bytes: expected"),
+    "pages of less than nothing": (
+        lambda: LinuxResources(hugepages_bytes={"2MB": -1}),
+        r"hugepages_bytes\[2MB\]: expected a whole number, 0 or more",
+    ),
+    "a disk below 0": (
+        lambda: Disk(capacity_bytes=-1, available_bytes=0),
+        "Disk.capacity_bytes: expected a whole number, 0 or more",
+    ),
+    "less than nothing left": (
+        lambda: Disk(capacity_bytes=1, available_bytes=-1),
+        "Disk.available_bytes: expected a whole number, 0 or more",
+    ),
+    "a cluster's name server by its name": (
+        lambda: kubelet_config({"clusterDNS": ["dns"]}),
+        r"expected an IP address such as 10.0.0.1, found 'dns' .*clusterDNS",
+    ),
+    "more than all for pods": (
+        lambda: usable_by_pods({"cpu": Quantity.of(4)}, Reservation(system_reserved={"cpu": -1})),
+        "system-reserved cpu -1 is negative; reserve 0 or more",
+    ),
     "capacity without memory": (
         lambda: NodePlan.of(KubeletConfig(), MACHINE, name="n", capacity={}, kernel="6.1"),
         "machine_capacity",
@@ -247,5 +349,5 @@ SILENT: Mapping[str, tuple[Callable[[], object], str]] = {
 def test_a_wrong_value_is_refused_where_it_is_given(name: str) -> None:
     """Its argument is named, so that nobody looks for it where it shows."""
     call, argument = SILENT[name]
-    with pytest.raises(ConfigurationError, match=argument):
+    with pytest.raises((ConfigurationError, DecodeError), match=argument):
         call()

@@ -79,7 +79,12 @@ def _with_devices(gift: ContainerGift, plugins: DevicePlugins, owner: Owner) -> 
             for one in launch.device_nodes
         ),
         mounts=tuple(
-            HostMount(host_path=one.host_path, container_path=one.container_path, read_only=one.read_only)
+            # Runtimes take a place that is not said from the root on as if it were.
+            HostMount(
+                host_path=one.host_path,
+                container_path=f"/{one.container_path.lstrip('/')}",
+                read_only=one.read_only,
+            )
             for one in launch.mounts
         ),
     )

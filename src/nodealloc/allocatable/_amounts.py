@@ -6,7 +6,12 @@ from typing import Final
 
 from nodealloc._typed import typed
 from nodealloc.allocatable._errors import ReservationError
-from nodealloc.allocatable._reservation import Reservation, held_for_eviction, reservation_faults
+from nodealloc.allocatable._reservation import (
+    Reservation,
+    held_for_eviction,
+    negative_faults,
+    reservation_faults,
+)
 from nodealloc.idset import CPUSet
 from nodealloc.podspec import Quantity, Resources, page_bytes
 
@@ -44,10 +49,15 @@ def usable_by_pods(capacity: Resources, reservation: Reservation, /) -> Resource
     """What all pods together can come to use: capacity less reservations.
 
     Hard eviction stays in it, since it is eviction that keeps that free, not a
-    limit. Nothing is checked; no amount falls below 0.
+    limit. What is held back may be more than there is: no amount falls below 0.
+
+    Raises:
+        ReservationError: An amount below 0 is held back.
 
     Source: kubelet ``cm/node_container_manager_linux.go``.
     """
+    if faults := tuple(negative_faults(reservation)):
+        raise ReservationError(faults)
     return _less(capacity, (reservation.system, reservation.kube))
 
 

@@ -17,7 +17,7 @@ from nodealloc.podspec import Quantity, Resources
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Reservation", "held_for_eviction", "reservation_faults"]
+__all__ = ["Reservation", "held_for_eviction", "negative_faults", "reservation_faults"]
 
 _ZERO: Final = Quantity()
 
@@ -95,16 +95,27 @@ def held_for_eviction(capacity: Resources, reservation: Reservation, /) -> Resou
     return held
 
 
-def _reserved_faults(capacity: Resources, reservation: Reservation) -> Iterator[str]:
+def negative_faults(reservation: Reservation, /) -> Iterator[str]:
+    """Amounts below 0: whoever holds such a one back would give more than there is."""
+    for where, name, amount in _reserved(reservation):
+        if amount.nanos < 0:
+            yield f"{where} {name} {amount} is negative; reserve 0 or more"
+
+
+def _reserved(reservation: Reservation) -> Iterator[tuple[str, str, Quantity]]:
     for where, amounts in (
         ("kube-reserved", reservation.kube_reserved),
         ("system-reserved", reservation.system_reserved),
     ):
         for name, amount in amounts.items():
-            if amount.nanos < 0:
-                yield f"{where} {name} {amount} is negative; reserve 0 or more"
-            elif name not in capacity:
-                yield f"{where} names {name}, which this machine does not have; leave it out"
+            yield where, name, amount
+
+
+def _reserved_faults(capacity: Resources, reservation: Reservation) -> Iterator[str]:
+    yield from negative_faults(reservation)
+    for where, name, amount in _reserved(reservation):
+        if amount.nanos >= 0 and name not in capacity:
+            yield f"{where} names {name}, which this machine does not have; leave it out"
 
 
 def _eviction_faults(reservation: Reservation) -> Iterator[str]:

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from nodealloc._arguments import wrong
 from nodealloc._frozen import Frozen, freeze
 from nodealloc.devices._grants import Grant, Grants
 from nodealloc.devices._hints import held_hints
 from nodealloc.devices._inventory import DeviceList, Inventory
 from nodealloc.devices._life import Phase
 from nodealloc.devices._preferences import Answers, PreferenceQuestion
+from nodealloc.idset import MAX_ID
 from nodealloc.podspec import is_extended_resource
 from nodealloc.topology import Claim, ClaimKind, CountedHints, NotYet, Shortfall, TopologyHint, lent, peak
 
@@ -31,11 +33,18 @@ def masks(inventories: Mapping[str, Inventory], grants: Grants, /) -> dict[str, 
     }
 
 
+def _are_nodes(_: object, __: object, nodes: tuple[int, ...]) -> None:
+    if nodes != tuple(sorted(set(nodes))) or not nodes or nodes[0] < 0 or nodes[-1] > MAX_ID:
+        raise wrong(
+            "DeviceAllocator.nodes", nodes, f"ids of NUMA nodes from 0 to {MAX_ID}, ascending, each once"
+        )
+
+
 @attrs.frozen(kw_only=True)
 class DeviceStock:
     """Devices of every resource, and who holds them: the fields of `DeviceAllocator`, which tells of each."""
 
-    nodes: tuple[int, ...] = (0,)
+    nodes: tuple[int, ...] = attrs.field(default=(0,), validator=_are_nodes)
     inventories: Mapping[str, Inventory] = attrs.field(factory=Frozen[str, Inventory], validator=freeze)
     grants: Grants = attrs.field(factory=Frozen[str, Mapping[tuple[str, str], Grant]], validator=freeze)
     answers: Answers = attrs.field(

@@ -7,8 +7,10 @@ from typing import Final, NewType
 
 import attrs
 
+from nodealloc._arguments import addresses
 from nodealloc._typed import typed_fields
 from nodealloc._wire import wire
+from nodealloc.errors import ConfigurationError
 
 __all__ = ["NO_ROOM", "CrashLoopBackOff", "KubeletConfig", "MemoryReservation", "MemorySwap", "Seconds"]
 
@@ -70,6 +72,14 @@ def _is_part(value: float) -> str:
 
 def _absolute(path: str) -> str:
     return "" if not path or path.startswith("/") else f"is {path!r}; give a path from the root on"
+
+
+def _addresses(servers: tuple[str, ...]) -> str:
+    try:
+        addresses("it", servers)
+    except ConfigurationError as error:
+        return str(error).removeprefix("it: ")
+    return ""
 
 
 def _texts() -> Mapping[str, str]:
@@ -163,7 +173,7 @@ class KubeletConfig:
     topology_manager_policy: str = attrs.field(default="none", metadata=wire(unset=""))
     topology_manager_scope: str = attrs.field(default="container", metadata=wire(unset=""))
     topology_manager_policy_options: Mapping[str, str] = attrs.field(factory=_texts)
-    cluster_dns: tuple[str, ...] = attrs.field(default=(), metadata=wire("clusterDNS"))
+    cluster_dns: tuple[str, ...] = attrs.field(default=(), metadata=wire("clusterDNS", check=_addresses))
     cluster_domain: str = ""
     resolv_conf: str = "/etc/resolv.conf"
     allowed_unsafe_sysctls: tuple[str, ...] = ()

@@ -27,6 +27,8 @@ class ExecProber:
     Source: kubelet ``pkg/probe/exec``.
     """
 
+    asks_by: Final = "exec"
+
     @typed
     def __init__(self, commands: Exec, /) -> None:
         self._commands = commands

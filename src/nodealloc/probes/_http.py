@@ -104,6 +104,8 @@ class HttpProber:
     Source: kubelet ``pkg/probe/http``.
     """
 
+    asks_by: Final = "http"
+
     @typed
     def __init__(self, *, tls: ssl.SSLContext | None = None) -> None:
         self._tls = unverified() if tls is None else tls

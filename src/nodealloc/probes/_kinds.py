@@ -79,14 +79,17 @@ Source: kubelet ``prober_manager.go`` and ``worker.go``.
 """
 
 
-# The same, nested: a hash of two is what looking it up would cost most.
-_BY_LIFE: Final = {life: {one: ASKED[life, one] for one in ContainerKind} for life in LifeState}
+# The same, nested: a hash of two is what looking it up would cost most. It has no place for other words.
+_BY_LIFE: Final = {
+    life: {one: {kind: kind in ASKED[life, one] for kind in ProbeKind} for one in ContainerKind}
+    for life in LifeState
+}
 
 
 @typed_on_error
 def asks(kind: ProbeKind, life: LifeState, container: ContainerKind, /) -> bool:
     """Whether a container is asked; the table, read."""
-    return kind in _BY_LIFE[life][container]
+    return _BY_LIFE[life][container][kind]
 
 
 def drawn() -> str:

@@ -6,6 +6,7 @@ import attrs
 
 from nodealloc._arguments import addresses, wrong
 from nodealloc._typed import typed_fields
+from nodealloc.errors import ConfigurationError
 from nodealloc.podspec import ExecAction, HttpGetAction, TcpSocketAction
 from nodealloc.probes._exec import ExecProber
 from nodealloc.probes._http import HttpProber
@@ -68,12 +69,24 @@ class Probers:
         tcp: For `tcpSocket`.
         exec: For `exec`.
         grpc: For `grpc`: a `GrpcProber` of `nodealloc.probes.health`, or yours.
+
+    Raises:
+        ConfigurationError: One of the library's own in the place of another.
     """
 
     http: Prober | None = None
     tcp: Prober | None = None
     exec: Prober | None = None
     grpc: Prober | None = None
+
+    def __attrs_post_init__(self) -> None:
+        places = {"http": self.http, "tcp": self.tcp, "exec": self.exec, "grpc": self.grpc}
+        for name, prober in places.items():
+            # Those of a program's own say nothing of themselves, and may ask in several ways.
+            asks_by: str = getattr(prober, "asks_by", name)
+            if asks_by != name:
+                kind = type(prober).__name__
+                raise ConfigurationError(f"Probers.{name}: a {kind} asks by {asks_by}; give it as {asks_by}")
 
     @classmethod
     def real(cls, *, commands: Exec | None = None, grpc: Prober | None = None) -> Probers:

@@ -152,6 +152,8 @@ def look(
 
     Source: kubelet ``worker.go``; where `rules` says so, ours.
     """
+    if life.__class__ is not LifeState:
+        raise TypeError(life)
     if life is LifeState.TERMINATED or life is LifeState.FINISHED:
         return Looked(tally=tally, next=Next.END)
     if seen is None or life is LifeState.WAITING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
+from typing import Final
 
 from nodealloc.probes._exchange import answered, connected, is_address, opened, reached, resolved
 from nodealloc.probes._ports import Exchange, Question
@@ -14,6 +15,8 @@ __all__ = ["TcpProber"]
 
 class TcpProber:
     """A `Prober`: who takes a connection is well. It is closed at once, and holds no port afterwards."""
+
+    asks_by: Final = "tcp"
 
     def probe(self, question: Question, /) -> Reply:
         """See `Prober.probe`."""

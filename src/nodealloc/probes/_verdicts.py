@@ -59,6 +59,7 @@ ProbeVerdict: TypeAlias = Union[NoProbe, NoAnswer, Passed, Unwell]
 NO_ANSWER: Final = NoAnswer()
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class ContainerVerdicts:
     """What is known of one instance of a container.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 import attrs
 
-from nodealloc._arguments import within
+from nodealloc._arguments import whole, within
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed, typed_fields
 from nodealloc.errors import ConfigurationError, NodeallocError
@@ -70,8 +70,8 @@ class Disk:
         available_bytes: What is left; more than there is counts as all.
     """
 
-    capacity_bytes: int
-    available_bytes: int
+    capacity_bytes: int = attrs.field(validator=whole(0))
+    available_bytes: int = attrs.field(validator=whole(0))
 
 
 @typed_fields

@@ -9,6 +9,7 @@ import attrs
 
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed_fields
+from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import ExitUnknown
 from nodealloc.runtime._listing import Marks, PodListing
 from nodealloc.runtime._records import RunState
@@ -61,6 +62,9 @@ class PodKnown:
         ends: Instances that have ended, by id: those that the runtime still has a record of,
             and of each container the two newest. The first word on each stays.
         live: Instances that had not ended when last looked at, by id: name and attempt.
+
+    Raises:
+        ConfigurationError: The report is of another pod.
     """
 
     uid: str
@@ -69,6 +73,13 @@ class PodKnown:
     fault: str = ""
     ends: Mapping[str, ContainerEnd] = attrs.field(factory=Frozen[str, ContainerEnd], validator=freeze)
     live: Mapping[str, tuple[str, int]] = attrs.field(factory=Frozen[str, tuple[str, int]], validator=freeze)
+
+    def __attrs_post_init__(self) -> None:
+        if self.report is not None and self.report.uid != self.uid:
+            raise ConfigurationError(
+                f"PodKnown is of pod {self.uid}, and the report is of pod {self.report.uid}; "
+                "inspect the pod by its uid"
+            )
 
     def is_current(self, listing: PodListing | None, /) -> bool:
         """Whether it speaks of what that listing shows, and nothing is in doubt."""

@@ -8,7 +8,7 @@ from typing import Self
 
 import attrs
 
-from nodealloc._arguments import filled, whole
+from nodealloc._arguments import absolute, filled, whole, wrong
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed, typed_fields
 from nodealloc.errors import ConfigurationError
@@ -49,12 +49,19 @@ class HostMount:
         container_path: Where the container sees it.
         read_only: Whether the container may only read.
         propagation: Who sees mounts that are made below it later.
+
+    Raises:
+        ConfigurationError: A path that does not begin at the root.
     """
 
-    host_path: str = attrs.field(validator=filled)
-    container_path: str = attrs.field(validator=filled)
+    host_path: str
+    container_path: str
     read_only: bool = False
     propagation: Propagation = Propagation.PRIVATE
+
+    def __attrs_post_init__(self) -> None:
+        absolute("HostMount.host_path", self.host_path)
+        absolute("HostMount.container_path", self.container_path)
 
 
 @typed_fields
@@ -66,11 +73,18 @@ class HostDevice:
         host_path: Where it is.
         container_path: Where the container sees it.
         permissions: Of `r`, `w` and `m`.
+
+    Raises:
+        ConfigurationError: A path that does not begin at the root.
     """
 
-    host_path: str = attrs.field(validator=filled)
-    container_path: str = attrs.field(validator=filled)
+    host_path: str
+    container_path: str
     permissions: str = "rwm"
+
+    def __attrs_post_init__(self) -> None:
+        absolute("HostDevice.host_path", self.host_path)
+        absolute("HostDevice.container_path", self.container_path)
 
 
 @typed_fields
@@ -91,7 +105,7 @@ class LinuxResources:
         unified: Files of cgroup v2 with what to write into them.
 
     Raises:
-        ConfigurationError: An empty set of CPUs or memory nodes.
+        ConfigurationError: An empty set of CPUs or memory nodes, or a number out of its range.
     """
 
     cpu_shares: int | None = None
@@ -111,6 +125,20 @@ class LinuxResources:
                 raise ConfigurationError(
                     f"{name} is an empty set, which runtimes take for no change; leave it out, or name some"
                 )
+        for name, number, low, high in (
+            ("cpu_shares", self.cpu_shares, 2, 262144),
+            ("cpu_quota_us", self.cpu_quota_us, -1, None),
+            ("cpu_period_us", self.cpu_period_us, 1, None),
+            ("memory_bytes", self.memory_bytes, 1, None),
+            ("swap_bytes", self.swap_bytes, -1, None),
+            ("oom_score_adj", self.oom_score_adj, -1000, 1000),
+        ):
+            if number is not None and (number < low or (high is not None and number > high)):
+                span = f"{low} or more" if high is None else f"from {low} to {high}"
+                raise wrong(f"LinuxResources.{name}", number, f"a whole number {span}, or None to leave it")
+        for size, most in self.hugepages_bytes.items():
+            if most < 0:
+                raise wrong(f"LinuxResources.hugepages_bytes[{size}]", most, "a whole number, 0 or more")
 
 
 @typed_fields

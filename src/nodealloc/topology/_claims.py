@@ -86,6 +86,11 @@ class Claim:
             check("Claim.owner", self.owner, Owner, "an Owner(workload, member)")
             object.__setattr__(self, "kind", choice(ClaimKind, self.kind, "Claim.kind"))
             check("Claim.reuse", self.reuse, tuple, "a tuple of names of members")
+        if self.reuse and self.owner.member in self.reuse:
+            raise ConfigurationError(
+                f"Claim.reuse of {self.owner.member}: names the member itself; "
+                "name those that have ended when it starts"
+            )
 
 
 @typed_fields

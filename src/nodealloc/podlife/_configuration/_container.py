@@ -212,7 +212,9 @@ def _with_files(
         return mounts
     files = {_HOSTS: f"{node.pods_directory}/{pod.uid}/etc-hosts"}
     if container.termination_message_path:
-        files[container.termination_message_path] = message_path(pod.uid, container.name, attempt, node)
+        files[_absolute(container.termination_message_path)] = message_path(
+            pod.uid, container.name, attempt, node
+        )
     taken = {one.container_path for one in mounts}
     more = [HostMount(host_path=on, container_path=path) for path, on in files.items() if path not in taken]
     return (*mounts, *more)

@@ -7,7 +7,7 @@ from typing import Final, Protocol, Self
 
 import attrs
 
-from nodealloc._arguments import whole
+from nodealloc._arguments import absolute, addresses, filled, whole
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed, typed_fields
 from nodealloc.cgroups import PodOptions
@@ -45,9 +45,13 @@ class NodeSettings:
         seccomp_directory: Where profiles of the node lie.
         seccomp_default: Whether a pod that says nothing gets the runtime's profile, or none.
         limits: How requests and limits become numbers of the kernel.
+
+    Raises:
+        ConfigurationError: No name, a name server that is no IP address, or a directory
+            that does not begin at the root.
     """
 
-    name: str
+    name: str = attrs.field(validator=filled)
     memory_capacity_bytes: int = attrs.field(validator=whole(1))
     hostname: str = ""
     cluster_dns: tuple[str, ...] = ()
@@ -61,6 +65,13 @@ class NodeSettings:
     seccomp_directory: str = _SECCOMP
     seccomp_default: bool = False
     limits: PodOptions = PodOptions()
+
+    def __attrs_post_init__(self) -> None:
+        addresses("NodeSettings.cluster_dns", self.cluster_dns)
+        if self.pods_directory:
+            absolute("NodeSettings.pods_directory", self.pods_directory)
+        absolute("NodeSettings.logs_directory", self.logs_directory)
+        absolute("NodeSettings.seccomp_directory", self.seccomp_directory)
 
 
 @typed_fields

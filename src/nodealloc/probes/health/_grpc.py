@@ -45,6 +45,8 @@ class GrpcProber:
     Source: kubelet ``pkg/probe/grpc``.
     """
 
+    asks_by: Final = "grpc"
+
     def __init__(self, *, tls: Tls | None = None) -> None:
         self._tls = tls
 
