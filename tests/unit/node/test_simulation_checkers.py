@@ -7,15 +7,26 @@ import random
 import attrs
 import pytest
 
-from nodealloc.podfacts import ConditionStatus, PodCondition, PodPhase, PodStatus
+from nodealloc.podfacts import (
+    ConditionStatus,
+    ContainerRunning,
+    ContainerStatus,
+    PodCondition,
+    PodPhase,
+    PodStatus,
+)
 from nodealloc.podspec import Container, Pod, RestartPolicy
 from nodealloc.testing.simulation import SimulatedClock
 from nodealloc.testing.simulation.node import Deed, Deletion, Outside, Ran, What
 from nodealloc.testing.simulation.node._ending import GraceIsGiven
 from nodealloc.testing.simulation.node._outside import API
 from nodealloc.testing.simulation.node._refusals import GoesOn
+from nodealloc.testing.simulation.node._running import AttemptsOnce
+from nodealloc.testing.simulation.node._stated import StartsAreCounted
 from nodealloc.testing.simulation.node._told import ReadinessStands
+from tests.unit.node.simulated_scene import Scene
 
+RUNS = ContainerStatus(name="app", state=ContainerRunning())
 ASKED_TO_END = Deed(what=What.SIGNALLED, at_s=0.0, uid="u", name="app", id="c", value=0.0)
 
 
@@ -94,3 +105,49 @@ def test_a_pod_that_restarts_comes_to_no_end_without_a_reason() -> None:
     checker.heard(attrs.evolve(failed, value=PodStatus(phase=PodPhase.SUCCEEDED)))
     with pytest.raises(AssertionError, match=r"u is told to be .*, and its policy is OnFailure"):
         checker.heard(failed)
+
+
+def vanished(scene: Scene, *between: What) -> AttemptsOnce:
+    """What listens, after a start whose record went at once and what happened besides."""
+    checker, counts = AttemptsOnce(scene.outside), StartsAreCounted(scene.outside)
+    scene.outside.deeds.listen(checker.heard)
+    scene.outside.deeds.listen(counts.heard)
+    scene.wants()
+    made = scene.runs()
+    happens = {
+        What.FORGOT: lambda: scene.outside.containers.vanish(made),
+        What.REMOVED: lambda: scene.outside.containers.remove_container(made),
+        What.TOLD: lambda: scene.told(containers=[RUNS]),
+        What.KILLED: lambda: scene.happens(What.KILLED),
+    }
+    for what in between:
+        happens[what]()
+    scene.runs()
+    scene.told(containers=[RUNS])
+    counts.settled()
+    return checker
+
+
+@pytest.mark.parametrize("between", [(What.FORGOT, What.KILLED), (What.KILLED, What.FORGOT)])
+def test_a_start_of_which_nobody_can_know_may_be_made_again(between: tuple[What, ...]) -> None:
+    """Its record is gone, and so is the process that made it, before either was told of.
+
+    Seed 2117766606 of the example agent found it, under a checker that asked for another number.
+    """
+    checker = vanished(Scene(), *between)
+    assert len(checker.starts["u", "app"]) == 1
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        (What.FORGOT,),
+        (What.KILLED, What.REMOVED),
+        (What.TOLD, What.FORGOT, What.KILLED),
+        (What.TOLD, What.KILLED, What.FORGOT),
+    ],
+)
+def test_a_start_of_which_somebody_knows_is_not_made_again(between: tuple[What, ...]) -> None:
+    """The process that made it lives, it took the record away itself, or it was told of."""
+    with pytest.raises(AssertionError, match=r"attempt 0 of u/app starts again"):
+        vanished(Scene(), *between)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection
 from typing import ClassVar
 
-from nodealloc.podfacts import ConditionStatus, PodStatus
+import attrs
+
+from nodealloc.podfacts import ConditionStatus, ContainerWaiting, PodStatus
 from nodealloc.podspec import Container, Pod, Probe
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
 from nodealloc.testing.simulation.node._outside import FILE, Outside
 from nodealloc.testing.simulation.node._pods import POST_START
 
-__all__ = ["Guarantee", "ProbesHeard", "RoomHeard", "is_ready"]
+__all__ = ["Guarantee", "ProbesHeard", "RoomHeard", "StartsHeard", "is_ready"]
 
 
 class Guarantee:
@@ -76,6 +78,68 @@ class Guarantee:
             for one in self.outside.containers.running
             if one.record.pod.uid == uid and one.record.name in names
         }
+
+
+@attrs.define
+class _Start:
+    """A start of which nobody was told yet."""
+
+    uid: str
+    name: str
+    attempt: int
+    sandbox: str
+    is_forgotten: bool = False
+    is_killed: bool = False
+
+
+class StartsHeard(Guarantee):
+    """One that knows which starts an agent can know of.
+
+    An agent remembers a number before it makes the instance. Where it is killed between the start and
+    the next thing that it remembers, the runtime's record says that the instance has run. If that is gone
+    too, nothing is left in which this differs from an instance that was never made, whose number stands:
+    the same number is taken again, so that a kill before a start counts no restart that never was.
+
+    Attributes:
+        starts: A pod's uid and a container's name to attempts and sandboxes of instances that have started.
+    """
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self.starts: defaultdict[tuple[str, str], set[tuple[int, str]]] = defaultdict(set)
+        self._untold: dict[str, _Start] = {}
+
+    def hear_start(self, deed: Deed) -> None:
+        """Keep a start, and leave out one that nobody can know of; `heard` calls it after its own checks."""
+        if deed.what is What.STARTED:
+            box = self.outside.containers.sandbox_of(deed.id)
+            self.starts[deed.uid, deed.name].add((deed.attempt, box))
+            self._untold[deed.id] = _Start(deed.uid, deed.name, deed.attempt, box)
+        elif deed.what is What.TOLD and isinstance(deed.value, PodStatus) and self._untold:
+            self._leave_told(deed.uid, deed.value)
+        elif deed.what is What.FORGOT and deed.id in self._untold:
+            self._untold[deed.id].is_forgotten = True
+            self._leave_lost()
+        elif deed.what is What.KILLED and self._untold:
+            for one in self._untold.values():
+                one.is_killed = True
+            self._leave_lost()
+
+    def _leave_told(self, uid: str, status: PodStatus) -> None:
+        has_run = {
+            one.name: one.restart_count
+            for one in status.all_containers
+            if not isinstance(one.state, ContainerWaiting | None) or one.last_state is not None
+        }
+        for made, one in tuple(self._untold.items()):
+            if one.uid == uid and has_run.get(one.name, -1) >= one.attempt:
+                del self._untold[made]
+
+    def _leave_lost(self) -> None:
+        for made, one in tuple(self._untold.items()):
+            if one.is_forgotten and one.is_killed:
+                self.starts[one.uid, one.name].discard((one.attempt, one.sandbox))
+                del self._untold[made]
 
 
 class ProbesHeard(Guarantee):

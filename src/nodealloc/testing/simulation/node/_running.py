@@ -7,7 +7,7 @@ import attrs
 from nodealloc.podfacts import ContainerTerminated, Exited, HostPort, PodPhase, PodStatus, host_ports_of
 from nodealloc.podspec import RestartPolicy
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
-from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard, RoomHeard
+from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard, RoomHeard, StartsHeard
 from nodealloc.testing.simulation.node._outside import API, Outside
 from nodealloc.testing.simulation.node._pods import STARTED
 
@@ -49,23 +49,18 @@ class OneCopy(Guarantee):
             assert len(copies) == 1, f"{deed.uid}/{deed.name} runs {len(copies)} times: {', '.join(copies)}"
 
 
-class AttemptsOnce(Guarantee):
+class AttemptsOnce(StartsHeard):
     """Guarantees 1 and 9."""
 
-    words = "no attempt of a container starts twice"
-
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
-        self._started: set[tuple[str, str, int, str]] = set()
-        self._sandboxes: dict[str, str] = {}
+    words = "no attempt of a container of which an agent can know starts twice"
 
     def heard(self, deed: Deed, /) -> None:
         """A start has a number that none before it had, in its sandbox."""
         if deed.what is What.STARTED:
-            one = next(one for one in self.outside.containers.running if one.record.id == deed.id)
-            key = (deed.uid, deed.name, deed.attempt, one.record.sandbox_id)
-            assert key not in self._started, f"attempt {deed.attempt} of {deed.uid}/{deed.name} starts again"
-            self._started.add(key)
+            this = deed.attempt, self.outside.containers.sandbox_of(deed.id)
+            before = self.starts[deed.uid, deed.name]
+            assert this not in before, f"attempt {deed.attempt} of {deed.uid}/{deed.name} starts again"
+        self.hear_start(deed)
 
 
 class FinishedStays(Guarantee):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ from nodealloc.podfacts import (
     PodStatus,
 )
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
-from nodealloc.testing.simulation.node._guarantee import Guarantee, is_ready
+from nodealloc.testing.simulation.node._guarantee import Guarantee, StartsHeard, is_ready
 from nodealloc.testing.simulation.node._outside import Outside
 
 __all__ = ["LastEndIsTold", "PhaseIsTrue", "StartsAreCounted", "StartupIsEarned", "TellsOfThese"]
@@ -113,24 +112,19 @@ class LastEndIsTold(Guarantee):
             )
 
 
-class StartsAreCounted(Guarantee):
+class StartsAreCounted(StartsHeard):
     """Guarantees 1 and 9: a count begins anew with another pod alone."""
 
-    words = "when all is quiet, each start of a container but its first one is counted"
-
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
-        self._starts: Counter[tuple[str, str]] = Counter()
+    words = "when all is quiet, each start of a container that an agent can know of is counted but the first"
 
     def heard(self, deed: Deed, /) -> None:
         """Count starts."""
-        if deed.what is What.STARTED:
-            self._starts[deed.uid, deed.name] += 1
+        self.hear_start(deed)
 
     def settled(self) -> None:
         """No count that is told is too low."""
         for uid, one in _told(self.outside):
-            starts = self._starts[uid, one.name]
+            starts = len(self.starts[uid, one.name])
             assert one.restart_count >= starts - 1, (
                 f"{uid}/{one.name} was started {starts} times and is told to be restarted {one.restart_count}"
             )
