@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Generator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from nodealloc.errors import ConfigurationError, RetryableError
 from nodealloc.podlife._image_names import ImageName
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from nodealloc.runtime import Images, PullCredentials
 
 __all__ = [
+    "PULL_FAILURES",
     "CredentialSource",
     "FailedPulls",
     "ImageFetcher",
@@ -40,12 +41,19 @@ __all__ = [
 ]
 
 
+PULL_FAILURES: Final = frozenset({"ErrImagePull", "RegistryUnavailable", "SignatureValidationFailed"})
+"""Reasons of an image that was asked for and could not be had: it is asked for again after a back-off."""
+_NO_STATUS: Final = "UNKNOWN"
+"""The status of what gRPC has none for: the words are the runtime's alone."""
+
+
 class ImageUnavailableError(RetryableError):
     """A container's image is not to be had as things are.
 
     Attributes:
         reason: One word for programs: `ErrImagePull`, `ErrImageNeverPull`, `InvalidImageName`
-            or `ImageInspectError`.
+            or `ImageInspectError`; `RegistryUnavailable` or `SignatureValidationFailed` where
+            the runtime begins its answer with that word.
         image: As the pod names it.
         message: For people.
     """
@@ -55,6 +63,11 @@ class ImageUnavailableError(RetryableError):
         self.reason = reason
         self.image = image
         self.message = message
+
+    @property
+    def was_asked_for(self) -> bool:
+        """Whether a registry was asked, which is asked again after a back-off only."""
+        return self.reason in PULL_FAILURES
 
 
 class CredentialSource(Protocol):
@@ -97,7 +110,7 @@ def pull_held(image: str, reason: str, message: str, until_s: float, /) -> Held:
 
     Args:
         image: As the pod names it.
-        reason: Of the last failure, `ErrImagePull`.
+        reason: Of the last failure, such as `ErrImagePull`.
         message: Of the last failure.
         until_s: When the next try may be.
 
@@ -172,7 +185,7 @@ class ImageFetcher:
         try:
             made = self._pull(pod, name)
         except Exception as error:
-            raise ImageUnavailableError("ErrImagePull", name.given, _words(error)) from error
+            raise ImageUnavailableError(_pull_reason(error), name.given, _words(error)) from error
         try:
             listed = next((one for one in self._images.images() if made in {one.id, *one.names}), None)
         except RetryableError:
@@ -202,6 +215,16 @@ def _name(container: Container) -> ImageName:
         words = f'couldn\'t parse image name "{image}": invalid reference format'
         words = f'Failed to apply default image tag "{image}": {words}'
         raise ImageUnavailableError("InvalidImageName", image, words) from error
+
+
+def _pull_reason(error: Exception) -> str:
+    """The runtime's own word for why, where it has one that people know.
+
+    Source: CRI's ``pkg/errors``.
+    """
+    if isinstance(error, RuntimeRefusedError) and error.status == _NO_STATUS:
+        return next((one for one in PULL_FAILURES if error.reason.startswith(one)), "ErrImagePull")
+    return "ErrImagePull"
 
 
 def _words(error: Exception) -> str:

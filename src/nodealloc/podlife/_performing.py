@@ -245,7 +245,7 @@ class Performer:
     def _no_image(self, uid: str, error: ImageUnavailableError) -> _CannotStartError:
         """The first failure is told by its reason, later ones as a back-off with that reason in it."""
         again_s, failure = error.after_s, None
-        if error.reason == "ErrImagePull":
+        if error.was_asked_for:
             now_s = self._clock.monotonic_s()
             # A kubelet tells of the back-off when it looks next.
             is_first = not self._failed_pulls.has_failed(uid, error.image)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from nodealloc._frozen import Frozen
 from nodealloc.podfacts import PodIdentity
 from nodealloc.podlife._definitions import Definitions
-from nodealloc.podlife._images import pull_held
+from nodealloc.podlife._images import PULL_FAILURES, pull_held
 from nodealloc.podlife._plan import Held
 from nodealloc.podlife._record import StartFailure
 from nodealloc.podlife._restarts import back_off_held
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["held_starts", "telling_of_waits"]
 
 _CRASH_LOOP: Final = "CrashLoopBackOff"
-_PULLING: Final = frozenset({"ErrImagePull", "ImagePullBackOff"})
+_BACK_OFF: Final = "ImagePullBackOff"
 
 
 def held_starts(turn: Turn, record: PodRecord) -> Mapping[str, Held]:
@@ -57,9 +57,11 @@ def _by_pace(turn: Turn, record: PodRecord) -> Mapping[str, Held]:
     failed: Mapping[str, StartFailure] = Frozen() if record.look is None else record.look.failures
     images = {one.name: one.image for one in (*record.pod.init_containers, *record.pod.containers)}
     return {
-        name: pull_held(images.get(name, ""), "ErrImagePull", one.message, one.until_s)
+        name: Held(until_s=one.until_s, reason=one.reason, message=one.message)
+        if one.reason == _BACK_OFF
+        else pull_held(images.get(name, ""), one.reason, one.message, one.until_s)
         for name, one in failed.items()
-        if one.reason in _PULLING and one.until_s is not None and one.until_s > turn.now_s
+        if one.reason in {*PULL_FAILURES, _BACK_OFF} and one.until_s is not None and one.until_s > turn.now_s
     }
 
 

@@ -60,14 +60,11 @@ def conditions_of(
 
     Source: kubelet ``status/generate.go``.
     """
-    ready, containers_ready = ready_conditions(pod, statuses, phase, others=others)
-    can_start = _TRUE if _has_sandbox(pod, report) else _FALSE
-    return (
-        PodCondition(type=READY_TO_START, status=can_start),
-        _initialized(pod, statuses, phase),
-        ready,
-        containers_ready,
-    )
+    can_start = PodCondition(type=READY_TO_START, status=_TRUE if _has_sandbox(pod, report) else _FALSE)
+    is_through = _initialized(pod, statuses, phase)
+    # Of a node's own conditions a gate may name those that do not follow from it.
+    there = (*others, can_start, is_through)
+    return (can_start, is_through, *ready_conditions(pod, statuses, phase, others=there))
 
 
 def ready_conditions(

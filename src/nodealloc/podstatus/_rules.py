@@ -41,6 +41,8 @@ class Rules:
             ended says so. For the kubelet it failed, with the code that the runtime says then.
         keeps_addresses: While a pod ends, or nobody can ask, it has the addresses that
             it had. For the kubelet they go with its sandbox.
+        names_node: A pod with the node's network has the node's addresses. A kubelet
+            without an API server tells of none.
         ready_falls_first: A pod of which it was decided that it ends is not ready.
             For the kubelet it is, until its containers are not.
         ends_static: Static pods end in a terminal phase like others.
@@ -83,6 +85,9 @@ class Rules:
     )
     keeps_addresses: bool = attrs.field(
         default=True, metadata=recorded(False, "pod_phase_status 14", "pod_phase_status 16")
+    )
+    names_node: bool = attrs.field(
+        default=True, metadata=recorded(False, "pod_phase_status 266", "pod_phase_status 374")
     )
     ready_falls_first: bool = attrs.field(
         default=True, metadata=recorded(False, "pod_phase_status 154", "pod_phase_status 284")

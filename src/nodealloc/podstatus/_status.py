@@ -16,7 +16,7 @@ from nodealloc.podfacts import (
     PodPhase,
     PodStatus,
 )
-from nodealloc.podfacts._checks import ip_version
+from nodealloc.podfacts._checks import told_addresses
 from nodealloc.podspec import qos_class
 from nodealloc.podstatus._conditions import (
     DISRUPTION_TARGET,
@@ -216,6 +216,8 @@ def _pod_ips(observed: Observed, before: PodStatus, node_ips: Sequence[str], rul
     """Its addresses now; those that it had, while it ends or nobody can ask."""
     report = observed.report
     ips = report.ips if report else ()
+    if observed.pod.host_network and not ips and rules.names_node:
+        ips = tuple(node_ips)
     if rules.keeps_addresses and not ips and (report is None or observed.is_ending):
         ips = before.pod_ips
     return _in_order(ips, node_ips)
@@ -224,11 +226,7 @@ def _pod_ips(observed: Observed, before: PodStatus, node_ips: Sequence[str], rul
 def _in_order(ips: Iterable[str], node_ips: Sequence[str]) -> tuple[str, ...]:
     """One address of each family, the node's own family first."""
     try:
-        first = ip_version(node_ips[0]) if node_ips else 4
+        return told_addresses(tuple(ips), tuple(node_ips))
     except ValueError:
         expected = "addresses in a list or tuple, such as ('10.0.0.1',)"
         raise wrong("status_of: node_ips", node_ips, expected) from None
-    found: dict[int, str] = {}
-    for one in ips:
-        found.setdefault(ip_version(one), one)
-    return tuple(found[version] for version in (first, 10 - first) if version in found)

@@ -9,6 +9,7 @@ import attrs
 
 from nodealloc._frozen import Frozen, freeze
 from nodealloc.podfacts import LifeState, PodIdentity
+from nodealloc.podfacts._checks import told_addresses
 from nodealloc.podspec import Container, ExecAction, GrpcAction, Pod, Probe
 from nodealloc.probes._kinds import ContainerKind, ProbeKind, kinds_of
 from nodealloc.probes._ports import ContainerSeen, Question, ReportedPod, ReportSeen
@@ -93,7 +94,8 @@ def asks_of(
     report = None if known is None else known.report
     if want.pod is None or want.life is None or report is None:
         return ()
-    ip = report.ips[0] if report.ips else (node_ip if want.pod.host_network else "")
+    own_ips = told_addresses(report.ips, (node_ip,) if node_ip else ())
+    ip = own_ips[0] if own_ips else (node_ip if want.pod.host_network else "")
     return tuple(
         ask
         for part, container, seen in _instances(want.pod, report)

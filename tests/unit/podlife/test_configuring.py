@@ -74,6 +74,27 @@ def test_a_pod_with_the_nodes_network_has_its_addresses() -> None:
     assert config.env["IP"] == "192.0.2.7"
 
 
+def test_a_pod_is_told_the_addresses_of_its_nodes_family_first() -> None:
+    """One of each family, however many the runtime reports and in whatever form."""
+    report = PodReport(uid="u", ips=("10.1.0.5", "FD00:0::5", "10.1.0.6"))
+    told = Container(
+        name="app",
+        image="a:1",
+        variables=tuple(
+            Variable(name=name, value_from=ValueFrom(field_ref=FieldRef(field_path=path)))
+            for name, path in (("ONE", "status.podIP"), ("ALL", "status.podIPs"))
+        ),
+    )
+    pod = attrs.evolve(WEB, containers=(told,))
+    for host_ips, want in (
+        ((), ("10.1.0.5", "10.1.0.5,fd00::5")),
+        (("fd00::1", "192.0.2.7"), ("fd00::5", "fd00::5,10.1.0.5")),
+    ):
+        configuration = NodeConfiguration(NODE, host_ips=host_ips)
+        env = configuration.container(PodRecord(pod=pod), told, 0, "i", report).env
+        assert (env["ONE"], env["ALL"]) == want
+
+
 def test_the_image_says_who_runs_it() -> None:
     """Whoever keeps images is asked by id."""
     configuration = NodeConfiguration(NODE, image=lambda id_: ImageFacts(id=id_, user=len(id_)))

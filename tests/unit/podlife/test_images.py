@@ -169,6 +169,25 @@ def test_a_registry_that_says_no_is_quoted() -> None:
     assert pull_held("localhost/missing:1", "ErrImagePull", seen[0], 0.0).message in told("ImagePullBackOff")
 
 
+@pytest.mark.parametrize(
+    ("status", "words", "reason"),
+    [
+        ("UNKNOWN", "RegistryUnavailable: no route", "RegistryUnavailable"),
+        ("UNKNOWN", "SignatureValidationFailed", "SignatureValidationFailed"),
+        ("NOT_FOUND", "RegistryUnavailable: no route", "ErrImagePull"),
+        ("UNKNOWN", "the registry says RegistryUnavailable", "ErrImagePull"),
+    ],
+)
+def test_the_runtimes_own_word_for_a_failure_is_the_reason(status: str, words: str, reason: str) -> None:
+    """Where its answer begins with one that people know, and gRPC has none for it."""
+
+    class Runtime(FakeContainerRuntime):
+        def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
+            raise RuntimeRefusedError("PullImage", status, words)
+
+    assert refused(ImageFetcher(Runtime()), "r.test/a:1") == (reason, words)
+
+
 def test_a_runtime_that_is_away_is_no_verdict_on_the_image() -> None:
     """The listing failed: another reason, and the image may be there."""
 

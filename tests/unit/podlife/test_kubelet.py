@@ -289,6 +289,26 @@ def test_what_is_told_of_an_image_that_cannot_be_had(rules: Rules, told: list[st
     assert seen[: len(told)] == told
 
 
+@pytest.mark.parametrize("rules", [RIGHT, KUBELET])
+def test_what_is_told_of_a_long_wait_for_an_image_stays_as_it_was(rules: Rules) -> None:
+    """However often a kubelet looks meanwhile, the last failure is named once, by the runtime's own word."""
+    node = Node(rules=rules)
+    gone = RuntimeRefusedError("pull_image", "UNKNOWN", "RegistryUnavailable: no answer")
+    node.runtime.fail("pull_image", gone, times=9)
+    node.lives.put(pod(containers=[Container(name="app", image="private")]))
+    told: dict[tuple[str, str], None] = {}
+    for _ in range(140):
+        node.after(1)
+        one = facts(node).containers.get("app")
+        if one is not None and one.waiting is not None:
+            told[one.waiting.reason, one.waiting.message] = None
+    failed = "RegistryUnavailable: no answer"
+    assert list(told) == [
+        ("RegistryUnavailable", failed),
+        ("ImagePullBackOff", f'Back-off pulling image "private": RegistryUnavailable: {failed}'),
+    ]
+
+
 def test_a_post_start_hook_that_fails_is_told() -> None:
     """Its container is stopped, and why is told of it as of one that did not start."""
     hook = LifecycleHandler(exec=ExecAction(command=("warm",)))

@@ -22,7 +22,7 @@ from nodealloc.podfacts import (
     ResourceHealthState,
     ResourceStatus,
 )
-from nodealloc.podspec import Container, Pod, Probe, RestartPolicy
+from nodealloc.podspec import Container, Pod, Probe, ReadinessGate, RestartPolicy
 from nodealloc.podstatus import (
     KUBELET,
     Health,
@@ -466,6 +466,33 @@ def test_addresses_stay_while_a_pod_ends() -> None:
     assert tell(observed, was).pod_ips == ("10.0.0.7",)
     assert tell(observed, was, KUBELET).pod_ips == ()
     assert tell(attrs.evolve(observed, life=LifeState.SYNCING), was).pod_ips == ()
+
+
+def test_a_pod_with_the_nodes_network_has_the_nodes_addresses() -> None:
+    """`names_node`: it is reached there; a kubelet without an API server tells of none."""
+    observed = Observed(pod=attrs.evolve(pod(), host_network=True), report=report(ips=()))
+    node_ips = ("fd00::1", "192.0.2.7")
+    assert status_of(observed, node_ips=node_ips).pod_ips == node_ips
+    assert status_of(observed, node_ips=node_ips, rules=KUBELET).pod_ips == ()
+    assert status_of(observed).pod_ips == ()
+
+
+def test_addresses_are_told_as_they_are_usually_written() -> None:
+    """Whatever form a runtime has for them; what is no address is left out."""
+    odd = ("of no use", "::ffff:10.0.0.7", "FD00:0:0::5", "10.0.0.8")
+    assert tell(Observed(pod=pod(), report=report(ips=odd))).pod_ips == ("10.0.0.7", "fd00::5")
+
+
+@pytest.mark.parametrize("rules", [Rules(), KUBELET], ids=["right", "kubelet"])
+def test_a_gate_may_name_a_condition_of_the_nodes_own(rules: Rules) -> None:
+    """Those that do not follow from it: whether containers can be started, and what comes before them ran."""
+    gates = tuple(ReadinessGate(condition_type=one) for one in ("PodReadyToStartContainers", "Initialized"))
+    gated = attrs.evolve(pod(), readiness_gates=gates)
+    observed = Observed(pod=gated, report=report(instance("app")))
+    assert ready(tell(observed, None, rules)) == ("True", "")
+    gates = (*gates, ReadinessGate(condition_type="ContainersReady"))
+    observed = attrs.evolve(observed, pod=attrs.evolve(gated, readiness_gates=gates))
+    assert ready(tell(observed, None, rules)) == ("False", "ReadinessGatesNotReady")
 
 
 @pytest.mark.parametrize(

@@ -237,6 +237,19 @@ def test_a_container_that_has_not_begun_is_nobody_to_ask() -> None:
     assert (ask.container_id, ask.has_ended) == ("c1", True)
 
 
+def test_a_pod_of_two_families_is_asked_in_its_nodes_own() -> None:
+    """Where the runtime tells the other one first, too."""
+    asked = container(liveness_probe=Probe(http_get=HttpGetAction(port=3)))
+    want = ProbedPod(pod=pod("web", asked), life=LifeState.SYNCING)
+    seen = known(LIVE, "c1")
+    assert seen.report is not None
+    both = PodKnown(uid="web", report=attrs.evolve(seen.report, ips=("10.0.0.7", "fd00::7")))
+    for node_ip, ip in (("fd00::1", "fd00::7"), ("192.0.2.1", "10.0.0.7")):
+        (ask,) = asks_of(want, both, None, node_ip=node_ip)
+        assert ask.question is not None
+        assert ask.question.address == ip
+
+
 def test_the_probes_own_grace_is_in_the_verdict() -> None:
     """Who kills the container finds it there; readiness kills nobody and has none."""
     node = Node()

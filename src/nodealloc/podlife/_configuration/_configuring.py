@@ -10,6 +10,7 @@ import attrs
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.errors import NodeallocError
+from nodealloc.podfacts._checks import told_addresses
 from nodealloc.podlife._configuration._container import container_config, sub_paths_of
 from nodealloc.podlife._configuration._dns import hosts_file
 from nodealloc.podlife._configuration._environment import variables_of
@@ -107,7 +108,7 @@ class NodeConfiguration:
     ) -> ContainerConfig:
         """What a container is made from; raises `ContainerConfigError`. The files that it mounts are made."""
         pod, gifts = record.pod, _gifts(record.provided)
-        own_ips = self._host_ips if pod.host_network else report.ips
+        own_ips = told_addresses(self._host_ips if pod.host_network else report.ips, self._host_ips)
         hosts = hosts_file(pod, own_ips, self._node)
         addresses = PodAddresses(pod_ips=own_ips, host_ips=self._host_ips)
         gift = ContainerGift.joined(
