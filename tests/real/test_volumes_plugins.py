@@ -55,6 +55,7 @@ def test_empty_dir_in_memory(tmp_path: Path) -> None:
 
     def test(node: Node) -> None:
         path = node.run(pod("emptyDir", {"medium": "Memory", "sizeLimit": "1Mi"}))
+        assert stat.S_IMODE(Path(path).stat().st_mode) == 0o1777
         found = os.statvfs(path)
         assert found.f_blocks * found.f_frsize == 1 << 20
         with pytest.raises(OSError, match="No space"):

@@ -31,6 +31,9 @@ def test_a_part_is_made_bound_and_taken_away(tmp_path: Path) -> None:
         assert str(paths[0]) == f"{node.root.path}/pods/pod/volume-subpaths/v/a/0"
         assert paths[2] == paths[0] != paths[1]
         assert stat.S_IMODE(paths[0].stat().st_mode) == 0o777
+        Path(folder).chmod(0o3775)
+        other = Path(parts.bind("pod", "a", 1, volume="v", folder=folder, path="more"))
+        assert stat.S_IMODE(other.stat().st_mode) == 0o2775
         (paths[0] / "line").write_text("x")
         assert (paths[1] / "line").read_text() == "x"
         assert Path(folder, "logs/app/line").read_text() == "x"

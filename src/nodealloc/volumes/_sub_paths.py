@@ -16,6 +16,8 @@ from nodealloc.volumes._ports import Mounter
 __all__ = ["SubPaths"]
 
 _FOLDER: Final = "volume-subpaths"
+_KEPT: Final = 0o777 | stat.S_ISGID
+"""What a directory that is made has of its volume's mode."""
 _LOOK: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -119,7 +121,7 @@ def _inside(folder: str, path: str) -> Generator[int]:
     with naming(whole):
         fd = os.open(base, _LOOK)
         try:
-            mode = stat.S_IMODE(os.fstat(fd).st_mode)
+            mode = os.fstat(fd).st_mode & _KEPT
             for name in real[len(base) :].split("/"):
                 if name:
                     inner = _step(fd, name, mode, whole)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import resource
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ from nodealloc.volumes import (
     Found,
     InvalidVolumeError,
     MountedHereError,
+    MountError,
     Plugin,
     SafeRoot,
     Use,
@@ -230,6 +233,16 @@ def test_bad_config_volumes_are_named(tools: Tools, spec: dict[str, Json], reaso
         plugin.spec(POD, Volume(name="v", kind="configMap", spec=spec))
 
 
+def test_an_empty_list_of_items_names_every_key(tools: Tools) -> None:
+    """As no list does: it is the same to an API."""
+    plugin = ConfigMap(tools.root, tools.mounter, ConfigStore(OneObject()))
+    for items in (None, [], [{"key": "a", "path": "b"}]):
+        spec = plugin.spec(POD, Volume(name="v", kind="configMap", spec={"name": "o", "items": items}))
+        plugin.mount(spec, USE, "")
+        there = [one for one in Path(plugin.path(spec, USE)).iterdir() if not one.name.startswith("..")]
+        assert [one.name for one in there] == ["b" if items else "a"]
+
+
 def test_users_of_a_config_hear_of_its_change(tools: Tools) -> None:
     """A change reaches the pods that use the object, once each, until the last use is gone."""
     store = ConfigStore(OneObject())
@@ -337,6 +350,35 @@ def test_memory_of_an_empty_dir_is_bounded(
     plugin.mount(plugin.spec(POD, volume), USE, "")
     (mount,) = tools.mounter.entries()
     assert [option for option in mount.super_options if option.startswith("size=")] == given
+
+
+def test_memory_is_never_swapped_where_the_kernel_can_do_that(tools: Tools) -> None:
+    """An older kernel knows no such option, and gets none; what else it refuses stays refused."""
+    volume = Volume(name="v", kind="emptyDir", spec={"medium": "Memory", "sizeLimit": "1Mi"})
+
+    class Kernel(FakeMounter):
+        refuses = errno.EINVAL
+
+        def mount(
+            self, source: str, target: str, /, *, fstype: str = "", options: Sequence[str] = ()
+        ) -> None:
+            if "noswap" in options and self.refuses:
+                raise MountError("mount", target, self.refuses, "refused")
+            super().mount(source, target, fstype=fstype, options=options)
+
+    kernel = Kernel(tools.root.path)
+    plugin = EmptyDir(tools.root, kernel)
+    spec = plugin.spec(POD, volume)
+    given = ("mode=1777", "size=1048576")
+    for refuses, options in ((errno.EINVAL, given), (0, (*given, "noswap"))):
+        kernel.refuses = refuses
+        plugin.mount(spec, USE, "")
+        (mount,) = kernel.entries()
+        assert mount.super_options == options
+        plugin.unmount(spec, USE)
+    kernel.refuses = errno.EPERM
+    with pytest.raises(MountError):
+        plugin.mount(spec, USE, "")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from nodealloc.volumes._model import Use, VolumeSpec
 from nodealloc.volumes._paths import SafeRoot
 from nodealloc.volumes._pods_directory import leave_pod, pod_path
 from nodealloc.volumes._ports import Found, Mounter
+from nodealloc.volumes.plugins._memory import mount_memory
 from nodealloc.volumes.plugins._ownership import share
 
 __all__ = ["EmptyDir"]
@@ -89,8 +90,7 @@ class EmptyDir:
         self._root.make_directory(path, mode=_MODE)
         if spec.config.get("medium") == "Memory" and not self._mounter.is_mounted(path):
             size = self._size(spec)
-            options = [f"mode={_MODE:o}", *([] if size is None else [f"size={size}"])]
-            self._mounter.mount("tmpfs", path, fstype="tmpfs", options=options)
+            mount_memory(self._mounter, path, *([] if size is None else [f"size={size}"]))
         if use.fs_group is not None:
             share(self._root, path, use.fs_group)
 

@@ -13,11 +13,12 @@ from nodealloc.volumes._paths import SafeRoot, naming
 from nodealloc.volumes._pods_directory import leave_pod, pod_path
 from nodealloc.volumes._ports import Found, Mounter
 from nodealloc.volumes.plugins._atomic_files import FileContent, write_files
+from nodealloc.volumes.plugins._memory import mount_memory
 
 __all__ = ["DEFAULT_MODE", "FileVolumes", "items_of", "key_items", "mode_of", "path_of", "united"]
 
 DEFAULT_MODE: Final = 0o644
-_TMPFS: Final = ("mode=777", "nosuid", "nodev")
+_TMPFS: Final = ("nosuid", "nodev")
 
 
 class FileVolumes:
@@ -49,7 +50,7 @@ class FileVolumes:
         path = self.path(name, use)
         self._root.make_directory(path, mode=0o777)
         if self._in_memory and not self._mounter.is_mounted(path):
-            self._mounter.mount("tmpfs", path, fstype="tmpfs", options=_TMPFS)
+            mount_memory(self._mounter, path, *_TMPFS)
         with self._root.open_directory(path) as fd, naming(path):
             write_files(fd, files, group=use.fs_group)
 
@@ -118,8 +119,8 @@ def items_of(volume: str, items: Json, wanted: str, /) -> Iterator[Mapping[str, 
 
 
 def key_items(volume: str, items: Json, /) -> Json:
-    """Items that name keys of an object, checked; None where every key is a file."""
-    if items is None:
+    """Items that name keys of an object, checked; None where every key is a file, as without any item."""
+    if items in (None, [], ()):
         return None
     found: list[Json] = []
     for item in items_of(volume, items, "key and path"):
