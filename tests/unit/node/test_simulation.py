@@ -64,17 +64,6 @@ KEPT = {
 today's lives differ. What they found is held by unit tests of the library."""
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    """The command, as a shell runs it."""
-    return subprocess.run(
-        [sys.executable, "-m", "nodealloc.testing.simulation", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-
-
 def live(plant: str, seeds: Iterable[int]) -> tuple[str, int, int]:
     """What the first seed finds that finds anything, with the faults and operations of all up to it."""
     faults = operations = 0
@@ -314,21 +303,6 @@ def test_at_least_twenty_bugs_can_be_planted() -> None:
         spoiled(agent, "none")
 
 
-@pytest.mark.slow
-def test_the_command_ends_with_its_figures() -> None:
-    """One seed; the last line is what scripts read."""
-    done = run("--seed", "0")
-    assert done.returncode == 0, done.stdout
-    words = done.stdout.splitlines()[-1]
-    assert words.endswith(" 0 violations")
-    assert [part.split()[1] for part in words.split(", ")] == [
-        "operations",
-        "faults",
-        "node-hours",
-        "violations",
-    ]
-
-
 def test_a_seed_of_code_is_another_one_with_each_change(tmp_path: Path) -> None:
     """Of bytes and names of files; what is no code, and what was compiled, does not count."""
     (tmp_path / "deep").mkdir()
@@ -342,51 +316,3 @@ def test_a_seed_of_code_is_another_one_with_each_change(tmp_path: Path) -> None:
     code.rename(code.with_name("core.py"))
     assert len({first, changed, seed_of([str(tmp_path)])}) == 3
     assert 0 <= first < 1 << 31
-
-
-@pytest.mark.parametrize(("text", "said"), [("def f(:", "SyntaxError: "), ("1 / 0", "ZeroDivisionError: ")])
-def test_a_wiring_whose_module_is_broken_is_refused_in_a_sentence(
-    text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever it raises when it is imported."""
-    (tmp_path / "broken_wiring.py").write_text(text)
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    with pytest.raises(ConfigurationError, match=f"wiring 'broken_wiring:f' cannot be had: {said}"):
-        wiring_named("broken_wiring:f")
-
-
-@pytest.mark.slow
-def test_the_command_tells_a_story() -> None:
-    """Line by line, each with its time."""
-    done = run("--seed", "1", "--story")
-    assert done.stdout.startswith("seed 1, class kills:")
-    assert "container started" in done.stdout
-
-
-@pytest.mark.slow
-def test_a_planted_bug_ends_the_command_with_1() -> None:
-    """The violation names the seed, and how to see it again."""
-    done = run("--seed", "0", "--plant", "full-grace")
-    assert done.returncode == 1, done.stdout
-    assert "no fault is needed; without any, at " in done.stdout
-    assert "simulation --seed 0 --story --plant full-grace" in done.stdout
-    assert "full-grace" in run("--plants").stdout
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--plant", "none"), "no planted bug is called 'none'"),
-        (("--story",), "add --seed N"),
-        (("--wiring", "nowhere"), "is no MODULE:FUNCTION"),
-        (("--wiring", "no.such:thing"), "cannot be had"),
-        (("--wiring", "os:sep"), "name a function"),
-        (("--seed-of", "nowhere"), "no code is in nowhere"),
-    ],
-)
-def test_bad_options_are_refused(words: tuple[str, ...], said: str) -> None:
-    """With status 2, and a sentence that says what to do."""
-    done = run(*words)
-    assert done.returncode == 2
-    assert said in done.stderr

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import random
 import sys
+from collections.abc import Callable
 
 from nodealloc.errors import ConfigurationError
 from nodealloc.testing.simulation._simulation import ViolationError
 from nodealloc.testing.simulation.node import PLANTS, NodeSimulation
-from nodealloc.testing.simulation.node._many import SeedTally, seed_of, seeds_until, wiring_named
+from nodealloc.testing.simulation.node._many import SeedTally, seed_of, seeds_until, try_wiring, wiring_named
 from nodealloc.testing.simulation.node._plants import spoiled
 
 _HASHES = "0"
@@ -33,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"no planted bug is called {arguments.plant!r}; --plants lists them", file=sys.stderr)
         return 2
     try:
-        wiring_named(arguments.wiring)
+        try_wiring(arguments.wiring)
         drawn = seed_of(arguments.seed_of) if arguments.seed_of else None
     except ConfigurationError as error:
         print(error, file=sys.stderr)
@@ -41,6 +43,9 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.story:
         if arguments.seed is None:
             print("--story needs the seed that it is to tell; add --seed N", file=sys.stderr)
+            return 2
+        if arguments.seconds is not None or arguments.faults is not None:
+            print("--story tells one life to its end; leave out --seconds and --faults", file=sys.stderr)
             return 2
         return _tell(arguments.seed, arguments.wiring, arguments.plant)
     return _live(arguments, drawn)
@@ -51,10 +56,12 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m nodealloc.testing.simulation",
         description="Live the lives of simulated nodes, one a seed, with a checker for each guarantee.",
     )
-    parser.add_argument("--seconds", type=float, metavar="S", help="begin no further seed after so long")
-    parser.add_argument("--faults", type=int, metavar="F", help="begin no further seed after so many faults")
+    parser.add_argument("--seconds", type=_seconds, metavar="S", help="begin no further seed after so long")
+    parser.add_argument(
+        "--faults", type=_from(1), metavar="F", help="begin no further seed after so many faults"
+    )
     first = parser.add_mutually_exclusive_group()
-    first.add_argument("--seed", type=int, metavar="N", help="the first seed; alone: only that one")
+    first.add_argument("--seed", type=_from(0), metavar="N", help="the first seed; alone: only that one")
     first.add_argument(
         "--seed-of",
         nargs="+",
@@ -71,12 +78,37 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--story", action="store_true", help="tell the life of --seed line by line")
     parser.add_argument(
         "--jobs",
-        type=int,
+        type=_from(1),
         default=os.cpu_count() or 1,
         metavar="J",
         help="processes; default: one for each core",
     )
     return parser
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+    return seconds
+
+
+def _from(least: int) -> Callable[[str], int]:
+    """Reads whole numbers; of a seed and its negative the same would be drawn."""
+
+    def read(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if number < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {least} on")
+        return number
+
+    return read
 
 
 def _live(arguments: argparse.Namespace, drawn: int | None) -> int:
@@ -92,7 +124,7 @@ def _live(arguments: argparse.Namespace, drawn: int | None) -> int:
         first,
         seconds=-1.0 if one else seconds,
         faults=arguments.faults,
-        jobs=1 if one else max(1, arguments.jobs),
+        jobs=1 if one else arguments.jobs,
         wiring=arguments.wiring,
         plant=arguments.plant,
     ):

@@ -293,6 +293,8 @@ class Simulation:
                 self._driver = self._build(self.life)
             except Killed:
                 self._restart()
+            except Exception as error:
+                raise self._violation(f"the program does not start: {error!r}") from error
         return self._driver
 
     def _happen(self, driver: Driven) -> bool:

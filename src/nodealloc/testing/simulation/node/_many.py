@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import multiprocessing
 import time
+import traceback
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from multiprocessing.pool import AsyncResult
@@ -15,14 +16,16 @@ from typing import Final, cast
 
 import attrs
 
+from nodealloc.dsw_asw import Driven
 from nodealloc.errors import ConfigurationError
 from nodealloc.testing.simulation._simulation import Report, ViolationError
+from nodealloc.testing.simulation.node._classes.calm import CALM
 from nodealloc.testing.simulation.node._fewest import Shrunk, shrunk
 from nodealloc.testing.simulation.node._plants import spoiled
 from nodealloc.testing.simulation.node._simulation import NodeSimulation, Wiring
 from nodealloc.testing.simulation.node._wiring import agent
 
-__all__ = ["Lived", "SeedTally", "live", "seed_of", "seeds_until", "wiring_named"]
+__all__ = ["Lived", "SeedTally", "live", "seed_of", "seeds_until", "try_wiring", "wiring_named"]
 
 _HANGS_S: Final = 300.0
 _MARGIN_S: Final = 100.0
@@ -97,7 +100,7 @@ def wiring_named(name: str, /) -> Wiring:
         )
     try:
         found: object = getattr(import_module(module), function)
-    except Exception as error:  # a module of somebody else's raises what it likes
+    except (Exception, SystemExit) as error:  # a module of somebody else's raises what it likes
         what = "" if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: "
         raise ConfigurationError(f"wiring {name!r} cannot be had: {what}{error}") from error
     if not callable(found):
@@ -105,6 +108,28 @@ def wiring_named(name: str, /) -> Wiring:
             f"wiring {name!r} is a {type(found).__name__}; name a function (NodePorts) -> group"
         )
     return cast("Wiring", found)
+
+
+def try_wiring(name: str, /) -> None:
+    """Build its agent once, on a node on which nothing goes wrong.
+
+    Raises:
+        ConfigurationError: There is no wiring of that name, it raises, or what it returns is no agent.
+    """
+    wiring = wiring_named(name)
+    with NodeSimulation(0, wiring, seeds=CALM) as node:
+        try:
+            built: object = node.built()
+        except (Exception, SystemExit) as error:
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            raise ConfigurationError(
+                f"wiring {name!r} builds no agent where nothing goes wrong: "
+                f"{type(error).__name__}: {error} ({at.filename}, line {at.lineno})"
+            ) from error
+    if not isinstance(built, Driven):
+        raise ConfigurationError(
+            f"wiring {name!r} returns a {type(built).__name__}; return a group of reconcilers, such as Group"
+        )
 
 
 def seed_of(paths: Iterable[str], /) -> int:

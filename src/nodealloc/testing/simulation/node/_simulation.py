@@ -169,6 +169,10 @@ class NodeSimulation:
         except ViolationError as error:
             raise self._told(error) from None
 
+    def built(self) -> Driven:
+        """The agent, as it is built at the beginning of a life; nothing of it runs yet."""
+        return self._wiring(self._ports(self.simulation.life))
+
     def _settle(self, *, is_empty: bool = False) -> Report:
         until = partial(self._is_as_asked, is_empty=is_empty)
         return self.simulation.settle(within_s=_QUIET_S, until=until)
@@ -208,8 +212,16 @@ class NodeSimulation:
             self.simulation.chance.arm("killed")
 
     def _build(self, life: Life) -> Driven:
+        driven = self._wiring(self._ports(life))
+        if not self.seeds.resyncs:
+            for one in driven.reconcilers():
+                if isinstance(one, Reconciler):
+                    one.forgo_resync()
+        return driven
+
+    def _ports(self, life: Life) -> NodePorts:
         outside, clock = self.outside, self.simulation.clock
-        ports = NodePorts(
+        return NodePorts(
             life=life,
             now=clock.moment,
             machine=self._machine,
@@ -228,12 +240,6 @@ class NodeSimulation:
             files=self._disk.files(life),
             say_aligned=outside.say_aligned,
         )
-        driven = self._wiring(ports)
-        if not self.seeds.resyncs:
-            for one in driven.reconcilers():
-                if isinstance(one, Reconciler):
-                    one.forgo_resync()
-        return driven
 
     def _ended(self, power_lost: bool) -> None:
         self._disk.ended(power_lost=power_lost, rng=self.simulation.chance.rng)
