@@ -21,7 +21,7 @@ from nodealloc.testing.simulation.node import Deed, Deletion, Outside, Ran, What
 from nodealloc.testing.simulation.node._ending import GraceIsGiven
 from nodealloc.testing.simulation.node._outside import API
 from nodealloc.testing.simulation.node._refusals import GoesOn
-from nodealloc.testing.simulation.node._running import AttemptsOnce
+from nodealloc.testing.simulation.node._running import AttemptsOnce, OneDeadline
 from nodealloc.testing.simulation.node._stated import StartsAreCounted
 from nodealloc.testing.simulation.node._told import ReadinessStands
 from tests.unit.node.simulated_scene import Scene
@@ -151,3 +151,21 @@ def test_a_start_of_which_somebody_knows_is_not_made_again(between: tuple[What, 
     """The process that made it lives, it took the record away itself, or it was told of."""
     with pytest.raises(AssertionError, match=r"attempt 0 of u/app starts again"):
         vanished(Scene(), *between)
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_a_restarted_agent_keeps_a_moment_for_who_may_not_have_heard(is_killed: bool) -> None:
+    """Two seconds after a call that failed, where 1.6 s are left of what one that was killed had said."""
+    scene = Scene()
+    scene.outside.deeds.listen(OneDeadline(scene.outside).heard)
+    scene.wants()
+    made = scene.runs()
+    scene.deleted(grace_s=5.0)
+    scene.ends(made, 4.7)
+    scene.clock.advance(3.1)
+    if is_killed:
+        scene.happens(What.KILLED)
+        scene.ends(made, 2.0)
+        return
+    with pytest.raises(AssertionError, match=r"u/app gets 2 s to end, and 1\.6 s are left of what the pod's"):
+        scene.ends(made, 2.0)

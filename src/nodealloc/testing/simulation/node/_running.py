@@ -197,6 +197,9 @@ class OneDeadline(ProbesHeard):
         if deed.what is What.DELETED and isinstance(deed.value, float):
             # A shorter one counts when it was read, which may be after the signal.
             self._grace_s[deed.uid] = max(deed.value, self._grace_s.get(deed.uid, deed.value))
+        if deed.what is What.KILLED:
+            # Its successor cannot know who had heard: where its own call fails, something is kept again.
+            self._asked.clear()
         if deed.what is What.POWER:
             self._first_s.clear()
             self._told_s.clear()
