@@ -88,7 +88,7 @@ def tests(session: nox.Session) -> None:
         words += ["tests/golden", "tests/unit/dsw_asw"]
     _pytest(session, *words, mark="" if is_first else "not slow and not vm")
     if session.python == PYTHONS[-1] and os.environ.get("CI"):
-        session.notify("vm", posargs=["--short"])
+        session.notify("vm", posargs=["--short", "--apart"])
         session.notify(
             "cri", posargs=["--version", "1.7", "--seconds", "180", "--", "-m", "cri and not slow"]
         )

@@ -53,13 +53,19 @@ def main() -> int:
     parser.add_argument(
         "--short", action="store_true", help="leave out slow tests and the real container, as in CI"
     )
+    parser.add_argument(
+        "--apart", action="store_true", help="each command in a machine of its own, all at once, as in CI"
+    )
     parser.add_argument("command", nargs="*", help="run this instead of the tests; write -- before it")
     chosen = parser.parse_args()
     started = time.monotonic()
     try:
         packages = fetch(CACHE)
         commands = _commands(chosen.command, demo=chosen.demo, short=chosen.short)
-        boot(packages, commands, chosen.result, chosen.seconds - int(time.monotonic() - started))
+        left = chosen.seconds - int(time.monotonic() - started)
+        if chosen.apart and len(commands) > 1:
+            return _apart(commands, chosen.result, left)
+        boot(packages, commands, chosen.result, left)
     except Unavailable as reason:
         print(f"vm: not run: {reason}")
         return NOT_HERE
@@ -84,6 +90,20 @@ def _commands(command: Sequence[str], *, demo: bool, short: bool) -> list[list[s
     if demo:
         commands.append([sys.executable, "-m", "examples.agent.demo"])
     return commands if short else [*commands, *_containers()]
+
+
+def _apart(commands: Sequence[Sequence[str]], result: Path, seconds: int) -> int:
+    """Run each command in a machine of its own, all at once; the status of one that failed, where one did."""
+    this = [sys.executable, "-m", "tests.vm", "--seconds", str(seconds), "--result"]
+    with contextlib.ExitStack() as running:
+        machines = []
+        for number, command in enumerate(commands):
+            machine = subprocess.Popen([*this, str(result / str(number)), "--", *command], cwd=ROOT)
+            running.callback(machine.wait)
+            running.callback(machine.terminate)
+            machines.append(machine)
+        found = [machine.wait() for machine in machines]
+    return max(found, key=lambda status: (status not in {0, NOT_HERE}, status))
 
 
 def _containers() -> list[list[str]]:
