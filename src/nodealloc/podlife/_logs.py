@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
+from typing import Final
 
 from typing_extensions import override
 
 from nodealloc._typed import typed, typed_methods
+from nodealloc.errors import NodeallocError
 from nodealloc.runtime import (
     ContainerConfig,
     ContainerReport,
     ImageRecord,
+    NoSuchRecordError,
     PodListing,
     PodReport,
     RunState,
@@ -21,21 +24,27 @@ from nodealloc.runtime import (
     SandboxConfig,
     WholeRuntime,
 )
+from nodealloc.volumes import SafeRoot
 
 __all__ = ["LoggedRuntime"]
+
+_SUFFIX: Final = ".log"
+_LONGEST_NAME: Final = 255
+"""Characters of a file's name."""
 
 
 @typed_methods
 class LoggedRuntime(RuntimeLayer):
     """A runtime over another one: folders for logs, links to them, and no log without its container.
 
-    A container's folder is there before the container; its log
-    goes with its record.
+    A container's folder is there before the container; its log, with what was put aside of
+    it, goes with its record, and all of a pod's logs with the last of its sandboxes.
 
     Args:
         runtime: Who does it.
         links: Folder in which each container's log has a link, named
-            `POD_NAMESPACE_CONTAINER-ID.log`; None for no links.
+            `POD_NAMESPACE_CONTAINER-ID.log`, the id cut where that is longer than a name may be;
+            None for no links.
 
     Source: kubelet ``kuberuntime_container.go`` and ``legacy.go``.
     """
@@ -46,6 +55,7 @@ class LoggedRuntime(RuntimeLayer):
         self._links = links
         self._listing_images = threading.Lock()
         self._logs: dict[str, tuple[Path, Path | None]] = {}
+        self._folders = _PodFolders()
 
     @override
     def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
@@ -53,14 +63,31 @@ class LoggedRuntime(RuntimeLayer):
         report = self.below.inspect(uid, listed)
         for one in report.containers:
             self._link(one)
+            if one.log_path:
+                self._folders.has(one.record.sandbox_id, Path(one.log_path).parent.parent, uid)
         return report
 
     @override
     def run_sandbox(self, config: SandboxConfig, /) -> str:
         """See `Sandboxes.run_sandbox`: its logs have a folder from the start."""
-        if config.log_directory:
-            Path(config.log_directory).mkdir(parents=True, exist_ok=True)
-        return self.below.run_sandbox(config)
+        if not config.log_directory:
+            return self.below.run_sandbox(config)
+        folder = Path(config.log_directory)
+        with self._folders.making(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            made = self.below.run_sandbox(config)
+            self._folders.has(made, folder, config.pod.uid)
+        return made
+
+    @override
+    def remove_sandbox(self, sandbox_id: str, /) -> None:
+        """See `Sandboxes.remove_sandbox`: the last one of a pod takes the folder of its logs along."""
+        try:
+            self.below.remove_sandbox(sandbox_id)
+        except NoSuchRecordError:
+            self._folders.lost(sandbox_id)
+            raise
+        self._folders.lost(sandbox_id)
 
     @override
     def create_container(self, sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig, /) -> str:
@@ -72,10 +99,12 @@ class LoggedRuntime(RuntimeLayer):
     @override
     def remove_container(self, container_id: str, /) -> None:
         """See `Containers.remove_container`: its log goes with it."""
-        self.below.remove_container(container_id)
-        log, link = self._logs.pop(container_id, (None, None))
-        for path in filter(None, (log, link)):
-            path.unlink(missing_ok=True)
+        try:
+            self.below.remove_container(container_id)
+        except NoSuchRecordError:
+            self._without(container_id)
+            raise
+        self._without(container_id)
 
     @override
     def images(self) -> Sequence[ImageRecord]:
@@ -83,15 +112,67 @@ class LoggedRuntime(RuntimeLayer):
         with self._listing_images:
             return self.below.images()
 
+    def _without(self, container_id: str) -> None:
+        """Nothing that was written by it, or leads there."""
+        log, link = self._logs.pop(container_id, (None, None))
+        for path in (*(() if log is None else _parts(log)), *(() if link is None else (link,))):
+            path.unlink(missing_ok=True)
+
     def _link(self, report: ContainerReport) -> None:
         record = report.record
         link = self._logs.get(record.id, (None, None))[1]
         if not report.log_path or link is not None:
             return
+        log = Path(report.log_path)
         has_begun = record.state is not RunState.CREATED and report.reason != "StartError"
-        if self._links is not None and has_begun:
+        if self._links is not None and has_begun and log.exists():
             pod = record.pod
-            link = self._links / f"{pod.name}_{pod.namespace}_{record.name}-{record.id}.log"
+            name = f"{pod.name}_{pod.namespace}_{record.name}-{record.id}"
+            link = self._links / f"{name[: _LONGEST_NAME - len(_SUFFIX)]}{_SUFFIX}"
             with contextlib.suppress(FileExistsError):
-                link.symlink_to(report.log_path)
-        self._logs[record.id] = Path(report.log_path), link
+                link.symlink_to(log)
+        self._logs[record.id] = log, link
+
+
+class _PodFolders:
+    """Which sandboxes have their logs in which folder; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._of: dict[str, Path] = {}
+        self._making: list[Path] = []
+
+    @contextlib.contextmanager
+    def making(self, folder: Path) -> Generator[None]:
+        """Meanwhile it is needed."""
+        with self._lock:
+            self._making.append(folder)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._making.remove(folder)
+
+    def has(self, sandbox_id: str, folder: Path, uid: str) -> None:
+        """Only a folder that says whose it is is anybody's."""
+        if sandbox_id and folder.name.endswith(f"_{uid}"):
+            with self._lock:
+                self._of[sandbox_id] = folder
+
+    def lost(self, sandbox_id: str) -> None:
+        """It is removed with the last that has its logs there; what cannot be removed stays."""
+        with self._lock:
+            folder = self._of.pop(sandbox_id, None)
+            if folder is None or folder in self._of.values() or folder in self._making:
+                return
+            with contextlib.suppress(OSError, NodeallocError):
+                parent = folder.parent.resolve()
+                SafeRoot(str(parent)).remove_tree(str(parent / folder.name))
+
+
+def _parts(log: Path) -> Sequence[Path]:
+    """A log and what was put aside of it, which is named after it."""
+    try:
+        return [one for one in log.parent.iterdir() if one.name.startswith(log.name)]
+    except FileNotFoundError:
+        return ()

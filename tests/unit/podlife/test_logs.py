@@ -101,3 +101,71 @@ def test_without_links_the_log_goes_as_well(tmp_path: Path) -> None:
     logged.remove_container(first)
     assert not (tmp_path / f"{first}.log").exists()
     logged.remove_container("nobody")
+
+
+def test_a_log_goes_with_what_was_put_aside_of_it(tmp_path: Path) -> None:
+    """What another instance wrote stays."""
+    fake = Writing()
+    fake.logs = tmp_path
+    logged = LoggedRuntime(fake)
+    sandbox = logged.run_sandbox(box("u"))
+    first = logged.create_container(sandbox, APP, box("u"))
+    for name in (
+        f"{first}.log",
+        f"{first}.log.20260101-000000",
+        f"{first}.log.20251231-000000.gz",
+        "other.log",
+    ):
+        (tmp_path / name).touch()
+    logged.inspect("u")
+    logged.remove_container(first)
+    assert [one.name for one in tmp_path.iterdir()] == ["other.log"]
+
+
+def test_a_link_is_made_to_a_log_that_is_there(tmp_path: Path) -> None:
+    """However long the names are; one that cannot be made yet is made later."""
+    fake = Writing()
+    fake.logs = tmp_path
+    (tmp_path / "links").mkdir()
+    logged = LoggedRuntime(fake, links=tmp_path / "links")
+    where = attrs.evolve(box("u"), pod=PodIdentity(uid="u", namespace="n" * 63, name="p" * 253))
+    made = logged.create_container(logged.run_sandbox(where), APP, where)
+    logged.start_container(made)
+    logged.inspect("u")
+    assert not list((tmp_path / "links").iterdir())
+    (tmp_path / f"{made}.log").touch()
+    logged.inspect("u")
+    (link,) = (tmp_path / "links").iterdir()
+    assert (len(link.name), link.suffix) == (255, ".log")
+    logged.remove_container(made)
+    assert not list((tmp_path / "links").iterdir())
+
+
+def test_the_folder_of_a_pods_logs_goes_with_its_last_sandbox(tmp_path: Path) -> None:
+    """By another life of the program, too; what is in a folder of another name stays."""
+
+    class Below(Writing):
+        def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
+            report = super().inspect(uid, listed)
+            told = [attrs.evolve(one, log_path=f"{folder}/app/0.log") for one in report.containers]
+            return attrs.evolve(report, containers=tuple(told))
+
+    folder = tmp_path / "default_u_u"
+    fake = Below()
+    fake.logs = tmp_path
+    where = box("u", str(folder))
+    logged = LoggedRuntime(fake)
+    first = logged.run_sandbox(where)
+    second = logged.run_sandbox(attrs.evolve(where, attempt=1))
+    made = logged.create_container(second, APP, where)
+    (folder / "app/0.log.old").touch()
+    logged.remove_sandbox(first)
+    assert (folder / "app").is_dir()
+    again = LoggedRuntime(fake)
+    again.inspect("u")
+    again.remove_container(made)
+    again.remove_sandbox(second)
+    assert not folder.exists()
+    other = box("v", str(tmp_path / "mine"))
+    again.remove_sandbox(again.run_sandbox(other))
+    assert (tmp_path / "mine").is_dir()
