@@ -224,11 +224,10 @@ def _pull_policy(image: object) -> PullPolicy | None:
     """As the API defaults it: an image that may change is fetched each time."""
     if not image:
         return None
-    name = str(image).rpartition("/")[2]
-    if "@" in name:
-        return PullPolicy.IF_NOT_PRESENT
+    name, at, _ = str(image).rpartition("/")[2].partition("@")
     tag = name.partition(":")[2]
-    return PullPolicy.IF_NOT_PRESENT if tag not in {"", "latest"} else PullPolicy.ALWAYS
+    may_change = tag == "latest" or not (tag or at)
+    return PullPolicy.ALWAYS if may_change else PullPolicy.IF_NOT_PRESENT
 
 
 def _mount(one: Mount) -> VolumeUse:

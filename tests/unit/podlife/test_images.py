@@ -121,6 +121,7 @@ def test_a_manifest_says_when_its_image_is_fetched() -> None:
 
     always, once = PullPolicy.ALWAYS, PullPolicy.IF_NOT_PRESENT
     assert [read(one) for one in ("a", "a:latest", "a:1", f"a@{DIGEST}")] == [always, always, once, once]
+    assert [read(f"r.test:5000/a{one}@{DIGEST}") for one in (":latest", ":1", "")] == [always, once, once]
     assert pull_policy(app("a")) is once
     assert pull_policy(app("a", PullPolicy.NEVER)) is PullPolicy.NEVER
 
