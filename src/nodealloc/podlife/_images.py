@@ -38,6 +38,7 @@ __all__ = [
     "find_image",
     "pull_held",
     "pull_policy",
+    "words_of",
 ]
 
 
@@ -178,14 +179,14 @@ class ImageFetcher:
         try:
             return find_image(self._images.images(), name)
         except Exception as error:
-            words = f'Failed to inspect image "{name.given}": {_words(error)}'
+            words = f'Failed to inspect image "{name.given}": {words_of(error)}'
             raise ImageUnavailableError("ImageInspectError", name.given, words) from error
 
     def _pulled(self, pod: Pod, name: ImageName) -> ImageRecord:
         try:
             made = self._pull(pod, name)
         except Exception as error:
-            raise ImageUnavailableError(_pull_reason(error), name.given, _words(error)) from error
+            raise ImageUnavailableError(_pull_reason(error), name.given, words_of(error)) from error
         try:
             listed = next((one for one in self._images.images() if made in {one.id, *one.names}), None)
         except RetryableError:
@@ -227,7 +228,8 @@ def _pull_reason(error: Exception) -> str:
     return "ErrImagePull"
 
 
-def _words(error: Exception) -> str:
+def words_of(error: Exception, /) -> str:
+    """What is told of a failure: the runtime's own words, without which call said them."""
     if isinstance(error, RuntimeRefusedError | RuntimeUnavailableError | AnswerLostError | NoSuchRecordError):
         return error.reason or str(error)
     return str(error) or type(error).__name__

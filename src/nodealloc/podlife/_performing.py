@@ -40,6 +40,7 @@ from nodealloc.podlife._images import (
     ImageFetcher,
     ImageUnavailableError,
     pull_held,
+    words_of,
 )
 from nodealloc.podlife._listings import Listings
 from nodealloc.podlife._ports import Configures, HookCall, HookRunner, PodRuntime, Preparation, Provided
@@ -70,8 +71,7 @@ class _CannotStartError(Exception):
         self, reason: str, error: Exception, failure: StartFailure | None = None, *, made: str = ""
     ) -> None:
         super().__init__(f"{reason}: {error}")
-        message = str(error) or type(error).__name__
-        self.failure = failure or StartFailure(reason=reason, message=message)
+        self.failure = failure or StartFailure(reason=reason, message=words_of(error))
         self.error = error
         self.made = made
         self.again_after_s: float | None = None

@@ -44,7 +44,7 @@ from nodealloc.podspec import (
     PullPolicy,
     RestartPolicy,
 )
-from nodealloc.runtime import ContainerConfig, PodReport, RuntimeWatch, SandboxConfig
+from nodealloc.runtime import ContainerConfig, PodReport, RuntimeRefusedError, RuntimeWatch, SandboxConfig
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock
 from nodealloc.testing.podlife import FakePreparer, PlainConfiguration
 from nodealloc.testing.podsources import FakeSource
@@ -438,3 +438,20 @@ def test_what_comes_to_its_turn_after_the_end_was_asked_for_makes_nothing(verb: 
     later = [one for one in node.calls() if not one.startswith("pull")][len(made) :]
     assert [one for one in later if one.startswith(("run_sandbox", "create", "start"))] == []
     assert ("u" in node.lives.pods, part.there) == (False, set())
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [("create_container", "CreateContainerError"), ("start_container", "RunContainerError")],
+)
+def test_why_a_container_does_not_start_is_told_in_the_runtimes_own_words(call: str, reason: str) -> None:
+    """Without the name of the call and its status: the words are what people look for."""
+    node = Node()
+    node.runtime.fail(call, RuntimeRefusedError(call, "UNKNOWN", 'exec: "/nope": no such file'), times=9)
+    node.lives.put(pod())
+    node.after(1)
+    facts = node.lives.facts.get("u")
+    assert facts is not None
+    waiting = facts.containers["app"].waiting
+    assert waiting is not None
+    assert (waiting.reason, waiting.message) == (reason, 'exec: "/nope": no such file')
