@@ -186,7 +186,7 @@ class KubeletConfig:
     single_process_oom_kill: bool | None = attrs.field(default=None, metadata=wire("singleProcessOOMKill"))
     seccomp_default: bool = False
     pod_logs_dir: str = attrs.field(default="", metadata=wire(check=_absolute))
-    serialize_image_pulls: bool = True
+    serialize_image_pulls: bool | None = None
     max_parallel_image_pulls: int | None = attrs.field(default=None, metadata=wire(check=_at_least_one))
     image_gc_high_threshold_percent: int = attrs.field(
         default=100, metadata=wire("imageGCHighThresholdPercent", check=_only(100))

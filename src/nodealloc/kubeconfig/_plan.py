@@ -155,12 +155,22 @@ class NodePlan:
 
 @typed
 def life_policy(config: KubeletConfig, /) -> LifePolicy:
-    """How patient a configuration is with containers and the runtime."""
+    """How patient a configuration is with containers and the runtime.
+
+    Raises:
+        ConfigurationError: Images are to be fetched one at a time and several at once.
+    """
+    most, serial = config.max_parallel_image_pulls, config.serialize_image_pulls
+    several = most is not None and most > 1
+    if serial and several:
+        raise ConfigurationError(
+            f"maxParallelImagePulls is {most} where serializeImagePulls is true; leave one of them out"
+        )
     cap_s = config.crash_loop_back_off.max_container_restart_period_s
     return LifePolicy(
         restarts=RestartBackOff(base_s=min(_BASE_S, cap_s), cap_s=cap_s),
         call_s=config.runtime_request_timeout_s,
-        pulls_at_once=1 if config.serialize_image_pulls else config.max_parallel_image_pulls,
+        pulls_at_once=most if several or serial is False else 1,
     )
 
 

@@ -259,8 +259,30 @@ def test_patience_follows_the_configuration(tmp_path: Path) -> None:
     policy = life_policy(config(tmp_path, **fields))
     assert (policy.restarts.base_s, policy.restarts.cap_s) == (5.0, 5.0)
     assert (policy.call_s, policy.pulls_at_once) == (30.0, 1)
-    parallel = config(tmp_path, serializeImagePulls=False, maxParallelImagePulls=4)
-    assert life_policy(parallel).pulls_at_once == 4
+
+
+@pytest.mark.parametrize(
+    ("fields", "most"),
+    [
+        ({}, 1),
+        ({"maxParallelImagePulls": 4}, 4),
+        ({"maxParallelImagePulls": 1}, 1),
+        ({"serializeImagePulls": True, "maxParallelImagePulls": 1}, 1),
+        ({"serializeImagePulls": False}, None),
+        ({"serializeImagePulls": False, "maxParallelImagePulls": 4}, 4),
+    ],
+)
+def test_how_many_images_are_fetched_at_once(
+    tmp_path: Path, fields: dict[str, object], most: int | None
+) -> None:
+    """One, unless one of two fields says something else."""
+    assert life_policy(config(tmp_path, **fields)).pulls_at_once == most
+
+
+def test_images_are_fetched_in_one_way(tmp_path: Path) -> None:
+    """Both fields together that contradict each other are refused."""
+    with pytest.raises(ConfigurationError, match="leave one of them out"):
+        life_policy(config(tmp_path, serializeImagePulls=True, maxParallelImagePulls=4))
 
 
 def test_every_pod_gets_what_the_configuration_says(tmp_path: Path) -> None:
