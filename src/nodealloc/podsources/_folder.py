@@ -228,7 +228,8 @@ class FolderSource:
             known.pod = pod_in(
                 data,
                 where=name,
-                source=self._source,
+                # For a kubelet the same manifest in another file is another pod.
+                source=self._source if self._rules.keeps_uid else f"{self._source}/{name}",
                 node_name=self._node_name,
                 is_lenient=self._is_lenient,
                 max_bytes=self._max_bytes,

@@ -24,7 +24,8 @@ class Rules:
         hears_reconcile: A status that a source sends by itself is told on. The
             kubelet drops it.
         keeps_uid: A static pod without a uid of its own keeps its uid when it is
-            edited. For the kubelet each edition is another pod.
+            edited, or its file renamed. For the kubelet each edition is another pod, and
+            the same manifest in another file.
         renews_uid: A pod that was taken away and put back, or that is edited after
             it ended, is a new one and runs. For the kubelet it has ended for good.
         keeps_unreadable: A manifest that cannot be read leaves its pod as it is. The

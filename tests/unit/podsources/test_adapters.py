@@ -28,6 +28,7 @@ from nodealloc.podsources import (
     PodSources,
     Polling,
     Reading,
+    Rules,
     Saying,
     _sources,
     merge_saying,
@@ -318,6 +319,20 @@ def test_a_manifest_tells_nothing_of_how_its_pod_fared(folder: Folder) -> None:
     (folder.path / "a.json").write_text(json.dumps({**document, "status": {"phase": "Succeeded"}}))
     (found,) = folder.look().pods
     assert found.status["phase"] == "Pending"
+
+
+def test_for_the_kubelet_another_file_is_another_pod(folder: Folder) -> None:
+    """`keeps_uid`: a file that is renamed is the same pod; for a kubelet it is another one."""
+    for rules in (Rules(), KUBELET):
+        source = FolderSource(folder.path, settle_s=0, rules=rules, clock=folder.clock)
+        (folder.path / "a.yaml").write_text(manifest("web"))
+        (before,) = source.read(ManualCancel()).pods
+        (folder.path / "a.yaml").rename(folder.path / "b.yaml")
+        source.read(ManualCancel())
+        folder.clock.advance(60)
+        (after,) = source.read(ManualCancel()).pods
+        assert (after.uid == before.uid) is rules.keeps_uid
+        (folder.path / "b.yaml").unlink()
 
 
 def test_for_the_kubelet_away_is_gone(folder: Folder) -> None:
