@@ -169,8 +169,8 @@ class NodeSimulation:
         except ViolationError as error:
             raise self._told(error) from None
 
-    def built(self) -> Driven:
-        """The agent, as it is built at the beginning of a life; nothing of it runs yet."""
+    def built(self) -> object:
+        """What the wiring returns at the beginning of a life; nothing of it runs yet."""
         return self._wiring(self._ports(self.simulation.life))
 
     def _settle(self, *, is_empty: bool = False) -> Report:
