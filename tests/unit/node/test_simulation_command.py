@@ -131,6 +131,7 @@ def test_an_agent_that_cannot_be_built_again_is_a_violation() -> None:
         (("--wiring", "no.such:thing"), "cannot be had"),
         (("--wiring", "os:sep"), "name a function"),
         (("--seed-of", "nowhere"), "no code is in nowhere"),
+        (("--seed-of", __file__, "nowhere"), "no code is in nowhere"),
         (("--seed", "-1"), "--seed: '-1' is no whole number from 0 on"),
         (("--seed", "x"), "--seed: 'x' is no whole number from 0 on"),
         (("--faults", "0"), "--faults: '0' is no whole number from 1 on"),

@@ -139,16 +139,22 @@ def seed_of(paths: Iterable[str], /) -> int:
         paths: Files, and folders whose `*.py` count, at any depth; by their paths and their bytes.
 
     Raises:
-        ConfigurationError: There is no code.
+        ConfigurationError: One of them has no code, or it cannot be read.
     """
-    found = [Path(one) for one in paths]
-    files = sorted(file for one in found for file in ([one] if one.is_file() else one.rglob("*.py")))
-    if not files:
-        raise ConfigurationError(f"no code is in {', '.join(map(str, found))}; name files or folders of it")
     digest = hashlib.sha256()
-    for file in files:
-        digest.update(f"{file.as_posix()}\0{file.stat().st_size}\0".encode() + file.read_bytes())
+    try:
+        for file in sorted(file for one in paths for file in _code(Path(one))):
+            digest.update(f"{file.as_posix()}\0{file.stat().st_size}\0".encode() + file.read_bytes())
+    except OSError as error:
+        raise ConfigurationError(f"code cannot be read: {error}") from error
     return int.from_bytes(digest.digest()[:4], "big") >> 1
+
+
+def _code(path: Path) -> list[Path]:
+    files = [path] if path.is_file() else list(path.rglob("*.py"))
+    if not files:
+        raise ConfigurationError(f"no code is in {path}; name files or folders of it")
+    return files
 
 
 def live(seed: int, wiring: str = "", plant: str = "") -> Lived:
