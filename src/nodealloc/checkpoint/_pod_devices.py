@@ -73,8 +73,21 @@ class PodDevices:
         """As the file has it."""
         return self._json if self.is_large and layout is DeviceLayout.V2 else self._as_json(layout)
 
+    def answered(self, response: bytes, /) -> PodDevices:
+        """The same devices with another answer; what was worked out of the devices is kept."""
+        fresh = attrs.evolve(self, alloc_resp=response)
+        kept: bytes | None = self.__dict__.get("_json")
+        if kept is not None:
+            head = kept.removesuffix(_answer_json(self.alloc_resp))
+            fresh.__dict__["_json"] = head + _answer_json(response)
+        fresh.__dict__["_head_ends"] = self._head_ends
+        return fresh
+
     def printed(self, layout: DeviceLayout, /) -> bytes:
         """As Go prints it, for the checksum."""
+        return self._printed_head(layout) + self._printed_answer
+
+    def _printed_head(self, layout: DeviceLayout) -> bytes:
         if layout is DeviceLayout.V1:
             ids = f"([]string){print_ids(self._flat)}"
         elif self.device_ids is None:
@@ -86,8 +99,11 @@ class PodDevices:
             f"{{PodUID:(string){self.pod_uid} ContainerName:(string){self.container_name} "
             f"ResourceName:(string){self.resource_name} DeviceIDs:{ids} AllocResp:([]uint8)"
         )
-        answer = b"<nil>" if self.alloc_resp is None else _print_bytes(self.alloc_resp)
-        return b"%b%b}" % (head.encode(), answer)
+        return head.encode()
+
+    @property
+    def _printed_answer(self) -> bytes:
+        return b"%b}" % (b"<nil>" if self.alloc_resp is None else _print_bytes(self.alloc_resp))
 
     def hashed(self, before: int, /) -> int:
         """The hash after what Go prints of it in the newest layout, from the hash before it.
@@ -96,20 +112,31 @@ class PodDevices:
         on its way, so that the same end serves every hash with that low byte.
         """
         low = before & 0xFF
-        ends = self._ends
-        if low not in ends:
-            text = self.printed(DeviceLayout.V2)
-            ends = {**dict(list(ends.items())[1 - _LAST :]), low: (fnv1a32(text, start=low), len(text))}
-            self.__dict__["_ends"] = ends
-        end, length = ends[low]
+        if low not in self._ends:
+            head, answer = self._head_end(low), self._printed_answer
+            both = fnv1a32(answer, start=head[0]), head[1] + len(answer)
+            self.__dict__["_ends"] = _with_end(self._ends, low, both)
+        end, length = self._ends[low]
         return joined(before, low, end, length)
+
+    def _head_end(self, low: int) -> tuple[int, int]:
+        """The same of all but the answer, which comes when the devices have been granted."""
+        if low not in self._head_ends:
+            text = self._printed_head(DeviceLayout.V2)
+            end = fnv1a32(text, start=low), len(text)
+            self.__dict__["_head_ends"] = _with_end(self._head_ends, low, end)
+        return self._head_ends[low]
 
     @lazy
     def _json(self) -> bytes:
         return self._as_json(DeviceLayout.V2)
 
     @lazy
-    def _ends(self) -> dict[int, tuple[int, int]]:
+    def _ends(self) -> Mapping[int, tuple[int, int]]:
+        return {}
+
+    @lazy
+    def _head_ends(self) -> Mapping[int, tuple[int, int]]:
         return {}
 
     @property
@@ -128,15 +155,25 @@ class PodDevices:
             ids = None
         else:
             ids = dict(sorted((str(node), held) for node, held in self.device_ids.items()))
-        answer = self.alloc_resp
         entry: Json = {
             "PodUID": self.pod_uid,
             "ContainerName": self.container_name,
             "ResourceName": self.resource_name,
             "DeviceIDs": ids,
-            "AllocResp": None if answer is None else base64.b64encode(answer).decode(),
         }
-        return go_json(entry).encode()
+        return go_json(entry).encode()[:-1] + _answer_json(self.alloc_resp)
+
+
+def _answer_json(answer: bytes | None) -> bytes:
+    """The end of an entry."""
+    text = None if answer is None else base64.b64encode(answer).decode()
+    return b',"AllocResp":%b}' % go_json(text).encode()
+
+
+def _with_end(
+    ends: Mapping[int, tuple[int, int]], low: int, end: tuple[int, int]
+) -> Mapping[int, tuple[int, int]]:
+    return {**dict(list(ends.items())[1 - _LAST :]), low: end}
 
 
 def print_ids(ids: Ids, /) -> str:

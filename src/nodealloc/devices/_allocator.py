@@ -127,7 +127,7 @@ class DeviceAllocator(DeviceStock):
         grant = held.get((owner.member, resource))
         if grant is None or grant.response == response:
             return self
-        kept = {**held, (owner.member, resource): attrs.evolve(grant, response=response)}
+        kept = {**held, (owner.member, resource): grant.answered(response)}
         return attrs.evolve(self, grants={**self.grants, owner.workload: kept})
 
     # What admission asks.
@@ -291,7 +291,7 @@ class DeviceAllocator(DeviceStock):
         )
         if chosen is None:
             return self._short(claim, inventory, wanted)
-        grant = Grant.of((identity, devices.nodes_of(identity)) for identity in devices.ids_of(chosen))
+        grant = Grant(places=devices.places_of(chosen))
         held = {**self.grants.get(claim.owner.workload, {}), (claim.owner.member, resource): grant}
         return attrs.evolve(
             self,

@@ -64,6 +64,14 @@ class Grant:
             )
         return kept
 
+    def answered(self, response: bytes, /) -> Grant:
+        """The same devices with what their plugin answered; what `entry` keeps of them stays."""
+        fresh = attrs.evolve(self, response=response)
+        kept: PodDevices | None = self.__dict__.get("_entry")
+        if kept is not None:
+            fresh.__dict__["_entry"] = kept.answered(response)
+        return fresh
+
     @classmethod
     @typed
     def of(cls, devices: Iterable[tuple[str, tuple[int, ...]]], /, *, response: bytes | None = None) -> Grant:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from nodealloc._arguments import check, choice, wrong
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._lazy import lazy
 from nodealloc._typed import typed_fields, typed_methods, typed_on_error
+from nodealloc.devices._grants import NO_NODE
 from nodealloc.devices._life import DEVICE_LIFE, Happening, Phase
 from nodealloc.idset import MAX_ID, bits
 
@@ -20,6 +22,8 @@ HEALTHY = "Healthy"
 _SHOWN = 40
 """Characters of a plugin's own words that are shown; it may say a megabyte."""
 _FEW, _ONE = 8, ord("1")
+_FLAGS = bytes(byte == _ONE for byte in range(256))
+"""From the digits of a binary number to what is true of them."""
 _KNOWN_HEALTH = frozenset({HEALTHY, "Unhealthy"})
 
 
@@ -151,8 +155,14 @@ class DeviceList:
         ids = self.ids
         if mask.bit_count() * 4 < len(ids):
             return tuple(ids[bit] for bit in bits(mask))
-        flags = bin(mask)[:1:-1]
-        return tuple(identity for identity, flag in zip(ids, flags, strict=False) if flag == "1")
+        flags = bin(mask)[:1:-1].encode().translate(_FLAGS)
+        return tuple(itertools.compress(ids, flags))
+
+    def places_of(self, mask: int, /) -> Mapping[int, tuple[str, ...]]:
+        """NUMA node to the ids of a mask there, both ascending; those without a place under `NO_NODE`."""
+        masks = {NO_NODE: mask & ~self.placed}
+        masks.update((node, mask & there) for node, there in sorted(self.by_node.items()))
+        return {node: self.ids_of(there) for node, there in masks.items() if there}
 
     def nodes_of(self, identity: str, /) -> tuple[int, ...]:
         """NUMA nodes of a device, ascending; empty for one without, or unknown."""

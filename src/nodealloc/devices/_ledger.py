@@ -30,6 +30,8 @@ from nodealloc.verdicts import NotYet
 
 __all__ = ["DeviceLedger"]
 
+_FREE_TRIES: Final = 5
+"""Decisions that others may overtake before one is made while they wait."""
 _ADVICE_ROUNDS: Final = 8
 """Questions that answers lead to are asked in turn, so often at the most."""
 
@@ -134,9 +136,10 @@ class DeviceLedger:
     ) -> Placed | Refusal | NotYet:
         """Whether a workload fits, all of it or nothing; remembered when it does.
 
-        The last decision is made on what is current then, and nobody comes
-        between it and its being remembered: whatever plugins, releases and other
-        admissions changed meanwhile stands.
+        It is decided, and a large grant written out, while others go on. A decision
+        counts where nothing has changed since what it was made from, else it is made
+        again, at last while nobody else can change anything: whatever plugins,
+        releases and other admissions changed meanwhile stands.
 
         Args:
             node: As in `snapshot`.
@@ -155,17 +158,37 @@ class DeviceLedger:
                 break
             if not ask(advised.snapshot[DeviceAllocator]):
                 break
+        tried = DeviceAllocator()
+        for _ in range(_FREE_TRIES):
+            read = self.snapshot(node)
+            verdict = admit(read, workload)
+            if not isinstance(verdict, Placed) or verdict.repeated:
+                return verdict
+            tried = self._written_out(_outcome(verdict, tried, workload.key), workload.key)
+            with self._lock:
+                if self._allocator is read[DeviceAllocator]:
+                    return self._granted(verdict, tried, workload.key)
         with self._lock:
             verdict = admit(self.snapshot(node), workload)
             if not isinstance(verdict, Placed) or verdict.repeated:
                 return verdict
-            after = verdict.snapshot[DeviceAllocator].without_answers()
-            try:
-                self.alter(lambda _: after)
-            except RetryableError as error:
-                return NotYet(blocker="store", message=str(error), after_s=error.after_s)
-            self._affinities[workload.key] = verdict.affinity
-            return attrs.evolve(verdict, snapshot=attrs.evolve(verdict.snapshot, allocators=(after,)))
+            return self._granted(verdict, _outcome(verdict, tried, workload.key), workload.key)
+
+    def _written_out(self, outcome: DeviceAllocator, workload: str) -> DeviceAllocator:
+        """The same, with what a large grant is written as worked out; it is kept for the commit."""
+        if self._store is not None:
+            granted = outcome.grants.get(workload, {})
+            if any(one.entry(workload, *whose).is_large for whose, one in granted.items()):
+                remembered(outcome).marshal()
+        return outcome
+
+    def _granted(self, verdict: Placed, outcome: DeviceAllocator, workload: str) -> Placed | NotYet:
+        try:
+            self.alter(lambda _: outcome)
+        except RetryableError as error:
+            return NotYet(blocker="store", message=str(error), after_s=error.after_s)
+        self._affinities[workload] = verdict.affinity
+        return attrs.evolve(verdict, snapshot=attrs.evolve(verdict.snapshot, allocators=(outcome,)))
 
     def release(self, workload: str, member: str | None = None, /) -> None:
         """Give back what a workload, or one member of it, holds; an unknown one holds nothing.
@@ -183,6 +206,15 @@ class DeviceLedger:
             workload: self._affinities.get(workload) or _affinities(held)
             for workload, held in allocator.grants.items()
         }
+
+
+def _outcome(verdict: Placed, tried: DeviceAllocator, workload: str) -> DeviceAllocator:
+    """What is to be held, with the grants of the try before where they are alike: they are written out."""
+    outcome = verdict.snapshot[DeviceAllocator].without_answers()
+    before = tried.grants.get(workload)
+    if before is None or before != outcome.grants.get(workload):
+        return outcome
+    return attrs.evolve(outcome, grants={**outcome.grants, workload: before})
 
 
 def _affinities(held: Mapping[tuple[str, str], Grant]) -> Affinities:

@@ -111,16 +111,17 @@ def serving(resource: str, ids: list[str]) -> Inventory:
     return blank.listed(1, devices, PluginOptions(), now_s=0.0)
 
 
+def granted(allocator: DeviceAllocator, claim: Claim) -> DeviceAllocator:
+    """With the claim, which fits."""
+    after = allocator.allocate(claim, TopologyHint(None, True))
+    assert isinstance(after, DeviceAllocator)
+    return after
+
+
 def grant(ledger: DeviceLedger, workload: str, answer: bytes, resource: str = GPU, count: int = 1) -> None:
     """Some devices, with their plugin's answer."""
     claim = Claim(owner=Owner(workload, "c"), amounts={resource: Quantity.of(count)})
-
-    def change(allocator: DeviceAllocator) -> DeviceAllocator:
-        after = allocator.allocate(claim, TopologyHint(None, True))
-        assert isinstance(after, DeviceAllocator)
-        return after
-
-    ledger.alter(change)
+    ledger.alter(lambda one: granted(one, claim))
     ledger.alter(lambda one: one.with_response(Owner(workload, "c"), resource, answer))
 
 
@@ -178,6 +179,25 @@ def test_what_others_commit_works_nothing_large_out_again(hashed: list[int], bes
         assert again.grants == ledger.current().grants
         assert again.inventories.keys() == {GPU, BIG}
     assert hashes[1] <= hashes[0] * 1.02
+
+
+def test_an_answer_works_nothing_of_its_devices_out_again(hashed: list[int]) -> None:
+    """It comes when the devices have been granted, and costs its own bytes."""
+    with MemoryStore(KUBELET_FORMATS) as store:
+        ledger = DeviceLedger(DeviceAllocator().with_inventory(serving(BIG, MANY)), store=store)
+        claim = Claim(owner=Owner("w", "c"), amounts={BIG: Quantity.of(len(MANY))})
+        ledger.alter(lambda one: granted(one, claim))
+        assert sum(hashed) > 36 * len(MANY)
+        for answer in (b"small", bytes(5_000), b"", b"other"):
+            hashed.clear()
+            ledger.alter(lambda one, said=answer: one.with_response(Owner("w", "c"), BIG, said))  # type: ignore[misc]
+            assert sum(hashed) < 2 * 5_000 + 1_000
+            kept = store.read().get("kubelet_internal_checkpoint", DeviceManagerState)
+            assert kept is not None
+            read = DeviceManagerState.unmarshal(kept.marshal())
+            read.verify()
+            assert [one.alloc_resp for one in read.pod_device_entries or ()] == [answer]
+            assert read.marshal() == remembered(ledger.current()).marshal()
 
 
 def test_a_file_names_the_devices_of_small_lists() -> None:

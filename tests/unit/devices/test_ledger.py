@@ -9,9 +9,11 @@ from collections.abc import Callable
 from operator import methodcaller
 from pathlib import Path
 
+import attrs
 import pytest
 
-from nodealloc.checkpoint import KUBELET_FORMATS, FileStore
+from nodealloc.checkpoint import KUBELET_FORMATS, FileStore, _pod_devices
+from nodealloc.checkpoint._fnv import fnv1a32
 from nodealloc.cpuset import CpuAllocator
 from nodealloc.devices import (
     Capacity,
@@ -21,28 +23,40 @@ from nodealloc.devices import (
     DeviceList,
     Inventory,
     PluginOptions,
+    _ledger,
 )
 from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.errors import RetryableError
 from nodealloc.machine import machine_from_text
 from nodealloc.podspec import Container, Pod, Quantity
 from nodealloc.testing.devices import FakePlugin, wait_until
-from nodealloc.topology import NumaTopology, Outlook, Owner, Placed, Policy, Refusal, Snapshot, explain
+from nodealloc.topology import (
+    NumaTopology,
+    Outlook,
+    Owner,
+    Placed,
+    Policy,
+    Refusal,
+    Snapshot,
+    Workload,
+    admit,
+    explain,
+)
 from nodealloc.verdicts import NotYet
 
 GPU = "example.com/gpu"
 NODE = Snapshot(numa=NumaTopology(nodes=(0, 1)))
 
 
-def pod(uid: str, count: int = 1) -> Pod:
+def pod(uid: str, count: int = 1, resource: str = GPU) -> Pod:
     """A pod that wants so many devices."""
-    return Pod(uid=uid, containers=(Container(name="c", requests={GPU: Quantity.of(count)}),))
+    return Pod(uid=uid, containers=(Container(name="c", requests={resource: Quantity.of(count)}),))
 
 
-def inventory(*devices: Device, generation: int = 1) -> Inventory:
+def inventory(*devices: Device, generation: int = 1, resource: str = GPU) -> Inventory:
     """A plugin that serves these."""
     listed = DeviceList.of(devices, nodes=(0, 1))
-    blank = Inventory(resource=GPU).registered(generation, now_s=0.0)
+    blank = Inventory(resource=resource).registered(generation, now_s=0.0)
     return blank.listed(generation, listed, PluginOptions(), now_s=0.0)
 
 
@@ -142,6 +156,115 @@ def test_after_a_restart_who_holds_devices_is_admitted_again(tmp_path: Path) -> 
         assert again.affinity["c"].affinity == 2
         assert held(ledger, "p") == {"a"}
         assert isinstance(ledger.admit(NODE, pod("q")), NotYet)
+
+
+LARGE = tuple(Device(f"{number:04}-{'x' * 8}") for number in range(2_000))
+SMALL = "example.com/nic"
+
+
+@attrs.define
+class Meanwhile:
+    """Something that another thread does at some moment of an admission."""
+
+    act: Callable[[], object]
+    times: int = 1
+    went_through: list[bool] = attrs.field(factory=list[bool])
+    threads: list[threading.Thread] = attrs.field(factory=list[threading.Thread])
+
+    def __call__(self) -> None:
+        """Have it done, as often as said; what waits for the admission's own lock does not go through."""
+        if len(self.went_through) < self.times:
+            self.went_through.append(False)
+            other = threading.Thread(target=self.act, daemon=True)
+            self.threads.append(other)
+            other.start()
+            other.join(2)
+            self.went_through[-1] = not other.is_alive()
+
+
+def at_decisions(monkeypatch: pytest.MonkeyPatch, uid: str, act: Callable[[], None]) -> None:
+    """Do something after each decision about a pod."""
+
+    def deciding(node: Snapshot, workload: Workload) -> object:
+        verdict = admit(node, workload)
+        if workload.key == uid:
+            act()
+        return verdict
+
+    monkeypatch.setattr(_ledger, "admit", deciding)
+
+
+def at_hashing(monkeypatch: pytest.MonkeyPatch, uid: str, act: Callable[[], None]) -> None:
+    """Do something whenever what is large is worked out."""
+
+    def hashing(data: bytes, /, *, start: int) -> int:
+        if len(data) > 10_000 and uid.encode() in data:
+            act()
+        return fnv1a32(data, start=start)
+
+    monkeypatch.setattr(_pod_devices, "fnv1a32", hashing)
+
+
+def stored_ledger(store: FileStore) -> DeviceLedger:
+    """With many devices of one resource, and two of another."""
+    nics = inventory(Device("a"), Device("b"), resource=SMALL)
+    begin = DeviceAllocator(nodes=(0, 1)).with_inventory(inventory(*LARGE))
+    return DeviceLedger(begin.with_inventory(nics), store=store)
+
+
+@pytest.mark.parametrize("moment", [at_decisions, at_hashing])
+def test_others_go_on_while_a_large_grant_is_decided_and_written_out(
+    moment: Callable[[pytest.MonkeyPatch, str, Callable[[], None]], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another pod is in before the large one is; both are remembered."""
+    with FileStore(tmp_path, KUBELET_FORMATS) as store:
+        ledger = stored_ledger(store)
+        other = Meanwhile(lambda: ledger.admit(NODE, pod("other", 1, SMALL)))
+        moment(monkeypatch, "large", other)
+        placed(ledger.admit(NODE, pod("large", 1_900)))
+        assert other.went_through == [True]
+    with FileStore(tmp_path, KUBELET_FORMATS) as store:
+        again = DeviceLedger.load(DeviceAllocator(nodes=(0, 1)), store, now_s=0.0)
+        assert again.current().grants == ledger.current().grants
+        assert (len(held(again, "large")), len(held(again, "other"))) == (1_900, 1)
+
+
+def test_who_was_overtaken_decides_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the other took is not granted a second time."""
+    ledger = ledger_of(Device("a"), Device("b"))
+    other = Meanwhile(lambda: ledger.admit(NODE, pod("other")))
+    at_decisions(monkeypatch, "slow", other)
+    assert isinstance(ledger.admit(NODE, pod("slow", 2)), Refusal)
+    assert other.went_through == [True]
+    assert set(ledger.current().grants) == {"other"}
+    assert len(held(ledger, "other")) == 1
+
+
+def test_who_is_overtaken_again_and_again_decides_at_last_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last try has others wait, and what was written out before stands."""
+    worked_out: list[int] = []
+    with FileStore(tmp_path, KUBELET_FORMATS) as store:
+        ledger = stored_ledger(store)
+        numbers = iter(range(100))
+        placed(ledger.admit(NODE, pod("other", 1, SMALL)))
+
+        def act() -> None:
+            said = str(next(numbers)).encode()
+            ledger.alter(lambda one: one.with_response(Owner("other", "c"), SMALL, said))
+
+        busy = Meanwhile(act, times=100)
+        at_decisions(monkeypatch, "large", busy)
+        at_hashing(monkeypatch, "large", lambda: worked_out.append(1))
+        placed(ledger.admit(NODE, pod("large", 1_900)))
+        busy.threads[-1].join()
+    tries = len(busy.went_through)
+    assert busy.went_through == [True] * (tries - 1) + [False]
+    assert tries == _ledger._FREE_TRIES + 1
+    assert worked_out == [1]
 
 
 class FullDisk(DeviceLedger):
