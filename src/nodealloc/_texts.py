@@ -13,6 +13,10 @@ __all__ = ["documents_of"]
 
 _TOLD: Final = 200
 """Characters of a parser's words that are told."""
+_SLOW: Final = (
+    "PyYAML was built without libyaml here and takes too long for it: install its wheel, "
+    "which has libyaml, or write JSON"
+)
 _HALF: Final = re.compile(r"\\[uU](?:0000)?[dD][89a-fA-F]")
 """What may be half of a pair of escapes."""
 
@@ -62,11 +66,14 @@ def _yaml_documents(text: str, where: str) -> list[object]:
         return [*_yaml.values_of(text)]
     except (RecursionError, _yaml.TooDeepError):
         raise DecodeError(where, [Fault("$", "nested too deeply")]) from None
-    except _yaml.TooManyValuesError:
-        most = f"more than {_yaml.MOST_VALUES} values of YAML"
-        raise DecodeError(
-            where, [Fault("$", f"{most}, merged ones counted each time; write fewer, or JSON")]
-        ) from None
+    except _yaml.TooSlowError:
+        reason = f"no JSON, and more than {_yaml.MOST_SLOW} characters of YAML; {_SLOW}"
+        raise DecodeError(where, [Fault("$", reason)]) from None
+    except _yaml.TooManyValuesError as error:
+        (most,) = error.args
+        remedy = _SLOW if most == _yaml.SLOW_VALUES else "write fewer, or JSON"
+        reason = f"more than {most} values of YAML, merged ones counted each time; {remedy}"
+        raise DecodeError(where, [Fault("$", reason)]) from None
     except (yaml.YAMLError, ValueError) as error:
         words = " ".join(str(error).split())[:_TOLD]
         reason = f"neither JSON nor YAML: {words}; mend it, or write it whole"

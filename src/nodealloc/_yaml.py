@@ -21,10 +21,22 @@ from yaml.events import (
     StreamEndEvent,
 )
 
-__all__ = ["MOST_VALUES", "SlowParser", "TooDeepError", "TooManyValuesError", "values_of"]
+__all__ = [
+    "MOST_SLOW",
+    "MOST_VALUES",
+    "SLOW_VALUES",
+    "SlowParser",
+    "TooDeepError",
+    "TooManyValuesError",
+    "TooSlowError",
+    "values_of",
+]
 
 MOST_VALUES: Final = 30_000
 """Of a text, keys included; a manifest has some hundred."""
+MOST_SLOW: Final = 128 << 10
+SLOW_VALUES: Final = 8_000
+"""Characters and values for PyYAML's own parser, which takes ten times as long as libyaml's."""
 _OF_A_DOCUMENT: Final = 10
 """Values that a document counts for besides its own: beginning one costs as much."""
 _DEEPEST: Final = 100
@@ -44,7 +56,11 @@ _FLOAT: Final = re.compile(
 
 
 class TooManyValuesError(Exception):
-    """More values than anybody waits for."""
+    """More values than anybody waits for; its argument says how many that are."""
+
+
+class TooSlowError(Exception):
+    """More than anybody waits for without libyaml."""
 
 
 class TooDeepError(Exception):
@@ -60,7 +76,7 @@ class Parser(Protocol):
 
 
 class SlowParser(yaml.SafeLoader):
-    """PyYAML's own, where it was built without libyaml: ten times slower."""
+    """PyYAML's own, where it was built without libyaml."""
 
     def fetch_more_tokens(self) -> None:
         """Look how many brackets are open: tokens are read ahead of what is made of them."""
@@ -111,14 +127,18 @@ def values_of(text: str, /, *, parser: type[yaml.SafeLoader] = _PARSER) -> list[
         parser: Splits it into events.
 
     Raises:
-        TooManyValuesError: More than `MOST_VALUES`.
+        TooManyValuesError: More than `MOST_VALUES`, or `SLOW_VALUES` for PyYAML's own parser.
+        TooSlowError: More than `MOST_SLOW` characters for PyYAML's own parser.
         TooDeepError: Nested too deeply, or in itself.
         YAMLError: It is no YAML, or something that JSON has not.
         ValueError: A number that is too long, or no number.
     """
+    is_slow = issubclass(parser, SlowParser)
+    if is_slow and len(text) > MOST_SLOW:
+        raise TooSlowError
     events = parser(text)
     try:
-        return _Values(events).documents()
+        return _Values(events, SLOW_VALUES if is_slow else MOST_VALUES).documents()
     finally:
         events.dispose()
 
@@ -126,9 +146,9 @@ def values_of(text: str, /, *, parser: type[yaml.SafeLoader] = _PARSER) -> list[
 class _Values:
     """Makes values of events."""
 
-    def __init__(self, events: Parser) -> None:
+    def __init__(self, events: Parser, most: int) -> None:
         self._next = events.get_event
-        self._left = MOST_VALUES
+        self._most = self._left = most
         self._anchors: dict[str, object] = {}
 
     def documents(self) -> list[object]:
@@ -143,7 +163,7 @@ class _Values:
     def _count(self, values: int) -> None:
         self._left -= values
         if self._left < 0:
-            raise TooManyValuesError
+            raise TooManyValuesError(self._most)
 
     def _value(self, event: Event, depth: int) -> object:
         self._count(1)

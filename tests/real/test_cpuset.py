@@ -36,6 +36,7 @@ from nodealloc.memblocks import MemoryAllocator
 from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.podspec import Container, Pod, Quantity, resources
 from nodealloc.testing.cpuset import check_cpuset_writer
+from nodealloc.testing.dsw_asw import VirtualClock
 from nodealloc.topology import Claim, Owner, Placed, Snapshot, TopologyHint
 
 pytestmark = pytest.mark.real
@@ -290,3 +291,52 @@ def test_a_resized_pod_runs_on_what_it_has_now(
         assert CPUSet.parse((path / "cpuset.cpus").read_text().strip()) == now.exclusive
         assert len(now.exclusive) == min(cpus, 2)
     assert node.before_start(owner, "container") == granted
+
+
+class CountingWriter:
+    """Passes everything on, and counts what is tried."""
+
+    def __init__(self, inner: CgroupV1Writer) -> None:
+        self._inner = inner
+        self.writes: dict[str, int] = {}
+
+    def read(self, target: str, /) -> tuple[CPUSet, NodeSet | None]:
+        """See `CpusetWriter.read`."""
+        return self._inner.read(target)
+
+    def write(self, target: str, cpus: CPUSet, mems: NodeSet | None, /) -> None:
+        """See `CpusetWriter.write`."""
+        self.writes[target] = self.writes.get(target, 0) + 1
+        self._inner.write(target, cpus, mems)
+
+
+def test_a_cgroup_that_stays_busy_keeps_no_other_waiting(v1: tuple[CgroupV1Writer, Path]) -> None:
+    """The kernel refuses it for an hour, which is told; the rest is in line, and it is in the end."""
+    inner, path = v1
+    both = _two_sets()[-1]
+    for name in ("busy", "busy/below", "free"):
+        (path / name).mkdir()
+        inner.write(f"{path.name}/{name}", both, NodeSet.of(0))
+    busy, free = f"{path.name}/busy", f"{path.name}/free"
+    machine = discover("/sys").machine
+    job = Claim(owner=Owner("job", "main"), amounts={"cpu": Quantity.of(1)})
+    granted = CpuAllocator.of(machine, reserved=1).allocate(job, TopologyHint(None, preferred=True))
+    assert isinstance(granted, CpuAllocator)
+    clock, writer = VirtualClock(), CountingWriter(inner)
+    keeper = CpusetReconciler(writer, executor=InlineExecutor(), allocator=granted, clock=clock)
+    keeper.add(busy, job.owner)
+    keeper.add(free, Owner("other", "main"))
+    for _ in range(3600):
+        keeper.reconcile()
+        clock.advance(1)
+    assert "narrow that first" in str(keeper.failures(busy)[0])
+    assert inner.read(busy)[0] == both
+    assert (keeper.is_in_line(busy), keeper.is_in_line(free), keeper.failures(free)) == (False, True, ())
+    assert inner.read(free)[0] == machine.online - granted.exclusive_of(job.owner)
+    assert (writer.writes[free], 5 <= writer.writes[busy] <= 60) == (1, True)
+    inner.write(f"{busy}/below", granted.exclusive_of(job.owner), None)
+    for _ in range(600):
+        keeper.reconcile()
+        clock.advance(1)
+    assert inner.read(busy)[0] == granted.exclusive_of(job.owner)
+    assert (keeper.is_in_line(busy), keeper.failures(busy)) == (True, ())

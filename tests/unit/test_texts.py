@@ -120,6 +120,21 @@ def test_what_is_no_yaml_is_refused_in_words(text: str) -> None:
         _yaml.values_of(text, parser=_yaml.SlowParser)
 
 
+def test_without_libyaml_a_long_text_is_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyYAML's own parser took two seconds for 240 KB on a slow machine; JSON of any length is read."""
+    defaults = _yaml.values_of.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "parser", _yaml.SlowParser)
+    most = _yaml.MOST_SLOW
+    assert documents_of("'" + "x" * (most - 2) + "'", "x") == ["x" * (most - 2)]
+    with pytest.raises(DecodeError, match=r"more than 131072 characters of YAML; .* install its wheel"):
+        documents_of("x" * (most + 1), "x")
+    assert documents_of('["' + "x" * most + '"]', "x") == [["x" * most]]
+    assert documents_of("- x\n" * 7_999, "x") == [["x"] * 7_999]
+    with pytest.raises(DecodeError, match=r"more than 8000 values of YAML, .* install its wheel"):
+        documents_of("- x\n" * 8_000, "x")
+
+
 def test_thousands_of_anchors_and_aliases_are_read() -> None:
     """As many as there may be values."""
     anchors = "".join(f"- &a{n} x\n" for n in range(20_000))
