@@ -105,7 +105,7 @@ def _check_text(field: str, value: object) -> None:
 
 
 def _check_seconds(field: str, value: object) -> None:
-    if not (isinstance(value, int | float) and 0 <= value < math.inf):
+    if isinstance(value, bool) or not (isinstance(value, int | float) and 0 <= value < math.inf):
         raise ConfigurationError(f"{field} is {value!r}; give finite seconds, 0 or more")
 
 

@@ -22,7 +22,16 @@ from nodealloc.checkpoint import (
 )
 from nodealloc.cpuset import CpuAllocator
 from nodealloc.cri import follow_log
-from nodealloc.devices import Deadlines, DeviceAllocator, DeviceLedger, Grant
+from nodealloc.devices import (
+    Deadlines,
+    Device,
+    DeviceAllocator,
+    DeviceLedger,
+    DeviceList,
+    Grant,
+    Inventory,
+    pick,
+)
 from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.dsw_asw import Group, Near, World
 from nodealloc.errors import ConfigurationError, DecodeError
@@ -39,19 +48,21 @@ from nodealloc.podfacts import (
     LifeState,
     NodeView,
     PodEvent,
+    PodIdentity,
     PodSighting,
     PodStatus,
     host_ports_of,
 )
-from nodealloc.podlife import NodeSettings, Preparation
+from nodealloc.podlife import ImageFacts, NodeSettings, PodFolders, Preparation
 from nodealloc.podsources import FolderSource, HttpSource, PodSources, Polling
-from nodealloc.podspec import Pod, Quantity, TcpSocketAction
+from nodealloc.podspec import Pod, ProfileType, Quantity, TcpSocketAction
 from nodealloc.podstatus import JsonLinesSink, Observed, TellingOptions, status_of
 from nodealloc.probes import (
     Asking,
     ContainerKind,
     ContainerVerdicts,
     HttpProber,
+    Passed,
     ProbeKind,
     ProbeOptions,
     Probers,
@@ -64,6 +75,7 @@ from nodealloc.probes import (
 )
 from nodealloc.runtime import (
     ContainerConfig,
+    ContainerRecord,
     Disk,
     HostDevice,
     HostMount,
@@ -71,6 +83,8 @@ from nodealloc.runtime import (
     PodKnown,
     PodReport,
     PortMapping,
+    Security,
+    SecurityProfile,
     containers_to_drop,
 )
 from nodealloc.testing.cgroups import FakeCgroups
@@ -78,6 +92,7 @@ from nodealloc.testing.dsw_asw import ManualCancel, ManualExecutor
 from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.podlife import FakePreparer
 from nodealloc.topology import Claim, Confinement, Owner, Policy, Shortfall, Snapshot, node_masks
+from nodealloc.verdicts import NotYet
 from nodealloc.volumes import VolumeManager
 
 MACHINE = machine_from_text("4 cores")
@@ -333,6 +348,73 @@ SILENT: Mapping[str, tuple[Callable[[], object], str]] = {
     "a cluster's name server by its name": (
         lambda: kubelet_config({"clusterDNS": ["dns"]}),
         r"expected an IP address such as 10.0.0.1, found 'dns' .*clusterDNS",
+    ),
+    "a container's state in words": (
+        lambda: ContainerRecord(
+            id="c",
+            pod=PodIdentity(uid="u", namespace="d", name="n"),
+            name="app",
+            sandbox_id="s",
+            state=wrong("running"),
+        ),
+        "ContainerRecord.state: expected a RunState",
+    ),
+    "a picture of less than nothing": (
+        lambda: draw_svg(MACHINE, width=-5),
+        "draw_svg, width: expected pixels",
+    ),
+    "a device on node -1": (lambda: DeviceList.of([Device("a")], nodes=(-1,)), "id -1 is outside 0 to 65535"),
+    "a place for a device's health": (
+        lambda: DeviceList.of([Device("a", wrong((0,)))], nodes=(0,)),
+        "health of a device: expected a text such as Healthy",
+    ),
+    "a grant on node -5": (lambda: Grant.of([("a", (-5,))]), "Grant.places: expected ids of NUMA nodes"),
+    "a resource without a name": (lambda: Inventory(resource=""), "Inventory.resource: expected a text"),
+    "a plugin that has no time at all": (lambda: Deadlines(allocate_s=0), "Deadlines.allocate_s: expected"),
+    "a plugin that has all time": (lambda: Deadlines(connect_s=math.inf), "Deadlines.connect_s: expected"),
+    "fewer than no devices": (
+        lambda: pick(DeviceList(), -1, available=0, reusable=0, affinity=None, prefer=lambda _, __: None),
+        "pick, wanted: expected a whole number of devices",
+    ),
+    "the devices of nobody": (
+        lambda: DeviceLedger(DeviceAllocator()).release(wrong(None)),
+        "DeviceLedger.release: workload: expected a text",
+    ),
+    "other permissions": (
+        lambda: HostDevice(host_path="/dev/null", container_path="/dev/null", permissions="rwx"),
+        "HostDevice.permissions: expected letters of rwm",
+    ),
+    "a port at a name": (
+        lambda: PortMapping(container_port=1, host_ip="localhost"),
+        "PortMapping.host_ip: expected an IP address",
+    ),
+    "a user below 0": (lambda: Security(user=-1), "Security.user: expected an id, 0 or more"),
+    "a group below 0": (lambda: Security(user=0, groups=(-1,)), "Security.groups: expected an id"),
+    "a profile without its file": (
+        lambda: SecurityProfile(type=ProfileType.LOCALHOST),
+        "SecurityProfile.localhost: expected the profile's file",
+    ),
+    "an image of a user below 0": (lambda: ImageFacts(id="a", user=-1), "ImageFacts.user: expected"),
+    "folders in wherever the process is": (lambda: PodFolders(""), "PodFolders.root: expected a path from"),
+    "a question at no port": (
+        lambda: Question(action=TcpSocketAction(port=1), port=-1),
+        "Question.port: expected a whole number from 0 to 65535",
+    ),
+    "a question that cannot be answered in time": (
+        lambda: Question(action=TcpSocketAction(port=1), timeout_s=0),
+        "Question.timeout_s: expected a number above 0",
+    ),
+    "a verdict of a kind in words": (
+        lambda: ContainerVerdicts().with_verdict(wrong("liveness"), Passed()),
+        "with_verdict: kind: expected one of ProbeKind",
+    ),
+    "the verdict of a word": (
+        lambda: ContainerVerdicts()[wrong("liveness")],
+        "kind: expected one of ProbeKind",
+    ),
+    "a truth for seconds": (
+        lambda: NotYet(blocker="a", message="b", after_s=wrong(True)),
+        "after_s is True; give finite seconds",
     ),
     "more than all for pods": (
         lambda: usable_by_pods({"cpu": Quantity.of(4)}, Reservation(system_reserved={"cpu": -1})),

@@ -33,19 +33,27 @@ _WIDTH = 100
 """Longest value in a table on a terminal of up to so many columns, in characters."""
 
 
+def _path(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("a path is expected, found an empty text")
+    return Path(text)
+
+
 def add_arguments(parser: argparse.ArgumentParser, /) -> None:
     """Declare the three actions."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     show = actions.add_parser("show", help="contents as a table")
     verify = actions.add_parser("verify", help="the verdict on each key, with both checksums")
     for action in (show, verify):
-        action.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a store, or a state file")
+        action.add_argument("paths", nargs="+", type=_path, metavar="PATH", help="a store, or a state file")
         action.add_argument(
             "--full", action="store_true", help="nothing cut short; as it is where this is no terminal"
         )
     convert = actions.add_parser("convert", help="copy a store into another, new one")
-    convert.add_argument("source", type=Path, metavar="SOURCE", help="a store, or a kubelet's root directory")
-    convert.add_argument("target", type=Path, metavar="TARGET", help="must hold nothing yet")
+    convert.add_argument(
+        "source", type=_path, metavar="SOURCE", help="a store, or a kubelet's root directory"
+    )
+    convert.add_argument("target", type=_path, metavar="TARGET", help="must hold nothing yet")
     convert.add_argument(
         "--to",
         choices=("files", "sqlite", "kubelet"),

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
+from nodealloc._arguments import wrong
 from nodealloc._frozen import freeze
 from nodealloc._typed import typed, typed_fields
 from nodealloc.checkpoint import PodDevices
+from nodealloc.idset import MAX_ID
 
 __all__ = ["NO_NODE", "Grant", "Grants", "without"]
 
@@ -30,6 +32,12 @@ class Grant:
 
     places: Mapping[int, tuple[str, ...]] = attrs.field(validator=freeze)
     response: bytes | None = None
+
+    def __attrs_post_init__(self) -> None:
+        for node in self.places:
+            if not NO_NODE <= node <= MAX_ID:
+                expected = f"ids of NUMA nodes from 0 to {MAX_ID}, or {NO_NODE} for no node"
+                raise wrong("Grant.places", node, expected)
 
     def __getstate__(self) -> dict[str, object]:
         """What is pickled: the fields, not what was worked out from them."""

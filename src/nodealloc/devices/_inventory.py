@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import attrs
 
-from nodealloc._arguments import check, choice, wrong
+from nodealloc._arguments import check, choice, filled, wrong
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._lazy import lazy
 from nodealloc._typed import typed_fields, typed_methods, typed_on_error
 from nodealloc.devices._grants import NO_NODE
 from nodealloc.devices._life import DEVICE_LIFE, Happening, Phase
-from nodealloc.idset import MAX_ID, bits
+from nodealloc.idset import MAX_ID, NodeSet, bits
 
 __all__ = ["Capacity", "Device", "DeviceList", "Inventory", "PluginOptions"]
 
@@ -89,10 +89,10 @@ class DeviceList:
         nameless = latest.pop("", None) is not None
         ids = tuple(sorted(latest))
         ordered = [latest[identity] for identity in ids]
-        known = 0
-        for node in nodes:
-            known |= 1 << node
+        known = NodeSet.of(*nodes).mask
         words = {device.health for device in ordered} - _KNOWN_HEALTH
+        for word in words:
+            check("DeviceList.of, health of a device", word, str, f"a text such as {HEALTHY}")
         foreign = 0
         for device in ordered:
             if device.numa_nodes:
@@ -224,7 +224,7 @@ class Inventory:
         trouble: Why the plugin is not serving, or "".
     """
 
-    resource: str
+    resource: str = attrs.field(validator=filled)
     phase: Phase = attrs.field(default=Phase.AWAITED, converter=_phase)
     generation: int = 0
     devices: DeviceList = DeviceList()

@@ -190,6 +190,7 @@ class DeviceLedger:
         self._affinities[workload] = verdict.affinity
         return attrs.evolve(verdict, snapshot=attrs.evolve(verdict.snapshot, allocators=(outcome,)))
 
+    @typed
     def release(self, workload: str, member: str | None = None, /) -> None:
         """Give back what a workload, or one member of it, holds; an unknown one holds nothing.
 

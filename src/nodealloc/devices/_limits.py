@@ -10,6 +10,7 @@ from nodealloc._typed import typed_fields
 __all__ = ["Deadlines", "PluginLimits"]
 
 _AT_LEAST_1 = within(1)
+_LASTS = within(1e-3, 1e9)
 
 
 @typed_fields
@@ -23,12 +24,15 @@ class Deadlines:
         preferred_s: For `GetPreferredAllocation`.
         allocate_s: For `Allocate`; the kubelet sets no limit.
         pre_start_s: For `PreStartContainer`; the kubelet's limit is 30 s too.
+
+    Raises:
+        ConfigurationError: No time at all, or without an end.
     """
 
-    connect_s: float = 10.0
-    preferred_s: float = 10.0
-    allocate_s: float = 60.0
-    pre_start_s: float = 30.0
+    connect_s: float = attrs.field(default=10.0, validator=_LASTS)
+    preferred_s: float = attrs.field(default=10.0, validator=_LASTS)
+    allocate_s: float = attrs.field(default=60.0, validator=_LASTS)
+    pre_start_s: float = attrs.field(default=30.0, validator=_LASTS)
 
 
 @typed_fields

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import attrs
 
+from nodealloc._arguments import wrong
 from nodealloc._typed import typed_on_error
 from nodealloc.devices._inventory import DeviceList
 from nodealloc.idset import bits, lowest
@@ -59,6 +60,8 @@ def pick(
     Source: kubelet v1.32 ``cm/devicemanager/manager.go``, which takes any where
     this takes the lowest ids and those inside the affinity.
     """
+    if wanted < 1:
+        raise wrong("pick, wanted", wanted, "a whole number of devices, 1 or more")
     inside = 0
     for node in bits(affinity or 0):
         inside |= devices.by_node.get(node, 0)

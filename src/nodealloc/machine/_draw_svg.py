@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from nodealloc._arguments import wrong
 from nodealloc._typed import typed_but
 from nodealloc.idset import CPUSet
 from nodealloc.machine._layout import layout, legend, summary
@@ -101,6 +102,8 @@ def draw_svg(
     >>> draw_svg(machine_from_text("4 cores"), {"web": CPUSet.of(1, 2)})[:38]
     '<svg xmlns="http://www.w3.org/2000/svg'
     """
+    if width < 1:
+        raise wrong("draw_svg, width", width, "pixels, 1 or more")
     marks = legend(machine, holders, shared=shared, reserved=reserved)
     pen = _Pen(marks, machine)
     inner = max(width, 200) - 2 * _PAD

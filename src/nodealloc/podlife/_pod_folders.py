@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
+from nodealloc._arguments import absolute
 from nodealloc._mountinfo import parse_mountinfo, read_mountinfo
 from nodealloc._typed import typed, typed_methods
 from nodealloc.errors import ConfigurationError, PermanentError
@@ -47,6 +48,7 @@ class PodFolders:
         kind: RemnantKind = RemnantKind.FOLDER,
         mountinfo: Callable[[], str] = read_mountinfo,
     ) -> None:
+        absolute("PodFolders.root", root)
         self._root = os.path.realpath(root)
         self._kind = kind
         self._mountinfo = mountinfo

@@ -9,6 +9,7 @@ from typing import Protocol, TypeAlias, Union, runtime_checkable
 
 import attrs
 
+from nodealloc._arguments import whole, within
 from nodealloc._typed import typed_fields
 from nodealloc.podspec import ExecAction, GrpcAction, HttpGetAction, TcpSocketAction
 from nodealloc.probes._replies import Reply
@@ -47,8 +48,8 @@ class Question:
     action: Action
     container_id: str = ""
     address: str = ""
-    port: int = 0
-    timeout_s: float = 1.0
+    port: int = attrs.field(default=0, validator=whole(0, 65535))
+    timeout_s: float = attrs.field(default=1.0, validator=within(0, above=True))
 
 
 class Prober(Protocol):

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias, Union
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
-from nodealloc._typed import typed_fields
+from nodealloc._typed import typed_fields, typed_methods, typed_on_error
 from nodealloc.probes._kinds import ProbeKind
 
 __all__ = [
@@ -59,6 +59,7 @@ ProbeVerdict: TypeAlias = Union[NoProbe, NoAnswer, Passed, Unwell]
 NO_ANSWER: Final = NoAnswer()
 
 
+@typed_methods
 @typed_fields
 @attrs.frozen(kw_only=True)
 class ContainerVerdicts:
@@ -74,6 +75,7 @@ class ContainerVerdicts:
     liveness: ProbeVerdict = NoProbe()
     readiness: ProbeVerdict = NoProbe()
 
+    @typed_on_error
     def __getitem__(self, kind: ProbeKind, /) -> ProbeVerdict:
         """The verdict of a kind."""
         return {

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from nodealloc._arguments import checked
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed_fields
 from nodealloc.errors import ConfigurationError
@@ -109,7 +110,9 @@ class ContainerRecord:
     name: str = attrs.field(validator=_word)
     sandbox_id: str = attrs.field(validator=_word)
     attempt: int = attrs.field(default=0, validator=_count)
-    state: RunState = RunState.CREATED
+    state: RunState = attrs.field(
+        default=RunState.CREATED, validator=checked(RunState, "a RunState, such as RunState.RUNNING")
+    )
     created_unix_s: float | None = attrs.field(default=None, validator=_moment)
     image: str = ""
     image_id: str = ""

@@ -8,7 +8,7 @@ from typing import Self
 
 import attrs
 
-from nodealloc._arguments import absolute, filled, whole, wrong
+from nodealloc._arguments import absolute, addresses, filled, whole, wrong
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed, typed_fields
 from nodealloc.errors import ConfigurationError
@@ -75,7 +75,7 @@ class HostDevice:
         permissions: Of `r`, `w` and `m`.
 
     Raises:
-        ConfigurationError: A path that does not begin at the root.
+        ConfigurationError: A path that does not begin at the root, or other permissions.
     """
 
     host_path: str
@@ -85,6 +85,8 @@ class HostDevice:
     def __attrs_post_init__(self) -> None:
         absolute("HostDevice.host_path", self.host_path)
         absolute("HostDevice.container_path", self.container_path)
+        if not {*self.permissions} <= {*"rwm"}:
+            raise wrong("HostDevice.permissions", self.permissions, "letters of rwm")
 
 
 @typed_fields
@@ -149,10 +151,17 @@ class SecurityProfile:
     Attributes:
         type: Which.
         localhost: Of LOCALHOST: the file of a seccomp profile, or the name of a loaded AppArmor one.
+
+    Raises:
+        ConfigurationError: LOCALHOST without a file or name.
     """
 
     type: ProfileType
     localhost: str = ""
+
+    def __attrs_post_init__(self) -> None:
+        if self.type is ProfileType.LOCALHOST and not self.localhost:
+            raise wrong("SecurityProfile.localhost", "", "the profile's file or name")
 
 
 @typed_fields
@@ -165,12 +174,19 @@ class PortMapping:
         host_port: On the node; 0 for none.
         host_ip: Which of the node's addresses; "" for all.
         protocol: Of both.
+
+    Raises:
+        ConfigurationError: Numbers that no port has, or no IP address.
     """
 
     container_port: int = attrs.field(validator=whole(1, 65535))
     host_port: int = attrs.field(default=0, validator=whole(0, 65535))
     host_ip: str = ""
     protocol: Transport = Transport.TCP
+
+    def __attrs_post_init__(self) -> None:
+        if self.host_ip:
+            addresses("PortMapping.host_ip", (self.host_ip,))
 
 
 @typed_fields
@@ -215,7 +231,7 @@ class Security:
         selinux: Its label; None for the runtime's choice.
 
     Raises:
-        ConfigurationError: A group without a user.
+        ConfigurationError: A group without a user, or an id below 0.
     """
 
     user: int | None = None
@@ -234,6 +250,10 @@ class Security:
     selinux: SeLinuxOptions | None = None
 
     def __attrs_post_init__(self) -> None:
+        for name, ids in (("user", (self.user,)), ("group", (self.group,)), ("groups", self.groups)):
+            for id_ in ids:
+                if id_ is not None and id_ < 0:
+                    raise wrong(f"Security.{name}", id_, "an id, 0 or more")
         if self.group is not None and self.user is None and not self.username:
             raise ConfigurationError(
                 f"group {self.group} without a user; runtimes refuse that, so give a user as well"

@@ -26,6 +26,15 @@ def node(tmp_path: Path, vectors: Path) -> Path:
     return root
 
 
+@pytest.mark.parametrize("action", [["show"], ["verify"], ["convert", "x"]])
+def test_an_empty_path_is_none(action: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """It was the directory in which the process happens to be."""
+    with pytest.raises(SystemExit) as ended:
+        main(["checkpoint", *action, ""])
+    assert ended.value.code == 2
+    assert "a path is expected, found an empty text" in capsys.readouterr().err
+
+
 def test_show_lists_what_everybody_holds(node: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Contents of all three files as one table."""
     assert main(["checkpoint", "show", str(node)]) == 0

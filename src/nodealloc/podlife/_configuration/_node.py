@@ -101,7 +101,7 @@ class ImageFacts:
     """
 
     id: str
-    user: int | None = None
+    user: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole(0)))
     username: str = ""
     is_listed: bool = attrs.field(default=True, eq=False)
 
