@@ -96,6 +96,7 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
         name=chosen.node,
         capacity=machine_capacity(named.machine, folder=root, is_this=not chosen.machine),
         kernel=os.uname().release,
+        architecture=os.uname().machine,
         unified=driver.layout.kind == "v2",
         swap_bytes=swap_bytes(),
         rules=rules.admission,

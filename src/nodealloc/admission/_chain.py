@@ -18,6 +18,7 @@ from nodealloc.admission._node_state import pressure, shutdown
 from nodealloc.admission._placement import node_affinity, node_name, operating_system, taints
 from nodealloc.admission._preemption import victims
 from nodealloc.admission._rules import Rules
+from nodealloc.admission._sysctls import SysctlAllowList
 from nodealloc.admission._verdicts import ADMITTED, MakingRoom, RoomMade
 from nodealloc.errors import NodeallocError, RetryableError
 from nodealloc.podfacts import NodeView
@@ -184,7 +185,8 @@ def chain_of(
     """The chain of a node, in the order in which a kubelet asks.
 
     Args:
-        handlers: More handlers, asked behind the ones that ship: `SysctlAllowList`, `AppArmor`, your own.
+        handlers: More handlers, asked behind the ones that ship: `AppArmor`, your own. A `SysctlAllowList`
+            is asked before room is looked for, or made.
         rules: What is right where nothing is given; `KUBELET` for what a kubelet does.
         snapshot: Whose CPUs, memory and devices are given out, asked last; None to leave that
             out. What of extended resources a view does not name, its allocators count.
@@ -195,8 +197,10 @@ def chain_of(
     chosen = rules or _RIGHT
     if snapshot is not None:
         chosen = _before_allocation(chosen)
+    sysctls = tuple([one for one in handlers if isinstance(one, SysctlAllowList)])
+    others = tuple([one for one in handlers if one not in sysctls])
     return Chain(
-        before=(shutdown, pressure, functools.partial(operating_system, rules=chosen)),
+        before=(shutdown, pressure, *sysctls, functools.partial(operating_system, rules=chosen)),
         fit=_fit_by(chosen),
         after_fit=(
             functools.partial(node_affinity, rules=chosen),
@@ -204,7 +208,7 @@ def chain_of(
             functools.partial(host_ports, rules=chosen),
             taints,
         ),
-        after=(*handlers, *([allocation(snapshot)] if snapshot is not None else [])),
+        after=(*others, *([allocation(snapshot)] if snapshot is not None else [])),
         rules=chosen,
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import struct
 from typing import Final
 
 from nodealloc.podspec import Quantity
@@ -18,16 +20,28 @@ SIGNALS: Final = frozenset(
 """All signals that the kubelet knows."""
 
 
+_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+
+
 def threshold_amount(text: str, capacity: Quantity, /) -> Quantity | None:
-    """Amount of a hard eviction threshold, or None if it is neither amount nor percentage."""
-    try:
-        if not text.endswith("%"):
+    """Amount of a hard eviction threshold, or None if it is neither amount nor percentage.
+
+    A percentage is a number of single precision, as recorded: 10% of 17179869184 is 1717986944.
+    """
+    if not text.endswith("%"):
+        try:
             amount = Quantity.parse(text)
-            return amount if amount.nanos >= 0 else None
-        part = Quantity.parse(text.removesuffix("%"))
-    except ValueError:
+        except ValueError:
+            return None
+        return amount if amount.nanos >= 0 else None
+    percent = text.removesuffix("%")
+    if not _NUMBER.fullmatch(percent) or not 0 <= float(percent) <= 100:
         return None
-    if not 0 <= part.nanos <= 100 * 10**9:
-        return None
+    part = _single(_single(float(percent)) / 100)
     # Whole units, as everything that is evicted for is counted in them.
-    return Quantity(nanos=capacity.nanos * part.nanos // (100 * 10**18) * 10**9, format=capacity.format)
+    return Quantity(nanos=int(capacity.value * part) * 10**9, format=capacity.format)
+
+
+def _single(value: float) -> float:
+    """The nearest number of single precision."""
+    return float(struct.unpack("f", struct.pack("f", value))[0])

@@ -88,7 +88,7 @@ class PodOptions:
         hugepage_sizes: Page sizes of the machine in bytes: a pod may use none of
             those that it does not ask for. Empty leaves them alone.
         allocatable_memory_bytes: Stands for the memory limit of a container
-            without one, for `memory.high`; 0 if unknown.
+            without one, for `memory.high`: capacity less what is reserved; 0 if unknown.
         unified: Whether the node has cgroup v2, so that a container's swap and the
             manner of its end for lack of memory stand in files of their own.
         swap: Who may use the machine's swap (`memorySwap.swapBehavior`; cgroup v2 only).
@@ -151,7 +151,8 @@ def pod_limits(pod: Pod, options: PodOptions = _DEFAULTS, /) -> Limits:
 
     Shares follow the pod's effective CPU request. A quota or a memory limit is
     set only if every container has one, because a container without could use
-    more than the sum of the others'. Less memory than a page is a page.
+    more than the sum of the others'. An init container or sidecar without one
+    counts as limited by the sidecars before it. Less memory than a page is a page.
 
     Source: kubelet ``cm/helpers_linux.go``.
     """
@@ -262,7 +263,18 @@ def _pages(limit: int) -> int | None:
 
 
 def _all_limit(pod: Pod, resource: str) -> bool:
-    return all(resource in each.limits and each.limits[resource].nanos > 0 for each in pod.all_containers)
+    """Whether everybody has a limit; an init container or sidecar also by one of a sidecar before it."""
+    beside = False
+    for each in pod.init_containers:
+        limited = _limits(each, resource)
+        if not limited and not beside:
+            return False
+        beside = beside or (limited and each.restartable)
+    return all(_limits(each, resource) for each in pod.containers)
+
+
+def _limits(container: Container, resource: str) -> bool:
+    return resource in container.limits and container.limits[resource].nanos > 0
 
 
 def _quota(milli_cpu: int, options: PodOptions) -> tuple[int | None, int | None]:

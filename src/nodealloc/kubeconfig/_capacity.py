@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nodealloc._typed import typed
 from nodealloc.machine import Machine
+from nodealloc.memblocks import hugepages
 from nodealloc.podspec import Resources, resources
 
 __all__ = ["machine_capacity", "swap_bytes"]
@@ -21,7 +22,7 @@ _SWAP = re.compile(r"SwapTotal:\s+(\d+) kB")
 def machine_capacity(
     machine: Machine, /, *, folder: Path, is_this: bool = False, proc: Path = Path("/proc")
 ) -> Resources:
-    """CPUs, memory, ephemeral storage and process ids of a machine.
+    """CPUs, memory, huge pages, ephemeral storage and process ids of a machine.
 
     Args:
         machine: Its CPUs and memory.
@@ -38,11 +39,16 @@ def machine_capacity(
     disk = os.statvfs(folder)
     found = _TOTAL.search((proc / "meminfo").read_text()) if is_this else None
     nodes_bytes = sum(node.memory_bytes for node in machine.numa_nodes)
+    pages: dict[str, int] = {}
+    for node in machine.numa_nodes:
+        for size, count in node.hugepages.items():
+            pages[hugepages(size)] = pages.get(hugepages(size), 0) + size * count
     return resources(
         {
             "cpu": len(machine.cpus),
             "memory": nodes_bytes if found is None else int(found[1]) * 1024,
             "ephemeral-storage": disk.f_blocks * disk.f_frsize,
+            **pages,
             "pid": min(int((proc / "sys" / "kernel" / name).read_text()) for name in _LIMITS),
         }
     )

@@ -86,17 +86,27 @@ def _texts() -> Mapping[str, str]:
     return {}
 
 
+def _eviction() -> Mapping[str, str]:
+    return {
+        "imagefs.available": "15%",
+        "imagefs.inodesFree": "5%",
+        "memory.available": "100Mi",
+        "nodefs.available": "10%",
+        "nodefs.inodesFree": "5%",
+    }
+
+
 @typed_fields
 @attrs.frozen(kw_only=True)
 class CrashLoopBackOff:
     """How long a container that ends again and again waits at most.
 
     Attributes:
-        max_container_restart_period_s: In seconds.
+        max_container_restart_period_s: In seconds, 1 to 300; None for 300. Needs a feature.
     """
 
-    max_container_restart_period_s: Seconds = attrs.field(
-        default=Seconds(300.0), metadata=wire("maxContainerRestartPeriod")
+    max_container_restart_period_s: Seconds | None = attrs.field(
+        default=None, metadata=wire("maxContainerRestartPeriod")
     )
 
 
@@ -162,7 +172,7 @@ class KubeletConfig:
     system_reserved: Mapping[str, str] = attrs.field(factory=_texts)
     kube_reserved: Mapping[str, str] = attrs.field(factory=_texts)
     reserved_system_cpus: str = attrs.field(default="", metadata=wire("reservedSystemCPUs"))
-    eviction_hard: Mapping[str, str] = attrs.field(factory=_texts)
+    eviction_hard: Mapping[str, str] = attrs.field(factory=_eviction)
     cpu_manager_policy: str = attrs.field(default="none", metadata=wire(unset=""))
     cpu_manager_policy_options: Mapping[str, str] = attrs.field(factory=_texts)
     cpu_manager_reconcile_period_s: Seconds = attrs.field(

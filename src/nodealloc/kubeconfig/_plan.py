@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Self, TypeVar
 
 import attrs
@@ -11,7 +11,7 @@ import attrs
 from nodealloc._arguments import wrong
 from nodealloc._typed import typed, typed_fields
 from nodealloc.admission import Chain, Rules, SysctlAllowList, chain_of, safe_sysctls
-from nodealloc.allocatable import Reservation, allocatable
+from nodealloc.allocatable import Reservation, allocatable, usable_by_pods
 from nodealloc.cgroups import CgroupName, Enforce, Enforcement, PodOptions, TreeOptions, enforced_limits
 from nodealloc.cpuset import CpuAllocator, NonePolicy, StaticOptions, StaticPolicy
 from nodealloc.devices import DeviceAllocator
@@ -19,10 +19,10 @@ from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet
 from nodealloc.kubeconfig._configuration import KubeletConfig
 from nodealloc.machine import Machine
-from nodealloc.memblocks import MemoryAllocator, UnpinnedMemory
+from nodealloc.memblocks import MemoryAllocator, UnpinnedMemory, check_reserved
 from nodealloc.podfacts import NodeView
 from nodealloc.podlife import LifePolicy, RestartBackOff
-from nodealloc.podspec import Resources, resources
+from nodealloc.podspec import Quantity, Resources, resources
 from nodealloc.topology import Allocator, Policy, Scope, Snapshot
 
 __all__ = ["NodePlan", "life_policy"]
@@ -47,6 +47,18 @@ _NEEDS: Final[Mapping[str, tuple[str, bool]]] = {
 
 Source: Kubernetes v1.32 ``cm/cpumanager/policy_options.go``, ``cm/topologymanager/policy_options.go``.
 """
+_ARCHITECTURES: Final = {
+    "x86_64": "amd64",
+    "aarch64": "arm64",
+    "armv7l": "arm",
+    "armv6l": "arm",
+    "i386": "386",
+    "i686": "386",
+    "loongarch64": "loong64",
+}
+"""The kernel's word to Go's, where they differ."""
+_RESERVABLE: Final = ("cpu", "memory", "ephemeral-storage", "pid")
+_LONGEST_S: Final = 300.0
 _BASE_S: Final = 10.0
 """A container's first wait, unless the longest is shorter."""
 
@@ -81,6 +93,7 @@ class NodePlan:
         name: str,
         capacity: Resources,
         kernel: str,
+        architecture: str = "",
         unified: bool = False,
         swap_bytes: int = 0,
         rules: Rules | None = None,
@@ -93,6 +106,8 @@ class NodePlan:
             name: Of the node.
             capacity: Of the machine, such as `machine_capacity` says.
             kernel: Its release, such as `6.1.0`, by which sysctls are safe.
+            architecture: Its instruction set as `uname -m` has it, such as `x86_64`; "" where nobody
+                knows: the node has no label of it.
             unified: Whether its cgroups are of version 2 alone; what is said of memory's quality of
                 service and of swap counts there only.
             swap_bytes: Of the machine.
@@ -117,7 +132,7 @@ class NodePlan:
         )
         view = NodeView(
             name=name,
-            labels={"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"},
+            labels=_labels(name, architecture),
             allocatable=allocatable(whole, reservation, online=machine.online),
         )
         pods = PodOptions(
@@ -127,13 +142,15 @@ class NodePlan:
             memory_qos=unified and config.feature_gates.get("MemoryQoS", False),
             memory_throttling=config.memory_throttling_factor,
             hugepage_sizes=tuple(sorted({size for node in machine.numa_nodes for size in node.hugepages})),
-            allocatable_memory_bytes=view.allocatable["memory"].value,
+            allocatable_memory_bytes=usable_by_pods(whole, reservation)["memory"].value,
             unified=unified,
             swap=config.memory_swap.swap_behavior,
             swap_capacity_bytes=swap_bytes,
             single_oom_kill=not unified or config.single_process_oom_kill is True,
         )
         _check_features(config)
+        _check_levels(config.enforce_node_allocatable)
+        _check_reserved(config)
         sysctls = SysctlAllowList.of([*safe_sysctls(kernel), *config.allowed_unsafe_sysctls])
         return cls(
             empty=Snapshot.of(
@@ -143,7 +160,7 @@ class NodePlan:
                 allocators=(
                     DeviceAllocator.of(machine),
                     _cpus(config, machine, reservation),
-                    _memory(config, machine),
+                    _memory(config, machine, reservation, whole),
                 ),
             ),
             view=view,
@@ -158,7 +175,8 @@ def life_policy(config: KubeletConfig, /) -> LifePolicy:
     """How patient a configuration is with containers and the runtime.
 
     Raises:
-        ConfigurationError: Images are to be fetched one at a time and several at once.
+        ConfigurationError: Images are to be fetched one at a time and several at once; the longest wait
+            between restarts is out of bounds, or without its feature.
     """
     most, serial = config.max_parallel_image_pulls, config.serialize_image_pulls
     several = most is not None and most > 1
@@ -166,12 +184,31 @@ def life_policy(config: KubeletConfig, /) -> LifePolicy:
         raise ConfigurationError(
             f"maxParallelImagePulls is {most} where serializeImagePulls is true; leave one of them out"
         )
-    cap_s = config.crash_loop_back_off.max_container_restart_period_s
+    cap_s = _longest_wait_s(config)
     return LifePolicy(
         restarts=RestartBackOff(base_s=min(_BASE_S, cap_s), cap_s=cap_s),
         call_s=config.runtime_request_timeout_s,
         pulls_at_once=most if several or serial is False else 1,
     )
+
+
+def _labels(name: str, architecture: str) -> Mapping[str, str]:
+    """Those that a kubelet gives its node. Source: kubelet ``kubelet_node_status.go``."""
+    known = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
+    if architecture:
+        known["kubernetes.io/arch"] = _ARCHITECTURES.get(architecture, architecture)
+    return known
+
+
+def _longest_wait_s(config: KubeletConfig) -> float:
+    said = config.crash_loop_back_off.max_container_restart_period_s
+    if said is None:
+        return _LONGEST_S
+    if not config.feature_gates.get("KubeletCrashLoopBackOffMax", False):
+        raise ConfigurationError("crashLoopBackOff needs featureGates: KubeletCrashLoopBackOffMax: true")
+    if not 1 <= said <= _LONGEST_S:
+        raise ConfigurationError(f"crashLoopBackOff: maxContainerRestartPeriod is {said} s; give 1s to 300s")
+    return said
 
 
 def _tree(
@@ -182,18 +219,54 @@ def _tree(
     limits = enforced_limits(capacity, reservation, Enforcement(levels=levels))
     return TreeOptions(
         root=CgroupName.parse(config.cgroup_root).child("kubepods"),
-        root_limits=limits[Enforce.PODS],
+        # All pages that there are: a limit of as many holds nobody back, and needs a controller.
+        root_limits=attrs.evolve(limits[Enforce.PODS], hugepage_bytes={}),
         pods=pods,
     )
 
 
-def _memory(config: KubeletConfig, machine: Machine) -> Allocator:
+def _memory(
+    config: KubeletConfig, machine: Machine, reservation: Reservation, capacity: Resources
+) -> Allocator:
+    reserved: dict[int, dict[str, Quantity]] = {}
+    for one in config.reserved_memory:
+        kept = reserved.setdefault(one.numa_node, {})
+        for name, amount in resources(one.limits).items():
+            if name in kept:
+                raise ConfigurationError(f"reservedMemory: {name} of NUMA node {one.numa_node} stands twice")
+            kept[name] = amount
     if config.memory_manager_policy == "None":
         return UnpinnedMemory()
-    reserved: Mapping[int, Mapping[str, str]] = {
-        one.numa_node: dict(one.limits) for one in config.reserved_memory
-    }
-    return MemoryAllocator.of(machine, policy=config.memory_manager_policy, reserved=reserved)
+    found = MemoryAllocator.of(machine, policy=config.memory_manager_policy, reserved=reserved)
+    below, left = usable_by_pods(capacity, reservation), allocatable(capacity, reservation)
+    check_reserved(
+        {node: {name: amount.value for name, amount in kept.items()} for node, kept in reserved.items()},
+        kube_reserved=reservation.kube,
+        system_reserved=reservation.system,
+        eviction_bytes=(below["memory"] - left["memory"]).value,
+    )
+    return found
+
+
+def _check_levels(words: Sequence[str]) -> None:
+    """Levels of `enforceNodeAllocatable`: those of the system's own cgroups have no room here."""
+    if "none" in words and len(words) > 1:
+        raise ConfigurationError("enforceNodeAllocatable has none beside others; give none alone")
+    for one in words:
+        if one not in {"none", Enforce.PODS.value}:
+            _word(Enforce, "enforceNodeAllocatable", one)
+            raise ConfigurationError(
+                f"enforceNodeAllocatable has {one}, whose cgroup has no room here yet; leave it out"
+            )
+
+
+def _check_reserved(config: KubeletConfig) -> None:
+    """Source: kubelet ``app/server.go``."""
+    both = (("kubeReserved", config.kube_reserved), ("systemReserved", config.system_reserved))
+    for field, amounts in both:
+        for name in amounts:
+            if name not in _RESERVABLE:
+                raise ConfigurationError(f"{field} has {name[:80]!r}; give {', '.join(_RESERVABLE)}")
 
 
 def _check_features(config: KubeletConfig) -> None:
@@ -219,7 +292,12 @@ def _cpus(config: KubeletConfig, machine: Machine, reservation: Reservation) -> 
             "cpuManagerPolicy static without a CPU for the system; set reservedSystemCPUs or reserve cpu"
         )
     return CpuAllocator(
-        policy=StaticPolicy.of(machine, reserved=reserved or -(-kept // 1000), options=options)
+        policy=StaticPolicy.of(
+            machine,
+            reserved=reserved or -(-kept // 1000),
+            options=options,
+            topology_policy=config.topology_manager_policy,
+        )
     )
 
 

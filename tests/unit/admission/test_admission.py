@@ -416,6 +416,15 @@ def test_room_is_made_for_nobody_who_would_not_come_in() -> None:
     assert reason(chain_of()(pod("new", cpu=1, priority=CRITICAL - 1), FULL)) == "OutOfcpu"
 
 
+@pytest.mark.parametrize("rules", [Rules(), KUBELET])
+def test_room_is_made_for_nobody_whose_kernel_settings_are_forbidden(rules: Rules) -> None:
+    """They are looked at before it is asked what is short."""
+    chain = chain_of(SysctlAllowList.of([]), rules=rules)
+    critical = settings("net.core.somaxconn", cpu=1, priority=CRITICAL)
+    assert reason(chain(critical, FULL)) == "SysctlForbidden"
+    assert reason(chain(settings("net.core.somaxconn", cpu=9), FULL)) == "SysctlForbidden"
+
+
 def test_nobody_of_the_same_rank_or_above_makes_room() -> None:
     """Critical pods of the same priority stay; with nobody below, the refusal names what is short."""
     same = on(NODE, pod("old", cpu=4, priority=CRITICAL))

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from nodealloc.allocatable import (
@@ -11,6 +16,7 @@ from nodealloc.allocatable import (
     reservation_faults,
     usable_by_pods,
 )
+from nodealloc.allocatable._thresholds import threshold_amount
 from nodealloc.idset import CPUSet
 from nodealloc.podspec import Quantity
 
@@ -35,7 +41,7 @@ def test_allocatable_of_a_node() -> None:
         "memory": "13824Mi",
         "pid": "900",
         "hugepages-2Mi": "1Gi",
-        "ephemeral-storage": "90Gi",
+        "ephemeral-storage": "96636764000",  # a tenth in single precision is a little more
     }
     usable = usable_by_pods(capacity, reservation)
     assert (str(usable["memory"]), str(usable["ephemeral-storage"])) == ("14Gi", "100Gi")
@@ -81,3 +87,31 @@ def test_every_fault_of_a_reservation_is_named() -> None:
     with pytest.raises(ReservationError, match="of 4Gi") as refused:
         allocatable(capacity, reservation)
     assert refused.value.faults == faults[:-1]
+
+
+def test_percentages_amount_to_what_was_recorded() -> None:
+    """Of every threshold that was recorded; `100%`, which a kubelet takes for off, and `10%%` aside."""
+    rows = Path(__file__).parents[2] / "vectors" / "eviction_thresholds.jsonl.gz"
+    looked_at = 0
+    for line in gzip.decompress(rows.read_bytes()).splitlines():
+        row: dict[str, Any] = json.loads(line)
+        said: dict[str, str] = row["eviction_hard"] or {}
+        kept: list[dict[str, Any]] = row.get("thresholds", [])
+        for one in kept:
+            text = said.get(one["signal"], "")
+            derived = one["signal"] in {"allocatableMemory.available", *row["eviction_soft"]}
+            if derived or not text.endswith("%"):
+                continue
+            if not text[:-1].replace(".", "").isdecimal():
+                continue
+            found = threshold_amount(text, Quantity.of(row["capacity"]))
+            assert found is not None
+            assert found.value == one["threshold_at_capacity"], (row["id"], text)
+            looked_at += 1
+    assert looked_at > 100
+
+
+@pytest.mark.parametrize("text", ["1m%", "nan%", "inf%", "1_0%", "10%%", "-1%", " 1%", "%", "0x1p-1%"])
+def test_what_is_no_percentage_is_refused(text: str) -> None:
+    """A number from 0 to 100 is one."""
+    assert threshold_amount(text, Quantity.of(100)) is None

@@ -226,6 +226,27 @@ def test_swap_is_shared_out_by_the_part_of_memory_that_is_asked_for(
     assert files == {"memory.swap.max": str(swap)}
 
 
+@pytest.mark.parametrize(("limited", "bounded"), [((True, False), True), ((False, True), False)])
+def test_who_starts_behind_a_limited_sidecar_counts_as_limited(
+    limited: tuple[bool, bool], bounded: bool
+) -> None:
+    """Limits of init containers are looked at together with those of the sidecars before them."""
+    full = amounts(cpu="1", memory="1Gi")
+    sidecar, job = (full if one else {} for one in limited)
+    limits = pod_limits(
+        Pod(
+            uid="u",
+            init_containers=(
+                Container(name="s", limits=sidecar, restartable=True),
+                Container(name="i", limits=job),
+            ),
+            containers=(Container(name="app", requests=full, limits=full),),
+        )
+    )
+    assert limits.memory_bytes == (2 << 30 if bounded else None)
+    assert limits.cpu_quota_us == (200_000 if bounded else None)
+
+
 def test_a_limit_below_a_page_is_a_page() -> None:
     """An API takes it, so that nothing is raised; the kernel counts in pages."""
     tiny = Container(name="c", limits=amounts(memory="4095"))

@@ -30,8 +30,9 @@ from nodealloc.kubeconfig import (
 )
 from nodealloc.kubeconfig._configuration import NO_ROOM
 from nodealloc.machine import machine_from_text
-from nodealloc.podspec import Container, Pod
+from nodealloc.podspec import Container, Pod, resources
 from nodealloc.testing.podsources import FakeSource
+from nodealloc.verdicts import Admitted
 from tests.stories.rows import read, reason_to_skip
 
 VECTORS = Path(__file__).parents[2] / "vectors"
@@ -139,7 +140,7 @@ def test_memory_and_swap_of_cgroup_v2_follow_the_document(tmp_path: Path) -> Non
     pods = of(unified=True, swap_bytes=1 << 30).tree.pods
     assert (pods.memory_qos, pods.memory_throttling, pods.swap) == (True, 0.5, SwapBehavior.LIMITED)
     assert (pods.swap_capacity_bytes, pods.single_oom_kill, pods.unified) == (1 << 30, False, True)
-    assert pods.allocatable_memory_bytes == planned(told, tmp_path).view.allocatable["memory"].value
+    assert pods.allocatable_memory_bytes == planned(told, tmp_path).tree.root_limits.memory_bytes
     assert not of().tree.pods.memory_qos
     # Nobody says how a container ends that runs out of memory: as the kernel's cgroups have it.
     bare = partial(NodePlan.of, config(tmp_path), MACHINE, name="n1", capacity=capacity, kernel="6.1.0")
@@ -221,8 +222,89 @@ def test_a_reservation_is_taken_off_what_is_given_out(tmp_path: Path) -> None:
     built = planned(told, tmp_path)
     assert built.view.allocatable["memory"].value == 6 << 30
     assert built.view.allocatable["cpu"].value == 1
-    assert built.tree.root_limits.memory_bytes == 7 << 30
+    assert built.tree.root_limits.memory_bytes == built.tree.pods.allocatable_memory_bytes == 7 << 30
     assert str(built.empty[CpuAllocator].shared) == "0-1"
+
+
+def test_eviction_keeps_what_a_kubelet_keeps_where_nothing_is_said(tmp_path: Path) -> None:
+    """The defaults hold as a whole where the field is absent; an empty one keeps nothing."""
+    left = planned(config(tmp_path), tmp_path).view.allocatable
+    capacity = machine_capacity(MACHINE, folder=tmp_path)
+    assert left["memory"].value == (8 << 30) - (100 << 20)
+    assert left["ephemeral-storage"].value == pytest.approx(
+        capacity["ephemeral-storage"].value * 0.9, rel=1e-6
+    )
+    assert planned(config(tmp_path, evictionHard={}), tmp_path).view.allocatable["memory"].value == 8 << 30
+
+
+@pytest.mark.parametrize(
+    ("architecture", "label"), [("x86_64", "amd64"), ("aarch64", "arm64"), ("s390x", "s390x"), ("", None)]
+)
+def test_a_node_has_the_label_of_its_architecture(
+    tmp_path: Path, architecture: str, label: str | None
+) -> None:
+    """In Go's words, as selectors of pods have it."""
+    capacity = machine_capacity(MACHINE, folder=tmp_path)
+    plan = NodePlan.of(
+        config(tmp_path), MACHINE, name="n1", capacity=capacity, kernel="6.1.0", architecture=architecture
+    )
+    assert plan.view.labels.get("kubernetes.io/arch") == label
+
+
+def test_sockets_are_not_aligned_where_one_node_has_to_do(tmp_path: Path) -> None:
+    """As a kubelet, which does not start with options that contradict its topology policy."""
+    told = config(
+        tmp_path,
+        cpuManagerPolicy="static",
+        cpuManagerPolicyOptions={"align-by-socket": "true"},
+        reservedSystemCPUs="0",
+        topologyManagerPolicy="single-numa-node",
+        featureGates={"CPUManagerPolicyAlphaOptions": True},
+    )
+    with pytest.raises(ConfigurationError, match="contradicts topology policy single-numa-node"):
+        planned(told, tmp_path)
+
+
+def test_a_node_has_the_huge_pages_of_its_machine(tmp_path: Path) -> None:
+    """By size, over all NUMA nodes; memory is less by them."""
+    machine = machine_from_text("2 sockets x 2 cores, memory=8Gi, hugepages=2Mi:512/1Gi:0")
+    capacity = machine_capacity(machine, folder=tmp_path)
+    plan = NodePlan.of(
+        config(tmp_path, evictionHard={}), machine, name="n1", capacity=capacity, kernel="6.1.0"
+    )
+    left = {name: amount.value for name, amount in plan.view.allocatable.items()}
+    assert (left["hugepages-2Mi"], left["hugepages-1Gi"], left["memory"]) == (2 << 30, 0, 14 << 30)
+    assert (plan.tree.root_limits.memory_bytes, plan.tree.root_limits.hugepage_bytes) == (14 << 30, {})
+    asked = Container(name="c", limits=resources({"cpu": 1, "memory": "1Gi", "hugepages-2Mi": "4Mi"}))
+    pod = Pod(uid="u", name="p", containers=(attrs.evolve(asked, requests=asked.limits),))
+    assert isinstance(plan.chain(pod, plan.view), Admitted)
+
+
+@pytest.mark.parametrize(
+    ("on_node_0", "on_node_1", "words"),
+    [
+        ("100Mi", "1Gi", ""),
+        ("1124Mi", "0", ""),
+        ("100Mi", "100Mi", "make 1178599424; make the two equal"),
+    ],
+)
+def test_reserved_memory_is_what_the_node_keeps(
+    tmp_path: Path, on_node_0: str, on_node_1: str, words: str
+) -> None:
+    """As a kubelet, whose static policy does not start otherwise."""
+    machine = machine_from_text("2 sockets x 2 cores, memory=8Gi")
+    reserved = [
+        {"numaNode": node, "limits": {"memory": amount}} for node, amount in enumerate((on_node_0, on_node_1))
+    ]
+    told = config(
+        tmp_path,
+        memoryManagerPolicy="Static",
+        systemReserved={"memory": "1Gi"},
+        reservedMemory=reserved,
+    )
+    capacity = machine_capacity(machine, folder=tmp_path)
+    with pytest.raises(ConfigurationError, match=words) if words else nullcontext():
+        NodePlan.of(told, machine, name="n1", capacity=capacity, kernel="6.1.0")
 
 
 def test_static_cpus_need_a_cpu_for_the_system(tmp_path: Path) -> None:
@@ -236,10 +318,17 @@ def test_static_cpus_need_a_cpu_for_the_system(tmp_path: Path) -> None:
     [
         ({"topologyManagerScope": "cluster"}, "topologyManagerScope is 'cluster'; give container, pod"),
         ({"enforceNodeAllocatable": ["pod"]}, "enforceNodeAllocatable is 'pod'; give pods"),
+        ({"enforceNodeAllocatable": ["pods", "none"]}, "none beside others"),
+        ({"enforceNodeAllocatable": ["pods", "kube-reserved"]}, "has kube-reserved, whose cgroup"),
         ({"cpuManagerPolicy": "dynamic"}, "give none or static"),
+        (
+            {"reservedMemory": [{"numaNode": 0, "limits": {"memory": "1Mi"}}] * 2},
+            "memory of NUMA node 0 stands twice",
+        ),
         ({"topologyManagerPolicy": "loose"}, "loose"),
         ({"memoryManagerPolicy": "static"}, "static"),
         ({"kubeReserved": {"memory": "much"}}, "much"),
+        ({"kubeReserved": {"pods": "1"}}, "kubeReserved has 'pods'; give cpu, memory"),
         ({"cgroupRoot": "../up"}, "up"),
     ],
 )
@@ -283,6 +372,22 @@ def test_images_are_fetched_in_one_way(tmp_path: Path) -> None:
     """Both fields together that contradict each other are refused."""
     with pytest.raises(ConfigurationError, match="leave one of them out"):
         life_policy(config(tmp_path, serializeImagePulls=True, maxParallelImagePulls=4))
+
+
+@pytest.mark.parametrize(
+    ("period", "gates", "words"),
+    [
+        ("5s", {}, "needs featureGates"),
+        ("301s", {"KubeletCrashLoopBackOffMax": True}, "is 301.0 s; give 1s to 300s"),
+    ],
+)
+def test_a_longest_wait_needs_its_feature_and_is_bounded(
+    tmp_path: Path, period: str, gates: dict[str, bool], words: str
+) -> None:
+    """As a kubelet, which does not start."""
+    told = config(tmp_path, crashLoopBackOff={"maxContainerRestartPeriod": period}, featureGates=gates)
+    with pytest.raises(ConfigurationError, match=words):
+        life_policy(told)
 
 
 def test_every_pod_gets_what_the_configuration_says(tmp_path: Path) -> None:
