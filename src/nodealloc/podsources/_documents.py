@@ -111,7 +111,7 @@ def _pod(
     unread = _let_go if is_lenient else None
     pod = pod_from_manifest(document, source=where, max_bytes=max_bytes, unread=unread)
     metadata = cast("Mapping[str, Mapping[str, object]]", document)["metadata"]
-    name = f"{pod.name}-{node_name}" if node_name else pod.name
+    name = f"{pod.name}-{node_name.lower()}" if node_name else pod.name
     if not pod.name:
         raise DecodeError(where, [Fault("$.metadata.name", "a static pod needs a name; give it one")])
     if len(name) > 253:

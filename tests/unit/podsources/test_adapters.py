@@ -335,6 +335,15 @@ def test_for_the_kubelet_another_file_is_another_pod(folder: Folder) -> None:
         (folder.path / "b.yaml").unlink()
 
 
+def test_a_pods_name_is_a_name_whatever_its_node_is_called(folder: Folder) -> None:
+    """In lower case, as names are."""
+    (folder.path / "a.yaml").write_text(manifest("web"))
+    source = FolderSource(folder.path, settle_s=0, node_name="Rack7.Example", clock=folder.clock)
+    source.read(ManualCancel())
+    (pod,) = source.read(ManualCancel()).pods
+    assert (pod.name, pod.node_name) == ("web-rack7.example", "Rack7.Example")
+
+
 def test_for_the_kubelet_away_is_gone(folder: Folder) -> None:
     """With its rules a file counts as gone at the first look without it."""
     path = folder.path / "a.yaml"
