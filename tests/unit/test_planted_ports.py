@@ -22,6 +22,7 @@ from nodealloc.testing.pluginreg import FakeRegistration
 from nodealloc.testing.podlife import FakeCredentials, FakeEnvironment, FakeHooks, FakePreparer
 from nodealloc.testing.podsources import FakeSource
 from nodealloc.testing.podstatus import FakeSink
+from nodealloc.testing.probes import FakeProber
 from nodealloc.testing.runtime import FakeContainerRuntime
 from nodealloc.testing.volume_plugins import FakeBlockTools, FakeFilesystems
 from nodealloc.testing.volume_sources import FakeConfigSource
@@ -198,6 +199,35 @@ def forgets_the_attempt(self: Any, box: str, config: Any, sandbox: Any) -> Any:
     if config.attempt:
         self._containers[made] = attrs.evolve(one, record=attrs.evolve(one.record, attempt=7))
     return made
+
+
+@planted("runtime.Containers", R, "stop_container", "stopped without any grace, and is running")
+def leaves_who_has_no_grace(self: Any, container_id: str, grace_s: float, /) -> None:
+    """Takes no grace for nothing to do."""
+    if grace_s:
+        RUN["stop_container"](self, container_id, grace_s)
+
+
+@planted("runtime.Containers", R, "remove_container", "removed while it ran, and is left")
+def leaves_what_runs(self: Any, container_id: str, /) -> None:
+    """Forgets only what has ended."""
+    there = (one for pod in RUN["listing"](self).pods.values() for one in pod.containers)
+    if not any(one.id == container_id and one.state is RunState.RUNNING for one in there):
+        RUN["remove_container"](self, container_id)
+
+
+@planted("runtime.Containers", R, "inspect", r"the newest comes first, and the attempts are \[1, 2, 3\]")
+def tells_the_oldest_first(self: Any, uid: str, listed: Any = None, /) -> Any:
+    """In the order in which they were made."""
+    report = RUN["inspect"](self, uid, listed)
+    ordered = sorted(report.containers, key=lambda one: one.record.attempt)
+    return attrs.evolve(report, containers=tuple(ordered))
+
+
+@planted("probes.Prober", FakeProber, "probe", "is said to have run out of time")
+def says_that_all_are_late(self: Any, question: Any, /) -> Any:
+    """Sets the word for a time-out on every reply."""
+    return attrs.evolve(RIGHT[FakeProber, "probe"](self, question), timed_out=True)
 
 
 @planted("runtime.Containers", R, "remove_container", r"remove_container raised KeyError\('container-2'\)")

@@ -183,6 +183,7 @@ def check_containers(
         _twice(lambda: runtime.remove_container(made), "remove_container")
         left = [one.record.id for one in runtime.inspect(uid).containers]
         assert left == [second], f"{made} was removed, {left} is left"
+        _check_ended_at_once(runtime, box, config, sandbox)
         _check_unknown(runtime)
         runtime.stop_sandbox(box)
         state = _state(runtime, uid, second)
@@ -191,6 +192,28 @@ def check_containers(
         runtime.stop_sandbox(box)
         runtime.remove_sandbox(box)
     assert uid not in runtime.listing().pods, "containers outlive the sandbox that was removed"
+
+
+def _check_ended_at_once(
+    runtime: ContainerRuntime, box: str, config: ContainerConfig, sandbox: SandboxConfig
+) -> None:
+    """Two more instances: one is stopped without any grace, the other removed while it runs."""
+    uid = sandbox.pod.uid
+    stopped, removed = (
+        runtime.create_container(box, attrs.evolve(config, attempt=config.attempt + more), sandbox)
+        for more in (2, 3)
+    )
+    order = [one.record.attempt for one in runtime.inspect(uid).containers]
+    assert order == sorted(order, reverse=True), f"the newest comes first, and the attempts are {order}"
+    for one in (stopped, removed):
+        runtime.start_container(one)
+    runtime.stop_container(stopped, 0.0)
+    state = _state(runtime, uid, stopped)
+    assert state is RunState.EXITED, f"{stopped} was stopped without any grace, and is {state.value}"
+    runtime.remove_container(removed)
+    left = [one.record.id for one in runtime.inspect(uid).containers]
+    assert removed not in left, f"{removed} was removed while it ran, and is left"
+    runtime.remove_container(stopped)
 
 
 def _passes(call: Callable[[], object], what: str) -> None:

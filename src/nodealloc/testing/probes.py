@@ -96,6 +96,7 @@ def check_prober(
     for _ in range(2):
         reply = _asked(prober, well)
         assert reply.kind.is_success, f"who is well is said to be {reply}"
+        assert not reply.timed_out, "who is well has answered, and is said to have run out of time"
         reply = _asked(prober, sick)
         assert reply.kind in {ReplyKind.FAILURE, ReplyKind.REFUSED}, f"who is not well is said to be {reply}"
         assert reply.message, "a failure says nothing; whoever looks for its cause has an empty event"
