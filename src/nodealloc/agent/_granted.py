@@ -79,12 +79,16 @@ def _with_devices(gift: ContainerGift, plugins: DevicePlugins, owner: Owner) -> 
             for one in launch.device_nodes
         ),
         mounts=tuple(
-            # Runtimes take a place that is not said from the root on as if it were.
             HostMount(
                 host_path=one.host_path,
-                container_path=f"/{one.container_path.lstrip('/')}",
+                container_path=_from_root(one.container_path),
                 read_only=one.read_only,
             )
             for one in launch.mounts
         ),
     )
+
+
+def _from_root(path: str) -> str:
+    """As runtimes take a place that is not said from the root on; none at all stays that, and is refused."""
+    return f"/{path}" if path and not path.startswith("/") else path
