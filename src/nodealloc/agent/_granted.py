@@ -74,7 +74,9 @@ def _with_devices(gift: ContainerGift, plugins: DevicePlugins, owner: Owner) -> 
         cdi_devices=launch.cdi_devices,
         devices=tuple(
             HostDevice(
-                host_path=one.host_path, container_path=one.container_path, permissions=one.permissions
+                host_path=one.host_path,
+                container_path=_from_root(one.container_path),
+                permissions=one.permissions,
             )
             for one in launch.device_nodes
         ),

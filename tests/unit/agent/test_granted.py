@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from nodealloc.agent._granted import _with_devices
-from nodealloc.devices import DeviceMount, Launch
+from nodealloc.devices import DeviceMount, DeviceNode, Launch
 from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.errors import ConfigurationError
 from nodealloc.podlife import ContainerGift
@@ -17,7 +17,7 @@ OWNER = Owner("u", "app")
 
 @attrs.frozen
 class Plugins(DevicePlugins):
-    """Says of whatever it is asked that one folder has to be mounted."""
+    """Says of whatever it is asked that one folder has to be mounted, and has one device."""
 
     mount: DeviceMount
 
@@ -25,8 +25,9 @@ class Plugins(DevicePlugins):
         """Nothing to do."""
 
     def launch(self, owner: Owner, /) -> Launch:
-        """The folder."""
-        return Launch(mounts=(self.mount,))
+        """The folder, and a device whose place lacks the root."""
+        node = DeviceNode("dev/gpu0", "/dev/gpu0", "rw")
+        return Launch(mounts=(self.mount,), device_nodes=(node,))
 
 
 @pytest.mark.parametrize("path", ["/usr/lib/gpu", "usr/lib/gpu"])
@@ -34,6 +35,7 @@ def test_a_plugin_may_leave_out_the_root(path: str) -> None:
     """Runtimes take such a place from the root on."""
     gift = _with_devices(ContainerGift(), Plugins(DeviceMount(path, "/opt/gpu", read_only=True)), OWNER)
     (found,) = gift.mounts
+    assert gift.devices[0].container_path == "/dev/gpu0"
     assert (found.host_path, found.container_path, found.read_only) == ("/opt/gpu", "/usr/lib/gpu", True)
 
 

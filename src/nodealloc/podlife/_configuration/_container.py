@@ -247,7 +247,7 @@ def _block_devices(container: Container, gift: ContainerGift) -> Sequence[HostDe
         found.append(
             HostDevice(
                 host_path=gift.volumes[use.name],
-                container_path=use.path,
+                container_path=_absolute(use.path),
                 permissions="r" if use.read_only else "mrw",
             )
         )
