@@ -46,7 +46,7 @@ from nodealloc.podlife._listings import Listings
 from nodealloc.podlife._ports import Configures, HookCall, HookRunner, PodRuntime, Preparation, Provided
 from nodealloc.podlife._record import PodRecord, PodWanted, StartFailure
 from nodealloc.podlife._rules import Rules
-from nodealloc.podlife._stops import containers_of
+from nodealloc.podlife._stops import containers_of, left_to_end_s
 from nodealloc.podlife._worlds import Worlds
 from nodealloc.podspec import Container, Pod, is_static
 from nodealloc.runtime import NameReservedError, NoSuchRecordError, PodKnown, PodReport, RuntimeWatch
@@ -169,7 +169,7 @@ class Performer:
             case Hook():
                 return self._hook(self._record(uid), detail, cancel)
             case StopContainer():
-                self._stop(detail)
+                self._stop(uid, detail)
             case StopSandbox():
                 with contextlib.suppress(NoSuchRecordError):
                     self._runtime.stop_sandbox(detail.sandbox_id)
@@ -339,9 +339,9 @@ class Performer:
         reason = "FailedPostStartHook" if is_post else "FailedPreStopHook"
         return Acted(failure=StartFailure(reason=reason, message=said) if said else None)
 
-    def _stop(self, detail: StopContainer) -> None:
+    def _stop(self, uid: str, detail: StopContainer) -> None:
         keeps, cid = self._rules.keeps_deadline, detail.container_id
-        left_s = 0.0 if detail.kills else max(0.0, detail.until_s - self._clock.monotonic_s())
+        left_s = left_to_end_s(detail, self._worlds.pods.get(uid), self._clock.monotonic_s())
         if cid in self._failed_stops:
             # It has not heard of its end yet: it gets what is kept for that, by a kubelet all of the grace.
             left_s = max(left_s, self._policy.kept_s(detail.grace_s) if keeps else detail.grace_s)

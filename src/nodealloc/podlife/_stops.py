@@ -14,7 +14,7 @@ from nodealloc.podlife._rules import Rules
 from nodealloc.podspec import Container, Pod
 from nodealloc.runtime import ContainerRecord
 
-__all__ = ["Due", "Stops", "containers_of", "steps_to_stop"]
+__all__ = ["Due", "Stops", "containers_of", "left_to_end_s", "steps_to_stop"]
 
 
 @attrs.frozen(kw_only=True)
@@ -107,6 +107,19 @@ def steps_to_stop(
         steps=tuple(steps),
         again_at_s=min(moments, default=None),
     )
+
+
+def left_to_end_s(detail: StopContainer, record: PodRecord | None, now_s: float) -> float:
+    """How long a container has from now, as the call that asks it to end begins.
+
+    A call that had to wait may begin after one for a shorter grace, and then leaves no more than that one.
+    """
+    if detail.kills:
+        return 0.0
+    until_s = detail.until_s
+    if record is not None and record.deadline_s is not None:
+        until_s = min(until_s, record.deadline_s)
+    return max(0.0, until_s - now_s)
 
 
 def _hook(uid: str, name: str, cid: str, until_s: float) -> Step[Detail]:

@@ -100,6 +100,23 @@ def test_a_second_delete_counts_at_once_while_a_stop_hangs() -> None:
     assert node.running() == []
 
 
+def test_a_call_that_is_overtaken_by_one_for_a_shorter_grace_leaves_no_more() -> None:
+    """It had to wait for a thread, and begins after the other one; a life of a simulated node had it."""
+    node = Node()
+    node.lives.put(pod(grace_s=3600))
+    node.after(1)
+    node.executor.held.add("stop")
+    node.lives.remove("u")
+    node.after(5)
+    node.lives.remove("u", grace_s=3)
+    node.settle()
+    longer, shorter = node.executor.parked
+    shorter()
+    node.clock.advance(0.5)
+    longer()
+    assert [round(grace_s, 2) for _, grace_s in node.stops] == [3.0, 2.5]
+
+
 def test_a_longer_grace_is_not_heard() -> None:
     """It only shrinks, whoever asks."""
     node = Node()
