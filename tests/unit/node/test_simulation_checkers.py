@@ -18,13 +18,16 @@ from nodealloc.podfacts import (
 from nodealloc.podspec import Container, Pod, RestartPolicy
 from nodealloc.testing.simulation import SimulatedClock
 from nodealloc.testing.simulation.node import Deed, Deletion, Outside, Ran, What
+from nodealloc.testing.simulation.node._behaviour import Behaviour
+from nodealloc.testing.simulation.node._duties import RestartsCome
 from nodealloc.testing.simulation.node._ending import GraceIsGiven
 from nodealloc.testing.simulation.node._outside import API
+from nodealloc.testing.simulation.node._pods import POST_START
 from nodealloc.testing.simulation.node._refusals import GoesOn
 from nodealloc.testing.simulation.node._running import AttemptsOnce, OneDeadline
 from nodealloc.testing.simulation.node._stated import StartsAreCounted
 from nodealloc.testing.simulation.node._told import ReadinessStands
-from tests.unit.node.simulated_scene import Scene
+from tests.unit.node.simulated_scene import APP, Scene
 
 RUNS = ContainerStatus(name="app", state=ContainerRunning())
 ASKED_TO_END = Deed(what=What.SIGNALLED, at_s=0.0, uid="u", name="app", id="c", value=0.0)
@@ -169,3 +172,22 @@ def test_a_restarted_agent_keeps_a_moment_for_who_may_not_have_heard(is_killed: 
         return
     with pytest.raises(AssertionError, match=r"u/app gets 2 s to end, and 1\.6 s are left of what the pod's"):
         scene.ends(made, 2.0)
+
+
+def test_a_restart_waits_for_the_hook_of_another_container() -> None:
+    """Nothing else of a pod starts while a post-start hook runs; ten seconds after that it has to."""
+    scene = Scene()
+    scene.outside.only_ends = True
+    scene.outside.deeds.listen(RestartsCome(scene.outside).heard)
+    scene.wants(containers=(APP, attrs.evolve(APP, name="slow")))
+    ended, slow = scene.runs(), scene.runs(name="slow")
+    scene.outside.containers._behaviours[slow] = Behaviour(
+        runs_s=100.0, code=0, leaves_s=1.0, hooks_s=((POST_START, 20.0),)
+    )
+    scene.crashes(ended)
+    scene.happens(What.RAN, uid="u", name="slow", id=slow, value=Ran(POST_START, "0"))
+    scene.clock.advance(29.0)
+    scene.wants("v")
+    scene.clock.advance(2.0)
+    with pytest.raises(AssertionError, match="u/app has ended, its wait is over, and 11 s later it does not"):
+        scene.wants("w")

@@ -179,6 +179,7 @@ class RestartsCome(Guarantee):
         self._starts: Counter[tuple[str, str]] = Counter()
         self._before_s: dict[tuple[str, str], float] = {}
         self._owed: dict[tuple[str, str], tuple[float, float]] = {}
+        self._hooked_s: dict[str, float] = {}
         self._next_s = math.inf
         self._over: set[str] = set()
         self._edited_s = -_FETCHED_S
@@ -188,6 +189,10 @@ class RestartsCome(Guarantee):
         if not self.outside.only_ends:
             return
         key = (deed.uid, deed.name)
+        if isinstance(deed.value, Ran) and deed.value.command == POST_START:
+            # While the hook of one container runs, no other one of its pod starts.
+            over_s = deed.at_s + self.outside.containers.takes_s(deed.id, POST_START)
+            self._hooked_s[deed.uid] = max(over_s, self._hooked_s.get(deed.uid, over_s))
         if isinstance(deed.value, PodStatus) and deed.value.phase is not None:
             self._over |= {deed.uid} if deed.value.phase.is_terminal else set()
         if deed.what in {What.EDITED, What.POWER}:
@@ -226,7 +231,10 @@ class RestartsCome(Guarantee):
         }
 
     def _has_come(self, now_s: float) -> None:
-        dues = {key: sum(owed) for key, owed in self._owed.items()}
+        dues = {
+            key: max(sum(owed), self._hooked_s.get(key[0], -math.inf) + _COMES_S)
+            for key, owed in self._owed.items()
+        }
         for (uid, name), due_s in dues.items():
             is_wanted = uid not in self.outside.deletions and uid not in self._over
             assert due_s >= now_s or not is_wanted or self.outside.overdue_s(uid) > 0, (
