@@ -7,6 +7,7 @@ Source: kubelet ``pod_workers.go`` and ``kuberuntime_manager.go``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Final, Protocol
 
@@ -51,12 +52,14 @@ def at_its_pace(record: PodRecord, observed: Observed, decide: Deciding, /, *, n
             return answer
         look = attrs.evolve(look, acts=False, rests_s=now_s)
         record = answer.record.but(look=look)
-    if not _is_due(look, record, observed, now_s):
+    is_news = look is None or look.edition != record.edition or _is_seen(look, observed, now_s)
+    if not is_news and (look is None or look.again_s is None or now_s < look.again_s):
         answer = decide(record, tries_again=False)
         if not _acts(answer):
             return _waiting(answer, now_s)
         # Something else than the runtime has spoken: a probe has it looked at, too.
-    answer = decide(_looked_at(record, observed), tries_again=True)
+    listed_s = now_s if is_news or look is None else look.listed_s
+    answer = decide(_looked_at(record, observed, listed_s), tries_again=True)
     taken = answer.record.look
     if taken is None or not _acts(answer):
         return _waiting(answer, now_s)
@@ -64,7 +67,7 @@ def at_its_pace(record: PodRecord, observed: Observed, decide: Deciding, /, *, n
 
 
 _LISTED_S: Final = 1.0
-"""What changed is seen when the runtime is listed next."""
+"""What changed is seen when the runtime is listed next: so often, whatever is done between."""
 
 
 def later(now_s: float, /) -> float:
@@ -72,12 +75,15 @@ def later(now_s: float, /) -> float:
     return now_s + _AGAIN_S
 
 
-def _is_due(look: Look | None, record: PodRecord, observed: Observed, now_s: float) -> bool:
-    if look is None or look.edition != record.edition:
-        return True
-    if not observed.ours and now_s >= look.rests_s + _LISTED_S and _has_changed(look.marks, observed.marks):
-        return True
-    return look.again_s is not None and now_s >= look.again_s
+def _is_seen(look: Look, observed: Observed, now_s: float) -> bool:
+    """Whether a listing since what was done shows that something changed."""
+    return not observed.ours and now_s >= _listed_again_s(look) and _has_changed(look.marks, observed.marks)
+
+
+def _listed_again_s(look: Look) -> float:
+    """When the runtime is listed first after what the look led to was done."""
+    periods = math.floor((look.rests_s - look.listed_s) / _LISTED_S) + 1
+    return look.listed_s + max(1, periods) * _LISTED_S
 
 
 def _has_changed(before: Mapping[str, RunState], now: Mapping[str, RunState]) -> bool:
@@ -87,7 +93,7 @@ def _has_changed(before: Mapping[str, RunState], now: Mapping[str, RunState]) ->
     return any(state is not RunState.EXITED for one, state in before.items() if one not in now)
 
 
-def _looked_at(record: PodRecord, observed: Observed) -> PodRecord:
+def _looked_at(record: PodRecord, observed: Observed, listed_s: float) -> PodRecord:
     number = 1 if record.look is None else record.look.number + 1
     look = Look(
         number=number,
@@ -95,6 +101,7 @@ def _looked_at(record: PodRecord, observed: Observed) -> PodRecord:
         edition=record.edition,
         failures=record.failures,
         attempts=record.attempts,
+        listed_s=listed_s,
     )
     return record.but(look=look, failures=Frozen[str, StartFailure]())
 
@@ -111,6 +118,6 @@ def _waiting(answer: Next, now_s: float) -> Next:
         return answer
     if answer.record.failures and look.again_s is None:
         look = attrs.evolve(look, again_s=later(now_s))
-    times = (answer.again_at_s, look.again_s, look.rests_s + _LISTED_S)
+    times = (answer.again_at_s, look.again_s, _listed_again_s(look))
     moments = [one for one in times if one is not None and one > now_s]
     return attrs.evolve(answer, record=answer.record.but(look=look), again_at_s=min(moments, default=None))

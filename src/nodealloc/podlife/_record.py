@@ -221,6 +221,8 @@ class Look:
         failures: Container name to why it did not start.
         attempts: Container name to the newest attempt that was begun.
         acts: Whether what the look led to is still being done.
+        listed_s: When a listing showed what the look, or the last of those before it that followed a
+            change, was about; the next ones come whole periods later.
         rests_s: When that was done.
         again_s: When it looks again though nothing changes; None for not at all.
     """
@@ -231,6 +233,7 @@ class Look:
     failures: Mapping[str, StartFailure]
     attempts: Mapping[str, int]
     acts: bool = False
+    listed_s: float = 0.0
     rests_s: float = 0.0
     again_s: float | None = None
 

@@ -268,6 +268,23 @@ def test_a_crash_loop_is_not_told_between_looks() -> None:
     assert list(dict.fromkeys(told)) == ["0 ended", "1 ended", "1 CrashLoopBackOff"]
 
 
+def test_what_began_is_told_with_the_next_listing() -> None:
+    """A kubelet lists once a second whatever it does: what starts half a second before that is told then."""
+    node = Node(rules=KUBELET)
+    node.lives.put(pod())
+    node.after(1)
+    quarters: list[int] = []
+    for attempt in (1, 2):
+        node.exit("app", 1)
+        while node.running() != [f"app#{attempt}"]:
+            node.after(0.25)
+        quarters.append(0)
+        while states(node)["app"][0] != f"{attempt} running":
+            quarters[-1] += 1
+            node.after(0.25)
+    assert quarters == [3, 2]  # with the listing that shows the end, and in the middle between two
+
+
 @pytest.mark.parametrize(
     ("rules", "told"),
     [
