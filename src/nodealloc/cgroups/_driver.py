@@ -209,12 +209,13 @@ class CgroupFs:
 
     def _hand_down(self, mount: CgroupMount, name: CgroupName) -> None:
         """Switch controllers on for the children of `name`, from the root down (v2)."""
+        if not self._switched_off(mount, self.layout.directory(mount, name)):
+            return  # all that is handed down here was handed down further up
         for depth in range(len(name.parts) + 1):
             ancestor = CgroupName(name.parts[:depth])
             directory = self.layout.directory(mount, ancestor)
-            switched = (self._files.read(f"{directory}/cgroup.subtree_control") or "").split()
-            offered = (self._files.read(f"{directory}/cgroup.controllers") or "").split()
-            wanted = [each for each in mount.controllers if each not in switched]
+            wanted = self._switched_off(mount, directory)
+            offered = (self._files.read(f"{directory}/cgroup.controllers") or "").split() if wanted else []
             for controller in wanted:
                 if controller not in offered:
                     raise ControllerMissingError(
@@ -224,6 +225,11 @@ class CgroupFs:
                     controller=controller, path=f"{directory}/cgroup.subtree_control", text=f"+{controller}"
                 )
                 self._write(ancestor, write, mount)
+
+    def _switched_off(self, mount: CgroupMount, directory: str) -> list[str]:
+        """Controllers that the children of a directory do not have yet (v2)."""
+        switched = (self._files.read(f"{directory}/cgroup.subtree_control") or "").split()
+        return [each for each in mount.controllers if each not in switched]
 
     def _inherit_cpuset(self, mount: CgroupMount, name: CgroupName) -> None:
         """A new v1 cpuset is empty and takes no process; give it what its parent has."""

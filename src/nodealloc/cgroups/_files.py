@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from pathlib import Path
-from typing import TYPE_CHECKING
+import stat
+from typing import TYPE_CHECKING, Final
 
 from nodealloc._control_file import write_control_file
 from nodealloc._walk import deepest_first
@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 __all__ = ["KernelFiles"]
 
 
+_AT_ONCE: Final = 1 << 16
+"""Bytes of a read; control files are shorter, but for lists of processes."""
+
+
 class KernelFiles:
     """Control files as the kernel gives them. May be used from several threads."""
 
     def read(self, path: str, /) -> str | None:
         """Text of a file without the newline at its end; None where there is none to read."""
         try:
-            return Path(path).read_text(encoding="utf-8").rstrip("\n")
+            return _read(path).decode().rstrip("\n")
         except OSError as error:
             if error.errno in {
                 errno.ENOENT,
@@ -40,16 +44,19 @@ class KernelFiles:
     def make(self, path: str, /) -> None:
         """Make one directory; one that is there is not an error."""
         with contextlib.suppress(FileExistsError):
-            Path(path).mkdir(mode=0o755)
+            os.mkdir(path, mode=0o755)  # noqa: PTH102 - quicker
 
     def remove(self, path: str, /) -> None:
         """Remove one directory that has no directories in it; gone is not an error."""
         with contextlib.suppress(FileNotFoundError):
-            Path(path).rmdir()
+            os.rmdir(path)  # noqa: PTH106 - quicker
 
     def exists(self, path: str, /) -> bool:
         """Whether a directory is there."""
-        return Path(path).is_dir()
+        try:
+            return stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116 - quicker
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
     def children(self, path: str, /) -> list[str]:
         """Names of the directories in a directory, sorted; none if it is absent."""
@@ -77,3 +84,15 @@ class KernelFiles:
         except OSError:
             return frozenset()
         return frozenset(map(int, (text or "").split()))
+
+
+def _read(path: str) -> bytes:
+    """All of a file. Done by the hundred for each pod that starts, where `Path` takes most of the time."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        text = b""
+        while more := os.read(descriptor, _AT_ONCE):
+            text += more
+        return text
+    finally:
+        os.close(descriptor)
