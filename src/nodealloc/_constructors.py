@@ -22,6 +22,14 @@ _NAMED: Final = 8
 """Fields up to which handing on all of them is quicker than packing those that are given."""
 
 
+_OPEN: Final[dict[str, object]] = {
+    "__slots__": (),
+    "__setattr__": object.__setattr__,
+    "__delattr__": object.__delattr__,
+}
+"""What a class needs beside its own for fields to be set; a value of it can become one of its own."""
+
+
 def looking_init(made: type[object], init: Callable[P, None]) -> Callable[P, None]:
     """In the place of the `__init__` that attrs made: one that looks, written when it is first called."""
     written: list[Callable[P, None]] = []
@@ -52,14 +60,16 @@ def filling(made: type[object]) -> object:
     fields = {field.alias or field.name: field for field in _fields(made) if field.init}
     scope: dict[str, object] = {"_made": made, "_new": object.__new__}
     scope |= {f"_d{number}": _default(field) for number, field in enumerate(fields.values())}
-    lines = [f"def make({_parameters(fields, made_anew=False)}):", "  one = _new(_made)"]
+    lines = [f"def make({_parameters(fields, made_anew=False)}):"]
     if made.__dictoffset__:
-        lines += ["  held = one.__dict__"]
+        lines += ["  one = _new(_made)", "  held = one.__dict__"]
         lines += [f"  held[{field.name!r}] = {name}" for name, field in fields.items()]
     else:
-        # The slots' own setters: they pass by `__setattr__`, which refuses everyone else.
-        scope |= {f"_s{name}": getattr(made, field.name).__set__ for name, field in fields.items()}
-        lines += [f"  _s{name}(one, {name})" for name in fields]
+        # Filled while it is of a class that lets fields be set: half of the time of the slots' own setters.
+        scope["_open"] = type(f"_Open{made.__name__}", (made,), _OPEN)
+        lines += ["  one = _new(_open)"]
+        lines += [f"  one.{field.name} = {name}" for name, field in fields.items()]
+        lines += ["  one.__class__ = _made"]
     exec("\n".join([*lines, "  return one"]), scope)  # noqa: S102 - of names of fields alone
     return scope["make"]
 

@@ -23,7 +23,7 @@ __all__ = ["SMT_ALIGNMENT", "choose", "grant", "hints_for", "room_for_shared", "
 
 SMT_ALIGNMENT = "SMTAlignmentError"
 
-_assignment = trusting(Assignment)
+_assignment, _shortfall = trusting(Assignment), trusting(Shortfall)
 
 
 def hints_for(policy: StaticPolicy, state: CpuState, claims: Sequence[Claim], /) -> Hints:
@@ -42,7 +42,8 @@ def hints_for(policy: StaticPolicy, state: CpuState, claims: Sequence[Claim], /)
     if request == 0:
         return {}
     held = 0
-    for claim in claims:
+    members = state.assignments.get(claims[0].owner.workload)
+    for claim in claims if members else ():
         assignment = state.of(claim.owner)
         if assignment is not None:
             if len(assignment.cpus) != wanted[claim.owner.member]:
@@ -66,6 +67,8 @@ def grant(
     Source: kubelet ``cm/cpumanager/policy_static.go``, `Allocate`. What is held
     already is answered first, also where no core would be free any more.
     """
+    if not claim.exclusive and not policy.per_container:
+        return state
     demand = demand_of(policy, claim)
     count = demand.exclusive
     if demand.fault:
@@ -171,4 +174,4 @@ def shortfall(
     """A refusal with its numbers in words as well."""
     what = "whole cores" if reason == SMT_ALIGNMENT else "CPUs"
     detail = f"{wanted} exclusive CPUs wanted, {free} free in {what}; {remedy}"
-    return Shortfall(resource=CPU, wanted=wanted, free=free, reason=reason, detail=detail)
+    return _shortfall(resource=CPU, wanted=wanted, free=free, reason=reason, detail=detail)

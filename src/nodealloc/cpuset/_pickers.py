@@ -62,7 +62,8 @@ def take_packed(
     if strategy is _SPREAD:
         return taken | _spread_cpus(layout, available & ~taken, count - taken.bit_count())
     taken |= _whole_cores(layout, available & ~taken, count - taken.bit_count())
-    return taken | _single_cpus(layout, available & ~taken, count - taken.bit_count())
+    missing = count - taken.bit_count()
+    return taken | _single_cpus(layout, available & ~taken, missing) if missing else taken
 
 
 def take_unbroken(layout: CpuLayout, available: int, count: int, near: int, /) -> int | None:
@@ -189,7 +190,9 @@ def _core_groups(layout: CpuLayout, available: int) -> list[tuple[int, ...]]:
 
 def _whole_cores(layout: CpuLayout, available: int, needed: int) -> int:
     taken = 0
-    if needed <= 0:
+    # Where all cores are of one size, nothing is left to do once less than that is needed.
+    least = layout.threads_per_core if layout.uniform else 1
+    if needed < least:
         return taken
     for cores in _core_groups(layout, available):
         for core in cores if layout.uniform else sorted(cores, key=int.bit_count):
@@ -198,7 +201,7 @@ def _whole_cores(layout: CpuLayout, available: int, needed: int) -> int:
                 if size <= needed:
                     taken |= core
                     needed -= size
-                    if not needed:
+                    if needed < least:
                         return taken
     return taken
 

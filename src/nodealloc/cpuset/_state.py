@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
 
 import attrs
 
@@ -146,7 +145,7 @@ class CpuState:
 
 
 _state = trusting(CpuState)
-_NOBODY: Mapping[str, Assignment] = MappingProxyType({})
+_NOBODY: Mapping[str, Assignment] = Frozen()
 
 
 def _union(assignments: Iterable[Assignment]) -> int:

@@ -127,10 +127,12 @@ class MemoryAllocator(MemoryStock):
         demand = self._demand(asking)
         if not demand or isinstance(demand, Shortfall):
             return {}
-        found = self._held(asking) or self._question(asking, demand).hints()
+        state = self.state
+        held = self._held(asking) if asking[0].owner.workload in state.grants else ()
+        found = held or self._question(asking, demand).hints()
         if not found:
             return {}
-        resources = self.state.layout.resources
+        resources = state.layout.resources
         return {resources[row]: found for row, _ in demand}
 
     def allocate(self, claim: Claim, affinity: TopologyHint, /) -> MemoryAllocator | Shortfall:
@@ -307,7 +309,7 @@ class MemoryAllocator(MemoryStock):
         claim = claims[0]
         alone = len(claims) == 1 and bool(claim.reuse)
         left = self.state.left_by(claim) if alone else _NOTHING_LEFT
-        return Question(self.state.layout, self.state, demand, left)
+        return _asked(self.state.layout, self.state, demand, left)
 
     def _held(self, claims: Sequence[Claim]) -> Sequence[TopologyHint]:
         """Where the first claim that is granted already sits, so that the rest go there too."""
@@ -318,5 +320,5 @@ class MemoryAllocator(MemoryStock):
         return ()
 
 
-_allocator = trusting(MemoryAllocator)
+_allocator, _asked = trusting(MemoryAllocator), trusting(Question)
 _NOTHING_LEFT: Mapping[tuple[int, str], int] = {}

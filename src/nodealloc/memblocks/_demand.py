@@ -61,9 +61,13 @@ def demand_at_peak(layout: Layout, claims: Sequence[Claim], /, *, all_members: b
         demand = demand_of(layout, claim.amounts)
         if isinstance(demand, Shortfall):
             return demand
+        counts = all_members or claim.kind is _MAIN
         for row, size in demand:
-            asked.setdefault(row, {})[claim.owner.member] = size
-            if all_members or claim.kind is _MAIN:
+            if row in asked:
+                asked[row][claim.owner.member] = size
+            else:
+                asked[row] = {claim.owner.member: size}
+            if counts:
                 counted.add(row)
     return tuple([(row, _peak(claims, asked[row])) for row in sorted(counted)])
 

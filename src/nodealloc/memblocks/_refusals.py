@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nodealloc._typed import trusting
 from nodealloc._units import bytes_text
 from nodealloc.idset import format_list
 from nodealloc.topology import Shortfall
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["refusal"]
 
 
+_shortfall = trusting(Shortfall)
+
+
 def refusal(question: Question, why: Why, /) -> Shortfall:
     """A shortfall that tells what never fits from what only does not fit now."""
     nodes = question.layout.mask if why.nodes is None else why.nodes & question.layout.mask
@@ -22,7 +26,7 @@ def refusal(question: Question, why: Why, /) -> Shortfall:
     resource = question.layout.resources[row]
     free = _free(question, row, nodes)
     where = "any NUMA node" if why.nodes is None else f"NUMA nodes {format_list(why.nodes)}"
-    return Shortfall(
+    return _shortfall(
         resource=resource,
         wanted=wanted,
         free=free,

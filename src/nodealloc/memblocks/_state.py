@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 import attrs
 
-from nodealloc._frozen import freeze
+from nodealloc._frozen import Frozen, freeze
 from nodealloc._lazy import lazy
 from nodealloc._typed import trusting, typed, typed_fields, typed_methods
 from nodealloc.memblocks._blocks import Block, MemoryTable, NodeMemory
@@ -23,7 +22,7 @@ Grants: TypeAlias = Mapping[str, Mapping[str, tuple[Block, ...]]]
 Left: TypeAlias = Mapping[tuple[NumaMask, str], int]
 """Bytes that ended members left to reuse, by group of nodes and resource."""
 
-NOBODY: Mapping[str, tuple[Block, ...]] = MappingProxyType({})
+NOBODY: Mapping[str, tuple[Block, ...]] = Frozen()
 """The members of a workload that holds nothing."""
 
 

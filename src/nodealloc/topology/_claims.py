@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import add
 from typing import TypeVar
 
 import attrs
@@ -162,11 +163,14 @@ def peak(claims: Sequence[Claim], amount: Callable[[Claim], int], /) -> int:
 
     Source: KEP-753, "Resources calculation for scheduling and pod admission".
     """
+    together = [amount(claim) for claim in claims if claim.kind is _MAIN]
+    if len(together) == len(claims):
+        return sum(together)
     return _peak(
         [(amount(claim), claim.kind is _SIDECAR) for claim in claims if claim.kind is not _MAIN],
-        [amount(claim) for claim in claims if claim.kind is _MAIN],
+        together,
         nothing=0,
-        add=int.__add__,
+        add=add,
         most=max,
     )
 

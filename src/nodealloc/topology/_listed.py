@@ -9,7 +9,7 @@ in None; `_merge` then reads all hints at length and says what is wrong.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import compress
 from typing import Final, TypeAlias
 
@@ -60,7 +60,7 @@ _nearness: list[list[int]] = []
 """For each width that is best, the rank of each mask: how far from that width, then its value."""
 
 
-_small = partial(NodeSets.of, tuple(range(8)))
+_small = lru_cache(maxsize=1)(partial(NodeSets.of, tuple(range(8))))
 """All sets of the nodes that a kubelet takes."""
 
 _tables: dict[NumaMask, tuple[_Ranks, _Offers]] = {}
@@ -112,7 +112,7 @@ def on_one_node(providers: Sequence[Hints], full: NumaMask) -> Merged | None:
     for hints in providers:
         if hints:
             for options in hints.values():
-                if options:
+                if type(options) is ListedHints or options:
                     nodes = 0
                     if type(options) is ListedHints:
                         nodes = _single_nodes(options, full)
@@ -151,28 +151,38 @@ def of_lists(
     """
     ranks = _tables[numa.mask][0]
     lists: list[Sequence[TopologyHint]] = []
+    sets: list[ListedHints] = []
     possible = True
     for hints in providers:
         if hints:
             for options in hints.values():
-                if options:
-                    if type(options) is CountedHints or type(options) is ListedHints:
-                        return _otherwise(policy, kind, providers, numa, work)
+                if type(options) is ListedHints:
+                    if options.sets:
+                        sets.append(options)
+                    else:
+                        possible = False
+                elif options:
+                    if type(options) is CountedHints:
+                        return None
                     lists.append(options)
                 elif options is not None:
                     possible = False
     poor = _tolerated if kind < _RESTRICTED else _refused
+    if sets:
+        if lists:
+            return _mixed(policy, kind, providers, numa, work)
+        return _of_sets(kind, sets, numa, poor, work or Work(policy.work_units), possible=possible)
     if not lists:
         return (_preferred if possible else poor)[numa.mask]
     if len(lists) > 1:
-        good, sets, target = _read(lists, ranks, possible=possible)
+        good, offered, target = _read(lists, ranks, possible=possible)
         if good:
             rank = min(good)
             near = kind & 1 and (_TWO_NODES if numa.even else 0) < rank < _ANY
             return _preferred[
                 _closest([one for one in good if one ^ rank <= _MASK], numa) if near else rank & _MASK
             ]
-        return poor[_compromise(kind, sets, target, numa, work or Work(policy.work_units)) or numa.mask]
+        return poor[_compromise(kind, offered, target, numa, work or Work(policy.work_units)) or numa.mask]
     outcomes, rank = poor, _UNRANKED
     least = _UNRANKED
     for mask, preferred in lists[0]:
@@ -191,26 +201,12 @@ def of_lists(
     return outcomes[rank & _MASK]
 
 
-def _otherwise(
+def _mixed(
     policy: Policy, kind: int, providers: Sequence[Hints], numa: NumaTopology, work: Work | None
 ) -> Merged | None:
-    """The same where an answer is listed as bits, or counted; bits beside other lists become lists."""
-    sets: list[ListedHints] = []
-    possible, mixed = True, False
-    for options in [options for hints in providers if hints for options in hints.values()]:
-        if type(options) is CountedHints:
-            return None
-        if type(options) is ListedHints and options.sets:
-            sets.append(options)
-        elif options:
-            mixed = True
-        elif options is not None:
-            possible = False
-    if mixed:
-        lists = [{name: _as_list(one) for name, one in (hints or {}).items()} for hints in providers]
-        return of_lists(policy, kind, lists, numa, work)
-    poor = _tolerated if kind < _RESTRICTED else _refused
-    return _of_sets(kind, sets, numa, poor, work or Work(policy.work_units), possible=possible)
+    """The same where some answers are listed as bits and others are not: bits become lists."""
+    lists = [{name: _as_list(one) for name, one in (hints or {}).items()} for hints in providers]
+    return of_lists(policy, kind, lists, numa, work)
 
 
 def _as_list(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nodealloc._typed import trusting, typed_on_error
 from nodealloc.errors import ConfigurationError
-from nodealloc.podspec import Container, Pod, QosClass, qos_class
+from nodealloc.podspec import Pod, QosClass, qos_class
 from nodealloc.topology._claims import Claim, ClaimKind, Owner, Workload
 
 __all__ = ["workload_of"]
@@ -46,11 +46,14 @@ def _workload_of(pod: Pod) -> Workload:
     exclusive, uid, settings = qos_class(pod) is _GUARANTEED, pod.uid, pod.annotations
     claims: list[Claim] = []
     ended: tuple[str, ...] = ()
-
-    def start(container: Container, kind: ClaimKind) -> None:
+    first = len(pod.init_containers)
+    for place, container in enumerate(pod.all_containers):
+        name, kind = container.name, _MAIN
+        if place < first:
+            kind = _SIDECAR if container.restartable else _INIT
         claims.append(
             _claim(
-                owner=_owner(uid, container.name),
+                owner=_owner(uid, name),
                 amounts=container.requests,
                 kind=kind,
                 exclusive=exclusive,
@@ -58,13 +61,8 @@ def _workload_of(pod: Pod) -> Workload:
                 settings=settings,
             )
         )
-
-    for container in pod.init_containers:
-        start(container, _SIDECAR if container.restartable else _INIT)
-        if not container.restartable:
-            ended += (container.name,)
-    for container in pod.containers:
-        start(container, _MAIN)
+        if kind is _INIT:
+            ended += (name,)
     if len(claims) > 1 and len({claim.owner.member for claim in claims}) != len(claims):
         return Workload(key=uid, claims=tuple(claims))  # says what is wrong
     return _workload(key=uid, claims=tuple(claims))

@@ -31,13 +31,11 @@ def unserved(
     told of (``lifecycle/predicate.go``, `removeMissingExtendedResources`).
     """
     for claim in claims:
-        if claim.amounts.keys() <= elsewhere:
-            continue
         for resource, amount in claim.amounts.items():
-            native = resource in elsewhere or resource.startswith(_PAGES)
-            if native or not amount or any(_serves(one, claim, resource) for one in allocators):
+            if resource in elsewhere or resource.startswith(_PAGES) or not amount:
                 continue
-            return claim, _refused(allocators, elsewhere, resource, amount.value)
+            if not any(_serves(one, claim, resource) for one in allocators):
+                return claim, _refused(allocators, elsewhere, resource, amount.value)
     return None
 
 

@@ -222,7 +222,6 @@ def _misfit(policy: PolicyName, nodes: NumaMask | None) -> Refused:
     )
 
 
-@lru_cache(maxsize=1024)
 def _short(policy: PolicyName, provider: str, lack: Shortfall) -> Refused:
     return Refused(
         reason=lack.reason,
