@@ -32,8 +32,11 @@ def hints_for(policy: StaticPolicy, state: CpuState, claims: Sequence[Claim], /)
     Source: kubelet ``cm/cpumanager/policy_static.go``, `GetTopologyHints` and
     `GetPodTopologyHints`.
     """
-    if len(claims) == 1 and state.of(claims[0].owner) is None:
-        claim = claims[0]
+    if not claims:
+        return {}
+    claim = claims[0]
+    members = state.assignments.get(claim.owner.workload, ())
+    if len(claims) == 1 and claim.owner.member not in members:
         request = demand_of(policy, claim).exclusive
         reusable = state.lent_to(claim) if claim.reuse else 0
         return _free_hints(policy, state, request, reusable) if request else {}
@@ -42,7 +45,6 @@ def hints_for(policy: StaticPolicy, state: CpuState, claims: Sequence[Claim], /)
     if request == 0:
         return {}
     held = 0
-    members = state.assignments.get(claims[0].owner.workload)
     for claim in claims if members else ():
         assignment = state.of(claim.owner)
         if assignment is not None:
@@ -73,7 +75,8 @@ def grant(
     count = demand.exclusive
     if demand.fault:
         return Shortfall(resource=CPU, wanted=count, free=0, detail=demand.fault)
-    if count == 0 or state.of(claim.owner) is not None:
+    owner = claim.owner
+    if count == 0 or owner.member in state.assignments.get(owner.workload, ()):
         return state
     free = available = policy.allocatable & ~state.held
     if claim.reuse:

@@ -137,7 +137,9 @@ class MemoryAllocator(MemoryStock):
 
     def allocate(self, claim: Claim, affinity: TopologyHint, /) -> MemoryAllocator | Shortfall:
         """This allocator with the claim granted on one group of nodes."""
-        if not claim.exclusive or self.state.blocks(claim.owner):
+        if not claim.exclusive or (
+            claim.owner.workload in self.state.grants and self.state.blocks(claim.owner)
+        ):
             return self
         demand = demand_of(self.state.layout, claim.amounts)
         if isinstance(demand, Shortfall):

@@ -26,6 +26,7 @@ from nodealloc.podspec._model import (
 from nodealloc.podspec._network import HostAlias, PodDnsConfig
 from nodealloc.podspec._peaks import Nanos, requested_nanos
 from nodealloc.podspec._placement import Affinity, Toleration
+from nodealloc.podspec._qos import QosClass, qos_of
 from nodealloc.podspec._security import PodSecurityContext
 
 __all__ = ["PodFields"]
@@ -91,10 +92,12 @@ class PodFields:
         factory=Frozen[str, Json], validator=freeze_deeply, metadata=_SKIP
     )
     requested_nanos: Nanos = attrs.field(init=False, eq=False, repr=False, metadata=_SKIP)
+    qos: QosClass = attrs.field(init=False, eq=False, repr=False, metadata=_SKIP)
 
     def __attrs_post_init__(self) -> None:
         nanos = requested_nanos(self.init_containers, self.containers, self.overhead)
         object.__setattr__(self, "requested_nanos", nanos)
+        object.__setattr__(self, "qos", qos_of(self.all_containers))
 
     @property
     def all_containers(self) -> tuple[Container, ...]:

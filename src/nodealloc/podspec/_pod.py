@@ -75,6 +75,7 @@ class Pod(PodFields):
             (`metadata.ownerReferences`, `spec.schedulerName`).
         status: What was last told of it, as it came.
         requested_nanos: What it requests at its peak, by resource in billionths; computed.
+        qos: Its class, see `qos_class`; computed.
     """
 
     @classmethod

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from nodealloc._typed import typed_on_error
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nodealloc.podspec._model import Container
     from nodealloc.podspec._pod import Pod
 
-__all__ = ["QosClass", "qos_class"]
+__all__ = ["QosClass", "qos_class", "qos_of"]
 
 _COUNTED = ("cpu", "memory")
 
@@ -38,7 +40,11 @@ def qos_class(pod: Pod, /) -> QosClass:
 
     Source: Kubernetes ``pkg/apis/core/v1/helper/qos``.
     """
-    containers = pod.all_containers
+    return pod.qos
+
+
+def qos_of(containers: Sequence[Container], /) -> QosClass:
+    """What `qos_class` tells: worked out when a pod is made, as many ask for it."""
     for name in _COUNTED:
         beyond = 0  # what is requested less the limits, in billionths
         for container in containers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nodealloc._typed import trusting, typed_on_error
 from nodealloc.errors import ConfigurationError
-from nodealloc.podspec import Pod, QosClass, qos_class
+from nodealloc.podspec import Pod, QosClass
 from nodealloc.topology._claims import Claim, ClaimKind, Owner, Workload
 
 __all__ = ["workload_of"]
@@ -43,7 +43,7 @@ def workload_of(pod: Pod, /) -> Workload:
 def _workload_of(pod: Pod) -> Workload:
     if not pod.containers:
         raise ConfigurationError(f"pod {pod.full_name} has no containers; a pod runs at least one")
-    exclusive, uid, settings = qos_class(pod) is _GUARANTEED, pod.uid, pod.annotations
+    exclusive, uid, settings = pod.qos is _GUARANTEED, pod.uid, pod.annotations
     claims: list[Claim] = []
     ended: tuple[str, ...] = ()
     first = len(pod.init_containers)
