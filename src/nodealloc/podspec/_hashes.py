@@ -9,8 +9,6 @@ record of another version is decided by comparing fields and restarts nothing.
 from __future__ import annotations
 
 import functools
-import hashlib
-import json
 from typing import Final
 
 from nodealloc._reading import Json
@@ -61,6 +59,8 @@ def kubelet_hash(container: Container, /) -> str:
 @functools.lru_cache(maxsize=4096)
 def _kubelet_hash(image: str, name: str) -> str:
     """Of these two alone; kept, since it costs as much as a plan, and pods of one template share it."""
+    import json  # noqa: PLC0415 - as below
+
     text = json.dumps({"image": image, "name": name}, ensure_ascii=False, separators=(",", ":"))
     # Go writes these five as escapes, so that JSON can stand in HTML.
     for one in "<>&\u2028\u2029":
@@ -78,6 +78,10 @@ def container_hash(container: Container, /) -> str:
     Covers what only a new container can change: image, command, environment,
     security, working directory, terminal. Source: ours.
     """
+    # A scheduler, which hashes nothing, would load OpenSSL with them.
+    import hashlib  # noqa: PLC0415
+    import json  # noqa: PLC0415
+
     digest = hashlib.sha256(json.dumps(_hashed(container), sort_keys=True, separators=(",", ":")).encode())
     return f"{_VERSION}:{digest.hexdigest()[:32]}"
 

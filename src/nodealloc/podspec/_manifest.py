@@ -5,7 +5,6 @@ Reading goes on behind a fault, so that one message lists them all.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from typing import Final, Protocol, TypeVar, cast
 
@@ -21,7 +20,7 @@ __all__ = ["Maker", "read_pod"]
 P = TypeVar("P", bound=PodFields)
 P_co = TypeVar("P_co", bound=PodFields, covariant=True)
 
-_NAMES: Final = uuid.UUID("6f1d2f6e-7d0c-5b35-9a3e-4f0a1b8f3c55")
+_NAMES: Final = "6f1d2f6e-7d0c-5b35-9a3e-4f0a1b8f3c55"
 """Name space of the uids that are made for manifests without one; ours."""
 
 
@@ -38,7 +37,9 @@ def read_pod(manifest: object, reader: PodReader, make: Maker[P], /) -> P:
             "$", "expected a mapping, found a text; read it first, with json.loads or yaml.safe_load"
         )
         reader.check()
-    # Imported late: whoever reads no manifest needs no cattrs.
+    # Imported late: whoever reads no manifest needs neither cattrs nor uids.
+    import uuid  # noqa: PLC0415
+
     from nodealloc.podspec._documents import Manifest, documents  # noqa: PLC0415
 
     found = documents().read(Manifest, manifest, "$", reader)
@@ -54,7 +55,7 @@ def read_pod(manifest: object, reader: PodReader, make: Maker[P], /) -> P:
         **cast("dict[str, object]", metadata.pop("carried", {})),
         **cast("dict[str, object]", spec.pop("carried", {})),
     }
-    uid = metadata.pop("uid", "") or str(uuid.uuid5(_NAMES, f"{namespace}/{name}"))
+    uid = metadata.pop("uid", "") or str(uuid.uuid5(uuid.UUID(_NAMES), f"{namespace}/{name}"))
     given: dict[str, object] = {**metadata, **spec, "namespace": namespace, "carried": carried, "uid": uid}
     pod = make(**given, status=found.status if found else {})
     return _with_defaults(pod, reader)

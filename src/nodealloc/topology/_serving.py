@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Final
 
 import attrs
@@ -62,6 +61,9 @@ def _serves(allocator: Allocator, claim: Claim, resource: str) -> bool:
 def _refused(
     allocators: Sequence[Allocator], elsewhere: frozenset[str], resource: str, wanted: int
 ) -> Shortfall:
+    # Imported late: it takes longer than most of the package, and few are refused for this.
+    from difflib import get_close_matches  # noqa: PLC0415
+
     names = ", ".join(allocator.name for allocator in allocators) or "none"
     meant = get_close_matches(resource, elsewhere, n=1)
     remedy = f"did you mean {meant[0]}?" if meant else "ask for it where it is."
