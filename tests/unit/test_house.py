@@ -128,6 +128,17 @@ def test_packages_load_nothing_heavy(package: str) -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_a_scheduler_loads_no_module_that_it_may_never_use() -> None:
+    """What hashes, makes uids, writes JSON or looks for alike words comes with its first use."""
+    late = ("_hashlib", "hashlib", "json", "uuid", "difflib")
+    code = (
+        "import sys; before = set(sys.modules); import nodealloc.topology; "
+        f"print([name for name in {late} if name in sys.modules.keys() - before])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def imported_by(path: Path, modules: Mapping[str, Path]) -> set[str]:
     """Modules of ours that a file names, wherever it imports them, also for its types alone."""
     found: set[str] = set()
