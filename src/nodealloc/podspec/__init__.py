@@ -15,7 +15,7 @@
 
 from nodealloc.podspec._amounts import Amounts, Resources, resources
 from nodealloc.podspec._app_armor import app_armor_profile
-from nodealloc.podspec._effective import effective_limits, effective_requests
+from nodealloc.podspec._effective import effective_limits, effective_requests, qos_class
 from nodealloc.podspec._hashes import HASH_ANNOTATION, container_hash, is_same_container, kubelet_hash
 from nodealloc.podspec._model import (
     Container,
@@ -50,7 +50,7 @@ from nodealloc.podspec._probes import (
     SleepAction,
     TcpSocketAction,
 )
-from nodealloc.podspec._qos import QosClass, qos_class
+from nodealloc.podspec._qos import QosClass
 from nodealloc.podspec._quantity import Quantity, QuantityFormat
 from nodealloc.podspec._resources import page_bytes
 from nodealloc.podspec._security import (

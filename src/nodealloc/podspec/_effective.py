@@ -1,4 +1,4 @@
-"""Pod-level arithmetic: what a pod holds at its peak."""
+"""Pod-level arithmetic: what a pod holds at its peak, and its class."""
 
 from __future__ import annotations
 
@@ -12,8 +12,22 @@ if TYPE_CHECKING:
 
     from nodealloc.podspec._model import Container, Resources
     from nodealloc.podspec._pod import Pod
+    from nodealloc.podspec._qos import QosClass
 
-__all__ = ["effective_limits", "effective_requests"]
+__all__ = ["effective_limits", "effective_requests", "qos_class"]
+
+
+@typed_on_error
+def qos_class(pod: Pod, /) -> QosClass:
+    """Class of a pod, from the CPU and memory of all its containers.
+
+    Guaranteed: every container limits both, and what the pod requests is what
+    it is limited to. Best-effort: nobody asks for anything. Burstable: the
+    rest. Amounts of 0 do not count; nor do huge pages and devices.
+
+    Source: Kubernetes ``pkg/apis/core/v1/helper/qos``.
+    """
+    return pod.qos
 
 
 @typed_on_error

@@ -5,15 +5,12 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING
 
-from nodealloc._typed import typed_on_error
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nodealloc.podspec._model import Container
-    from nodealloc.podspec._pod import Pod
 
-__all__ = ["QosClass", "qos_class", "qos_of"]
+__all__ = ["QosClass", "qos_of"]
 
 _COUNTED = ("cpu", "memory")
 
@@ -30,21 +27,8 @@ class QosClass(enum.Enum):
 _GUARANTEED, _BURSTABLE, _BEST_EFFORT = QosClass
 
 
-@typed_on_error
-def qos_class(pod: Pod, /) -> QosClass:
-    """Class of a pod, from the CPU and memory of all its containers.
-
-    Guaranteed: every container limits both, and what the pod requests is what
-    it is limited to. Best-effort: nobody asks for anything. Burstable: the
-    rest. Amounts of 0 do not count; nor do huge pages and devices.
-
-    Source: Kubernetes ``pkg/apis/core/v1/helper/qos``.
-    """
-    return pod.qos
-
-
 def qos_of(containers: Sequence[Container], /) -> QosClass:
-    """What `qos_class` tells: worked out when a pod is made, as many ask for it."""
+    """What `qos_class` tells of a pod with these containers; worked out when it is made, as many ask."""
     for name in _COUNTED:
         beyond = 0  # what is requested less the limits, in billionths
         for container in containers:
