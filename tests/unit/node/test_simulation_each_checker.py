@@ -12,12 +12,14 @@ import pytest
 
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.podfacts import (
+    ConditionStatus,
     ContainerRunning,
     ContainerStatus,
     ContainerTerminated,
     ContainerWaiting,
     Exited,
     ExitUnknown,
+    PodCondition,
     PodIdentity,
     PodPhase,
     PodStatus,
@@ -552,6 +554,26 @@ def tells_of_another_beginning(scene: Scene) -> None:
         scene.outside.tell("u", PodStatus(phase=PodPhase.PENDING, started_unix_s=began_s))
 
 
+def scheduled_anew(scene: Scene) -> None:
+    scene.outside.only_ends = True
+    scene.wants()
+    for since_s in (5.0, 6.0):
+        one = PodCondition(type="PodScheduled", status=ConditionStatus.TRUE, last_transition_unix_s=since_s)
+        scene.outside.tell("u", PodStatus(phase=PodPhase.PENDING, conditions=(one,)))
+
+
+def grace_is_its_own(scene: Scene) -> None:
+    scene.outside.only_ends = True
+    scene.wants(container=attrs.evolve(APP, image="busybox:2"), termination_grace_period_seconds=20)
+    scene.ends(scene.runs(), 2.0)
+
+
+def tells_no_address(scene: Scene) -> None:
+    scene.wants()
+    scene.runs()
+    scene.told()
+
+
 BROKEN = {
     "OneCopy": Broken(one_copy, r"u/app runs 2 times"),
     "OneOfAName": Broken(one_of_a_name, r"v/app starts while u runs under the name web"),
@@ -561,6 +583,7 @@ BROKEN = {
     "NothingWithoutReason": Broken(nothing_without_reason, r"u/app is asked to end, and nobody wants"),
     "OneDeadline": Broken(one_deadline, r"gets 10 s to end, and 5\.0 s are left"),
     "GraceIsGiven": Broken(grace_is_given, r"u/app gets 0 s to end, and 5\.0 s"),
+    "GraceIsGiven to who ends alone": Broken(grace_is_its_own, r"gets 2 s to end, and 20 s are its own"),
     "HooksFirst": Broken(hooks_first, r"before its hook was run"),
     "SidecarsLast": Broken(sidecars_last, r"sidecar u/proxy is asked to end while app runs"),
     "RestartsWait": Broken(restarts_wait, r"starts 0\.0 s after it ended again, and not 10 s"),
@@ -625,10 +648,14 @@ BROKEN = {
     "VictimsAreNeeded of many": Broken(victims_are_too_many, r"makes room, and with it 7000 m of 7000"),
     "NothingMoves": Broken(nothing_moves, r"u: nothing happened for 20 s, and something else is told of it"),
     "SandboxStays": Broken(sandbox_stays, r"u is wanted, well, and has no other"),
+    "TimesStand": Broken(scheduled_anew, r"u was told to be scheduled since 5\.0, and now since 6\.0"),
     "TellsOfThese": Broken(tells_of_another, r"u/app is told to be container-\d+, which is v/app"),
     "TellsOfThese of images": Broken(tells_of_another_image, r"run from 'busybox:2', and was made from"),
     "TellsOfThese of times": Broken(tells_of_another_time, r"is told the times \(5\.0,\); it started and"),
     "TellsOfThese of pods": Broken(tells_of_another_beginning, r"be there since 5\.0, and now since 6\.0"),
+    "TellsOfThese of addresses": Broken(
+        tells_no_address, r"u has the addresses .+, and \(\) are told", "settled"
+    ),
     "SameEnd": Broken(Scene.wants, r"nobody was ever told of u", "settled"),
 }
 

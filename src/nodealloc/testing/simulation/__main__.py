@@ -146,6 +146,7 @@ def _tell(seed: int, wiring: str, plant: str) -> int:
     wire = wiring_named(wiring)
     with NodeSimulation(seed, spoiled(wire, plant) if plant else wire) as node:
         print(f"seed {seed}, class {node.seeds.name}: {node.seeds.about}")
+        print(*node.story, sep="\n")
         node.on_line = print
         try:
             node.run()

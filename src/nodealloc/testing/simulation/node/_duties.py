@@ -95,9 +95,11 @@ class HooksAreRun(Guarantee):
         elif isinstance(deed.value, Ran):
             if deed.value.command == POST_START:
                 self._ran.add(deed.id)
-                if deed.value.failed and self.outside.only_ends:
+                if self.outside.only_ends:
                     takes_s = self.outside.containers.takes_s(deed.id, POST_START)
-                    self._owed.owe(deed.at_s + takes_s + _HOOKED_S, deed.id, "ends")
+                    # One that the agent was killed in is run again, and may do well then.
+                    due_s = deed.at_s + takes_s + _HOOKED_S if deed.value.failed else math.inf
+                    self._owed.owe(due_s, deed.id, "ends")
             self._ends |= {deed.id} if deed.value.command == PRE_STOP else set()
         for one, *is_to_end in self._owed.overdue(deed.at_s):
             assert one in self._ends or not is_to_end, f"{one} runs, and its post-start hook failed"

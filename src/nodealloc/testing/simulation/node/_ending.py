@@ -40,6 +40,7 @@ class GraceIsGiven(RoomHeard):
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
         self._asked: set[str] = set()
+        self._alone: set[str] = set()
 
     def heard(self, deed: Deed, /) -> None:
         """The first signal of a container leaves it what is left of its pod's grace."""
@@ -48,7 +49,10 @@ class GraceIsGiven(RoomHeard):
         if isinstance(deed.value, Ran) and deed.value.command == PRE_STOP:
             # It began to end for a reason of its own, or of its pod's: that grace counts.
             self._asked |= {deed.id} if deed.uid not in self.outside.read else set()
-        if deed.what is not What.SIGNALLED or deed.id in self._asked or self.ends_alone(deed):
+        if deed.what is not What.SIGNALLED or deed.id in self._asked:
+            return
+        if self.ends_alone(deed):
+            self._has_its_own(deed)
             return
         self._asked.add(deed.id)
         deletion = self.outside.deletions.get(deed.uid)
@@ -63,6 +67,27 @@ class GraceIsGiven(RoomHeard):
         left_s = min(left_s, float(pod.termination_grace_period_seconds) if pod else left_s)
         assert deed.value >= left_s - _SLACK_S, (
             f"{deed.uid}/{deed.name} gets {deed.value:g} s to end, and {left_s:.1f} s of the pod's are left"
+        )
+
+    def _has_its_own(self, deed: Deed) -> None:
+        """Who ends alone has its pod's grace, or what its probe gives: seen where it was just decided."""
+        outside, pod, container = self.outside, self.pod(deed.uid), self.container(deed)
+        is_one_life = outside.only_ends and not outside.reads.alive_since_s
+        if deed.id in self._alone or not is_one_life or pod is None or container is None:
+            return
+        self._alone.add(deed.id)
+        ends = (
+            deed.uid in outside.deletions or self.makes_room(deed) or outside.overdue_s(deed.uid) > -_SLACK_S
+        )
+        has_hook = container.lifecycle is not None and container.lifecycle.pre_stop is not None
+        if ends or has_hook or not isinstance(deed.value, float | int):
+            return
+        own_s = pod.termination_grace_period_seconds
+        probes = (one.termination_grace_period_seconds for one in self.failed_probes(deed))
+        least_s = min((own_s if one is None else one for one in probes), default=own_s)
+        least_s = min(own_s, least_s)
+        assert deed.value >= least_s - _SLACK_S, (
+            f"{deed.uid}/{deed.name} gets {deed.value:g} s to end, and {least_s} s are its own"
         )
 
 

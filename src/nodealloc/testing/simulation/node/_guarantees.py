@@ -63,7 +63,7 @@ from nodealloc.testing.simulation.node._running import (
     PortsOnce,
 )
 from nodealloc.testing.simulation.node._slowness import SlowCostsItself, StartupFirst
-from nodealloc.testing.simulation.node._standing import NothingMoves, SandboxStays
+from nodealloc.testing.simulation.node._standing import NothingMoves, SandboxStays, TimesStand
 from nodealloc.testing.simulation.node._stated import (
     LastEndIsTold,
     PhaseIsTrue,
@@ -150,6 +150,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     VictimsAreNeeded,
     NothingMoves,
     SandboxStays,
+    TimesStand,
     TellsOfThese,
     SameEnd,
 )

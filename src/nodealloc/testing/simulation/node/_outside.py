@@ -61,6 +61,7 @@ class Outside:
         wanted_s: When each pod was first wanted, by uid: on the clock of deeds, and on one that goes on
             while the machine sleeps.
         device_pods: Of the pods so many ask for devices, from 0 to 1.
+        hooks: Of main containers so many have a hook, from 0 to 1.
         only_hangs: Whether calls hang and are slow, and nothing else goes wrong.
         only_ends: Whether the agent is killed and power goes, and nothing else goes wrong.
         files: What is on the disk of the agent's store, by path.
@@ -80,6 +81,7 @@ class Outside:
         self.gone: set[str] = set()
         self.is_calm: bool = False
         self.device_pods: float = 0.0
+        self.hooks: float = 0.3
         self.only_hangs: bool = False
         self.only_ends: bool = False
         self.files: Callable[[], Mapping[str, bytes]] = dict
@@ -267,7 +269,9 @@ class Outside:
     def _random(self, rng: random.Random, source: str, name: str = "") -> Pod:
         self._number += 1
         name, uid = name or f"pod-{self._number}", f"uid-{self._number}"
-        return random_pod(rng, name, uid, device_pods=self.device_pods, is_critical=source == FILE)
+        return random_pod(
+            rng, name, uid, device_pods=self.device_pods, hooks=self.hooks, is_critical=source == FILE
+        )
 
     def _put(self, pod: Pod, what: str) -> None:
         self.pods[API][pod.uid] = self.known[pod.uid] = pod

@@ -58,7 +58,13 @@ _PORTS = (8080, 8080, 8081)
 
 
 def random_pod(
-    rng: random.Random, name: str, uid: str, *, device_pods: float = 0.0, is_critical: bool = False
+    rng: random.Random,
+    name: str,
+    uid: str,
+    *,
+    device_pods: float = 0.0,
+    hooks: float = 0.3,
+    is_critical: bool = False,
 ) -> Pod:
     """A pod of one to three containers, some with init containers, sidecars or CPUs of their own.
 
@@ -81,7 +87,9 @@ def random_pod(
         _started(rng, _container(f"init-{place}", size, sidecar=rng.random() < 0.4))
         for place in range(rng.choice((0, 0, 1, 3)))
     )
-    main = tuple(_watched(rng, _container(f"app-{place}", size)) for place in range(rng.choice((1, 1, 2))))
+    main = tuple(
+        _watched(rng, _container(f"app-{place}", size), hooks) for place in range(rng.choice((1, 1, 2)))
+    )
     ports = (ContainerPort(container_port=80, host_port=rng.choice(_PORTS)),) * (rng.random() < 0.15)
     main = (attrs.evolve(_with(main[0], devices), ports=ports), *main[1:])
     volumes = (OWN,) * (rng.random() < 0.3) + (SHARED,) * (rng.random() < 0.35)
@@ -181,8 +189,8 @@ def _with(container: Container, devices: Mapping[str, Quantity]) -> Container:
     )
 
 
-def _watched(rng: random.Random, container: Container) -> Container:
-    """The same, perhaps with probes and a hook."""
+def _watched(rng: random.Random, container: Container, hooks: float) -> Container:
+    """The same, perhaps with probes and hooks."""
     wants = rng.random
     return attrs.evolve(
         container,
@@ -205,8 +213,8 @@ def _watched(rng: random.Random, container: Container) -> Container:
         ),
         startup_probe=_probe(STARTED, period_s=2, failures=rng.choice((3, 30))) if wants() < 0.25 else None,
         lifecycle=Lifecycle(
-            pre_stop=_hook(PRE_STOP) if wants() < 0.3 else None,
-            post_start=_hook(POST_START) if wants() < 0.2 else None,
+            pre_stop=_hook(PRE_STOP) if wants() < hooks else None,
+            post_start=_hook(POST_START) if wants() < hooks / 1.5 else None,
         ),
     )
 

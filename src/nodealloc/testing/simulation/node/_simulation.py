@@ -18,8 +18,9 @@ from nodealloc.testing.simulation._chance import ORDINARY, Strike
 from nodealloc.testing.simulation._life import Life
 from nodealloc.testing.simulation._simulation import Report, Simulation, ViolationError
 from nodealloc.testing.simulation._storage import MachineDisk
+from nodealloc.testing.simulation.node._amid import Amid
 from nodealloc.testing.simulation.node._classes import SeedClass, class_of
-from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
+from nodealloc.testing.simulation.node._deeds import Deed, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._guarantees import GUARANTEES
 from nodealloc.testing.simulation.node._outside import API, FILE, Outside
@@ -119,10 +120,10 @@ class NodeSimulation:
         self.outside: Outside = Outside(clock, chance.rng)
         self.outside.machine = machine
         self.outside.reserved = _RESERVED
-        self.outside.device_pods = self.seeds.device_pods
+        self.outside.device_pods, self.outside.hooks = self.seeds.device_pods, self.seeds.hooks
         self.outside.only_hangs = all(_HANGS.search(one) or one in ORDINARY for one in self.seeds.odds)
         self.outside.only_ends = all(one in _ENDS or one in ORDINARY for one in self.seeds.odds)
-        self._amid_s = 0.0
+        self._amid = Amid(self.outside)
         self._disk = MachineDisk(chance)
         self.outside.files = lambda: self._disk.disk.files()  # noqa: PLW0108 - it is replaced
         self._checkers = [guarantee(self.outside) for guarantee in guarantees]
@@ -201,14 +202,14 @@ class NodeSimulation:
             act(25.0, outside.sicken)
             act(90.0, outside.intrude)
         if "killed" in self.seeds.odds:
-            act(12.0, self._kill_amid)
+            act(4.0, self._kill_amid)
         every_s = self.seeds.plugins_act_s
         act(every_s, outside.plugins.act)
         act(4 * every_s, outside.plugins.replace)
 
     def _kill_amid(self, _rng: Random) -> None:
-        """The agent is killed while something ends or a hook runs: what is remembered of that counts then."""
-        if self.simulation.clock.awake_s < self._amid_s:
+        """The agent is killed while what it remembers counts."""
+        if self._amid.is_now:
             self.simulation.chance.arm("killed")
 
     def _build(self, life: Life) -> Driven:
@@ -249,11 +250,7 @@ class NodeSimulation:
         self.outside.deeds.happen(Deed(what=What.KILLED, at_s=self.simulation.clock.awake_s))
 
     def _heard(self, deed: Deed) -> None:
-        if deed.what is What.SIGNALLED and isinstance(deed.value, float):
-            self._amid_s = max(self._amid_s, deed.at_s + deed.value)
-        elif isinstance(deed.value, Ran):
-            takes_s = self.outside.containers.takes_s(deed.id, deed.value.command)
-            self._amid_s = max(self._amid_s, deed.at_s + takes_s)
+        self._amid.heard(deed)
         self._say(str(deed), deed.uid)
         for checker in self._checkers:
             try:

@@ -8,7 +8,7 @@ from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, RoomHeard
 from nodealloc.testing.simulation.node._outside import Outside
 
-__all__ = ["NothingMoves", "SandboxStays"]
+__all__ = ["NothingMoves", "SandboxStays", "TimesStand"]
 
 _KNOWN_S = 12.0
 """So long after something happened to a pod, or after its start, an agent that lives has told of it."""
@@ -87,6 +87,33 @@ def _differences(before: PodStatus, after: PodStatus) -> str:
     fields = (*told, "init_containers", "containers", "ephemeral_containers")
     found = [one for one in fields if getattr(before, one) != getattr(after, one)]
     return "; ".join(f"{one} {getattr(before, one)} and then {getattr(after, one)}" for one in found)
+
+
+class TimesStand(Guarantee):
+    """Guarantee 1: a condition's time is that of its last change, whatever else is told with it."""
+
+    words = "since when a pod is scheduled never changes"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._since: dict[str, tuple[float | None, float]] = {}
+
+    def heard(self, deed: Deed, /) -> None:
+        """It is what was told at first, unless that was not remembered yet when the agent was killed."""
+        if not self.outside.only_ends:
+            return
+        if deed.what is What.POWER:
+            self._since.clear()
+        elif deed.what is What.KILLED:
+            known_s = self.outside.reads.killed_s - _KNOWN_S
+            self._since = {uid: one for uid, one in self._since.items() if one[1] < known_s}
+        condition = deed.value.condition("PodScheduled") if isinstance(deed.value, PodStatus) else None
+        if condition is not None:
+            since_unix_s = condition.last_transition_unix_s
+            before, _ = self._since.setdefault(deed.uid, (since_unix_s, deed.at_s))
+            assert before == since_unix_s, (
+                f"{deed.uid} was told to be scheduled since {before}, and now since {since_unix_s}"
+            )
 
 
 class SandboxStays(RoomHeard):

@@ -165,6 +165,19 @@ class TellsOfThese(Guarantee):
             for one in deed.value.all_containers:
                 self._is_true(deed.uid, one)
 
+    def settled(self) -> None:
+        """By now the addresses are told of who runs in a sandbox."""
+        for box in self.outside.containers.sandboxes:
+            uid, ips = box.record.pod.uid, tuple(box.ips or ())
+            told = self.outside.told.get(uid)
+            if told is None or told.phase is not PodPhase.RUNNING or not box.record.is_ready:
+                continue
+            if self.main_runs(uid) and len(self._boxes(uid)) == 1:
+                assert told.pod_ips == ips, f"{uid} has the addresses {ips}, and {told.pod_ips} are told"
+
+    def _boxes(self, uid: str) -> list[str]:
+        return [one.record.id for one in self.outside.containers.sandboxes if one.record.pod.uid == uid]
+
     def _keep_times(self, container_id: str) -> None:
         for one in self.outside.containers.reports:
             if one.record.id == container_id:

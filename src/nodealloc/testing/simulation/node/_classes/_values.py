@@ -22,6 +22,8 @@ class SeedClass:
         plugins_act_s: Mean seconds from one time that a plugin of devices comes or goes, or a device
             fails, to the next.
         device_pods: Of the pods so many ask for devices, from 0 to 1.
+        hooks: Of main containers so many have a hook before their end, from 0 to 1; two thirds of that
+            have one after their start.
         resyncs: Whether reconcilers look at every key now and then. Where they do not, a wake-up
             that was lost is not made good.
         rests_s: Virtual seconds after that in which nothing happens; then every container crashes once.
@@ -35,6 +37,7 @@ class SeedClass:
     crashes: bool = True
     plugins_act_s: float = 40.0
     device_pods: float = 0.2
+    hooks: float = 0.3
     resyncs: bool = False
     rests_s: float = 0.0
     operations: int = 4000

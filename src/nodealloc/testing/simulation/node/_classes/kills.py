@@ -17,9 +17,10 @@ KILLS = SeedClass(
     name="kills",
     about="The agent is killed at any call of a port.",
     odds={
-        "killed before a call": 0.01,
+        "killed before a call": 0.0025,
         "killed after a call": 0.01,
-        "killed": 0.002,
+        "killed": 0.001,
         "call takes time": 0.8,
     },
+    hooks=0.7,
 )

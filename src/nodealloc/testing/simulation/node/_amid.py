@@ -1,0 +1,50 @@
+"""When it counts what an agent remembers: an end, a hook or a wait goes on."""
+
+from __future__ import annotations
+
+from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
+from nodealloc.testing.simulation.node._outside import Outside
+from nodealloc.testing.simulation.node._pods import POST_START, PRE_STOP
+
+__all__ = ["Amid"]
+
+_WAITS_S = 40.0
+"""So long after its end a container may wait to be started again, for all that is looked at here."""
+_STORED_S = 3.0
+"""So long after a hook it counts whether that it was run is remembered."""
+
+
+class Amid:
+    """Listens to what happens.
+
+    Args:
+        outside: What is true.
+    """
+
+    def __init__(self, outside: Outside) -> None:
+        self._outside = outside
+        self._ending: set[str] = set()
+        self._until_s: dict[tuple[str, str], float] = {}
+        self._hooked_s = 0.0
+
+    @property
+    def is_now(self) -> bool:
+        """Whether something is under way of which another life has to know."""
+        now_s = self._outside.awake_s
+        self._until_s = {key: until_s for key, until_s in self._until_s.items() if until_s > now_s}
+        return bool(self._ending or self._until_s) or now_s < self._hooked_s
+
+    def heard(self, deed: Deed, /) -> None:
+        """Something happened."""
+        key = deed.uid, deed.name
+        if deed.what is What.SIGNALLED or deed.value == Ran(PRE_STOP, "0"):
+            self._ending.add(deed.id)
+        elif deed.what in {What.ENDED, What.REMOVED}:
+            self._ending.discard(deed.id)
+            if deed.what is What.ENDED and deed.uid not in self._outside.deletions:
+                self._until_s[key] = deed.at_s + _WAITS_S
+        elif deed.what is What.STARTED:
+            self._until_s.pop(key, None)
+        elif isinstance(deed.value, Ran) and deed.value.command == POST_START:
+            takes_s = self._outside.containers.takes_s(deed.id, POST_START)
+            self._hooked_s = max(self._hooked_s, deed.at_s + takes_s + _STORED_S)

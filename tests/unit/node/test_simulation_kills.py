@@ -1,0 +1,46 @@
+"""When a simulated agent is killed, and what a checker asks of hooks that a kill cut short."""
+
+from __future__ import annotations
+
+import contextlib
+
+import attrs
+import pytest
+
+from nodealloc.podspec import ExecAction, Lifecycle, LifecycleHandler
+from nodealloc.testing.simulation.node import Deed, Ran, What
+from nodealloc.testing.simulation.node._amid import Amid
+from nodealloc.testing.simulation.node._duties import HooksAreRun
+from nodealloc.testing.simulation.node._pods import POST_START
+from tests.unit.node.simulated_scene import APP, Scene
+
+ASKED_TO_END = Deed(what=What.SIGNALLED, at_s=0.0, uid="u", name="app", id="c", value=0.0)
+
+
+def test_an_agent_is_killed_while_it_counts_what_it_remembers() -> None:
+    """While something ends, waits for its next start, or has just had its hook run."""
+    amid = Amid(Scene().outside)
+    assert not amid.is_now
+    amid.heard(ASKED_TO_END)
+    assert amid.is_now
+    amid.heard(attrs.evolve(ASKED_TO_END, what=What.ENDED))
+    assert amid.is_now
+    amid.heard(attrs.evolve(ASKED_TO_END, what=What.STARTED))
+    assert not amid.is_now
+    amid.heard(attrs.evolve(ASKED_TO_END, what=What.RAN, value=Ran(POST_START, "0")))
+    assert amid.is_now
+
+
+def test_a_hook_that_failed_and_did_well_when_it_was_run_again_ends_nothing() -> None:
+    """The agent was killed in it, and nobody had heard of its failure: seed 1934087 found it."""
+    scene = Scene()
+    scene.outside.only_ends = True
+    hook = Lifecycle(post_start=LifecycleHandler(exec=ExecAction(command=(POST_START,))))
+    scene.wants(container=attrs.evolve(APP, lifecycle=hook))
+    for came_of_it, late in (("0", contextlib.nullcontext()), ("1", pytest.raises(AssertionError))):
+        checker = HooksAreRun(scene.outside)
+        ran = attrs.evolve(ASKED_TO_END, what=What.RAN, value=Ran(POST_START, "1"))
+        checker.heard(ran)
+        checker.heard(attrs.evolve(ran, at_s=10.0, value=Ran(POST_START, came_of_it)))
+        with late:
+            checker.heard(attrs.evolve(ASKED_TO_END, what=What.HUNG, at_s=100.0))
