@@ -28,6 +28,7 @@ from nodealloc.runtime._image_gc import (
 from nodealloc.runtime._known import ContainerEnd, PodKnown
 from nodealloc.runtime._layer import RuntimeLayer, WholeRuntime
 from nodealloc.runtime._listing import Listing, Oddity, PodListing
+from nodealloc.runtime._mounts import HostDevice, HostMount, Propagation
 from nodealloc.runtime._pleg import Pleg, relist
 from nodealloc.runtime._ports import (
     CommandResult,
@@ -44,11 +45,8 @@ from nodealloc.runtime._rules import KUBELET, Rules
 from nodealloc.runtime._wanted import (
     ContainerConfig,
     DnsConfig,
-    HostDevice,
-    HostMount,
     LinuxResources,
     PortMapping,
-    Propagation,
     PullCredentials,
     SandboxConfig,
     Security,

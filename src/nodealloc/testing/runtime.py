@@ -52,13 +52,11 @@ from nodealloc.runtime import (
 from nodealloc.testing._fake_images import FakeImages
 from nodealloc.testing._runtime_checks import (
     ContainerRuntime,
-    check_command_runner,
     check_containers,
-    check_event_feed,
-    check_images,
     check_looks,
     check_sandboxes,
 )
+from nodealloc.testing._runtime_service_checks import check_command_runner, check_event_feed, check_images
 
 __all__ = [
     "ContainerRuntime",
