@@ -40,6 +40,8 @@ from nodealloc.volumes import VolumeManager
 __all__ = ["Agent"]
 
 _STOP_S: Final = 5.0
+_ENDS: Final = frozenset({LifeState.TERMINATING, LifeState.TERMINATED})
+"""While it ends, and until all that it holds was taken back."""
 
 
 class Agent(Group):
@@ -108,6 +110,9 @@ class Agent(Group):
         self._names = tuple(once_known or {})
         self._facts = lives.facts.watch(self._follow)
         self._follow()
+        for uid, remembered in lives.pods.snapshot().items():
+            # Before anybody asks for what those hold that were ending when an earlier agent was killed.
+            self._say_ending(uid, remembered.value.life)
         engine = () if cpusets is None else (cpusets.engine,)
         last = [one for one in (volumes, lives, status, tasks) if one is not None]
         super().__init__(*members, *engine, *last, name="agent")
@@ -159,8 +164,11 @@ class Agent(Group):
                 continue
             if self._probing is not None:
                 self._probing.put(facts.pod, facts.life)
-            if self._node is not None and facts.life is LifeState.TERMINATING:
-                self._node.mark_ending(uid)
+            self._say_ending(uid, facts.life)
+
+    def _say_ending(self, uid: str, life: LifeState) -> None:
+        if self._node is not None and life in _ENDS:
+            self._node.mark_ending(uid)
 
     def _forget(self, uid: str) -> None:
         if self._probing is not None:

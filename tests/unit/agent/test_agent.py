@@ -555,6 +555,26 @@ def test_ending_pods_are_waited_for(tmp_path: Path) -> None:
     assert PodPhase.RUNNING is node.sink.statuses["new"].phase
 
 
+def test_who_was_ending_when_the_agent_was_killed_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its containers are gone and what it holds could not be given back yet: who wants it waits."""
+    node = Node(tmp_path)
+    node.source.pods = [pod("old", cpus=3)]
+    node.after(4)
+    with monkeypatch.context() as full:
+        full.setattr(NodeAllocator, "release", lambda *_: (_ for _ in ()).throw(RetryableError("full")))
+        node.source.pods = [pod("new", cpus=3)]
+        node.after(6)
+        node.kill()
+        node.after(6)
+        waiting = node.lives.pods.get("new")
+        assert waiting is not None
+        assert "default/old still holds cpu, and is ending" in str(waiting.waits_for)
+    node.after(6)
+    assert PodPhase.RUNNING is node.sink.statuses["new"].phase
+
+
 def test_a_critical_pod_ends_others_in_the_fields_words(tmp_path: Path) -> None:
     """Victims hear why they end; the pod comes in once they have."""
     node = Node(tmp_path)

@@ -135,13 +135,6 @@ RESTARTS = {
         "        **({name: getattr(row, name) for name in _SAME} | {'pre_stop': {}}),\n    )",
         "kills",
     ),
-    "after-starts-forgotten": Change(
-        "which hooks are to be run after a start is forgotten with the process",
-        "podlife/_codec.py",
-        "        **{name: getattr(row, name) for name in _SAME},\n    )",
-        "        **({name: getattr(row, name) for name in _SAME} | {'post_start': {}}),\n    )",
-        "kills",
-    ),
     "stops-forgotten": Change(
         "until when a container has to have ended is forgotten with the process",
         "podlife/_codec.py",
