@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from nodealloc.dsw_asw import Clock, Driven, Executor, Passing, Running, Summary
 from nodealloc.podfacts import PodEvent
 from nodealloc.probes._asks import Ask, Heards, ProbedPod, asks_of, tally_of
 from nodealloc.probes._budget import Budget
-from nodealloc.probes._kinds import asks
+from nodealloc.probes._kinds import ProbeKind, asks
 from nodealloc.probes._lines import Key, Line, Timetable
 from nodealloc.probes._options import ProbeOptions, Probers
 from nodealloc.probes._ports import ReportedPod
@@ -78,7 +79,7 @@ class Asker(Driven, Passing, Generic[Seen]):
         self._passing = threading.RLock()
         self._lines: dict[Key, Line] = {}
         self._of_pod: dict[str, dict[Key, None]] = {}
-        self._met: set[str] = set()
+        self._met: dict[str, float] = {}
         self._table = Timetable(options.first_per_s)
         self._budget = Budget(options.kills, options.kills_window_s)
         self._questions = Questions(
@@ -232,9 +233,9 @@ class Asker(Driven, Passing, Generic[Seen]):
         for ask in asks:
             self._update((uid, ask.name, ask.asking.kind), ask)
         if want is not None and want.pod is not None:
-            self._met.add(uid)
+            self._met.setdefault(uid, self._clock.monotonic_s())
         if want is None:
-            self._met.discard(uid)
+            self._met.pop(uid, None)
             self._worlds.heard.drop(uid, by="probes")
 
     def _drop(self, key: Key) -> None:
@@ -294,8 +295,20 @@ class Asker(Driven, Passing, Generic[Seen]):
         """Find out when a line that rests is asked, if at all."""
         delay_s = line.ask.asking.schedule.initial_delay_s
         at_s = now_s if line.started_s is None else max(now_s, line.started_s + delay_s)
+        at_s = self._next_beat_s(line, at_s, now_s)
         if self._looked(line, at_s) is Next.ASK:
             self._table.add(line, at_s)
+
+    def _next_beat_s(self, line: Line, at_s: float, now_s: float) -> float:
+        """The moment itself; for a kubelet the next whole period from when it took the pod up.
+
+        It asks for readiness at each change of what is told, too: that question waits for nothing.
+        """
+        uid, _, kind = line.key
+        if self._rules.asks_at_once or kind is ProbeKind.READINESS:
+            return at_s
+        began_s, period_s = self._met.get(uid, now_s), line.ask.asking.schedule.period_s
+        return began_s + max(0, math.ceil((at_s - began_s) / period_s)) * period_s
 
     def _due(self, line: Line, now_s: float) -> None:
         asked_s = line.asked_s

@@ -29,6 +29,8 @@ class Rules:
             where that is Never.
         fails_what_cannot_run: A command that is not in the container, or cannot be
             started in it, is a failure. For the kubelet it says nothing for ever.
+        asks_at_once: An instance is asked as soon as it may be. The kubelet asks for
+            liveness and startup at whole periods from when it took the pod up.
     """
 
     resets_run: bool = attrs.field(
@@ -52,6 +54,9 @@ class Rules:
         default=True, metadata=recorded(False, "probe_worker 104", "probe_worker 168", "probe_worker 220")
     )
     fails_what_cannot_run: bool = attrs.field(default=True, metadata=recorded(False, "kubelet_stories 20"))
+    asks_at_once: bool = attrs.field(
+        default=True, metadata=recorded(False, "kubelet_stories 13", "kubelet_stories 21")
+    )
 
 
 RIGHT = Rules()

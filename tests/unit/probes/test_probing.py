@@ -224,6 +224,34 @@ def test_the_kubelets_verdicts_before_answers_are_told_too() -> None:
     assert node.of("web", "c1") == ContainerVerdicts(liveness=Passed())
 
 
+@pytest.mark.parametrize(
+    ("rules", "asked", "first_s"),
+    [
+        (KUBELET, container(liveness_probe=probe(period_seconds=4)), [4.0, 8.0]),
+        (KUBELET, container(startup_probe=probe(period_seconds=4)), [4.0]),
+        (KUBELET, container(readiness_probe=probe(period_seconds=4)), [1.0, 5.0]),
+        (Rules(), container(liveness_probe=probe(period_seconds=4)), [1.0, 5.0]),
+    ],
+)
+def test_a_kubelet_asks_at_whole_periods_from_when_it_took_the_pod_up(
+    rules: Rules, asked: Container, first_s: list[float]
+) -> None:
+    """Its container starts a second later; readiness is asked for as soon as that is told."""
+    node = Node(rules=rules)
+    web = pod("web", asked)
+    node.probing.put(web)
+    node.rest()
+    node.clock.advance(1.0)
+    node.reports.put("web", known(web, "c1"))
+    node.rest()
+    seen: list[float] = []
+    for quarter in range(4, 36):
+        if len(node.prober.asked) > len(seen):
+            seen.append(quarter / 4)
+        node.after(0.25, step_s=0.25)
+    assert seen == first_s
+
+
 def test_a_container_that_has_not_begun_is_nobody_to_ask() -> None:
     """It was made and does not run yet: the instance before it is still the newest."""
     want = ProbedPod(pod=LIVE, life=LifeState.SYNCING)
