@@ -22,8 +22,11 @@ from nodealloc.runtime import RunState
 
 __all__ = ["at_its_pace", "later"]
 
-_AGAIN_S: Final = 11.5
-"""After a look that did not bring a pod where it is to be, and until the next listing: 10 to 15 s, by lot."""
+_AGAIN_S: Final = 12.5
+"""After a look that did not bring a pod where it is to be, and until the next listing.
+
+A kubelet draws 10 to 15 s by lot; this is the middle.
+"""
 
 
 class Deciding(Protocol):

@@ -219,13 +219,13 @@ def test_a_pod_that_comes_back_after_it_was_gone_counts_what_is_left() -> None:
     ("rules", "told", "after_s"),
     [
         (RIGHT, [(0, "CrashLoopBackOff")], (18, 20)),
-        (KUBELET, [(0, ""), (11, "CrashLoopBackOff")], (22, 25)),
+        (KUBELET, [(0, ""), (12, "CrashLoopBackOff")], (24, 27)),
     ],
 )
 def test_when_a_crash_loop_is_told_and_goes_on(
     rules: Rules, told: list[tuple[int, str]], after_s: tuple[int, int]
 ) -> None:
-    """At once, after its delay of 20 s; a kubelet tells and tries when it looks, after 11.5 s."""
+    """At once, after its delay of 20 s; a kubelet tells and tries when it looks, after 12.5 s."""
     node = Node(rules=rules)
     node.lives.put(pod())
     for wait_s in (1, 1, 14):
@@ -261,7 +261,7 @@ def test_a_crash_loop_is_not_told_between_looks() -> None:
     node.exit("app", 1)
     node.watch.hurry()
     told: list[str] = []
-    for _ in range(50):
+    for _ in range(54):
         node.after(0.25)
         one = facts(node).containers["app"]
         told.append(f"{one.restart_count} {one.waiting.reason if one.waiting else 'ended'}")
@@ -348,7 +348,7 @@ def test_a_post_start_hook_that_fails_is_told() -> None:
 
 @pytest.mark.parametrize(("rules", "is_early"), [(RIGHT, True), (KUBELET, False)])
 def test_when_a_pod_starts_whose_name_is_free_again(rules: Rules, is_early: bool) -> None:
-    """At once; a kubelet asks again after 11.5 s whether it may."""
+    """At once; a kubelet asks again after 12.5 s whether it may."""
     static = {"kubernetes.io/config.source": "file"}
     node = Node(rules=rules)
     node.lives.heard()
