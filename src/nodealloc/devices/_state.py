@@ -88,7 +88,7 @@ def restored(allocator: S, state: DeviceManagerState, /, *, now_s: float) -> S:
         now_s: When the grace period of the awaited plugins begins.
 
     Raises:
-        DecodeError: A device is on a NUMA node that no machine has.
+        DecodeError: A device is on a NUMA node that no machine has, or a resource has no name.
     """
     grants: dict[str, dict[tuple[str, str], Grant]] = {}
     resources = set(state.registered_devices or {})
@@ -97,6 +97,8 @@ def restored(allocator: S, state: DeviceManagerState, /, *, now_s: float) -> S:
         grant = Grant(places=places, response=entry.alloc_resp)
         grants.setdefault(entry.pod_uid, {})[entry.container_name, entry.resource_name] = grant
         resources.add(entry.resource_name)
+    if "" in resources:
+        raise DecodeError(DEVICE_STATE, [Fault("$.Data", "a resource has an empty name")])
     inventories = {
         resource: Inventory(resource=resource, phase=Phase.AWAITED, since_s=now_s)
         for resource in sorted(resources)

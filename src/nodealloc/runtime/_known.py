@@ -7,6 +7,7 @@ from typing import Final
 
 import attrs
 
+from nodealloc._arguments import check
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed_fields
 from nodealloc.errors import ConfigurationError
@@ -75,7 +76,10 @@ class PodKnown:
     live: Mapping[str, tuple[str, int]] = attrs.field(factory=Frozen[str, tuple[str, int]], validator=freeze)
 
     def __attrs_post_init__(self) -> None:
-        if self.report is not None and self.report.uid != self.uid:
+        if self.report is None:
+            return
+        check("PodKnown.report", self.report, PodReport, "a PodReport, or None")
+        if self.report.uid != self.uid:
             raise ConfigurationError(
                 f"PodKnown is of pod {self.uid}, and the report is of pod {self.report.uid}; "
                 "inspect the pod by its uid"

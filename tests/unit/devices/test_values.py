@@ -358,3 +358,10 @@ def test_a_reader_who_is_gone_costs_nothing() -> None:
     plugins.events()
     gc.collect()
     assert list(plugins._readers._streams) == [kept]
+
+
+def test_what_was_remembered_of_a_resource_without_a_name_is_refused() -> None:
+    """With the file's name, like other records that nobody can have written."""
+    state = DeviceManagerState(registered_devices={"": ("a",)})
+    with pytest.raises(DecodeError, match=r"kubelet_internal_checkpoint: .*a resource has an empty name"):
+        restored(DeviceAllocator(), state, now_s=0.0)
