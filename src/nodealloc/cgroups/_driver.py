@@ -257,7 +257,10 @@ class CgroupFs:
             self._files.write(write.path, write.text)
         except OSError as error:
             directory = write.path.rpartition("/")[0]
-            if error.errno in {errno.ENOENT, errno.ENODEV} and not self._files.exists(directory):
+            # A cpuset that somebody removes answers ENODEV while its directory can still be seen.
+            is_dying = error.errno == errno.ENODEV and write.controller == "cpuset"
+            is_absent = error.errno in {errno.ENOENT, errno.ENODEV} and not self._files.exists(directory)
+            if is_dying or is_absent:
                 raise CgroupAbsentError(name, directory) from None
             raise refusal(
                 error, name=name, path=write.path, text=write.text, controllers=controllers

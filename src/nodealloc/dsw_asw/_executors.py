@@ -17,7 +17,7 @@ from nodealloc.errors import ConfigurationError
 
 __all__ = ["InlineExecutor", "ThreadExecutor", "fill", "step_of"]
 
-_LINGERS_S = 1.0
+_LINGERS_S = 0.1
 """How long a thread waits for another call. To start one takes longer than most calls, and a pass hands
 over hundreds."""
 
@@ -39,7 +39,7 @@ class ThreadExecutor:
     """A thread for every call, as the kubelet starts a goroutine for every operation.
 
     No pool to run dry: a hundred calls that hang delay no other one. A thread whose
-    call has ended takes the next that comes within a second, and ends else. Threads
+    call has ended takes the next that comes within 0.1 s, and ends else. Threads
     are daemons, so one that hangs in the kernel does not keep the program from
     ending. May be used from any thread.
 
