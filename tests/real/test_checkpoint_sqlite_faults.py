@@ -340,10 +340,17 @@ def read_afresh(path: Path) -> str:
 
 
 def evenly(every: list[Point]) -> list[Point]:
-    """Some points of all, evenly chosen, unless all are asked for."""
+    """Some points of all, evenly chosen among kills and among the rest, unless all are asked for."""
     if os.environ.get("NODEALLOC_FAULTS") == "all" or len(every) <= AT_MOST:
         return every
-    return [every[n * len(every) // AT_MOST] for n in range(AT_MOST)]
+    kills = [one for one in every if any("signal=KILL" in word for word in one.options)]
+    rest = [one for one in every if one not in kills]
+    few = AT_MOST // 5
+    return [
+        some[n * len(some) // most]
+        for some, most in ((kills, few), (rest, AT_MOST - few))
+        for n in range(most)
+    ]
 
 
 def ordered(states: list[Rows]) -> list[Rows]:
