@@ -19,7 +19,8 @@ from nodealloc.kubeconfig._capacity import machine_capacity, swap_bytes
 from nodealloc.kubeconfig._codec import kubelet_config, read_kubelet_config
 from nodealloc.kubeconfig._configuration import CrashLoopBackOff, KubeletConfig, MemoryReservation, MemorySwap
 from nodealloc.kubeconfig._durations import duration_s
-from nodealloc.kubeconfig._plan import NodePlan, life_policy
+from nodealloc.kubeconfig._life_policy import life_policy
+from nodealloc.kubeconfig._plan import NodePlan
 from nodealloc.kubeconfig._settings import node_settings
 from nodealloc.kubeconfig._sources import pod_sources
 

@@ -1,0 +1,79 @@
+"""Fields of a configuration that contradict each other, or ask for what has no room here; pure."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeVar
+
+from nodealloc.cgroups import Enforce
+from nodealloc.errors import ConfigurationError
+from nodealloc.kubeconfig._configuration import KubeletConfig
+
+__all__ = ["check_fields", "word"]
+
+E = TypeVar("E", bound=enum.Enum)
+
+_NEEDS: Final[Mapping[str, tuple[str, bool]]] = {
+    **dict.fromkeys(
+        (
+            "align-by-socket",
+            "distribute-cpus-across-cores",
+            "distribute-cpus-across-numa",
+            "prefer-align-cpus-by-uncorecache",
+            "strict-cpu-reservation",
+        ),
+        ("CPUManagerPolicyAlphaOptions", False),
+    ),
+    "full-pcpus-only": ("CPUManagerPolicyBetaOptions", True),
+    "max-allowable-numa-nodes": ("TopologyManagerPolicyBetaOptions", True),
+}
+"""Option to the feature that it needs, and whether that is on where nothing is said.
+
+Source: Kubernetes v1.32 ``cm/cpumanager/policy_options.go``, ``cm/topologymanager/policy_options.go``.
+"""
+_RESERVABLE: Final = ("cpu", "memory", "ephemeral-storage", "pid")
+
+
+def check_fields(config: KubeletConfig, /) -> None:
+    """Raises `ConfigurationError` for the first field with which a kubelet does not start."""
+    _check_features(config)
+    _check_levels(config.enforce_node_allocatable)
+    _check_reserved(config)
+
+
+def _check_features(config: KubeletConfig) -> None:
+    """An option of a manager needs the feature of its stage to be on."""
+    for option in (*config.cpu_manager_policy_options, *config.topology_manager_policy_options):
+        feature, is_on = _NEEDS.get(option, ("", True))
+        if not config.feature_gates.get(feature, is_on):
+            raise ConfigurationError(f"option {option} needs featureGates: {feature}: true")
+
+
+def _check_levels(words: Sequence[str]) -> None:
+    """Levels of `enforceNodeAllocatable`: those of the system's own cgroups have no room here."""
+    if "none" in words and len(words) > 1:
+        raise ConfigurationError("enforceNodeAllocatable has none beside others; give none alone")
+    for one in words:
+        if one not in {"none", Enforce.PODS.value}:
+            word(Enforce, "enforceNodeAllocatable", one)
+            raise ConfigurationError(
+                f"enforceNodeAllocatable has {one}, whose cgroup has no room here yet; leave it out"
+            )
+
+
+def _check_reserved(config: KubeletConfig) -> None:
+    """Source: kubelet ``app/server.go``."""
+    both = (("kubeReserved", config.kube_reserved), ("systemReserved", config.system_reserved))
+    for field, amounts in both:
+        for name in amounts:
+            if name not in _RESERVABLE:
+                raise ConfigurationError(f"{field} has {name[:80]!r}; give {', '.join(_RESERVABLE)}")
+
+
+def word(kind: type[E], field: str, text: str, /) -> E:
+    """The member that a text names; raises `ConfigurationError` with the list of what there is."""
+    found = next((one for one in kind if one.value == text), None)
+    if found is None:
+        raise ConfigurationError(f"{field} is {text!r}; give {', '.join(str(one.value) for one in kind)}")
+    return found
