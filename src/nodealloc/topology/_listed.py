@@ -112,23 +112,24 @@ def on_one_node(providers: Sequence[Hints], full: NumaMask) -> Merged | None:
     for hints in providers:
         if hints:
             for options in hints.values():
-                if type(options) is ListedHints or options:
+                if type(options) is ListedHints:
+                    nodes = _single_nodes(options, full)
+                elif type(options) is CountedHints:
+                    return None
+                elif options:
                     nodes = 0
-                    if type(options) is ListedHints:
-                        nodes = _single_nodes(options, full)
-                    elif type(options) is CountedHints:
-                        return None
-                    else:
-                        for hint in options:
-                            nodes |= offers[hint]
-                    if nodes >= _ANYWHERE:
-                        offered |= nodes
-                    else:
-                        common &= nodes
-                        if not common:
-                            return _NOWHERE
-                elif options is not None:
+                    for hint in options:
+                        nodes |= offers[hint]
+                elif options is None:
+                    continue
+                else:
                     return _NOWHERE
+                if nodes >= _ANYWHERE:
+                    offered |= nodes
+                else:
+                    common &= nodes
+                    if not common:
+                        return _NOWHERE
     if common < 0:
         common = offered & _MASK
         if not common:
