@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
+from nodealloc._addresses import told_addresses
 from nodealloc._arguments import wrong
 from nodealloc._typed import typed_on_error
 from nodealloc.podfacts import (
@@ -16,7 +17,6 @@ from nodealloc.podfacts import (
     PodPhase,
     PodStatus,
 )
-from nodealloc.podfacts._checks import told_addresses
 from nodealloc.podspec import qos_class
 from nodealloc.podstatus._conditions import (
     DISRUPTION_TARGET,

@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 import attrs
 
+from nodealloc._addresses import told_addresses
 from nodealloc._frozen import Frozen, freeze
 from nodealloc.podfacts import LifeState, PodIdentity
-from nodealloc.podfacts._checks import told_addresses
 from nodealloc.podspec import Container, ExecAction, GrpcAction, Pod, Probe
 from nodealloc.probes._kinds import ContainerKind, ProbeKind, kinds_of
 from nodealloc.probes._ports import ContainerSeen, Question, ReportedPod, ReportSeen

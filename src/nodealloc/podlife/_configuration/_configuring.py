@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from nodealloc._addresses import told_addresses
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.errors import NodeallocError
-from nodealloc.podfacts._checks import told_addresses
 from nodealloc.podlife._configuration._container import container_config, sub_paths_of
 from nodealloc.podlife._configuration._dns import hosts_file
 from nodealloc.podlife._configuration._environment import variables_of
