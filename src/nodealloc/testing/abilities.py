@@ -1,6 +1,7 @@
 """An allocator with all four abilities, and the checks that any allocator's can be held to.
 
 >>> from nodealloc.podspec import Quantity
+>>> from nodealloc.topology import TopologyHint
 >>> cpus = FakeCpuAllocator.of({0: 4, 1: 4})
 >>> job = Claim(owner=Owner("job", "rank-0"), amounts={"cpu": Quantity.parse("2500m")})
 >>> after = cpus.allocate(job, TopologyHint(0b10, preferred=True))
