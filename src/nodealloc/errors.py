@@ -41,7 +41,7 @@ def _remade(kind: type[NodeallocError], args: tuple[object, ...]) -> NodeallocEr
 
 
 class RetryableError(NodeallocError):
-    """The same call may succeed later; nothing was changed by this one.
+    """The same call may succeed later; nothing was changed by this one, unless it is an `UncertainError`.
 
     Attributes:
         after_s: How long to wait before the next try, in seconds; 0 or more.

@@ -20,7 +20,7 @@ from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.volume_sources import FakeMountWatch
 from nodealloc.testing.volumes import FakeClaims, FakeHost, claiming_pod
 from nodealloc.volumes import Found, VolumeManager
-from nodealloc.volumes._plan import Deed
+from nodealloc.volumes._plan import Task
 from nodealloc.volumes._verbs import Verb
 
 CLAIMS = {"p0": ("a",), "p1": ("a", "b"), "p2": ("b",), "p3": ("a", "c")}
@@ -38,7 +38,7 @@ class Watcher:
         """Hold an unmount against what is wanted now."""
         if step.verb == "resolve" and isinstance(step.subject, int):
             self.machine.newest[str(step.scope[0])] = step.subject
-        if not isinstance(step.detail, Deed) or step.detail.use is None:
+        if not isinstance(step.detail, Task) or step.detail.use is None:
             return
         uid, key = step.detail.use.pod_uid, step.detail.spec.id
         if step.detail.verb is Verb.MOUNT:

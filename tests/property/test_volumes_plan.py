@@ -13,8 +13,8 @@ from nodealloc.dsw_asw import Done, Failed, Outcome
 from nodealloc.testing.strategies.volumes import actual_volumes, desired_volumes, volume_specs
 from nodealloc.volumes import MOUNT_LIFE, VOLUME_LIFE, Grown, Staged, Use, VolumeSpec, plan, settled
 from nodealloc.volumes._model import ActualVolume, DesiredVolume
-from nodealloc.volumes._plan import Deed
-from nodealloc.volumes._settle import Gain, lost
+from nodealloc.volumes._plan import Task
+from nodealloc.volumes._settle import Result, lost
 from nodealloc.volumes._settle import found as found_at_start
 from nodealloc.volumes._states import MountEvent, MountState, VolumeEvent, VolumeState
 from nodealloc.volumes._verbs import Verb
@@ -30,7 +30,7 @@ def records(draw: st.DrawFn) -> tuple[DesiredVolume | None, ActualVolume | None]
     return desired, draw(st.none() | actual_volumes(spec))
 
 
-def well(deed: Deed) -> Outcome[Gain]:
+def well(deed: Task) -> Outcome[Result]:
     """What a machine that obeys returns."""
     if deed.verb is Verb.EXPAND:
         return Done(Grown(size_bytes=deed.spec.size_bytes or 0))

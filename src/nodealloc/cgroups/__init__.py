@@ -7,8 +7,8 @@
 
 From pods to files, and the tree that comes of it::
 
-    pods ──▶ desired_tree() ──▶ QosTree ──▶ CgroupDriver ──▶ node
-             pure               on dsw_asw, writes changes only
+    pods ──▶ limits of each cgroup ──▶ QosTree ──▶ CgroupDriver ──▶ node
+             pure                      on dsw_asw, writes changes only
 
     /kubepods                    all pods; guaranteed ones directly below
     ├── burstable                shares: the sum of its pods' requests

@@ -17,7 +17,7 @@ from nodealloc.cgroups._qos_tree import change_of
 from nodealloc.dsw_asw import Cancel, Done, Failed, Near, Outcome, Plan, Step, View, World
 from nodealloc.errors import NodeallocError
 
-__all__ = ["APPLY", "LEAVE", "REMOVE", "Brought", "Cgroups", "Kept", "Leave", "Task"]
+__all__ = ["APPLY", "LEAVE", "REMOVE", "Cgroups", "Kept", "Leave", "Result", "Task"]
 
 APPLY, REMOVE = "apply", "remove"
 _E = CgroupEvent
@@ -78,7 +78,7 @@ class Task:
 
 
 @attrs.frozen(kw_only=True)
-class Brought:
+class Result:
     """What a step brought, done or not.
 
     Attributes:
@@ -144,26 +144,26 @@ class Cgroups:
             ]
         )
 
-    def perform(self, step: Step[Task], _cancel: Cancel, /) -> Brought | Failed[Brought]:
+    def perform(self, step: Step[Task], _cancel: Cancel, /) -> Result | Failed[Result]:
         """Write, or kill and remove."""
         task = step.detail
         return self._remove(task.name) if task.whole is None else self._apply(task, task.whole)
 
-    def settled(self, have: Kept | None, step: Step[Task], outcome: Outcome[Brought], /) -> Kept | None:
+    def settled(self, have: Kept | None, step: Step[Task], outcome: Outcome[Result], /) -> Kept | None:
         """What is there after a step."""
         task = step.detail
         is_pod = task.name != self._root and task.name not in self._classes
         known = have or Kept(state=CgroupState.ABSENT, is_pod=is_pod)
         match outcome:
-            case Done(result=Brought(applied=Limits() as applied)):
+            case Done(result=Result(applied=Limits() as applied)):
                 before = known.asked if task.is_known else Limits()
                 return known.after(_E.WRITTEN, applied.over(before))
-            case Failed(known=Brought(applied=Limits() as applied)):  # as far as it goes
+            case Failed(known=Result(applied=Limits() as applied)):  # as far as it goes
                 return known.after(_E.WRITTEN, applied.over(known.asked))
             case Done():
                 return known.after(_E.REMOVED, Limits())
-            case Failed(known=Brought() as brought):
-                return known.after(_E.RESISTED, Limits(), brought.stuck)
+            case Failed(known=Result() as result):
+                return known.after(_E.RESISTED, Limits(), result.stuck)
             case _:
                 return have
 
@@ -175,18 +175,18 @@ class Cgroups:
             self._kept.alter(name, lambda kept: kept and kept.after(_E.LOST, Limits()), by="lost")
         return bool(names)
 
-    def _remove(self, name: CgroupName) -> Brought | Failed[Brought]:
+    def _remove(self, name: CgroupName) -> Result | Failed[Result]:
         stuck: tuple[Process, ...] = ()
         try:
             stuck = self._driver.kill(name)
             self._driver.remove(name)
         except CgroupBusyError as error:
-            return Failed(error, known=Brought(stuck=error.processes or stuck))
+            return Failed(error, known=Result(stuck=error.processes or stuck))
         except NodeallocError as error:
-            return Failed(error, known=Brought(stuck=stuck))
-        return Brought()
+            return Failed(error, known=Result(stuck=stuck))
+        return Result()
 
-    def _apply(self, task: Task, whole: Limits) -> Brought | Failed[Brought]:
+    def _apply(self, task: Task, whole: Limits) -> Result | Failed[Result]:
         name, change = task.name, task.change
         if task.is_known and self._driver.read(name) is None:
             # Somebody removed it; made anew with the change alone, it would lack all other limits.
@@ -204,8 +204,8 @@ class Cgroups:
             raise
         if name == self._root or name in self._classes:
             self.above.put(name, CgroupState.PRESENT, by="apply")
-        brought = Brought(applied=change)
-        return brought if fault is None else Failed(fault, known=brought)
+        result = Result(applied=change)
+        return result if fault is None else Failed(fault, known=result)
 
     def _below_usage(self, name: CgroupName, change: Limits) -> MemoryInUseError | None:
         """A memory limit below what is used would have the kernel kill in the cgroup, or refuse."""

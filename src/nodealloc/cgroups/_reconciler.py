@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from nodealloc._typed import typed, typed_methods
 from nodealloc.cgroups._convert import shares_to_weight, weight_to_shares
-from nodealloc.cgroups._domain import APPLY, LEAVE, REMOVE, Brought, Cgroups, Kept, Leave, Task
+from nodealloc.cgroups._domain import APPLY, LEAVE, REMOVE, Cgroups, Kept, Leave, Result, Task
 from nodealloc.cgroups._life import CGROUP_LIFE, CgroupEvent, CgroupState
 from nodealloc.cgroups._limits import Limits
 from nodealloc.cgroups._name import CgroupName
@@ -94,7 +94,7 @@ class QosTree:
         self._changed = (self._desired.watch(), self._kept.watch())
         self._open: set[CgroupName] = set()
         self._domain = domain = Cgroups(driver, self._root, self._classes, self._kept)
-        self.engine: Reconciler[CgroupName, Limits | Leave, Kept, Task, Brought] = Reconciler(
+        self.engine: Reconciler[CgroupName, Limits | Leave, Kept, Task, Result] = Reconciler(
             domain,
             desired=self._desired,
             actual=self._kept,
@@ -329,8 +329,8 @@ class _Progress:
     def _note(self, task: Task, outcome: Outcome[object]) -> None:
         match outcome:
             case (
-                Done(result=Brought(applied=Limits() as applied))
-                | Failed(known=Brought(applied=Limits() as applied))
+                Done(result=Result(applied=Limits() as applied))
+                | Failed(known=Result(applied=Limits() as applied))
             ):
                 self._ended.applied[task.name] = applied.over(self._ended.applied.get(task.name, Limits()))
             case Done():

@@ -25,7 +25,10 @@ __all__ = [
 
 
 class UncertainError(RetryableError):
-    """The step may have been performed: raised by a domain's adapter after a time-out."""
+    """The step may have been performed: raised by a domain's adapter after a time-out.
+
+    The one `RetryableError` after which something may have changed: look before the next try.
+    """
 
 
 class DeadlineError(UncertainError):

@@ -16,7 +16,7 @@ from nodealloc.pluginreg._life import REGISTRATION_LIFE, RegistrationEvent, Regi
 from nodealloc.pluginreg._ports import AsyncRegistration, PluginHandler, PluginInfo, Registration
 from nodealloc.pluginreg._sightings import Sighting
 
-__all__ = ["Errand", "Known", "Registrations"]
+__all__ = ["Known", "Registrations", "Task"]
 
 _SHOWN = 100
 """Characters of a plugin's own words that are repeated to it; it may say a megabyte."""
@@ -46,7 +46,7 @@ class Known:
 
 
 @attrs.frozen(kw_only=True)
-class Errand:
+class Task:
     """What a step needs: the socket, and who is meant.
 
     Attributes:
@@ -63,7 +63,7 @@ class Errand:
 
 
 @attrs.frozen(kw_only=True)
-class Answer:
+class Result:
     """What a step brought back: who is there, or a note about what went wrong on the side."""
 
     info: PluginInfo | None = None
@@ -101,7 +101,7 @@ class Registrations:
         self._identify_s = identify_s
         self._handle_s = handle_s
 
-    def plan(self, view: View[str, Sighting, Known, Errand], /) -> Plan[Known, Errand]:
+    def plan(self, view: View[str, Sighting, Known, Task], /) -> Plan[Known, Task]:
         """The next step: let go of what is not wanted, then ask who is there, then register.
 
         Steps for one plugin name share a scope, whatever socket they come from:
@@ -127,52 +127,52 @@ class Registrations:
             return Plan(steps=[self._handled(path, actual, DEREGISTER, phase=0)])
         return Plan()
 
-    def perform(self, step: Step[Errand], _cancel: Cancel, /) -> Answer | Future[Answer]:
+    def perform(self, step: Step[Task], _cancel: Cancel, /) -> Result | Future[Result]:
         """Talk to the plugin and to its handler."""
-        errand = step.detail
+        task = step.detail
         if step.verb == IDENTIFY:
             if isinstance(self._client, AsyncRegistration):
-                return then(self._client.info_later(errand.path), lambda asked: Answer(info=asked.result()))
-            return Answer(info=self._client.info(errand.path))
-        if errand.info is None:
-            return Answer()
-        handler = self._handlers.get(errand.info.type)
+                return then(self._client.info_later(task.path), lambda asked: Result(info=asked.result()))
+            return Result(info=self._client.info(task.path))
+        if task.info is None:
+            return Result()
+        handler = self._handlers.get(task.info.type)
         if step.verb == DEREGISTER:
             if handler is not None:
-                self._let_go(errand.path, errand.info, handler)
-            return Answer()
+                self._let_go(task.path, task.info, handler)
+            return Result()
         # Who failed once may have died since, and its socket file stays: nobody is taken by an old word.
-        if errand.is_stale and isinstance(self._client, AsyncRegistration) and self._executor is not None:
+        if task.is_stale and isinstance(self._client, AsyncRegistration) and self._executor is not None:
             submit = self._executor.submit
-            asked = self._client.info_later(errand.path)
-            return then(asked, lambda said: _flat(submit(self._registered, errand, said.result())))
-        return self._registered(errand, self._client.info(errand.path) if errand.is_stale else errand.info)
+            asked = self._client.info_later(task.path)
+            return then(asked, lambda said: _flat(submit(self._registered, task, said.result())))
+        return self._registered(task, self._client.info(task.path) if task.is_stale else task.info)
 
-    def _registered(self, errand: Errand, said: PluginInfo) -> Answer | Future[Answer]:
+    def _registered(self, task: Task, said: PluginInfo) -> Result | Future[Result]:
         """Have its handler take a plugin that is still who it was, and tell it so."""
-        if said != errand.info:
-            return Answer(info=said)
+        if said != task.info:
+            return Result(info=said)
         try:
             self._take(said, self._handlers.get(said.type))
         except Exception as error:  # noqa: BLE001 - a handler's trouble is told, and raised after that
-            return self._told(errand.path, str(error) or type(error).__name__, error)
-        return self._told(errand.path, "", None)
+            return self._told(task.path, str(error) or type(error).__name__, error)
+        return self._told(task.path, "", None)
 
-    def settled(self, have: Known | None, step: Step[Errand], outcome: Outcome[Answer], /) -> Known | None:
+    def settled(self, have: Known | None, step: Step[Task], outcome: Outcome[Result], /) -> Known | None:
         """What is known after a step; a late end of an older sighting changes nothing."""
-        errand = step.detail
+        task = step.detail
         match outcome:
-            case Done(result=Answer(info=PluginInfo() as info)):
-                return _met(have, errand, info, outcome.ended_s)
+            case Done(result=Result(info=PluginInfo() as info)):
+                return _met(have, task, info, outcome.ended_s)
             case Done(result=answer) if step.verb == REGISTER:
-                return _moved(have, errand, RegistrationEvent.ACCEPTED, outcome.ended_s, answer.note)
+                return _moved(have, task, RegistrationEvent.ACCEPTED, outcome.ended_s, answer.note)
             case Done():
-                return _moved(have, errand, RegistrationEvent.WITHDRAWN, outcome.ended_s)
+                return _moved(have, task, RegistrationEvent.WITHDRAWN, outcome.ended_s)
             case Failed() if step.verb == REGISTER:
-                return _doubted(have, errand)
+                return _doubted(have, task)
             case Uncertain() if step.verb != IDENTIFY:
                 error = str(outcome.error)
-                return _moved(have, errand, RegistrationEvent.OVERDUE, outcome.ended_s, error)
+                return _moved(have, task, RegistrationEvent.OVERDUE, outcome.ended_s, error)
             case _:
                 return have
 
@@ -204,10 +204,10 @@ class Registrations:
         elif info not in heirs:
             self._take(heirs[0], handler)
 
-    def _told(self, path: str, words: str, error: Exception | None) -> Answer | Future[Answer]:
+    def _told(self, path: str, words: str, error: Exception | None) -> Result | Future[Result]:
         """Tell the plugin what became of it, which undoes nothing when it fails; raise the error, if any."""
 
-        def after(telling: Callable[[], None]) -> Answer:
+        def after(telling: Callable[[], None]) -> Result:
             note = ""
             try:
                 telling()
@@ -215,56 +215,56 @@ class Registrations:
                 note = f"could not be told: {failure}"
             if error is not None:
                 raise error
-            return Answer(note=note)
+            return Result(note=note)
 
         if isinstance(self._client, AsyncRegistration):
             return then(self._client.notify_later(path, words), lambda told: after(told.result))
         return after(lambda: self._client.notify(path, words))
 
-    def _asked(self, path: str, generation: int) -> Step[Errand]:
+    def _asked(self, path: str, generation: int) -> Step[Task]:
         return Step(
             scope=("socket", path),
             verb=IDENTIFY,
-            detail=Errand(path=path, generation=generation),
+            detail=Task(path=path, generation=generation),
             phase=2,
             deadline_s=self._identify_s,
             subject=generation,
         )
 
-    def _handled(self, path: str, known: Known, verb: str, *, phase: int) -> Step[Errand]:
+    def _handled(self, path: str, known: Known, verb: str, *, phase: int) -> Step[Task]:
         return Step(
             scope=("plugin", known.info.type, known.info.name),
             verb=verb,
-            detail=Errand(path=path, generation=known.generation, info=known.info, is_stale=known.is_stale),
+            detail=Task(path=path, generation=known.generation, info=known.info, is_stale=known.is_stale),
             phase=phase,
             deadline_s=self._handle_s,
             subject=(path, known.generation),
         )
 
 
-def _flat(future: Future[Answer | Future[Answer]]) -> Future[Answer]:
+def _flat(future: Future[Result | Future[Result]]) -> Future[Result]:
     return then(future, lambda done: done.result())
 
 
-def _met(have: Known | None, errand: Errand, info: PluginInfo, now_s: float) -> Known:
+def _met(have: Known | None, task: Task, info: PluginInfo, now_s: float) -> Known:
     after = REGISTRATION_LIFE.after(RegistrationState.UNKNOWN, RegistrationEvent.ANSWERED)
-    renewed = have is not None and have.generation == errand.generation and have.is_stale
+    renewed = have is not None and have.generation == task.generation and have.is_stale
     if have is not None and not renewed:
         return have
-    return Known(generation=errand.generation, state=after, info=info, since_s=now_s)
+    return Known(generation=task.generation, state=after, info=info, since_s=now_s)
 
 
-def _doubted(have: Known | None, errand: Errand) -> Known | None:
+def _doubted(have: Known | None, task: Task) -> Known | None:
     """Its handler has failed it; what it said of itself may be old at the next try."""
-    if have is None or have.generation != errand.generation or have.is_stale:
+    if have is None or have.generation != task.generation or have.is_stale:
         return have
     return attrs.evolve(have, is_stale=True)
 
 
 def _moved(
-    have: Known | None, errand: Errand, event: RegistrationEvent, now_s: float, note: str = ""
+    have: Known | None, task: Task, event: RegistrationEvent, now_s: float, note: str = ""
 ) -> Known | None:
-    if have is None or have.generation != errand.generation:
+    if have is None or have.generation != task.generation:
         return have
     if not REGISTRATION_LIFE.takes(have.state, event):
         return have

@@ -25,7 +25,7 @@ from nodealloc.dsw_asw import (
     World,
 )
 from nodealloc.errors import ConfigurationError
-from nodealloc.pluginreg._domain import Answer, Errand, Known, Registrations
+from nodealloc.pluginreg._domain import Known, Registrations, Result, Task
 from nodealloc.pluginreg._grpc import GrpcRegistration
 from nodealloc.pluginreg._polling import PollingWatcher
 from nodealloc.pluginreg._ports import PluginHandler, Registration
@@ -113,7 +113,7 @@ class PluginRegistrar:
             handle_s=handle_s,
             executor=executor,
         )
-        self.reconciler: Reconciler[str, Sighting, Known, Errand, Answer] = Reconciler(
+        self.reconciler: Reconciler[str, Sighting, Known, Task, Result] = Reconciler(
             domain,
             desired=self._desired,
             actual=self._actual,

@@ -294,6 +294,7 @@ class PodRecord:
             what our last call did; None while it has not come back.
         asked: What the runtime said yes to and no listing has shown done; forgotten likewise.
         told_by_s: So long, once it ends, others may take to hear that it is not ready.
+        definitions: What the containers of its form are made from; worked out anew by each process.
     """
 
     pod: Pod = attrs.field(eq=id)

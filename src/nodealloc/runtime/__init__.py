@@ -1,4 +1,23 @@
-"""What runs: sandboxes, containers, images and exits, as any container runtime reports them."""
+"""What runs: sandboxes, containers, images and exits, as any container runtime reports them.
+
+```text
+   a runtime ─▶ Listing ─▶ whom has it changed ─▶ inspect ─▶ PodReport ─▶ PodKnown, remembered, then told
+                once a period, or when an event hurries                    keeps every end
+                └────────────────────── RuntimeWatch ─────────────────────────────┘
+```
+
+| noun                             | what it is                                                       |
+|----------------------------------|------------------------------------------------------------------|
+| `Looks`, `Sandboxes`, `Containers`, `Images`, `CommandRunner` | Protocols that a runtime is asked through; `WholeRuntime` is all of them |
+| `RuntimeLayer`                   | a runtime over another one, to derive from                       |
+| `RuntimeWatch`                   | the shell that looks; `seen`, `pods` and `answers` are its worlds |
+| `SandboxConfig`, `ContainerConfig` | what a runtime is asked to make                                |
+| `Exit`, `ContainerEnd`           | how a container ended; nobody knows is `ExitUnknown`, never a code |
+| `plan_container_gc` and others   | what may go of dead containers, sandboxes, logs and images       |
+| `relist`                         | what a kubelet's own listing tells of each pod, as recorded      |
+
+`Rules()` is what is right, `KUBELET` is as recorded.
+"""
 
 from nodealloc.runtime._codec import RUNTIME_ROWS, pod_from_checkpoint
 from nodealloc.runtime._container_gc import (

@@ -1,4 +1,4 @@
-"""The volume manager's rules for the engine: what performing a deed means."""
+"""The volume manager's rules for the engine: what performing a task means."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from nodealloc.dsw_asw import Cancel, Outcome, Plan, Step, View
 from nodealloc.errors import PermanentError, RetryableError
 from nodealloc.volumes._abilities import Abilities
 from nodealloc.volumes._model import ActualVolume, DesiredVolume, VolumeId, VolumeMode, VolumeSpec
-from nodealloc.volumes._plan import Deed, plan
+from nodealloc.volumes._plan import Task, plan
 from nodealloc.volumes._ports import AttachVerifier, Found, Leftovers, Staged
-from nodealloc.volumes._settle import Gain, settled
+from nodealloc.volumes._settle import Result, settled
 from nodealloc.volumes._verbs import Verb
 
 __all__ = ["VolumeDomain"]
 
 
 class VolumeDomain:
-    """Plans, performs and settles deeds on volumes.
+    """Plans, performs and settles tasks on volumes.
 
     Args:
         plugins: By name.
@@ -41,42 +41,42 @@ class VolumeDomain:
         self._deadline_s = deadline_s
         self.reported_in_use: frozenset[VolumeId] = frozenset()
 
-    def plan(self, view: View[VolumeId, DesiredVolume, ActualVolume, Deed], /) -> Plan[ActualVolume, Deed]:
+    def plan(self, view: View[VolumeId, DesiredVolume, ActualVolume, Task], /) -> Plan[ActualVolume, Task]:
         """Next steps for a volume."""
         return Plan(steps=plan(view.key, view.want, view.have, deadline_s=self._deadline_s))
 
     def settled(
-        self, have: ActualVolume | None, step: Step[Deed], outcome: Outcome[Gain], /
+        self, have: ActualVolume | None, step: Step[Task], outcome: Outcome[Result], /
     ) -> ActualVolume | None:
-        """The volume's record after a deed."""
+        """The volume's record after a task."""
         return settled(have, step.detail, outcome)
 
-    def perform(self, step: Step[Deed], _cancel: Cancel, /) -> Gain:
+    def perform(self, step: Step[Task], _cancel: Cancel, /) -> Result:
         """Call the plugin."""
-        deed = step.detail
-        plugin = self._plugins.get(deed.spec.plugin)
-        match deed.verb:
+        task = step.detail
+        plugin = self._plugins.get(task.spec.plugin)
+        match task.verb:
             case Verb.ATTACH:
-                return self._attach(plugin, deed.spec)
+                return self._attach(plugin, task.spec)
             case Verb.DETACH:
                 # A controller sees in `volumes_in_use` that it may detach.
                 if self._verifier is None and plugin is not None and plugin.attach is not None:
-                    plugin.attach.detach(deed.spec)
+                    plugin.attach.detach(task.spec)
                 return None
             case Verb.STAGE:
-                return self._stage(plugin, deed)
+                return self._stage(plugin, task)
             case Verb.UNSTAGE:
                 if plugin is None:
-                    self._clean(deed)
+                    self._clean(task)
                 elif plugin.stage is not None:
-                    plugin.stage.unstage(deed.spec, deed.device_path)
+                    plugin.stage.unstage(task.spec, task.device_path)
                 return None
             case Verb.EXPAND:
                 if plugin is None or plugin.expand is None:
-                    raise _lacks(deed.spec, "grow it")
-                return plugin.expand.expand(deed.spec, deed.device_path)
+                    raise _lacks(task.spec, "grow it")
+                return plugin.expand.expand(task.spec, task.device_path)
             case Verb.MOUNT | Verb.UNMOUNT:
-                self._mount_or_unmount(plugin, deed)
+                self._mount_or_unmount(plugin, task)
                 return None
 
     def _attach(self, plugin: Abilities | None, spec: VolumeSpec) -> Staged:
@@ -92,33 +92,33 @@ class VolumeDomain:
             raise RetryableError(f"volume {spec.id} is not attached to this node yet")
         return Staged(device_path=device_path)
 
-    def _stage(self, plugin: Abilities | None, deed: Deed) -> Staged:
+    def _stage(self, plugin: Abilities | None, task: Task) -> Staged:
         if plugin is None or plugin.stage is None:
-            raise _lacks(deed.spec, "stage it")
-        device_path = deed.device_path
-        if deed.spec.needs_attach and not device_path:
+            raise _lacks(task.spec, "stage it")
+        device_path = task.device_path
+        if task.spec.needs_attach and not device_path:
             # Found at start: it may be staged, so it was not taken through attaching again.
-            device_path = self._attach(plugin, deed.spec).device_path
-        staged = plugin.stage.stage(deed.spec, device_path)
+            device_path = self._attach(plugin, task.spec).device_path
+        staged = plugin.stage.stage(task.spec, device_path)
         return Staged(device_path=staged.device_path or device_path, size_bytes=staged.size_bytes)
 
-    def _mount_or_unmount(self, plugin: Abilities | None, deed: Deed) -> None:
-        if deed.use is None:
+    def _mount_or_unmount(self, plugin: Abilities | None, task: Task) -> None:
+        if task.use is None:
             return
         if plugin is not None and plugin.mount is not None:
-            if deed.verb is Verb.MOUNT:
-                plugin.mount.mount(deed.spec, deed.use, deed.device_path)
+            if task.verb is Verb.MOUNT:
+                plugin.mount.mount(task.spec, task.use, task.device_path)
             else:
-                plugin.mount.unmount(deed.spec, deed.use)
-        elif deed.verb is Verb.UNMOUNT:
-            self._clean(deed)
+                plugin.mount.unmount(task.spec, task.use)
+        elif task.verb is Verb.UNMOUNT:
+            self._clean(task)
         else:
-            raise _lacks(deed.spec, "mount it")
+            raise _lacks(task.spec, "mount it")
 
-    def _clean(self, deed: Deed) -> None:
+    def _clean(self, task: Task) -> None:
         if self._leftovers is not None:
-            spec = deed.spec
-            uid = "" if deed.use is None else deed.use.pod_uid
+            spec = task.spec
+            uid = "" if task.use is None else task.use.pod_uid
             block = spec.mode is VolumeMode.BLOCK
             self._leftovers.clean(Found(plugin=spec.plugin, name=spec.name, pod_uid=uid, block=block))
 

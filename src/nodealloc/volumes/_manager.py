@@ -31,7 +31,7 @@ from nodealloc.volumes._adoption import Adoption
 from nodealloc.volumes._domain import VolumeDomain
 from nodealloc.volumes._lost_mounts import LostMounts
 from nodealloc.volumes._model import ActualVolume, DesiredVolume, VolumeId
-from nodealloc.volumes._plan import Deed, is_right
+from nodealloc.volumes._plan import Task, is_right
 from nodealloc.volumes._populator import PodWish, Populated, Populator
 from nodealloc.volumes._ports import (
     AttachVerifier,
@@ -41,7 +41,7 @@ from nodealloc.volumes._ports import (
     MountWatch,
     Plugin,
 )
-from nodealloc.volumes._settle import Gain, doubted
+from nodealloc.volumes._settle import Result, doubted
 from nodealloc.volumes._states import MountState
 from nodealloc.volumes._sub_paths import SubPaths
 from nodealloc.volumes._takeover import Takeover
@@ -123,7 +123,7 @@ class VolumeManager(Group):
             resync_s=None,
             observer=observer,
         )
-        self._mounting: Reconciler[VolumeId, DesiredVolume, ActualVolume, Deed, Gain] = Reconciler(
+        self._mounting: Reconciler[VolumeId, DesiredVolume, ActualVolume, Task, Result] = Reconciler(
             self._domain,
             desired=self.desired,
             actual=self.actual,

@@ -12,7 +12,7 @@ from nodealloc.volumes._model import ActualVolume, DesiredVolume, PodMount, Use,
 from nodealloc.volumes._states import MountState, VolumeState
 from nodealloc.volumes._verbs import Verb, towards
 
-__all__ = ["Deed", "is_right", "plan"]
+__all__ = ["Task", "is_right", "plan"]
 
 
 _PHASE = {Verb.UNMOUNT: 0, Verb.UNSTAGE: 2, Verb.DETACH: 2}
@@ -22,7 +22,7 @@ a volume that somebody just asked for again needs none of it. Source: kubelet
 
 
 @attrs.frozen(kw_only=True)
-class Deed:
+class Task:
     """A step's detail: what to do, to which volume, for whom.
 
     Attributes:
@@ -52,7 +52,7 @@ def plan(
     /,
     *,
     deadline_s: float | None = None,
-) -> Sequence[Step[Deed]]:
+) -> Sequence[Step[Task]]:
     """Next steps for a volume.
 
     Unmount for pods that are known not to want it; then attach, stage, mount
@@ -66,30 +66,30 @@ def plan(
         deadline_s: After which an operation counts as uncertain.
     """
     device = "" if actual is None else actual.device_path
-    deeds: list[Deed] = []
+    tasks: list[Task] = []
     if actual is not None:
-        deeds += [
-            Deed(verb=Verb.UNMOUNT, spec=actual.spec, use=use, device_path=device)
+        tasks += [
+            Task(verb=Verb.UNMOUNT, spec=actual.spec, use=use, device_path=device)
             for use in _unwanted(desired, actual)
         ]
     if desired is not None:
-        deeds += [
-            Deed(verb=verb, spec=desired.spec, use=use, device_path=device)
+        tasks += [
+            Task(verb=verb, spec=desired.spec, use=use, device_path=device)
             for verb, use in _bring_up(desired, actual)
         ]
     elif actual is not None and not actual.mounts and not actual.held:
         verb = towards(actual.state, _GONE, (Verb.UNSTAGE, Verb.DETACH)) or Verb.DETACH
-        deeds.append(Deed(verb=verb, spec=actual.spec, device_path=device))
-    return [_step(key, deed, deadline_s) for deed in deeds]
+        tasks.append(Task(verb=verb, spec=actual.spec, device_path=device))
+    return [_step(key, task, deadline_s) for task in tasks]
 
 
-def _step(key: VolumeId, deed: Deed, deadline_s: float | None) -> Step[Deed]:
-    use = deed.use
+def _step(key: VolumeId, task: Task, deadline_s: float | None) -> Step[Task]:
+    use = task.use
     return Step(
         scope=(key,) if use is None else (key, use.pod_uid),
-        verb=deed.verb.value,
-        detail=deed,
-        phase=_PHASE.get(deed.verb, 1),
+        verb=task.verb.value,
+        detail=task,
+        phase=_PHASE.get(task.verb, 1),
         deadline_s=deadline_s,
         subject=None if use is None else use.generation,
     )

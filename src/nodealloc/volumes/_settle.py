@@ -1,4 +1,4 @@
-"""From a volume's record and what came of a deed to its next record; pure."""
+"""From a volume's record and what came of a task to its next record; pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import attrs
 from nodealloc._typed import typed_on_error
 from nodealloc.dsw_asw import Cancelled, Done, Outcome
 from nodealloc.volumes._model import ActualVolume, PodMount, Use, VolumeSpec
-from nodealloc.volumes._plan import Deed
+from nodealloc.volumes._plan import Task
 from nodealloc.volumes._ports import Grown, Staged
 from nodealloc.volumes._states import (
     MOUNT_LIFE,
@@ -21,33 +21,33 @@ from nodealloc.volumes._states import (
 )
 from nodealloc.volumes._verbs import MOUNT_EVENTS, VOLUME_EVENTS, Verb
 
-__all__ = ["Gain", "doubted", "found", "lost", "settled"]
+__all__ = ["Result", "doubted", "found", "lost", "settled"]
 
-Gain: TypeAlias = Union[Staged, Grown, None]
-"""What performing a deed returns."""
+Result: TypeAlias = Union[Staged, Grown, None]
+"""What performing a task returns."""
 
 
 @typed_on_error
-def settled(before: ActualVolume | None, deed: Deed, outcome: Outcome[Gain], /) -> ActualVolume | None:
-    """The volume's record after a deed; None when nothing is left of the volume.
+def settled(before: ActualVolume | None, task: Task, outcome: Outcome[Result], /) -> ActualVolume | None:
+    """The volume's record after a task; None when nothing is left of the volume.
 
-    A deed that did not end well counts as unknown, also when its plugin says
+    A task that did not end well counts as unknown, also when its plugin says
     that it failed: what it left behind is found and taken down this way.
     """
     if isinstance(outcome, Cancelled) and outcome.began_s is None:
         return before
-    record = ActualVolume(spec=deed.spec) if before is None else before
+    record = ActualVolume(spec=task.spec) if before is None else before
     is_done = isinstance(outcome, Done)
-    if deed.use is not None:
-        record = _mounted(record, deed, deed.use, is_done=is_done)
-    elif deed.verb is not Verb.EXPAND:
-        done, unknown = VOLUME_EVENTS[deed.verb]
+    if task.use is not None:
+        record = _mounted(record, task, task.use, is_done=is_done)
+    elif task.verb is not Verb.EXPAND:
+        done, unknown = VOLUME_EVENTS[task.verb]
         event = done if is_done else unknown
         record = attrs.evolve(record, state=VOLUME_LIFE.after(record.state, event))
-    if deed.verb not in (Verb.UNMOUNT, Verb.UNSTAGE, Verb.DETACH) and is_done:
-        record = attrs.evolve(record, spec=deed.spec)
+    if task.verb not in (Verb.UNMOUNT, Verb.UNSTAGE, Verb.DETACH) and is_done:
+        record = attrs.evolve(record, spec=task.spec)
     if isinstance(outcome, Done):
-        record = _gained(record, outcome.result)
+        record = _with_result(record, outcome.result)
     return None if _is_nothing(record) else record
 
 
@@ -84,12 +84,12 @@ def lost(before: ActualVolume | None, pod_uid: str, /) -> ActualVolume | None:
     return attrs.evolve(before, mounts={**before.mounts, pod_uid: mount})
 
 
-def _mounted(record: ActualVolume, deed: Deed, use: Use, *, is_done: bool) -> ActualVolume:
+def _mounted(record: ActualVolume, task: Task, use: Use, *, is_done: bool) -> ActualVolume:
     mounts = dict(record.mounts)
     mount = mounts.pop(use.pod_uid, None) or PodMount(state=MountState.ABSENT)
-    done, unknown = MOUNT_EVENTS[deed.verb]
+    done, unknown = MOUNT_EVENTS[task.verb]
     state = MOUNT_LIFE.after(mount.state, done if is_done else unknown)
-    if deed.verb is Verb.MOUNT:
+    if task.verb is Verb.MOUNT:
         mount = PodMount(
             state=state,
             generation=use.generation,
@@ -103,16 +103,16 @@ def _mounted(record: ActualVolume, deed: Deed, use: Use, *, is_done: bool) -> Ac
     return attrs.evolve(record, mounts=mounts)
 
 
-def _gained(record: ActualVolume, gain: Gain) -> ActualVolume:
-    if isinstance(gain, Staged):
+def _with_result(record: ActualVolume, result: Result) -> ActualVolume:
+    if isinstance(result, Staged):
         return attrs.evolve(
             record,
-            device_path=gain.device_path or record.device_path,
-            size_bytes=record.size_bytes if gain.size_bytes is None else gain.size_bytes,
+            device_path=result.device_path or record.device_path,
+            size_bytes=record.size_bytes if result.size_bytes is None else result.size_bytes,
             growth_due=None,
         )
-    if isinstance(gain, Grown):
-        return attrs.evolve(record, size_bytes=gain.size_bytes, growth_due=gain.due_bytes)
+    if isinstance(result, Grown):
+        return attrs.evolve(record, size_bytes=result.size_bytes, growth_due=result.due_bytes)
     return record
 
 
