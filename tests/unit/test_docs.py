@@ -19,12 +19,12 @@ from nodealloc.cgroups import CGROUP_LIFE
 from nodealloc.cpuset import StaticOptions
 from nodealloc.devices import DEVICE_LIFE, Deadlines
 from nodealloc.dsw_asw import Transitions
-from nodealloc.dsw_asw._drawing import as_svg
 from nodealloc.memblocks import MemoryOptions
 from nodealloc.node import NODE_LIFE
 from nodealloc.pluginreg import REGISTRATION_LIFE
 from nodealloc.podlife import POD_LIFE
 from nodealloc.volumes import MOUNT_LIFE, VOLUME_LIFE
+from tests.drawn_tables import as_svg
 
 pytestmark = pytest.mark.tree
 

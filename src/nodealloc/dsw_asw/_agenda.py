@@ -13,8 +13,8 @@ __all__ = ["Agenda"]
 
 K = TypeVar("K", bound=Hashable)
 
-_NEW = 4
-"""One key of so many that a full batch takes at least is one of which something else is wanted now."""
+_NEW_PART = 4
+"""At least one in so many keys of a full batch is new: something else is wanted of it now."""
 
 
 class Agenda(Generic[K]):
@@ -98,7 +98,7 @@ class Agenda(Generic[K]):
     def _some(self, under_way: dict[K, None]) -> dict[K, None]:
         """A full batch: what is under way ends before more is begun, and both go on."""
         new = [key for key in self._new if key not in under_way]
-        count = max(self._batch - len(under_way), self._batch // _NEW)
+        count = max(self._batch - len(under_way), self._batch // _NEW_PART)
         first = dict.fromkeys(new[:count])
         self._new = dict.fromkeys(new[count:])
         keys = dict.fromkeys(itertools.islice(under_way, self._batch - len(first)))

@@ -103,7 +103,7 @@ class Book(Generic[K]):
             )
             return failure
 
-    def holds_off(self, key: K) -> bool:
+    def has_failures(self, key: K) -> bool:
         """Whether any step of a key failed and was not made good."""
         return key in self._held
 

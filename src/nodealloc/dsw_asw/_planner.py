@@ -83,7 +83,7 @@ class Planner(Generic[K, W, H, S, R]):
             turn.count("failed")
             self._book.hold_off(key, _planning(key), error, turn.now_s)
             return
-        if self._book.holds_off(key):
+        if self._book.has_failures(key):
             self._book.forget_step(key, _planning(key))
         self._book.look_again(key, plan.again_at_s, turn.now_s)
         turn.plans.append((key, plan))

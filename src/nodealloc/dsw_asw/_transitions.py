@@ -41,8 +41,7 @@ class Transition(Generic[S, E]):
 class Transitions(Generic[S, E]):
     """A table of states × events; an event that a state does not take changes nothing.
 
-    The table is what the code reads, what the docs draw (`as_text`,
-    `as_mermaid`, `as_svg` of this package), and what
+    The table is what the code reads, what the docs draw (`as_text`), and what
     `nodealloc.testing.dsw_asw.check_transitions` walks.
 
     Attributes:

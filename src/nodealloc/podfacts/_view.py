@@ -142,7 +142,6 @@ class PodOnNode:
         priority: The higher the more important.
         state: How far it has come. One that is ending still holds what it takes.
         static: It comes from this node's own files, not from a scheduler.
-        orphan: No source wants it any longer.
     """
 
     pod: Pod
@@ -151,7 +150,6 @@ class PodOnNode:
     priority: int = 0
     state: LifeState = LifeState.SYNCING
     static: bool = False
-    orphan: bool = False
 
     @classmethod
     @typed
@@ -164,7 +162,6 @@ class PodOnNode:
         priority: int | None = None,
         state: LifeState = LifeState.SYNCING,
         static: bool = False,
-        orphan: bool = False,
     ) -> PodOnNode:
         """A pod with what it requests at its peak, and with its own host ports and priority unless given."""
         return cls(
@@ -174,7 +171,6 @@ class PodOnNode:
             priority=(pod.priority or 0) if priority is None else priority,
             state=state,
             static=static,
-            orphan=orphan,
         )
 
 

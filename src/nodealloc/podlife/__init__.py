@@ -9,17 +9,17 @@
                                                   remembered before anything is done
 ```
 
-| noun                      | what it is                                                              |
-|---------------------------|-------------------------------------------------------------------------|
-| `PodLives`                | the shell: `put` and `remove` pods, `start` it                          |
-| *life*, `POD_LIFE`        | how far a pod has come: it waits for its predecessor, is kept in sync, terminates, has terminated, is finished |
-| `PodPlan`                 | which sandbox and containers are started, left alone or stopped next, and why (`explain_plan`) |
-| `Preparation`, `Preparer` | a part of a pod that is ready before anything of it runs, and is taken back last |
-| `Configures`              | says what is made; `NodeConfiguration` says what a kubelet would        |
-| `PodRecord`, `PodFacts`   | what is remembered of a pod; what others need to know of it             |
-| `LifePolicy`, `RestartBackOff` | how patient a node is; how long a restart waits                    |
-| `LoggedRuntime`, `LastWords` | layers over a runtime: logs, and what containers said last           |
-| `Remnant`                 | what is left of pods that nobody knows; `plan_housekeeping` says what may go |
+| noun                    | what it is                                                              |
+|-------------------------|-------------------------------------------------------------------------|
+| `PodLives`              | the shell: `put` and `remove` pods, `start` it                          |
+| `POD_LIFE`              | how far a pod has come: waiting, syncing, terminating, terminated, finished |
+| `PodPlan`               | what is started, left alone or stopped next; `explain_plan` says why    |
+| `Preparation`           | a part that is ready before anything of its pod runs, and is taken back last |
+| `Configures`            | says what is made; `NodeConfiguration` says what a kubelet would        |
+| `PodRecord`, `PodFacts` | what is remembered of a pod; what others need to know of it             |
+| `LifePolicy`            | how patient a node is; `RestartBackOff` says how long a restart waits   |
+| `LoggedRuntime`, `LastWords` | layers over a runtime: logs, and what containers said last         |
+| `Remnant`               | what is left of pods that nobody knows; `plan_housekeeping` says what may go |
 
 `Rules()` is what is right, `KUBELET` is as recorded.
 """

@@ -27,12 +27,10 @@ class ContainerFacts:
     Attributes:
         waiting: Why it is not running yet, or not again; None where nothing holds it back.
         restart_count: Times that it was started again; never falls.
-        init_done: Of an init container: whether it has succeeded in the present sandbox.
     """
 
     waiting: StartFailure | None = None
     restart_count: int = 0
-    init_done: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -89,12 +87,10 @@ class PodFacts:
 @typed_on_error
 def facts_of(record: PodRecord, known: PodKnown | None, /) -> PodFacts:
     """What is to be known of a pod."""
-    box = None if known is None or known.report is None else known.report.sandbox
     look = record.look
     failures, attempts = (
         (record.failures, record.attempts) if look is None else (look.failures, look.attempts)
     )
-    names = {*attempts, *failures, *record.completed}
     known = _with_lost(record, known)
     return PodFacts(
         pod=record.pod,
@@ -108,9 +104,8 @@ def facts_of(record: PodRecord, known: PodKnown | None, /) -> PodFacts:
             name: ContainerFacts(
                 waiting=failures.get(name),
                 restart_count=max(attempts.get(name, 0), 0),
-                init_done=box is not None and record.completed.get(name) == box.record.id,
             )
-            for name in names
+            for name in {*attempts, *failures, *record.completed}
         },
         unheeded=tuple(one for one in record.asked.values() if one.is_undone) if record.asked else (),
         looks=0 if record.look is None else record.look.number,

@@ -113,33 +113,19 @@ class FolderSource:
         if self._began_s is None:
             self._began_s = now_s
         faults: list[SourceFault] = []
-        is_there = True
-        try:
-            names = sorted(one for one in os.listdir(self._folder) if one[0] != ".")  # noqa: PTH208 - names
-        except FileNotFoundError:
-            names, is_there = [], False
-            faults.append(SourceFault(where=str(self._folder), what="there is no such folder; make it"))
-        if len(names) > _MOST_FILES:
-            what = f"{len(names)} files, {_MOST_FILES} are read; take some away"
-            faults.append(SourceFault(where=str(self._folder), what=what))
-            names = [one for one in names if one in self._files][:_MOST_FILES] or names[:_MOST_FILES]
-        if not self._files:  # which of two twins was first, only their files know
-            names.sort(key=self._changed_s)
-        waits = [self._look(name) for name in names]
+        names = self._listed(faults)
+        is_there = names is not None
+        waits = [self._look(name) for name in names or ()]
         away_s = self._away_s if is_there else max(self._away_s, self._unreadable_s)
-        self._miss(set(names), now_s, away_s)
+        self._miss(set(names or ()), now_s, away_s)
         self._end_spoilt()
         pods = self._pods(faults)
         is_new = not is_there and now_s - self._began_s < self._away_s
-        soon = [self._settle_s] if any(waits) else []
-        away = [one.away_since_s for one in self._files.values() if one.away_since_s is not None]
-        soon += [max(0.0, since + away_s - now_s) for since in away]
-        spoilt = [one.spoilt_since_s for one in self._files.values() if one.spoilt_since_s is not None]
-        soon += [max(0.0, since + self._unreadable_s - now_s) for since in spoilt]
+        soon = self._moments(now_s, away_s)
+        if any(waits):
+            soon.append(self._settle_s)
         if is_new:
             soon.append(self._began_s + self._away_s - now_s)
-        if self._names is not None:
-            soon += self._names.soon(now_s)
         is_written = any(one.read is None and one.stamp is not None for one in self._files.values())
         is_first = is_written and not self._is_synced and now_s - self._began_s < _FIRST_S
         self._is_synced = self._is_synced or not (is_new or is_first)
@@ -149,6 +135,29 @@ class FolderSource:
             is_synced=not is_new and not is_first,
             again_after_s=min(soon, default=None),
         )
+
+    def _listed(self, faults: list[SourceFault]) -> list[str] | None:
+        """Names of the files to look at; None where there is no folder."""
+        try:
+            names = sorted(one for one in os.listdir(self._folder) if one[0] != ".")  # noqa: PTH208 - names
+        except FileNotFoundError:
+            faults.append(SourceFault(where=str(self._folder), what="there is no such folder; make it"))
+            return None
+        if len(names) > _MOST_FILES:
+            what = f"{len(names)} files, {_MOST_FILES} are read; take some away"
+            faults.append(SourceFault(where=str(self._folder), what=what))
+            names = [one for one in names if one in self._files][:_MOST_FILES] or names[:_MOST_FILES]
+        if not self._files:  # which of two twins was first, only their files know
+            names.sort(key=self._changed_s)
+        return names
+
+    def _moments(self, now_s: float, away_s: float) -> list[float]:
+        """Seconds until a file that is away, or cannot be read, counts as gone, and a name as free."""
+        files = self._files.values()
+        away = [one.away_since_s + away_s for one in files if one.away_since_s is not None]
+        spoilt = [one.spoilt_since_s + self._unreadable_s for one in files if one.spoilt_since_s is not None]
+        names = [] if self._names is None else self._names.soon(now_s)
+        return [*(max(0.0, at_s - now_s) for at_s in (*away, *spoilt)), *names]
 
     def _changed_s(self, name: str) -> float:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 import attrs
@@ -221,16 +221,7 @@ class PodSources(Group):
         clock: Clock | None = None,
         observer: Observer | None = None,
     ) -> None:
-        stray = sorted(set(wakers or {}) - set(sources))
-        if not sources or stray:
-            raise ConfigurationError(
-                f"sources {sorted(sources)}, wakers of none: {stray}; give each its source"
-            )
-        if stray := sorted(set(polling.periods) - set(sources)):
-            raise ConfigurationError(
-                f"Polling.periods: {', '.join(map(repr, stray))} is none of the sources "
-                f"{', '.join(map(repr, sources))}; name a source, or leave it out"
-            )
+        _check_names(sources, wakers or {}, polling)
         self.pods: World[str, Pod] = World("pods of sources")
         self.answers: World[str, SourceAnswer] = World("answers of sources")
         self.editions: World[str, Editions] = World("editions of static pods")
@@ -349,6 +340,17 @@ class PodSources(Group):
             except Exception:  # noqa: BLE001 - the rescan goes on without it
                 _log.exception("%s: waiting for changes failed; again in a second", name)
                 self._ending.wait(1.0)
+
+
+def _check_names(sources: Collection[str], wakers: Collection[str], polling: Polling) -> None:
+    stray = sorted(set(wakers) - set(sources))
+    if not sources or stray:
+        raise ConfigurationError(f"sources {sorted(sources)}, wakers of none: {stray}; give each its source")
+    if stray := sorted(set(polling.periods) - set(sources)):
+        raise ConfigurationError(
+            f"Polling.periods: {', '.join(map(repr, stray))} is none of the sources "
+            f"{', '.join(map(repr, sources))}; name a source, or leave it out"
+        )
 
 
 def _are_same(before: tuple[Pod, ...], now: tuple[Pod, ...]) -> bool:

@@ -6,15 +6,15 @@
                 └────────────────────── RuntimeWatch ─────────────────────────────┘
 ```
 
-| noun                             | what it is                                                       |
-|----------------------------------|------------------------------------------------------------------|
-| `Looks`, `Sandboxes`, `Containers`, `Images`, `CommandRunner` | Protocols that a runtime is asked through; `WholeRuntime` is all of them |
-| `RuntimeLayer`                   | a runtime over another one, to derive from                       |
-| `RuntimeWatch`                   | the shell that looks; `seen`, `pods` and `answers` are its worlds |
-| `SandboxConfig`, `ContainerConfig` | what a runtime is asked to make                                |
-| `Exit`, `ContainerEnd`           | how a container ended; nobody knows is `ExitUnknown`, never a code |
-| `plan_container_gc` and others   | what may go of dead containers, sandboxes, logs and images       |
-| `relist`                         | what a kubelet's own listing tells of each pod, as recorded      |
+| noun             | what it is                                                               |
+|------------------|--------------------------------------------------------------------------|
+| `WholeRuntime`   | all Protocols that a runtime is asked through: `Looks`, `Sandboxes`, `Containers`, … |
+| `RuntimeLayer`   | a runtime over another one, to derive from                               |
+| `RuntimeWatch`   | the shell that looks; `seen`, `pods` and `answers` are its worlds        |
+| `ContainerConfig`, `SandboxConfig` | what a runtime is asked to make                        |
+| `ContainerEnd`   | how a container ended; where nobody knows, `ExitUnknown` and never a code |
+| `plan_container_gc` and others | what may go of dead containers, sandboxes, logs and images |
+| `relist`         | what a kubelet makes of two listings, as recorded                        |
 
 `Rules()` is what is right, `KUBELET` is as recorded.
 """
