@@ -133,21 +133,15 @@ class VolumeManager(Group):
             resync_s=resync_s,
             observer=observer,
         )
-        super().__init__(
-            self._populating,
-            self._mounting,
-            name="volumes",
-        )
+        super().__init__(self._populating, self._mounting, name="volumes")
         self._wanting = Wanting(
             self._wishes, self._populated, self.desired, self._adoption.release, self._wake
         )
-        self._lost = (
-            None
-            if mounts is None
-            else LostMounts(
+        self._lost: LostMounts | None = None
+        if mounts is not None:
+            self._lost = LostMounts(
                 mounts, self.actual, self._mounting, clock=clock, every_s=resync_s, wake=self._wake
             )
-        )
         self._views = Views(
             self._plugins, self._populated, self.desired, self.actual, self._mounting.failures
         )
