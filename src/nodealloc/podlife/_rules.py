@@ -19,9 +19,9 @@ class Rules:
         counts_zero_grace: A grace of 0 s is a grace: it ends at once. For the
             kubelet 0 means not set.
         tells_finished: Who asks for the end of a pod that has finished hears that
-            it has. The kubelet never answers.
+            it has. The kubelet never answers. `PodLives` says it in either case.
         knows_grace: A pod that ends by itself has its own grace. With the kubelet
-            nobody knows one.
+            nobody knows one. `PodLives` gives it in either case.
         keeps_deadline: Hooks, sidecars and their waiting fit into the grace. The
             kubelet counts whole seconds, gives each container 2 s at least, and all of
             the grace anew where the runtime did not take the stop.

@@ -1,4 +1,4 @@
-"""Values only: one pod's worker, what it is told, and what it does."""
+"""Values only: one pod's worker, what it is told, and what it does; for `_workers` alone."""
 
 from __future__ import annotations
 

@@ -2,8 +2,9 @@
 
 A worker handles one thing at a time. `received` takes what it is told, `begun`
 says what it does about that, `ended` what follows from how that went. Nothing
-here acts, and nothing waits. Recorded traces of workers are replayed on them. `Lives`, which an
-agent runs, has the engine in place of workers, and the same table of a life and the same grace.
+here acts, and nothing waits. Recorded traces of workers are replayed on them, and nothing else
+calls them: `PodLives`, which an agent runs, has the engine in place of workers, with the same
+table of a life and the same grace.
 
 Source: kubelet ``pod_workers.go``.
 """

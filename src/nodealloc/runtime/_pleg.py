@@ -1,4 +1,8 @@
-"""Pure functions: what changed between two listings, and whom to tell (the pod lifecycle event generator)."""
+"""Pure functions: what changed between two listings, and whom to tell (the pod lifecycle event generator).
+
+Recorded traces are replayed on them. `RuntimeWatch` does not call them: it has a record for each pod,
+and operations of the engine (`_relist`).
+"""
 
 from __future__ import annotations
 
