@@ -60,7 +60,7 @@ def from_kubelet_file(empty: DeviceStock, file: Checkpoint, /) -> dict[str, Reca
     """See `KubeletFile.from_kubelet`."""
     if not isinstance(file, DeviceManagerState):
         return {}
-    allocator = restored(empty, file, now_s=0.0)
+    allocator = restored(empty, file)
     return {
         workload: Recalled(
             members=tuple(dict.fromkeys(member for member, _ in of_members)),

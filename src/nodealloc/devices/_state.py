@@ -79,7 +79,7 @@ def _known(allocator: DeviceStock) -> set[str]:
 
 
 @typed
-def restored(allocator: S, state: DeviceManagerState, /, *, now_s: float) -> S:
+def restored(allocator: S, state: DeviceManagerState, /, *, now_s: float = 0.0) -> S:
     """An allocator that knows what was remembered, with every plugin awaited.
 
     Args:
@@ -127,13 +127,12 @@ def to_row(allocator: DeviceStock, workload: str, /) -> list[Json]:
     ]
 
 
-def from_rows(allocator: S, rows: Mapping[str, Json], /, *, now_s: float = 0.0) -> S:
+def from_rows(allocator: S, rows: Mapping[str, Json], /) -> S:
     """An allocator that knows what `to_row` said of each workload, with every plugin awaited.
 
     Args:
         allocator: Its NUMA nodes and settings count; what it holds is replaced.
         rows: By workload.
-        now_s: When the grace period of the awaited plugins begins.
 
     Raises:
         DecodeError: Something that `to_row` never says.
@@ -146,7 +145,7 @@ def from_rows(allocator: S, rows: Mapping[str, Json], /, *, now_s: float = 0.0) 
             reason = f"no row of device grants ({type(error).__name__}: {error})"
             raise DecodeError(f"devices of {workload}", [Fault("$", reason)]) from error
     state = DeviceManagerState(pod_device_entries=tuple(entries), registered_devices={})
-    return restored(allocator, state, now_s=now_s)
+    return restored(allocator, state)
 
 
 def _entry(workload: str, row: Mapping[str, Json]) -> PodDevices:

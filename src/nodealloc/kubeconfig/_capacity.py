@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import Path
 
+from nodealloc._procfs import PROC
 from nodealloc._typed import typed
 from nodealloc.machine import Machine
 from nodealloc.memblocks import hugepages
@@ -19,9 +20,7 @@ _SWAP = re.compile(r"SwapTotal:\s+(\d+) kB")
 
 
 @typed
-def machine_capacity(
-    machine: Machine, /, *, folder: Path, is_this: bool = False, proc: Path = Path("/proc")
-) -> Resources:
+def machine_capacity(machine: Machine, /, *, folder: Path, is_this: bool = False) -> Resources:
     """CPUs, memory, huge pages, ephemeral storage and process ids of a machine.
 
     Args:
@@ -29,7 +28,6 @@ def machine_capacity(
         folder: Pods' files lie on its file system.
         is_this: Whether it is the one that this runs on: its kernel knows of more memory than its NUMA
             nodes may tell. Of another, the nodes' memory is added up.
-        proc: Where procfs is.
 
     Raises:
         OSError: The folder or procfs cannot be read.
@@ -37,7 +35,7 @@ def machine_capacity(
     Source: kubelet ``cadvisor/util.go``, ``stats/pidlimit/pidlimit_linux.go``.
     """
     disk = os.statvfs(folder)
-    found = _TOTAL.search((proc / "meminfo").read_text()) if is_this else None
+    found = _TOTAL.search((PROC / "meminfo").read_text()) if is_this else None
     nodes_bytes = sum(node.memory_bytes for node in machine.numa_nodes)
     pages: dict[str, int] = {}
     for node in machine.numa_nodes:
@@ -49,17 +47,17 @@ def machine_capacity(
             "memory": nodes_bytes if found is None else int(found[1]) * 1024,
             "ephemeral-storage": disk.f_blocks * disk.f_frsize,
             **pages,
-            "pid": min(int((proc / "sys" / "kernel" / name).read_text()) for name in _LIMITS),
+            "pid": min(int((PROC / "sys" / "kernel" / name).read_text()) for name in _LIMITS),
         }
     )
 
 
 @typed
-def swap_bytes(proc: Path = Path("/proc"), /) -> int:
+def swap_bytes() -> int:
     """Swap of the machine that this runs on; 0 where its kernel has none.
 
     Raises:
         OSError: procfs cannot be read.
     """
-    found = _SWAP.search((proc / "meminfo").read_text())
+    found = _SWAP.search((PROC / "meminfo").read_text())
     return 0 if found is None else int(found[1]) * 1024

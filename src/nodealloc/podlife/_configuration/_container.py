@@ -61,7 +61,6 @@ def container_config(
     gift: ContainerGift = _NOTHING,
     source: EnvironmentSource | None = None,
     groups: tuple[int, ...] = (),
-    definitions: Definitions | None = None,
     target_id: str = "",
 ) -> ContainerConfig:
     """What a container of a pod is made from.
@@ -76,7 +75,6 @@ def container_config(
         gift: What it was given.
         source: Config maps and secrets; None where the node has none to ask for.
         groups: Further groups, of the pod's volumes.
-        definitions: `Definitions.of(pod)`, reckoned where it is None.
         target_id: For an ephemeral container: the id of the container whose processes it sees.
 
     Raises:
@@ -84,7 +82,7 @@ def container_config(
 
     Source: kubelet ``kuberuntime_container.go`` and ``kubelet_pods.go``.
     """
-    made = definitions or Definitions.of(pod)
+    made = Definitions.of(pod)
     own = {**gift.env, **variables_of(pod, container, node=node, addresses=addresses, source=source)}
     name = container.name
     return ContainerConfig(
