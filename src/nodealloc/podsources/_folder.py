@@ -66,7 +66,7 @@ class FolderSource:
         settle_s: From one look at a new edition to the one that takes it, in seconds.
         max_bytes: Longer files are not read, nor manifests that take more with every reference written out.
             A kubelet takes 10 MiB, which is minutes of YAML.
-        clock: Time for the two above.
+        clock: Time for these waits.
         rules: Where the kubelet is wrong.
     """
 

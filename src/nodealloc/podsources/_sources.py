@@ -26,7 +26,6 @@ from nodealloc.dsw_asw import (
     Reconciler,
     Running,
     Step,
-    SystemClock,
     ThreadExecutor,
     Uncertain,
     View,
@@ -117,9 +116,8 @@ class _Readings:
         sources: Mapping[str, Source],
         take: Callable[[str, Reading], tuple[PodEvent, ...]],
         polling: Polling,
-        clock: Clock,
     ) -> None:
-        self._sources, self._take, self._polling, self._clock = dict(sources), take, polling, clock
+        self._sources, self._take, self._polling = dict(sources), take, polling
 
     def plan(self, view: View[str, int, SourceAnswer, int], /) -> Plan[SourceAnswer, int]:
         if view.want is None or view.running:
@@ -240,14 +238,13 @@ class PodSources(Group):
             self.editions.put(name, known, by="remembered")
         for name in sources:
             self._asked.put(name, 0, by="start")
-        time: Clock = SystemClock() if clock is None else clock
         super().__init__(
             Reconciler(
-                _Readings(sources, self._take, polling, time),
+                _Readings(sources, self._take, polling),
                 desired=self._asked,
                 actual=self.answers,
                 executor=ThreadExecutor("pod sources") if executor is None else executor,
-                clock=time,
+                clock=clock,
                 observer=observer,
                 name="pod sources",
             ),
