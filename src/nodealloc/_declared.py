@@ -18,7 +18,7 @@ from typing import Final, TypeAlias, TypeVar, Union, cast
 import attrs
 import cattrs
 
-from nodealloc._reading import Reader, kind_of, short, under
+from nodealloc._reading import Reader, as_shown, short, under
 from nodealloc._wire import camel, wire_of
 
 __all__ = ["FAULTY", "At", "Documents"]
@@ -226,7 +226,7 @@ def _unread(
     unsupported: Mapping[str, str],
 ) -> None:
     if not isinstance(key, str):
-        reader.fault(path, f"the key {kind_of(key)} is no text; put it in quotes")
+        reader.fault(path, f"the key {as_shown(key)} is no text; put it in quotes")
         return
     if key in unsupported:
         reader.not_read(under(path, key), f"is not supported: {unsupported[key]}")
@@ -275,7 +275,7 @@ def _member(at: At, kind: object) -> object:
     members = _members(cast("type[enum.Enum]", kind))
     found = members.get(value) if isinstance(value, str) else None
     if found is None:
-        reader.fault(path, f"expected one of {', '.join(map(str, members))}, found {kind_of(value)}")
+        reader.fault(path, f"expected one of {', '.join(map(str, members))}, found {as_shown(value)}")
         return FAULTY
     return found
 

@@ -12,10 +12,10 @@ __all__ = [
     "NO_TEXT",
     "Json",
     "Reader",
+    "as_shown",
     "go_bool",
     "is_larger",
     "is_text",
-    "kind_of",
     "short",
     "under",
 ]
@@ -104,7 +104,7 @@ class Reader:
 
     def expected(self, what: str, value: object, path: str) -> None:
         """Remember that another kind of value belongs here."""
-        self.fault(path, f"expected {what}, found {kind_of(value)}")
+        self.fault(path, f"expected {what}, found {as_shown(value)}")
 
     def mapping(self, value: object, path: str) -> Mapping[str, object]:
         """A mapping whose keys are texts."""
@@ -114,7 +114,7 @@ class Reader:
         found = cast("Mapping[object, object]", value)
         odd = [key for key in found if type(key) is not str and not isinstance(key, str)]
         for key in odd:
-            self.fault(path, f"the key {kind_of(key)} is no text; put it in quotes")
+            self.fault(path, f"the key {as_shown(key)} is no text; put it in quotes")
         if odd:
             return {key: one for key, one in found.items() if isinstance(key, str)}
         return cast("Mapping[str, object]", found)
@@ -131,7 +131,7 @@ class Reader:
         if isinstance(value, str):
             return value
         remedy = "; put it in quotes" if isinstance(value, int | float) else ""
-        self.fault(path, f"expected a text, found {kind_of(value)}{remedy}")
+        self.fault(path, f"expected a text, found {as_shown(value)}{remedy}")
         return ""
 
     def whole(self, value: object, path: str, *, least: int = 0, most: int) -> int:
@@ -164,7 +164,7 @@ def go_bool(text: str, /) -> bool | None:
     return True if text in _GO_TRUE else False if text in _GO_FALSE else None
 
 
-def kind_of(value: object) -> str:
+def as_shown(value: object) -> str:
     """A value as an error shows it."""
     if value is None:
         return "nothing"

@@ -7,10 +7,10 @@ from nodealloc.devices._errors import RegistrationRefusedError
 from nodealloc.devices._inventory import Inventory
 from nodealloc.devices._life import Phase
 
-__all__ = ["with_room"]
+__all__ = ["with_room_for"]
 
 
-def with_room(allocator: DeviceAllocator, resource: str, most: int, /) -> DeviceAllocator:
+def with_room_for(allocator: DeviceAllocator, resource: str, most: int, /) -> DeviceAllocator:
     """The allocator with room for a resource: the one that was away longest is forgotten if need be.
 
     Forgotten are resources of which nobody holds anything, whose plugin never

@@ -12,7 +12,7 @@ from typing import Final, NewType, cast
 import attrs
 
 from nodealloc._declared import FAULTY, At, Documents
-from nodealloc._reading import Json, Reader, kind_of, under
+from nodealloc._reading import Json, Reader, as_shown, under
 from nodealloc._wire import wire
 from nodealloc.podfacts._containers import (
     ContainerRunning,
@@ -217,7 +217,7 @@ def _moment(at: At, _: object) -> object:
         try:
             found = datetime.fromisoformat(text)
         except ValueError:
-            reader.fault(path, f"expected a moment like 2026-01-02T03:04:05Z, found {kind_of(text)}")
+            reader.fault(path, f"expected a moment like 2026-01-02T03:04:05Z, found {as_shown(text)}")
             return FAULTY
     if found.tzinfo is None:
         found = found.replace(tzinfo=UTC)
@@ -233,7 +233,7 @@ def _address(at: At, _: object) -> object:
     try:
         ipaddress.ip_address(text)
     except ValueError:
-        reader.fault(path, f"{kind_of(text)} is no IP address")
+        reader.fault(path, f"{as_shown(text)} is no IP address")
         return FAULTY
     return text
 

@@ -10,7 +10,7 @@ import attrs
 
 from nodealloc._declared import At, Documents
 from nodealloc._frozen import freeze
-from nodealloc._reading import Json, Reader, kind_of
+from nodealloc._reading import Json, Reader, as_shown
 from nodealloc._wire import wire
 from nodealloc.podspec._between import CHECKS
 from nodealloc.podspec._checks import UID, at_least, label, maybe, name_fault, one_of, relative, subdomain
@@ -113,7 +113,7 @@ class Manifest:
 
     api_version: str = attrs.field(
         default="v1",
-        metadata=wire(check=lambda one: "" if one == "v1" else f"expected v1, found {kind_of(one)}"),
+        metadata=wire(check=lambda one: "" if one == "v1" else f"expected v1, found {as_shown(one)}"),
     )
     kind: str = attrs.field(
         default="Pod",
@@ -121,7 +121,7 @@ class Manifest:
             check=lambda one: (
                 ""
                 if one == "Pod"
-                else f"expected Pod, found {kind_of(one)}; take the pod template out of its controller"
+                else f"expected Pod, found {as_shown(one)}; take the pod template out of its controller"
             )
         ),
     )
@@ -187,7 +187,7 @@ def _container(made: dict[str, object], path: str, reader: Reader) -> Container:
             if init
             else "only init containers take one of their own"
         )
-        reader.fault(f"{path}.restartPolicy", f"{where}, found {kind_of(policy)}")
+        reader.fault(f"{path}.restartPolicy", f"{where}, found {as_shown(policy)}")
     _check_probes(made, path, reader)
     made.setdefault("name", "")
     container = Container(

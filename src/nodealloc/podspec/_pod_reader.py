@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, cast
 
-from nodealloc._reading import Json, Reader, kind_of, under
+from nodealloc._reading import Json, Reader, as_shown, under
 from nodealloc.podspec._model import Container, Volume
 
 __all__ = ["PodReader", "some"]
@@ -53,7 +53,7 @@ class PodReader(Reader):
             return None
         if isinstance(item, Mapping):
             fields = cast("Mapping[object, object]", item)
-            named = {key if isinstance(key, str) else kind_of(key): value for key, value in fields.items()}
+            named = {key if isinstance(key, str) else as_shown(key): value for key, value in fields.items()}
             return self.copied(named, path, level + 1)
         if isinstance(item, Sequence) and not isinstance(item, str | bytes):
             values = cast("Sequence[object]", item)

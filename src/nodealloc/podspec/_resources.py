@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from nodealloc._reading import kind_of, short, under
+from nodealloc._reading import as_shown, short, under
 from nodealloc._typed import typed_on_error
 from nodealloc.errors import DecodeError
 from nodealloc.podspec._amounts import Resources
@@ -82,7 +82,7 @@ def amounts_of(items: Mapping[str, object], path: str, fail: Fail) -> dict[str, 
         try:
             amount = Quantity.of(item)
         except DecodeError as error:
-            fail(here, error.faults[0].reason + f", found {kind_of(item)}")
+            fail(here, error.faults[0].reason + f", found {as_shown(item)}")
             continue
         reason = _amount_fault(name, amount, item)
         if reason:
@@ -117,7 +117,7 @@ def _name_fault(name: str) -> str:
 def _amount_fault(name: str, amount: Quantity, item: object) -> str:
     if not -_BEYOND < amount.nanos < _BEYOND:
         # As it was written: `1e500` takes as long to write out as a thousand other amounts.
-        shown = kind_of(item).strip("'")
+        shown = as_shown(item).strip("'")
         sign = "negative; an amount is 0 or more" if amount.nanos < 0 else _TOO_MUCH
         return f"{shown} is {sign}"
     if amount.nanos < 0:

@@ -14,7 +14,7 @@ from nodealloc.devices._inventory import Inventory, PluginOptions
 from nodealloc.devices._life import Phase
 from nodealloc.devices._limits import PluginLimits
 from nodealloc.devices._ports import AllocatorKeeper, Connect, PluginConnection
-from nodealloc.devices._room import with_room
+from nodealloc.devices._room import with_room_for
 from nodealloc.devices.plugins._endpoints import Endpoint, Endpoints, Joined
 from nodealloc.devices.plugins._inventories import Inventories
 from nodealloc.devices.plugins._silence import Silence, SilentProcessError
@@ -94,7 +94,9 @@ class Callbacks:
         """
         process, resource = _sockets.listener(introduction.path), introduction.resource
         self._silence.check(process, introduction.path, _CALL)
-        known = with_room(self._keeper.current(), resource, self._limits.resources).inventories.get(resource)
+        known = with_room_for(self._keeper.current(), resource, self._limits.resources).inventories.get(
+            resource
+        )
         generation = self._endpoints.next_generation(0 if known is None else known.generation)
         connection = self._connect(introduction.path)
         try:

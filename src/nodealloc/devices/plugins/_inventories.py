@@ -8,7 +8,7 @@ from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices._errors import RegistrationRefusedError
 from nodealloc.devices._inventory import Inventory
 from nodealloc.devices._ports import AllocatorKeeper
-from nodealloc.devices._room import with_room
+from nodealloc.devices._room import with_room_for
 from nodealloc.dsw_asw import (
     Cancel,
     Clock,
@@ -70,7 +70,7 @@ class Keeping:
         resource = inventory.resource
 
         def altered(allocator: DeviceAllocator) -> DeviceAllocator:
-            return with_room(allocator, resource, self._most).with_inventory(inventory)
+            return with_room_for(allocator, resource, self._most).with_inventory(inventory)
 
         try:
             before, after = self._keeper.alter(altered)
