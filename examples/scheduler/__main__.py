@@ -12,7 +12,7 @@ from pathlib import Path
 
 from examples.scheduler.fleet import fleet, guaranteed
 from examples.scheduler.spread import WAYS, NoDaskError
-from nodealloc.podspec import Pod, pod_from_manifest
+from nodealloc.podspec import Pod
 from nodealloc.topology import Policy, PolicyName
 
 
@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _pod(path: Path | None) -> Pod:
     if path is None:
         return guaranteed("new", (6, 8), (6, 8))
-    return pod_from_manifest(json.loads(path.read_text(encoding="utf-8")), source=str(path))
+    return Pod.from_manifest(json.loads(path.read_text(encoding="utf-8")), source=str(path))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from nodealloc.cpuset import CpuAllocator, StaticPolicy
 from nodealloc.machine import machine_from_text
 from nodealloc.memblocks import MemoryAllocator
 from nodealloc.podfacts import NodeView, PodOnNode
-from nodealloc.podspec import Pod, Resources, pod_from_manifest, resources
+from nodealloc.podspec import Pod, Resources, resources
 from nodealloc.topology import Admitted, Policy, Snapshot, admit
 
 __all__ = ["KINDS", "fleet", "guaranteed"]
@@ -29,7 +29,7 @@ def guaranteed(uid: str, *amounts: tuple[int, int]) -> Pod:
         {"name": f"app-{place}", "resources": {"limits": {"cpu": cpus, "memory": f"{gib}Gi"}}}
         for place, (cpus, gib) in enumerate(amounts)
     ]
-    return pod_from_manifest({"metadata": {"name": uid, "uid": uid}, "spec": {"containers": containers}})
+    return Pod.from_manifest({"metadata": {"name": uid, "uid": uid}, "spec": {"containers": containers}})
 
 
 def fleet(count: int, policy: Policy, *, seed: int = 0) -> Iterator[Candidate]:

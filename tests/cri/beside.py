@@ -36,7 +36,7 @@ from nodealloc.podlife import (
     container_config,
     sandbox_config,
 )
-from nodealloc.podspec import pod_from_manifest
+from nodealloc.podspec import Pod
 from nodealloc.runtime import ContainerConfig, SandboxConfig
 
 MANY, MORE, SINGLES = 50, 100, 20
@@ -102,7 +102,7 @@ class Bench:
 
     def made_from(self, name: str) -> tuple[SandboxConfig, ContainerConfig]:
         """What an agent would make a pod from, with the files that its container mounts."""
-        pod = attrs.evolve(pod_from_manifest(json.loads(self.manifest(name))), uid=name)
+        pod = attrs.evolve(Pod.from_manifest(json.loads(self.manifest(name))), uid=name)
         below = self.place.folder / "bare"
         node = NodeSettings(
             name="demo",

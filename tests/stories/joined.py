@@ -22,7 +22,7 @@ from nodealloc.errors import RetryableError
 from nodealloc.kubeconfig import KubeletConfig, NodePlan
 from nodealloc.podfacts import LifeState
 from nodealloc.podsources import Reading
-from nodealloc.podspec import Pod, pod_from_manifest
+from nodealloc.podspec import Pod
 from nodealloc.volumes.plugins import ConfigObject, PodObjects
 
 __all__ = ["SERVICES", "ApiFile", "ObjectsFile"]
@@ -56,7 +56,7 @@ class ApiFile:
         found: dict[str, Pod] = {}
         for one in json.loads(self._path.read_text()):
             text = json.dumps(one, sort_keys=True)
-            found[text] = self._known.get(text) or pod_from_manifest(one)
+            found[text] = self._known.get(text) or Pod.from_manifest(one)
         self._known = found
         return Reading(pods=tuple(found.values()))
 

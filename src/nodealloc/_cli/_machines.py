@@ -30,7 +30,7 @@ def restored(empty: Snapshot, folder: str, /, *, whole: bool = False) -> tuple[S
     Raises:
         NodeallocError: Nothing there can be read.
     """
-    found = list(inspect(folder))
+    found = inspect(folder)
     faults = [Fault(one.place, one.reason) for one in found if not one.is_good]
     if whole and (faults or not found):
         raise DecodeError(folder, faults or [Fault("$", "no state file of a kubelet stands there")])

@@ -152,7 +152,7 @@ def _device_rows(value: DeviceManagerState) -> Iterator[tuple[str, str, str]]:
 
 
 def _convert(source: Path, target: Path, to: str, *, skip: bool) -> int:
-    findings = list(inspect(source))
+    findings = inspect(source)
     bad = [finding for finding in findings if not finding.is_good]
     for finding in bad:
         print(f"{finding.place}: {' '.join(finding.reason.split())}", file=sys.stderr)
@@ -163,7 +163,7 @@ def _convert(source: Path, target: Path, to: str, *, skip: bool) -> int:
     if not values:
         print(f"{source}: nothing is stored here", file=sys.stderr)
         return 1
-    if target.exists() and list(inspect(target)):
+    if target.exists() and inspect(target):
         print(f"{target}: holds something already; name a new place", file=sys.stderr)
         return 1
     if to == "sqlite":

@@ -53,7 +53,7 @@ class Finding:
 
 
 @typed
-def inspect(path: str | Path) -> Iterator[Finding]:
+def inspect(path: str | Path) -> tuple[Finding, ...]:
     """Everything that is stored at a path, verified, damaged keys included.
 
     Args:
@@ -66,10 +66,10 @@ def inspect(path: str | Path) -> Iterator[Finding]:
     at = Path(path)
     try:
         if at.is_dir():
-            return iter(list(_directory(at)))
+            return tuple(_directory(at))
         if _bytes(at, 16) == b"SQLite format 3\0":
-            return iter(list(_database(at)))
-        return iter([_file(at, _key_of(at.name))])
+            return tuple(_database(at))
+        return (_file(at, _key_of(at.name)),)
     except OSError as error:
         reason = error.strerror or str(error)
         remedy = "name a store, a state file or a kubelet's root directory that may be read"

@@ -1,4 +1,4 @@
-"""The door to the pickers: which CPUs, as values that people can read."""
+"""Which CPUs, as values that people can read; pickers work on masks."""
 
 from __future__ import annotations
 

@@ -145,18 +145,18 @@ class Registrations:
         if task.is_stale and isinstance(self._client, AsyncRegistration) and self._executor is not None:
             submit = self._executor.submit
             asked = self._client.info_later(task.path)
-            return then(asked, lambda said: _flat(submit(self._registered, task, said.result())))
-        return self._registered(task, self._client.info(task.path) if task.is_stale else task.info)
+            return then(asked, lambda said: _flat(submit(self._register, task, said.result())))
+        return self._register(task, self._client.info(task.path) if task.is_stale else task.info)
 
-    def _registered(self, task: Task, said: PluginInfo) -> Result | Future[Result]:
+    def _register(self, task: Task, said: PluginInfo) -> Result | Future[Result]:
         """Have its handler take a plugin that is still who it was, and tell it so."""
         if said != task.info:
             return Result(info=said)
         try:
             self._take(said, self._handlers.get(said.type))
         except Exception as error:  # noqa: BLE001 - a handler's trouble is told, and raised after that
-            return self._told(task.path, str(error) or type(error).__name__, error)
-        return self._told(task.path, "", None)
+            return self._tell(task.path, str(error) or type(error).__name__, error)
+        return self._tell(task.path, "", None)
 
     def settled(self, have: Known | None, step: Step[Task], outcome: Outcome[Result], /) -> Known | None:
         """What is known after a step; a late end of an older sighting changes nothing."""
@@ -204,7 +204,7 @@ class Registrations:
         elif info not in heirs:
             self._take(heirs[0], handler)
 
-    def _told(self, path: str, words: str, error: Exception | None) -> Result | Future[Result]:
+    def _tell(self, path: str, words: str, error: Exception | None) -> Result | Future[Result]:
         """Tell the plugin what became of it, which undoes nothing when it fails; raise the error, if any."""
 
         def after(telling: Callable[[], None]) -> Result:

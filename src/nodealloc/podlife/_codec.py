@@ -16,7 +16,7 @@ from nodealloc.dsw_asw import Moment
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife._record import Begun, Ending, HookState, PodRecord, Starting, Stopping
 from nodealloc.podlife._restarts import RestartEntry, Restarts
-from nodealloc.podspec import Json, Pod, pod_from_manifest
+from nodealloc.podspec import Json, Pod
 
 __all__ = ["POD_ROWS", "manifest_of", "record_from_checkpoint", "record_to_checkpoint"]
 
@@ -164,9 +164,9 @@ def _pod(row: _Row) -> Pod:
     if isinstance(spec, dict) and not spec.get("containers"):
         # Only a sandbox is left of a pod that nobody wanted: no manifest is without containers.
         named = {**manifest, "spec": {**spec, "containers": [{"name": "none", "image": "none"}]}}
-        pod = attrs.evolve(pod_from_manifest(named), containers=())
+        pod = attrs.evolve(Pod.from_manifest(named), containers=())
     else:
-        pod = pod_from_manifest(manifest)
+        pod = Pod.from_manifest(manifest)
     return pod if pod.uid == row.uid else attrs.evolve(pod, uid=row.uid)
 
 

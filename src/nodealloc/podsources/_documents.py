@@ -13,7 +13,7 @@ from nodealloc._texts import documents_of
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.podsources._static import HASH
 from nodealloc.podsources._validity import faults_of
-from nodealloc.podspec import Pod, pod_from_manifest
+from nodealloc.podspec import Pod
 
 __all__ = ["pod_in", "pods_in"]
 
@@ -109,7 +109,7 @@ def _pod(
     max_bytes: int = MAX_DOCUMENT_BYTES,
 ) -> Pod:
     unread = _let_go if is_lenient else None
-    pod = pod_from_manifest(document, source=where, max_bytes=max_bytes, unread=unread)
+    pod = Pod.from_manifest(document, source=where, max_bytes=max_bytes, unread=unread)
     metadata = cast("Mapping[str, Mapping[str, object]]", document)["metadata"]
     name = f"{pod.name}-{node_name.lower()}" if node_name else pod.name
     if not pod.name:

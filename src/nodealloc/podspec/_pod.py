@@ -15,7 +15,7 @@ from nodealloc.podspec._manifest import Maker, read_pod
 from nodealloc.podspec._pod_reader import PodReader
 from nodealloc.podspec._writing import manifest_of
 
-__all__ = ["Pod", "pod_as_it_stands", "pod_from_manifest"]
+__all__ = ["Pod", "pod_as_it_stands"]
 
 _SOURCE: Final = 320
 """Characters of a pod's name in an error; a name and a name space that are right have fewer."""
@@ -89,12 +89,34 @@ class Pod(PodFields):
         max_bytes: int = MAX_DOCUMENT_BYTES,
         unread: Callable[[Fault], None] | None = None,
     ) -> Pod:
-        """Read a Pod manifest, a mapping as YAML or JSON gives it.
+        """Read one Pod manifest, as YAML or JSON gives it.
 
-        Raises `DecodeError` that lists every wrong field with its path, or says
-        that it is larger than `max_bytes`; see `nodealloc.podspec.pod_from_manifest`.
+        Every field of v1.32 is read, carried along where it concerns others than
+        the node, or named. What is missing gets the default of the API: a request
+        follows its limit, a manifest without `metadata.uid` gets one that depends
+        on namespace and name alone.
+
+        Args:
+            manifest: A mapping with `metadata` and `spec`.
+            source: What to call it in an error, such as a file name.
+            max_bytes: A manifest that takes more is refused unread. Counted without
+                blanks and quotes, and what a reference of YAML stands for each time.
+            unread: Told of each field that is unknown or not supported, which is then
+                left out: for manifests of a newer API. None refuses the manifest.
+
+        Raises:
+            DecodeError: Lists every wrong field with its path; of more than a
+                hundred the first, and how many more there are.
+
+        Source: Kubernetes API reference, Pod v1; the checks and defaults are those of
+        ``pkg/apis/core/validation`` and ``pkg/apis/core/v1/defaults`` that concern a node.
         """
-        return pod_from_manifest(manifest, source=source, max_bytes=max_bytes, unread=unread)
+        reader = PodReader(source or "pod", unread=unread).start()
+        if not reader.fits(manifest, max_bytes):
+            reader.check()
+        pod = read_pod(manifest, reader, cast("Maker[Pod]", cls))
+        reader.check(source or (f"pod {pod.full_name[:_SOURCE]}" if pod.name else "pod"))
+        return pod
 
     def to_manifest(self) -> dict[str, Json]:
         """The manifest of this pod; read again it is an equal pod.
@@ -102,45 +124,6 @@ class Pod(PodFields):
         Fields that have the API's defaults are left out.
         """
         return manifest_of(self)
-
-
-@typed
-def pod_from_manifest(
-    manifest: object,
-    /,
-    *,
-    source: str = "",
-    max_bytes: int = MAX_DOCUMENT_BYTES,
-    unread: Callable[[Fault], None] | None = None,
-) -> Pod:
-    """Read one Pod manifest, as YAML or JSON gives it.
-
-    Every field of v1.32 is read, carried along where it concerns others than
-    the node, or named. What is missing gets the default of the API: a request
-    follows its limit, a manifest without `metadata.uid` gets one that depends
-    on namespace and name alone.
-
-    Args:
-        manifest: A mapping with `metadata` and `spec`.
-        source: What to call it in an error, such as a file name.
-        max_bytes: A manifest that takes more is refused unread. Counted without
-            blanks and quotes, and what a reference of YAML stands for each time.
-        unread: Told of each field that is unknown or not supported, which is then
-            left out: for manifests of a newer API. None refuses the manifest.
-
-    Raises:
-        DecodeError: Lists every wrong field with its path; of more than a
-            hundred the first, and how many more there are.
-
-    Source: Kubernetes API reference, Pod v1; the checks and defaults are those of
-    ``pkg/apis/core/validation`` and ``pkg/apis/core/v1/defaults`` that concern a node.
-    """
-    reader = PodReader(source or "pod", unread=unread).start()
-    if not reader.fits(manifest, max_bytes):
-        reader.check()
-    pod = read_pod(manifest, reader, cast("Maker[Pod]", Pod))
-    reader.check(source or (f"pod {pod.full_name[:_SOURCE]}" if pod.name else "pod"))
-    return pod
 
 
 def pod_as_it_stands(manifest: object, /) -> Pod:

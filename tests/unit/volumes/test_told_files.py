@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nodealloc.dsw_asw import InlineExecutor
-from nodealloc.podspec import Json, Pod, Quantity, Volume, pod_from_manifest
+from nodealloc.podspec import Json, Pod, Quantity, Volume
 from nodealloc.testing.dsw_asw import VirtualClock
 from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.volume_plugins import check_plugin
@@ -31,7 +31,7 @@ def pod(volume: dict[str, Json] | None = None, /, **meta: Json) -> Pod:
         "resources": {"limits": {"cpu": "1500m"}, "requests": {"memory": "10Mi"}},
         "volumeMounts": [{"name": "v", "mountPath": "/v"}],
     }
-    return pod_from_manifest(
+    return Pod.from_manifest(
         {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -393,7 +393,7 @@ def test_a_token_belongs_to_the_pods_only_user(
         "spec": {"containers": containers},
     }
     projected = tools.projected()
-    spec = projected.spec(pod_from_manifest(text), sources(EVERY_SOURCE[3]))
+    spec = projected.spec(Pod.from_manifest(text), sources(EVERY_SOURCE[3]))
     projected.mount(spec, USE, "")
     found = (Path(projected.path(spec, USE)) / "token").stat()
     assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (owner, 0o600 if owner else 0o644)
