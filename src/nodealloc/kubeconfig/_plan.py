@@ -111,21 +111,25 @@ class NodePlan:
         check_fields(config)
         sysctls = SysctlAllowList.of([*safe_sysctls(kernel), *config.allowed_unsafe_sysctls])
         return cls(
-            empty=Snapshot.of(
-                machine,
-                policy=Policy.parse(config.topology_manager_policy, config.topology_manager_policy_options),
-                scope=word(Scope, "topologyManagerScope", config.topology_manager_scope),
-                allocators=(
-                    DeviceAllocator.of(machine),
-                    _cpus(config, machine, reservation),
-                    _memory(config, machine, reservation, usable["memory"] - left["memory"]),
-                ),
-            ),
+            empty=_empty(config, machine, reservation, usable["memory"] - left["memory"]),
             view=NodeView(name=name, labels=_labels(name, architecture), allocatable=left),
             chain=chain_of(sysctls, rules=rules),
             tree=_tree(config, whole, reservation, pods),
             capacity=whole,
         )
+
+
+def _empty(config: KubeletConfig, machine: Machine, reservation: Reservation, evicted: Quantity) -> Snapshot:
+    return Snapshot.of(
+        machine,
+        policy=Policy.parse(config.topology_manager_policy, config.topology_manager_policy_options),
+        scope=word(Scope, "topologyManagerScope", config.topology_manager_scope),
+        allocators=(
+            DeviceAllocator.of(machine),
+            _cpus(config, machine, reservation),
+            _memory(config, machine, reservation, evicted),
+        ),
+    )
 
 
 def _labels(name: str, architecture: str) -> Mapping[str, str]:
