@@ -128,36 +128,8 @@ def check_containers(
             pass
         else:
             raise AssertionError("the same name and attempt were made twice in one sandbox")
-        runtime.start_container(made)
-        assert _state(runtime, uid, made) is RunState.RUNNING, "a container that was started does not run"
-        began = _report(runtime.inspect(uid), made)
-        assert (began.started_unix_s or 0.0) >= (began.record.created_unix_s or 0.0), (
-            f"made at {began.record.created_unix_s}, and said to run since {began.started_unix_s}"
-        )
-        _start_again(runtime, made, "that runs")
-        since = _report(runtime.inspect(uid), made).started_unix_s
-        assert since == began.started_unix_s, (
-            f"started once more, it is said to run since {since}, not {began.started_unix_s}: it runs twice"
-        )
-        runtime.update_container(made, LinuxResources())
-        report = _report(runtime.inspect(uid), made)
-        assert report.exit is None, f"it runs and has ended with {report.exit}"
-        assert report.started_unix_s is not None, "it runs, and nobody knows since when"
-        exits: list[Exit | None] = []
-        for _ in range(2):
-            _passes(lambda: runtime.stop_container(made, grace_s), "stop_container")
-            exits.append(_report(runtime.inspect(uid), made).exit)
-        assert exits[0] == exits[1], f"ended with {exits[0]}, and {exits[1]} once it was stopped again"
-        assert _state(runtime, uid, made) is RunState.EXITED, "stop_container returned, and it has not ended"
-        ended = _report(runtime.inspect(uid), made)
-        assert ended.exit is not None, "it has exited without an exit"
-        assert ended.finished_unix_s is not None, "it was stopped, and nobody knows when it ended"
-        assert ended.finished_unix_s >= (ended.started_unix_s or 0.0), (
-            f"started at {ended.started_unix_s}, and said to have ended at {ended.finished_unix_s}"
-        )
-        assert _report(runtime.inspect(uid), made).exit == ended.exit, "its exit changed by being asked again"
-        _start_again(runtime, made, "that has ended")
-        assert _state(runtime, uid, made) is RunState.EXITED, "what has ended was started once more, and runs"
+        _check_running(runtime, uid, made)
+        _check_ending(runtime, uid, made, grace_s)
         second = runtime.create_container(box, attrs.evolve(config, attempt=config.attempt + 1), sandbox)
         assert second != made, f"made once more, it is {made} again, which has ended"
         newest = runtime.inspect(uid).newest(config.name)
@@ -180,6 +152,44 @@ def check_containers(
         runtime.stop_sandbox(box)
         runtime.remove_sandbox(box)
     assert uid not in runtime.listing().pods, "containers outlive the sandbox that was removed"
+
+
+def _check_running(runtime: ContainerRuntime, uid: str, made: str) -> None:
+    """A container that was made is started, once, and changed."""
+    runtime.start_container(made)
+    assert _state(runtime, uid, made) is RunState.RUNNING, "a container that was started does not run"
+    began = _report(runtime.inspect(uid), made)
+    assert (began.started_unix_s or 0.0) >= (began.record.created_unix_s or 0.0), (
+        f"made at {began.record.created_unix_s}, and said to run since {began.started_unix_s}"
+    )
+    _start_again(runtime, made, "that runs")
+    since = _report(runtime.inspect(uid), made).started_unix_s
+    assert since == began.started_unix_s, (
+        f"started once more, it is said to run since {since}, not {began.started_unix_s}: it runs twice"
+    )
+    runtime.update_container(made, LinuxResources())
+    report = _report(runtime.inspect(uid), made)
+    assert report.exit is None, f"it runs and has ended with {report.exit}"
+    assert report.started_unix_s is not None, "it runs, and nobody knows since when"
+
+
+def _check_ending(runtime: ContainerRuntime, uid: str, made: str, grace_s: float) -> None:
+    """A container that runs is stopped, and stays as it ended."""
+    exits: list[Exit | None] = []
+    for _ in range(2):
+        _passes(lambda: runtime.stop_container(made, grace_s), "stop_container")
+        exits.append(_report(runtime.inspect(uid), made).exit)
+    assert exits[0] == exits[1], f"ended with {exits[0]}, and {exits[1]} once it was stopped again"
+    assert _state(runtime, uid, made) is RunState.EXITED, "stop_container returned, and it has not ended"
+    ended = _report(runtime.inspect(uid), made)
+    assert ended.exit is not None, "it has exited without an exit"
+    assert ended.finished_unix_s is not None, "it was stopped, and nobody knows when it ended"
+    assert ended.finished_unix_s >= (ended.started_unix_s or 0.0), (
+        f"started at {ended.started_unix_s}, and said to have ended at {ended.finished_unix_s}"
+    )
+    assert _report(runtime.inspect(uid), made).exit == ended.exit, "its exit changed by being asked again"
+    _start_again(runtime, made, "that has ended")
+    assert _state(runtime, uid, made) is RunState.EXITED, "what has ended was started once more, and runs"
 
 
 def _check_ended_at_once(

@@ -164,6 +164,13 @@ def check_store(
     store = reopen(formats)
     _check_there(store, expected, "after opening again")
     assert store.read().is_whole, "damage is reported where there is none"
+    _check_many(store, lambda: reopen(formats))
+    if damage is not None:
+        _check_damage(reopen, formats, damage)
+
+
+def _check_many(store: Store, reopen: Callable[[], Store]) -> None:
+    """Many keys at once, in a store that has `row.1` and `row.9`: written, forgotten, one written anew."""
     many: dict[str, Checkpoint] = {f"row.{number}": _row(number) for number in range(100, 120)}
     many |= {"row.Case": _row(1), "row.case": _row(2), "row.twin": _row(2)}
     many["row.large"] = JsonCheckpoint(kind="row", version=1, value={"text": "x" * _LARGE})
@@ -171,17 +178,15 @@ def check_store(
     expected = {"row.9": _row(9), **many}
     _check_there(store, expected, f"after a commit of {len(many)} keys")
     store.close()
-    store = reopen(formats)
+    store = reopen()
     _check_there(store, expected, f"after a commit of {len(many)} keys, opened again")
     _takes(store, {**dict.fromkeys(many), "row.1": _row(1)}, "all of them, to be forgotten")
     _takes(store, {"row.1": None}, "a key, to be forgotten")
     _takes(store, {"row.1": _row(1)}, "a key that was forgotten")
     store.close()
-    store = reopen(formats)
+    store = reopen()
     _check_there(store, {"row.1": _row(1), "row.9": _row(9)}, "after a forgotten key was written anew")
     store.close()
-    if damage is not None:
-        _check_damage(reopen, formats, damage)
 
 
 def _check_damage(

@@ -19,8 +19,7 @@ from nodealloc.testing.conformance import (
 )
 
 
-def main() -> int:
-    """Replay the files that are named; 0 when every row passed, 2 for a wrong `--against`, else 1."""
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m nodealloc.testing.conformance",
         description="Replay recorded decisions. The kind of a file is its name up to the first dot, "
@@ -45,7 +44,12 @@ def main() -> int:
         help="check this function of yours in place of the library: from (row, machines) to a mapping of "
         "the row's fields as it would have them",
     )
-    arguments = parser.parse_args()
+    return parser
+
+
+def main() -> int:
+    """Replay the files that are named; 0 when every row passed, 2 for a wrong `--against`, else 1."""
+    arguments = _parser().parse_args()
     try:
         answer = answer_named(arguments.against) if arguments.against else None
     except ConfigurationError as error:
