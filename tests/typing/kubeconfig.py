@@ -9,7 +9,6 @@ from typing import assert_type
 from nodealloc.kubeconfig import (
     KubeletConfig,
     NodePlan,
-    duration_s,
     kubelet_config,
     life_policy,
     node_settings,
@@ -25,7 +24,7 @@ config = kubelet_config({"maxPods": 20, "runtimeRequestTimeout": "1m30s", "stati
 assert_type(config, KubeletConfig)
 assert_type(config.eviction_hard, Mapping[str, str])
 assert_type(life_policy(config), LifePolicy)
-assert life_policy(config).call_s == duration_s("90s")
+assert life_policy(config).call_s == 90.0
 machine = machine_from_text("1 socket x 2 cores, memory=4Gi")
 capacity = resources({"cpu": 2, "memory": "4Gi", "ephemeral-storage": "10Gi", "pid": 1000})
 plan = NodePlan.of(config, machine, name="n1", capacity=capacity, kernel="6.1.0")

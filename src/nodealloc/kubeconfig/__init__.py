@@ -18,7 +18,6 @@
 from nodealloc.kubeconfig._capacity import machine_capacity, swap_bytes
 from nodealloc.kubeconfig._codec import kubelet_config, read_kubelet_config
 from nodealloc.kubeconfig._configuration import CrashLoopBackOff, KubeletConfig, MemoryReservation, MemorySwap
-from nodealloc.kubeconfig._durations import duration_s
 from nodealloc.kubeconfig._life_policy import life_policy
 from nodealloc.kubeconfig._plan import NodePlan
 from nodealloc.kubeconfig._settings import node_settings
@@ -30,7 +29,6 @@ __all__ = [
     "MemoryReservation",
     "MemorySwap",
     "NodePlan",
-    "duration_s",
     "kubelet_config",
     "life_policy",
     "machine_capacity",

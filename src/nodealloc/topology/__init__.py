@@ -32,7 +32,7 @@ from nodealloc.topology._comparison import (
     Rank,
     Scene,
 )
-from nodealloc.topology._counted import LISTED_NODES, CountedHints, Need, in_order, node_masks
+from nodealloc.topology._counted import LISTED_NODES, CountedHints, Need, node_masks
 from nodealloc.topology._errors import (
     DistanceError,
     HintError,
@@ -122,7 +122,6 @@ __all__ = [
     "Workload",
     "admit",
     "explain",
-    "in_order",
     "lent",
     "merge",
     "node_masks",

@@ -21,7 +21,6 @@ from nodealloc.errors import ConfigurationError, DecodeError
 from nodealloc.kubeconfig import (
     KubeletConfig,
     NodePlan,
-    duration_s,
     life_policy,
     machine_capacity,
     node_settings,
@@ -29,6 +28,7 @@ from nodealloc.kubeconfig import (
     read_kubelet_config,
 )
 from nodealloc.kubeconfig._configuration import NO_ROOM
+from nodealloc.kubeconfig._durations import duration_s
 from nodealloc.machine import machine_from_text
 from nodealloc.podspec import Container, Pod, resources
 from nodealloc.testing.podsources import FakeSource
