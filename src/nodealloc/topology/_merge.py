@@ -12,13 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from nodealloc._arguments import check
 from nodealloc.topology._candidates import best
+from nodealloc.topology._counted import CountedHints
 from nodealloc.topology._hints import Hints, NumaMask, NumaTopology, TopologyHint
-from nodealloc.topology._listed import SINGLE, of_lists, on_one_node, prepared
+from nodealloc.topology._listed import OFFERS, OUTCOMES, SINGLE, of_lists, offered_by, prepared
 from nodealloc.topology._many import of_many
 from nodealloc.topology._nearest import narrowest
 from nodealloc.topology._outcome import Merged
 from nodealloc.topology._policy import Policy, PolicyName
 from nodealloc.topology._reading import Reading, masks_of, read
+from nodealloc.topology._small_machine import ANYWHERE
 from nodealloc.topology._work import Work
 
 __all__ = ["Merged", "merge"]
@@ -62,14 +64,37 @@ def merge(  # noqa: PLR0917 - three keyword-only ones would take longer than a s
     Source: kubelet v1.32 ``cm/topologymanager/policy*.go``.
     """
     try:
-        kind = policy.kind
-        if kind:
-            if kind >= SINGLE:
-                found = on_one_node(providers, numa.mask)
-            else:
-                found = of_lists(policy, kind, providers, numa, work)
+        kind, full = policy.kind, numa.mask
+        if kind and kind < SINGLE:
+            found = of_lists(policy, kind, providers, numa, work)
             if found is not None:
                 return found
+        elif kind:
+            # Here and not in a function of its own: a call would take a tenth of what most merges take.
+            offers, common, offered = OFFERS[full], -1, 0
+            for hints in providers:
+                for options in hints.values() if hints else ():
+                    if options is None:
+                        continue
+                    nodes = 0
+                    if type(options) is list:
+                        for hint in options:
+                            nodes |= offers[hint]
+                    elif type(options) is CountedHints:
+                        return _at_length(
+                            policy, providers, numa, names=names, allocated=allocated, work=work
+                        )
+                    else:
+                        nodes = offered_by(options, full)
+                    if nodes >= ANYWHERE:
+                        offered |= nodes
+                    else:
+                        common &= nodes
+                        if not common:
+                            return _NOWHERE
+            if common < 0:
+                common = offered & full
+            return OUTCOMES[full][common & -common]
     except KeyError:
         # The first machine of its kind, a large one, or a mask that it does not have.
         if prepared(numa.mask):

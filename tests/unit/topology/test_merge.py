@@ -34,6 +34,7 @@ from nodealloc.topology import (
     UnknownPolicyError,
     WorkLimitError,
     _listed,
+    _merge,
     merge,
 )
 from nodealloc.topology._policy import KUBELET_MAX_NODES
@@ -361,24 +362,57 @@ def _line(*order: int) -> dict[int, dict[int, int]]:
     return {one: {other: 10 + 5 * abs(place[one] - place[other]) for other in order} for one in order}
 
 
-def test_threads_that_merge_first_at_once_make_sound_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each mask's outcomes stand in its place, however many threads were the first."""
-    tables = ("_preferred", "_tolerated", "_refused", "_nodes", "_nearness")
-    for name in tables:
-        monkeypatch.setattr(_listed, name, [])
-    began = threading.Barrier(4)
+def test_threads_that_merge_first_at_once_have_sound_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each answers as one that merges alone, however many are the first on a machine."""
+    eight, few = NumaTopology(nodes=tuple(range(8))), 4
+    asked: list[tuple[Policy, list[Hints]]] = [
+        (policy, [{"cpu": good(8, 16)}, {"gpu": [*good(16), *poor(24)]}])
+        for policy in (SINGLE, RESTRICTED, BEST_EFFORT)
+    ]
+    alone = [merge(policy, lists, eight) for policy, lists in asked]
+    for name in ("_machines", "OFFERS", "OUTCOMES"):
+        monkeypatch.setattr(_listed, name, {})
+    monkeypatch.setattr(_merge, "OFFERS", _listed.OFFERS)
+    monkeypatch.setattr(_merge, "OUTCOMES", _listed.OUTCOMES)
+    began = threading.Barrier(few)
 
-    def first() -> None:
+    def first() -> list[Merged]:
         began.wait()
-        _listed._make_outcomes()
+        return [merge(policy, lists, eight) for policy, lists in asked]
 
     interval_s = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        with ThreadPoolExecutor(4) as threads:
-            for done in [threads.submit(first) for _ in range(4)]:
-                done.result()
+        with ThreadPoolExecutor(few) as threads:
+            found = [done.result() for done in [threads.submit(first) for _ in range(few)]]
     finally:
         sys.setswitchinterval(interval_s)
-    assert [len(getattr(_listed, name)) for name in tables] == [256, 256, 256, 256, 9]
-    assert [one.hint.affinity for one in _listed._preferred] == [None, *range(1, 256)]
+    assert found == [alone] * few
+    assert list(_listed.OFFERS) == list(_listed.OUTCOMES) == [255]
+
+
+def test_tables_of_many_machines_make_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scheduler that knows thousands of kinds of machines keeps some of their tables."""
+    monkeypatch.setattr(_listed, "_MACHINES", 3)
+    for node in range(9, 15):
+        for policy in (SINGLE, RESTRICTED):
+            numa = NumaTopology(nodes=(0, node))
+            assert merge(policy, [{"cpu": good(1 << node)}], numa) == (TopologyHint(1 << node, True), True)
+    assert len(_listed.OFFERS) <= 3
+
+
+@pytest.mark.parametrize("nodes", [(0, 1, 2, 3), (3, 9, 40, 61), (3, 9, 40, 62), (5, 90, 700, 8000)])
+@pytest.mark.parametrize("near", [False, True])
+def test_ids_of_nodes_are_names(nodes: tuple[int, ...], near: bool) -> None:
+    """Whatever they are, the same hints come to the same nodes."""
+
+    def asked(*masks: int) -> list[TopologyHint]:
+        return poor(*[sum([1 << nodes[place] for place in range(4) if mask >> place & 1]) for mask in masks])
+
+    far = {one: {other: 10 + abs(one - other) for other in nodes} for one in nodes}
+    numa = NumaTopology(nodes=nodes, distances=far)
+    policy = Policy(name=PolicyName.BEST_EFFORT, prefer_closest=near)
+    for lists, mask in (((3, 6, 12), (7, 14)), 3), (((7, 14), (11, 13)), 3), (((9, 6), (10, 5), (12, 3)), 1):
+        [expected] = asked(mask)
+        hints: list[Hints] = [{"r": asked(*masks)} for masks in lists]
+        assert merge(policy, hints, numa).hint == expected
