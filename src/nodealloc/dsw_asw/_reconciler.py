@@ -15,6 +15,7 @@ from nodealloc._arguments import wrong
 from nodealloc._back_off import BackOff
 from nodealloc._typed import typed, typed_methods
 from nodealloc.dsw_asw._agenda import Agenda
+from nodealloc.dsw_asw._begun import Begun
 from nodealloc.dsw_asw._book import Book
 from nodealloc.dsw_asw._clock import SystemClock
 from nodealloc.dsw_asw._dependencies import Dependencies
@@ -32,7 +33,6 @@ from nodealloc.dsw_asw._summary import Summary
 from nodealloc.dsw_asw._telling import tell
 from nodealloc.dsw_asw._turn import Turn
 from nodealloc.dsw_asw._waits import Wait, Waits
-from nodealloc.dsw_asw._work import Work
 from nodealloc.dsw_asw._world import World
 from nodealloc.dsw_asw._writing import Writing
 
@@ -137,7 +137,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             dependencies=self._dependencies,
             book=self._book,
         )
-        self._begun = Work(
+        self._begun = Begun(
             domain,
             operations=self._operations,
             records=self._records,

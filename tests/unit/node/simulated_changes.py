@@ -50,7 +50,7 @@ CHANGES = {
     ),
     "blocked-wakeup-lost": Change(
         "who waits for a scope is not woken when it is free",
-        "dsw_asw/_work.py",
+        "dsw_asw/_begun.py",
         "            self._book.agenda.add(self._blocked.opened(operation.step.scope))\n",
         "            self._blocked.opened(operation.step.scope)\n",
         "plugins",

@@ -22,7 +22,7 @@ from nodealloc.dsw_asw._steps import Cancelled, Done, Failed, Outcome, Step, Unc
 from nodealloc.dsw_asw._telling import tell
 from nodealloc.dsw_asw._turn import Turn
 
-__all__ = ["Work"]
+__all__ = ["Begun"]
 
 K = TypeVar("K", bound=Hashable)
 W = TypeVar("W")
@@ -33,7 +33,7 @@ R = TypeVar("R")
 _log = logging.getLogger("nodealloc.dsw_asw")
 
 
-class Work(Generic[K, W, H, S, R]):
+class Begun(Generic[K, W, H, S, R]):
     """Steps of one reconciler from their start to their record; used by one thread at a time.
 
     Args:
