@@ -54,8 +54,8 @@ def resized(
 ) -> Placed | Refused | NotYet:
     """Whether a pod that runs may have other resources, without a restart.
 
-    It is judged as if it came anew to the node without itself; then what its
-    containers hold grows or shrinks; where the policy refuses what is not aligned,
+    It is judged as if it came anew to the node without itself. Then what its
+    containers hold grows or shrinks. Where the policy refuses what is not aligned,
     nothing grows beyond the NUMA nodes that it was aligned to. Nobody is asked to
     make room for it.
 

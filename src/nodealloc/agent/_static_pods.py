@@ -24,9 +24,9 @@ class StaticPodSink:
     """A `Sink` before another one: what a kubelet without an API server would list.
 
     Nothing is told of a pod that has not been let in yet, nor of one that waits for
-    its predecessor; of one that was refused only that; and a pod whose manifest was
-    taken away is gone at once, though its containers still end. Put back within 2 s it is as it
-    was last, later as it is told next. Thread-safe.
+    its predecessor; of one that was refused, only that. A pod whose manifest was taken
+    away is gone at once, though its containers still end. Put back within 2 s it is told
+    as it was last; put back later, as it is told next. Thread-safe.
 
     Args:
         sink: Is told.

@@ -33,7 +33,7 @@ _DECIMAL_BITS = 14_000
 class Machine:
     """What a node has, as far as allocation is concerned.
 
-    Construction raises `ValueError` for what no machine can be: an id that
+    Construction raises `ConfigurationError` for what no machine can be: an id that
     stands twice or out of order, a node and its CPUs that do not name each
     other, a core in two sockets, a CPU online and offline at once, distances
     that lack a pair or go below 0.

@@ -41,7 +41,7 @@ class ContainerHooks:
     """The `HookRunner` over whoever runs commands; thread-safe.
 
     Whatever a hook does, the call returns when its time is over, and soon after it
-    is asked to stop: a request is closed, a pause ends, and a command is left to
+    is asked to stop. A request is closed then, and a pause ends. A command is left to
     the runtime, which ends it when its time is over or with its container.
 
     Args:
