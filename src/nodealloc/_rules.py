@@ -77,7 +77,7 @@ def departures(rules: type, /) -> tuple[Departure, ...]:
     """All differences that a class `Rules` declares, in its order.
 
     Raises:
-        ValueError: A field has no default, was declared without `recorded`, does
+        ConfigurationError: A field has no default, was declared without `recorded`, does
             not differ, or names no row.
     """
     fields = cast("tuple[attrs.Attribute[object], ...]", attrs.fields(rules))
@@ -98,6 +98,6 @@ def as_recorded(rules: type[R], /) -> R:
     """The `KUBELET` of a package: each field as the kubelet does it.
 
     Raises:
-        ValueError: As `departures` does; or a value that the field refuses.
+        ConfigurationError: As `departures` does; or a value that the field refuses.
     """
     return cast("_Maker[R]", rules)(**{one.name: one.kubelet for one in departures(rules)})

@@ -84,7 +84,7 @@ class CgroupName:
 
     @classmethod
     def of(cls, *parts: str) -> CgroupName:
-        """The name with these parts; raises `ValueError` that names a bad one."""
+        """The name with these parts; raises `ConfigurationError` that names a bad one."""
         return cls(parts)
 
     @classmethod
@@ -121,7 +121,7 @@ class CgroupName:
         """Path from the cgroup root: `/a/b`, or `/a.slice/a-b.slice`.
 
         Raises:
-            ValueError: systemd has no spelling for a part that ends in `.slice`,
+            ConfigurationError: systemd has no spelling for a part that ends in `.slice`,
                 or its slice would be longer than a file name may be.
         """
         if spelling is Spelling.CGROUPFS:

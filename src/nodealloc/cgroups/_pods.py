@@ -123,7 +123,7 @@ def pod_name(root: CgroupName, pod: Pod, /) -> CgroupName:
     """A pod's cgroup: `/kubepods/burstable/pod1234`.
 
     Raises:
-        ValueError: The uid cannot stand in a cgroup's name; the message says why.
+        ConfigurationError: The uid cannot stand in a cgroup's name; the message says why.
 
     Source: kubelet ``cm/pod_container_manager_linux.go``.
     """

@@ -42,7 +42,7 @@ def check_key(key: str, /) -> str:
     `KEY_LENGTH` characters.
 
     Raises:
-        ValueError: It is none of that.
+        ConfigurationError: It is none of that.
 
     Source: ours; the kubelet forbids separators and dots at the start and the end.
     """
@@ -66,7 +66,7 @@ def row_key(kind: str, name: str, /) -> str:
     commits ``pod.<uid>`` and leaves the rows of ten thousand others alone.
 
     Raises:
-        ValueError: `kind` is not a key, or the result is too long.
+        ConfigurationError: `kind` is not a key, or the result is too long.
 
         >>> row_key("pod", "job/7 on β")
         'pod.job%2F7%20on%20%CE%B2'

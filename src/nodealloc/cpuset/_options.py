@@ -29,7 +29,7 @@ def _kubelet_name(field: str) -> str:
 class StaticOptions:
     """How the static policy chooses; all off is the kubelet's default.
 
-    Two options that contradict each other are a `ValueError`.
+    Two options that contradict each other are a `ConfigurationError`.
 
     Attributes:
         full_pcpus_only: Grant whole cores, or refuse (`SMTAlignmentError`).
@@ -66,7 +66,7 @@ class StaticOptions:
 
         Raises:
             DecodeError: Unknown names and values that are no bool; all of them.
-            ValueError: Options that contradict each other.
+            ConfigurationError: Options that contradict each other.
         """
         fields = {_kubelet_name(field): field for field in attrs.fields_dict(cls)}
         chosen: dict[str, bool] = {}

@@ -29,7 +29,7 @@ def parse_mask(text: str) -> int:
     """Read the Linux mask format: groups of 32 bits in hexadecimal, highest first.
 
     Raises:
-        ValueError: Junk, or an id above `MAX_ID`.
+        ConfigurationError: Junk, or an id above `MAX_ID`.
 
     Source: ``cpuset(7)``, "Mask format"; the kernel pads every group but the
     first to eight digits, a hand that edits a capture may not.

@@ -41,7 +41,7 @@ class Exited:
         signal: The signal's number, 1 to 64; None where the runtime named none.
 
     Raises:
-        ValueError: No exit status, or no signal, of Linux.
+        ConfigurationError: No exit status, or no signal, of Linux.
     """
 
     code: int = attrs.field()
@@ -174,7 +174,7 @@ class ContainerStatus:
         carried: What else its document had (`volumeMounts`), as it came.
 
     Raises:
-        ValueError: No name, a negative count, or an id that is empty.
+        ConfigurationError: No name, a negative count, or an id that is empty.
 
     Source: the pod status of the Kubernetes API, v1.32.
     """

@@ -39,7 +39,7 @@ class PodEvent:
         annotations: More of it for programs, by name.
 
     Raises:
-        ValueError: No reason, or a container without a name.
+        ConfigurationError: No reason, or a container without a name.
     """
 
     pod: PodIdentity

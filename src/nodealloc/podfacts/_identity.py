@@ -21,7 +21,7 @@ class PodIdentity:
         name: For people, and for whoever asks for a pod by name.
 
     Raises:
-        ValueError: One of them is empty.
+        ConfigurationError: One of them is empty.
     """
 
     uid: str = attrs.field(validator=word)
@@ -31,7 +31,7 @@ class PodIdentity:
     @classmethod
     @typed
     def of(cls, pod: Pod, /) -> PodIdentity:
-        """That of a pod; raises `ValueError` for one that has no name."""
+        """That of a pod; raises `ConfigurationError` for one that has no name."""
         return cls(uid=pod.uid, namespace=pod.namespace, name=pod.name)
 
     @property

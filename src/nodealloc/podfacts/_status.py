@@ -59,7 +59,7 @@ class PodCondition:
         carried: What else its document had (`observedGeneration`), as it came.
 
     Raises:
-        ValueError: No type, or a time that is not finite.
+        ConfigurationError: No type, or a time that is not finite.
     """
 
     type: str = attrs.field(validator=word)
@@ -91,7 +91,7 @@ class PodStatus:
         carried: What else its document had (`nominatedNodeName`), as it came.
 
     Raises:
-        ValueError: Two containers of one name, an address that is none or stands
+        ConfigurationError: Two containers of one name, an address that is none or stands
             there twice, or a time that is not finite.
 
     Source: the pod status of the Kubernetes API, v1.32.

@@ -50,7 +50,7 @@ class HostPort:
         address: One of the node's IP addresses; None takes the port on all of them.
 
     Raises:
-        ValueError: No port, or no address.
+        ConfigurationError: No port, or no address.
     """
 
     port: int = attrs.field()
@@ -271,7 +271,7 @@ class NodeView:
         shutting_down: Whether the machine is going down.
 
     Raises:
-        ValueError: The node has no name.
+        ConfigurationError: The node has no name.
     """
 
     name: str = attrs.field(validator=word)
