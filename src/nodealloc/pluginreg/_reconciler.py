@@ -7,8 +7,8 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+
+from typing_extensions import override
 
 from nodealloc._arguments import wrong
 from nodealloc._typed import typed, typed_methods
@@ -20,6 +20,7 @@ from nodealloc.dsw_asw import (
     Group,
     Observer,
     Reconciler,
+    Running,
     SystemClock,
     ThreadExecutor,
     World,
@@ -46,8 +47,11 @@ _log = logging.getLogger("nodealloc.pluginreg")
 
 
 @typed_methods
-class PluginRegistrar:
+class PluginRegistrar(Group):
     """Plugins below a directory: found, registered with their handler, and let go. Thread-safe.
+
+    It is a `nodealloc.dsw_asw.Group` of what keeps registrations in line and of the looks at
+    the directory: `start` it. In a group of yours it does not look by itself: call `observe`.
 
     Args:
         directory: Where plugins put their sockets; made (0750) at start if absent.
@@ -69,7 +73,6 @@ class PluginRegistrar:
 
     Attributes:
         reconciler: Keeps registrations in line; `failures` of a socket's path are there.
-        engine: That, and the looks at the directory, as one.
     """
 
     @typed
@@ -124,13 +127,14 @@ class PluginRegistrar:
             name="plugin registrations",
         )
         self._watched: World[str, int] = World("watched directories")
-        self.engine: Group = Group(
+        super().__init__(
             self.reconciler,
             watching(self._watched, self.observe, self._watcher, observe_s=observe_s, clock=self._clock),
             name="plugin registrations",
             stop_timeout_s=2.0,
         )
 
+    @override
     def start(self) -> None:
         """Make the directory if need be and begin; a registrar starts once.
 
@@ -145,27 +149,18 @@ class PluginRegistrar:
                 f"{self._directory}: no directory can be made ({reason}); give another"
             ) from error
         self._watched.put(self._directory, 0, by="start")
-        self.engine.start()
+        super().start()
 
-    def stop(self) -> None:
-        """Stop looking; registrations stay as they are. May be repeated."""
+    @override
+    def stop(self, timeout_s: float | None = None, /) -> tuple[Running[object], ...]:
+        """Stop looking; registrations stay as they are. See `Group`."""
         self._watcher.close()
-        self.engine.stop()
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
+        return super().stop(timeout_s)
 
     def observe(self) -> int:
         """Read the directory now: every socket that is new, another, or gone becomes work.
 
-        Whoever has an event of their own may call it; without `start`, drive
-        `engine` yourself.
+        Whoever has an event of their own may call it.
 
         Returns:
             How many sockets are looked after.
