@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 
@@ -36,71 +36,98 @@ class RecordedMemory:
         """Where the figures contradict each other or the grants; empty for sound books, or for none."""
         if not self.nodes:
             return ()
-        return (*self._grant_faults(), *self._table_faults(), *self._node_faults(), *self._group_faults())
+        held = _Held(blocks_of(self.grants))
+        return (
+            *self._grant_faults(),
+            *self._table_faults(held),
+            *self._node_faults(held),
+            *self._group_faults(held),
+        )
 
     def _grant_faults(self) -> Iterator[Fault]:
         known = {node.node: node for node in self.nodes}
+        sound: set[tuple[NumaMask, str]] = set()
         for workload, members in self.grants.items():
             for member, held in members.items():
                 for index, block in enumerate(held):
-                    for node in block.node_set:
-                        path = f"$.entries.{workload}.{member}[{index}]"
-                        if node not in known:
-                            yield Fault(path, f"{block}: the state does not list NUMA node {node}")
-                        elif block.resource not in known[node].tables:
-                            yield Fault(path, f"{block}: NUMA node {node} lists no {block.resource}")
+                    if (block.nodes, block.resource) in sound:
+                        continue
+                    path = f"$.entries.{workload}.{member}[{index}]"
+                    faults = [*_block_faults(block, known, path)]
+                    yield from faults
+                    if not faults:
+                        sound.add((block.nodes, block.resource))
 
-    def _table_faults(self) -> Iterator[Fault]:
-        alone: dict[tuple[NumaMask, str], int] = {}
-        for block in blocks_of(self.grants):
-            alone[block.nodes, block.resource] = (
-                alone.get((block.nodes, block.resource), 0) + block.size_bytes
-            )
+    def _table_faults(self, held: _Held) -> Iterator[Fault]:
         for node in self.nodes:
             for resource, table in node.tables.items():
                 path = f"$.machineState[{node.node}].{resource}"
-                usable, least = table.allocatable, alone.get((1 << node.node, resource), 0)
+                usable, least = table.allocatable, held.sizes.get((1 << node.node, resource), 0)
                 if table.reserved + table.free != usable:
                     parts = f"{table.reserved} reserved and {table.free} free bytes"
                     yield Fault(path, f"{parts} are not the {usable} allocatable")
                 elif not least <= table.reserved <= usable:
-                    held = f"blocks on this node alone hold {least} of the {usable} allocatable"
-                    yield Fault(path, f"{table.reserved} bytes are reserved, {held}")
+                    alone = f"blocks on this node alone hold {least} of the {usable} allocatable"
+                    yield Fault(path, f"{table.reserved} bytes are reserved, {alone}")
 
-    def _node_faults(self) -> Iterator[Fault]:
+    def _node_faults(self, held: _Held) -> Iterator[Fault]:
         for node in self.nodes:
             path, own = f"$.machineState[{node.node}]", 1 << node.node
-            groups = [block.nodes for block in blocks_of(self.grants) if block.nodes & own]
-            if len(groups) != node.assignments:
-                what = f"{node.assignments} assignments are counted, {len(groups)} blocks name the node"
+            groups = {group: count for group, count in held.counts.items() if group & own}
+            named = sum(groups.values())
+            if named != node.assignments:
+                what = f"{node.assignments} assignments are counted, {named} blocks name the node"
                 yield Fault(path, what)
-            if node.group not in (own, *groups):
+            if node.group != own and node.group not in groups:
                 known = ", ".join(sorted({format_list(group) for group in groups})) or "none"
                 what = f"the node is in the group {format_list(node.group)}, its blocks are on {known}"
                 yield Fault(path, what)
 
-    def _group_faults(self) -> Iterator[Fault]:
+    def _group_faults(self, held: _Held) -> Iterator[Fault]:
         """Held bytes, group by group of nodes that blocks tie together."""
-        for mask in _ties(self.grants, self.nodes):
+        for mask in _ties(held.counts, self.nodes):
             tied = [node for node in self.nodes if mask >> node.node & 1]
             for resource in sorted({name for node in tied for name in node.tables}):
                 reserved = sum(node.tables[resource].reserved for node in tied if resource in node.tables)
-                held = sum(
-                    block.size_bytes
-                    for block in blocks_of(self.grants)
-                    if block.resource == resource and block.nodes & mask
+                size = sum(
+                    size for (nodes, name), size in held.sizes.items() if name == resource and nodes & mask
                 )
-                if reserved != held:
-                    what = f"{reserved} bytes are reserved on NUMA nodes {format_list(mask)}, {held} are held"
+                if reserved != size:
+                    what = f"{reserved} bytes are reserved on NUMA nodes {format_list(mask)}, {size} are held"
                     yield Fault(f"$.machineState[{format_list(mask)}].{resource}", what)
 
 
-def _ties(grants: Grants, nodes: tuple[NodeMemory, ...]) -> list[NumaMask]:
-    """Nodes in sets that no block reaches across."""
+class _Held:
+    """What blocks hold together.
+
+    Attributes:
+        sizes: Bytes by group of nodes and resource.
+        counts: Blocks by group of nodes.
+    """
+
+    def __init__(self, blocks: Iterable[Block]) -> None:
+        self.sizes: dict[tuple[NumaMask, str], int] = {}
+        self.counts: dict[NumaMask, int] = {}
+        for block in blocks:
+            key = block.nodes, block.resource
+            self.sizes[key] = self.sizes.get(key, 0) + block.size_bytes
+            self.counts[block.nodes] = self.counts.get(block.nodes, 0) + 1
+
+
+def _block_faults(block: Block, known: Mapping[int, NodeMemory], path: str) -> Iterator[Fault]:
+    for node in block.node_set:
+        if node not in known:
+            yield Fault(path, f"{block}: the state does not list NUMA node {node}")
+        elif block.resource not in known[node].tables:
+            yield Fault(path, f"{block}: NUMA node {node} lists no {block.resource}")
+
+
+def _ties(groups: Iterable[NumaMask], nodes: tuple[NodeMemory, ...]) -> list[NumaMask]:
+    """Nodes in sets that no group reaches across."""
     ties = [1 << node.node for node in nodes]
-    for block in blocks_of(grants):
-        reached = [mask for mask in ties if mask & block.nodes]
-        joined = block.nodes
+    for group in groups:
+        reached = [mask for mask in ties if mask & group]
+        joined = group
         for mask in reached:
             joined |= mask
         ties = [mask for mask in ties if mask not in reached] + [joined]

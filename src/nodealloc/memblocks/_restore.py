@@ -158,10 +158,11 @@ def _notes(now: MemoryPolicy, recorded: RecordedMemory) -> tuple[str, ...]:
 def _stay(layout: Layout, grants: Grants) -> tuple[MemoryState, Mapping[str, str]]:
     """The state of the workloads that still fit, and for the others why they do not."""
     reasons: dict[str, str] = {}
-    for workload, members in grants.items():
-        faults = tuple(misnamed(layout, {workload: members}))
-        if faults:
-            reasons[workload] = "; ".join(fault.reason for fault in faults)
+    if any(misnamed(layout, grants)):
+        for workload, members in grants.items():
+            faults = tuple(misnamed(layout, {workload: members}))
+            if faults:
+                reasons[workload] = "; ".join(fault.reason for fault in faults)
     fitting: Grants = {key: members for key, members in grants.items() if key not in reasons}
     if draw(layout, blocks_of(fitting))[1]:
         fitting = _as_many_as_fit(layout, fitting, reasons)
