@@ -18,7 +18,7 @@ from nodealloc.topology._work import Work
 
 __all__ = ["compromise"]
 
-_TRIED: Final = 500
+_TRIED: Final = 64
 """Combinations up to which trying all counts as no work; above, few sets are looked at."""
 
 _PAIRS: Final = 500

@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 from itertools import compress
 from typing import Final
 
+from nodealloc.topology._compromise_of_bits import compromise as of_bits
 from nodealloc.topology._compromise_of_lists import compromise
 from nodealloc.topology._counted import CountedHints
 from nodealloc.topology._hints import Hints, NumaMask, NumaTopology, TopologyHint
@@ -232,8 +233,12 @@ def _of_sets(
     elif len(lists) == 1:
         common = lists[0].sets
     else:
-        each = [_says(one.sets, machine) for one in lists]
-        return outcomes[compromise(lists, each, machine, policy, numa, work=work, near=near)]
+        bits, target = [one.sets for one in lists], max([every.lowest(one.sets).bit_count() for one in lists])
+        found = of_bits(every, bits, target, numa, near=near)
+        if found is not None:
+            return outcomes[machine.place[found] if found else -1]
+        plain, each = [[*one] for one in lists], [_says(one.sets, machine) for one in lists]
+        return outcomes[compromise(plain, each, machine, policy, numa, work=work, near=near)]
     best = every.lowest(common)
     if near and (best & best - 1 or not numa.even):
         best = numa.closest(tuple(_masks(common & every.widths[best.bit_count()])))
