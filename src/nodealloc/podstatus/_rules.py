@@ -22,7 +22,8 @@ class Rules:
         waits_unbegun: A container that never began is told as it is when its pod has
             ended, and what it waited for. For the kubelet it is lost, too.
         stays_running: A pod of which each container has begun once is never Pending
-            again. For the kubelet it is, when one of them waits.
+            again. For the kubelet it is, when one of them waits, and when all of them wait
+            to start again beside a sidecar that runs.
         keeps_past: Restart counts never fall, and nobody guesses at them; how
             instances ended stands when the runtime has forgotten them. The kubelet
             adds one when a container is lost, and believes the runtime afterwards.

@@ -146,7 +146,11 @@ def _is_due(ending: ToldEnding, observed: Observed, rules: Rules) -> bool:
 
 def _by_containers(observed: Observed, told: ContainerStatuses, before: PodStatus, rules: Rules) -> PodPhase:
     pod, is_over = observed.pod, _is_over(observed, rules)
-    phase = phase_of(pod, told.counted, is_over=is_over, static=observed.static, rules=rules)
+    counted = told.counted
+    if not rules.stays_running:
+        # A kubelet decides the phase before it knows which sidecars have started.
+        counted = (*(attrs.evolve(one, started=None) for one in told.init), *told.main)
+    phase = phase_of(pod, counted, is_over=is_over, static=observed.static, rules=rules)
     if rules.ends_once_over and phase.is_terminal is not is_over:
         # Not over: held back, for something of it may run. Over: what never began has failed.
         phase = (

@@ -294,6 +294,22 @@ def test_what_has_run_is_not_pending_again() -> None:
     assert tell(observed, None).phase is PodPhase.PENDING
 
 
+def test_a_sidecar_that_has_started_keeps_its_pod_running() -> None:
+    """`stays_running`: while all others wait to start again; a kubelet decides before it knows who has started."""
+    side = Container(name="side", image="s:1", restartable=True)
+    crashed = Observed(
+        pod=pod(init=(side,)),
+        report=report(instance("side"), instance("app", 0, BROKEN)),
+        start_failures={"app": StartFailure(reason="CrashLoopBackOff")},
+    )
+    was = tell(attrs.evolve(crashed, start_failures={}), rules=KUBELET)
+    assert was.phase is PodPhase.RUNNING
+    told = tell(crashed, was, KUBELET)
+    assert told.phase is PodPhase.PENDING
+    assert only(told, "side").started
+    assert tell(crashed, was).phase is PodPhase.RUNNING
+
+
 @pytest.mark.parametrize("known", ["told", "counted"])
 def test_restart_counts_never_fall(known: str) -> None:
     """`keeps_past`: not with records cleared away, nor with a runtime that begins at 0; a kubelet's do."""
