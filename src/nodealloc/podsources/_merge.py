@@ -58,7 +58,8 @@ class _Work:
         self._seen = seen
         self._rules = rules
         self._told: dict[SourceOp, list[Pod]] = {op: [] for op in _ORDER}
-        self.after: dict[str, Pod] = {} if saying.op is SourceOp.SET else dict(self._before)
+        self._known = dict(self._before)
+        self.after = {} if saying.op is SourceOp.SET else self._known
         self.twins: list[Pod] = []
         self.events: list[PodEvent] = []
 
@@ -102,29 +103,35 @@ class _Work:
             if was is not None and was.status != pod.status:
                 self._tell(SourceOp.RECONCILE, attrs.evolve(was, status=pod.status))
 
-    def _tell(self, op: SourceOp, pod: Pod) -> None:
+    def _tell(self, op: SourceOp, pod: Pod, was: Pod | None = None) -> None:
         self.after[pod.uid] = pod
         self._told[op].append(pod)
+        if was is None:
+            return
+        self._known[pod.uid] = pod
+        if was is not self._before.get(pod.uid):
+            # Of two of a message with one uid the first is told as the second has it, too.
+            for told in self._told.values():
+                told[:] = [pod if one is was else one for one in told]
 
     def _take(self, said: Pod) -> None:
-        was = self._before.get(said.uid)
+        was = self._known.get(said.uid)
         if was is None:
             marks = {SOURCE: self._saying.source, SEEN: self._seen}
             self._tell(SourceOp.ADD, attrs.evolve(said, annotations={**said.annotations, **marks}))
             return
+        said = attrs.evolve(said, name=was.name, namespace=was.namespace)
         if self._rules.keeps_deletion:
             said = _still_deleted(was, said)
         if _meaning(was) == _meaning(said):
             if was.status == said.status:
                 self.after[was.uid] = was
             else:
-                self._tell(SourceOp.RECONCILE, attrs.evolve(was, status=said.status))
+                self._tell(SourceOp.RECONCILE, attrs.evolve(was, status=said.status), was)
             return
         local = {key: was.annotations[key] for key in LOCAL if key in was.annotations}
-        now = attrs.evolve(
-            said, name=was.name, namespace=was.namespace, annotations={**said.annotations, **local}
-        )
-        self._tell(SourceOp.DELETE if now.deletion_timestamp else SourceOp.UPDATE, now)
+        now = attrs.evolve(said, annotations={**said.annotations, **local})
+        self._tell(SourceOp.DELETE if now.deletion_timestamp else SourceOp.UPDATE, now, was)
 
     def _without_twins(self, pods: Iterable[Pod], *, again: bool = False) -> Iterator[Pod]:
         """Those whose name is free, in their order; the others wait, or are refused."""

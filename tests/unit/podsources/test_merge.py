@@ -134,6 +134,21 @@ def test_two_pods_with_one_uid_are_named() -> None:
     assert "its uid u is that of default/web; give it one of its own" in done.events[0].message
 
 
+def test_two_pods_with_one_uid_are_one_for_a_kubelet() -> None:
+    """`keeps_known`: the second is another edition of the first, which keeps its name and is told as it then is."""
+    first, second = a_pod("web", image="web:1"), a_pod("db", image="db:1")
+    known = say(MergedSayings(), SourceOp.SET, first, rules=KUBELET).merged
+    both = say(known, SourceOp.SET, first, second, rules=KUBELET)
+    again = say(both.merged, SourceOp.SET, first, second, rules=KUBELET)
+    for done, times in ((both, 1), (again, 2)):
+        assert told(done) == [("update", ["u"] * times)]
+        assert {(pod.name, pod.containers[0].image) for pod in done.changes[0].pods} == {("web", "db:1")}
+    (added, updated) = say(MergedSayings(), SourceOp.ADD, first, second, rules=KUBELET).changes
+    assert [pod.containers[0].image for pod in (*added.pods, *updated.pods)] == ["db:1", "db:1"]
+    alike = attrs.evolve(first, name="db")
+    assert told(say(known, SourceOp.SET, first, alike, rules=KUBELET)) == []
+
+
 def test_the_same_pod_twice_in_one_message_counts_once() -> None:
     """It is refused as its own twin and does not wait for itself."""
     done = say(MergedSayings(), SourceOp.SET, a_pod(), a_pod())
