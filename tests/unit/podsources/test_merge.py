@@ -135,7 +135,7 @@ def test_two_pods_with_one_uid_are_named() -> None:
 
 
 def test_two_pods_with_one_uid_are_one_for_a_kubelet() -> None:
-    """`keeps_known`: the second is another edition of the first, which keeps its name and is told as it then is."""
+    """`keeps_known`: the second is another edition of the first, told under the name of that."""
     first, second = a_pod("web", image="web:1"), a_pod("db", image="db:1")
     known = say(MergedSayings(), SourceOp.SET, first, rules=KUBELET).merged
     both = say(known, SourceOp.SET, first, second, rules=KUBELET)

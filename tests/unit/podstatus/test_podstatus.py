@@ -295,7 +295,7 @@ def test_what_has_run_is_not_pending_again() -> None:
 
 
 def test_a_sidecar_that_has_started_keeps_its_pod_running() -> None:
-    """`stays_running`: while all others wait to start again; a kubelet decides before it knows who has started."""
+    """`stays_running`: while all others wait to start again; for a kubelet it is Pending then."""
     side = Container(name="side", image="s:1", restartable=True)
     crashed = Observed(
         pod=pod(init=(side,)),

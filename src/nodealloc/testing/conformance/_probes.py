@@ -119,7 +119,7 @@ def _instance(tick: Row) -> Instance | None:
 
 
 def _life(pod: Row, tick: Row) -> LifeState:
-    if tick.get("phase") in {"Failed", "Succeeded"}:
+    if tick.get("pod_status_known") and tick.get("phase") in {"Failed", "Succeeded"}:
         return LifeState.TERMINATED
     return LifeState.SYNCING if pod.get("deleted_at") is None else LifeState.TERMINATING
 
