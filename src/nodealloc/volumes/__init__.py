@@ -10,7 +10,7 @@
 
 | noun            | what it is                                                                 |
 |-----------------|----------------------------------------------------------------------------|
-| `VolumeManager` | the shell: tell it of pods, `start` it, wait       for a pod's mounts  |
+| `VolumeManager` | the shell: tell it of pods, `start` it, wait for a pod's mounts            |
 | `Plugin`        | names volumes; each ability (`CanMount`, `CanStage`, …) is a Protocol of its own |
 | `VolumeSpec`    | a volume whose plugin is known                                             |
 | `DesiredVolume` | who wants it                                                               |
