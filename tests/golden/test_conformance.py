@@ -276,3 +276,35 @@ def test_a_field_that_is_absent_says_nothing(kind: str, vectors: Path) -> None:
     """As their description has it: rows that leave out what is empty are answered alike."""
     rows = list(itertools.islice(read_rows(vectors / f"{kind}.jsonl.gz"), 40))
     assert replay(kind, [stripped(row) for row in rows], answer_for(kind)).differences == ()
+
+
+def test_a_pod_of_which_nothing_is_known_has_no_phase(vectors: Path) -> None:
+    """A probe waits for what is known, whatever stands beside it in the row."""
+    rows = (one for one in read_rows(vectors / "probe_worker.jsonl.gz"))
+    ticks = next(
+        one for row in rows for one in cast("list[Any]", row["ticks"]) if not one.get("pod_status_known")
+    )
+    probe = {"period": 1, "success_threshold": 1, "failure_threshold": 3}
+    pod: dict[str, Any] = {"uid": "u", "name": "p", "namespace": "n", "restart_policy": "Always"}
+    pod["containers"] = [{"name": "app", "liveness_probe": probe}]
+    row: dict[str, Any] = {"id": 0, "pod": pod, "container": "app", "probe": "liveness"}
+    row["ticks"] = [{**ticks, "phase": "Failed", "want": {**ticks["want"], "goes_on": True}}]
+    assert replay("probe_worker", [row], answer_for("probe_worker")).differences == ()
+
+
+def test_images_that_cannot_be_listed_are_an_error() -> None:
+    """Nothing is removed then, and nothing told; what the policy is refused for comes first."""
+    row: dict[str, Any] = {"id": "ig", "op": "collect", "list_fails": True, "min_age": 0, "max_age": 0}
+    row |= {
+        "images": [],
+        "high_threshold_percent": 85,
+        "low_threshold_percent": 80,
+        "capacity": 1,
+        "available": 0,
+    }
+    fails: dict[str, Any] = {"removed": [], "events": [], "error": True}
+    rows = [
+        {**row, **fails, "stage": "run"},
+        {**row, "low_threshold_percent": 90, "error": True, "stage": "configure"},
+    ]
+    assert replay("image_gc", rows, answer_for("image_gc")).differences == ()

@@ -146,6 +146,8 @@ def image_gc(row: Row, _machines: Mapping[str, Row]) -> tuple[Json, Json]:
         )
     except ValueError:
         return expected, {"error": True, "stage": "configure"}
+    if row.get("list_fails"):  # without a list nobody plans
+        return expected, {"removed": [], "events": [], "error": True, "stage": "run"}
     failing = {str(one["id"]) for one in _rows(row, "images") if one.get("remove_fails")}
 
     def remove(image: str) -> None:
