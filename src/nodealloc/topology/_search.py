@@ -193,7 +193,11 @@ def _not_mirrored(before: TopologyHint, choices: Iterator[TopologyHint]) -> Iter
 
 
 def _mirrored(before: TopologyHint, hint: TopologyHint) -> bool:
-    """Whether two equal members on separate nodes stand in the order that is not tried."""
+    """Whether two equal members on separate nodes stand in the order that is not tried.
+
+    On nodes that overlap the order matters: what the first takes of the nodes in
+    common decides what is left for the second.
+    """
     if before.affinity is None or hint.affinity is None:
         return False
     return not before.affinity & hint.affinity and hint.affinity < before.affinity
