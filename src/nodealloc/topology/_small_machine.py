@@ -108,7 +108,7 @@ class SmallMachine:
         ranks = [self._ranks(widths) for widths in in_order]
         self.nearness: list[Mapping[NumaMask, int]] = [ranks[mask.bit_count()] for mask in own]
         inside = _inside(own, self.place)
-        self.around: list[int] = [_around(place, inside) for place in range(count)]
+        self.around: list[int] = _around(own, self.place, full)
         self.said: Said = {(None, False): self.every << self.inside}
         self.said[None, True] = self.said[None, False] | 1 << count << self.good
         for place, mask in enumerate(own):
@@ -171,5 +171,11 @@ def _inside(own: Sequence[NumaMask], place: Mapping[NumaMask | None, int]) -> li
     return found
 
 
-def _around(place: int, inside: Sequence[int]) -> int:
-    return sum([1 << other for other, within in enumerate(inside) if within >> place & 1])
+def _around(own: Sequence[NumaMask], place: Mapping[NumaMask | None, int], full: NumaMask) -> list[int]:
+    """For each set bits of the sets that contain it, itself among them; wider ones are known before it."""
+    found = [0] * len(own)
+    for at in range(len(own) - 1, -1, -1):
+        found[at] = 1 << at
+        for node in bits(full & ~own[at]):
+            found[at] |= found[place[own[at] | 1 << node]]
+    return found
