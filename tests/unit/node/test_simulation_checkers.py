@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 
 import attrs
@@ -154,6 +155,23 @@ def test_a_start_of_which_somebody_knows_is_not_made_again(between: tuple[What, 
     """The process that made it lives, it took the record away itself, or it was told of."""
     with pytest.raises(AssertionError, match=r"attempt 0 of u/app starts again"):
         vanished(Scene(), *between)
+
+
+@pytest.mark.parametrize("is_seen", [False, True])
+def test_a_start_before_the_first_agent_is_known_once_an_agent_asks_who_runs(is_seen: bool) -> None:
+    """Somebody else started it, and it was gone before that: seed 1179335973 found it."""
+    scene = Scene()
+    checker = AttemptsOnce(scene.outside)
+    scene.outside.deeds.listen(checker.heard)
+    scene.wants()
+    containers = scene.outside.containers
+    made = scene.runs()
+    containers.unseen.add(made)
+    if is_seen:
+        containers.listing()
+    containers.vanish(made)
+    with pytest.raises(AssertionError, match="starts again") if is_seen else contextlib.nullcontext():
+        scene.runs()
 
 
 @pytest.mark.parametrize("is_killed", [True, False])

@@ -38,7 +38,7 @@ from nodealloc.podspec import (
 from nodealloc.runtime import LinuxResources
 from nodealloc.testing.simulation.node import GUARANTEES, Ran, What
 from nodealloc.testing.simulation.node._behaviour import IMAGE
-from nodealloc.testing.simulation.node._outside import API
+from nodealloc.testing.simulation.node._outside import API, FILE
 from nodealloc.testing.simulation.node._plugins import variable_of
 from nodealloc.testing.simulation.node._pods import LIVE, PRE_STOP, READY, STARTED
 from tests.unit.node.simulated_scene import APP, Scene
@@ -499,6 +499,23 @@ def ports_once(scene: Scene) -> None:
         scene.runs(uid)
 
 
+def criticals_get_room(scene: Scene, reason: str = "OutOfcpu") -> None:
+    """A critical pod of four CPUs finds another one of four, and a third one comes later."""
+    scene.outside.only_ends = True
+    for uid in ("u", "v"):
+        scene.wants(uid, attrs.evolve(APP, requests={"cpu": Quantity.of(4)}))
+    scene.outside.pods[FILE]["v"] = scene.outside.pods[API].pop("v")
+    scene.happens(What.WANTED, uid="v")
+    if reason:
+        scene.told(PodPhase.FAILED, "v", reason=reason)
+    scene.clock.advance(100.0)
+    scene.wants("w")
+
+
+def criticals_wait(scene: Scene) -> None:
+    criticals_get_room(scene, "")
+
+
 def victims_are_needed(scene: Scene, others: int = 1) -> None:
     """One or more pods of a CPU each end for a critical one that asks for six of seven."""
     scene.outside.only_ends = True
@@ -646,6 +663,10 @@ BROKEN = {
     "PortsOnce": Broken(ports_once, r"v/app starts with port 8080 of the node, which is u's"),
     "VictimsAreNeeded": Broken(victims_are_needed, r"u makes room, and with it 7000 m of 7000 CPUs"),
     "VictimsAreNeeded of many": Broken(victims_are_too_many, r"makes room, and with it 7000 m of 7000"),
+    "CriticalsGetRoom": Broken(
+        criticals_get_room, r"v is refused \(OutOfcpu\), and all that is as important"
+    ),
+    "CriticalsGetRoom in time": Broken(criticals_wait, r"v waits for 100 s, and all that is as important"),
     "NothingMoves": Broken(nothing_moves, r"u: nothing happened for 20 s, and something else is told of it"),
     "SandboxStays": Broken(sandbox_stays, r"u is wanted, well, and has no other"),
     "TimesStand": Broken(scheduled_anew, r"u was told to be scheduled since 5\.0, and now since 6\.0"),

@@ -10,6 +10,7 @@ import pytest
 from nodealloc.podspec import ExecAction, Lifecycle, LifecycleHandler
 from nodealloc.testing.simulation.node import Deed, Ran, What
 from nodealloc.testing.simulation.node._amid import Amid
+from nodealloc.testing.simulation.node._behaviour import Behaviour
 from nodealloc.testing.simulation.node._duties import HooksAreRun
 from nodealloc.testing.simulation.node._pods import POST_START
 from tests.unit.node.simulated_scene import APP, Scene
@@ -44,3 +45,23 @@ def test_a_hook_that_failed_and_did_well_when_it_was_run_again_ends_nothing() ->
         checker.heard(attrs.evolve(ran, at_s=10.0, value=Ran(POST_START, came_of_it)))
         with late:
             checker.heard(attrs.evolve(ASKED_TO_END, what=What.HUNG, at_s=100.0))
+
+
+@pytest.mark.parametrize("takes_s", [0.0, 12.0])
+def test_a_hook_that_the_agent_was_killed_in_is_run_again(takes_s: float) -> None:
+    """One that had ended before is not asked for."""
+    scene = Scene()
+    scene.outside.only_ends = True
+    hook = Lifecycle(post_start=LifecycleHandler(exec=ExecAction(command=(POST_START,))))
+    scene.wants(container=attrs.evolve(APP, lifecycle=hook))
+    scene.outside.deeds.listen(HooksAreRun(scene.outside).heard)
+    made = scene.runs()
+    scene.outside.containers._behaviours[made] = Behaviour(
+        runs_s=100.0, code=0, leaves_s=1.0, hooks_s=((POST_START, takes_s),)
+    )
+    scene.happens(What.RAN, uid="u", name="app", id=made, value=Ran(POST_START, "0"))
+    scene.outside.reads.began_anew(1.0)
+    scene.happens(What.KILLED)
+    scene.clock.advance(100.0)
+    with pytest.raises(AssertionError, match="was not run") if takes_s else contextlib.nullcontext():
+        scene.wants("v")

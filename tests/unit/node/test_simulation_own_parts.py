@@ -24,9 +24,11 @@ from nodealloc.topology import (
     Claim,
     Confinement,
     Hints,
+    Holding,
     Owner,
     Policy,
     Rank,
+    ResourceUse,
     Restored,
     Scene,
     Shortfall,
@@ -94,11 +96,23 @@ class OwnMemory:
         return free
 
 
+@attrs.frozen
+class AccountedMemory(OwnMemory):
+    """The same, and it says what there is: else nobody counts what those ask for who have none alone."""
+
+    def holdings(self) -> Sequence[Holding]:
+        return self.inner.holdings()
+
+    def capacity(self) -> Sequence[ResourceUse]:
+        return self.inner.capacity()
+
+
 def with_own_memory(asked: list[str], *, forgets: bool) -> Callable[[Machine], Sequence[Allocator]]:
     """From the machine to allocators, one of them ours."""
 
     def made(machine: Machine) -> Sequence[Allocator]:
-        own = OwnMemory(MemoryAllocator.of(machine), forgets, asked)
+        kind = OwnMemory if forgets else AccountedMemory
+        own = kind(MemoryAllocator.of(machine), forgets, asked)
         return CpuAllocator.of(machine, reserved=CPUSet.of(0)), own
 
     return made

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import random
 from collections import deque
 from collections.abc import Callable, MutableSequence, Sequence
 
@@ -16,6 +15,7 @@ from nodealloc.runtime import (
     ContainerConfig,
     ContainerReport,
     LinuxResources,
+    Listing,
     NoSuchRecordError,
     RunState,
     SandboxConfig,
@@ -52,6 +52,7 @@ class SimulatedContainers(FakeContainerRuntime):
         devices: What it was made with, by its id and resource.
         late: Ids of containers that were made or started so long after that was asked for that nobody
             waits for such a call: the clock had jumped.
+        unseen: Ids of containers that ran here before the agent, until it asked for the first time who runs.
         strange: Ids of containers that somebody else started here: of them nothing is told but that.
     """
 
@@ -70,6 +71,7 @@ class SimulatedContainers(FakeContainerRuntime):
         self.devices: dict[str, dict[str, tuple[str, ...]]] = {}
         self._kill_at_s: dict[str, float] = {}
         self.late: set[str] = set()
+        self.unseen: set[str] = set()
         self.strange: set[str] = set()
         # A whole life's calls would fill the memory.
         self.calls: MutableSequence[str] = deque(maxlen=200)
@@ -90,6 +92,11 @@ class SimulatedContainers(FakeContainerRuntime):
     def sandboxes(self) -> list[SandboxReport]:
         """Every sandbox that the runtime knows."""
         return list(self._sandboxes.values())
+
+    def listing(self) -> Listing:
+        """See `Looks.listing`; from then on somebody knows who ran before."""
+        self.unseen.clear()
+        return super().listing()
 
     def catch_up(self) -> None:
         """Let everything end that is due by now."""
@@ -324,16 +331,6 @@ class SimulatedContainers(FakeContainerRuntime):
         for one in ended:
             self._happen(What.FORGOT, one.record.id)
         self.lose_records(*(one.record.id for one in ended))
-
-    def crash_all(self) -> None:
-        """Every container ends, for reasons of its own."""
-        for one in self.running:
-            self.crash(one.record.id, 7)
-
-    def crash_one(self, rng: random.Random) -> None:
-        """One of them, by lot."""
-        if running := self.running:
-            self.crash(rng.choice(running).record.id, rng.choice((0, 1, 7)))
 
     def crash(self, container_id: str, code: int) -> None:
         """A container ends by itself, now."""

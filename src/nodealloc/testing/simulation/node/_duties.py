@@ -25,6 +25,9 @@ _COMES_S = 10.0
 """So long after its wait, where nothing goes wrong, a container has started again."""
 _HOOKED_S = 30.0
 """So long after a start the hooks of what started before may take."""
+_AGAIN_S = 16.0
+"""So long after its start an agent may take to run a hook again that it was killed in."""
+_ENDS, _AGAIN = "ends", "again"
 _BACK_S = 8.0
 """So long after its start the agent need not go on where it was killed."""
 _STORED_S = 5.0
@@ -81,9 +84,10 @@ class HooksAreRun(Guarantee):
         self._ran: set[str] = set()
         self._started: set[str] = set()
         self._ends: set[str] = set()
+        self._over_s: dict[str, float] = {}
 
     def heard(self, deed: Deed, /) -> None:
-        """Whose hook was run, and who waits for that."""
+        """Whose hook was run to its end, and who waits for that."""
         container = self.container(deed)
         hook = container.lifecycle.post_start if container and container.lifecycle else None
         if deed.what is What.STARTED:
@@ -92,18 +96,32 @@ class HooksAreRun(Guarantee):
                 self._owed.owe(deed.at_s + _HOOKED_S, deed.id)
         elif deed.what in {What.SIGNALLED, What.ENDED}:
             self._ends.add(deed.id)
+        elif deed.what is What.KILLED and self.outside.only_ends:
+            self._cut_short(deed.at_s)
         elif isinstance(deed.value, Ran):
             if deed.value.command == POST_START:
                 self._ran.add(deed.id)
                 if self.outside.only_ends:
                     takes_s = self.outside.containers.takes_s(deed.id, POST_START)
+                    self._over_s[deed.id] = deed.at_s + takes_s
                     # One that the agent was killed in is run again, and may do well then.
                     due_s = deed.at_s + takes_s + _HOOKED_S if deed.value.failed else math.inf
-                    self._owed.owe(due_s, deed.id, "ends")
+                    self._owed.owe(due_s, deed.id, _ENDS)
             self._ends |= {deed.id} if deed.value.command == PRE_STOP else set()
-        for one, *is_to_end in self._owed.overdue(deed.at_s):
-            assert one in self._ends or not is_to_end, f"{one} runs, and its post-start hook failed"
+        for one, *what in self._owed.overdue(deed.at_s):
+            uid = self.outside.containers.pod_of(one)
+            if what == [_AGAIN] and (uid in self.outside.read or self.outside.overdue_s(uid) > 0):
+                continue
+            assert one in self._ends or what != [_ENDS], f"{one} runs, and its post-start hook failed"
             assert one in self._ran or one in self._ends, f"{one} runs, and its post-start hook was not run"
+
+    def _cut_short(self, now_s: float) -> None:
+        """Of a hook that the agent was killed in nobody knows what came: it is run again."""
+        killed_s = self.outside.reads.killed_s
+        for one in [one for one, over_s in self._over_s.items() if over_s > killed_s]:
+            self._ran.discard(one)
+            self._owed.owe(now_s + _AGAIN_S, one, _AGAIN)
+        self._over_s.clear()
 
     def settled(self) -> None:
         """None is left out."""

@@ -98,7 +98,8 @@ class StartsHeard(Guarantee):
     An agent remembers a number before it makes the instance. Where it is killed between the start and
     the next thing that it remembers, the runtime's record says that the instance has run. If that is gone
     too, nothing is left in which this differs from an instance that was never made, whose number stands:
-    the same number is taken again, so that a kill before a start counts no restart that never was.
+    the same number is taken again, so that a kill before a start counts no restart that never was. The same
+    holds for what somebody else started here before the agent's first life, until an agent asks who runs.
 
     Attributes:
         starts: A pod's uid and a container's name to attempts and sandboxes of instances that have started.
@@ -137,7 +138,8 @@ class StartsHeard(Guarantee):
 
     def _leave_lost(self) -> None:
         for made, one in tuple(self._untold.items()):
-            if one.is_forgotten and one.is_killed:
+            is_known = not one.is_killed and made not in self.outside.containers.unseen
+            if one.is_forgotten and not is_known:
                 self.starts[one.uid, one.name].discard((one.attempt, one.sandbox))
                 del self._untold[made]
 

@@ -43,6 +43,7 @@ from nodealloc.testing.simulation.node._in_time import (
 )
 from nodealloc.testing.simulation.node._mounting import MountsAccounted, NothingIsLeft
 from nodealloc.testing.simulation.node._refusals import (
+    CriticalsGetRoom,
     EndingIsAwaited,
     GoesOn,
     RefusalsAreTrue,
@@ -148,6 +149,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     StartsAreCounted,
     EndingIsAwaited,
     VictimsAreNeeded,
+    CriticalsGetRoom,
     NothingMoves,
     SandboxStays,
     TimesStand,

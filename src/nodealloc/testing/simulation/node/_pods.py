@@ -35,6 +35,7 @@ __all__ = [
     "behaviour",
     "debugged",
     "found_pod",
+    "last_pod",
     "random_pod",
     "whole_pod",
 ]
@@ -113,6 +114,21 @@ def found_pod(uid: str) -> Pod:
     amounts = {"cpu": Quantity.of("100m"), "memory": Quantity.of(_MEMORY[0])}
     one = Container(name="app-0", image=IMAGE, requests=amounts)
     return Pod(uid=uid, name=f"found-{uid}", namespace="sim", containers=(one,))
+
+
+def last_pod(name: str, uid: str, *, cpus: str) -> Pod:
+    """A pod that runs once, and soon has to leave what it takes."""
+    amounts = {"cpu": Quantity.of(cpus), "memory": Quantity.of(_MEMORY[0])}
+    one = Container(name="app-0", image=IMAGE, requests=amounts)
+    return Pod(
+        uid=uid,
+        name=name,
+        namespace="sim",
+        containers=(one,),
+        restart_policy=RestartPolicy.NEVER,
+        termination_grace_period_seconds=1,
+        active_deadline_seconds=60,
+    )
 
 
 def debugged(pod: Pod, name: str) -> Pod:

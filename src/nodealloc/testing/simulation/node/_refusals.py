@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from nodealloc.podfacts import PodPhase, PodStatus
-from nodealloc.podspec import RestartPolicy, effective_requests
+from nodealloc.podspec import Pod, RestartPolicy, effective_requests
 from nodealloc.testing.simulation.node._deeds import Deed, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._outside import FILE, Outside
 from nodealloc.testing.simulation.node._plugins import RESOURCES
 
-__all__ = ["EndingIsAwaited", "GoesOn", "RefusalsAreTrue", "RefusalsSayWhy", "VictimsAreNeeded"]
+__all__ = [
+    "CriticalsGetRoom",
+    "EndingIsAwaited",
+    "GoesOn",
+    "RefusalsAreTrue",
+    "RefusalsSayWhy",
+    "VictimsAreNeeded",
+]
 
 
 class RefusalsAreTrue(Guarantee):
@@ -71,30 +79,74 @@ _GIVES_BACK = 100
 """So long, and so many deeds, after its end a pod has given back what it held."""
 
 
-class EndingIsAwaited(Guarantee):
+class Holders(Guarantee):
+    """One that knows who may hold some of the node."""
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._over_s: dict[str, float] = {}
+        self._boxed: set[str] = set()
+        self._refused_s: dict[str, float] = {}
+
+    def hear_holders(self, deed: Deed) -> None:
+        """Who is over, and who was never let in; `heard` calls it."""
+        status, uid = deed.value, deed.uid
+        if deed.what is What.SANDBOX_MADE:
+            self._boxed.add(uid)
+        if deed.what is not What.TOLD or not isinstance(status, PodStatus) or status.phase is None:
+            return
+        if status.phase.is_terminal:
+            self._over_s.setdefault(uid, deed.at_s)
+            if status.reason in _NO_ROOM and uid not in self._boxed:
+                self._refused_s.setdefault(uid, deed.at_s)
+
+    def may_hold(
+        self, uid: str, now_s: float, *, waited_s: float = 0.0, held_s: float = _GIVES_BACK_S
+    ) -> bool:
+        """Whether it holds something, or has waited for it, or held some, so many seconds ago."""
+        if now_s - self._refused_s.get(uid, math.inf) >= waited_s:
+            return False
+        mounted = any(owner == uid for _, owner in self.outside.volumes.mounts)
+        return mounted or now_s - self._over_s.get(uid, now_s) <= held_s
+
+    def asked(self, pods: Iterable[Pod]) -> tuple[int, int]:
+        """What they ask for: thousandths of CPUs, and bytes of memory."""
+        requests = [effective_requests(pod) for pod in pods]
+        cpus = sum(one["cpu"].milli_value for one in requests if "cpu" in one)
+        return cpus, sum(one["memory"].value for one in requests if "memory" in one)
+
+
+class EndingIsAwaited(Holders):
     """Guarantee 12: who is ending makes room."""
 
     words = "a pod that fits once others have ended waits for them, and is not refused"
 
     def heard(self, deed: Deed, /) -> None:
         """With all that stay it does not fit."""
+        if not self.outside.only_ends:
+            return
         status, uid, outside = deed.value, deed.uid, self.outside
-        if deed.what is not What.TOLD or not isinstance(status, PodStatus) or not outside.only_ends:
+        self.hear_holders(deed)
+        if deed.what is not What.TOLD or not isinstance(status, PodStatus):
             return
-        if status.reason not in {"OutOfcpu", "OutOfmemory"} or uid not in outside.wanted_s:
+        if status.reason not in _SHORT or uid not in outside.wanted_s:
             return
-        if deed.at_s - outside.reads.alive_since_s < _MARKED_S:
+        if deed.at_s - outside.reads.alive_since_s < _BACK_S:
             return  # what an earlier life had read may have been forgotten with it
         wanted_s = outside.wanted_s[uid][0]
         known = outside.known.items()
         leave = {one for one, read_s in outside.read.items() if read_s < wanted_s - _MARKED_S}
-        stay = [one for other, one in known if other not in leave and other not in outside.gone]
-        requests = [one.requests for pod in stay for one in pod.all_containers]
-        cpus, memory = _whole(outside)
-        asked = (
-            (sum(one["cpu"].milli_value for one in requests if "cpu" in one), cpus),
-            (sum(one["memory"].value for one in requests if "memory" in one), memory),
-        )
+        stay = [
+            pod
+            for other, pod in known
+            if other == uid
+            or (
+                other not in leave
+                and other not in outside.gone
+                and self.may_hold(other, deed.at_s, held_s=_OVER_S)
+            )
+        ]
+        asked = tuple(zip(self.asked(stay), outside.room, strict=True))
         # What is named may be the first thing that is short now, where another one is for ever.
         assert any(wanted > there for wanted, there in asked), (
             f"{uid} is refused ({status.reason}), and without what ends "
@@ -102,7 +154,54 @@ class EndingIsAwaited(Guarantee):
         )
 
 
-class VictimsAreNeeded(Guarantee):
+class CriticalsGetRoom(Holders):
+    """Guarantee 14, from the other side."""
+
+    words = "a critical pod comes in where only less important ones hold what it wants"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._waits_s: dict[str, float] = {}
+        self._critical: set[str] = set()
+
+    def heard(self, deed: Deed, /) -> None:
+        """It is not refused, and does not wait for long."""
+        if not self.outside.only_ends:
+            return
+        self.hear_holders(deed)
+        status, uid = deed.value, deed.uid
+        if deed.what is What.WANTED and uid in self.outside.pods[FILE]:
+            self._critical.add(uid)
+            self._waits_s[uid] = deed.at_s
+        elif deed.what in {What.SANDBOX_MADE, What.DELETED, What.UNWANTED} or uid in self._over_s:
+            self._waits_s.pop(uid, None)
+        if uid in self._critical and isinstance(status, PodStatus) and status.reason in _SHORT:
+            self._is_short(uid, deed.at_s, f"is refused ({status.reason})")
+        for one, since_s in tuple(self._waits_s.items()):
+            waited_s = deed.at_s - max(since_s, self.outside.reads.alive_since_s)
+            if waited_s > _COMES_S and not self._has_devices(one):
+                self._is_short(one, deed.at_s, f"waits for {waited_s:.0f} s")
+                self._waits_s[one] = deed.at_s
+
+    def _is_short(self, uid: str, now_s: float, what: str) -> None:
+        hold = [self.outside.known[one] for one in self._critical if one == uid or self.may_hold(one, now_s)]
+        asked, there = self.asked(hold), self.outside.room
+        assert asked[0] > there[0] or asked[1] > there[1], (
+            f"{uid} {what}, and all that is as important asks for {asked} of {there}"
+        )
+
+    def _has_devices(self, uid: str) -> bool:
+        """Whether it may wait for a plugin that is not there."""
+        containers = self.outside.known[uid].all_containers
+        return any(one.requests.keys() & RESOURCES.keys() for one in containers)
+
+
+_SHORT = frozenset({"OutOfcpu", "OutOfmemory"})
+_COMES_S = 90.0
+"""So long, in one life of the agent, others may take to end for a critical pod, and then its predecessor."""
+
+
+class VictimsAreNeeded(Holders):
     """Guarantee 14: preemption is minimal."""
 
     words = "a pod makes room for a critical one only where there is too little without it"
@@ -110,20 +209,20 @@ class VictimsAreNeeded(Guarantee):
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
         self._waited_s: dict[str, float] = {}
-        self._over_s: dict[str, float] = {}
         self._victims_s: dict[str, float] = {}
 
     def heard(self, deed: Deed, /) -> None:
         """With all that may hold something, and the other victims gone, who waits does not fit."""
+        if not self.outside.only_ends:
+            return
+        self.hear_holders(deed)
         status, uid = deed.value, deed.uid
         if deed.what is What.WANTED and uid in self.outside.pods[FILE]:
             self._waited_s[uid] = math.inf
         elif deed.what in {What.STARTED, What.UNWANTED} and uid in self._waited_s:
             self._waited_s[uid] = min(deed.at_s, self._waited_s[uid])
-        if deed.what is not What.TOLD or not isinstance(status, PodStatus) or not self.outside.only_ends:
+        if deed.what is not What.TOLD or not isinstance(status, PodStatus):
             return
-        if status.phase is not None and status.phase.is_terminal:
-            self._over_s.setdefault(uid, deed.at_s)
         if status.condition("DisruptionTarget") is not None and uid not in self._victims_s:
             self._victims_s[uid] = deed.at_s
             self._is_needed(deed)
@@ -132,26 +231,26 @@ class VictimsAreNeeded(Guarantee):
         outside, now_s = self.outside, deed.at_s
         others = {one for one, at_s in self._victims_s.items() if now_s - at_s < _TOGETHER_S}
         hold = [pod for uid, pod in outside.known.items() if uid not in others and self._may_hold(uid, now_s)]
-        cpus, memory = _whole(outside)
+        cpus, memory = outside.room
         for victim in others:
-            requests = [effective_requests(pod) for pod in (*hold, outside.known[victim])]
-            asked = sum(one["cpu"].milli_value for one in requests if "cpu" in one)
-            wanted = sum(one["memory"].value for one in requests if "memory" in one)
+            asked, wanted = self.asked((*hold, outside.known[victim]))
             assert asked > cpus or wanted > memory, (
                 f"{victim} makes room, and with it {asked} m of {cpus} CPUs and {wanted} bytes are asked for"
             )
 
     def _may_hold(self, uid: str, now_s: float) -> bool:
-        """Whether it holds something, or did a while ago, or waits for it."""
-        mounted = any(owner == uid for _, owner in self.outside.volumes.mounts)
-        was_over = now_s - self._over_s.get(uid, now_s) > _GIVES_BACK_S and not mounted
+        """The same, and one that is gone does not for long."""
         has_left = uid in self.outside.gone and now_s - self._waited_s.get(uid, 0.0) > _GIVES_BACK_S
-        return not (was_over or has_left)
+        return self.may_hold(uid, now_s, waited_s=_GIVES_BACK_S) and not has_left
 
 
 _TOGETHER_S = 20.0
 """Victims that are told of within so many seconds may have been chosen together."""
-_MARKED_S = 5.0
+_BACK_S = 5.0
+"""So long after its start an agent may not know yet what had been read before."""
+_OVER_S = 15.0
+"""So long after a pod was told to have ended what it held is free, where nothing goes wrong but kills."""
+_MARKED_S = 2.0
 """So long after an agent read that a pod is to go it knows that its room will be free."""
 
 
@@ -193,9 +292,3 @@ class GoesOn(Guarantee):
         assert deed.value.phase not in never.get(pod.restart_policy, ()), (
             f"{deed.uid} is told to be {deed.value.phase}, and its policy is {pod.restart_policy.value}"
         )
-
-
-def _whole(outside: Outside) -> tuple[int, int]:
-    """What the node has for pods: thousandths of CPUs, and bytes of memory."""
-    memory = sum(one.memory_bytes for one in outside.machine.numa_nodes)
-    return 1000 * (len(outside.machine.cpus) - len(outside.reserved)), memory

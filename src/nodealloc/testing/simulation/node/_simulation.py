@@ -24,6 +24,7 @@ from nodealloc.testing.simulation.node._deeds import Deed, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._guarantees import GUARANTEES
 from nodealloc.testing.simulation.node._outside import API, FILE, Outside
+from nodealloc.testing.simulation.node._people import People
 from nodealloc.testing.simulation.node._ports import NodePorts, SimulatedRuntime
 from nodealloc.testing.simulation.node._sources import SimulatedSink, SimulatedSource
 
@@ -120,7 +121,9 @@ class NodeSimulation:
         self.outside: Outside = Outside(clock, chance.rng)
         self.outside.machine = machine
         self.outside.reserved = _RESERVED
-        self.outside.device_pods, self.outside.hooks = self.seeds.device_pods, self.seeds.hooks
+        self._people = People(
+            self.outside, chance.rng, device_pods=self.seeds.device_pods, hooks=self.seeds.hooks
+        )
         self.outside.only_hangs = all(_HANGS.search(one) or one in ORDINARY for one in self.seeds.odds)
         self.outside.only_ends = all(one in _ENDS or one in ORDINARY for one in self.seeds.odds)
         self._amid = Amid(self.outside)
@@ -133,7 +136,7 @@ class NodeSimulation:
         for checker in self._checkers:
             self.simulation.check_settled(checker.settled)
         chance.on_strike = self._tell
-        self.outside.begin()
+        self._people.begin()
         self._act()
 
     def __enter__(self) -> Self:
@@ -155,17 +158,17 @@ class NodeSimulation:
             if at_most is not None and at_most < self.seeds.operations:
                 return self.simulation.run(at_most)
             self.simulation.run(self.seeds.operations)
-            self.outside.calm()
+            self._people.calm()
             self._settle()
             if self.seeds.rests_s:
                 self.simulation.rest(self.seeds.rests_s)
-                self.outside.containers.crash_all()
+                self._people.crash_all()
                 self._settle()
-            self.outside.empty()
+            self._people.empty()
             self.simulation.go_on(_EMPTYING)
             self._settle(is_empty=True)
             if self.outside.is_aligned:
-                self.outside.fill()
+                self._people.fill()
             return self._settle()
         except ViolationError as error:
             raise self._told(error) from None
@@ -183,26 +186,30 @@ class NodeSimulation:
         return self.simulation.report()
 
     def _act(self) -> None:
-        outside = self.outside
+        outside, people = self.outside, self._people
 
         def act(every_s: float, call: Callable[[Random], object]) -> None:
             self.simulation.act(every_s, lambda rng: None if outside.is_calm else call(rng))
 
-        act(6.0, outside.add)
+        act(6.0, people.add)
         if self.seeds.deletes:
-            act(10.0, outside.delete)
-            act(4.0, outside.shorten)
-            act(120.0, outside.force)
-            act(60.0, outside.replace)
-            act(30.0, outside.edit)
-            act(6.0, outside.correct)
-            act(60.0, outside.debug)
+            act(10.0, people.delete)
+            act(4.0, people.shorten)
+            act(3.0, people.roll)
+            act(120.0, people.force)
+            act(60.0, people.replace)
+            act(30.0, people.edit)
+            act(6.0, people.correct)
+            act(60.0, people.debug)
         if self.seeds.crashes:
-            act(20.0, outside.containers.crash_one)
-            act(25.0, outside.sicken)
-            act(90.0, outside.intrude)
+            act(20.0, people.crash_one)
+            act(25.0, people.sicken)
+            act(90.0, people.intrude)
         if "killed" in self.seeds.odds:
             act(4.0, self._kill_amid)
+            act(1.0, self._kill_in_hook)
+        if "power lost" in self.seeds.odds:
+            act(10.0, self._cut_amid)
         every_s = self.seeds.plugins_act_s
         act(every_s, outside.plugins.act)
         act(4 * every_s, outside.plugins.replace)
@@ -211,6 +218,16 @@ class NodeSimulation:
         """The agent is killed while what it remembers counts."""
         if self._amid.is_now:
             self.simulation.chance.arm("killed")
+
+    def _kill_in_hook(self, _rng: Random) -> None:
+        """The agent is killed while a hook runs, so that nobody hears how it ended."""
+        if self._amid.is_in_hook:
+            self.simulation.chance.arm("killed")
+
+    def _cut_amid(self, _rng: Random) -> None:
+        """The power goes while it counts who was done before."""
+        if self._amid.is_half_done:
+            self.simulation.chance.arm("power lost")
 
     def _build(self, life: Life) -> Driven:
         driven = self._wiring(self._ports(life))

@@ -1,0 +1,285 @@
+"""Whoever acts on a simulated node from outside: people, and what befalls containers; all of it by lot."""
+
+from __future__ import annotations
+
+import random
+
+import attrs
+
+from nodealloc.podfacts import PodIdentity
+from nodealloc.podspec import Pod, effective_requests
+from nodealloc.runtime import ContainerConfig, SandboxConfig
+from nodealloc.testing.simulation.node._behaviour import IMAGE
+from nodealloc.testing.simulation.node._outside import API, FILE, FILL, Outside
+from nodealloc.testing.simulation.node._plugins import OF_EACH_NODE
+from nodealloc.testing.simulation.node._pods import (
+    asked_again,
+    debugged,
+    found_pod,
+    last_pod,
+    random_pod,
+    whole_pod,
+)
+
+__all__ = ["People"]
+
+_MOST_PODS = 8
+_CORRECTS_S = 10.0
+_KNOWN_S = 3.0
+"""So long after it has read that a pod is to go an agent has remembered that, whatever becomes of it."""
+_ROLLS, _ROLLED_S = 0.25, 20
+"""So often a pod is replaced where it could be, and so many seconds it has to end."""
+_WORTH_IT = 500
+"""Thousandths of CPUs; a pod that takes less than that is not worth its time."""
+
+
+class People:
+    """They want pods, edit them, send them away, and start things by hand.
+
+    Args:
+        outside: Where they act.
+        rng: What is drawn from.
+        device_pods: Of the pods so many ask for devices, from 0 to 1.
+        hooks: Of main containers so many have a hook, from 0 to 1.
+    """
+
+    def __init__(self, outside: Outside, rng: random.Random, *, device_pods: float, hooks: float) -> None:
+        self._outside = outside
+        self._rng = rng
+        self._device_pods = device_pods
+        self._hooks = hooks
+        self._number = 0
+        self._images = 0
+        self._edited = "", 0, 0.0
+        self._found: set[str] = set()
+        self._rolled = ""
+
+    def begin(self) -> None:
+        """Before the agent's first life somebody else had pods here: they are wanted, and run."""
+        for source in (API, FILE):
+            self._number += 1
+            uid = f"uid-{self._number}"
+            pod = found_pod(uid)
+            self._outside.want(source, pod)
+            self._found.add(uid)
+            config = SandboxConfig(pod=PodIdentity.of(pod), hostname=pod.name)
+            made = self._outside.containers.run_sandbox(config)
+            one = ContainerConfig(name=pod.containers[0].name, image=pod.containers[0].image)
+            container_id = self._outside.containers.create_container(made, one, config)
+            self._outside.containers.unseen.add(container_id)
+            self._outside.containers.start_container(container_id)
+        self.intrude(self._rng)
+
+    def add(self, rng: random.Random) -> None:
+        """Somebody wants another pod."""
+        if sum(map(len, self._outside.pods.values())) >= _MOST_PODS:
+            return
+        source = FILE if rng.random() < 0.3 else API
+        self._outside.want(source, self._random(rng, source))
+
+    def roll(self, rng: random.Random) -> None:
+        """Somebody asks a pod to end, and while it does wants another one for all CPUs that are left."""
+        outside = self._outside
+        if self._rolled not in outside.pods[API]:
+            runs = [uid for uid in outside.pods[API] if uid not in outside.deletions and self._runs(uid)]
+            self._rolled = rng.choice(runs) if runs and rng.random() < _ROLLS else ""
+            if self._rolled:
+                self._ask(API, self._rolled, _ROLLED_S)
+        elif outside.awake_s - outside.reads.ends_s.get(self._rolled, outside.awake_s) > _KNOWN_S:
+            self._rolled = ""
+            stay = [pod for pods in outside.pods.values() for uid, pod in pods.items() if self._stays(uid)]
+            left = outside.room[0] - sum(effective_requests(pod)["cpu"].milli_value for pod in stay)
+            if left >= _WORTH_IT:
+                self._number += 1
+                outside.want(API, last_pod(f"pod-{self._number}", f"uid-{self._number}", cpus=f"{left}m"))
+
+    def _runs(self, uid: str) -> bool:
+        return bool(self._outside.containers.running_of(uid))
+
+    def _stays(self, uid: str) -> bool:
+        told = self._outside.told.get(uid)
+        is_over = told is not None and told.phase is not None and told.phase.is_terminal
+        return uid not in self._outside.deletions and not is_over
+
+    def delete(self, rng: random.Random) -> None:
+        """Somebody asks for a pod to end; asked again, perhaps with a shorter grace."""
+        uids = [(source, uid) for source, pods in self._outside.pods.items() for uid in pods]
+        if not uids:
+            return
+        again = [one for one in uids if one[1] in self._outside.deletions]
+        source, uid = rng.choice(again if again and rng.random() < 0.5 else uids)
+        pod = self._outside.pods[source][uid]
+        if source == FILE:
+            grace_s = float(pod.termination_grace_period_seconds)
+            self._outside.delete(uid, grace_s)
+            self._outside.let_go(uid)
+            return
+        before = self._outside.deletions.get(uid)
+        own = pod.termination_grace_period_seconds
+        grace = rng.choice((1, 3, 10, 20, own, own))
+        if before is not None and grace >= before.grace_s:
+            return
+        self._ask(source, uid, grace)
+
+    def _ask(self, source: str, uid: str, grace: int) -> None:
+        self._outside.delete(uid, float(grace))
+        self._outside.mark(source, uid, grace)
+        self._outside.changed(source)
+
+    def shorten(self, rng: random.Random) -> None:
+        """Somebody is impatient: a pod that ends is to end sooner."""
+        ending = [
+            uid
+            for uid in self._outside.pods[API]
+            if uid in self._outside.deletions
+            and self._outside.deletions[uid].grace_s > 2
+            and uid != self._rolled
+        ]
+        if ending:
+            uid = rng.choice(ending)
+            before_s = self._outside.deletions[uid].grace_s
+            self._ask(API, uid, int(rng.choice((1, before_s // 2, before_s - 1))))
+
+    def force(self, rng: random.Random) -> None:
+        """Somebody takes a pod out of the API without waiting for its end."""
+        if uids := list(self._outside.pods[API]):
+            uid = rng.choice(uids)
+            pod = self._outside.known[uid]
+            if uid not in self._outside.deletions:
+                self._outside.delete(uid, float(pod.termination_grace_period_seconds))
+            self._outside.let_go(uid)
+
+    def replace(self, rng: random.Random) -> None:
+        """A static pod is edited: another pod under the same name."""
+        # Of one that somebody else ran before, and that was never told of, nobody knows that it is static.
+        uids = [
+            uid for uid in self._outside.pods[FILE] if uid not in self._found or uid in self._outside.told
+        ]
+        if uids:
+            uid = rng.choice(uids)
+            pod = self._outside.known[uid]
+            self._outside.delete(uid, float(pod.termination_grace_period_seconds))
+            self._outside.let_go(uid)
+            self._outside.want(FILE, self._random(rng, FILE, pod.name))
+
+    def edit(self, rng: random.Random) -> None:
+        """A container of a pod is to run from another image."""
+        if uid := self._to_edit(rng):
+            self._edit(uid, rng.randrange(len(self._outside.known[uid].containers)))
+
+    def debug(self, rng: random.Random) -> None:
+        """Somebody adds a container to a pod, to look at it from within."""
+        if uid := self._to_edit(rng):
+            self._number += 1
+            self._outside.edit(debugged(self._outside.known[uid], name := f"debug-{self._number}"), name)
+
+    def _to_edit(self, rng: random.Random) -> str:
+        uids = [
+            uid
+            for uid in self._outside.pods[API]
+            if uid not in self._outside.deletions and uid not in self._found
+        ]
+        return rng.choice(uids) if uids else ""
+
+    def correct(self, _rng: random.Random) -> None:
+        """What was edited a moment ago is edited once more."""
+        uid, place, at_s = self._edited
+        if (
+            uid in self._outside.pods[API]
+            and uid not in self._outside.deletions
+            and self._outside.awake_s - at_s < _CORRECTS_S
+        ):
+            self._edit(uid, place)
+
+    def _edit(self, uid: str, place: int) -> None:
+        self._edited = uid, place, self._outside.awake_s
+        pod = self._outside.known[uid]
+        self._images += 1
+        other = attrs.evolve(pod.containers[place], image=f"{IMAGE.partition(':')[0]}:{self._images}")
+        containers = (*pod.containers[:place], other, *pod.containers[place + 1 :])
+        self._outside.reads.edited(API, uid, other.name, other.image)
+        self._outside.edit(attrs.evolve(pod, containers=containers), f"{other.name} from {other.image}")
+
+    def _random(self, rng: random.Random, source: str, name: str = "") -> Pod:
+        self._number += 1
+        name, uid = name or f"pod-{self._number}", f"uid-{self._number}"
+        return random_pod(
+            rng, name, uid, device_pods=self._device_pods, hooks=self._hooks, is_critical=source == FILE
+        )
+
+    def intrude(self, rng: random.Random) -> None:
+        """Somebody starts a container by hand: in a pod that runs, or of a pod that nobody wants."""
+        uids = [
+            uid
+            for uid in self._outside.known
+            if uid not in self._outside.deletions and self._outside.containers.running_of(uid)
+        ]
+        self._number += 1
+        if uids and rng.random() < 0.5:
+            pod = PodIdentity.of(self._outside.known[rng.choice(uids)])
+        else:
+            uid = f"stray-{self._number}"
+            pod = PodIdentity(uid=uid, name=uid, namespace="sim")
+        self._outside.containers.intrude(pod, f"strange-{self._number}")
+
+    def sicken(self, rng: random.Random) -> None:
+        """A container is unwell: it does not get ready, or is not alive; or one gets well again."""
+        probed = self._probed()
+        if not probed:
+            return
+        container_id, command = rng.choice(probed)
+        unwell = self._outside.containers.unwell.get(container_id)
+        if unwell:
+            unwell.clear()
+        else:
+            self._outside.containers.sicken(container_id, command)
+
+    def crash_one(self, rng: random.Random) -> None:
+        """A container ends for reasons of its own."""
+        if running := self._outside.containers.running:
+            self._outside.containers.crash(rng.choice(running).record.id, rng.choice((0, 1, 7)))
+
+    def crash_all(self) -> None:
+        """Every container does."""
+        for one in self._outside.containers.running:
+            self._outside.containers.crash(one.record.id, 7)
+
+    def calm(self) -> None:
+        """From now on nothing ends by itself, but init containers; who is unwell stays so."""
+        self._outside.is_calm = True
+        self._outside.plugins.calm()
+        for place, (container_id, command) in enumerate(self._probed()):
+            if place % 2 == 0:
+                self._outside.containers.sicken(container_id, command)
+
+    def empty(self) -> None:
+        """Nobody wants any pod any more."""
+        for source, pods in self._outside.pods.items():
+            for uid, pod in [one for one in pods.items() if one[0] not in self._outside.deletions]:
+                grace = pod.termination_grace_period_seconds
+                self._outside.delete(uid, float(grace))
+                if source == FILE:
+                    self._outside.let_go(uid)
+                    continue
+                self._outside.mark(source, uid, grace)
+            self._outside.changed(source)
+
+    def fill(self) -> None:
+        """Somebody wants, of each NUMA node, all the CPUs that are given out, and most of its memory."""
+        for node in self._outside.machine.numa_nodes:
+            whole = whole_pod(
+                f"{FILL}{node.id}",
+                cpus=len(node.cpus - self._outside.reserved),
+                memory_bytes=node.memory_bytes // 4 * 3,
+                devices=OF_EACH_NODE if self._outside.plugins.are_asked else 0,
+            )
+            self._outside.want(API, whole)
+
+    def _probed(self) -> list[tuple[str, str]]:
+        """Containers that run, with what they are asked again and again."""
+        return [
+            (one.record.id, command)
+            for one in self._outside.containers.running
+            if one.record.pod.uid in self._outside.known
+            for command in asked_again(self._outside.known[one.record.pod.uid], one.record.name)
+        ]
