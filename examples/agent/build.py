@@ -66,7 +66,8 @@ def node_of(plan: NodePlan, store: Store) -> NodeAllocator:
 
 def device_plugins_of(root: Path, node: NodeAllocator) -> tuple[DevicePlugins, PluginRegistrar]:
     """Plugins that register themselves, or that a socket in `plugins_registry` is found of."""
-    plugins = DevicePlugins(node.allocator(DeviceAllocator), directory=root / "device-plugins")
+    # Nobody but an administrator takes its socket away: it is looked at now and then.
+    plugins = DevicePlugins(node.allocator(DeviceAllocator), directory=root / "device-plugins", look_s=5.0)
     node.advise_with(DeviceAdvisor(plugins))
     sockets = root / "plugins_registry"
     return plugins, PluginRegistrar(sockets, {"DevicePlugin": plugins}, watcher=watcher_of(sockets))

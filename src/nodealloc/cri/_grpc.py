@@ -106,7 +106,9 @@ class Line:
 
         A connection of its own, since a stream may last as long as the program.
         """
-        caller = Caller(self._path, wire.DESCRIPTOR, "RuntimeService", largest_bytes=_LARGEST_BYTES)
+        caller = Caller(
+            self._path, wire.DESCRIPTOR, "RuntimeService", largest_bytes=_LARGEST_BYTES, reads_alone=True
+        )
         leave = cancel.on_cancel(caller.close)
         try:
             stream = caller.stream(name)

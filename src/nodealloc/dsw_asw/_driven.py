@@ -8,6 +8,7 @@ import contextlib
 import itertools
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Final, Self
@@ -23,6 +24,8 @@ __all__ = ["Driven", "Passing"]
 
 _log = logging.getLogger("nodealloc.dsw_asw")
 _AFTER_A_FAULT_S: Final = 1.0
+_MANY: Final = 8
+"""Operations under way from which on a driver may wait a little for the next to end."""
 _NOTHING: Final = Summary()
 
 
@@ -67,6 +70,8 @@ class Driven(abc.ABC):
         self._stop_timeout_s = stop_timeout_s
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
+        self._gather_s = 0.0
+        self._under_way = 0
         self._work = threading.Event()
         self._numbers = itertools.count()
         self._listeners: dict[int, Callable[[], None]] = {}
@@ -207,15 +212,18 @@ class Driven(abc.ABC):
             except BaseException:  # noqa: BLE001 - a call that interrupts itself is no order to end
                 _log.exception("%s: a pass was interrupted; the next one follows in a second", self.name)
                 done = False
+            passed_s = time.monotonic()
             if not done:
                 self._stopping.wait(_AFTER_A_FAULT_S)
             # Asked between the two because a pass swallows the wake-up that closing sends.
             if not self._stopping.is_set():
                 self.wait_for_work()
+            if self._gather_s and self._under_way >= _MANY:
+                self._stopping.wait(max(0.0, passed_s + self._gather_s - time.monotonic()))
 
     def _pass(self) -> bool:
         try:
-            self.reconcile()
+            self._under_way = self.reconcile().running
         except Exception:  # noqa: BLE001 - a driver that ended would leave the node alone
             _log.exception("%s: a pass raised; the next one follows in a second", self.name)
             return False

@@ -28,11 +28,21 @@ class Group(Driven):
         members: In the order in which they plan.
         name: For threads and messages.
         stop_timeout_s: Real seconds that `stop` waits for running operations.
+        gather_s: Real seconds at least from one pass to the next, in the thread of `start`, while eight
+            operations or more are under way: what happens meanwhile is planned once and committed
+            together. 0 for a pass as soon as there is work.
     """
 
     @typed
-    def __init__(self, *members: Driven, name: str = "reconcile", stop_timeout_s: float = 10.0) -> None:
+    def __init__(
+        self,
+        *members: Driven,
+        name: str = "reconcile",
+        stop_timeout_s: float = 10.0,
+        gather_s: float = 0.0,
+    ) -> None:
         super().__init__(name, stop_timeout_s)
+        self._gather_s = gather_s
         self._members = members
         self._groups = tuple(one for one in members if isinstance(one, Group))
         self._all: tuple[Passing, ...] | None = None

@@ -231,3 +231,32 @@ def test_a_key_that_came_and_went_is_named_as_such() -> None:
     wait = bench.reconciler.wait(["a"], lambda *_: next(answers))
     with pytest.raises(WaitTimeoutError, match="came and went while it was waited for"):
         wait.result(0.0)
+
+
+def gathering(count: int, gather_s: float) -> tuple[int, float]:
+    """Passes of a group that carries out so many steps which end one after the other, and seconds for all."""
+    go = threading.Semaphore(0)
+    bench = Bench(ThreadExecutor(), resync_s=None)
+
+    def until_told(_key: str) -> None:
+        go.acquire(timeout=10.0)
+
+    bench.domain.fault = until_told
+    keys = [f"key {number}" for number in range(count)]
+    for key in keys:
+        bench.desired.put(key, 1)
+    with Group(bench.reconciler, gather_s=gather_s):
+        while len(bench.reconciler.running()) < count:
+            time.sleep(0.001)
+        before, began_s = len(bench.observer.summaries), time.monotonic()
+        for _ in keys:
+            go.release()
+            time.sleep(0.005)
+        bench.reconciler.wait_until(keys, lacks, timeout_s=10.0)
+        return len(bench.observer.summaries) - before, time.monotonic() - began_s
+
+
+def test_a_group_gathers_what_ends_while_much_is_under_way() -> None:
+    """One pass for several ends; where few things happen nobody waits, and all are done in the end."""
+    assert gathering(30, 0.05)[0] < 15 <= gathering(30, 0.0)[0]
+    assert gathering(3, 30.0)[1] < 10.0

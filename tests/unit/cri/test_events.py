@@ -1,0 +1,119 @@
+"""Events of a runtime: each is heard at once, by the one thread that follows them, until that has to stop."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+
+import grpc
+import pytest
+
+from nodealloc.cri import CriRuntime
+from nodealloc.runtime import RuntimeUnavailableError
+from nodealloc.testing.dsw_asw import ManualCancel
+
+EVENTS = "runtime.v1.RuntimeService"
+WORKERS = "of the test's server"
+
+
+class Teller:
+    """A runtime that has nothing but events, which a test hands it."""
+
+    def __init__(self, path: Path) -> None:
+        self.events: SimpleQueue[bytes | None] = SimpleQueue()
+        self._server = grpc.server(ThreadPoolExecutor(2, thread_name_prefix=WORKERS))
+        method = grpc.unary_stream_rpc_method_handler(self._told)
+        handler = grpc.method_handlers_generic_handler(EVENTS, {"GetContainerEvents": method})
+        self._server.add_generic_rpc_handlers((handler,))
+        self._server.add_insecure_port(f"unix:{path}")
+        self._server.start()
+
+    def _told(self, _request: bytes, _context: grpc.ServicerContext) -> Iterator[bytes]:
+        while (event := self.events.get()) is not None:
+            yield event
+
+    def stop(self) -> None:
+        """End it, and the stream."""
+        self.events.put(None)
+        self._server.stop(0).wait()
+
+
+@pytest.fixture
+def teller(tmp_path: Path) -> Iterator[Teller]:
+    """One at `c.sock`."""
+    made = Teller(tmp_path / "c.sock")
+    yield made
+    made.stop()
+
+
+class Follower(threading.Thread):
+    """Follows, and counts what it hears."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(name="follower", daemon=True)
+        self.cancel = ManualCancel()
+        self.heard: SimpleQueue[float] = SimpleQueue()
+        self.ended: list[Exception | None] = []
+        self._runtime = CriRuntime(path)
+
+    def run(self) -> None:
+        """Until it is asked to stop, or the stream ends."""
+        try:
+            self._runtime.follow(lambda: self.heard.put(time.monotonic()), self.cancel)
+        except RuntimeUnavailableError as error:
+            self.ended.append(error)
+        else:
+            self.ended.append(None)
+
+    def hears(self, count: int) -> None:
+        """So many more."""
+        for _ in range(count):
+            self.heard.get(timeout=10.0)
+
+
+def test_events_take_no_thread_beside_the_one_that_follows(tmp_path: Path, teller: Teller) -> None:
+    """One of gRPC's beside it would hand on each event, and both would wake ten times a second meanwhile."""
+    before = set(threading.enumerate())
+    follower = Follower(tmp_path / "c.sock")
+    follower.start()
+    teller.events.put(b"")
+    follower.hears(2)  # the first is that the stream was asked for
+    more = {one for one in threading.enumerate() if not one.name.startswith(WORKERS)} - before
+    assert more == {follower}
+    for _ in range(20):
+        began_s = time.monotonic()
+        teller.events.put(b"")
+        assert follower.heard.get(timeout=10.0) - began_s < 5.0
+    follower.cancel.set()
+    follower.join(10.0)
+    assert follower.ended == [None]
+
+
+def test_a_stream_that_ends_and_one_that_breaks_are_told_apart_from_one_that_was_stopped(
+    tmp_path: Path, teller: Teller
+) -> None:
+    """Whoever follows asks again; who asked to stop hears of no fault, though events come meanwhile."""
+    ends = Follower(tmp_path / "c.sock")
+    ends.start()
+    ends.hears(1)
+    teller.events.put(None)
+    ends.join(10.0)
+    assert [type(one) for one in ends.ended] == [RuntimeUnavailableError]
+    stopped = Follower(tmp_path / "c.sock")
+    stopped.start()
+    stopped.hears(1)
+    for _ in range(100):
+        teller.events.put(b"")
+    stopped.cancel.set()
+    stopped.join(10.0)
+    assert stopped.ended == [None]
+    breaks = Follower(tmp_path / "c.sock")
+    breaks.start()
+    breaks.hears(1)
+    teller.stop()
+    breaks.join(10.0)
+    assert [type(one) for one in breaks.ended] == [RuntimeUnavailableError]
