@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed_on_error
 
 __all__ = ["Summary"]
 
@@ -51,7 +51,7 @@ class Summary:
         )
 
     @classmethod
-    @typed
+    @typed_on_error
     def of_one_pass(cls, parts: Iterable[Summary], /, resting: Sequence[Summary] = ()) -> Summary:
         """What several did that made one pass together, beside others that had nothing to do."""
         busy = tuple(parts)
