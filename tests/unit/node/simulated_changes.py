@@ -53,7 +53,7 @@ CHANGES = {
         "dsw_asw/_begun.py",
         "            self._book.agenda.add(self._blocked.opened(operation.step.scope))\n",
         "            self._blocked.opened(operation.step.scope)\n",
-        "plugins",
+        "hangs",
     ),
     "orphans-unheard": Change(
         "what runs and is not known is ended before sources were heard",
@@ -74,7 +74,7 @@ CHANGES = {
         "podlife/_settling.py",
         "    return have.but(doubt=None if known is None else known.listing)",
         "    return have",
-        "clocks",
+        "runtimes",
     ),
     "uncertain-is-failed": Change(
         "a start whose answer was lost counts as one that was not made",
