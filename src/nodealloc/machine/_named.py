@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
+from nodealloc._reading import short
 from nodealloc._typed import typed
-from nodealloc.errors import DecodeError, Fault
+from nodealloc.errors import ConfigurationError, DecodeError, Fault
 from nodealloc.machine._cadvisor import machine_from_cadvisor
 from nodealloc.machine._codec import machine_from_json
 from nodealloc.machine._discover import Discovery, discover
@@ -36,6 +37,11 @@ def named_machine(words: str, /) -> Discovery:
         is_folder = is_file = False
     if is_folder:
         return discover(path / "sys" if (path / "sys").is_dir() else path)
+    if not is_file and ("/" in words or words.endswith(".json")):
+        raise ConfigurationError(
+            f"machine: {short(words)} is no file or directory that can be seen from here; "
+            "give one, or a line such as '2 sockets x 8 cores x 2 threads'"
+        )
     return Discovery(machine=_written(path) if is_file else machine_from_text(words), notes=())
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nodealloc.errors import DecodeError, NodeallocError
+from nodealloc.errors import ConfigurationError, DecodeError, NodeallocError
 from nodealloc.machine import machine_from_text, machine_to_json, named_machine
 
 
@@ -33,3 +33,10 @@ def test_what_is_no_machine_is_refused(tmp_path: Path) -> None:
     for words in ("", "x" * 5000, "a\0b"):
         with pytest.raises(NodeallocError):
             named_machine(words)
+
+
+@pytest.mark.parametrize("words", ["/nowhere.json", "./nowhere/", "nowhere.json", "~/machine.json"])
+def test_a_file_that_is_missing_is_told_as_missing(words: str) -> None:
+    """It is not read as a line of text, whose faults say nothing of files."""
+    with pytest.raises(ConfigurationError, match="no file or directory that can be seen"):
+        named_machine(words)
