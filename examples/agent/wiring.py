@@ -168,7 +168,8 @@ class _Parts:
             events=self.runtime if hears and self.stage.executor is None else None,
             journal=self.place.store,
             known=self.was.known,
-            pace=Pace(period_s=5.0, gap_s=0.02, rest_times=10.0)
+            # When the health is asked for, too: gRPC's threads stay awake for a while after each call.
+            pace=Pace(period_s=5.0, is_steady=True, gap_s=0.02, rest_times=10.0)
             if hears
             else Pace(is_steady=True, rest_times=10.0),
             executor=self.stage.executor,

@@ -629,10 +629,32 @@ def test_a_connection_that_was_closed_leaves_no_call_behind(place: Path, ends: s
         server.stop()
 
 
+def test_who_follows_a_plugin_sleeps_while_nothing_comes(place: Path) -> None:
+    """The iterator that gRPC has would wake its thread, and another one, ten times a second."""
+    place.mkdir()
+    server = DevicePluginServer(GPU, numbered(1), place / "quiet.sock")
+    server.start()
+    connection = GrpcConnection(str(server.socket))
+    assert len(next(connection.lists())) == 1
+    (reader,) = [one for one in threading.enumerate() if one.name == "device lists of quiet.sock"]
+    status = Path(f"/proc/self/task/{reader.native_id}/status")
+
+    def slept() -> int:
+        line = next(one for one in status.read_text().splitlines() if one.startswith("voluntary_ctxt"))
+        return int(line.split()[1])
+
+    time.sleep(0.2)
+    before = slept()
+    time.sleep(1.0)
+    assert slept() - before <= 1
+    connection.close()
+    server.stop()
+
+
 def calls_under_way() -> int:
-    """Streams of gRPC's client that somebody or something still holds."""
-    kinds = [type(one) for one in gc.get_objects()]
-    return sum(issubclass(kind, grpc.RpcError) and hasattr(kind, "__next__") for kind in kinds)
+    """Streams of gRPC's client that somebody or something still holds, and that have not ended."""
+    calls = [one for one in gc.get_objects() if issubclass(type(one), grpc.aio.UnaryStreamCall)]
+    return sum(not one.done() for one in calls)
 
 
 def test_handlers_and_registration_sockets_keep_their_promises(place: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -14,6 +15,7 @@ from google.protobuf.descriptor import FileDescriptor
 from nodealloc import _sockets
 from nodealloc._rpc import channels
 from nodealloc._rpc.errors import CallRefusedError, CallUnavailableError
+from nodealloc._rpc.streams import Stream
 
 __all__ = ["Caller"]
 
@@ -62,7 +64,7 @@ class Caller:
         self._file = file
         self._service = service
         self._largest_bytes = largest_bytes
-        full_name = file.services_by_name[service].full_name
+        self._full_name = full_name = file.services_by_name[service].full_name
         self._largest_answers = {(full_name, name): most for name, most in (largest_answers or {}).items()}
         self._limits = dict(limits or {})
         self._reads_alone = reads_alone
@@ -71,6 +73,7 @@ class Caller:
         self._lock = threading.Lock()
         self._socket: _sockets.Pinned | None = None
         self._channel: channels.Channel | None = None
+        self._streams: list[Stream] = []
         self._closed = threading.Event()
         try:
             self._real_path = os.path.realpath(self.path)
@@ -105,13 +108,24 @@ class Caller:
             self._closed.wait(_LOOK_S)
         return found.address
 
-    def stream(self, name: str, /) -> channels.Stream:
-        """Answers to an empty request, as they come; reading them raises what `failed` understands."""
-        channel = self._dialled(name)
-        try:
-            return channel.unary_stream(self._method(name))(b"")
-        except ValueError as error:  # grpc's own word for a channel that was closed
-            raise self.cancelled(name) from error
+    def stream(self, name: str, /) -> Stream:
+        """Answers to an empty request, as they come, until they end or `close` ends them.
+
+        Reading them raises as `call` does.
+        """
+        with self._lock:
+            found = self._found(name)
+            if found is None:
+                raise self._nobody(name)
+            made = Stream(
+                found.address,
+                self._method(name),
+                largest_bytes=self._largest_answers.get((self._full_name, name), self._largest_bytes),
+                failed=partial(self.failed, name),
+                cancelled=partial(self.cancelled, name),
+            )
+            self._streams = [one for one in self._streams if not one.is_over] + [made]
+            return made
 
     def failed(self, name: str, error: grpc.RpcError, /) -> CallUnavailableError | CallRefusedError:
         """What an error of gRPC means."""
@@ -135,6 +149,9 @@ class Caller:
             self._closed.set()
             channel, self._channel = self._channel, None
             socket, self._socket = self._socket, None
+            streams, self._streams = self._streams, []
+        for stream in streams:
+            stream.cancel()
         if channel is not None:
             channel.close()
         if socket is not None:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, cast
 from urllib.parse import quote
@@ -17,11 +17,11 @@ from google.protobuf.descriptor import FileDescriptor
 
 __all__ = [
     "AsyncChannel",
+    "AsyncStream",
     "Channel",
     "Context",
     "Failure",
     "Server",
-    "Stream",
     "Unary",
     "beyond",
     "dial",
@@ -54,20 +54,10 @@ class Unary(Protocol):
     def __call__(self, request: bytes, /, *, timeout: float, wait_for_ready: bool = False) -> bytes: ...
 
 
-class Stream(Protocol):
-    """Answers as they come."""
-
-    def __iter__(self) -> Iterator[bytes]: ...
-
-    def cancel(self) -> bool: ...
-
-
 class Channel(Protocol):
     """A client's side."""
 
     def unary_unary(self, method: str, /) -> Unary: ...
-
-    def unary_stream(self, method: str, /) -> Callable[[bytes], Stream]: ...
 
     def close(self) -> None: ...
 
@@ -78,10 +68,22 @@ class AsyncUnary(Protocol):
     def __call__(self, request: bytes, /, *, timeout: float) -> Awaitable[bytes]: ...
 
 
+class AsyncStream(Protocol):
+    """Answers as they come, for an event loop."""
+
+    def read(self) -> Awaitable[object]:
+        """The next one; no bytes at the end."""
+        ...
+
+    def cancel(self) -> bool: ...
+
+
 class AsyncChannel(Protocol):
     """A client's side, for an event loop."""
 
     def unary_unary(self, method: str, /) -> AsyncUnary: ...
+
+    def unary_stream(self, method: str, /) -> Callable[[bytes], AsyncStream]: ...
 
     async def close(self) -> None: ...
 
@@ -156,9 +158,9 @@ def dial(
     return cast("Channel", grpc.insecure_channel(target(path), options=options))
 
 
-def dial_async(path: str | Path, /, *, largest_bytes: int) -> AsyncChannel:
+def dial_async(path: str | Path, /, *, largest_bytes: int, first_word_ms: int = 1000) -> AsyncChannel:
     """The same for one call on the event loop that runs; there are no second tries."""
-    options = (*_options(largest_bytes, first_word_ms=1000), ("grpc.enable_retries", 0))
+    options = (*_options(largest_bytes, first_word_ms=first_word_ms), ("grpc.enable_retries", 0))
     return cast("AsyncChannel", grpc.aio.insecure_channel(target(path), options=options))
 
 

@@ -13,7 +13,6 @@ from typing import Final
 import grpc
 
 from nodealloc._proto import runtime_v1_pb2 as wire
-from nodealloc._rpc import channels
 from nodealloc._rpc.caller import Caller
 from nodealloc._rpc.errors import CallRefusedError, CallUnavailableError
 from nodealloc.dsw_asw import Cancel
@@ -120,14 +119,9 @@ class Line:
         except CallUnavailableError as error:
             if not cancel.is_set():
                 raise RuntimeUnavailableError(name, error.detail or error.status) from error
-        except grpc.RpcError as error:
+        except CallRefusedError as error:
             if not cancel.is_set():
                 raise _stream_fault(name, error) from error
-            # gRPC raises the call itself; its traceback would make a cycle of it.
-            error.__traceback__ = None
-        except ValueError as error:  # the channel was closed between two messages
-            if not cancel.is_set():
-                raise RuntimeUnavailableError(name, "the connection was closed") from error
         finally:
             leave()
             caller.close()
@@ -200,8 +194,7 @@ def _refusal(error: CallRefusedError, about: str) -> Exception:
     return RuntimeRefusedError(error.call, error.status, words)
 
 
-def _stream_fault(name: str, error: grpc.RpcError) -> Exception:
-    status, detail, is_away = channels.failure(error)
-    if is_away or _NOT_UP in detail:
-        return RuntimeUnavailableError(name, detail or status)
-    return RuntimeRefusedError(name, status, detail)
+def _stream_fault(name: str, error: CallRefusedError) -> Exception:
+    if _NOT_UP in error.detail:
+        return RuntimeUnavailableError(name, error.detail)
+    return RuntimeRefusedError(name, error.status, error.detail)

@@ -22,6 +22,7 @@ from nodealloc.errors import DecodeError, NodeallocError
 from nodealloc.podfacts import Exited, ExitUnknown
 from nodealloc.runtime import (
     AnswerLostError,
+    CgroupDriverKind,
     CommandResult,
     CommandTimedOutError,
     ContainerConfig,
@@ -64,8 +65,19 @@ class CriDeadlines:
 
 _SAME_COMMANDS: Final = 4
 """So often the same command may run in a container at once: its probes, and a hook, ask what they like."""
+_WHO_AGAIN_S: Final = 60.0
 _LEFT_S: Final = 1.0
 """How long the runtime may take to say where the processes of a command that timed out are."""
+
+
+@attrs.frozen
+class _Who:
+    """What does not change while a runtime runs; when it was asked, and after which outages."""
+
+    version: bytes
+    cgroup_driver: CgroupDriverKind | None
+    outages: tuple[tuple[float, float], ...]
+    asked_s: float
 
 
 @typed_methods
@@ -99,6 +111,7 @@ class CriRuntime:
         self._line = Line(path, unix_s=unix_s)
         self._survivors = Survivors()
         self._listed = Listed()
+        self._who: _Who | None = None
         self._images: SharedAnswer[Sequence[ImageRecord]] = SharedAnswer(self._listed_images)
 
     def close(self) -> None:
@@ -130,13 +143,23 @@ class CriRuntime:
         return PodListing(uid=uid, sandboxes=tuple(boxes), containers=tuple(runs))
 
     def health(self) -> RuntimeHealth:
-        """See `Looks.health`; an old runtime does not say who makes its cgroups."""
-        told = codec.decode_health(self._look("Status", b""), self._look("Version", b""))
+        """See `Looks.health`; an old runtime does not say who makes its cgroups.
+
+        Who it is, and that, stay as they are while it runs: both are asked again once a
+        minute, and after it was away.
+        """
+        status = self._look("Status", b"")
+        now_s, since, who = time.monotonic(), self._line.outages, self._who
+        if who is None or who.outages != since or now_s - who.asked_s > _WHO_AGAIN_S:
+            version = self._look("Version", b"")
+            self._who = who = _Who(version, self._cgroup_driver(), since, now_s)
+        return attrs.evolve(codec.decode_health(status, who.version), cgroup_driver=who.cgroup_driver)
+
+    def _cgroup_driver(self) -> CgroupDriverKind | None:
         try:
-            driver = codec.decode_cgroup_driver(self._look("RuntimeConfig", b""))
+            return codec.decode_cgroup_driver(self._look("RuntimeConfig", b""))
         except RuntimeRefusedError:
-            return told
-        return attrs.evolve(told, cgroup_driver=driver)
+            return None
 
     def run_sandbox(self, config: SandboxConfig, /) -> str:
         """See `Sandboxes.run_sandbox`."""

@@ -20,6 +20,9 @@ __all__ = ["InlineExecutor", "ThreadExecutor", "fill", "step_of"]
 _LINGERS_S = 0.1
 """How long a thread waits for another call. To start one takes longer than most calls, and a pass hands
 over hundreds."""
+_LAST_LINGERS_S = 15.0
+"""The same for the last one that waits: of what an engine does every few seconds, starting the thread
+would be most of the work."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -39,8 +42,8 @@ class ThreadExecutor:
     """A thread for every call, as the kubelet starts a goroutine for every operation.
 
     No pool to run dry: a hundred calls that hang delay no other one. A thread whose
-    call has ended takes the next that comes within 0.1 s, and ends else. Threads
-    are daemons, so one that hangs in the kernel does not keep the program from
+    call has ended takes the next that comes within 0.1 s, the last one within 15 s,
+    and ends else. Threads are daemons, so one that hangs in the kernel does not keep the program from
     ending. May be used from any thread.
 
     Args:
@@ -99,9 +102,10 @@ class ThreadExecutor:
                 if self._waiting:
                     _, _, work = heapq.heappop(self._waiting)
                     continue
+                is_first = not self._idle
                 self._idle.append(box)
             try:
-                work = box.get(timeout=_LINGERS_S)
+                work = box.get(timeout=_LAST_LINGERS_S if is_first else _LINGERS_S)
             except Empty:
                 with self._lock:
                     if box in self._idle:

@@ -328,7 +328,32 @@ def test_health_is_read(peer: Peer, runtime: CriRuntime) -> None:
     assert (health.name, health.is_ready, health.is_network_ready) == ("containerd", True, False)
     assert (health.handlers, health.cgroup_driver) == (("runc",), CgroupDriverKind.SYSTEMD)
     peer.answers["RuntimeConfig"] = (grpc.StatusCode.UNIMPLEMENTED, "unknown method")
-    assert runtime.health().cgroup_driver is None
+    assert runtime.health() == health
+
+
+def test_an_old_runtime_does_not_say_who_makes_cgroups(peer: Peer, runtime: CriRuntime) -> None:
+    """Its health is told all the same."""
+    peer.answers = {
+        "Status": b"",
+        "Version": wire.VersionResponse(runtime_name="containerd").SerializeToString(),
+        "RuntimeConfig": (grpc.StatusCode.UNIMPLEMENTED, "unknown method"),
+    }
+    health = runtime.health()
+    assert (health.name, health.cgroup_driver) == ("containerd", None)
+
+
+def test_who_a_runtime_is_is_asked_again_when_it_was_away(peer: Peer, runtime: CriRuntime) -> None:
+    """And not each time: it stays the same while it runs."""
+    named = {n: wire.VersionResponse(runtime_version=n).SerializeToString() for n in ("1.6", "1.7")}
+    peer.answers = {"Status": b"", "Version": named["1.6"], "RuntimeConfig": b""}
+    assert runtime.health().version == "1.6"
+    peer.answers["Version"] = named["1.7"]
+    assert runtime.health().version == "1.6"
+    peer.answers["Status"] = (grpc.StatusCode.UNAVAILABLE, "away")
+    with pytest.raises(RuntimeUnavailableError):
+        runtime.health()
+    peer.answers["Status"] = b""
+    assert runtime.health().version == "1.7"
 
 
 def test_what_is_asked_for_is_written(peer: Peer, runtime: CriRuntime) -> None:

@@ -10,14 +10,12 @@ from concurrent.futures import CancelledError, Future
 from pathlib import Path
 from typing import TypeVar
 
-import grpc
-
 from nodealloc._proto import deviceplugin_v1beta1_pb2 as wire
 from nodealloc._rpc.caller import Caller
-from nodealloc._rpc.channels import Stream
 from nodealloc._rpc.conversations import Conversations
 from nodealloc._rpc.errors import CallRefusedError, CallUnavailableError
 from nodealloc._rpc.single import Answer
+from nodealloc._rpc.streams import Stream
 from nodealloc.devices._errors import PluginRefusedError, PluginUnavailableError
 from nodealloc.devices._inventory import Device, PluginOptions
 from nodealloc.devices._limits import Deadlines, PluginLimits
@@ -200,13 +198,8 @@ class GrpcConnection:
         try:
             for message in stream:
                 self._newest.put(message)
-        except grpc.RpcError as error:
-            self._newest.end(self._caller.failed("ListAndWatch", error))
-            # gRPC raises the call itself. With its traceback it would be a cycle, taken apart at the
-            # end of the program at the latest, and takes a lock then that nobody may give back.
-            error.__traceback__ = None
-        except ValueError:  # the channel was closed between two messages
-            self._newest.end(self._caller.cancelled("ListAndWatch"))
+        except (CallUnavailableError, CallRefusedError) as error:
+            self._newest.end(error)
         finally:
             # Also when the thread dies of something else: nobody would ever end the wait.
             self._newest.end(PluginUnavailableError(self._path, "ListAndWatch", "END OF STREAM"))
