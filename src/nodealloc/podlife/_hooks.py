@@ -8,7 +8,6 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
-from http.client import HTTPConnection, HTTPSConnection
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin, urlsplit
 
@@ -20,6 +19,8 @@ from nodealloc.errors import ConfigurationError
 from nodealloc.runtime import CommandTimedOutError
 
 if TYPE_CHECKING:
+    from http.client import HTTPConnection
+
     from nodealloc.dsw_asw import Cancel
     from nodealloc.podlife._ports import HookCall
     from nodealloc.podspec import ExecAction, HttpGetAction
@@ -252,6 +253,9 @@ class _Request:
 
 
 def _connection(scheme: str, host: str, port: int, timeout_s: float) -> HTTPConnection:
+    # With its headers 2 MiB, which nodes without a hook over HTTP spare.
+    from http.client import HTTPConnection, HTTPSConnection  # noqa: PLC0415
+
     if scheme != "https":
         return HTTPConnection(host, port, timeout=timeout_s)
     # A pod's certificate is for its service; nobody here could tell whether it is right.

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from http.client import HTTPException, HTTPResponse
-from typing import Final, cast
-from urllib.error import HTTPError
+from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit
-from urllib.request import Request
 
 from nodealloc._reading import MAX_DOCUMENT_BYTES
 from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import ConfigurationError, RetryableError
 from nodealloc.podsources._documents import pods_in
-from nodealloc.podsources._http_call import HttpCall, HttpCalls
 from nodealloc.podsources._ports import Reading
+
+if TYPE_CHECKING:
+    from http.client import HTTPResponse
+
+    from nodealloc.podsources._http_call import HttpCall
 
 __all__ = ["HttpSource"]
 
@@ -86,6 +87,9 @@ class HttpSource:
         self._headers = {name: ", ".join(values) for name, values in (headers or {}).items()}
         _check_headers(self._headers)
         self._deadline_s, self._max_bytes, self._max_yaml_bytes = deadline_s, max_bytes, max_yaml_bytes
+        # The library's clients take 3 MiB, which nodes without such a source spare.
+        from nodealloc.podsources._http_call import HttpCalls  # noqa: PLC0415
+
         self._calls = HttpCalls()
 
     def read(self, cancel: Cancel, /) -> Reading:
@@ -110,6 +114,10 @@ class HttpSource:
             return self._answered(call)
 
     def _answered(self, call: HttpCall) -> bytes:
+        from http.client import HTTPException  # noqa: PLC0415 - loaded with the calls
+        from urllib.error import HTTPError  # noqa: PLC0415
+        from urllib.request import Request  # noqa: PLC0415
+
         try:
             asked = Request(self._url, headers=self._headers)  # noqa: S310 - checked at first
             with self._calls.opener.open(asked, timeout=self._deadline_s) as opened:
