@@ -669,7 +669,7 @@ BROKEN = {
     "CriticalsGetRoom in time": Broken(criticals_wait, r"v waits for 100 s, and all that is as important"),
     "NothingMoves": Broken(nothing_moves, r"u: nothing happened for 20 s, and something else is told of it"),
     "SandboxStays": Broken(sandbox_stays, r"u is wanted, well, and has no other"),
-    "TimesStand": Broken(scheduled_anew, r"u was told to be scheduled since 5\.0, and now since 6\.0"),
+    "TimesStand": Broken(scheduled_anew, r"told to be PodScheduled \(True\) since 5\.0, and now since 6\.0"),
     "TellsOfThese": Broken(tells_of_another, r"u/app is told to be container-\d+, which is v/app"),
     "TellsOfThese of images": Broken(tells_of_another_image, r"run from 'busybox:2', and was made from"),
     "TellsOfThese of times": Broken(tells_of_another_time, r"is told the times \(5\.0,\); it started and"),

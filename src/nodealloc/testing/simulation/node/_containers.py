@@ -50,8 +50,8 @@ class SimulatedContainers(FakeContainerRuntime):
     Attributes:
         unwell: Commands that fail, by the container's id.
         devices: What it was made with, by its id and resource.
-        late: Ids of containers that were made or started so long after that was asked for that nobody
-            waits for such a call: the clock had jumped.
+        late: Ids of containers that were made or started, and of sandboxes that were run, so long after
+            that was asked for that nobody waits for such a call: the clock had jumped.
         unseen: Ids of containers that ran here before the agent, until it asked for the first time who runs.
         strange: Ids of containers that somebody else started here: of them nothing is told but that.
     """
@@ -157,10 +157,12 @@ class SimulatedContainers(FakeContainerRuntime):
         self.ask_to_end(container_id, grace_s)
         self.end_now(container_id)
 
-    def run_sandbox(self, config: SandboxConfig, /) -> str:
-        """See `Sandboxes.run_sandbox`."""
+    def run_sandbox(self, config: SandboxConfig, /, asked_s: float | None = None) -> str:
+        """See `Sandboxes.run_sandbox`; asked for at that time, None for now."""
         self.catch_up()
         made = super().run_sandbox(config)
+        if asked_s is not None and self._clock.awake_s - asked_s > _LOST_S:
+            self.late.add(made)
         self._deeds.happen(
             Deed(
                 what=What.SANDBOX_MADE,

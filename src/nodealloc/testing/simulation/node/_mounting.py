@@ -35,7 +35,10 @@ class MountsAccounted(Guarantee):
             stands = [
                 box.record.id
                 for box in self.outside.containers.sandboxes
-                if box.record.pod.uid == deed.uid and box.record.is_ready
+                if box.record.pod.uid == deed.uid
+                and box.record.is_ready
+                # Nobody waited for it any more when it was made; it goes once it is listed.
+                and box.record.id not in self.outside.containers.late
             ]
             assert not stands, f"{deed.id} is taken from {deed.uid}, whose sandbox {stands[0]} still stands"
         if deed.what is What.MOUNTED:

@@ -89,7 +89,8 @@ class SimulatedRuntime:
 
     def run_sandbox(self, config: SandboxConfig, /) -> str:
         """See `Sandboxes.run_sandbox`."""
-        return self._do("run_sandbox", lambda: self._outside.run_sandbox(config), config.pod.uid)
+        asked_s = self._life.clock.awake_s
+        return self._do("run_sandbox", lambda: self._outside.run_sandbox(config, asked_s), config.pod.uid)
 
     def stop_sandbox(self, sandbox_id: str, /) -> None:
         """See `Sandboxes.stop_sandbox`."""

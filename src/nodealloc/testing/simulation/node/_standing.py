@@ -92,28 +92,46 @@ def _differences(before: PodStatus, after: PodStatus) -> str:
 class TimesStand(Guarantee):
     """Guarantee 1: a condition's time is that of its last change, whatever else is told with it."""
 
-    words = "since when a pod is scheduled never changes"
+    words = "since when a pod is scheduled, and since when it is not ready, changes with nothing else"
 
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
-        self._since: dict[str, tuple[float | None, float]] = {}
+        self._since: dict[tuple[str, str, str], tuple[float | None, float]] = {}
+        self._may_be_up: set[str] = set()
 
     def heard(self, deed: Deed, /) -> None:
         """It is what was told at first, unless that was not remembered yet when the agent was killed."""
         if not self.outside.only_ends:
             return
-        if deed.what is What.POWER:
+        if deed.what is What.STARTED:
+            self._hear_start(deed)
+        elif deed.what is What.POWER:
             self._since.clear()
         elif deed.what is What.KILLED:
             known_s = self.outside.reads.killed_s - _KNOWN_S
             self._since = {uid: one for uid, one in self._since.items() if one[1] < known_s}
-        condition = deed.value.condition("PodScheduled") if isinstance(deed.value, PodStatus) else None
-        if condition is not None:
+        for condition in deed.value.conditions if isinstance(deed.value, PodStatus) else ():
+            if condition.type != "PodScheduled" and (
+                condition.type not in _WAITING or deed.uid in self._may_be_up
+            ):
+                continue
             since_unix_s = condition.last_transition_unix_s
-            before, _ = self._since.setdefault(deed.uid, (since_unix_s, deed.at_s))
+            key = deed.uid, condition.type, condition.status.value
+            before, _ = self._since.setdefault(key, (since_unix_s, deed.at_s))
             assert before == since_unix_s, (
-                f"{deed.uid} was told to be scheduled since {before}, and now since {since_unix_s}"
+                f"{deed.uid} was told to be {condition.type} ({condition.status.value}) since {before}, "
+                f"and now since {since_unix_s}"
             )
+
+    def _hear_start(self, deed: Deed) -> None:
+        """With its last init container a pod may be initialized, and fall back, before anybody is told."""
+        pod = self.pod(deed.uid)
+        if pod is not None and deed.name not in {one.name for one in pod.init_containers[:-1]}:
+            self._may_be_up.add(deed.uid)
+
+
+_WAITING = frozenset({"Initialized", "Ready", "ContainersReady"})
+"""What a pod cannot be before the last of its init containers has started, and since when is told."""
 
 
 class SandboxStays(RoomHeard):
