@@ -12,6 +12,7 @@ import pytest
 
 import nodealloc
 from nodealloc.testing.simulation.node import CLASSES
+from tests.unit.node.simulated_by_strangers import BY_STRANGERS
 from tests.unit.node.simulated_changes import CHANGES, Change
 from tests.unit.node.simulated_oversights import OVERSIGHTS
 from tests.unit.node.simulated_promises import PROMISES
@@ -186,7 +187,7 @@ FIRST = {
     ),
 }
 
-MUTANTS = FIRST | CHANGES | OVERSIGHTS | PROMISES | RESTARTS
+MUTANTS = FIRST | CHANGES | OVERSIGHTS | PROMISES | RESTARTS | BY_STRANGERS
 
 
 @pytest.mark.parametrize("name", MUTANTS)

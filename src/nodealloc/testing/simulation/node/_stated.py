@@ -27,6 +27,10 @@ class PhaseIsTrue(Guarantee):
 
     words = "a phase, and that a pod is ready, follow from what is told of its containers"
 
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._failed: set[str] = set()
+
     def heard(self, deed: Deed, /) -> None:
         """All has succeeded, something has run, nothing runs; who is ready runs."""
         status = deed.value
@@ -36,6 +40,11 @@ class PhaseIsTrue(Guarantee):
         if status.phase is PodPhase.SUCCEEDED:
             others = [one.name for one in mains if not _has_succeeded(one)]
             assert not others, f"{deed.uid} is told to have succeeded, and {', '.join(others)} has not"
+        # What it is told to have come to at first stays, though more may be known of its containers later.
+        if status.phase is PodPhase.FAILED and self.outside.only_ends and deed.uid not in self._failed:
+            self._failed.add(deed.uid)
+            failed = [one for one in status.all_containers if not _has_succeeded(one)]
+            assert failed or status.reason, f"{deed.uid} is told to have failed, and all of it has succeeded"
         if status.phase is PodPhase.PENDING:
             runs = [one.name for one in mains if isinstance(one.state, ContainerRunning)]
             assert len(runs) < len(mains), f"{deed.uid} is told to wait, and {', '.join(runs)} to run"
