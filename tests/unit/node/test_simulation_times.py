@@ -1,12 +1,21 @@
-"""The checker of times that stand: since when a pod waits is told once."""
+"""Checkers of what stands: since when a pod waits is told once, and nothing else of who runs."""
 
 from __future__ import annotations
 
 import pytest
 
-from nodealloc.podfacts import ConditionStatus, PodCondition, PodPhase, PodStatus
+from nodealloc.podfacts import (
+    ConditionStatus,
+    ContainerRunning,
+    ContainerStatus,
+    ContainerWaiting,
+    PodCondition,
+    PodPhase,
+    PodStatus,
+)
+from nodealloc.podspec import Container
 from nodealloc.testing.simulation.node import What
-from nodealloc.testing.simulation.node._standing import TimesStand
+from nodealloc.testing.simulation.node._standing import NothingMoves, TimesStand
 from tests.unit.node.simulated_scene import Scene
 
 NOT = ConditionStatus.FALSE
@@ -51,3 +60,28 @@ def test_what_was_told_a_moment_before_a_kill_may_be_told_otherwise() -> None:
     says(scene, 5.0)
     scene.happens(What.KILLED)
     says(scene, 6.0)
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["runs", "waits"])
+def test_something_comes_of_a_sidecar_that_waits(waits: bool) -> None:
+    """Its time comes by itself; while it runs nothing else is told of its pod."""
+    scene = Scene()
+    scene.outside.only_ends = True
+    scene.outside.deeds.listen(NothingMoves(scene.outside).heard)
+    scene.wants(init_containers=(Container(name="proxy", image="busybox:0", restartable=True),))
+    state = ContainerWaiting(reason="CrashLoopBackOff") if waits else ContainerRunning()
+
+    def tells(count: int) -> None:
+        proxy = ContainerStatus(name="proxy", state=state, restart_count=count)
+        app = ContainerStatus(name="app", state=ContainerRunning())
+        said = PodStatus(phase=PodPhase.RUNNING, init_containers=(proxy,), containers=(app,))
+        scene.outside.tell("u", said)
+
+    scene.runs()
+    tells(1)
+    scene.clock.advance(20.0)
+    if waits:
+        tells(2)
+        return
+    with pytest.raises(AssertionError, match=r"nothing happened for 20 s, and something else is told"):
+        tells(2)

@@ -52,7 +52,7 @@ class NothingMoves(Guarantee):
         before = self._told.get(uid)
         self._told[uid] = status
         is_known = uid in self._known or self._has_told(uid, now_s)
-        if before is None or before == status or not is_known or not _runs(before):
+        if before is None or before == status or not is_known or not self._runs(uid, before):
             return
         makes_room = status.condition("DisruptionTarget") is not None
         is_due = self.outside.overdue_s(uid) > -_EARLY_S
@@ -60,6 +60,13 @@ class NothingMoves(Guarantee):
             f"{uid}: nothing happened for {now_s - self._moved_s.get(uid, 0.0):.0f} s, "
             f"and something else is told of it: {_differences(before, status)}"
         )
+
+    def _runs(self, uid: str, status: PodStatus) -> bool:
+        """Whether all of it is told to run, sidecars too, so that nothing is about to happen by itself."""
+        pod = self.pod(uid)
+        sidecars = () if pod is None else [one.name for one in pod.init_containers if one.restartable]
+        lasting = (*status.containers, *(one for one in status.init_containers if one.name in sidecars))
+        return bool(status.containers) and all(isinstance(one.state, ContainerRunning) for one in lasting)
 
     def _has_told(self, uid: str, now_s: float) -> bool:
         """Whether one life of the agent had the time to tell of what had happened by then."""
@@ -74,12 +81,6 @@ class NothingMoves(Guarantee):
         times = times + 1 if before == deed.value.came_of_it else 1
         self._answers[key] = deed.value.came_of_it, times
         return times > _SAME
-
-
-def _runs(status: PodStatus) -> bool:
-    """Whether all of it is told to run, so that nothing is about to happen by itself."""
-    mains = status.containers
-    return bool(mains) and all(isinstance(one.state, ContainerRunning) for one in mains)
 
 
 def _differences(before: PodStatus, after: PodStatus) -> str:
