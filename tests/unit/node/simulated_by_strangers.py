@@ -98,13 +98,12 @@ BY_STRANGERS = {
         new="        for key in []:",
         seeds="disks",
     ),
-    "failed-unmount-is-done": Change(
-        about="an unmount that failed counts as done",
-        file="volumes/_settle.py",
-        old="    state = MOUNT_LIFE.after(mount.state, done if is_done else unknown)",
-        new="    is_done = is_done or deed.verb is Verb.UNMOUNT\n"
-        "    state = MOUNT_LIFE.after(mount.state, done if is_done else unknown)",
-        seeds="disks",
+    "ended-confined-on": Change(
+        about="containers that have ended are confined on",
+        file="agent/_cpusets.py",
+        old="            if target not in runs:\n                self._cpusets.remove(target)\n",
+        new="            pass\n",
+        seeds="calm",
     ),
     "newest-told-by-wall-clock": Change(
         about="of two instances that one is told that the wall clock has later",
