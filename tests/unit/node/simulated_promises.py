@@ -128,13 +128,6 @@ PROMISES = {
         "    if detail.kind is HookKind.PRE_STOP and state is HookState.FAILED:\n        return have\n    if detail.kind is HookKind.PRE_STOP:\n        return have",
         "calm",
     ),
-    "readiness-forgotten": Change(
-        "what a readiness probe had said is forgotten with the process",
-        "probes/_codec.py",
-        "            verdicts = verdicts.with_verdict(kind, verdict)",
-        "            verdicts = verdicts.with_verdict(kind, NO_ANSWER if kind is ProbeKind.READINESS else verdict)",
-        "kills",
-    ),
     "nobody-makes-room": Change(
         "nobody ends for a critical pod",
         "agent/_admission.py",
