@@ -37,8 +37,6 @@ class Caller:
         largest_bytes: Of a message, either way.
         largest_answers: Method to the bytes of its answer, where they are fewer.
         limits: Method to what says how large its answer may be, for who has to raise it.
-        reads_alone: Whether streams are read without a thread of gRPC's beside the reader's own; for one
-            stream, whose reader takes every message.
         unavailable: What is raised when there is no answer.
         refused: What is raised for a refusal.
 
@@ -56,7 +54,6 @@ class Caller:
         largest_bytes: int,
         largest_answers: Mapping[str, int] | None = None,
         limits: Mapping[str, str] | None = None,
-        reads_alone: bool = False,
         unavailable: type[CallUnavailableError] = CallUnavailableError,
         refused: type[CallRefusedError] = CallRefusedError,
     ) -> None:
@@ -67,7 +64,6 @@ class Caller:
         self._full_name = full_name = file.services_by_name[service].full_name
         self._largest_answers = {(full_name, name): most for name, most in (largest_answers or {}).items()}
         self._limits = dict(limits or {})
-        self._reads_alone = reads_alone
         self._unavailable = unavailable
         self._refused = refused
         self._lock = threading.Lock()
@@ -182,10 +178,7 @@ class Caller:
                 return None
             if self._channel is None:
                 self._channel = channels.dial(
-                    found.address,
-                    largest_bytes=self._largest_bytes,
-                    largest_answers=self._largest_answers,
-                    reads_alone=self._reads_alone,
+                    found.address, largest_bytes=self._largest_bytes, largest_answers=self._largest_answers
                 )
             return self._channel
 

@@ -8,7 +8,7 @@ import re
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, cast
 from urllib.parse import quote
 
 import grpc
@@ -38,8 +38,6 @@ by itself it would at 8 KiB."""
 
 _BEYOND = re.compile(r"message larger than max \((\d{1,20}) vs\. (\d{1,20})\)")
 
-_SINGLE_THREADED: Final = "SingleThreadedUnaryStream"
-"""As `grpc.experimental.ChannelOptions` has it, which is not imported for one word."""
 _AWAY = {
     grpc.StatusCode.UNAVAILABLE,
     grpc.StatusCode.DEADLINE_EXCEEDED,
@@ -129,12 +127,7 @@ def target(path: str | Path, /) -> str:
 
 
 def dial(
-    path: str | Path,
-    /,
-    *,
-    largest_bytes: int,
-    largest_answers: Mapping[tuple[str, str], int] | None = None,
-    reads_alone: bool = False,
+    path: str | Path, /, *, largest_bytes: int, largest_answers: Mapping[tuple[str, str], int] | None = None
 ) -> Channel:
     """A channel to a socket; the first call connects.
 
@@ -143,8 +136,6 @@ def dial(
         largest_bytes: Of a message, either way.
         largest_answers: Service and method to the bytes of an answer, where
             they are fewer; what is larger is refused unread.
-        reads_alone: Whether who reads a stream does it without a thread of gRPC's beside, which hands
-            each message on and wakes both ten times a second while there is none.
     """
     narrower = [
         {"name": [{"service": service, "method": name}], "maxResponseMessageBytes": most}
@@ -153,7 +144,6 @@ def dial(
     options = (
         *_options(largest_bytes, first_word_ms=2000),
         ("grpc.service_config", json.dumps({"methodConfig": narrower})),
-        *([(_SINGLE_THREADED, 1)] if reads_alone else ()),
     )
     return cast("Channel", grpc.insecure_channel(target(path), options=options))
 

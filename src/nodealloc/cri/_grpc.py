@@ -105,9 +105,7 @@ class Line:
 
         A connection of its own, since a stream may last as long as the program.
         """
-        caller = Caller(
-            self._path, wire.DESCRIPTOR, "RuntimeService", largest_bytes=_LARGEST_BYTES, reads_alone=True
-        )
+        caller = Caller(self._path, wire.DESCRIPTOR, "RuntimeService", largest_bytes=_LARGEST_BYTES)
         leave = cancel.on_cancel(caller.close)
         try:
             stream = caller.stream(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from queue import SimpleQueue
 import grpc
 import pytest
 
+from nodealloc._rpc.single import calls_loop
 from nodealloc.cri import CriRuntime
 from nodealloc.runtime import RuntimeUnavailableError
 from nodealloc.testing.dsw_asw import ManualCancel
@@ -75,8 +77,18 @@ class Follower(threading.Thread):
             self.heard.get(timeout=10.0)
 
 
+def _slept(one: threading.Thread) -> int:
+    """How often a thread has gone to sleep."""
+    lines = Path(f"/proc/self/task/{one.native_id}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("voluntary_ctxt")).split()[1])
+
+
 def test_events_take_no_thread_beside_the_one_that_follows(tmp_path: Path, teller: Teller) -> None:
-    """One of gRPC's beside it would hand on each event, and both would wake ten times a second meanwhile."""
+    """One of gRPC's beside it would hand on each event, and both would wake ten times a second meanwhile.
+
+    The loop of all calls is everybody's, and sleeps as well.
+    """
+    asyncio.run_coroutine_threadsafe(asyncio.sleep(0), calls_loop()).result(10.0)
     before = set(threading.enumerate())
     follower = Follower(tmp_path / "c.sock")
     follower.start()
@@ -84,6 +96,13 @@ def test_events_take_no_thread_beside_the_one_that_follows(tmp_path: Path, telle
     follower.hears(2)  # the first is that the stream was asked for
     more = {one for one in threading.enumerate() if not one.name.startswith(WORKERS)} - before
     assert more == {follower}
+    time.sleep(0.1)
+    slept = {one: _slept(one) for one in threading.enumerate() if not one.name.startswith(WORKERS)}
+    time.sleep(0.5)
+    assert _slept(follower) - slept[follower] <= 1
+    loops = [one for one in slept if one.name == "calls"]
+    assert loops
+    assert all(_slept(one) - slept[one] <= 1 for one in loops)
     for _ in range(20):
         began_s = time.monotonic()
         teller.events.put(b"")
