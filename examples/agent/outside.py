@@ -273,8 +273,9 @@ def surroundings(
         machine: Another one to give out; None for this one.
         more: Fields of the configuration.
     """
-    cgroup = f"nodealloc-demo-{os.getpid()}"
     folder = Path(tempfile.mkdtemp(prefix="nodealloc-"))
+    # Not by the process's id: two in namespaces of their own may have the same, over one tree of cgroups.
+    cgroup = f"nodealloc-demo-{folder.name.removeprefix('nodealloc-')}"
     switches = {path: path.read_text() for path in _switches()}
     try:
         with contextlib.ExitStack() as stack:
