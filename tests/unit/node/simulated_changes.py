@@ -81,7 +81,7 @@ CHANGES = {
         "podlife/_performing.py",
         "            if isinstance(error.error, UncertainError):\n                return Uncertain(",
         "            if False:\n                return Uncertain(",
-        "plugins",
+        "runtimes",
     ),
     "prune-newest": Change(
         "the newest record of an end is removed",
