@@ -52,6 +52,7 @@ class SimulatedContainers(FakeContainerRuntime):
         devices: What it was made with, by its id and resource.
         late: Ids of containers that were made or started, and of sandboxes that were run, so long after
             that was asked for that nobody waits for such a call: the clock had jumped.
+        answered: Commands that have ended, by the container's id: who asked for them has heard of it.
         unseen: Ids of containers that ran here before the agent, until it asked for the first time who runs.
         strange: Ids of containers that somebody else started here: of them nothing is told but that.
     """
@@ -71,6 +72,7 @@ class SimulatedContainers(FakeContainerRuntime):
         self.devices: dict[str, dict[str, tuple[str, ...]]] = {}
         self._kill_at_s: dict[str, float] = {}
         self.late: set[str] = set()
+        self.answered: set[tuple[str, str]] = set()
         self.unseen: set[str] = set()
         self.strange: set[str] = set()
         # A whole life's calls would fill the memory.

@@ -117,8 +117,10 @@ class HooksAreRun(Guarantee):
 
     def _cut_short(self, now_s: float) -> None:
         """Of a hook that the agent was killed in nobody knows what came: it is run again."""
-        killed_s = self.outside.reads.killed_s
-        for one in [one for one, over_s in self._over_s.items() if over_s > killed_s]:
+        killed_s, answered = self.outside.reads.killed_s, self.outside.containers.answered
+        late = [one for one, over_s in self._over_s.items() if over_s > killed_s]
+        # Where calls take no time, it had ended all the same.
+        for one in [one for one in late if (one, POST_START) not in answered]:
             self._ran.discard(one)
             self._owed.owe(now_s + _AGAIN_S, one, _AGAIN)
         self._over_s.clear()

@@ -185,6 +185,7 @@ class SimulatedRuntime:
         # It ended in time, and whoever asked hears of it a moment later: its container may be gone by then.
         if takes_s:
             life.pause(takes_s)
+        self._outside.answered.add((container_id, command[0]))
         life.leave()
         return answer
 
