@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from nodealloc.podfacts import PodIdentity
 from nodealloc.runtime import SandboxConfig
 from nodealloc.testing.simulation.node import What
 from nodealloc.testing.simulation.node._mounting import MountsAccounted
+from nodealloc.testing.simulation.node._running import OneDeadline
 from tests.unit.node.simulated_scene import Scene
 
 
@@ -34,3 +37,17 @@ def test_nobody_waits_for_a_sandbox_that_is_an_hour_late() -> None:
     scene = Scene()
     scene.clock.advance(3600.0)
     unmounted_below(scene, asked_s=0.0)
+
+
+@pytest.mark.parametrize("asked_s", [3.0, 11.0])
+def test_a_call_to_end_that_hung_lengthens_nothing(asked_s: float) -> None:
+    """It comes after one that was made later, and nobody could take it back; a later one is not longer."""
+    scene = Scene()
+    scene.outside.deeds.listen(OneDeadline(scene.outside).heard)
+    scene.wants()
+    made = scene.runs()
+    scene.clock.advance(12.0)
+    scene.outside.containers.ask_to_end(made, 10.0, 10.0)
+    is_later = asked_s > 10.0
+    with pytest.raises(AssertionError, match="left of what") if is_later else contextlib.nullcontext():
+        scene.outside.containers.ask_to_end(made, 20.0, asked_s)

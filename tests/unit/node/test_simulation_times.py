@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from nodealloc.podfacts import (
@@ -85,3 +87,22 @@ def test_something_comes_of_a_sidecar_that_waits(waits: bool) -> None:
         return
     with pytest.raises(AssertionError, match=r"nothing happened for 20 s, and something else is told"):
         tells(2)
+
+
+@pytest.mark.parametrize("after_s", [18.0, 40.0])
+def test_an_edit_is_told_of_once_it_is_read(after_s: float) -> None:
+    """A folder is looked at every 20 s; what is told later than that has no reason in it."""
+    scene = Scene()
+    scene.outside.only_ends = True
+    scene.outside.deeds.listen(NothingMoves(scene.outside).heard)
+    scene.wants()
+    scene.runs()
+    scene.told(containers=[ContainerStatus(name="app", state=ContainerRunning())])
+    scene.clock.advance(20.0)
+    scene.happens(What.EDITED, uid="u")
+    scene.clock.advance(1.0)
+    scene.happens(What.MOUNTED, uid="u")
+    scene.clock.advance(after_s)
+    is_late = after_s > 30.0
+    with pytest.raises(AssertionError, match="nothing happened") if is_late else contextlib.nullcontext():
+        scene.told(containers=[ContainerStatus(name="app", state=ContainerRunning(), restart_count=1)])

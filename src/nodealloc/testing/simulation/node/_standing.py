@@ -12,6 +12,8 @@ __all__ = ["NothingMoves", "SandboxStays", "TimesStand"]
 
 _KNOWN_S = 12.0
 """So long after something happened to a pod, or after its start, an agent that lives has told of it."""
+_READ_S = 20.0
+"""So long after an edit an agent may read it: `fileCheckFrequency` unless a configuration says another."""
 _SAME = 4
 """An answer that was given so often in a row changes nothing: no threshold is higher, of what is told."""
 _EARLY_S = 2.0
@@ -45,7 +47,8 @@ class NothingMoves(Guarantee):
             self._moved_s = dict.fromkeys(self._told, deed.at_s)
             self._known.clear()
         elif deed.uid and deed.what is not What.HUNG and not self._is_same(deed):
-            self._moved_s[deed.uid] = deed.at_s
+            moved_s = deed.at_s + (_READ_S if deed.what is What.EDITED else 0.0)
+            self._moved_s[deed.uid] = max(moved_s, self._moved_s.get(deed.uid, 0.0))
             self._known.discard(deed.uid)
 
     def _tells(self, uid: str, status: PodStatus, now_s: float) -> None:
