@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -275,7 +276,7 @@ def surroundings(
     """
     folder = Path(tempfile.mkdtemp(prefix="nodealloc-"))
     # Not by the process's id: two in namespaces of their own may have the same, over one tree of cgroups.
-    cgroup = f"nodealloc-demo-{folder.name.removeprefix('nodealloc-')}"
+    cgroup = f"nodealloc-demo-{secrets.token_hex(4)}"
     switches = {path: path.read_text() for path in _switches()}
     try:
         with contextlib.ExitStack() as stack:
