@@ -55,14 +55,16 @@ OUTCOMES: Final[dict[NumaMask, Mapping[NumaMask, Merged]]] = {}
 
 def prepared(full: object) -> bool:
     """Whether the tables of a machine with these nodes had to be made, and could be."""
-    if type(full) is not int or full in OFFERS or not 0 < full < ANYWHERE or full.bit_count() > NODES:
+    if type(full) is not int or not 0 < full < ANYWHERE or full.bit_count() > NODES:
+        return False
+    # Each is asked: another thread may have emptied some while this machine's were put in.
+    if full in _machines and full in OUTCOMES and full in OFFERS:
         return False
     if len(_machines) >= _MACHINES:
         for tables in (OFFERS, OUTCOMES, _machines):
             tables.clear()
     _machines[full] = machine = SmallMachine(full)
     OUTCOMES[full] = machine.alone
-    # Behind the others: where it is there, they are.
     OFFERS[full] = machine.offers
     return True
 
@@ -103,7 +105,7 @@ def of_lists(
                     if type(options) is CountedHints:
                         return None
                 if options:
-                    lists.append(options)
+                    lists.append(options)  # pyright: ignore[reportUnknownArgumentType]
                 else:
                     possible = False
     outcomes = machine.tolerated if kind < _RESTRICTED else machine.refused

@@ -78,7 +78,7 @@ def merge(  # noqa: PLR0917 - three keyword-only ones would take longer than a s
                         continue
                     nodes = 0
                     if type(options) is list:
-                        for hint in options:
+                        for hint in options:  # pyright: ignore[reportUnknownVariableType]
                             nodes |= offers[hint]
                     elif type(options) is CountedHints:
                         return _at_length(

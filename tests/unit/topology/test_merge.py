@@ -401,6 +401,17 @@ def test_tables_of_many_machines_make_room_for_others(monkeypatch: pytest.Monkey
     assert len(_listed.OFFERS) <= 3
 
 
+@pytest.mark.parametrize("name", ["_machines", "OUTCOMES", "OFFERS"])
+def test_tables_that_were_emptied_half_way_are_made_again(name: str) -> None:
+    """One thread makes room while another puts tables in: some of them are gone, and come back."""
+    numa = NumaTopology(nodes=(4, 11))
+    asked = [(policy, [{"cpu": good(16)}, {"gpu": good(16, 2048)}]) for policy in (SINGLE, RESTRICTED)]
+    before = [merge(policy, lists, numa) for policy, lists in asked]
+    getattr(_listed, name).pop(numa.mask)
+    assert [merge(policy, lists, numa) for policy, lists in asked] == before
+    assert numa.mask in getattr(_listed, name)
+
+
 @pytest.mark.parametrize("nodes", [(0, 1, 2, 3), (3, 9, 40, 61), (3, 9, 40, 62), (5, 90, 700, 8000)])
 @pytest.mark.parametrize("near", [False, True])
 def test_ids_of_nodes_are_names(nodes: tuple[int, ...], near: bool) -> None:
