@@ -65,12 +65,12 @@ class Driven(abc.ABC):
         ...     desired.put("db", 2)
     """
 
-    def __init__(self, name: str, stop_timeout_s: float) -> None:
+    def __init__(self, name: str, stop_timeout_s: float, gather_s: float = 0.0) -> None:
         self.name = name
         self._stop_timeout_s = stop_timeout_s
+        self._gather_s = gather_s
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self._gather_s = 0.0
         self._under_way = 0
         self._work = threading.Event()
         self._numbers = itertools.count()

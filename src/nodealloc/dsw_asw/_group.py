@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from typing_extensions import override
 
+from nodealloc._arguments import wrong
 from nodealloc._typed import typed
 from nodealloc.dsw_asw._driven import Driven, Passing
 from nodealloc.dsw_asw._remembering import Rows, commit_all
@@ -31,6 +32,9 @@ class Group(Driven):
         gather_s: Real seconds at least from one pass to the next, in the thread of `start`, while eight
             operations or more are under way: what happens meanwhile is planned once and committed
             together. 0 for a pass as soon as there is work.
+
+    Raises:
+        ConfigurationError: A time that nobody can wait.
     """
 
     @typed
@@ -41,8 +45,9 @@ class Group(Driven):
         stop_timeout_s: float = 10.0,
         gather_s: float = 0.0,
     ) -> None:
-        super().__init__(name, stop_timeout_s)
-        self._gather_s = gather_s
+        if gather_s > threading.TIMEOUT_MAX:
+            raise wrong("Group: gather_s", gather_s, "seconds that somebody can wait")
+        super().__init__(name, stop_timeout_s, gather_s)
         self._members = members
         self._groups = tuple(one for one in members if isinstance(one, Group))
         self._all: tuple[Passing, ...] | None = None

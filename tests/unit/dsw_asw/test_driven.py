@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -260,3 +261,10 @@ def test_a_group_gathers_what_ends_while_much_is_under_way() -> None:
     """One pass for several ends; where few things happen nobody waits, and all are done in the end."""
     assert gathering(30, 0.05)[0] < 15 <= gathering(30, 0.0)[0]
     assert gathering(3, 30.0)[1] < 10.0
+
+
+@pytest.mark.parametrize("gather_s", [math.inf, 1e300, -1.0, math.nan])
+def test_a_time_that_nobody_can_wait_is_refused(gather_s: float) -> None:
+    """The driver's thread would end at it, while much is under way."""
+    with pytest.raises(ConfigurationError, match="gather_s"):
+        Group(gather_s=gather_s)
