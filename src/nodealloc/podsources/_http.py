@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final
 from urllib.parse import urlsplit
 
 from nodealloc._reading import MAX_DOCUMENT_BYTES
 from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel
-from nodealloc.errors import ConfigurationError, RetryableError
+from nodealloc.errors import ConfigurationError
 from nodealloc.podsources._documents import pods_in
 from nodealloc.podsources._ports import Reading
-
-if TYPE_CHECKING:
-    from http.client import HTTPResponse
-
-    from nodealloc.podsources._http_call import HttpCall
 
 __all__ = ["HttpSource"]
 
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-
-_CHUNK_BYTES: Final = 1 << 16
 
 
 def _check_address(url: str) -> None:
@@ -84,13 +77,13 @@ class HttpSource:
             sizes = f"max_bytes={max_bytes}, max_yaml_bytes={max_yaml_bytes}"
             raise ConfigurationError(f"deadline_s={deadline_s}, {sizes}: give more than 0")
         self._url, self._node_name, self._source = url, node_name, source
-        self._headers = {name: ", ".join(values) for name, values in (headers or {}).items()}
-        _check_headers(self._headers)
-        self._deadline_s, self._max_bytes, self._max_yaml_bytes = deadline_s, max_bytes, max_yaml_bytes
+        sent = {name: ", ".join(values) for name, values in (headers or {}).items()}
+        _check_headers(sent)
+        self._max_yaml_bytes = max_yaml_bytes
         # The library's clients take 3 MiB, which nodes without such a source spare.
         from nodealloc.podsources._http_call import HttpCalls  # noqa: PLC0415
 
-        self._calls = HttpCalls()
+        self._calls = HttpCalls(url, sent, deadline_s=deadline_s, max_bytes=max_bytes)
 
     def read(self, cancel: Cancel, /) -> Reading:
         """See `Source`.
@@ -99,7 +92,7 @@ class HttpSource:
             RetryableError: No whole answer in time.
             DecodeError: The answer is no list of pods; lists each fault.
         """
-        data = self._get(cancel)
+        data = self._calls.body(cancel)
         pods = pods_in(
             data,
             where=self._url,
@@ -108,37 +101,3 @@ class HttpSource:
             max_yaml_bytes=self._max_yaml_bytes,
         )
         return Reading(pods=tuple(pods))
-
-    def _get(self, cancel: Cancel) -> bytes:
-        with self._calls.begun(self._deadline_s, cancel) as call:
-            return self._answered(call)
-
-    def _answered(self, call: HttpCall) -> bytes:
-        from http.client import HTTPException  # noqa: PLC0415 - loaded with the calls
-        from urllib.error import HTTPError  # noqa: PLC0415
-        from urllib.request import Request  # noqa: PLC0415
-
-        try:
-            asked = Request(self._url, headers=self._headers)  # noqa: S310 - checked at first
-            with self._calls.opener.open(asked, timeout=self._deadline_s) as opened:
-                return self._body(cast("HTTPResponse", opened), call)
-        except HTTPError as error:
-            error.close()
-            raise RetryableError(f"{self._url}: status {error.code}; the last answer stays") from error
-        except (OSError, HTTPException) as error:
-            raise RetryableError(f"{self._url}: no whole answer ({error}); the last one stays") from error
-
-    def _body(self, answer: HTTPResponse, call: HttpCall) -> bytes:
-        expected = answer.length
-        data = bytearray()
-        while more := answer.read1(_CHUNK_BYTES):
-            data += more
-            if len(data) > self._max_bytes:
-                raise RetryableError(f"{self._url}: more than {self._max_bytes} bytes; the last answer stays")
-        if call.is_over:  # where no length was said, its end would be taken for the answer's
-            raise RetryableError(
-                f"{self._url}: {len(data)} bytes in {self._deadline_s} s, not all; the last answer stays"
-            )
-        if expected is not None and len(data) < expected:
-            raise RetryableError(f"{self._url}: {len(data)} of {expected} bytes; the last answer stays")
-        return bytes(data)

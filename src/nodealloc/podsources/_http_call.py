@@ -5,14 +5,18 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Callable, Generator
-from http.client import HTTPConnection, HTTPResponse
-from typing import Protocol, cast
+from collections.abc import Callable, Generator, Mapping
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from typing import Final, Protocol, cast
+from urllib.error import HTTPError
 from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
 from nodealloc.dsw_asw import Cancel
+from nodealloc.errors import RetryableError
 
-__all__ = ["HttpCall", "HttpCalls"]
+__all__ = ["HttpCalls"]
+
+_CHUNK_BYTES: Final = 1 << 16
 
 
 class HttpCall:
@@ -56,23 +60,60 @@ class HttpCall:
 
 
 class HttpCalls:
-    """Calls one after another, without a proxy.
+    """Calls of one address, one after another, without a proxy.
 
-    Attributes:
-        opener: Makes them, each inside `begun`.
+    Args:
+        url: The address.
+        headers: Sent with each call, by name.
+        deadline_s: For a whole answer, in real seconds.
+        max_bytes: Longer answers are refused.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, url: str, headers: Mapping[str, str], *, deadline_s: float, max_bytes: int) -> None:
+        self._url, self._headers = url, headers
+        self._deadline_s, self._max_bytes = deadline_s, max_bytes
         self._call = HttpCall()
-        self.opener: OpenerDirector = build_opener(
+        self._opener: OpenerDirector = build_opener(
             ProxyHandler({}), _Plain(self._connection), _Secure(self._connection)
         )
 
+    def body(self, cancel: Cancel, /) -> bytes:
+        """The whole answer.
+
+        Raises:
+            RetryableError: There was none in time, another status, or more than is taken.
+        """
+        with self._begun(cancel) as call:
+            try:
+                asked = Request(self._url, headers=dict(self._headers))  # noqa: S310 - checked at first
+                with self._opener.open(asked, timeout=self._deadline_s) as opened:
+                    return self._read(cast("HTTPResponse", opened), call)
+            except HTTPError as error:
+                error.close()
+                raise RetryableError(f"{self._url}: status {error.code}; the last answer stays") from error
+            except (OSError, HTTPException) as error:
+                raise RetryableError(f"{self._url}: no whole answer ({error}); the last one stays") from error
+
+    def _read(self, answer: HTTPResponse, call: HttpCall) -> bytes:
+        expected = answer.length
+        data = bytearray()
+        while more := answer.read1(_CHUNK_BYTES):
+            data += more
+            if len(data) > self._max_bytes:
+                raise RetryableError(f"{self._url}: more than {self._max_bytes} bytes; the last answer stays")
+        if call.is_over:  # where no length was said, its end would be taken for the answer's
+            raise RetryableError(
+                f"{self._url}: {len(data)} bytes in {self._deadline_s} s, not all; the last answer stays"
+            )
+        if expected is not None and len(data) < expected:
+            raise RetryableError(f"{self._url}: {len(data)} of {expected} bytes; the last answer stays")
+        return bytes(data)
+
     @contextlib.contextmanager
-    def begun(self, limit_s: float, cancel: Cancel, /) -> Generator[HttpCall]:
-        """A call that ends after so many seconds, or when it is cancelled."""
+    def _begun(self, cancel: Cancel) -> Generator[HttpCall]:
+        """A call that ends when its time is over, or when it is cancelled."""
         call = self._call = HttpCall()
-        timer = threading.Timer(limit_s, call.end)
+        timer = threading.Timer(self._deadline_s, call.end)
         timer.daemon = True
         timer.start()
         leave = cancel.on_cancel(call.end)
