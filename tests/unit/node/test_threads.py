@@ -123,9 +123,11 @@ def empty(*more: Watched) -> Snapshot:
     return Snapshot.of(MACHINE, policy=policy, allocators=[cpus, MemoryAllocator.of(MACHINE), gpus, *more])
 
 
-def started(store: MemoryStore, *more: Watched, runtime: FakeRuntime | None = None) -> NodeAllocator:
+def started(
+    store: MemoryStore, *more: Watched, runtime: FakeRuntime | None = None, patience_s: float = LONG_S
+) -> NodeAllocator:
     """A node after a clean start, with its plugin there."""
-    node = NodeAllocator(empty(*more), store, runtime=runtime, patience_s=0.001)
+    node = NodeAllocator(empty(*more), store, runtime=runtime, patience_s=patience_s)
     assert node.start().is_clean
     fresh = empty()[DeviceAllocator].inventories[GPU]
     node.allocator(DeviceAllocator).alter(lambda one: one.with_inventory(attrs.evolve(fresh, generation=2)))
@@ -186,13 +188,14 @@ def test_a_runtime_that_hangs_at_the_start_is_asked_once_and_waited_for_by_nobod
     store = MemoryStore(FORMATS)
     started(store).admit(workload("web", {"cpu": 2}))
     runtime = HungRuntime()
-    node = started(MemoryStore(FORMATS, data=store.data()), runtime=runtime)
+    node = started(MemoryStore(FORMATS, data=store.data()), runtime=runtime, patience_s=0.001)
     for _ in range(3):
         answer = node.admit(workload("new", {"cpu": 2}))
         assert isinstance(answer, NotYet)
         assert answer.blocker == "runtime"
         assert "silent" in answer.message
     assert isinstance(node.admit(workload("web", {"cpu": 2})), Admitted)
+    assert runtime.asked.wait(LONG_S)
     assert runtime.calls == 1
     runtime.answers.set()
     for _ in range(1000):
