@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -115,17 +115,17 @@ def thawed(value: T) -> T:
 def extended(entries: Mapping[K, V], key: K, value: V, /) -> Mapping[K, V]:
     """The entries with one more, or with another value in its place."""
     made = Frozen(entries)
-    _put(cast("dict[object, object]", made), key, value)
+    _put(made, key, value)
     return made
 
 
 def reduced(entries: Mapping[K, V], key: K, /) -> Mapping[K, V]:
     """The entries without that of a key, which has to be there."""
     made = Frozen(entries)
-    _take(cast("dict[object, object]", made), key)
+    _take(made, key)
     return made
 
 
 # Looked up once: by `dict[K, V]` each call would make an alias first.
-_put = dict[object, object].__setitem__
-_take = dict[object, object].__delitem__
+_put = cast("Callable[[object, object, object], None]", dict.__setitem__)
+_take = cast("Callable[[object, object], None]", dict.__delitem__)

@@ -25,7 +25,7 @@ at the three alone:
     80
 
 Verdicts are values: they can be compared, hashed, pickled, printed and logged,
-and none of it computes anything. Whoever can tell a longer story offers a
+and none of it asks anybody. Whoever can tell a longer story offers a
 function for it (`nodealloc.topology.explain`).
 """
 

@@ -62,8 +62,8 @@ def demand_of(policy: StaticPolicy, claim: Claim, /) -> Demand:
         setting = claim.settings.get(exclusive_cpus_setting(claim.owner.member))
         if setting is not None:
             return _demand_of_setting(claim, setting)
-    amount = claim.amounts.get(CPU)
-    if not claim.exclusive or amount is None:
+    amount = claim.amounts.get(CPU) if claim.exclusive else None
+    if amount is None:
         return _NOTHING
     whole, fraction = divmod(amount.nanos, _NANO)
     if fraction:

@@ -38,8 +38,11 @@ def hints_for(policy: StaticPolicy, state: CpuState, claims: Sequence[Claim], /)
     members = state.assignments.get(claim.owner.workload, ())
     if len(claims) == 1 and claim.owner.member not in members:
         request = demand_of(policy, claim).exclusive
+        if not request:
+            return {}
+        free = policy.allocatable & ~state.held
         reusable = state.lent_to(claim) if claim.reuse else 0
-        return _free_hints(policy, state, request, reusable) if request else {}
+        return {CPU: policy.hint_table.hints(free, request, reusable=reusable)}
     wanted = {claim.owner.member: demand_of(policy, claim).exclusive for claim in claims}
     request = peak(claims, lambda claim: wanted[claim.owner.member])
     if request == 0:
@@ -53,12 +56,8 @@ def hints_for(policy: StaticPolicy, state: CpuState, claims: Sequence[Claim], /)
             held |= assignment.cpus.mask
     if held.bit_count() == request:
         return {CPU: policy.hint_table.hints(held, request)}
-    return _free_hints(policy, state, request, held)
-
-
-def _free_hints(policy: StaticPolicy, state: CpuState, request: int, reusable: int) -> Hints:
     free = policy.allocatable & ~state.held
-    return {CPU: policy.hint_table.hints(free, request, reusable=reusable)}
+    return {CPU: policy.hint_table.hints(free, request, reusable=held)}
 
 
 def grant(

@@ -27,9 +27,10 @@ class HintTable:
         self._capacity = list(accumulate(largest_first))
         self._align = align_by_socket
         self._singles = [1 << node for node in layout.node_ids]
-        self._places = [*zip(self._singles, layout.nodes, strict=True)]
         self._sets = NodeSets.of(layout.node_ids) if len(layout.nodes) <= LISTED_NODES else None
-        # By the least number of nodes; filled when first asked for, and the same whoever fills it.
+        places = [*zip(self._singles, layout.nodes, strict=True)]
+        self._holding = self._sets.counting(places) if self._sets else None
+        # By the request; filled when first asked for, and the same whoever fills it.
         self._judged: dict[int, int] = {}
 
     def hints(
@@ -48,19 +49,17 @@ class HintTable:
             number of nodes that could hold the request on an empty machine
             (and, with `align_by_socket`, those on the least number of sockets).
         """
-        sets = self._sets
-        if sets is None:
+        sets, holding = self._sets, self._holding
+        if sets is None or holding is None:
             return self._counted(available, request, reusable)
-        room = [(single, (cpus & available).bit_count()) for single, cpus in self._places]
-        if reusable:
-            room += [(single, (cpus & reusable).bit_count()) for single, cpus in self._places]
-        fitting = sets.holding(room, request)
+        fitting = holding(request, available, reusable)
         if reusable:
             fitting &= sets.containing[self._layout.nodes_of(reusable)]
-        narrowest = self._narrowest(request)
-        preferred = self._judged.get(narrowest)
+        preferred = self._judged.get(request)
         if preferred is None:
-            preferred = self._judged[narrowest] = self._preferred(sets, narrowest)
+            preferred = self._preferred(sets, self._narrowest(request))
+            if request <= self._capacity[-1]:
+                self._judged[request] = preferred
         return sets.hints(fitting, preferred)
 
     def _preferred(self, sets: NodeSets, narrowest: int) -> int:

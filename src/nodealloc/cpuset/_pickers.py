@@ -183,9 +183,13 @@ def _core_groups(layout: CpuLayout, available: int) -> list[tuple[int, ...]]:
     parts, cores, order = layout.nodes, layout.node_cores, node_order
     if layout.numa_first:
         parts, cores, order = layout.sockets, layout.socket_cores, socket_order
-    touched = [index for index, part in enumerate(parts) if part & available]
     # Most requests go to one node: they need no order.
-    return [cores[index] for index in (touched if len(touched) < 2 else order(layout, available))]
+    for part, its_cores in zip(parts, cores, strict=True):
+        if part & available:
+            if available & ~part:
+                break
+            return [its_cores]
+    return [cores[index] for index in order(layout, available)]
 
 
 def _whole_cores(layout: CpuLayout, available: int, needed: int) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from nodealloc._typed import trusting
 from nodealloc._units import bytes_text
 from nodealloc.idset import format_list
 from nodealloc.topology import Shortfall
@@ -16,23 +16,24 @@ if TYPE_CHECKING:
 __all__ = ["refusal"]
 
 
-_shortfall = trusting(Shortfall)
-
-
 def refusal(question: Question, why: Why, /) -> Shortfall:
     """A shortfall that tells what never fits from what only does not fit now."""
     nodes = question.layout.mask if why.nodes is None else why.nodes & question.layout.mask
     row, wanted = _shortest(question, nodes)
     resource = question.layout.resources[row]
     free = _free(question, row, nodes)
+    tell = partial(_detail, question, why, resource, wanted, free)
+    if question.layout.sets is None:
+        # Of many nodes, what would fit instead may take more work than may be spent: that is an answer too.
+        return Shortfall(resource=resource, wanted=wanted, free=free, nodes=why.nodes, detail=tell())
+    return Shortfall.told_by(tell, resource=resource, wanted=wanted, free=free, nodes=why.nodes)
+
+
+def _detail(question: Question, why: Why, resource: str, wanted: int, free: int) -> str:
     where = "any NUMA node" if why.nodes is None else f"NUMA nodes {format_list(why.nodes)}"
-    return _shortfall(
-        resource=resource,
-        wanted=wanted,
-        free=free,
-        nodes=why.nodes,
-        detail=f"{resource}: {bytes_text(wanted)} asked on {where}, {bytes_text(free)} free there; "
-        f"{why.text}; {_remedy(question, why)}",
+    return (
+        f"{resource}: {bytes_text(wanted)} asked on {where}, {bytes_text(free)} free there; "
+        f"{why.text}; {_remedy(question, why)}"
     )
 
 

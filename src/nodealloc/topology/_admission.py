@@ -13,7 +13,7 @@ from nodealloc._typed import trusting
 from nodealloc.podspec import Pod
 from nodealloc.topology._asking import Stopped, allocated, hints_of, nonsense, released
 from nodealloc.topology._claims import Claim, Workload, with_claims
-from nodealloc.topology._errors import WorkLimitError
+from nodealloc.topology._errors import HintError, WorkLimitError
 from nodealloc.topology._evidence import Evidence
 from nodealloc.topology._hints import TopologyHint
 from nodealloc.topology._merge import merge
@@ -33,7 +33,7 @@ __all__ = ["admit", "release"]
 # Members of an enumeration are slow to look up before Python 3.12.
 _POD, _NONE = Scope.POD, PolicyName.NONE
 
-_placed, _snapshot = trusting(Placed), trusting(Snapshot)
+_placed, _snapshot, _evidence = trusting(Placed), trusting(Snapshot), trusting(Evidence)
 _ANY_NODE = TopologyHint(affinity=None, preferred=False)
 
 
@@ -128,7 +128,7 @@ def _settle(snapshot: Snapshot, workload: Workload, work: Work) -> Placed | Refu
         if isinstance(granted, Stopped):
             if isinstance(granted.answer, NotYet):
                 return granted.answer
-            scene = Evidence(snapshot=snapshot, workload=workload, allocators=allocators)
+            scene = _evidence(snapshot=snapshot, workload=workload, allocators=allocators)
             try:
                 return short(scene, claim, hint, granted.provider, granted.answer)
             except (TypeError, ValueError) as error:
@@ -154,13 +154,16 @@ def _place(
         if isinstance(hints, NotYet):
             return hints
         shares = allocated_shares(allocators, claims) if policy.comparison is not None else None
-        names = [allocator.name for allocator in allocators]
-        found = merge(policy, hints, snapshot.numa, names, shares, work)
+        try:
+            found = merge(policy, hints, snapshot.numa, (), shares, work)
+        except HintError:  # asked again with names, for a message that says whose hints are wrong
+            merge(policy, hints, snapshot.numa, [allocator.name for allocator in allocators])
+            raise
     except WorkLimitError as limit:
         return undecided(Evidence(snapshot=snapshot, workload=workload, allocators=allocators), claims, limit)
     if found.admit:
         return found.hint
-    scene = Evidence(snapshot=snapshot, workload=workload, allocators=allocators)
+    scene = _evidence(snapshot=snapshot, workload=workload, allocators=allocators)
     return misfit(scene, claims, found.hint)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, cast
 
 import attrs
 
@@ -17,6 +17,7 @@ __all__ = ["Stopped", "allocated", "hints_of", "nonsense", "released", "reports_
 
 
 _NO_GRANT = (Shortfall, NotYet)
+_all_of: Final = cast("Callable[[Iterable[object]], tuple[Allocator, ...]]", tuple)
 
 
 @attrs.frozen
@@ -70,7 +71,7 @@ def allocated(
                 return Stopped(allocator.name, answer)
             _check_allocator(allocator, answer, (claim,))
         granted.append(answer)
-    return cast("tuple[Allocator, ...]", tuple(granted))
+    return _all_of(granted)
 
 
 def released(allocators: tuple[Allocator, ...], workload: str, member: str | None) -> tuple[Allocator, ...]:

@@ -132,6 +132,34 @@ class NodeSets:
         held = (room >> top & lanes[0]).to_bytes(self._length * size, "little")
         return int.from_bytes(held[::size], "little")
 
+    def counting(self, parts: Sequence[tuple[NumaMask, int]], /) -> Callable[[int, int, int], int]:
+        """Tells bits of the sets with enough ids, where they do not move and only which are free changes.
+
+        Args:
+            parts: Nodes, and the ids near them as a mask.
+
+        Returns:
+            A function of how many ids are asked for (at least 1), of those that are free, and of
+            those that count besides, also where they are free: both as masks.
+        """
+        size = 2 if sum([ids.bit_count() for _, ids in parts]) < _SMALL // 2 else 8
+        top, length = 8 * size - 1, self._length * size
+        every = self._lanes[size][0]
+        lanes = [(self._lanes[size][mask], ids) for mask, ids in parts]
+
+        def holding(wanted: int, free: int, besides: int) -> int:
+            if wanted >> top:
+                return 0
+            room = every * ((1 << top) - wanted)
+            for lane, ids in lanes:
+                room += lane * (ids & free).bit_count()
+            if besides:
+                for lane, ids in lanes:
+                    room += lane * (ids & besides).bit_count()
+            return int.from_bytes((room >> top & every).to_bytes(length, "little")[::size], "little")
+
+        return holding
+
     def _lane(self, size: int, mask: NumaMask) -> int:
         """Sets with any of some nodes, so many bytes apart; all sets for 0."""
         touching = sum([bit for one, bit in self.bit.items() if one & mask or not mask])

@@ -9,8 +9,11 @@ from nodealloc.topology._claims import Claim, ClaimKind, Owner, Workload
 
 __all__ = ["workload_of"]
 
-_KEPT = 64
-"""Workloads that are kept: a scheduler asks many nodes about one pod, an agent asks again after a refusal."""
+_KEPT = 8
+"""Workloads that are kept: a scheduler asks many nodes about one pod, an agent asks again after a refusal.
+
+More would keep pods that nobody else has any more, until they are thrown away while somebody waits.
+"""
 
 _recent: dict[int, tuple[Pod, Workload]] = {}
 """By the identity of the pod, which stands beside it so that nothing else can have the same."""
@@ -45,12 +48,14 @@ def _workload_of(pod: Pod) -> Workload:
         raise ConfigurationError(f"pod {pod.full_name} has no containers; a pod runs at least one")
     exclusive, uid, settings = pod.qos is _GUARANTEED, pod.uid, pod.annotations
     claims: list[Claim] = []
+    names = set[str]()
     ended: tuple[str, ...] = ()
-    first = len(pod.init_containers)
-    for place, container in enumerate(pod.all_containers):
+    before = len(pod.init_containers)
+    for container in pod.init_containers + pod.containers if before else pod.containers:
         name, kind = container.name, _MAIN
-        if place < first:
+        if len(claims) < before:
             kind = _SIDECAR if container.restartable else _INIT
+        names.add(name)
         claims.append(
             _claim(
                 owner=_owner(uid, name),
@@ -63,7 +68,7 @@ def _workload_of(pod: Pod) -> Workload:
         )
         if kind is _INIT:
             ended += (name,)
-    if len(claims) > 1 and len({claim.owner.member for claim in claims}) != len(claims):
+    if len(names) != len(claims):
         return Workload(key=uid, claims=tuple(claims))  # says what is wrong
     return _workload(key=uid, claims=tuple(claims))
 

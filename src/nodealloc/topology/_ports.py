@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 import attrs
 
+from nodealloc._arguments import check
 from nodealloc._frozen import freeze
 from nodealloc._typed import typed_fields
 from nodealloc.topology._claims import Claim
@@ -15,9 +16,11 @@ from nodealloc.verdicts import NotYet
 
 __all__ = ["Allocator", "Availability", "Reports", "Serves", "Shortfall"]
 
+_UNEXPECTED: Final = "UnexpectedAdmissionError"
+
 
 @typed_fields
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, slots=False)  # a dict is filled faster than slots
 class Shortfall:
     """Why one allocator cannot grant one claim on the nodes that it was given.
 
@@ -36,8 +39,51 @@ class Shortfall:
     wanted: int
     free: int
     nodes: int | None = None
-    reason: str = "UnexpectedAdmissionError"
+    reason: str = _UNEXPECTED
     detail: str = ""
+
+    @classmethod
+    def told_by(
+        cls,
+        tell: Callable[[], str],
+        /,
+        *,
+        resource: str,
+        wanted: int,
+        free: int,
+        nodes: int | None = None,
+        reason: str = _UNEXPECTED,
+    ) -> Shortfall:
+        """A shortfall whose `detail` is made when somebody first reads it: most refusals nobody reads.
+
+        Args:
+            tell: Makes the sentence, of values that nobody changes; the same however often it is called.
+            resource: As the fields, which are not looked at here.
+            wanted: The same.
+            free: The same.
+            nodes: The same.
+            reason: The same.
+        """
+        made = cls.__new__(cls)
+        made.__dict__.update(
+            resource=resource, wanted=wanted, free=free, nodes=nodes, reason=reason, _tell=tell
+        )
+        return made
+
+    if not TYPE_CHECKING:  # type checkers would take it for a class that has any attribute
+
+        def __getattr__(self, name: str) -> str:
+            """`detail`, where it was left for later; Python asks here for what an instance lacks."""
+            held = self.__dict__
+            if name != "detail" or "_tell" not in held:
+                raise AttributeError(f"a {type(self).__name__} has no {name}", name=name, obj=self)
+            told = check("what Shortfall.told_by tells", held["_tell"](), str, "a text")
+            held["detail"] = told
+            return told
+
+    def __getstate__(self) -> Mapping[str, object]:
+        """The fields alone, `detail` among them."""
+        return {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
 
 
 class Allocator(Protocol):

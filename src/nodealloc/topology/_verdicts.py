@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from nodealloc._frozen import freeze
-from nodealloc._typed import trusting
 from nodealloc.idset import format_list
 from nodealloc.podspec import Json
 from nodealloc.topology._claims import Claim
@@ -19,7 +19,7 @@ from nodealloc.topology._policy import PolicyName
 from nodealloc.topology._ports import Shortfall
 from nodealloc.topology._snapshot import Affinities, Snapshot
 from nodealloc.topology._wording import hint_dict, shortfall_dict, shortfall_line, where
-from nodealloc.verdicts import Admitted, Refused
+from nodealloc.verdicts import Admitted, Figure, Refused
 
 __all__ = [
     "TOPOLOGY_AFFINITY_ERROR",
@@ -72,8 +72,9 @@ class Refusal(Refused):
     """The workload may not come in; the snapshot that was asked is as it was.
 
     This is the short story, from what admission had at hand: printing, logging
-    and pickling it asks nobody. `nodealloc.topology.explain` works out the long
-    one, in the process in which `admit` answered.
+    and pickling it asks nobody, and its words are made when they are first read.
+    `nodealloc.topology.explain` works out the long one, in the process in which
+    `admit` answered.
 
     Attributes:
         reason: The kubelet's name: `TopologyAffinityError`,
@@ -106,6 +107,21 @@ class Refusal(Refused):
     steps: int = 0
     exhausted: bool = False
     evidence: Evidence | None = attrs.field(default=None, eq=False, repr=False)
+
+    if not TYPE_CHECKING:  # type checkers would take it for a class that has any attribute
+
+        def __getattr__(self, name: str) -> str | Mapping[str, Figure]:
+            """The message and the figures where they were left for later; Python asks for what is lacking."""
+            held = self.__dict__
+            if name not in _WORDS or "shortfall" not in held:
+                raise AttributeError(f"a {type(self).__name__} has no {name}", name=name, obj=self)
+            told = _told(self)
+            held["message"], held["figures"] = told.message, told.figures
+            return held[name]
+
+    def __getstate__(self) -> Mapping[str, object]:
+        """The fields, the message and the figures among them."""
+        return {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
 
     def __str__(self) -> str:
         """Two lines: who was refused what for which reason, and the main figures."""
@@ -146,8 +162,7 @@ class Refusal(Refused):
         return f"; claims tried by a search: {self.steps}{bound}"
 
 
-# What it says was looked at as a `Refused`.
-_refusal = trusting(Refusal)
+_WORDS: Final = ("message", "figures")
 
 _SHOWN = 4
 """Members whose wishes are printed; the fields have them all."""
@@ -160,19 +175,7 @@ _NEEDED: Mapping[PolicyName, str] = {
 
 def misfit(evidence: Evidence, claims: tuple[Claim, ...], hint: TopologyHint) -> Refusal:
     """The refusal of a merged hint that the policy does not let in."""
-    policy = evidence.snapshot.policy.name
-    told = _misfit(policy, hint.affinity)
-    return _refusal(
-        reason=told.reason,
-        message=told.message,
-        figures=told.figures,
-        workload=evidence.workload.key,
-        member=claims[0].owner.member if len(claims) == 1 else "",
-        claims=claims,
-        policy=policy,
-        hint=hint,
-        evidence=evidence,
-    )
+    return _refusal(reason=TOPOLOGY_AFFINITY_ERROR, evidence=evidence, claims=claims, hint=hint)
 
 
 def undecided(evidence: Evidence, claims: tuple[Claim, ...], limit: WorkLimitError) -> Refusal:
@@ -194,21 +197,45 @@ def undecided(evidence: Evidence, claims: tuple[Claim, ...], limit: WorkLimitErr
 
 def short(evidence: Evidence, claim: Claim, hint: TopologyHint, provider: str, lack: Shortfall) -> Refusal:
     """The refusal of a claim that one allocator cannot grant where the hints had merged to."""
-    policy = evidence.snapshot.policy.name
-    told = _short(policy, provider, lack)
+    if lack.__class__ is not Shortfall or not lack.reason or (lack.nodes or 0) < 0:
+        _short(evidence.snapshot.policy.name, provider, lack)  # says what is wrong, if anything is
     return _refusal(
-        reason=told.reason,
-        message=told.message,
-        figures=told.figures,
+        reason=lack.reason, evidence=evidence, claims=(claim,), hint=hint, provider=provider, shortfall=lack
+    )
+
+
+def _refusal(
+    *,
+    reason: str,
+    evidence: Evidence,
+    claims: tuple[Claim, ...],
+    hint: TopologyHint,
+    provider: str = "",
+    shortfall: Shortfall | None = None,
+) -> Refusal:
+    """A refusal of what was looked at elsewhere; message and figures are left for later."""
+    made = Refusal.__new__(Refusal)
+    made.__dict__.update(
+        reason=reason,
         workload=evidence.workload.key,
-        member=claim.owner.member,
-        claims=(claim,),
-        policy=policy,
+        member=claims[0].owner.member if len(claims) == 1 else "",
+        claims=claims,
+        policy=evidence.snapshot.policy.name,
         provider=provider,
         hint=hint,
-        shortfall=lack,
+        shortfall=shortfall,
+        steps=0,
+        exhausted=False,
         evidence=evidence,
     )
+    return made
+
+
+def _told(refusal: Refusal) -> Refused:
+    """What a refusal says in words."""
+    if refusal.shortfall is None:
+        return _misfit(refusal.policy, refusal.hint.affinity)
+    return _short(refusal.policy, refusal.provider, refusal.shortfall)
 
 
 @lru_cache(maxsize=1024)

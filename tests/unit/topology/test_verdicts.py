@@ -13,6 +13,7 @@ from typing import ClassVar, cast
 import attrs
 import pytest
 
+from nodealloc.errors import ConfigurationError
 from nodealloc.testing.topology import FakeAllocator, workload
 from nodealloc.topology import (
     Admitted,
@@ -291,3 +292,58 @@ def test_another_kind_of_judge_needs_no_hint() -> None:
     first = next(answer for answer in answers if not isinstance(answer, Admitted))
     assert isinstance(first, Refused)
     assert (first.reason, dict(first.figures)) == ("NodePorts", {"port": 80})
+
+
+def test_a_shortfall_finds_words_when_they_are_read() -> None:
+    """Once, whoever reads them; it is equal to one that had them all along, and travels with them."""
+    told: list[int] = []
+
+    def tell() -> str:
+        told.append(1)
+        return "none left"
+
+    lack = Shortfall.told_by(tell, resource="cpu", wanted=2, free=1, nodes=1)
+    assert (lack.wanted, lack.reason, told) == (2, "UnexpectedAdmissionError", [])
+    plain = Shortfall(resource="cpu", wanted=2, free=1, nodes=1, detail="none left")
+    assert lack == plain
+    assert hash(lack) == hash(plain)
+    assert (lack.detail, repr(lack), told) == ("none left", repr(plain), [1])
+    for other in (pickle.loads(pickle.dumps(lack)), copy.copy(lack), attrs.evolve(lack)):  # noqa: S301
+        assert other == plain
+    assert not hasattr(plain, "_tell")
+
+
+def test_words_that_are_none_are_refused() -> None:
+    """What tells them may be anybody's."""
+    lack = Shortfall.told_by(lambda: cast("str", 3), resource="cpu", wanted=2, free=1)
+    with pytest.raises(ConfigurationError, match=r"expected a text, found 3 \(int\)"):
+        _ = lack.detail
+
+
+def test_a_refusal_finds_words_when_they_are_read() -> None:
+    """Of a fleet's refusals most are never read."""
+    told: list[int] = []
+
+    def tell() -> str:
+        told.append(1)
+        return "no"
+
+    class Later(FakeAllocator):
+        def allocate(self, claim: Claim, affinity: TopologyHint, /) -> FakeAllocator | Shortfall:
+            return Shortfall.told_by(tell, resource="cpu", wanted=2, free=1)
+
+    refusal = admit(
+        Snapshot(numa=TWO, allocators=(Later(name="late", units={0: 1}),)), workload("job", {"cpu": 2})
+    )
+    assert isinstance(refusal, Refusal)
+    assert (refusal.reason, refusal.member, told) == ("UnexpectedAdmissionError", "app-0", [])
+    assert "message" not in vars(refusal)
+    assert (refusal.message, refusal.figures["wanted"], told) == ("no", 2, [1])
+
+
+@pytest.mark.parametrize("value", [Shortfall(resource="cpu", wanted=2, free=1), Refusal.__new__(Refusal)])
+def test_what_no_refusal_has_is_no_attribute(value: object) -> None:
+    """Only words are left for later."""
+    for name in ("message", "remedy"):
+        with pytest.raises(AttributeError, match=f"has no {name}"):
+            getattr(value, name)
