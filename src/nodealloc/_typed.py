@@ -74,11 +74,11 @@ _PACKS: Final = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
 def _places(function: Callable[P, object]) -> int:
-    """How many arguments a function takes, where all are needed and given by place; else 0."""
+    """How many arguments a function takes, where all are given by place; else 0."""
     if not isinstance(function, types.FunctionType) or hasattr(function, "__wrapped__"):
         return 0
     code = function.__code__
-    others = code.co_kwonlyargcount or code.co_flags & _PACKS or function.__defaults__
+    others = code.co_kwonlyargcount or code.co_flags & _PACKS
     return 0 if others or code.co_posonlyargcount != code.co_argcount else code.co_argcount
 
 
@@ -88,18 +88,22 @@ def _by_place(function: Callable[P, T], count: int) -> Callable[P, T]:
     def look_at(*given: object) -> None:
         look(function, kinds_of(function), given, {})
 
-    return functools.wraps(function)(cast("Callable[P, T]", _taking(count)(function, look_at)))
+    defaults = cast("types.FunctionType", function).__defaults__ or ()
+    made = _taking(count, len(defaults))(function, look_at, defaults)
+    return functools.wraps(function)(cast("Callable[P, T]", made))
 
 
 @functools.cache
-def _taking(count: int) -> Callable[[object, object], object]:
-    """From a function of so many arguments, and what looks at them, to the one that is called instead."""
-    given = ", ".join([f"a{place}" for place in range(count)])
-    lines = ["def of(_call, _look):", f"  def called({given}, /):", f"    try: return _call({given})"]
+def _taking(count: int, defaults: int) -> Callable[[object, object, tuple[object, ...]], object]:
+    """From a function of so many arguments, what looks at them and defaults to what is called instead."""
+    names = [f"a{place}" for place in range(count)]
+    given, first = ", ".join(names), count - defaults
+    takes = ", ".join([*names[:first], *[f"{name}=_d[{at}]" for at, name in enumerate(names[first:])]])
+    lines = ["def of(_call, _look, _d):", f"  def called({takes}, /):", f"    try: return _call({given})"]
     lines += ["    except _broken:", f"      _look({given})", "      raise", "  return called"]
     scope: dict[str, object] = {"_broken": BROKEN}
     exec("\n".join(lines), scope)  # noqa: S102 - of numbers alone
-    return cast("Callable[[object, object], object]", scope["of"])
+    return cast("Callable[[object, object, tuple[object, ...]], object]", scope["of"])
 
 
 def typed_methods(made: type[T], /) -> type[T]:

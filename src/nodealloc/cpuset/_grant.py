@@ -44,9 +44,9 @@ def hints_for(policy: StaticPolicy, state: CpuState, claims: Sequence[Claim], /)
         reusable = state.lent_to(claim) if claim.reuse else 0
         return {CPU: policy.hint_table.hints(free, request, reusable=reusable)}
     wanted = {claim.owner.member: demand_of(policy, claim).exclusive for claim in claims}
-    request = peak(claims, lambda claim: wanted[claim.owner.member])
-    if request == 0:
+    if not any(wanted.values()):
         return {}
+    request = peak(claims, lambda claim: wanted[claim.owner.member])
     held = 0
     for claim in claims if members else ():
         assignment = state.of(claim.owner)
@@ -125,13 +125,13 @@ def _take(policy: StaticPolicy, available: int, count: int, nodes: int | None) -
     if nodes is None:
         return pick(layout, available, count)
     aligned = available & _local(policy, nodes)
-    near = pick(layout, aligned, min(count, aligned.bit_count()))
+    there = aligned.bit_count()
+    if there >= count:
+        return pick(layout, aligned, count)
+    near = pick(layout, aligned, there)
     if near is None:
         return None
-    missing = count - near.bit_count()
-    if not missing:
-        return near
-    far = pick(layout, available & ~near, missing)
+    far = pick(layout, available & ~near, count - there)
     return None if far is None else near | far
 
 

@@ -127,10 +127,10 @@ class CpuLayout:
 
     def on_nodes(self, node_mask: int, /) -> int:
         """CPUs of the NUMA nodes in a mask; nodes without CPUs add nothing."""
-        found = 0
-        for node, cpus in zip(self.node_ids, self.nodes, strict=True):
+        found, nodes = 0, self.nodes
+        for index, node in enumerate(self.node_ids):
             if node_mask >> node & 1:
-                found |= cpus
+                found |= nodes[index]
         return found
 
     def nodes_of(self, cpus: int, /) -> int:

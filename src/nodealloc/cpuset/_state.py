@@ -111,13 +111,12 @@ class CpuState:
             generation=self.generation + 1,
         )
         if owner.member not in members:
-            cpus = assignment.cpus.mask
             # Worked out from this state, so that it takes no longer the more workloads there are.
-            after.__dict__.update(
-                held=self.held | cpus,
-                shared_milli_cpu=self.shared_milli_cpu + assignment.shared_milli_cpu,
-                _apart=self._apart and not cpus & self.held & ~_union(members.values()),
-            )
+            cpus, held, known = assignment.cpus.mask, self.held, after.__dict__
+            known["held"] = held | cpus
+            known["shared_milli_cpu"] = self.shared_milli_cpu + assignment.shared_milli_cpu
+            both = cpus & held
+            known["_apart"] = self._apart and not (both and both & ~_union(members.values()))
         return after
 
     def without(self, workload: str, member: str | None = None, /) -> CpuState:

@@ -55,25 +55,26 @@ def demand_at_peak(layout: Layout, claims: Sequence[Claim], /, *, all_members: b
         all_members: Whether a resource counts that only init members or
             sidecars ask for; the kubelet leaves it out.
     """
-    asked: dict[int, dict[str, int]] = {}
-    counted: set[int] = set()
+    asked: list[tuple[Claim, Demand]] = []
+    together: dict[int, int] = {}
+    at_once = True
     for claim in claims:
         demand = demand_of(layout, claim.amounts)
         if isinstance(demand, Shortfall):
             return demand
-        counts = all_members or claim.kind is _MAIN
-        for row, size in demand:
-            if row in asked:
-                asked[row][claim.owner.member] = size
-            else:
-                asked[row] = {claim.owner.member: size}
-            if counts:
-                counted.add(row)
-    return tuple([(row, _peak(claims, asked[row])) for row in sorted(counted)])
+        asked.append((claim, demand))
+        at_once = at_once and claim.kind is _MAIN
+        if all_members or claim.kind is _MAIN:
+            for row, size in demand:
+                together[row] = together.get(row, 0) + size
+    if at_once:
+        return tuple(sorted(together.items()))
+    return tuple([(row, _peak(asked, row)) for row in sorted(together)])
 
 
-def _peak(claims: Sequence[Claim], asked: Mapping[str, int]) -> int:
-    return peak(claims, lambda claim: asked.get(claim.owner.member, 0))
+def _peak(asked: Sequence[tuple[Claim, Demand]], row: int) -> int:
+    sizes = {claim.owner.member: size for claim, demand in asked for one, size in demand if one == row}
+    return peak([claim for claim, _ in asked], lambda claim: sizes.get(claim.owner.member, 0))
 
 
 def _uneven(layout: Layout, row: int, amount: Quantity) -> Shortfall:

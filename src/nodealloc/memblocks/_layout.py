@@ -204,9 +204,11 @@ class Layout:
 
     def nodes_with(self, figures: Sequence[Row], demand: Demand, /) -> NumaMask:
         """Nodes that by themselves have what is asked, by these figures (rows and columns as here)."""
-        able = self.mask
+        able, singles = self.mask, self.singles
         for row, size in demand:
-            able &= sum([node for node, have in zip(self.singles, figures[row], strict=True) if have >= size])
+            for column, have in enumerate(figures[row]):
+                if have < size:
+                    able &= ~singles[column]
         return able
 
     def narrowest(self, demand: Demand, /) -> int:

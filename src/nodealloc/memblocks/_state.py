@@ -81,7 +81,17 @@ class MemoryState:
     @lazy
     def shape(self) -> Shape:
         """Which nodes are in use, and how."""
-        return _shape(self)
+        singles, groups = self.layout.singles, self.groups
+        unused = grouped = 0
+        together: tuple[NumaMask, ...] = ()
+        for column, count in enumerate(self.assignments):
+            if not count:
+                unused |= singles[column]
+            elif groups[column] != singles[column]:
+                grouped |= singles[column]
+                if groups[column] not in together:
+                    together = (*together, groups[column])
+        return Shape(unused, grouped, together)
 
     def blocks(self, owner: Owner, /) -> tuple[Block, ...]:
         """What an owner holds; empty for an unknown one."""
@@ -122,19 +132,6 @@ class MemoryState:
             reserved=usable - free,
             free=free,
         )
-
-
-def _shape(state: MemoryState) -> Shape:
-    unused = grouped = 0
-    groups: tuple[NumaMask, ...] = ()
-    for single, count, group in zip(state.layout.singles, state.assignments, state.groups, strict=True):
-        if not count:
-            unused |= single
-        elif group != single:
-            grouped |= single
-            if group not in groups:
-                groups = (*groups, group)
-    return Shape(unused, grouped, groups)
 
 
 state_of = trusting(MemoryState)

@@ -87,8 +87,9 @@ def release(snapshot: Snapshot, workload: str, member: str | None = None, /) -> 
         ProviderError: An allocator raised, or answered with nonsense.
     """
     check("release, first argument", snapshot, Snapshot, "a Snapshot")
-    check("release", workload, str, "a workload's key (owner.workload, pod.uid)")
-    check("release", member or "", str, "a member's name (owner.member), or None for all")
+    if workload.__class__ is not str or member is not None:
+        check("release", workload, str, "a workload's key (owner.workload, pod.uid)")
+        check("release", member or "", str, "a member's name (owner.member), or None for all")
     allocators = released(snapshot.allocators, workload, member)
     admitted = snapshot.admitted
     held = admitted.get(workload)

@@ -30,6 +30,8 @@ def unserved(
     told of (``lifecycle/predicate.go``, `removeMissingExtendedResources`).
     """
     for claim in claims:
+        if elsewhere.issuperset(claim.amounts):
+            continue
         for resource, amount in claim.amounts.items():
             if resource in elsewhere or resource.startswith(_PAGES) or not amount:
                 continue
