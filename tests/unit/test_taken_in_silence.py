@@ -174,7 +174,7 @@ SILENT: Mapping[str, tuple[Callable[[], object], str]] = {
     "pages of 3 bytes": (lambda: hugepages(3), "a power of two"),
     "pages below 0": (lambda: hugepages(-2), "a power of two"),
     "names for a text": (lambda: started().release_stale(wrong("job")), "wanted: expected several of text"),
-    "nobody for a pod": (lambda: started().mark_ending(wrong(None)), "uid: expected a text"),
+    "nobody for a pod": (lambda: started().mark_ending(wrong(None)), "pod: expected a Pod"),
     "a view that a function forgot": (
         lambda: started().alter_view(lambda _: wrong(None)),
         "what the function answered: expected a NodeView",

@@ -31,7 +31,8 @@ from nodealloc.dsw_asw import (
 )
 from nodealloc.node import NodeAllocator
 from nodealloc.podfacts import LifeState
-from nodealloc.podlife import PodFacts, PodLives
+from nodealloc.podlife import Ending, EndingKind, PodFacts, PodLives
+from nodealloc.podspec import Pod
 from nodealloc.podstatus import StatusManager
 from nodealloc.probes import Probing
 from nodealloc.runtime import PodKnown
@@ -42,8 +43,6 @@ __all__ = ["Agent"]
 _STOP_S: Final = 5.0
 _GATHER_S: Final = 0.02
 """Where many pods start, each of their steps ends by itself; that one goes on a moment later delays none."""
-_ENDS: Final = frozenset({LifeState.TERMINATING, LifeState.TERMINATED})
-"""While it ends, and until all that it holds was taken back."""
 
 
 class Agent(Group):
@@ -112,9 +111,10 @@ class Agent(Group):
         self._names = tuple(once_known or {})
         self._facts = lives.facts.watch(self._follow)
         self._follow()
-        for uid, remembered in lives.pods.snapshot().items():
+        for remembered in lives.pods.snapshot().values():
             # Before anybody asks for what those hold that were ending when an earlier agent was killed.
-            self._say_ending(uid, remembered.value.life)
+            record = remembered.value
+            self._say_ending(record.pod, record.life, record.ending)
         engine = () if cpusets is None else (cpusets.engine,)
         last = [one for one in (volumes, lives, status, tasks) if one is not None]
         super().__init__(*members, *engine, *last, name="agent", gather_s=_GATHER_S)
@@ -166,13 +166,27 @@ class Agent(Group):
                 continue
             if self._probing is not None:
                 self._probing.put(facts.pod, facts.life)
-            self._say_ending(uid, facts.life)
+            self._say_ending(facts.pod, facts.life, facts.ending)
 
-    def _say_ending(self, uid: str, life: LifeState) -> None:
-        if self._node is not None and life in _ENDS:
-            self._node.mark_ending(uid)
+    def _say_ending(self, pod: Pod, life: LifeState, ending: Ending | None) -> None:
+        if self._node is None or not life.is_ending:
+            return
+        # It counts also where this agent never admitted it: an earlier one may have started it. What an
+        # orphan requests nobody knows.
+        is_orphan = ending is not None and ending.kind is EndingKind.ORPHANED
+        counts = life is LifeState.TERMINATING and not is_orphan and self.lives.may_run(pod.uid)
+        self._node.mark_ending(pod if counts else pod.uid)
+        if not counts:
+            self._leave_out(pod.uid)
+
+    def _leave_out(self, uid: str) -> None:
+        """One that was admitted is taken back as any part of it; of others nothing is left to count."""
+        node = self._node
+        if node is not None and uid in node.view.pods and uid not in node.snapshot.admitted:
+            node.release(uid)
 
     def _forget(self, uid: str) -> None:
+        self._leave_out(uid)
         if self._probing is not None:
             self._probing.remove(uid)
         if self._gone is not None:

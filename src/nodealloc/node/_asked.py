@@ -63,9 +63,13 @@ class Asked:
             workload=self.workload, order=order, affinity=affinity, manifest=self.manifest()
         )
 
-    def on_node(self, before: PodOnNode | None = None, /) -> PodOnNode:
-        """As others who are judged see it; in the state in which it was before."""
-        state = LifeState.SYNCING if before is None else before.state
+    def seen_in(self, view: NodeView, /) -> NodeView:
+        """The view with it in; in the state in which it was before."""
+        before = view.pods.get(self.workload.key)
+        return view.with_pod(self.on_node(LifeState.SYNCING if before is None else before.state))
+
+    def on_node(self, state: LifeState, /) -> PodOnNode:
+        """As others who are judged see it."""
         if self.pod is None:
             return _without_pod(self.workload, state)
         return PodOnNode.of(self.pod, state=state, static=comes_from_node(self.pod))
@@ -119,9 +123,16 @@ def _peak_nanos(workload: Workload, resource: str) -> int:
     return peak(workload.claims, nanos)
 
 
-def with_ending(view: NodeView, uid: str, /) -> NodeView:
-    """A view in which a pod has to end; the same one where it is not there, or ends already."""
-    there = view.pods.get(uid)
-    if there is None or there.state.is_ending:
+def with_ending(view: NodeView, pod: Pod | str, /) -> NodeView:
+    """A view in which a pod has to end, as it was there before; the same one where it ends already.
+
+    Args:
+        view: Of the node.
+        pod: By its uid it changes nothing where it is not there; as a pod it is there afterwards.
+    """
+    there = view.pods.get(pod if isinstance(pod, str) else pod.uid)
+    if there is None:
+        return view if isinstance(pod, str) else view.with_pod(Asked.of(pod).on_node(LifeState.TERMINATING))
+    if there.state.is_ending:
         return view
     return view.with_pod(attrs.evolve(there, state=LifeState.TERMINATING))

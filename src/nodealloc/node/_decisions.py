@@ -10,13 +10,16 @@ import attrs
 from nodealloc._arguments import check, is_other, wrong
 from nodealloc.errors import ConfigurationError
 from nodealloc.node._adoption import adopted, left_out
-from nodealloc.node._asked import Asked
+from nodealloc.node._asked import Asked, known_pods, with_ending
 from nodealloc.node._books import Change, Held
 from nodealloc.node._confinement import confinement_of
 from nodealloc.node._errors import NotAdmittedError
 from nodealloc.node._ledger import Ledger
+from nodealloc.node._loading import Loaded, StartReport
 from nodealloc.node._record import WorkloadRecord
-from nodealloc.podfacts import NodeView
+from nodealloc.node._views import holdings
+from nodealloc.podfacts import NodeView, PodsOnNode
+from nodealloc.podspec import Pod
 from nodealloc.topology import (
     Allocator,
     Confinement,
@@ -45,6 +48,18 @@ class Decisions:
 
     ledger: Ledger
 
+    def loaded(self, held: Held, found: Loaded) -> tuple[StartReport, Change]:
+        """What a start reports, and the node with all that was remembered."""
+        pods, unreadable = known_pods(found.records.values(), holdings(found.snapshot))
+        records = tuple(
+            attrs.evolve(one, manifest=None) if one.workload.key in unreadable else one
+            for one in found.records.values()
+        )
+        notes = (f"the pod in record {key} cannot be read: {why}" for key, why in unreadable.items())
+        report = attrs.evolve(found.report, notes=(*found.report.notes, *notes))
+        there = attrs.evolve(held.view, pods=PodsOnNode([*held.view.pods.values(), *pods]))
+        return report, Change(snapshot=found.snapshot, records=records, set_aside=found.set_aside, view=there)
+
     def placed(self, held: Held, asked: Asked, verdict: Verdict) -> Decision[Verdict]:
         """What an admission's verdict changes."""
         if not isinstance(verdict, Placed):
@@ -59,8 +74,7 @@ class Decisions:
                 joined = attrs.evolve(known.workload, claims=every)
                 affinity = verdict.affinity
                 record = attrs.evolve(known, workload=joined, affinity=affinity, manifest=asked.manifest())
-            view = held.view.with_pod(asked.on_node(held.view.pods.get(workload.key)))
-            return verdict, self.ledger.change(held.snapshot, after, [record], view=view)
+            return verdict, self.ledger.change(held.snapshot, after, [record], view=asked.seen_in(held.view))
         known = held.records.get(workload.key)
         if known is None:
             return verdict, None
@@ -70,8 +84,7 @@ class Decisions:
         if claims is known.workload and manifest is known.manifest:
             return verdict, None
         record = attrs.evolve(known, workload=claims, manifest=manifest)
-        view = held.view.with_pod(asked.on_node(held.view.pods.get(workload.key)))
-        return verdict, self.ledger.change(held.snapshot, after, [record], view=view)
+        return verdict, self.ledger.change(held.snapshot, after, [record], view=asked.seen_in(held.view))
 
     def resized(self, held: Held, asked: Asked, verdict: Verdict) -> Decision[Verdict]:
         """What it changes that a pod has other resources."""
@@ -79,7 +92,7 @@ class Decisions:
         if not isinstance(verdict, Placed) or known is None:
             return verdict, None
         record = attrs.evolve(known, workload=asked.workload, manifest=asked.manifest())
-        view = held.view.with_pod(asked.on_node(held.view.pods.get(asked.workload.key)))
+        view = asked.seen_in(held.view)
         return verdict, self.ledger.change(held.snapshot, verdict.snapshot, [record], view=view)
 
     def adopted(self, held: Held, asked: Asked, running: Mapping[str, Confinement]) -> Decision[None]:
@@ -97,8 +110,7 @@ class Decisions:
         # Who does not run is granted when the workload is admitted again, and could not start else.
         told = tuple(claim for claim in workload.claims if not left_out(claim, running))
         record = attrs.evolve(record, workload=attrs.evolve(workload, claims=told))
-        view = held.view.with_pod(asked.on_node())
-        return None, self.ledger.change(held.snapshot, after, [record], view=view)
+        return None, self.ledger.change(held.snapshot, after, [record], view=asked.seen_in(held.view))
 
     def viewed(self, held: Held, change: Callable[[NodeView], NodeView]) -> Decision[NodeView]:
         """The view after a function of it, which leaves pods where they are.
@@ -113,9 +125,17 @@ class Decisions:
             )
         return view, None if view is held.view else Change(snapshot=held.snapshot, view=view)
 
+    def ending(self, held: Held, pod: Pod | str) -> Decision[None]:
+        """The view in which a pod has to end."""
+        view = with_ending(held.view, pod)
+        return None, None if view is held.view else Change(snapshot=held.snapshot, view=view)
+
     def released(self, held: Held, workload: str, member: str | None) -> Decision[bool]:
         """Whether anything was held, and the node without it."""
         record = held.records.get(workload)
+        if record is None and member is None and workload in held.view.pods:
+            # It was never admitted here: it stood in the view alone, and nothing of it is remembered.
+            return False, Change(snapshot=held.snapshot, view=held.view.without(workload))
         after = release(held.snapshot, workload, member)
         if record is None or after is held.snapshot:
             return False, None

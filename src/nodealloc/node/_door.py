@@ -78,11 +78,12 @@ class Door:
             return self._joined(held, asked, later)
         if pod is None or key in held.snapshot.admitted:
             return admit(held.snapshot, asked.workload)
-        verdict = self.chain(pod, held.view)
+        view = _of_others(held, key)
+        verdict = self.chain(pod, view)
         if isinstance(verdict, Admitted):
-            verdict = allocation(held.snapshot)(pod, held.view)
+            verdict = allocation(held.snapshot)(pod, view)
         elif not self.chain.rules.allocates_last and isinstance(verdict, Refused | MakingRoom):
-            first = allocation(held.snapshot)(pod, held.view)
+            first = allocation(held.snapshot)(pod, view)
             verdict = first if isinstance(first, Refused) else verdict
         return _told(verdict)
 
@@ -108,7 +109,13 @@ class Door:
         Raises:
             ConfigurationError: It is not in.
         """
-        return resized(pod, held.view, held.snapshot, chain=self.chain)
+        view = held.view if pod.uid in held.snapshot.admitted else _of_others(held, pod.uid)
+        return resized(pod, view, held.snapshot, chain=self.chain)
+
+
+def _of_others(held: Held, key: str) -> NodeView:
+    """The view without a pod that was not admitted here: one that is only known to end is in it."""
+    return held.view.without(key) if key in held.view.pods else held.view
 
 
 def view_of(empty: Snapshot, /) -> NodeView:

@@ -14,7 +14,7 @@ from nodealloc.admission import Chain
 from nodealloc.checkpoint import KUBELET_FORMATS, Formats, JsonCheckpoint, Store
 from nodealloc.dsw_asw import Reconciler
 from nodealloc.errors import ConfigurationError, RetryableError
-from nodealloc.node._asked import Asked, known_pods, with_ending
+from nodealloc.node._asked import Asked
 from nodealloc.node._books import Books, Change, Held
 from nodealloc.node._decisions import Decisions, Verdict
 from nodealloc.node._door import Door, view_of
@@ -25,8 +25,7 @@ from nodealloc.node._loading import ROW, SET_ASIDE, StartReport, load
 from nodealloc.node._ports import Advisor, Runtime
 from nodealloc.node._record import WorkloadRecord
 from nodealloc.node._start_up import StartUp, not_yet
-from nodealloc.node._views import holdings
-from nodealloc.podfacts import NodeView, PodsOnNode
+from nodealloc.podfacts import NodeView
 from nodealloc.podspec import Pod
 from nodealloc.topology import Allocator, Confinement, NotYet, Owner, Placed, Snapshot, Workload
 from nodealloc.verdicts import Refused
@@ -248,6 +247,8 @@ class NodeAllocator:
     def release(self, workload: str, member: str | None = None, /) -> None:
         """Give back what a workload, or one member of it, holds; an unknown one holds nothing.
 
+        A pod that was never admitted here, and is in the view to end, is in it no more.
+
         Call it when the containers have ended: whatever they held may be granted
         to others before this returns.
 
@@ -353,26 +354,19 @@ class NodeAllocator:
         return self._books.settle(lambda held: self._decisions.viewed(held, change))
 
     @typed
-    def mark_ending(self, uid: str, /) -> None:
+    def mark_ending(self, pod: Pod | str, /) -> None:
         """A pod has to end: whoever needs what it still holds waits for it, instead of being refused.
 
-        An unknown one changes nothing. As with `alter_view`, tell it again after a restart.
+        As with `alter_view`, tell it again after a restart. It is in the view until `release`.
+
+        Args:
+            pod: Its uid; an unknown one changes nothing. The pod itself, if it may run without
+                having been admitted here: it holds no grants, and what it requests counts.
         """
-        self.alter_view(lambda view: with_ending(view, uid))
+        self._books.settle(lambda held: self._decisions.ending(held, pod))
 
     def _loaded(self, held: Held) -> tuple[StartReport, Change]:
-        loaded = load(held.snapshot, self._store.read())
-        pods, unreadable = known_pods(loaded.records.values(), holdings(loaded.snapshot))
-        records = tuple(
-            attrs.evolve(one, manifest=None) if one.workload.key in unreadable else one
-            for one in loaded.records.values()
-        )
-        notes = (f"the pod in record {key} cannot be read: {why}" for key, why in unreadable.items())
-        report = attrs.evolve(loaded.report, notes=(*loaded.report.notes, *notes))
-        there = attrs.evolve(held.view, pods=PodsOnNode([*held.view.pods.values(), *pods]))
-        return report, Change(
-            snapshot=loaded.snapshot, records=records, set_aside=loaded.set_aside, view=there
-        )
+        return self._decisions.loaded(held, load(held.snapshot, self._store.read()))
 
     def _write_start(self) -> None:
         report = self._report
@@ -383,15 +377,18 @@ class NodeAllocator:
     def _advised(self, held: Held, asked: Asked) -> tuple[Verdict | None, Change | None]:
         """None for an answer where the advisor has said something that was not known."""
         verdict = self._door.admitted(held, asked)
-        if self._advisor is not None and isinstance(verdict, Placed) and not verdict.repeated:
-            if self._advisor.ask(verdict.snapshot):
-                return None, None
-            verdict = attrs.evolve(verdict, snapshot=self._advisor.settled(verdict.snapshot))
-        return self._decisions.placed(held, asked, verdict)
+        if isinstance(verdict, Placed) and not verdict.repeated and self._has_news(verdict.snapshot):
+            return None, None
+        return self._settled(held, asked, verdict)
+
+    def _has_news(self, snapshot: Snapshot) -> bool:
+        return self._advisor is not None and self._advisor.ask(snapshot)
 
     def _unadvised(self, held: Held, asked: Asked) -> tuple[Verdict, Change | None]:
         """The same with what the advisor has said so far; waits for nobody."""
-        verdict = self._door.admitted(held, asked)
+        return self._settled(held, asked, self._door.admitted(held, asked))
+
+    def _settled(self, held: Held, asked: Asked, verdict: Verdict) -> tuple[Verdict, Change | None]:
         if self._advisor is not None and isinstance(verdict, Placed) and not verdict.repeated:
             verdict = attrs.evolve(verdict, snapshot=self._advisor.settled(verdict.snapshot))
         return self._decisions.placed(held, asked, verdict)

@@ -52,7 +52,7 @@ from nodealloc.podlife._rules import RIGHT, Rules
 from nodealloc.podlife._worlds import HEARD, Worlds
 from nodealloc.podsources import PodSources
 from nodealloc.podspec import Container, Pod, is_static
-from nodealloc.runtime import PodListing, RuntimeWatch
+from nodealloc.runtime import PodListing, RunState, RuntimeWatch
 
 __all__ = ["PodLives"]
 
@@ -289,6 +289,20 @@ class PodLives(Group):
     def is_ready(self) -> bool:
         """Whether it is known which pods should be here, and which are."""
         return HEARD in self._worlds.heard and self._watch.heard().listing > 0
+
+    @typed
+    def may_run(self, uid: str, /) -> bool:
+        """Whether the newest listing shows a container of a pod that has begun and not ended.
+
+        Before the first listing nobody knows: it may, unless it was refused.
+        """
+        if self._watch.heard().listing:
+            seen = self._watch.seen.get(uid)
+            states = () if seen is None else [one.state for one in seen.containers]
+            return RunState.RUNNING in states or RunState.UNKNOWN in states
+        record = self.pods.get(uid)
+        ending = None if record is None else record.ending
+        return ending is None or ending.kind is not EndingKind.REFUSED
 
     def _alter(self, uid: str, change: Callable[[PodWanted], PodWanted], by: str) -> bool:
         found = self.wanted.alter(uid, lambda want: None if want is None else change(want), by=by)

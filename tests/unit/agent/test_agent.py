@@ -43,6 +43,7 @@ from nodealloc.runtime import (
     Listing,
     PodListing,
     PodReport,
+    RunState,
     RuntimeHealth,
     RuntimeRefusedError,
     RuntimeUnavailableError,
@@ -573,6 +574,54 @@ def test_who_was_ending_when_the_agent_was_killed_is_waited_for(
         assert "default/old still holds cpu, and is ending" in str(waiting.waits_for)
     node.after(6)
     assert PodPhase.RUNNING is node.sink.statuses["new"].phase
+
+
+def forgets(node: Node, folder: Path) -> None:
+    """The agent is killed, and nothing that it remembered is left."""
+    node.store.close()
+    node.folder = folder
+    node.start_agent()
+
+
+def test_who_ends_and_of_whom_nothing_is_remembered_is_waited_for(tmp_path: Path) -> None:
+    """It was started by an earlier agent, and this one was never asked to admit it."""
+    node = Node(tmp_path / "before")
+    old, new = pod("old", cpus=2), pod("new", cpus=2)
+    node.source.pods = [old]
+    node.after(4)
+    forgets(node, tmp_path / "after")
+    node.source.pods = [attrs.evolve(old, deletion_timestamp="2026-01-01T00:00:00Z"), new]
+    blockers: set[str] = set()
+    for _ in range(60):
+        node.after(0.25)
+        record = node.lives.pods.get("new")
+        if record is not None and record.waits_for is not None:
+            blockers.add(record.waits_for.blocker)
+        runs = {
+            uid
+            for uid in ("old", "new")
+            for one in node.runtime.inspect(uid).containers
+            if one.record.state is RunState.RUNNING
+        }
+        assert runs != {"old", "new"}
+    assert "default/old" in blockers
+    assert runs == {"new"}
+    assert node.held.view.pods.keys() == {"new"}
+
+
+def test_of_a_pod_that_only_the_runtime_knows_nothing_is_counted(tmp_path: Path) -> None:
+    """Nobody can tell what it requests: it is no pod of the view, whatever it is named like."""
+    node = Node(tmp_path / "before")
+    node.source.pods = [pod("old", cpus=2)]
+    node.after(4)
+    forgets(node, tmp_path / "after")
+    node.source.pods = []
+    seen: set[str] = set()
+    for _ in range(20):
+        node.after(0.25)
+        seen |= node.held.view.pods.keys()
+    assert not seen
+    assert not node.runtime.inspect("old").containers
 
 
 def test_a_critical_pod_ends_others_in_the_fields_words(tmp_path: Path) -> None:

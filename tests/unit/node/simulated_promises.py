@@ -96,8 +96,8 @@ PROMISES = {
     "ending-counts-not": Change(
         "who is ending is not known to",
         "agent/_agent.py",
-        "            self._node.mark_ending(uid)\n",
-        "            pass\n",
+        "        self._node.mark_ending(pod if counts else pod.uid)\n",
+        "        pass\n",
         "kills",
     ),
     "intruder-inspected-unseen": Change(

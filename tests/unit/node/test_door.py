@@ -13,6 +13,7 @@ from nodealloc.checkpoint import CpuManagerState, JsonCheckpoint, MemoryStore
 from nodealloc.cpuset import CpuAllocator, NonePolicy, StaticPolicy
 from nodealloc.devices import DeviceAllocator
 from nodealloc.errors import ConfigurationError
+from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.machine import machine_from_text
 from nodealloc.memblocks import MemoryAllocator
 from nodealloc.node import FORMATS, NodeAllocator
@@ -191,6 +192,66 @@ def test_what_an_ending_pod_holds_is_not_yet_free() -> None:
     node.release("a")
     assert isinstance(node.admit(pod("wide", "7", limited=True)), Placed)
     assert isinstance(node.admit(pod("c", "1", port=80)), Placed)
+
+
+def test_a_pod_that_ends_and_was_never_admitted_here_counts_until_it_is_released() -> None:
+    """An earlier process started it and nothing of it is remembered: others wait, and nothing is written."""
+    store = MemoryStore(FORMATS)
+    node = started(store)
+    old, before, rows = pod("old", "30", limited=True, port=80), node.snapshot, store.data()
+    node.mark_ending(old)
+    node.mark_ending(old)
+    assert node.view.pods["old"].state is LifeState.TERMINATING
+    assert str(node.view.pods.requested["cpu"]) == "30"
+    assert (node.snapshot, node.records, store.data()) == (before, {}, rows)
+    for asked in (pod("new", "2"), pod("web", port=80)):
+        verdict = node.admit(asked)
+        assert isinstance(verdict, NotYet)
+        assert verdict.blocker == "default/old"
+    assert isinstance(node.admit(pod("large", "32")), Refused)
+    node.release("old", "app")
+    assert "old" in node.view.pods
+    node.release("old")
+    assert not node.view.pods
+    assert isinstance(node.admit(pod("new", "2")), Placed)
+    assert isinstance(node.admit(pod("web", port=80)), Placed)
+
+
+def test_a_store_that_cannot_be_written_hinders_nobody_to_say_that_a_pod_ends() -> None:
+    """Nothing of it is remembered, so that nothing is written."""
+    store = MemoryStore(FORMATS)
+    node = started(store)
+    store.close()
+    node.mark_ending(pod("old"))
+    assert "old" in node.view.pods
+    node.release("old")
+    assert not node.view.pods
+
+
+def test_a_pod_that_ends_is_not_in_its_own_way() -> None:
+    """Asked for after all, it is judged beside others, and ends on; what is not in has no other resources."""
+    node = started()
+    old = pod("old", "14", limited=True, port=80)
+    node.mark_ending(old)
+    with pytest.raises(ConfigurationError, match="does not have it"):
+        node.resize(pod("old", "2", limited=True, port=80))
+    assert isinstance(node.admit(old), Placed)
+    assert node.view.pods["old"].state is LifeState.TERMINATING
+    assert str(node.view.pods.requested["cpu"]) == "14"
+    node.release("old")
+    assert not node.view.pods
+    node.mark_ending(old)
+    node.adopt(old, {"app": Confinement(cpus=CPUSet.parse("1-14"), mems=NodeSet.of(0))})
+    assert node.view.pods["old"].state is LifeState.TERMINATING
+
+
+def test_a_pod_that_was_admitted_ends_as_it_was_admitted() -> None:
+    """Whatever form of it is told to end: what it holds is what counts."""
+    node = started()
+    assert isinstance(node.admit(pod("a", "14", limited=True)), Placed)
+    node.mark_ending(pod("a", "1"))
+    assert node.view.pods["a"].state is LifeState.TERMINATING
+    assert str(node.view.pods.requested["cpu"]) == "14"
 
 
 def test_a_refusal_for_good_is_none_that_an_ending_pod_delays() -> None:

@@ -57,6 +57,7 @@ KEPT = {
     6256: "an instance that was made and never started hid the end before it",
     6210: "a checker held an agent to the CPUs of a container that had ended",
     360014: "a container that only a listing had shown was looked for among cpusets for ever",
+    445170974: "a pod of which nothing was remembered did not count while it ended",
     47: "what a watch kept of a pod that was gone stayed in the store when the agent was killed meanwhile",
     152: "a checker held an agent to what a plugin said after a container had been asked for",
 }

@@ -453,6 +453,23 @@ def test_others_are_told_who_is_here() -> None:
     assert source.get("nobody") is None
 
 
+def test_who_may_run_is_known_from_the_first_listing_on() -> None:
+    """Before it anybody may but who was refused; then who is listed with a container that has begun."""
+    no = FakePreparer(answer=lambda one: Refused(reason="No", message="no") if one.uid == "r" else Admitted())
+    node = Node(preparations=[Preparation(name="admission", why="", by=no)])
+    node.lives.put(pod(policy=RestartPolicy.NEVER))
+    node.lives.put(pod("r"))
+    node.after(1)
+    assert [node.lives.may_run(uid) for uid in ("u", "r", "nobody")] == [True, False, False]
+    node.kill_agent()
+    assert [node.lives.may_run(uid) for uid in ("u", "r", "nobody")] == [True, False, True]
+    node.after(1)
+    assert [node.lives.may_run(uid) for uid in ("u", "r", "nobody")] == [True, False, False]
+    node.exit("app")
+    node.after(1)
+    assert not node.lives.may_run("u")
+
+
 def test_one_that_hangs_delays_no_other() -> None:
     """A part of one pod hangs for an hour; the others run, and end."""
     slow = FakePreparer()
