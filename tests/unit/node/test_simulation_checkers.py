@@ -27,7 +27,7 @@ from nodealloc.testing.simulation.node._pods import POST_START
 from nodealloc.testing.simulation.node._refusals import GoesOn
 from nodealloc.testing.simulation.node._running import AttemptsOnce, OneDeadline
 from nodealloc.testing.simulation.node._stated import StartsAreCounted
-from nodealloc.testing.simulation.node._told import ReadinessStands
+from nodealloc.testing.simulation.node._told import ReadinessStands, ReadyFallsFirst
 from tests.unit.node.simulated_scene import APP, Scene
 
 RUNS = ContainerStatus(name="app", state=ContainerRunning())
@@ -209,3 +209,22 @@ def test_a_restart_waits_for_the_hook_of_another_container() -> None:
     scene.clock.advance(2.0)
     with pytest.raises(AssertionError, match="u/app has ended, its wait is over, and 11 s later it does not"):
         scene.wants("w")
+
+
+@pytest.mark.parametrize(
+    ("over_s", "alive_s", "is_heard"), [(1.5, 99.0, True), (0.5, 99.0, False), (30.0, 0.5, False)]
+)
+def test_an_end_by_a_pods_own_deadline_begins_before_its_deletion_is_read(
+    over_s: float, alive_s: float, is_heard: bool
+) -> None:
+    """Others may be told for a second from then, or from the agent's start, that it is not ready."""
+    scene = Scene()
+    scene.outside.deeds.listen(ReadyFallsFirst(scene.outside).heard)
+    scene.wants(active_deadline_seconds=20)
+    made = scene.runs()
+    scene.told(ready=True)
+    scene.clock.advance(20.0 + over_s)
+    scene.outside.reads.alive_since_s = max(0.0, scene.clock.awake_s - alive_s)
+    scene.deleted(grace_s=30.0)
+    with contextlib.nullcontext() if is_heard else pytest.raises(AssertionError, match="told to be ready"):
+        scene.ends(made, 29.0)

@@ -109,7 +109,7 @@ class ReadyFallsFirst(ProbesHeard):
             on_its_way_s = 0.0 if self._waits_s(deed.uid) else 1.0
             self._ending.setdefault(deed.uid, deed.at_s + on_its_way_s)
             told = self.outside.told.get(deed.uid)
-            waited_s = deed.at_s - self.outside.read[deed.uid]
+            waited_s = max(deed.at_s - self.outside.read[deed.uid], self._overdue_s(deed))
             assert told is None or not is_ready(told) or waited_s > self._waits_s(deed.uid) - _SOON_S, (
                 f"{deed.uid} is asked to end {waited_s:.2f} s after its deletion was read, told to be ready"
             )
@@ -118,6 +118,10 @@ class ReadyFallsFirst(ProbesHeard):
             assert not is_ready(deed.value), (
                 f"{deed.uid} is told to be ready after the first signal of its end"
             )
+
+    def _overdue_s(self, deed: Deed) -> float:
+        """For how long it may have been ending by its own deadline, known from the start of an agent on."""
+        return min(self.outside.overdue_s(deed.uid), deed.at_s - self.outside.reads.alive_since_s)
 
     def _waits_s(self, uid: str) -> float:
         """How long the end of a pod waits at most until that was told."""
