@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Iterator
@@ -49,7 +50,10 @@ class Group(Driven):
             raise wrong("Group: gather_s", gather_s, "seconds that somebody can wait")
         super().__init__(name, stop_timeout_s, gather_s)
         self._members = members
-        self._groups = tuple(one for one in members if isinstance(one, Group))
+        # Asked many times a pass, so that groups in it are left out where they only pass a question on.
+        self._answering = tuple(itertools.chain.from_iterable(map(_asked_in_place_of, members)))
+        groups = [one for one in members if isinstance(one, Group)]
+        self._signals = (self._work, *(work for group in groups for work in group._signals))  # noqa: SLF001
         self._all: tuple[Passing, ...] | None = None
         self._passing = threading.RLock()
         for member in members:
@@ -90,15 +94,15 @@ class Group(Driven):
     @override
     def has_work(self) -> bool:
         """Whether a pass now would find something to do."""
-        for member in self._members:  # noqa: SIM110 - a generator costs more than all members answer
-            if member.has_work:
+        for one in self._answering:  # noqa: SIM110 - a generator costs more than all of them answer
+            if one.has_work:
                 return True
         return False
 
     @override
     def seconds_to_next(self) -> float | None:
         """How long until a pass is due by itself; None when only an event can bring one."""
-        due = [wait_s for one in self._members if (wait_s := one.seconds_to_next()) is not None]
+        due = [wait_s for one in self._answering if (wait_s := one.seconds_to_next()) is not None]
         return min(due, default=None)
 
     @override
@@ -118,13 +122,21 @@ class Group(Driven):
 
     def _quiet(self) -> None:
         """Have the next change heard again, from groups in it too: they make no passes of their own."""
-        if self._work.is_set():
-            self._work.clear()
-        for group in self._groups:
-            group._quiet()  # noqa: SLF001 - another one of this class
+        for work in self._signals:
+            if work.is_set():
+                work.clear()
 
     @override
     def reconcilers(self) -> Iterator[Passing]:
         """Its reconcilers and those of the groups in it, in order."""
         for member in self._members:
             yield from member.reconcilers()
+
+
+def _asked_in_place_of(member: Driven) -> tuple[Driven, ...]:
+    """Who answers for a member: those in a group that answers as every group does; else itself."""
+    if not isinstance(member, Group):
+        return (member,)
+    kind = type(member)
+    answers_so = kind.has_work is Group.has_work and kind.seconds_to_next is Group.seconds_to_next
+    return member._answering if answers_so else (member,)  # noqa: SLF001 - another one of this class

@@ -117,6 +117,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         self._glanced = Summary()
         self._dependencies = Dependencies[K](cast("Sequence[Near[K, Hashable, object]]", near), self._wake)
         self._book = Book[K](BackOff() if back_off is None else back_off, resync_s)
+        self._timers = self._book.timers
         self._writing: Writing[K, H] = Writing(self._records, self._book, name, plans_once=plans_once)
         agenda = Agenda(
             desired.watch(self._wake),
@@ -159,7 +160,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             if self._turn is not None:
                 return Summary(passes=1)
             if not self.has_work:
-                idle = self.glance(passes=1)
+                idle = self._seen(passes=1)
                 if self._observer is not None:
                     tell(self._observer, lambda observer: observer.passed(idle))
                 return idle
@@ -212,8 +213,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             if self._begun.call_next(turn):
                 self._wake()
             self._waits.changed(turn.keys)
-            with self._book.lock:
-                next_due_s = self._book.timers.next_due_s
+            next_due_s = self._next_due_s()
             summary = Summary(
                 passes=1,
                 planned=len(turn.keys),
@@ -241,10 +241,12 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             self._passing.release()
 
     @override
-    def glance(self, passes: int = 0) -> Summary:
+    def glance(self) -> Summary:
         """What is held off and running, without a pass."""
-        with self._book.lock:
-            next_due_s = self._book.timers.next_due_s
+        return self._seen()
+
+    def _seen(self, passes: int = 0) -> Summary:
+        next_due_s = self._next_due_s()
         held_off, running, seen = len(self._book.failures), len(self._operations), self._glanced
         if (seen.passes, seen.held_off, seen.running, seen.next_due_s) != (
             passes,
@@ -264,21 +266,26 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         """Whether a pass now would find something to do."""
         if self._work.is_set():
             return True
-        if self._book.timers.soonest_s == math.inf:
+        soonest_s = self._timers.soonest_s
+        if soonest_s == math.inf:
             return False
         now_s = self._clock.monotonic_s()
-        if self._book.timers.soonest_s > now_s:
+        if soonest_s > now_s:
             return False
-        with self._book.lock:
-            due_s = self._book.timers.next_due_s
+        due_s = self._next_due_s()
         return due_s is not None and due_s <= now_s
 
     @override
     def seconds_to_next(self) -> float | None:
         """How long until a pass is due by itself; None when only an event can bring one."""
-        with self._book.lock:
-            due_s = self._book.timers.next_due_s
+        due_s = self._next_due_s()
         return None if due_s is None else max(0.0, due_s - self._clock.monotonic_s())
+
+    def _next_due_s(self) -> float | None:
+        if self._timers.soonest_s == math.inf:
+            return None
+        with self._book.lock:
+            return self._timers.next_due_s
 
     @override
     def reconcilers(self) -> Iterator[Passing]:

@@ -29,6 +29,8 @@ class Scopes:
         """Whether neither it, nor one around it, nor one inside it is in use."""
         if self._below.get(scope):
             return False
+        if not self._held:
+            return True
         return not any(scope[:depth] in self._held for depth in range(1, len(scope) + 1))
 
     def take(self, scope: StepScope, /) -> bool:
@@ -101,6 +103,8 @@ class Blocked(Generic[K]):
 
     def after(self, planned: Collection[K], is_free: Callable[[StepScope], bool], /) -> list[K]:
         """Keys that are to be planned next, since those that were called had no use for their scope."""
+        if not self._called:
+            return []
         done = [(scope, key) for scope, key in self._called.items() if key in planned]
         called: list[K] = []
         for scope, key in done:

@@ -48,13 +48,15 @@ class Writing(Generic[K, H]):
 
     def rows(self, turn: Turn[K, H, S], /) -> Rows | None:
         """What this pass has to write down; nothing while the journal is being left alone."""
+        if not turn.intents and not self._records.waiting:
+            return None
 
         def fault(key: K, error: Exception) -> None:
             turn.intents.pop(key, None)
             self._hold(key, turn, error)
 
         waits = self._refused_until_s is not None and turn.now_s < self._refused_until_s
-        if waits and (turn.intents or self._records.waiting):
+        if waits:
             turn.held.update(turn.intents, self._records.waiting)
             self._unwritten.update(dict.fromkeys(turn.intents))
             turn.intents.clear()

@@ -40,6 +40,11 @@ class SimulatedClock:
         """Seconds since the boot, without those that the machine slept."""
         return self._monotonic_s
 
+    @property
+    def unix_s(self) -> float:
+        """The wall clock."""
+        return self._unix_s
+
     def moment(self) -> Moment:
         """This moment as it is stored."""
         return Moment(boot_id=f"boot {self._boot}", monotonic_s=self._monotonic_s, unix_s=self._unix_s)

@@ -64,7 +64,7 @@ class SimulatedContainers(FakeContainerRuntime):
         self._clock = clock
         self._deeds = deeds
         self._behave = behave
-        self._now_unix_s = clock.moment().unix_s
+        self._now_unix_s = clock.unix_s
         self._due: list[tuple[float, int, str, int]] = []
         self._order = 0
         self._behaviours: dict[str, Behaviour] = {}
@@ -103,7 +103,7 @@ class SimulatedContainers(FakeContainerRuntime):
     def catch_up(self) -> None:
         """Let everything end that is due by now."""
         now_s = self._clock.awake_s
-        wall_s = self._clock.moment().unix_s
+        wall_s = self._clock.unix_s
         while self._due and self._due[0][0] <= now_s:
             due_s, _, container_id, code = heapq.heappop(self._due)
             one = self._containers.get(container_id)
