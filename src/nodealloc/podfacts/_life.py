@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from typing import Final
 
 import attrs
 
@@ -36,12 +37,17 @@ class LifeState(enum.Enum):
     @property
     def is_ending(self) -> bool:
         """Whether it has to end, or has ended."""
-        return self in {LifeState.TERMINATING, LifeState.TERMINATED, LifeState.FINISHED}
+        return self in _ENDING
 
     @property
     def may_run(self) -> bool:
         """Whether a container of it may be running."""
-        return self in {LifeState.SYNCING, LifeState.TERMINATING}
+        return self in _RUNS
+
+
+# Tuples: where a member stands in one is seen sooner than its hash is made.
+_ENDING: Final = (LifeState.TERMINATING, LifeState.TERMINATED, LifeState.FINISHED)
+_RUNS: Final = (LifeState.SYNCING, LifeState.TERMINATING)
 
 
 class PodLife(enum.Enum):

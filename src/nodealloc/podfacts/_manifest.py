@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -178,8 +179,9 @@ def _ips(addresses: Sequence[str]) -> list[Json]:
     return [{"ip": one} for one in addresses]
 
 
+@functools.lru_cache(maxsize=4096)
 def _moment(unix_s: float | None) -> str | None:
-    """RFC 3339 in UTC; whole seconds without a fraction."""
+    """RFC 3339 in UTC; whole seconds without a fraction. Kept, since most of a status stays as it was."""
     if unix_s is None:
         return None
     at = datetime.fromtimestamp(unix_s, UTC)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Mapping
+from typing import Final
 
 import attrs
 
@@ -34,7 +35,11 @@ class PodPhase(enum.Enum):
     @property
     def is_terminal(self) -> bool:
         """Whether no other phase may follow."""
-        return self in {PodPhase.SUCCEEDED, PodPhase.FAILED}
+        return self in _TERMINAL
+
+
+# A tuple: where a member stands in one is seen sooner than its hash is made.
+_TERMINAL: Final = (PodPhase.SUCCEEDED, PodPhase.FAILED)
 
 
 class ConditionStatus(enum.Enum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Final, cast
 
 import attrs
@@ -377,6 +378,9 @@ def _check_names(preparations: Sequence[Preparation]) -> None:
         )
 
 
+_PASSING: Final = frozenset({"status", "carried"})
+"""What of a pod may change, or change in part, while running it stays the same."""
+_LASTING: Final = attrgetter(*[field.name for field in attrs.fields(Pod) if field.name not in _PASSING])
 _UNKNOWN_S: Final = 1.0
 """How long a kubelet gives a pod that only the runtime knows."""
 
@@ -392,6 +396,6 @@ def _means_the_same(before: Pod, now: Pod) -> bool:
     return before is now or _meaning(before) == _meaning(now)
 
 
-def _meaning(pod: Pod) -> Pod:
+def _meaning(pod: Pod) -> tuple[object, ...]:
     carried = {key: value for key, value in pod.carried.items() if not key.startswith("metadata.")}
-    return attrs.evolve(pod, status={}, carried=carried)
+    return (*cast("tuple[object, ...]", _LASTING(pod)), carried)

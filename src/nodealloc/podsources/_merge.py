@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
+from typing import Final, cast
 
 import attrs
 
@@ -16,6 +18,9 @@ from nodealloc.podspec._origin import SOURCE
 
 __all__ = ["merge_saying"]
 
+_PASSING: Final = frozenset({"status", "carried", "annotations", "creation_timestamp"})
+"""What of a pod may change, or change in part, while it stays what it is."""
+_LASTING: Final = attrgetter(*[field.name for field in attrs.fields(Pod) if field.name not in _PASSING])
 _ORDER = (SourceOp.REMOVE, SourceOp.ADD, SourceOp.UPDATE, SourceOp.DELETE, SourceOp.RECONCILE)
 """What goes comes first, so that a name is free for its next pod; statuses come last."""
 
@@ -184,11 +189,11 @@ class _Work:
         return PodEvent(pod=identity, kind=EventKind.WARNING, reason="FailedValidation", message=message)
 
 
-def _meaning(pod: Pod) -> Pod:
+def _meaning(pod: Pod) -> tuple[object, ...]:
     """A pod without what changes while it stays what it is: status, versions, the node's own marks."""
     carried = {key: value for key, value in pod.carried.items() if not key.startswith("metadata.")}
     notes = {key: value for key, value in pod.annotations.items() if key not in LOCAL}
-    return attrs.evolve(pod, status={}, carried=carried, annotations=notes, creation_timestamp="")
+    return (*cast("tuple[object, ...]", _LASTING(pod)), carried, notes)
 
 
 def _still_deleted(was: Pod, said: Pod) -> Pod:

@@ -61,19 +61,24 @@ def _init(status: ContainerStatus, container: Container, asked: _Asked) -> Conta
     if container.restartable:
         return _main(status, container, asked)
     ready = status.ready or has_succeeded(status.state)
-    return attrs.evolve(status, started=_started(status, container, asked), ready=ready)
+    return _with(status, started=_started(status, container, asked), ready=ready)
 
 
 def _main(status: ContainerStatus, container: Container, asked: _Asked) -> ContainerStatus:
     started = _started(status, container, asked)
     if not started:
         ready = status.ready and not asked.rules.running_is_ready
-        return attrs.evolve(status, started=started, ready=ready)
+        return _with(status, started=started, ready=ready)
     verdict, before = _verdicts(status, asked)
     if verdict.readiness is None and asked.rules.keeps_health and before is not None and before.ready:
-        return attrs.evolve(status, started=True, ready=True)
+        return _with(status, started=True, ready=True)
     ready = verdict.readiness is True or not _has(container.readiness_probe, asked)
-    return attrs.evolve(status, started=True, ready=ready)
+    return _with(status, started=True, ready=ready)
+
+
+def _with(status: ContainerStatus, *, started: bool, ready: bool) -> ContainerStatus:
+    is_same = status.started is started and status.ready is ready
+    return status if is_same else attrs.evolve(status, started=started, ready=ready)
 
 
 def _started(status: ContainerStatus, container: Container, asked: _Asked) -> bool:

@@ -30,11 +30,9 @@ class ProbeKind(enum.Enum):
 
     def of(self, container: Container, /) -> Probe | None:
         """The probe of this kind that a container has."""
-        return {
-            ProbeKind.STARTUP: container.startup_probe,
-            ProbeKind.LIVENESS: container.liveness_probe,
-            ProbeKind.READINESS: container.readiness_probe,
-        }[self]
+        if self is ProbeKind.STARTUP:
+            return container.startup_probe
+        return container.liveness_probe if self is ProbeKind.LIVENESS else container.readiness_probe
 
 
 class ContainerKind(enum.Enum):

@@ -38,6 +38,9 @@ class InjectedFault:
     cut: bool = False
 
 
+_NO_FAULT = InjectedFault()
+
+
 class FaultyFiles(Files):
     """System calls that fail when told to.
 
@@ -59,7 +62,7 @@ class FaultyFiles(Files):
         if self._dark:
             raise PowerCut
         self.log.append(name)
-        fault = self._fault(len(self.log), name) or InjectedFault()
+        fault = self._fault(len(self.log), name) or _NO_FAULT
         if fault.cut:
             self._dark = True
             raise PowerCut

@@ -318,12 +318,11 @@ class Simulation:
                 return True
             if pass_s is None and (wait_s := driver.seconds_to_next()) is not None:
                 pass_s = now_s + wait_s
-            due = [executor.next_due_s, self._next_act_s, pass_s]
-            next_s = min((one for one in due if one is not None), default=None)
-            if next_s is None:
+            due = [one for one in (executor.next_due_s, self._next_act_s, pass_s) if one is not None]
+            if not due:
                 return False
             # A float's last bit must not keep time from passing.
-            self.clock.advance(max(next_s - now_s, 1e-6))
+            self.clock.advance(max(min(due) - now_s, 1e-6))
             self._in_this_moment = 0
         return True
 
@@ -387,7 +386,7 @@ class Simulation:
 
 @contextmanager
 def _silence() -> Generator[None, None, None]:
-    """Faults are meant here, so nothing is logged; and the whole node, which lives on, is rarely looked through."""
+    """Faults are meant here, so nothing is logged. Cycles of garbage are few, and rarely looked for."""
     logger = logging.getLogger("nodealloc")
     before, (young, *older) = logger.level, gc.get_threshold()
     logger.setLevel(logging.CRITICAL + 1)
