@@ -166,6 +166,20 @@ def test_what_is_broken_in_a_function_that_looks_late_is_told_in_the_same_words(
         length("a")
 
 
+def test_a_function_that_looks_late_keeps_its_defaults() -> None:
+    """Given or not, they are looked at like the others once something broke."""
+
+    @typed_on_error
+    def cut(text: str, first: int = 1, last: int | None = None, /) -> str:
+        return text[first:last]
+
+    assert (cut("abc"), cut("abc", 0), cut("abc", 0, 2)) == ("bc", "abc", "ab")
+    with pytest.raises(ConfigurationError, match="last: expected a whole number or None, found 'c'"):
+        cut("abc", 0, wrong("c"))
+    with pytest.raises(ConfigurationError, match="text: expected a text, found 5"):
+        cut(wrong(5))
+
+
 def test_fields_are_looked_at_as_well() -> None:
     """Of a field that is made a tuple everything passes that can be made one."""
 

@@ -40,6 +40,22 @@ def test_sets_that_hold_enough_are_found_all_at_once(nodes: tuple[int, ...]) -> 
     assert sets.holding([(1 << nodes[0], 1)], 10**40) == 0
 
 
+@pytest.mark.parametrize("ids_each", [3, 40, 9_000])
+@pytest.mark.parametrize("nodes", MACHINES)
+def test_ids_are_counted_as_amounts_are(nodes: tuple[int, ...], ids_each: int) -> None:
+    """Of ids that do not move, those that are free; what counts besides counts again where it is free."""
+    rng, sets = random.Random(2), NodeSets.of(nodes)
+    all_ids = ids_each * len(nodes)
+    parts = [(1 << node, (1 << ids_each) - 1 << ids_each * place) for place, node in enumerate(nodes)]
+    holding = sets.counting(parts)
+    for _ in range(20):
+        free, besides = rng.getrandbits(all_ids), rng.choice([0, rng.getrandbits(all_ids)])
+        amounts = [(node, (ids & free).bit_count() + (ids & besides).bit_count()) for node, ids in parts]
+        wanted = rng.randint(1, 2 * all_ids)
+        assert holding(wanted, free, besides) == sets.holding(amounts, wanted)
+    assert holding(10**40, -1, -1) == 0
+
+
 @pytest.mark.parametrize("nodes", MACHINES)
 def test_thresholds_are_what_adding_up_finds(nodes: tuple[int, ...]) -> None:
     """For amounts of any size, as memory in bytes has them."""
