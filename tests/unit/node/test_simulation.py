@@ -268,7 +268,7 @@ def test_containers_are_confined_as_they_were_granted() -> None:
     pytest.fail(f"{TRIES} honest lives moved nobody, or gave nobody a CPU for itself")
 
 
-@pytest.mark.parametrize("fault", ["runtime is slow", "runtime hangs"])
+@pytest.mark.parametrize("fault", ["runtime is slow", "whole runtime hangs"])
 def test_a_look_at_images_takes_no_time_and_fetching_one_does(fault: str) -> None:
     """Who looks may keep others waiting in their threads, which no virtual time would end."""
     with NodeSimulation(0, agent) as node:

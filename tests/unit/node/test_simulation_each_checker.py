@@ -211,6 +211,42 @@ def slow_costs_itself(scene: Scene) -> None:
     scene.wants("v")
 
 
+def hooked(scene: Scene) -> str:
+    """A container with a hook runs, and only calls that hang go wrong."""
+    scene.outside.only_hangs = True
+    hook = LifecycleHandler(exec=ExecAction(command=(PRE_STOP,)))
+    scene.wants(container=attrs.evolve(APP, lifecycle=Lifecycle(pre_stop=hook)))
+    made = scene.runs()
+    scene.deleted()
+    scene.reads_end()
+    return made
+
+
+def hooks_have_time(scene: Scene) -> None:
+    scene.ends(hooked(scene), 2.0)
+
+
+def nobody_is_asked(scene: Scene) -> None:
+    made = hooked(scene)
+    scene.happens(What.RAN, uid="u", name="app", id=made, value=Ran(PRE_STOP, "0"))
+    scene.ends(made, 0.0)
+
+
+def killed_in_time(scene: Scene) -> None:
+    made = hooked(scene)
+    scene.happens(What.HUNG, uid="u", id=made, value="stop_container")
+    scene.clock.advance(21.0)
+    scene.wants("v")
+
+
+def mounts_in_time(scene: Scene) -> None:
+    scene.outside.only_hangs = True
+    scene.wants(volumes=(Volume(name="own", kind="emptyDir"), Volume(name="shared", kind="emptyDir")))
+    scene.happens(What.MOUNTED, uid="u", id="disk/u/own")
+    scene.clock.advance(61.0)
+    scene.wants("v")
+
+
 def counts_rise(scene: Scene) -> None:
     scene.wants()
     scene.told(containers=[attrs.evolve(RUNS, restart_count=1)])
@@ -615,7 +651,11 @@ BROKEN = {
     "ReadyIsEarned": Broken(ready_is_earned, r"told to be ready, and nobody has had an answer of app"),
     "ReadinessStands": Broken(readiness_stands, r"told to be not ready, and its containers run as before"),
     "StartupFirst": Broken(startup_first, r"is asked how it is \(ready\) before it has started"),
-    "SlowCostsItself": Broken(slow_costs_itself, r"u is not told of in time"),
+    "SlowCostsItself": Broken(slow_costs_itself, r"u is not heard of in time"),
+    "HooksHaveTime": Broken(hooks_have_time, r"u/app is asked to end, and its hook was not run in the 10 s"),
+    "HooksHaveTime and grace": Broken(nobody_is_asked, r"is killed, and had not been asked to end in the 10"),
+    "KilledInTime": Broken(killed_in_time, r"of u runs long after its deadline: one call to end it hangs"),
+    "MountsInTime": Broken(mounts_in_time, r"u waits for shared, and no call of its own hangs"),
     "CountsRise": Broken(counts_rise, r"was made 0 times and is told to be restarted 1"),
     "ExitsAreTrue": Broken(exits_are_true, r"told to have ended with 3; it ended with 7"),
     "EndsAreKept": Broken(ends_are_kept, r"told to have ended nobody knows how; the runtime knew"),

@@ -254,7 +254,8 @@ class SimulatedContainers(FakeContainerRuntime):
     def hung(self, about: str, call: str) -> None:
         """A call hangs or is slow: about a container, a sandbox, a pod, or "" for the whole node."""
         uid = self.pod_of(about) or about
-        self._deeds.happen(Deed(what=What.HUNG, at_s=self._clock.awake_s, uid=uid, value=call))
+        id_ = about if about in self._containers else ""
+        self._deeds.happen(Deed(what=What.HUNG, at_s=self._clock.awake_s, uid=uid, id=id_, value=call))
 
     def vanish(self, container_id: str) -> None:
         """It ends, and its record goes with it."""

@@ -26,6 +26,7 @@ from nodealloc.testing.simulation.node._ending import (
     UnwellGo,
 )
 from nodealloc.testing.simulation.node._guarantee import Guarantee
+from nodealloc.testing.simulation.node._hanging import HooksHaveTime, KilledInTime, MountsInTime
 from nodealloc.testing.simulation.node._holding import (
     Aligned,
     BytesOnce,
@@ -112,6 +113,9 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     ReadinessStands,
     StartupFirst,
     SlowCostsItself,
+    HooksHaveTime,
+    KilledInTime,
+    MountsInTime,
     CountsRise,
     ExitsAreTrue,
     EndsAreKept,

@@ -44,7 +44,8 @@ class FitsTheNode(Guarantee):
             return
         asked: dict[str, int] = {"cpu": 0, "memory": 0}
         for one in self.outside.containers.running:
-            pod = self.pod(one.record.pod.uid)
+            is_late = one.record.id in self.outside.containers.late
+            pod = None if is_late else self.pod(one.record.pod.uid)
             for each in pod.all_containers if pod is not None else ():
                 if each.name == one.record.name:
                     asked["cpu"] += each.requests["cpu"].milli_value if "cpu" in each.requests else 0

@@ -53,12 +53,16 @@ _TAKES_S = {
 }
 """Mean seconds that a call takes where time may pass in it."""
 
+_HANGS = {"stop_container": "stop hangs"}
+"""Calls that hang more often than others do."""
+
 
 class SimulatedRuntime:
     """All ports of `nodealloc.runtime`, for one life of the agent.
 
-    Faults, by name: `runtime is away`, `runtime is slow`, `runtime hangs`,
-    `runtime refuses`, `answer is lost` (done, and nobody hears of it), `runtime
+    Faults, by name: `runtime is away`, `runtime is slow`, `runtime hangs` (in a call about one pod), `whole
+    runtime hangs` (in one about all of them), `stop hangs` (in one that
+    asks a container to end), `runtime refuses`, `answer is lost` (done, and nobody hears of it), `runtime
     restarts` (records of what does not run are gone), `runtime forgets an end` (the newest), `container
     vanishes` (it ends as soon as it has started, and its record goes with it).
 
@@ -194,7 +198,7 @@ class SimulatedRuntime:
         life.enter()
         if life.chance.strikes("runtime is away"):
             raise RuntimeUnavailableError(call, "connection refused")
-        if life.chance.strikes("runtime hangs"):
+        if life.chance.strikes("whole runtime hangs"):
             raise RuntimeUnavailableError(call, "deadline exceeded")
         if life.chance.strikes("runtime refuses"):
             raise RuntimeRefusedError(call, "UNKNOWN", "the simulated runtime does not feel like it")
@@ -220,7 +224,7 @@ class SimulatedRuntime:
         if strikes("runtime is slow"):
             self._outside.hung(about, call)
             life.pause(life.chance.rng.uniform(1.0, 200.0))
-        if strikes("runtime hangs"):
+        if strikes(_HANGS.get(call, "runtime hangs" if about else "whole runtime hangs")):
             self._outside.hung(about, call)
             life.pause(math.inf if about else _GIVEN_UP_S)
             if not about:

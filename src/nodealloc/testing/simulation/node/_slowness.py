@@ -18,7 +18,9 @@ _ENDS_S = 40.0
 """A pod that is to go is asked to end within so many seconds."""
 _LASTS_S = 200.0
 """A call about the whole node that hangs is felt for so many seconds at most."""
-_ENDING, _TELLING = "asked to end", "told of"
+_FOR_STARTS = frozenset({"mount", "pull_image"})
+"""Calls about the whole node for which only those wait that are to start."""
+_TAKEN, _TELLING, _ENDING = "heard of", "told of", "asked to end"
 
 
 class SlowCostsItself(Guarantee):
@@ -29,7 +31,7 @@ class SlowCostsItself(Guarantee):
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
         self._hung: set[str] = set()
-        self._node_s = -_LASTS_S
+        self._node_s = self._source_s = -_LASTS_S
         self._due: list[tuple[float, int, str, str]] = []
         self._number = 0
         self._owed: dict[tuple[str, str], int] = {}
@@ -39,24 +41,36 @@ class SlowCostsItself(Guarantee):
         if not self.outside.only_hangs:
             return
         uid, now_s, runs = deed.uid, deed.at_s, self.outside.containers.running_of
-        if deed.what is What.HUNG and uid:
-            self._hung.add(uid)
-        elif deed.what is What.HUNG:
-            self._node_s = now_s
+        if deed.what is What.HUNG:
+            self._hear_hung(deed)
         elif deed.what in {What.TOLD, What.UNWANTED}:
+            self._owed.pop((_TAKEN, uid), None)
             self._owed.pop((_TELLING, uid), None)
         elif deed.what in {What.SIGNALLED, What.GONE} or (deed.what is What.ENDED and not runs(uid)):
             self._owed.pop((_ENDING, uid), None)
-        if deed.what is What.WANTED or (deed.what is What.ENDED and uid not in self.outside.deletions):
+        if deed.what is What.WANTED:
+            self._owe(_TAKEN, uid, now_s + _TOLD_S)
+        if deed.what is What.ENDED and uid in self.outside.told and uid not in self.outside.deletions:
             self._owe(_TELLING, uid, now_s + _TOLD_S)
-        if deed.what is What.DELETED and runs(uid):
+        if deed.what is What.READ and not self.outside.containers.strange.issuperset(runs(uid)):
             self._owe(_ENDING, uid, now_s + _ENDS_S)
         while self._due and self._due[0][0] < now_s:
-            due_s, number, what, whose = heapq.heappop(self._due)
-            is_felt = whose in self._hung or due_s - self._node_s < _LASTS_S
-            assert is_felt or self._owed.get((what, whose)) != number, (
-                f"{whose} is not {what} in time, and no call of its own hangs"
-            )
+            self._is_in_time(*heapq.heappop(self._due))
+
+    def _hear_hung(self, deed: Deed) -> None:
+        if deed.uid:
+            self._hung.add(deed.uid)
+        elif deed.value is None:
+            self._source_s = deed.at_s
+        elif deed.value not in _FOR_STARTS:
+            self._node_s = deed.at_s
+
+    def _is_in_time(self, due_s: float, number: int, what: str, uid: str) -> None:
+        node_s = max(self._node_s, self._source_s) if what == _TAKEN else self._node_s
+        is_felt = uid in self._hung or due_s - node_s < _LASTS_S
+        assert is_felt or self._owed.get((what, uid)) != number, (
+            f"{uid} is not {what} in time, and no call of its own hangs"
+        )
 
     def _owe(self, what: str, uid: str, due_s: float) -> None:
         if uid not in self._hung and (what, uid) not in self._owed:

@@ -11,6 +11,8 @@ Faults that may strike, with their odds below:
 - `runtime is away`
 - `runtime is slow`
 - `runtime hangs`
+- `whole runtime hangs`
+- `stop hangs`
 - `runtime refuses`
 - `answer is lost`
 - `disk fails`
@@ -61,6 +63,8 @@ EVERYTHING = SeedClass(
         "runtime is away": 0.02,
         "runtime is slow": 0.01,
         "runtime hangs": 0.001,
+        "whole runtime hangs": 0.001,
+        "stop hangs": 0.002,
         "runtime refuses": 0.02,
         "answer is lost": 0.02,
         "disk fails": 0.001,

@@ -1,0 +1,170 @@
+"""Checkers of what those are owed whom a call that hangs does not concern: hooks, mounts, and an end."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
+from nodealloc.testing.simulation.node._guarantee import Guarantee
+from nodealloc.testing.simulation.node._in_time import Owed
+from nodealloc.testing.simulation.node._outside import Outside
+from nodealloc.testing.simulation.node._pods import OWN, POST_START, PRE_STOP, SHARED
+
+__all__ = ["HooksHaveTime", "KilledInTime", "MountsInTime"]
+
+_FELT_S = 200.0
+"""A call about the whole node that hangs is felt for so many seconds at most."""
+_GRACE_S = 5.0
+"""A grace from which on there is time for a hook, and for a container to hear of its end."""
+_KEPT_S = 2.0
+"""Of a grace so much at most is kept for who has not heard yet."""
+_HEARS_S = 0.5
+"""So much of such a grace is left at least when a container hears of its end."""
+_LATE_S = 10.0
+"""So long after its deadline a container is killed that did not heed a first call, or did not hear of it."""
+_MOUNTS_S = 60.0
+"""So long after one of a pod's volumes is mounted the other one may take."""
+_SOURCE, _VOLUME, _HOOK, _STOP = None, "mount", "run_command", "stop_container"
+"""What a call that hangs is about, as deeds have it."""
+_NOT_ENDS = (_SOURCE, _VOLUME, _HOOK)
+"""What puts off no end that was read."""
+
+
+class _Hangs(Guarantee):
+    """One that knows for whom calls hang, and when the last one hung that was about the whole node."""
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._hung: Counter[tuple[str, object]] = Counter()
+        self._node_s: dict[object, float] = {}
+
+    def hear_hung(self, deed: Deed) -> None:
+        """Count it."""
+        if deed.what is What.HUNG and deed.uid:
+            self._hung[deed.uid, deed.value] += 1
+        elif deed.what is What.HUNG:
+            self._node_s[deed.value] = deed.at_s
+
+    def is_felt(self, uid: str, now_s: float, *harmless: object) -> bool:
+        """Whether a call hangs, or did a while ago, on which this pod waits; some of those do not matter."""
+        own = any(whose == uid and call not in harmless for whose, call in self._hung)
+        calls = [at_s for call, at_s in self._node_s.items() if call not in harmless]
+        return own or any(now_s - at_s < _FELT_S for at_s in calls)
+
+
+class HooksHaveTime(_Hangs):
+    """Guarantees 6 and 7."""
+
+    words = "whose pod has time to end has its hook run, and hears of its end before it is killed"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._ran: set[str] = set()
+        self._asked: set[str] = set()
+        self._reads: Counter[str] = Counter()
+        self._busy_s: dict[str, float] = {}
+        self._started_s: dict[str, float] = {}
+
+    def heard(self, deed: Deed, /) -> None:
+        """The first signal of a container leaves it some time, and comes after its hook."""
+        if not self.outside.only_hangs:
+            return
+        self.hear_hung(deed)
+        if deed.what is What.STARTED:
+            self._started_s[deed.id] = deed.at_s
+        elif deed.what is What.READ:
+            self._reads[deed.uid] += 1
+        elif isinstance(deed.value, Ran) and deed.value.command == PRE_STOP:
+            self._ran.add(deed.id)
+        elif isinstance(deed.value, Ran) and deed.value.command == POST_START:
+            takes_s = self.outside.containers.takes_s(deed.id, POST_START)
+            self._busy_s[deed.uid] = deed.at_s + takes_s
+        elif deed.what is What.SIGNALLED and deed.id not in self._asked:
+            self._asked.add(deed.id)
+            self._has_had_time(deed)
+
+    def _has_had_time(self, deed: Deed) -> None:
+        outside, pod, container = self.outside, self.pod(deed.uid), self.container(deed)
+        # Whose time is made shorter meanwhile may have none left.
+        if pod is None or container not in pod.containers or self._reads[deed.uid] != 1:
+            return
+        read_s = outside.reads.ends_s[deed.uid]
+        least_s = min(outside.reads.ends_by_s[deed.uid] - read_s, pod.termination_grace_period_seconds)
+        begins_s = max(self._busy_s.get(deed.uid, 0.0), self._started_s.get(deed.id, read_s))
+        has_time = least_s >= _GRACE_S and begins_s <= read_s
+        if not has_time or outside.overdue_s(deed.uid) > 0 or self.is_felt(deed.uid, deed.at_s, *_NOT_ENDS):
+            return
+        given_s = float(deed.value) if isinstance(deed.value, float | int) else 0.0
+        assert given_s >= _HEARS_S, (
+            f"{deed.uid}/{deed.name} is killed, and had not been asked to end in the {least_s:g} s "
+            "that it had"
+        )
+        has_hook = container.lifecycle is not None and container.lifecycle.pre_stop is not None
+        assert not has_hook or deed.id in self._ran, (
+            f"{deed.uid}/{deed.name} is asked to end, and its hook was not run in the {least_s:g} s "
+            "that it had"
+        )
+
+
+class KilledInTime(_Hangs):
+    """Guarantee 7: who asks in vain asks again."""
+
+    words = "a container that a call to end it did not reach is killed when its pod's time is over"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._owed = Owed(outside)
+        self._calls: Counter[str] = Counter()
+
+    def heard(self, deed: Deed, /) -> None:
+        """Soon after its deadline it does not run any more."""
+        if not self.outside.only_hangs:
+            return
+        self.hear_hung(deed)
+        if deed.what is What.HUNG and deed.value == _STOP:
+            self._calls[deed.id] += 1
+            ends_s = self.outside.reads.ends_by_s.get(deed.uid)
+            if ends_s is not None:
+                self._owed.owe(max(deed.at_s, ends_s) + _LATE_S, deed.id)
+        for (one,) in self._owed.overdue(deed.at_s):
+            self._is_gone(one, deed.at_s)
+
+    def _is_gone(self, container_id: str, now_s: float) -> None:
+        uid = self.outside.containers.pod_of(container_id)
+        if self._calls[container_id] > 1 or self.is_felt(uid, now_s, *_NOT_ENDS, _STOP):
+            return
+        runs = container_id in self.outside.containers.running_of(uid)
+        assert not runs, (
+            f"{container_id} of {uid} runs long after its deadline: one call to end it hangs, "
+            "and there was no other"
+        )
+
+
+class MountsInTime(_Hangs):
+    """Guarantee 6."""
+
+    words = "a volume is mounted for a pod while a call hangs that mounts it for another pod"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._owed = Owed(outside)
+        self._mounted: set[tuple[str, str]] = set()
+
+    def heard(self, deed: Deed, /) -> None:
+        """Who has one of its volumes soon has the other."""
+        if not self.outside.only_hangs:
+            return
+        self.hear_hung(deed)
+        if deed.what is What.MOUNTED:
+            self._mounted.add((deed.uid, deed.id.rpartition("/")[2]))
+            self._owed.owe(deed.at_s + _MOUNTS_S, deed.uid)
+        for (uid,) in self._owed.overdue(deed.at_s):
+            pod = self.pod(uid)
+            names = {one.name for one in pod.volumes} if pod is not None else set()
+            is_over = uid in self.outside.deletions or self.outside.overdue_s(uid) > -_MOUNTS_S
+            told = self.outside.told.get(uid)
+            is_over = is_over or (told is not None and told.phase is not None and told.phase.is_terminal)
+            if is_over or self.is_felt(uid, deed.at_s, _SOURCE):
+                continue
+            missing = [one for one in (OWN, SHARED) if one in names and (uid, one) not in self._mounted]
+            assert not missing, f"{uid} waits for {missing[0]}, and no call of its own hangs"
