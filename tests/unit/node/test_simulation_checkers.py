@@ -16,7 +16,7 @@ from nodealloc.podfacts import (
     PodPhase,
     PodStatus,
 )
-from nodealloc.podspec import Container, Pod, RestartPolicy
+from nodealloc.podspec import Container, Pod, Quantity, RestartPolicy
 from nodealloc.testing.simulation import SimulatedClock
 from nodealloc.testing.simulation.node import Deed, Deletion, Outside, Ran, What
 from nodealloc.testing.simulation.node._behaviour import Behaviour
@@ -24,7 +24,7 @@ from nodealloc.testing.simulation.node._duties import RestartsCome
 from nodealloc.testing.simulation.node._ending import GraceIsGiven
 from nodealloc.testing.simulation.node._outside import API
 from nodealloc.testing.simulation.node._pods import POST_START
-from nodealloc.testing.simulation.node._refusals import GoesOn
+from nodealloc.testing.simulation.node._refusals import GoesOn, VictimsAreNeeded
 from nodealloc.testing.simulation.node._running import AttemptsOnce, OneDeadline
 from nodealloc.testing.simulation.node._stated import StartsAreCounted
 from nodealloc.testing.simulation.node._told import ReadinessStands, ReadyFallsFirst
@@ -228,3 +228,19 @@ def test_an_end_by_a_pods_own_deadline_begins_before_its_deletion_is_read(
     scene.deleted(grace_s=30.0)
     with contextlib.nullcontext() if is_heard else pytest.raises(AssertionError, match="told to be ready"):
         scene.ends(made, 29.0)
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_who_comes_meanwhile_may_make_another_victim_needed(comes: bool) -> None:
+    """The first one that was chosen would have stayed, had the second been chosen at once: nobody knew."""
+    scene = Scene()
+    scene.outside.only_ends = True
+    scene.outside.deeds.listen(VictimsAreNeeded(scene.outside).heard)
+    for uid, cpus in (("small", "2"), ("large", "3"), ("other", "1"), ("critical", "3")):
+        scene.clock.advance(5.0)
+        scene.wants(uid, attrs.evolve(APP, requests={"cpu": Quantity.parse(cpus)}))
+    scene.told(uid="small", victim=True)
+    if comes:
+        scene.wants("new", attrs.evolve(APP, requests={"cpu": Quantity.parse("200m")}))
+    with contextlib.nullcontext() if comes else pytest.raises(AssertionError, match="makes room, and with"):
+        scene.told(uid="large", victim=True)

@@ -556,6 +556,7 @@ def victims_are_needed(scene: Scene, others: int = 1) -> None:
     """One or more pods of a CPU each end for a critical one that asks for six of seven."""
     scene.outside.only_ends = True
     for cpus, uid in ((1, "u"), *((1, f"v{number}") for number in range(1, others)), (6, "w")):
+        scene.clock.advance(5.0)
         scene.wants(uid, attrs.evolve(APP, requests={"cpu": Quantity.of(cpus)}))
     for uid in ("u", *(f"v{number}" for number in range(1, others))):
         scene.told(uid=uid, victim=True)

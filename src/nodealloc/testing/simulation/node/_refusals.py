@@ -210,6 +210,7 @@ class VictimsAreNeeded(Holders):
         super().__init__(outside)
         self._waited_s: dict[str, float] = {}
         self._victims_s: dict[str, float] = {}
+        self._came_s: list[float] = []
 
     def heard(self, deed: Deed, /) -> None:
         """With all that may hold something, and the other victims gone, who waits does not fit."""
@@ -217,6 +218,8 @@ class VictimsAreNeeded(Holders):
             return
         self.hear_holders(deed)
         status, uid = deed.value, deed.uid
+        if deed.what is What.WANTED:
+            self._came_s.append(deed.at_s)
         if deed.what is What.WANTED and uid in self.outside.pods[FILE]:
             self._waited_s[uid] = math.inf
         elif deed.what in {What.STARTED, What.UNWANTED} and uid in self._waited_s:
@@ -233,10 +236,16 @@ class VictimsAreNeeded(Holders):
         hold = [pod for uid, pod in outside.known.items() if uid not in others and self._may_hold(uid, now_s)]
         cpus, memory = outside.room
         for victim in others:
+            if victim != deed.uid and self._have_come(self._victims_s[victim]) > 1:
+                continue  # beside the critical one others came since it was chosen, and may be in
             asked, wanted = self.asked((*hold, outside.known[victim]))
             assert asked > cpus or wanted > memory, (
                 f"{victim} makes room, and with it {asked} m of {cpus} CPUs and {wanted} bytes are asked for"
             )
+
+    def _have_come(self, told_s: float) -> int:
+        """How many were first wanted when a victim was chosen, or later."""
+        return sum(one > told_s - _MARKED_S for one in self._came_s[-_FEW:])
 
     def _may_hold(self, uid: str, now_s: float) -> bool:
         """The same, and one that is gone does not for long."""
@@ -244,6 +253,7 @@ class VictimsAreNeeded(Holders):
         return self.may_hold(uid, now_s, waited_s=_GIVES_BACK_S) and not has_left
 
 
+_FEW = 9
 _TOGETHER_S = 20.0
 """Victims that are told of within so many seconds may have been chosen together."""
 _BACK_S = 5.0
