@@ -106,8 +106,9 @@ def end(
         rules: `skips_stopped`, `stops_ready`, `keeps_starts`.
     """
     if observed.running:
-        # What was about to start may run, until a listing says that it does not.
-        doubtful = () if observed.is_shown or not rules.keeps_starts else tuple(record.starting)
+        # What is about to start may run, until a listing says that it does not.
+        is_known = observed.is_shown and not is_busy
+        doubtful = () if is_known or not rules.keeps_starts else tuple(record.starting)
         due = _due(record, observed, doubtful, now_s=now_s, rules=rules)
         if waits_until_s is not None:
             due = [one for one in due if one.record.id in record.stopping]

@@ -19,13 +19,18 @@ from nodealloc.podlife import (
     Preparation,
     Rules,
 )
+from nodealloc.podlife._ending import end
+from nodealloc.podlife._observed import Observed
+from nodealloc.podlife._record import Starting
 from nodealloc.podlife._stops import Due, steps_to_stop
 from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, RestartPolicy
 from nodealloc.runtime import (
     AnswerLostError,
     ContainerConfig,
     ContainerRecord,
+    ContainerReport,
     Listing,
+    PodReport,
     RunState,
     RuntimeUnavailableError,
     SandboxConfig,
@@ -491,3 +496,29 @@ def test_a_sidecar_waits_for_what_may_have_started() -> None:
     waits = asked(now_s=80.0, doubtful=("app",))
     assert (waits.steps, waits.again_at_s) == ((), 98.0)
     assert [one.verb for one in asked(now_s=98.0, doubtful=("app",)).steps] == ["stop"]
+
+
+def test_a_sidecar_waits_for_a_start_that_is_under_way() -> None:
+    """A listing came while the call ran: it shows nothing that runs, and the call may start it yet."""
+    side = attrs.evolve(APP, name="proxy", restartable=True)
+    starting = Starting(attempt=0, sandbox_id="s")
+    record = PodRecord(
+        pod=pod(init_containers=(side,)), starting={"app": starting}, deadline_s=100.0, grace_s=30.0
+    )
+    runs = ContainerRecord(
+        id="c-1", pod=PodIdentity.of(record.pod), name="proxy", sandbox_id="s", state=RunState.RUNNING
+    )
+    report = PodReport(uid="u", containers=(ContainerReport(record=runs),))
+    asked = partial(
+        end,
+        "u",
+        record,
+        Observed(report=report, is_current=True, is_shown=True),
+        waits_until_s=None,
+        now_s=80.0,
+        policy=LifePolicy(),
+        rules=Rules(),
+    )
+    assert [one.verb for one in asked(is_busy=False).steps] == ["stop"]
+    waits = asked(is_busy=True)
+    assert (waits.steps, waits.again_at_s) == ((), 98.0)
