@@ -43,7 +43,9 @@ class Planner(Generic[K, W, H, S, R]):
         operations: Operations[K, S, R],
         dependencies: Dependencies[K],
         book: Book[K],
+        plans_once: bool,
     ) -> None:
+        self._plans_once = plans_once
         self._domain = domain
         self._desired = desired
         self._records = records
@@ -89,9 +91,10 @@ class Planner(Generic[K, W, H, S, R]):
         turn.plans.append((key, plan))
 
     def _intend(self, key: K, have: H | None, after: H | None, turn: Turn[K, H, S]) -> None:
-        times = self._rewrites[key] = self._rewrites.get(key, 0) + 1
-        if times > _RESTLESS:
-            raise RestlessPlanError(times)
+        if not self._plans_once:  # else each plan has a reason of its own
+            times = self._rewrites[key] = self._rewrites.get(key, 0) + 1
+            if times > _RESTLESS:
+                raise RestlessPlanError(times)
         turn.intents[key] = (have, after)
 
 

@@ -137,6 +137,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             operations=self._operations,
             dependencies=self._dependencies,
             book=self._book,
+            plans_once=plans_once,
         )
         self._begun = Begun(
             domain,

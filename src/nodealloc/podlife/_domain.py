@@ -161,8 +161,12 @@ class Lives:
             reasons = (Ending(kind=EndingKind.COMPLETED),)
         if reasons or record.life is LifeState.TERMINATING:
             record = asked_to_end(record, reasons, pod, now_s=now_s, rules=rules)
+        return self._telling(record, now_s)
+
+    def _telling(self, record: PodRecord, now_s: float) -> PodRecord:
+        """With how long others may take to hear that it ends, if it does."""
         if record.told_by_s is None and record.life is LifeState.TERMINATING:
-            record = record.but(told_by_s=now_s + self._policy.told_s)
+            return record.but(told_by_s=now_s + self._policy.told_s)
         return record
 
     def _is_unheard(self, want: PodWanted) -> bool:
@@ -295,7 +299,7 @@ class Lives:
         if answer.is_over:
             over = (Ending(kind=EndingKind.COMPLETED),)
             ends = asked_to_end(answer.record, over, record.pod, now_s=view.now_s, rules=self._rules)
-            return Next(record=ends)
+            return Next(record=self._telling(ends, view.now_s))
         return _sooner(answer, _active_deadline_s(record))
 
 

@@ -106,6 +106,7 @@ def life_engine(
         remember=None if journal is None else Remember(journal=journal, rows=rows),
         clock=drive.clock,
         take_up_s=drive.take_up_s,
+        plans_once=True,
         batch=_BATCH,
         observer=drive.observer,
         name="pods",

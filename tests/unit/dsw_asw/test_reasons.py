@@ -173,3 +173,17 @@ def test_what_is_under_way_ends_before_more_is_begun_than_a_batch() -> None:
     assert sorted(order) == [(key, step) for key in range(20) for step in (1, 2)]
     assert order.index((0, 2)) < order.index((8, 1))
     assert [key for key, step in order if step == 1] == list(range(20))
+
+
+def test_what_is_planned_once_may_change_any_number_of_times() -> None:
+    """Each plan has a reason of its own there: nobody takes them for one that never rests."""
+    wanted: World[str, int] = World("wanted")
+    made: World[str, int] = World("made")
+    engine: Reconciler[str, int, int, str] = Reconciler(
+        Doubled(), desired=wanted, actual=made, executor=InlineExecutor(), resync_s=None, plans_once=True
+    )
+    for number in range(1, 301):
+        wanted.put("a", number)
+        engine.run_until_quiet()
+        assert made.get("a") == 2 * number
+    assert engine.failures("a") == ()
