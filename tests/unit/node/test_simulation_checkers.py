@@ -24,7 +24,7 @@ from nodealloc.testing.simulation.node._duties import RestartsCome
 from nodealloc.testing.simulation.node._ending import GraceIsGiven
 from nodealloc.testing.simulation.node._outside import API
 from nodealloc.testing.simulation.node._pods import POST_START
-from nodealloc.testing.simulation.node._refusals import GoesOn, VictimsAreNeeded
+from nodealloc.testing.simulation.node._refusals import GoesOn, RefusalsAreTrue, VictimsAreNeeded
 from nodealloc.testing.simulation.node._running import AttemptsOnce, OneDeadline
 from nodealloc.testing.simulation.node._stated import StartsAreCounted
 from nodealloc.testing.simulation.node._told import ReadinessStands, ReadyFallsFirst
@@ -244,3 +244,22 @@ def test_who_comes_meanwhile_may_make_another_victim_needed(comes: bool) -> None
         scene.wants("new", attrs.evolve(APP, requests={"cpu": Quantity.parse("200m")}))
     with contextlib.nullcontext() if comes else pytest.raises(AssertionError, match="makes room, and with"):
         scene.told(uid="large", victim=True)
+
+
+@pytest.mark.parametrize("was_there", [True, False])
+def test_a_refusal_may_be_told_of_when_its_reason_is_gone(was_there: bool) -> None:
+    """Whoever told of it waited for a call that hung: what was there since the pod was wanted counts."""
+    scene, asks = Scene(), attrs.evolve(APP, requests={"cpu": Quantity.of(5), "memory": Quantity()})
+    scene.outside.deeds.listen(RefusalsAreTrue(scene.outside).heard)
+    scene.wants("old", asks)
+    scene.clock.advance(5.0)
+    if was_there:
+        scene.wants("new", asks)
+    scene.clock.advance(1.0)
+    scene.outside.gone.add("old")
+    scene.happens(What.GONE, uid="old")
+    scene.clock.advance(5.0)
+    if not was_there:
+        scene.wants("new", asks)
+    with contextlib.nullcontext() if was_there else pytest.raises(AssertionError, match="new is refused"):
+        scene.told(PodPhase.FAILED, "new", reason="OutOfcpu")

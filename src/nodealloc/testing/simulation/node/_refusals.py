@@ -32,10 +32,13 @@ class RefusalsAreTrue(Guarantee):
         self._deeds = 0
         self._refused: set[str] = set()
         self._over: dict[str, tuple[float, int]] = {}
+        self._gone_s: dict[str, float] = {}
 
     def heard(self, deed: Deed, /) -> None:
-        """With all that may hold some it does not fit."""
+        """With all that may hold some, or did since it was wanted, it does not fit: a word may be late."""
         self._deeds += 1
+        for uid in self.outside.gone - self._gone_s.keys():
+            self._gone_s[uid] = deed.at_s
         if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus):
             return
         status, uid = deed.value, deed.uid
@@ -66,8 +69,10 @@ class RefusalsAreTrue(Guarantee):
 
     def _holds(self, uid: str, now: Deed) -> bool:
         """Whether a pod may still hold something: what it had is given back some time after its end."""
-        if uid in self._refused or uid in self.outside.gone:
+        if uid in self._refused:
             return False
+        if uid in self._gone_s:
+            return self._gone_s[uid] > self.outside.wanted_s.get(now.uid, (now.at_s, 0.0))[0]
         since_s, since = self._over.get(uid, (now.at_s, self._deeds))
         mounted = any(owner == uid for _, owner in self.outside.volumes.mounts)
         return mounted or now.at_s - since_s < _GIVES_BACK_S or self._deeds - since < _GIVES_BACK
