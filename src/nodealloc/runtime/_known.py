@@ -89,9 +89,17 @@ class PodKnown:
         """Whether it speaks of what that listing shows, and nothing is in doubt."""
         return not self.fault and self.marks == ({} if listing is None else listing.marks)
 
-    def inspected(self, report: PodReport, marks: Marks, /) -> PodKnown:
-        """After an inspection that was made because of these marks."""
+    def inspected(self, report: PodReport, marks: Marks, /, *, asked: PodListing | None = None) -> PodKnown:
+        """After an inspection that was made because of these marks.
+
+        Args:
+            report: All that is known of the pod now.
+            marks: Those of the listing.
+            asked: What the inspection was about. Who had begun by then and has no record any more
+                is known to have ended all the same.
+        """
         ends = dict(self.ends)
+        ran = {**self.live, **_begun(asked)}
         live: dict[str, tuple[str, int]] = {}
         for one in report.containers:
             record = one.record
@@ -105,7 +113,7 @@ class PodKnown:
             report=report,
             marks=marks,
             fault="",
-            ends=_kept({**ends, **_vanished(self.live, there, ends)}, there),
+            ends=_kept({**ends, **_vanished(ran, there, ends)}, there),
             live=live,
         )
 
@@ -113,6 +121,12 @@ class PodKnown:
         """After a listing in which nothing of the pod is left."""
         ends = {**self.ends, **_vanished(self.live, set(), self.ends)}
         return PodKnown(uid=self.uid, ends=_kept(ends, set()))
+
+
+def _begun(listing: PodListing | None) -> Mapping[str, tuple[str, int]]:
+    """Instances that a listing shows to have begun, by id: name and attempt."""
+    listed = () if listing is None else listing.containers
+    return {one.id: (one.name, one.attempt) for one in listed if one.state is not RunState.CREATED}
 
 
 def _kept(ends: Mapping[str, ContainerEnd], there: set[str]) -> Mapping[str, ContainerEnd]:

@@ -267,7 +267,7 @@ class Inspections:
         known = PodKnown(uid=step.detail.uid) if have is None else have
         match outcome:
             case Done(result=report):
-                return known.inspected(report, step.detail.marks)
+                return known.inspected(report, step.detail.marks, asked=step.detail.asked.due)
             case Failed() | Uncertain():
                 return attrs.evolve(known, fault=str(outcome.error) or type(outcome.error).__name__)
             case _:

@@ -255,6 +255,25 @@ def test_a_container_that_vanishes_has_ended_and_nobody_knows_how(node: Node) ->
         assert not known.live
 
 
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_container_that_only_a_listing_showed_has_begun_all_the_same(node: Node, runs: bool) -> None:
+    """Its record goes before the first inspection, whatever it did: its number is not taken again."""
+    made = node.pod("u")
+    if not runs:
+        node.fake.exit(made, Exited(code=1))
+    node.asked()
+    node.watch.run_until_quiet()
+    while not node.asked():
+        assert node.executor.run()
+    node.watch.run_until_quiet()
+    node.fake.lose_records(made)
+    node.settle(1.0)
+    known = node.watch.pods.get("u")
+    assert known is not None
+    assert not known.live
+    assert (known.ends[made].exit, known.ends[made].attempt) == (ExitUnknown(), 0)
+
+
 def test_what_was_only_made_leaves_no_end(node: Node) -> None:
     """It never ran: nothing of the pod is kept."""
     made = node.pod("u", start=False)
