@@ -22,6 +22,7 @@ from nodealloc.testing.simulation.node import Deed, Deletion, Outside, Ran, What
 from nodealloc.testing.simulation.node._behaviour import Behaviour
 from nodealloc.testing.simulation.node._duties import RestartsCome
 from nodealloc.testing.simulation.node._ending import GraceIsGiven
+from nodealloc.testing.simulation.node._in_time import EndsInTime
 from nodealloc.testing.simulation.node._outside import API
 from nodealloc.testing.simulation.node._pods import POST_START
 from nodealloc.testing.simulation.node._refusals import GoesOn, RefusalsAreTrue, VictimsAreNeeded
@@ -263,3 +264,18 @@ def test_a_refusal_may_be_told_of_when_its_reason_is_gone(was_there: bool) -> No
         scene.wants("new", asks)
     with contextlib.nullcontext() if was_there else pytest.raises(AssertionError, match="new is refused"):
         scene.told(PodPhase.FAILED, "new", reason="OutOfcpu")
+
+
+@pytest.mark.parametrize("after_s", [5.0, 7.0])
+def test_who_begins_late_is_asked_to_end_soon_after_that(after_s: float) -> None:
+    """Its start was asked for before its pod was overdue, and took long."""
+    scene = Scene()
+    scene.outside.only_ends = True
+    scene.outside.deeds.listen(EndsInTime(scene.outside).heard)
+    scene.wants(active_deadline_seconds=20)
+    scene.runs()
+    scene.clock.advance(25.5)
+    scene.happens(What.STARTED, uid="u", name="app", id="late")
+    scene.clock.advance(after_s)
+    with contextlib.nullcontext() if after_s < 6.0 else pytest.raises(AssertionError, match="longer than"):
+        scene.wants("v")

@@ -73,7 +73,7 @@ class EndsInTime(Guarantee):
         self._asked: set[str] = set()
         self._active: set[str] = set()
         self._hung: set[str] = set()
-        self._hooked_s: dict[str, float] = {}
+        self._put_off_s: dict[str, float] = {}
         self._node_s = -_FELT_S
 
     def heard(self, deed: Deed, /) -> None:
@@ -87,7 +87,10 @@ class EndsInTime(Guarantee):
             self._asked.add(deed.id)
         elif isinstance(deed.value, Ran) and deed.value.command == POST_START:
             # The other hook comes after it.
-            self._hooked_s[uid] = deed.at_s + outside.containers.takes_s(deed.id, POST_START)
+            self._put_off_s[uid] = deed.at_s + outside.containers.takes_s(deed.id, POST_START)
+        elif deed.what is What.STARTED:
+            # It may have been asked for long ago, and nobody can ask it to end before it runs.
+            self._put_off_s[uid] = deed.at_s
         elif deed.what is What.HUNG and uid and deed.value not in _HARMLESS:
             self._hung.add(uid)
         elif deed.what is What.HUNG and not uid:
@@ -107,8 +110,8 @@ class EndsInTime(Guarantee):
             if now_s < outside.reads.ends_by_s.get(uid, now_s) + _SOON_S:
                 return  # the agent was killed before it remembered that
             assert not runs, f"{', '.join(runs)} of {uid} runs, and the grace that was read is long over"
-        elif now_s < (hooked_s := self._hooked_s.get(uid, -_SOON_S) + _SOON_S):
-            self._owed.owe(hooked_s, _ASKED, uid)
+        elif now_s < (later_s := self._put_off_s.get(uid, -_SOON_S) + _SOON_S):
+            self._owed.owe(later_s, _ASKED, uid)
         else:
             is_asked = not runs or not self._asked.isdisjoint(runs)
             assert is_asked, (
