@@ -61,8 +61,9 @@ class Scene:
         *,
         env: dict[str, str] | None = None,
         resources: LinuxResources | None = None,
+        starts: bool = True,
     ) -> str:
-        """A container is made and started; its id."""
+        """A container is made and started, or only made; its id."""
         runtime = self.outside.containers
         box = SandboxConfig(pod=PodIdentity.of(self.outside.known[uid]), hostname=uid)
         if uid not in self._boxes:
@@ -75,7 +76,8 @@ class Scene:
             resources=resources or LinuxResources(),
         )
         made = runtime.create_container(self._boxes[uid], config, box)
-        runtime.start_container(made)
+        if starts:
+            runtime.start_container(made)
         return made
 
     def crashes(self, container_id: str, code: int = 7) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 
+import attrs
 import pytest
 
 from nodealloc.podfacts import PodIdentity
+from nodealloc.podspec import Volume, VolumeUse
 from nodealloc.runtime import SandboxConfig
 from nodealloc.testing.simulation.node import What
 from nodealloc.testing.simulation.node._mounting import MountsAccounted
 from nodealloc.testing.simulation.node._running import OneDeadline
-from tests.unit.node.simulated_scene import Scene
+from tests.unit.node.simulated_scene import APP, Scene
 
 
 def unmounted_below(scene: Scene, asked_s: float) -> None:
@@ -37,6 +39,20 @@ def test_nobody_waits_for_a_sandbox_that_is_an_hour_late() -> None:
     scene = Scene()
     scene.clock.advance(3600.0)
     unmounted_below(scene, asked_s=0.0)
+
+
+@pytest.mark.parametrize("asked_s", [3590.0, 0.0])
+def test_a_start_that_comes_an_hour_late_may_find_nothing_mounted(asked_s: float) -> None:
+    """Its pod was over long before, and what was mounted for it was taken away."""
+    scene = Scene()
+    app = attrs.evolve(APP, volumes=(VolumeUse(name="own", path="/own"),))
+    scene.wants(container=app, volumes=(Volume(name="own", kind="emptyDir"),))
+    made = scene.runs(starts=False)
+    scene.outside.deeds.listen(MountsAccounted(scene.outside).heard)
+    scene.clock.advance(3600.0)
+    is_late = asked_s == 0.0
+    with contextlib.nullcontext() if is_late else pytest.raises(AssertionError, match="own is not mounted"):
+        scene.outside.containers.start(made, asked_s)
 
 
 @pytest.mark.parametrize("asked_s", [3.0, 11.0])
