@@ -128,5 +128,5 @@ def reduced(entries: Mapping[K, V], key: K, /) -> Mapping[K, V]:
 
 
 # Looked up once: by `dict[K, V]` each call would make an alias first. For who has just made the mapping.
-put = cast("Callable[[object, object, object], None]", dict.__setitem__)
-_take = cast("Callable[[object, object], None]", dict.__delitem__)
+put = cast("Callable[[object, object, object], None]", dict[object, object].__setitem__)
+_take = cast("Callable[[object, object], None]", dict[object, object].__delitem__)

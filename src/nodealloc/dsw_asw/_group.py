@@ -53,7 +53,8 @@ class Group(Driven):
         # Asked many times a pass, so that groups in it are left out where they only pass a question on.
         self._answering = tuple(itertools.chain.from_iterable(map(_asked_in_place_of, members)))
         groups = [one for one in members if isinstance(one, Group)]
-        self._signals = (self._work, *(work for group in groups for work in group._signals))  # noqa: SLF001
+        of_groups = itertools.chain.from_iterable(group._signals for group in groups)  # noqa: SLF001
+        self._signals: tuple[threading.Event, ...] = (self._work, *of_groups)
         self._all: tuple[Passing, ...] | None = None
         self._passing = threading.RLock()
         for member in members:

@@ -121,10 +121,11 @@ class MemoryAllocator(MemoryStock):
         one group. Like the kubelet, a demand that fits nowhere has no hints at
         all, so that its refusal comes from `allocate`, with the figures.
         """
-        if len(claims) == 1:
-            asking = claims if claims[0].exclusive else ()
-        else:
+        asking = claims
+        if len(claims) != 1:
             asking = [claim for claim in claims if claim.exclusive]
+        elif not claims[0].exclusive:
+            return {}
         demand = self._demand(asking) if asking else ()
         if not demand or isinstance(demand, Shortfall):
             return {}

@@ -160,7 +160,7 @@ class MountsInTime(_Hangs):
             self._owed.owe(deed.at_s + _MOUNTS_S, deed.uid)
         for (uid,) in self._owed.overdue(deed.at_s):
             pod = self.pod(uid)
-            names = {one.name for one in pod.volumes} if pod is not None else set()
+            names = {one.name for one in pod.volumes} if pod is not None else set[str]()
             is_over = uid in self.outside.deletions or self.outside.overdue_s(uid) > -_MOUNTS_S
             told = self.outside.told.get(uid)
             is_over = is_over or (told is not None and told.phase is not None and told.phase.is_terminal)
