@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from math import isqrt
 from typing import TYPE_CHECKING, TypeVar
 
-from nodealloc._frozen import Frozen, put, reduced
+from nodealloc._frozen import Frozen, extended, reduced
 
 if TYPE_CHECKING:
     from collections.abc import ItemsView, Iterator, ValuesView
@@ -32,9 +32,7 @@ def with_entry(entries: Mapping[K, V], key: K, value: V, /) -> Mapping[K, V]:
     Nobody may change `entries` afterwards: the answer may share them.
     """
     if len(entries) < _SMALL:
-        made = Frozen(entries)
-        put(made, key, value)
-        return made
+        return extended(entries, key, value)
     base, changed, gone = _parts(entries)
     length = len(entries) + (key not in entries)
     return _settled(_Layered(base, {**changed, key: value}, gone, length))

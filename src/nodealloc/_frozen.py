@@ -16,7 +16,6 @@ __all__ = [
     "freeze",
     "freeze_deeply",
     "frozen",
-    "put",
     "reduced",
     "thawed",
 ]
@@ -116,7 +115,7 @@ def thawed(value: T) -> T:
 def extended(entries: Mapping[K, V], key: K, value: V, /) -> Mapping[K, V]:
     """The entries with one more, or with another value in its place."""
     made = Frozen(entries)
-    put(made, key, value)
+    _put(made, key, value)
     return made
 
 
@@ -127,6 +126,6 @@ def reduced(entries: Mapping[K, V], key: K, /) -> Mapping[K, V]:
     return made
 
 
-# Looked up once: by `dict[K, V]` each call would make an alias first. For who has just made the mapping.
-put = cast("Callable[[object, object, object], None]", dict[object, object].__setitem__)
+# Looked up once: by `dict[K, V]` each call would make an alias first.
+_put = cast("Callable[[object, object, object], None]", dict[object, object].__setitem__)
 _take = cast("Callable[[object, object], None]", dict[object, object].__delitem__)

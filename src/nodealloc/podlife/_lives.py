@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
 from typing import Final, cast
 
 import attrs
 
+from nodealloc._fields import fields_but
 from nodealloc._frozen import PlainJson, extended
 from nodealloc._typed import typed, typed_methods
 from nodealloc.checkpoint import JsonCheckpoint, require_formats, row_key
@@ -378,9 +378,8 @@ def _check_names(preparations: Sequence[Preparation]) -> None:
         )
 
 
-_PASSING: Final = frozenset({"status", "carried"})
-"""What of a pod may change, or change in part, while running it stays the same."""
-_LASTING: Final = attrgetter(*[field.name for field in attrs.fields(Pod) if field.name not in _PASSING])
+_lasting: Final = fields_but(Pod, "status", "carried")
+"""Without what may change, or change in part, while running it stays the same."""
 _UNKNOWN_S: Final = 1.0
 """How long a kubelet gives a pod that only the runtime knows."""
 
@@ -398,4 +397,4 @@ def _means_the_same(before: Pod, now: Pod) -> bool:
 
 def _meaning(pod: Pod) -> tuple[object, ...]:
     carried = {key: value for key, value in pod.carried.items() if not key.startswith("metadata.")}
-    return (*cast("tuple[object, ...]", _LASTING(pod)), carried)
+    return (*_lasting(pod), carried)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from operator import attrgetter
-from typing import Final, cast
+from typing import Final
 
 import attrs
 
+from nodealloc._fields import fields_but
 from nodealloc._typed import typed
 from nodealloc.podfacts import EventKind, PodEvent, PodIdentity
 from nodealloc.podsources._changes import MergedSayings, Merging, PodChange, Saying, SourceOp
@@ -18,9 +18,8 @@ from nodealloc.podspec._origin import SOURCE
 
 __all__ = ["merge_saying"]
 
-_PASSING: Final = frozenset({"status", "carried", "annotations", "creation_timestamp"})
-"""What of a pod may change, or change in part, while it stays what it is."""
-_LASTING: Final = attrgetter(*[field.name for field in attrs.fields(Pod) if field.name not in _PASSING])
+_lasting: Final = fields_but(Pod, "status", "carried", "annotations", "creation_timestamp")
+"""Without what may change, or change in part, while it stays what it is."""
 _ORDER = (SourceOp.REMOVE, SourceOp.ADD, SourceOp.UPDATE, SourceOp.DELETE, SourceOp.RECONCILE)
 """What goes comes first, so that a name is free for its next pod; statuses come last."""
 
@@ -193,7 +192,7 @@ def _meaning(pod: Pod) -> tuple[object, ...]:
     """A pod without what changes while it stays what it is: status, versions, the node's own marks."""
     carried = {key: value for key, value in pod.carried.items() if not key.startswith("metadata.")}
     notes = {key: value for key, value in pod.annotations.items() if key not in LOCAL}
-    return (*cast("tuple[object, ...]", _LASTING(pod)), carried, notes)
+    return (*_lasting(pod), carried, notes)
 
 
 def _still_deleted(was: Pod, said: Pod) -> Pod:
