@@ -133,7 +133,8 @@ class Decisions:
     def released(self, held: Held, workload: str, member: str | None) -> Decision[bool]:
         """Whether anything was held, and the node without it."""
         record = held.records.get(workload)
-        if record is None and member is None and workload in held.view.pods:
+        seen = held.view.pods.get(workload)
+        if record is None and member is None and seen is not None and seen.state.is_ending:
             # It was never admitted here: it stood in the view alone, and nothing of it is remembered.
             return False, Change(snapshot=held.snapshot, view=held.view.without(workload))
         after = release(held.snapshot, workload, member)

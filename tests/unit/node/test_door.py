@@ -17,7 +17,7 @@ from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.machine import machine_from_text
 from nodealloc.memblocks import MemoryAllocator
 from nodealloc.node import FORMATS, NodeAllocator
-from nodealloc.podfacts import LifeState, NodeView, Pressure, Taint, TaintEffect
+from nodealloc.podfacts import LifeState, NodeView, PodOnNode, PodsOnNode, Pressure, Taint, TaintEffect
 from nodealloc.podspec import Json, Pod, resources
 from nodealloc.testing.topology import workload
 from nodealloc.topology import Allocator, Confinement, Owner, Placed, Policy, Snapshot
@@ -215,6 +215,17 @@ def test_a_pod_that_ends_and_was_never_admitted_here_counts_until_it_is_released
     assert not node.view.pods
     assert isinstance(node.admit(pod("new", "2")), Placed)
     assert isinstance(node.admit(pod("web", port=80)), Placed)
+
+
+def test_a_pod_of_the_view_that_was_neither_admitted_nor_ends_stays_in_it() -> None:
+    """Whoever made the view knows of it: releasing what holds nothing changes nothing."""
+    other = PodOnNode.of(pod("other"))
+    node = started(view=attrs.evolve(VIEW, pods=PodsOnNode([other])))
+    node.release("other")
+    assert "other" in node.view.pods
+    node.mark_ending("other")
+    node.release("other")
+    assert not node.view.pods
 
 
 def test_a_store_that_cannot_be_written_hinders_nobody_to_say_that_a_pod_ends() -> None:
