@@ -16,8 +16,6 @@ _FELT_S = 200.0
 """A call about the whole node that hangs is felt for so many seconds at most."""
 _GRACE_S = 5.0
 """A grace from which on there is time for a hook, and for a container to hear of its end."""
-_KEPT_S = 2.0
-"""Of a grace so much at most is kept for who has not heard yet."""
 _HEARS_S = 0.5
 """So much of such a grace is left at least when a container hears of its end."""
 _LATE_S = 10.0

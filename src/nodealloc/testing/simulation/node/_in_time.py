@@ -87,10 +87,10 @@ class EndsInTime(Guarantee):
             self._asked.add(deed.id)
         elif isinstance(deed.value, Ran) and deed.value.command == POST_START:
             # The other hook comes after it.
-            self._put_off_s[uid] = deed.at_s + outside.containers.takes_s(deed.id, POST_START)
+            self._put_off(uid, deed.at_s + outside.containers.takes_s(deed.id, POST_START))
         elif deed.what is What.STARTED:
             # It may have been asked for long ago, and nobody can ask it to end before it runs.
-            self._put_off_s[uid] = deed.at_s
+            self._put_off(uid, deed.at_s)
         elif deed.what is What.HUNG and uid and deed.value not in _HARMLESS:
             self._hung.add(uid)
         elif deed.what is What.HUNG and not uid:
@@ -102,6 +102,9 @@ class EndsInTime(Guarantee):
         for what, whose in self._owed.overdue(deed.at_s):
             if whose not in self._hung and deed.at_s - self._node_s > _FELT_S:
                 self._has_to_end(what, whose, deed.at_s)
+
+    def _put_off(self, uid: str, until_s: float) -> None:
+        self._put_off_s[uid] = max(until_s, self._put_off_s.get(uid, until_s))
 
     def _has_to_end(self, what: str, uid: str, now_s: float) -> None:
         outside = self.outside

@@ -259,6 +259,7 @@ class VictimsAreNeeded(Holders):
 
 
 _FEW = 9
+"""So many of the newest pods are looked through for those that came since a victim was chosen."""
 _TOGETHER_S = 20.0
 """Victims that are told of within so many seconds may have been chosen together."""
 _BACK_S = 5.0
