@@ -416,8 +416,8 @@ class House:
         """What the engine keeps besides its worlds."""
         book, work = self.lamps._book, self.lamps._begun
         return {
-            "operations": len(self.lamps._operations),
-            "failures": len(book.failures),
+            "operations": self.lamps._operations.count,
+            "failures": book.failures.count,
             "held off": len(book._held),
             "rests": len(book.rests),
             "blocked": len(work._blocked),

@@ -16,15 +16,16 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Failures(Generic[K]):
-    """Steps that failed, by key; not thread-safe, its owner holds a lock."""
+    """Steps that failed, by key; not thread-safe, its owner holds a lock.
+
+    Attributes:
+        count: How many there are; may be read without the owner's lock.
+    """
 
     def __init__(self, policy: BackOff) -> None:
         self._policy = policy
         self._by_key: dict[K, dict[tuple[StepScope, str], Failure]] = {}
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
+        self.count = 0
 
     def of_key(self, key: K, /) -> tuple[Failure, ...]:
         """Every failure of a key that has not been made good."""
@@ -64,9 +65,9 @@ class Failures(Generic[K]):
             due_s=now_s + wait,
         )
         failures = self._by_key.setdefault(key, {})
-        self._count -= len(failures)
+        self.count -= len(failures)
         failures[step.scope, step.verb] = failure
-        self._count += len(failures)
+        self.count += len(failures)
         return failure
 
     def forget_step(self, key: K, step: Step[object], /) -> None:
@@ -76,7 +77,7 @@ class Failures(Generic[K]):
 
     def forget_key(self, key: K, /) -> None:
         """The key is gone, and its failures with it."""
-        self._count -= len(self._by_key.pop(key, {}))
+        self.count -= len(self._by_key.pop(key, {}))
 
     def expire(self, key: K, failure: Failure, /) -> None:
         """Drop this very failure, unless a newer one took its place."""
@@ -90,7 +91,7 @@ class Failures(Generic[K]):
     def _remove(self, key: K, name: tuple[StepScope, str]) -> None:
         failures = self._by_key.get(key)
         if failures is not None and failures.pop(name, None) is not None:
-            self._count -= 1
+            self.count -= 1
             if not failures:
                 del self._by_key[key]
 

@@ -96,6 +96,9 @@ class Operations(Generic[K, S, R]):
 
     A call that its executor runs twice is performed once. One that is taken
     back before a worker took it up is never performed, whenever a worker comes.
+
+    Attributes:
+        count: How many have not ended, or their end was not taken yet; may be read by any thread.
     """
 
     def __init__(
@@ -111,15 +114,12 @@ class Operations(Generic[K, S, R]):
         self._on_end = on_end
         self._scopes = Scopes()
         self._by_key: dict[K, list[Operation[K, S, R]]] = {}
-        self._count = 0
+        self.count = 0
         self._ended: deque[Operation[K, S, R]] = deque()
         # Shared by all operations: held for a few instructions when one begins or ends.
         self._lock = threading.Lock()
         self._submitter = 0
         self._interrupt: BaseException | None = None
-
-    def __len__(self) -> int:
-        return self._count
 
     def of_key(self, key: K, /) -> list[Operation[K, S, R]]:
         """A key's operations whose end was not taken yet; not to be changed."""
@@ -138,7 +138,7 @@ class Operations(Generic[K, S, R]):
         self._scopes.take(operation.step.scope)
         operation.since_s = self._clock.monotonic_s()
         self._by_key.setdefault(operation.key, []).append(operation)
-        self._count += 1
+        self.count += 1
         try:
             self._submitter = threading.get_ident()
             future = self._executor.submit(self._run, operation)
@@ -199,7 +199,7 @@ class Operations(Generic[K, S, R]):
         many = self._by_key.get(operation.key, [])
         if operation in many:
             many.remove(operation)
-            self._count -= 1
+            self.count -= 1
             if not many:
                 del self._by_key[operation.key]
 

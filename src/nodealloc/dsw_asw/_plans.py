@@ -111,7 +111,7 @@ def _in_order(steps: Iterable[Step[T]]) -> tuple[Step[T], ...]:
 
 
 def _scopes(value: object) -> bool | tuple[StepScope, ...]:
-    if isinstance(value, bool):
+    if isinstance(value, bool) or type(value) is tuple:
         return value
     if not isinstance(value, Collection) or isinstance(value, str):
         raise wrong("Plan.cancel", value, "True, False or the scopes to cancel")

@@ -218,8 +218,8 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             summary = Summary(
                 passes=1,
                 planned=len(turn.keys),
-                held_off=len(self._book.failures),
-                running=len(self._operations),
+                held_off=self._book.failures.count,
+                running=self._operations.count,
                 next_due_s=next_due_s,
                 **turn.tally,
             )
@@ -248,12 +248,12 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
 
     def _seen(self, passes: int = 0) -> Summary:
         next_due_s = self._next_due_s()
-        held_off, running, seen = len(self._book.failures), len(self._operations), self._glanced
-        if (seen.passes, seen.held_off, seen.running, seen.next_due_s) != (
-            passes,
-            held_off,
-            running,
-            next_due_s,
+        held_off, running, seen = self._book.failures.count, self._operations.count, self._glanced
+        if (
+            seen.next_due_s != next_due_s
+            or seen.running != running
+            or seen.held_off != held_off
+            or seen.passes != passes
         ):
             # Members of a group that rest are glanced at in every pass of the others.
             seen = self._glanced = Summary(
@@ -268,25 +268,17 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         if self._work.is_set():
             return True
         soonest_s = self._timers.soonest_s
-        if soonest_s == math.inf:
-            return False
-        now_s = self._clock.monotonic_s()
-        if soonest_s > now_s:
-            return False
-        due_s = self._next_due_s()
-        return due_s is not None and due_s <= now_s
+        return soonest_s != math.inf and soonest_s <= self._clock.monotonic_s()
 
     @override
     def seconds_to_next(self) -> float | None:
         """How long until a pass is due by itself; None when only an event can bring one."""
-        due_s = self._next_due_s()
-        return None if due_s is None else max(0.0, due_s - self._clock.monotonic_s())
+        due_s = self._timers.soonest_s
+        return None if due_s == math.inf else max(0.0, due_s - self._clock.monotonic_s())
 
     def _next_due_s(self) -> float | None:
-        if self._timers.soonest_s == math.inf:
-            return None
-        with self._book.lock:
-            return self._timers.next_due_s
+        due_s = self._timers.soonest_s
+        return None if due_s == math.inf else due_s
 
     @override
     def reconcilers(self) -> Iterator[Passing]:

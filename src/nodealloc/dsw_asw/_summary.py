@@ -54,20 +54,36 @@ class Summary:
     @typed_on_error
     def of_one_pass(cls, parts: Iterable[Summary], /, resting: Sequence[Summary] = ()) -> Summary:
         """What several did that made one pass together, beside others that had nothing to do."""
-        busy = tuple(parts)
-        every = (*busy, *resting)
-        due = [one.next_due_s for one in every if one.next_due_s is not None]
+        planned = started = done = failed = uncertain = cancelled = blocked = held_off = running = 0
+        due: list[float] = []
+        for one in parts:
+            planned += one.planned
+            started += one.started
+            done += one.done
+            failed += one.failed
+            uncertain += one.uncertain
+            cancelled += one.cancelled
+            blocked += one.blocked
+            held_off += one.held_off
+            running += one.running
+            if one.next_due_s is not None:
+                due.append(one.next_due_s)
+        for one in resting:
+            held_off += one.held_off
+            running += one.running
+            if one.next_due_s is not None:
+                due.append(one.next_due_s)
         return cls(
             passes=1,
-            planned=sum([one.planned for one in busy]),
-            started=sum([one.started for one in busy]),
-            done=sum([one.done for one in busy]),
-            failed=sum([one.failed for one in busy]),
-            uncertain=sum([one.uncertain for one in busy]),
-            cancelled=sum([one.cancelled for one in busy]),
-            held_off=sum([one.held_off for one in every]),
-            blocked=sum([one.blocked for one in busy]),
-            running=sum([one.running for one in every]),
+            planned=planned,
+            started=started,
+            done=done,
+            failed=failed,
+            uncertain=uncertain,
+            cancelled=cancelled,
+            held_off=held_off,
+            blocked=blocked,
+            running=running,
             next_due_s=min(due, default=None),
         )
 

@@ -23,7 +23,7 @@ class Timer:
         """Never run it; a second call, or one after it ran, does nothing."""
         if self.call is not None:
             self.call = None
-            self._owner.cancelled()
+            self._owner.cancelled(self)
 
 
 class Timers:
@@ -34,7 +34,7 @@ class Timers:
 
     Attributes:
         now_s: Of the last `run_due`.
-        soonest_s: None is due before; may be read without the owner's lock.
+        soonest_s: When the next one is due, infinity for none; may be read without the owner's lock.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Timers:
                 call()
         self._see_soonest()
 
-    def cancelled(self) -> None:
+    def cancelled(self, timer: Timer, /) -> None:
         """One more was cancelled; sweep when most are."""
         self._cancelled += 1
         if self._cancelled > 32 + len(self._heap) // 2:
@@ -76,17 +76,13 @@ class Timers:
             heapq.heapify(self._heap)
             self._cancelled = 0
             self._see_soonest()
-
-    @property
-    def next_due_s(self) -> float | None:
-        """When the next one is due, or None."""
-        heap = self._heap
-        if heap and heap[0][2].call is None:
-            while heap and heap[0][2].call is None:
-                heapq.heappop(heap)
-                self._cancelled -= 1
+        elif timer.due_s <= self.soonest_s:
             self._see_soonest()
-        return heap[0][0] if heap else None
 
     def _see_soonest(self) -> None:
-        self.soonest_s = self._heap[0][0] if self._heap else math.inf
+        """Leave out what was cancelled and would be due first."""
+        heap = self._heap
+        while heap and heap[0][2].call is None:
+            heapq.heappop(heap)
+            self._cancelled -= 1
+        self.soonest_s = heap[0][0] if heap else math.inf

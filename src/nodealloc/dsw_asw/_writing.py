@@ -95,7 +95,7 @@ class Writing(Generic[K, H]):
 
     def _forget_failures(self, keys: Iterable[K], turn: Turn[K, H, S]) -> None:
         for key in keys:
-            if key not in turn.held:
+            if key not in turn.held and self._book.has_failures(key):
                 self._book.forget_step(key, remembering(key))
 
     def _not_remembered(self, turn: Turn[K, H, S], error: Exception) -> None:

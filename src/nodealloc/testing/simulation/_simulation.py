@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
-import logging
+import math
 import random
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Self
 
 import attrs
@@ -17,6 +15,7 @@ from nodealloc.testing.simulation._chance import Chance, Strike
 from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation._executor import Killed, SeededExecutor
 from nodealloc.testing.simulation._life import Life
+from nodealloc.testing.simulation._silence import silence
 from nodealloc.testing.simulation._strands import Strands
 
 __all__ = ["Report", "Simulation", "ViolationError"]
@@ -27,8 +26,8 @@ _IDLE = 1_000
 """Passes in a row without a call after which it counts as over."""
 _PASSES = 20_000
 """Passes and calls in one moment after which it counts as a livelock."""
-_YOUNG = 300_000
-"""Objects more than before until garbage is collected that reference counts do not free: 100 MB at most."""
+_EARLY_S = 0.001
+"""A driver that rests is asked so much before its next pass is due: sums of floats are not exact."""
 
 
 class ViolationError(AssertionError):
@@ -123,6 +122,8 @@ class Simulation:
         self._pass_after_s = pass_after_s
         self._away_s = tuple(away_s)
         self._next_pass_s: float | None = None
+        self._is_woken = True
+        self._rests_until_s = -math.inf
         self._strands = Strands()
         self._checks: list[Callable[[], object]] = []
         self._final: list[Callable[[], object]] = []
@@ -181,7 +182,7 @@ class Simulation:
         """Live until so many more operations have been made, with faults."""
         before, idle = self._count(), 0
         until = before + operations
-        with _silence():
+        with silence():
             while before < until:
                 happened = self.step()
                 count = self._count()
@@ -205,7 +206,7 @@ class Simulation:
         self._next_act_s = None
         self.life.executor.release()
         until_s = self.clock.passed_s + within_s
-        with _silence():
+        with silence():
             while not self._is_quiet(until):
                 if self.clock.passed_s > until_s:
                     raise self._violation(f"not quiet {within_s:g} s after the last fault: {self._summary}")
@@ -217,7 +218,7 @@ class Simulation:
     def go_on(self, steps: int, /) -> None:
         """After `settle`, let so much more happen, with faults and without acts, or until nothing is left."""
         self.chance.is_on = True
-        with _silence():
+        with silence():
             for _ in range(steps):
                 if not self.step():
                     break
@@ -225,7 +226,7 @@ class Simulation:
     def rest(self, seconds: float, /) -> None:
         """After `settle`, let so much virtual time pass, without faults and acts."""
         until_s = self.clock.passed_s + seconds
-        with _silence():
+        with silence():
             while self.clock.passed_s < until_s and self.step():
                 pass
 
@@ -294,6 +295,8 @@ class Simulation:
         if self._driver is None:
             try:
                 self._driver = self._build(self.life)
+                self._driver.add_listener(self._wake)
+                self._is_woken = True
             except Killed:
                 self._restart()
             except Exception as error:
@@ -316,8 +319,10 @@ class Simulation:
             if is_due or self.chance.strikes("pass without reason"):
                 self._pass(driver)
                 return True
-            if pass_s is None and (wait_s := driver.seconds_to_next()) is not None:
-                pass_s = now_s + wait_s
+            if pass_s is None:
+                wait_s = driver.seconds_to_next()
+                pass_s = None if wait_s is None else now_s + wait_s
+                self._rests_until_s = math.inf if pass_s is None else pass_s - _EARLY_S
             due = [one for one in (executor.next_due_s, self._next_act_s, pass_s) if one is not None]
             if not due:
                 return False
@@ -327,21 +332,28 @@ class Simulation:
         return True
 
     def _pass_due_s(self, driver: Driven, now_s: float) -> float | None:
-        """When the pass is made for which there is work; None for no work."""
-        if not driver.has_work:
-            self._next_pass_s = None
-        elif self._next_pass_s is None:
+        """When the pass is made for which there is work; None for no work.
+
+        As a thread that drives does, it rests until it is woken or a pass is due by itself.
+        """
+        rests = not self._is_woken and now_s < self._rests_until_s
+        if self._next_pass_s is None and not rests and driver.has_work:
             after_s = self._pass_after_s
             self._next_pass_s = now_s + (self.chance.rng.expovariate(1.0) * after_s if after_s else 0.0)
         return self._next_pass_s
 
+    def _wake(self) -> None:
+        self._is_woken = True
+
     def _pass(self, driver: Driven) -> int:
         """Make a pass; how many steps are held off."""
         held_off, self._next_pass_s = 0, None
+        self._is_woken, self._rests_until_s = False, -math.inf
         try:
             self._summary = driver.reconcile()
             held_off = self._summary.held_off
         except KeyboardInterrupt:
+            self._is_woken = True
             self.tell("a pass was interrupted")
         except Killed:
             self.tell("killed in a pass")
@@ -382,18 +394,3 @@ class Simulation:
     def _violation(self, what: str) -> ViolationError:
         story = tuple(f"{at_s:.3f} s: {line}" for at_s, line in self._story)
         return ViolationError(what, self.seed, self.clock.passed_s, story)
-
-
-@contextmanager
-def _silence() -> Generator[None, None, None]:
-    """Faults are meant here, so nothing is logged. Cycles of garbage are few, and rarely looked for."""
-    logger = logging.getLogger("nodealloc")
-    before, (young, *older) = logger.level, gc.get_threshold()
-    logger.setLevel(logging.CRITICAL + 1)
-    if young:  # 0 is somebody's wish to have none collected
-        gc.set_threshold(max(young, _YOUNG), *older)
-    try:
-        yield
-    finally:
-        gc.set_threshold(young, *older)
-        logger.setLevel(before)

@@ -16,6 +16,7 @@ from nodealloc.idset import CPUSet
 from nodealloc.machine import Machine, machine_from_text
 from nodealloc.testing.simulation._chance import ORDINARY, Strike
 from nodealloc.testing.simulation._life import Life
+from nodealloc.testing.simulation._silence import silence
 from nodealloc.testing.simulation._simulation import Report, Simulation, ViolationError
 from nodealloc.testing.simulation._storage import MachineDisk
 from nodealloc.testing.simulation.node._amid import Amid
@@ -155,23 +156,27 @@ class NodeSimulation:
             ViolationError: With the lines of the story that concern the pod in question.
         """
         try:
-            if at_most is not None and at_most < self.seeds.operations:
-                return self.simulation.run(at_most)
-            self.simulation.run(self.seeds.operations)
-            self._people.calm()
-            self._settle()
-            if self.seeds.rests_s:
-                self.simulation.rest(self.seeds.rests_s)
-                self._people.crash_all()
-                self._settle()
-            self._people.empty()
-            self.simulation.go_on(_EMPTYING)
-            self._settle(is_empty=True)
-            if self.outside.is_aligned:
-                self._people.fill()
-            return self._settle()
+            with silence():
+                if at_most is not None and at_most < self.seeds.operations:
+                    return self.simulation.run(at_most)
+                return self._live()
         except ViolationError as error:
             raise self._told(error) from None
+
+    def _live(self) -> Report:
+        self.simulation.run(self.seeds.operations)
+        self._people.calm()
+        self._settle()
+        if self.seeds.rests_s:
+            self.simulation.rest(self.seeds.rests_s)
+            self._people.crash_all()
+            self._settle()
+        self._people.empty()
+        self.simulation.go_on(_EMPTYING)
+        self._settle(is_empty=True)
+        if self.outside.is_aligned:
+            self._people.fill()
+        return self._settle()
 
     def built(self) -> object:
         """What the wiring returns at the beginning of a life; nothing of it runs yet."""
