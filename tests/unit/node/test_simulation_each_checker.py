@@ -628,6 +628,46 @@ def tells_no_address(scene: Scene) -> None:
     scene.told()
 
 
+def shares(cpus: CPUSet) -> LinuxResources:
+    return LinuxResources(cpus=cpus)
+
+
+def cpus_lie_idle(scene: Scene) -> None:
+    scene.outside.is_aligned = True
+    scene.wants()
+    scene.runs(resources=shares(CPUSet.of(0, 1, 2, 3)))
+    scene.wants("v", ALONE)
+    scene.runs("v", resources=shares(CPUSet.of(4)))
+
+
+def cpus_not_free(scene: Scene) -> None:
+    scene.wants()
+    scene.runs(resources=shares(CPUSet.of(0, 1, 2, 3)))
+    scene.wants("v", ALONE)
+    scene.runs("v", resources=shares(CPUSet.of(3)))
+
+
+def sharers_stay(scene: Scene) -> None:
+    scene.outside.only_hangs = True
+    for uid, last in (("u", 3), ("v", 2)):
+        scene.wants(uid)
+        scene.runs(uid, resources=shares(CPUSet(range(last + 1))))
+        scene.clock.advance(10.0)
+    scene.clock.advance(20.0)
+    scene.happens(What.READ, uid="u")
+
+
+def records_stay(scene: Scene) -> None:
+    scene.wants()
+    scene.crashes(scene.runs())
+    scene.outside.say_gone("u")
+
+
+def file_is_damaged(scene: Scene) -> None:
+    scene.outside.files = lambda: {"/store/.nodealloc.damaged-1.life.u": b""}
+    scene.happens(What.KILLED)
+
+
 BROKEN = {
     "OneCopy": Broken(one_copy, r"u/app runs 2 times"),
     "OneOfAName": Broken(one_of_a_name, r"v/app starts while u runs under the name web"),
@@ -663,6 +703,11 @@ BROKEN = {
     "NothingAfterwards": Broken(nothing_afterwards, r"u is told gone while"),
     "CpusOnce": Broken(cpus_once, r"CPU 1 is .*, each for itself"),
     "CpusOnce of those who share": Broken(cpus_shared, r"share CPUs run on different ones", "settled"),
+    "CpusAreSpread": Broken(cpus_lie_idle, r"u/app shares CPUs 0-3, and nobody has 5-7", "settled"),
+    "CpusFreeFirst": Broken(cpus_not_free, r"v has a sandbox made while .+ of u runs on 3, which app has"),
+    "SharersMove": Broken(sharers_stay, r"which shares them, still runs on 0-3"),
+    "RecordsGoFirst": Broken(records_stay, r"u is told gone, and the runtime still has sandbox-"),
+    "StoreIsWhole": Broken(file_is_damaged, r"damaged-1\.life\.u was found damaged by the agent"),
     "FitsTheNode": Broken(fits_the_node, r"what runs requests 8000 of cpu, and there is 7000"),
     "InitFirst": Broken(init_first, r"u/app starts, and init comes before it"),
     "DevicesAreWell": Broken(devices_are_well, r"is given gpu-0, which was ill 1\.0 s before"),

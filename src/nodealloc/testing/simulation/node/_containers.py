@@ -172,6 +172,7 @@ class SimulatedContainers(FakeContainerRuntime):
                 uid=config.pod.uid,
                 id=made,
                 attempt=config.attempt,
+                asked_s=asked_s,
             )
         )
         return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nodealloc.testing.simulation.node._clearing import RecordsGoFirst, StoreIsWhole
 from nodealloc.testing.simulation.node._devices import (
     DevicesAligned,
     DevicesAreWell,
@@ -64,6 +65,7 @@ from nodealloc.testing.simulation.node._running import (
     OneOfAName,
     PortsOnce,
 )
+from nodealloc.testing.simulation.node._sharing import CpusAreSpread, CpusFreeFirst, SharersMove
 from nodealloc.testing.simulation.node._slowness import SlowCostsItself, StartupFirst
 from nodealloc.testing.simulation.node._standing import NothingMoves, SandboxStays, TimesStand
 from nodealloc.testing.simulation.node._stated import (
@@ -123,6 +125,9 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     FitsTheNode,
     PortsOnce,
     CpusOnce,
+    CpusFreeFirst,
+    CpusAreSpread,
+    SharersMove,
     BytesOnce,
     PlacementStands,
     Aligned,
@@ -133,6 +138,8 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     PluginsAsked,
     MountsAccounted,
     NothingIsLeft,
+    RecordsGoFirst,
+    StoreIsWhole,
     RefusalsSayWhy,
     RefusalsAreTrue,
     GoesOn,

@@ -11,15 +11,15 @@ from nodealloc.testing.simulation.node._deeds import Deed, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._outside import Outside
 
-__all__ = ["Aligned", "BytesOnce", "CpusOnce", "FitsTheNode", "PlacementStands"]
+__all__ = ["Aligned", "BytesOnce", "CpusOnce", "FitsTheNode", "OwnCpus", "PlacementStands"]
 
 
 _SEEN_S = 10.0
 """By then a container that somebody else started was listed."""
 
 
-class _Cpus(Guarantee):
-    """What both of them ask."""
+class OwnCpus(Guarantee):
+    """One that knows who has CPUs of its own."""
 
     def own(self, uid: str, name: str, cpus: CPUSet) -> bool:
         """Whether a container asked for CPUs of its own, and was given so many.
@@ -58,7 +58,7 @@ class FitsTheNode(Guarantee):
             assert amount <= there[name], f"what runs requests {amount} of {name}, and there is {there[name]}"
 
 
-class CpusOnce(_Cpus):
+class CpusOnce(OwnCpus):
     """Ours: no CPU twice."""
 
     words = "no CPU that one container has for itself is another's"
@@ -138,7 +138,7 @@ class CpusOnce(_Cpus):
             yield one.record, containers.cpus(one.record.id)
 
 
-class PlacementStands(_Cpus):
+class PlacementStands(OwnCpus):
     """Guarantee 1."""
 
     words = "CPUs that a container has for itself stay its own, also when it is started again"
@@ -165,7 +165,7 @@ class PlacementStands(_Cpus):
         )
 
 
-class Aligned(_Cpus):
+class Aligned(OwnCpus):
     """Ours: alignment, of an agent that says that it aligns."""
 
     words = "CPUs and memory that a container has for itself are of one NUMA node where they fit"
@@ -192,7 +192,7 @@ class Aligned(_Cpus):
         )
 
 
-class BytesOnce(_Cpus):
+class BytesOnce(OwnCpus):
     """Ours: no byte twice."""
 
     words = "containers that have memory of some NUMA nodes for themselves fit there together"
