@@ -111,9 +111,9 @@ def _in_order(steps: Iterable[Step[T]]) -> tuple[Step[T], ...]:
 
 
 def _scopes(value: object) -> bool | tuple[StepScope, ...]:
-    if isinstance(value, bool) or type(value) is tuple:
+    if isinstance(value, bool):
         return value
-    if not isinstance(value, Collection) or isinstance(value, str):
+    if not isinstance(value, (tuple, Collection)) or isinstance(value, str):
         raise wrong("Plan.cancel", value, "True, False or the scopes to cancel")
     return tuple(cast("Collection[StepScope]", value))
 

@@ -69,7 +69,7 @@ class Timers:
         self._see_soonest()
 
     def cancelled(self, timer: Timer, /) -> None:
-        """One more was cancelled; sweep when most are."""
+        """One more was cancelled; sweep when most are, and know the soonest of the others."""
         self._cancelled += 1
         if self._cancelled > 32 + len(self._heap) // 2:
             self._heap = [entry for entry in self._heap if entry[2].call is not None]
