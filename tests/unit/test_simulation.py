@@ -22,6 +22,7 @@ from nodealloc.dsw_asw import (
     Reconciler,
     Remember,
     Step,
+    Summary,
     View,
     World,
 )
@@ -421,6 +422,41 @@ def test_what_never_lets_time_pass_is_a_violation(monkeypatch: pytest.MonkeyPatc
 
     with Simulation(1, lambda _: Restless()) as simulation, pytest.raises(ViolationError, match="no end"):
         simulation.settle()
+
+
+def test_a_driver_rests_until_it_is_woken() -> None:
+    """It is not asked again after each event, and whoever forgets to wake it is not helped by that."""
+
+    class Counting(Group):
+        asked, passes, is_busy = 0, 0, True
+
+        @property
+        def has_work(self) -> bool:
+            self.asked += 1
+            return self.is_busy
+
+        def reconcile(self) -> Summary:
+            self.passes, self.is_busy = self.passes + 1, False
+            return super().reconcile()
+
+        def add_listener(self, on_work: Callable[[], None], /) -> Callable[[], None]:
+            self.wake = on_work
+            return super().add_listener(on_work)
+
+    driver = Counting()
+    with Simulation(1, lambda _: driver, odds={}) as simulation:
+        simulation.act(1.0, lambda _: None)
+        for _ in range(3):
+            simulation.step()
+        assert driver.passes == 1
+        driver.asked, driver.is_busy = 0, True
+        for _ in range(50):
+            simulation.step()
+        assert (driver.passes, driver.asked) == (1, 0)
+        driver.wake()
+        for _ in range(3):
+            simulation.step()
+        assert driver.passes == 2
 
 
 def test_a_process_may_be_killed_while_it_starts() -> None:

@@ -88,7 +88,8 @@ class Simulation:
     Args:
         seed: What all randomness is drawn from.
         build: From a life to what is driven; called again after each kill. It
-            reads what outlived the last life through ports.
+            reads what outlived the last life through ports. What it returns is asked for work
+            once it wakes its listeners, when a pass is due, and after each pass.
         odds: Fault to its probability each time it may strike.
         only: No others than these strike; see `Chance`.
         latency_s: Mean virtual seconds until a call begins.
