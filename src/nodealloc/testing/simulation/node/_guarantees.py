@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nodealloc.testing.simulation.node._clearing import RecordsGoFirst, StoreIsWhole
+from nodealloc.testing.simulation.node._clearing import NothingIsLeft, RecordsGoFirst, StoreIsWhole
 from nodealloc.testing.simulation.node._devices import (
     DevicesAligned,
     DevicesAreWell,
@@ -43,7 +43,7 @@ from nodealloc.testing.simulation.node._in_time import (
     ProbesInTime,
     StrangersGo,
 )
-from nodealloc.testing.simulation.node._mounting import MountsAccounted, NothingIsLeft
+from nodealloc.testing.simulation.node._mounting import MountsAccounted
 from nodealloc.testing.simulation.node._refusals import (
     CriticalsGetRoom,
     EndingIsAwaited,

@@ -10,7 +10,7 @@ from nodealloc.testing.simulation.node._in_time import Owed
 from nodealloc.testing.simulation.node._outside import Outside
 from nodealloc.testing.simulation.node._pods import OWN, POST_START, PRE_STOP, SHARED
 
-__all__ = ["HooksHaveTime", "KilledInTime", "MountsInTime"]
+__all__ = ["Hangs", "HooksHaveTime", "KilledInTime", "MountsInTime"]
 
 _FELT_S = 200.0
 """A call about the whole node that hangs is felt for so many seconds at most."""
@@ -28,7 +28,7 @@ _NOT_ENDS = (_SOURCE, _VOLUME, _HOOK)
 """What puts off no end that was read."""
 
 
-class _Hangs(Guarantee):
+class Hangs(Guarantee):
     """One that knows for whom calls hang, and when the last one hung that was about the whole node."""
 
     def __init__(self, outside: Outside) -> None:
@@ -50,7 +50,7 @@ class _Hangs(Guarantee):
         return own or any(now_s - at_s < _FELT_S for at_s in calls)
 
 
-class HooksHaveTime(_Hangs):
+class HooksHaveTime(Hangs):
     """Guarantees 6 and 7."""
 
     words = "whose pod has time to end has its hook run, and hears of its end before it is killed"
@@ -104,7 +104,7 @@ class HooksHaveTime(_Hangs):
         )
 
 
-class KilledInTime(_Hangs):
+class KilledInTime(Hangs):
     """Guarantee 7: who asks in vain asks again."""
 
     words = "a container that a call to end it did not reach is killed when its pod's time is over"
@@ -138,7 +138,7 @@ class KilledInTime(_Hangs):
         )
 
 
-class MountsInTime(_Hangs):
+class MountsInTime(Hangs):
     """Guarantee 6."""
 
     words = "a volume is mounted for a pod while a call hangs that mounts it for another pod"

@@ -19,7 +19,7 @@ _SEEN_S = 10.0
 
 
 class OwnCpus(Guarantee):
-    """One that knows who has CPUs of its own."""
+    """One that knows who has CPUs of its own, and who runs where."""
 
     def own(self, uid: str, name: str, cpus: CPUSet) -> bool:
         """Whether a container asked for CPUs of its own, and was given so many.
@@ -31,6 +31,12 @@ class OwnCpus(Guarantee):
         if pod is None or container is None or qos_class(pod) is not QosClass.GUARANTEED:
             return False
         return container.requests["cpu"].milli_value == 1000 * len(cpus)
+
+    def confined(self) -> Iterator[tuple[ContainerRecord, CPUSet]]:
+        """What runs, and where it may run: on no CPUs at all means on any."""
+        containers = self.outside.containers
+        for one in containers.running:
+            yield one.record, containers.cpus(one.record.id)
 
 
 class FitsTheNode(Guarantee):
@@ -77,7 +83,7 @@ class CpusOnce(OwnCpus):
         if deed.what not in {What.STARTED, What.CONFINED}:
             return
         taken: dict[int, str] = {}
-        for record, cpus in self._confined():
+        for record, cpus in self.confined():
             for cpu in cpus if self.own(record.pod.uid, record.name, cpus) else ():
                 other = taken.setdefault(cpu, record.id)
                 assert other == record.id, f"CPU {cpu} is {other}'s and {record.id}'s, each for itself"
@@ -86,7 +92,7 @@ class CpusOnce(OwnCpus):
 
     def _alone(self, deed: Deed) -> None:
         """Nobody of another pod is on CPUs of its own when it starts, and it is not on those of another."""
-        confined = list(self._confined())
+        confined = list(self.confined())
         mine = next(cpus for record, cpus in confined if record.id == deed.id)
         is_own = self.own(deed.uid, deed.name, mine)
         made_s = self._sandboxes_s.get(deed.uid, 0.0)
@@ -111,11 +117,11 @@ class CpusOnce(OwnCpus):
         """By now everybody else has left them, too."""
         owners = {
             cpu: record.id
-            for record, cpus in self._confined()
+            for record, cpus in self.confined()
             if self.own(record.pod.uid, record.name, cpus)
             for cpu in cpus
         }
-        for record, cpus in self._confined():
+        for record, cpus in self.confined():
             assert cpus or not owners, f"{record.pod.uid}/{record.name} is confined to no CPUs at all"
             for cpu in cpus:
                 owner = owners.get(cpu, record.id)
@@ -124,18 +130,13 @@ class CpusOnce(OwnCpus):
                 )
         sharing = {
             cpus: record
-            for record, cpus in self._confined()
+            for record, cpus in self.confined()
             if cpus and not self.own(record.pod.uid, record.name, cpus)
         }
         assert len(sharing) < 2 or not self.outside.is_aligned, (
             "containers that share CPUs run on different ones: "
             + ", ".join(f"{one.pod.uid}/{one.name} on {cpus}" for cpus, one in sharing.items())
         )
-
-    def _confined(self) -> Iterator[tuple[ContainerRecord, CPUSet]]:
-        containers = self.outside.containers
-        for one in containers.running:
-            yield one.record, containers.cpus(one.record.id)
 
 
 class PlacementStands(OwnCpus):
@@ -192,7 +193,7 @@ class Aligned(OwnCpus):
         )
 
 
-class BytesOnce(OwnCpus):
+class BytesOnce(Guarantee):
     """Ours: no byte twice."""
 
     words = "containers that have memory of some NUMA nodes for themselves fit there together"

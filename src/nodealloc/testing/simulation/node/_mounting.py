@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from nodealloc.testing.simulation.node._deeds import Deed, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
-from nodealloc.testing.simulation.node._outside import FILL
 
-__all__ = ["MountsAccounted", "NothingIsLeft"]
+__all__ = ["MountsAccounted"]
 
 
 class MountsAccounted(Guarantee):
@@ -72,42 +69,3 @@ class MountsAccounted(Guarantee):
         pod = self.pod(uid)
         containers = pod.all_containers if pod is not None else ()
         return [use.name for one in containers if one.name == name for use in one.volumes]
-
-
-class NothingIsLeft(Guarantee):
-    """Guarantee 11, at the end of a life: the node is as it was at first."""
-
-    words = "when the last pod has gone nothing is left of any, and all that there is can be had again"
-
-    def emptied(self) -> None:
-        """No sandbox, container or mount is there, and the whole node can be given out."""
-        containers, volumes = self.outside.containers, self.outside.volumes
-        left = [f"{one.record.pod.uid}/{one.record.name}" for one in containers.reports]
-        assert not left, f"no pod is wanted, and the runtime still has {', '.join(left)}"
-        boxes = [box.record.pod.uid for box in containers.sandboxes]
-        assert not boxes, f"no pod is wanted, and the runtime still has sandboxes of {', '.join(boxes)}"
-        mounts = [f"{key} of {uid}" for key, uid in volumes.mounts]
-        assert not mounts, f"no pod is wanted, and {', '.join(mounts)} is still mounted"
-        self._has_forgotten()
-        untold = self.outside.told.keys() - self.outside.gone
-        assert not untold, f"{', '.join(sorted(untold))} was told of, and nobody says that it is gone"
-
-    def _has_forgotten(self) -> None:
-        """Nothing of a pod that is gone is remembered."""
-        files = self.outside.files()
-        for uid in self.outside.gone if files else ():
-            word = re.compile(rf"{re.escape(uid)}(?!\d)")
-            # What a store could not remove of a commit that failed it removes at its next start.
-            kept = [path for path in files if word.search(path) and not path.startswith(".")]
-            assert not kept, f"{uid} is gone, and {kept[0]} is still stored for it"
-
-    def settled(self) -> None:
-        """Whoever asks for the whole of an empty node gets it."""
-        runs = {one.record.pod.uid for one in self.outside.containers.running}
-        for uid in self.outside.known:
-            if uid.startswith(FILL) and uid not in runs:
-                told = self.outside.told.get(uid)
-                why = "nobody was told why" if told is None else f"{told.reason}: {told.message}"
-                raise AssertionError(
-                    f"the node is empty, and {uid}, which asks for a part of it, does not run: {why}"
-                )

@@ -8,6 +8,7 @@ import attrs
 
 from nodealloc.idset import CPUSet
 from nodealloc.testing.simulation.node._deeds import Deed, What
+from nodealloc.testing.simulation.node._hanging import Hangs
 from nodealloc.testing.simulation.node._holding import OwnCpus
 from nodealloc.testing.simulation.node._in_time import Owed
 from nodealloc.testing.simulation.node._outside import Outside
@@ -16,8 +17,6 @@ __all__ = ["CpusAreSpread", "CpusFreeFirst", "SharersMove"]
 
 _MOVES_S = 6.0
 """So long after one container was moved all others that share CPUs with it may take."""
-_FELT_S = 200.0
-"""A call about the whole node that hangs is felt for so many seconds at most."""
 
 
 class CpusAreSpread(OwnCpus):
@@ -47,8 +46,7 @@ class CpusAreSpread(OwnCpus):
             is_over = told is not None and told.phase is not None and told.phase.is_terminal
             if not is_over and any(uid in pods for pods in outside.pods.values()):
                 spare -= cpus
-        for one in outside.containers.running:
-            record, cpus = one.record, outside.containers.cpus(one.record.id)
+        for record, cpus in self.confined():
             if cpus and not self.own(record.pod.uid, record.name, cpus):
                 assert spare <= cpus, (
                     f"{record.pod.uid}/{record.name} shares CPUs {cpus}, and nobody has {spare - cpus}"
@@ -117,7 +115,7 @@ class CpusFreeFirst(OwnCpus):
             )
 
 
-class SharersMove(OwnCpus):
+class SharersMove(OwnCpus, Hangs):
     """Guarantee 6: a container that cannot be moved keeps no other one where it is."""
 
     words = "containers that share CPUs are moved together, but for those whose calls hang"
@@ -127,36 +125,31 @@ class SharersMove(OwnCpus):
         self._owed = Owed(outside)
         self._moved_s: dict[str, float] = {}
         self._started_s: dict[str, float] = {}
-        self._hung: set[str] = set()
-        self._node_s = -_FELT_S
 
     def heard(self, deed: Deed, /) -> None:
         """Some time after one was moved all run where it does."""
         outside = self.outside
         if not (outside.only_ends or outside.only_hangs):
             return
+        self.hear_hung(deed)
         if deed.what is What.STARTED:
             # Where it was made to run others have been moved as well.
             self._started_s[deed.id] = self._moved_s[deed.id] = deed.at_s
             self._owed.owe(deed.at_s + _MOVES_S, deed.id)
-        elif deed.what is What.HUNG:
-            self._hung.add(deed.uid)
-            self._node_s = self._node_s if deed.uid else deed.at_s
         elif deed.what is What.CONFINED and deed.id in self._started_s:
             self._moved_s[deed.id] = deed.at_s
             self._owed.owe(deed.at_s + _MOVES_S, deed.id)
         for (one,) in self._owed.overdue(deed.at_s):
-            if deed.at_s - self._node_s > _FELT_S:
-                self._have_moved(one)
+            self._have_moved(one, deed.at_s)
 
-    def _have_moved(self, moved: str) -> None:
-        containers, at_s = self.outside.containers, self._moved_s[moved]
+    def _have_moved(self, moved: str, now_s: float) -> None:
+        at_s = self._moved_s[moved]
         shared = {
-            one.record.id: containers.cpus(one.record.id)
-            for one in containers.running
-            if one.record.pod.uid not in self._hung
-            and one.record.id in self._started_s
-            and not self.own(one.record.pod.uid, one.record.name, containers.cpus(one.record.id))
+            record.id: cpus
+            for record, cpus in self.confined()
+            if record.id in self._started_s
+            and not self.own(record.pod.uid, record.name, cpus)
+            and not self.is_felt(record.pod.uid, now_s)
         }
         cpus = shared.get(moved)
         for other, where in shared.items() if cpus is not None else ():
