@@ -21,7 +21,7 @@ OVERSIGHTS = {
         "podlife/_actions.py",
         "    elif draft.seen.started.get(latest.id) is False:",
         "    elif False:",
-        "sources",
+        "sinks",
     ),
     "unstage-with-users": Change(
         "a volume is unstaged while it is mounted",
