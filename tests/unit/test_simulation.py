@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 import random
+import signal
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 
@@ -320,6 +324,86 @@ def life_of(seed: int) -> tuple[object, ...]:
         simulation.run(400)
         report = simulation.settle()
         return tuple(shop.outside), str(report), tuple(simulation.chance.struck.items())
+
+
+def test_who_takes_turns_keeps_its_thread_until_a_call_pauses() -> None:
+    """A call that takes no time needs no other thread; one that does leaves the turns to another."""
+    executor, _, strands = executor_with({"call takes time": 1.0})
+    ran_on: dict[str, int] = {}
+    turns: list[int] = []
+
+    def call(name: str, seconds: float) -> None:
+        ran_on[f"{name} begins"] = threading.get_ident()
+        if seconds:
+            executor.pause(seconds)
+            ran_on[f"{name} ends"] = threading.get_ident()
+
+    def turn() -> bool:
+        executor.run_next()
+        return ended()
+
+    def ended() -> bool:
+        turns.append(threading.get_ident())
+        if len(turns) == 3:
+            executor.release()
+        return len(turns) < 6
+
+    for name, seconds in (("a", 0.0), ("b", math.inf), ("c", 0.0)):
+        executor.submit(call, name, seconds)
+    strands.drive(turn, ended)
+    assert len(turns) == 6
+    assert executor.paused == 0
+    assert ran_on["b begins"] == ran_on["b ends"]
+    assert threading.get_ident() not in {*turns, *ran_on.values()}
+    assert len(set(turns)) == 2  # one until the pause, the other one from then on
+    assert turns[-1] != ran_on["b begins"]
+    strands.close()
+
+
+def test_what_turns_raise_reaches_who_drives_and_ctrl_c_ends_them() -> None:
+    """A turn under way ends first; the strands can be used again."""
+    strands = Strands()
+
+    def fails() -> bool:
+        raise ArithmeticError("of a turn")
+
+    with pytest.raises(ArithmeticError, match="of a turn"):
+        strands.drive(fails, fails)
+    turns = 0
+
+    def interrupted() -> bool:
+        nonlocal turns
+        turns += 1
+        if turns == 1:
+            os.kill(os.getpid(), signal.SIGINT)  # the thread that waits gets it
+        time.sleep(0.001)
+        return turns < 20_000
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs tests may ignore it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            strands.drive(interrupted, interrupted)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    until_interrupted = turns
+    strands.drive(lambda: False, lambda: False)
+    assert until_interrupted == turns
+    assert strands.ahead is None
+    strands.close()
+
+
+def test_what_paused_in_a_turn_ends_with_its_simulation() -> None:
+    """A call that hangs when a simulation is closed leaves no thread behind."""
+    before = set(threading.enumerate())
+    shop = Shop(2, {"call takes time": 1.0})
+    with shop.simulation as simulation:
+        for _ in range(3):
+            simulation.life.lasting.submit(simulation.life.pause, math.inf)
+        simulation.go_on(20)
+        assert simulation.life.executor.paused == 3
+    for one in set(threading.enumerate()) - before:
+        one.join(10.0)
+    assert set(threading.enumerate()) <= before
 
 
 def test_a_seed_is_a_life() -> None:

@@ -51,7 +51,8 @@ from nodealloc.testing.simulation._chance import Chance, Strike
 from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation._executor import Killed, LastingExecutor, Rest, SeededExecutor
 from nodealloc.testing.simulation._life import Life
-from nodealloc.testing.simulation._simulation import Report, Simulation, ViolationError
+from nodealloc.testing.simulation._report import Report, ViolationError
+from nodealloc.testing.simulation._simulation import Simulation
 from nodealloc.testing.simulation._storage import DurableRows, MachineDisk
 from nodealloc.testing.simulation._strands import Strands
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 
 from nodealloc.errors import ConfigurationError
-from nodealloc.testing.simulation._simulation import ViolationError
+from nodealloc.testing.simulation._report import ViolationError
 from nodealloc.testing.simulation.node import PLANTS, NodeSimulation
 from nodealloc.testing.simulation.node._many import SeedTally, seed_of, seeds_until, try_wiring, wiring_named
 from nodealloc.testing.simulation.node._plants import spoiled

@@ -12,7 +12,7 @@ from typing import ParamSpec, TypeVar
 from nodealloc.dsw_asw import Cancel
 from nodealloc.testing.simulation._chance import Chance
 from nodealloc.testing.simulation._clock import SimulatedClock
-from nodealloc.testing.simulation._strands import Strand, Strands
+from nodealloc.testing.simulation._strands import Left, Strand, Strands
 
 __all__ = ["Killed", "LastingExecutor", "Rest", "SeededExecutor"]
 
@@ -223,15 +223,20 @@ class SeededExecutor:
 
     def begin_on_strand(self, job: Callable[[], None], /) -> None:
         """Begin a call in which time may pass."""
-        strand = self._strands.take()
+        ahead = self._strands.ahead
+        strand = self._current = self._strands.take() if ahead is None else ahead
         self._paused[strand] = 0
 
         def run() -> None:
             job()
             self._paused.pop(strand, None)
 
-        self._current = strand
-        strand.begin(run)
+        if ahead is None:
+            strand.begin(run)
+        else:
+            run()
+            if not strand.takes_turns:
+                raise Left
         self._current = None
 
     def _go_on(self, strand: Strand, turn: int) -> None:

@@ -8,17 +8,16 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Self
 
-import attrs
-
 from nodealloc.dsw_asw import Driven, Summary
 from nodealloc.testing.simulation._chance import Chance, Strike
 from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation._executor import Killed, SeededExecutor
 from nodealloc.testing.simulation._life import Life
+from nodealloc.testing.simulation._report import Report, ViolationError
 from nodealloc.testing.simulation._silence import silence
 from nodealloc.testing.simulation._strands import Strands
 
-__all__ = ["Report", "Simulation", "ViolationError"]
+__all__ = ["Simulation"]
 
 _TOLD = 30
 """Happenings before a violation that its message tells."""
@@ -30,52 +29,6 @@ _EARLY_S = 0.001
 """A driver that rests is asked so much before its next pass is due: sums of floats are not exact."""
 
 
-class ViolationError(AssertionError):
-    """A checker, or the simulation itself, found something that must not be.
-
-    Attributes:
-        what: What it was.
-        seed: Of the run.
-        at_s: Virtual seconds since its beginning.
-        story: What happened last, one line each.
-        headline: All but the story, in one line.
-    """
-
-    def __init__(self, what: str, seed: int, at_s: float, story: tuple[str, ...]) -> None:
-        self.headline: str = f"seed {seed}, at {at_s:.3f} s: {what}"
-        super().__init__("\n  ".join((self.headline, *story)))
-        self.what = what
-        self.seed = seed
-        self.at_s = at_s
-        self.story = story
-
-
-@attrs.frozen(kw_only=True)
-class Report:
-    """What a run came to.
-
-    Attributes:
-        operations: Port calls and calls of the executor.
-        faults: How many struck.
-        lives: Processes, the first one included.
-        passed_s: Virtual seconds.
-        summary: Of the last pass.
-    """
-
-    operations: int
-    faults: int
-    lives: int
-    passed_s: float
-    summary: Summary
-
-    def __str__(self) -> str:
-        """`1200 operations, 31 faults, 5 lives, 1.5 node-hours`."""
-        hours = self.passed_s / 3600.0
-        return (
-            f"{self.operations} operations, {self.faults} faults, {self.lives} lives, {hours:.1f} node-hours"
-        )
-
-
 class Simulation:
     """One seed: a node's life, the same each time.
 
@@ -84,6 +37,10 @@ class Simulation:
     of an hour at most), `clock is set` (the wall clock alone, by a year at most),
     `pass without reason`. While it runs, what
     `nodealloc` logs below CRITICAL is not written: faults are meant here.
+
+    `run`, `settle`, `go_on` and `rest` do all that they do on threads of their own, one at a
+    time, and return or raise when they are done; a debugger or a profiler sees it on the thread
+    of the caller when `step` is called instead.
 
     Args:
         seed: What all randomness is drawn from.
@@ -181,16 +138,19 @@ class Simulation:
 
     def run(self, operations: int, /) -> Report:
         """Live until so many more operations have been made, with faults."""
-        before, idle = self._count(), 0
+        before, idle = self._count(), -1
         until = before + operations
-        with silence():
-            while before < until:
-                happened = self.step()
-                count = self._count()
-                idle = idle + 1 if count == before else 0
-                before = count
-                if self._next_act_s is None and (idle > _IDLE or not happened):
-                    raise self._violation("nothing is left to do, and nobody acts from outside")
+
+        def is_over(happened: bool) -> bool:
+            nonlocal before, idle
+            count = self._count()
+            idle = idle + 1 if count == before else 0
+            before = count
+            if self._next_act_s is None and (idle > _IDLE or not happened):
+                raise self._violation("nothing is left to do, and nobody acts from outside")
+            return before >= until
+
+        self._step_until(is_over)
         return self.report()
 
     def settle(self, *, within_s: float = 7200.0, until: Callable[[], bool] = lambda: True) -> Report:
@@ -207,29 +167,36 @@ class Simulation:
         self._next_act_s = None
         self.life.executor.release()
         until_s = self.clock.passed_s + within_s
+
+        def is_over(happened: bool) -> bool:
+            if not happened:
+                raise self._violation("nothing is left to do, and it is not what it should be")
+            is_quiet = self._is_quiet(until)
+            if not is_quiet and self.clock.passed_s > until_s:
+                raise self._violation(f"not quiet {within_s:g} s after the last fault: {self._summary}")
+            return is_quiet
+
+        self._step_until(is_over)
         with silence():
-            while not self._is_quiet(until):
-                if self.clock.passed_s > until_s:
-                    raise self._violation(f"not quiet {within_s:g} s after the last fault: {self._summary}")
-                if not self.step():
-                    raise self._violation("nothing is left to do, and it is not what it should be")
             self._run_checks(self._final)
         return self.report()
 
     def go_on(self, steps: int, /) -> None:
         """After `settle`, let so much more happen, with faults and without acts, or until nothing is left."""
         self.chance.is_on = True
-        with silence():
-            for _ in range(steps):
-                if not self.step():
-                    break
+        left = steps + 1
+
+        def is_over(happened: bool) -> bool:
+            nonlocal left
+            left -= 1
+            return not (left and happened)
+
+        self._step_until(is_over)
 
     def rest(self, seconds: float, /) -> None:
         """After `settle`, let so much virtual time pass, without faults and acts."""
         until_s = self.clock.passed_s + seconds
-        with silence():
-            while self.clock.passed_s < until_s and self.step():
-                pass
+        self._step_until(lambda happened: not happened or self.clock.passed_s >= until_s)
 
     def step(self) -> bool:
         """Let one thing happen; False when nothing can happen by itself."""
@@ -250,12 +217,7 @@ class Simulation:
         driver = self._driven()
         if driver is None:
             return True
-        happened = self._happen(driver)
-        if self.life.is_over:
-            self._restart()
-        if happened:
-            self._run_checks(self._checks)
-        return happened
+        return self._stepped(happened=self._happen(driver))
 
     def report(self) -> Report:
         """What happened so far."""
@@ -266,6 +228,23 @@ class Simulation:
             passed_s=self.clock.passed_s,
             summary=self._summary,
         )
+
+    def _step_until(self, is_over: Callable[[bool], bool]) -> None:
+        """Step until it is over; that is asked with whether anything happened."""
+        happened = True
+        with silence():
+            if not is_over(happened):
+                self._strands.drive(
+                    lambda: not is_over(self.step()), lambda: not is_over(self._stepped(happened=happened))
+                )
+
+    def _stepped(self, *, happened: bool) -> bool:
+        """What each step ends with."""
+        if self.life.is_over:
+            self._restart()
+        if happened:
+            self._run_checks(self._checks)
+        return happened
 
     def _count(self) -> int:
         return self._operations + self.life.calls

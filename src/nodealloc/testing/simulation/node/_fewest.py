@@ -10,7 +10,7 @@ from typing import TypeVar
 import attrs
 
 from nodealloc.testing.simulation._chance import Strike
-from nodealloc.testing.simulation._simulation import ViolationError
+from nodealloc.testing.simulation._report import ViolationError
 from nodealloc.testing.simulation.node._simulation import Line, NodeSimulation, Wiring
 
 __all__ = ["Shrunk", "fewest", "shrunk"]

@@ -18,7 +18,7 @@ import attrs
 
 from nodealloc.dsw_asw import Driven
 from nodealloc.errors import ConfigurationError
-from nodealloc.testing.simulation._simulation import Report, ViolationError
+from nodealloc.testing.simulation._report import Report, ViolationError
 from nodealloc.testing.simulation.node._classes.calm import CALM
 from nodealloc.testing.simulation.node._fewest import Shrunk, shrunk
 from nodealloc.testing.simulation.node._plants import spoiled

@@ -16,8 +16,9 @@ from nodealloc.idset import CPUSet
 from nodealloc.machine import Machine, machine_from_text
 from nodealloc.testing.simulation._chance import ORDINARY, Strike
 from nodealloc.testing.simulation._life import Life
+from nodealloc.testing.simulation._report import Report, ViolationError
 from nodealloc.testing.simulation._silence import silence
-from nodealloc.testing.simulation._simulation import Report, Simulation, ViolationError
+from nodealloc.testing.simulation._simulation import Simulation
 from nodealloc.testing.simulation._storage import MachineDisk
 from nodealloc.testing.simulation.node._amid import Amid
 from nodealloc.testing.simulation.node._classes import SeedClass, class_of
