@@ -23,7 +23,7 @@ from nodealloc.testing.simulation.node._behaviour import Behaviour
 from nodealloc.testing.simulation.node._duties import RestartsCome
 from nodealloc.testing.simulation.node._ending import GraceIsGiven
 from nodealloc.testing.simulation.node._in_time import EndsInTime
-from nodealloc.testing.simulation.node._outside import API
+from nodealloc.testing.simulation.node._outside import API, FILE
 from nodealloc.testing.simulation.node._pods import POST_START
 from nodealloc.testing.simulation.node._refusals import GoesOn, RefusalsAreTrue, VictimsAreNeeded
 from nodealloc.testing.simulation.node._running import AttemptsOnce, OneDeadline
@@ -279,3 +279,20 @@ def test_who_begins_late_is_asked_to_end_soon_after_that(after_s: float) -> None
     scene.clock.advance(after_s)
     with contextlib.nullcontext() if after_s < 6.0 else pytest.raises(AssertionError, match="longer than"):
         scene.wants("v")
+
+
+def test_no_restart_is_due_of_who_may_have_to_make_room() -> None:
+    """Neither of what ended before the critical pod came, nor of what ended while it waited."""
+    scene = Scene()
+    scene.outside.only_ends = True
+    scene.outside.deeds.listen(RestartsCome(scene.outside).heard)
+    for uid in ("u", "v"):
+        scene.wants(uid)
+    first, second = scene.runs(), scene.runs("v")
+    scene.crashes(first)
+    scene.wants("critical")
+    scene.outside.pods[FILE]["critical"] = scene.outside.pods[API].pop("critical")
+    scene.happens(What.WANTED, uid="critical")
+    scene.crashes(second)
+    scene.clock.advance(60.0)
+    scene.wants("w")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+import attrs
+
 from nodealloc.podfacts import Exited, PodStatus
 from nodealloc.podspec import Container, Probe, RestartPolicy
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
-from nodealloc.testing.simulation.node._guarantee import Guarantee
+from nodealloc.testing.simulation.node._guarantee import Guarantee, RoomHeard
 from nodealloc.testing.simulation.node._in_time import Owed
 from nodealloc.testing.simulation.node._outside import Outside
 from nodealloc.testing.simulation.node._pods import POST_START, PRE_STOP, STARTED
@@ -189,11 +191,12 @@ class ProbesGoOn(Guarantee):
                     )
 
 
-class RestartsCome(Guarantee):
+class RestartsCome(RoomHeard):
     """Guarantee 1: the back-off of restarts has an end, and goes on through restarts of the agent."""
 
     words = (
-        "where nothing goes wrong but kills, a container that has to start again does when its wait is over"
+        "where nothing goes wrong but kills, a container that has to start again does when its wait is over, "
+        "unless its pod may have to make room for a critical one"
     )
 
     def __init__(self, outside: Outside) -> None:
@@ -208,6 +211,7 @@ class RestartsCome(Guarantee):
 
     def heard(self, deed: Deed, /) -> None:
         """It starts in time."""
+        self.hear_critical(deed)
         if not self.outside.only_ends:
             return
         key = (deed.uid, deed.name)
@@ -224,11 +228,18 @@ class RestartsCome(Guarantee):
             self._owed = {one: owed for one, owed in self._owed.items() if one[0] != deed.uid}
         elif deed.what is What.KILLED:
             self._put_off()
+        elif deed.what is What.WANTED and self._owed:
+            # Whose pod makes room for a critical one that came is for the agent to choose.
+            self._owed = {
+                one: owed
+                for one, owed in self._owed.items()
+                if not self.makes_room(attrs.evolve(deed, uid=one[0]))
+            }
         elif deed.what is What.STARTED:
             self._starts[key] += 1
             self._owed.pop(key, None)
             self._before_s[key] = deed.at_s
-        elif deed.what is What.ENDED and self._restarts(deed):
+        elif deed.what is What.ENDED and self._restarts(deed) and not self.makes_room(deed):
             if deed.at_s - self._before_s.get(key, deed.at_s) > _ANEW_S + _COMES_S:
                 self._starts[key] = 1
             count = self._starts[key]
