@@ -111,8 +111,10 @@ def settled_confinement(
         case Failed():
             if isinstance(outcome.error, TargetGoneError):
                 return None
+            if applied is None or step.verb != "write":
+                return applied
             # A write that failed half-way has left the old set or the new one.
-            return doubted(applied) if step.verb == "write" else applied
+            return attrs.evolve(applied, cpus=applied.cpus | step.detail.cpus, checked=False)
         case Cancelled(began_s=None):
             return applied
         case _:

@@ -191,16 +191,15 @@ class CpusetReconciler:
         """The same by whose CPUs they are, before anything of that owner runs.
 
         Empty is the moment to make an exclusive container. Who was granted nothing has no intruders.
+        What a write that is under way sends onto these CPUs may be there already: it counts.
         """
         own = self._allocator.exclusive_of(owner)
         found: list[str] = []
         for other, record in self._desired.snapshot().items():
             if record.value.owner.workload == owner.workload:
                 continue
-            applied = self._actual.get(other)
-            if self._is_gone(other) if applied is None else applied.cpus.isdisjoint(own):
-                continue
-            found.append(other)
+            if not own.isdisjoint(self._sent_to(other)) or self._lacks_to_leave(other, own):
+                found.append(other)
         return tuple(sorted(found)) if own else ()
 
     @typed
@@ -220,10 +219,9 @@ class CpusetReconciler:
                 return ""
             if key == target:
                 return "" if is_in_line(desired, applied) else f"is not confined to {desired.cpus} yet"
-            if applied is None:
-                return "" if self._is_gone(key) else "nobody knows where it runs"
-            still_on = applied.cpus & own
-            return f"still runs on {still_on}" if still_on else ""
+            # Asked first: a write that ends meanwhile stands in the record that is read afterwards.
+            sent = self._sent_to(key) & own
+            return self._lacks_to_leave(key, own) or (f"may be moved to {sent} just now" if sent else "")
 
         self.engine.wait_until((target, *self.intruders_of(owner)), lacks, timeout_s=timeout_s)
 
@@ -244,6 +242,19 @@ class CpusetReconciler:
                 f"there are: {there}"
             )
         return wanted
+
+    def _sent_to(self, target: str) -> CPUSet:
+        """CPUs that writes name of which nobody has said yet what came."""
+        writes = [one.detail.cpus for one in self.engine.unsettled(target) if one.verb == "write"]
+        return CPUSet(cpu for cpus in writes for cpu in cpus) if writes else CPUSet()
+
+    def _lacks_to_leave(self, target: str, own: CPUSet) -> str:
+        """Why a container counts as one that is on these CPUs, by its record; "" where it is not."""
+        applied = self._actual.get(target)
+        if applied is None:
+            return "" if self._is_gone(target) else "nobody knows where it runs"
+        still_on = applied.cpus & own
+        return f"still runs on {still_on}" if still_on else ""
 
     def _is_gone(self, target: str) -> bool:
         return any(isinstance(failure.error, TargetGoneError) for failure in self.engine.failures(target))

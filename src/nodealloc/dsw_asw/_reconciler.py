@@ -28,7 +28,7 @@ from nodealloc.dsw_asw._ports import Clock, Domain, Executor, Observer
 from nodealloc.dsw_asw._records import Records
 from nodealloc.dsw_asw._remembering import Remember, Rows, commit_all
 from nodealloc.dsw_asw._scopes import touch
-from nodealloc.dsw_asw._steps import Failure, Running, StepScope
+from nodealloc.dsw_asw._steps import Failure, Running, Step, StepScope
 from nodealloc.dsw_asw._summary import Summary
 from nodealloc.dsw_asw._telling import tell
 from nodealloc.dsw_asw._turn import Turn
@@ -312,6 +312,10 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
     def running(self) -> tuple[Running[object], ...]:
         """Operations that were started and have not ended."""
         return tuple(one.shown() for one in self._operations.under_way())
+
+    def unsettled(self, key: K, /) -> tuple[Step[S], ...]:
+        """Steps of a key that were handed over, and of which its actual record does not say yet what came."""
+        return tuple(one.step for one in self._operations.of_key(key))
 
     def wait(
         self,

@@ -11,8 +11,8 @@ from nodealloc.cpuset import (
     CpusetReconciler,
     CpusetWriteError,
 )
-from nodealloc.cpuset._confinement import Applied
-from nodealloc.dsw_asw import InlineExecutor, ThreadExecutor, WaitTimeoutError
+from nodealloc.cpuset._confinement import Applied, Wanted, settled_confinement
+from nodealloc.dsw_asw import Failed, InlineExecutor, Step, ThreadExecutor, WaitTimeoutError
 from nodealloc.idset import NodeSet
 from nodealloc.machine import machine_from_text
 from nodealloc.podspec import Quantity
@@ -305,3 +305,37 @@ def test_who_is_in_the_way_is_known_before_there_is_a_container(
     assert keeper.intruders_of(Owner("web", "main")) == ()
     keeper.reconcile()
     assert keeper.intruders_of(Owner("db", "main")) == ()
+
+
+def test_who_is_being_moved_onto_cpus_may_be_there_already(
+    writer: FakeCpusetWriter, node: CpuAllocator
+) -> None:
+    """A write that began before they were granted counts until it is known what came of it."""
+    executor, clock = ManualExecutor(), VirtualClock()
+    writer.sets["web"] = (CPUSet.parse("0,3-7"), None)
+    keeper = CpusetReconciler(writer, executor=executor, allocator=node, clock=clock)
+    keeper.add("web", Owner("web", "main"))
+    keeper.reconcile()
+    executor.run_all()
+    keeper.reconcile()  # begins to write 0-7
+    keeper.follow(granted(node, claim("job", 2)))
+    owner = Owner("job", "main")
+    assert keeper.applied("web") == Applied(cpus=CPUSet.parse("0,3-7"))
+    assert keeper.intruders_of(owner) == ("web",)
+    executor.run_all()
+    assert writer.sets["web"] == (ALL, None)
+    assert keeper.intruders_of(owner) == ("web",)
+    keeper.reconcile()  # begins to write 0,3-7
+    assert keeper.intruders_of(owner) == ("web",)
+    executor.run_all()
+    keeper.reconcile()
+    assert keeper.intruders_of(owner) == ()
+
+
+def test_a_write_that_failed_may_have_moved_its_container() -> None:
+    """Until it was read again it counts on the CPUs that it had and on those that it was to have."""
+    before = Applied(cpus=CPUSet.parse("0,3-7"))
+    wanted = Wanted(target="web", owner=Owner("web", "main"), cpus=CPUSet.parse("0-2"))
+    step = Step(scope=("web",), verb="write", detail=wanted)
+    failed = settled_confinement(before, step, Failed(OSError("no"), began_s=0.0, ended_s=1.0))
+    assert failed == Applied(cpus=ALL, checked=False)
