@@ -211,12 +211,18 @@ class ProcessRuntime:
 
     def start_container(self, container_id: str, /) -> None:
         """See `Containers.start_container`."""
-        self._table.run("start_container", container_id)
+        run = self._table.run("start_container", container_id)
+        self._has_sandbox(run)
         begun = self._line.start(container_id)
         self._table.note(container_id)
         if not begun:
             ended = self._table.run("start_container", container_id).ended
             raise RuntimeRefusedError("start_container", "FAILED", ended.message if ended else "removed")
+        try:
+            self._has_sandbox(run)
+        except RuntimeRefusedError:  # stopped while it began, by somebody who did not see it run
+            self._end([run])
+            raise
 
     def stop_container(self, container_id: str, grace_s: float, /) -> None:
         """See `Containers.stop_container`."""
@@ -349,6 +355,12 @@ class ProcessRuntime:
             oom_score_adj=config.resources.oom_score_adj,
             log=str(Path(sandbox.log_directory, config.log_path)) if config.log_path else "",
         )
+
+    def _has_sandbox(self, run: Run) -> None:
+        with self._changed:
+            box = self._table.boxes.get(run.made.sandbox)
+            if box is None or not self._table.is_ready(box):
+                raise RuntimeRefusedError("start_container", "STOPPED", "its sandbox is not ready")
 
     def _end(self, runs: Sequence[Run]) -> None:
         """SIGKILL to all of them at once; returns when the end of each is known."""

@@ -263,6 +263,20 @@ def test_a_whole_life_of_a_pod(runtime: CriRuntime) -> None:
         assert (health.name, health.is_ready) == ("containerd", True)
 
 
+def test_nothing_is_made_or_started_in_a_sandbox_that_was_stopped(runtime: CriRuntime) -> None:
+    """The fake runtime refuses it as this one does."""
+    where = box()
+    sandbox = runtime.run_sandbox(where)
+    made = runtime.create_container(sandbox, app("sleep", "60"), where)
+    runtime.stop_sandbox(sandbox)
+    with pytest.raises(RuntimeRefusedError):
+        runtime.start_container(made)
+    with pytest.raises(NoSuchRecordError):
+        runtime.create_container(sandbox, app("sleep", "60", name="other"), where)
+    (found,) = runtime.inspect(where.pod.uid).containers
+    assert (found.record.state, found.exit, found.reason) == (RunState.EXITED, Exited(code=128), "StartError")
+
+
 def affinity(runtime: CriRuntime, container_id: str) -> CPUSet:
     """Where a new process of the container may run, as the kernel says it to that process."""
     text = runtime.run_command(container_id, ["grep", "Cpus_allowed_list", "/proc/self/status"], 10.0)

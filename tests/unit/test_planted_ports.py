@@ -191,6 +191,14 @@ def no_second_write(self: Any, fresh: Any, settled: Any, writer: Any) -> None:
     )
 
 
+@planted("runtime.Containers", R, "start_container", "its sandbox was stopped, and container-6 was started")
+def starts_in_a_stopped_sandbox(self: Any, container_id: str) -> None:
+    """Starts a container wherever it is."""
+    self._is_ready = lambda _: True
+    RUN["start_container"](self, container_id)
+    del self._is_ready
+
+
 @planted("runtime.Containers", R, "create_container", "attempt 1 was made, and comes back as 7")
 def forgets_the_attempt(self: Any, box: str, config: Any, sandbox: Any) -> Any:
     """Notes every attempt but the first as attempt 7."""

@@ -100,7 +100,8 @@ class Containers(Protocol):
 
         Raises:
             NameReservedError: The sandbox has one of this name and attempt already.
-            NoSuchRecordError: There is no such sandbox.
+            NoSuchRecordError: There is no such sandbox; containerd says that of a stopped one too.
+            RuntimeRefusedError: The sandbox was stopped.
         """
         ...
 
@@ -109,6 +110,7 @@ class Containers(Protocol):
 
         Raises:
             NoSuchRecordError: There is no such container.
+            RuntimeRefusedError: It cannot be started, as in a sandbox that was stopped.
         """
         ...
 

@@ -145,13 +145,36 @@ def check_containers(
         assert left == [second], f"{made} was removed, {left} is left"
         _check_ended_at_once(runtime, box, config, sandbox)
         _check_unknown(runtime)
+        late = runtime.create_container(box, attrs.evolve(config, attempt=config.attempt + 4), sandbox)
         runtime.stop_sandbox(box)
         state = _state(runtime, uid, second)
         assert state is RunState.EXITED, f"its sandbox was stopped, and {second} is {state.value}"
+        _check_stopped_sandbox(runtime, box, late, config, sandbox)
     finally:
         runtime.stop_sandbox(box)
         runtime.remove_sandbox(box)
     assert uid not in runtime.listing().pods, "containers outlive the sandbox that was removed"
+
+
+def _check_stopped_sandbox(
+    runtime: ContainerRuntime, box: str, made: str, config: ContainerConfig, sandbox: SandboxConfig
+) -> None:
+    """In a sandbox that was stopped no container begins, and none is made."""
+    _refused(lambda: runtime.start_container(made), f"its sandbox was stopped, and {made} was started")
+    state = _state(runtime, sandbox.pod.uid, made)
+    assert state is not RunState.RUNNING, f"its sandbox was stopped, its start was refused, and {made} runs"
+    other = attrs.evolve(config, attempt=config.attempt + 5)
+    _refused(
+        lambda: runtime.create_container(box, other, sandbox), "a container was made in a stopped sandbox"
+    )
+
+
+def _refused(call: Callable[[], object], words: str) -> None:
+    try:
+        call()
+    except NodeallocError:
+        return
+    raise AssertionError(words)
 
 
 def _check_running(runtime: ContainerRuntime, uid: str, made: str) -> None:

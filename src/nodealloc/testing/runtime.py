@@ -76,7 +76,8 @@ class FakeContainerRuntime(FakeImages):
     """A runtime in memory: `Looks`, `Sandboxes`, `Containers`, `Images`, `CommandRunner`.
 
     Thread-safe. A container runs from its start until `exit` ends it or it is
-    stopped. Calls are named by their methods: `inspect`, `create_container`.
+    stopped; in a sandbox that was stopped none is made or started. Calls are named by
+    their methods: `inspect`, `create_container`.
 
     Attributes:
         calls: Each call with what it was about: `inspect uid`, in order.
@@ -109,9 +110,7 @@ class FakeContainerRuntime(FakeImages):
         self._feeds: dict[int, Callable[[], None]] = {}
         self._broken = threading.Event()
         self.oddities: list[Oddity] = []
-        self.commands: Callable[[str, Sequence[str]], CommandResult] = lambda _id, _argv: CommandResult(
-            code=0
-        )
+        self.commands: Callable[[str, Sequence[str]], CommandResult] = lambda *_: CommandResult(code=0)
         self.health_told: RuntimeHealth = RuntimeHealth(
             conditions={
                 "RuntimeReady": RuntimeCondition(holds=True),
@@ -248,7 +247,7 @@ class FakeContainerRuntime(FakeImages):
         """See `Containers.create_container`."""
 
         def work() -> str:
-            if sandbox_id not in self._sandboxes:
+            if not self._is_ready(sandbox_id):
                 raise NoSuchRecordError("create_container", sandbox_id)
             name = (sandbox_id, config.name, config.attempt)
             for one in self._of(sandbox.pod.uid)[1]:
@@ -284,8 +283,10 @@ class FakeContainerRuntime(FakeImages):
         def work() -> None:
             one = self._there("start_container", container_id)
             if one.record.state is not RunState.CREATED:
-                state = one.record.state.value
-                raise RuntimeRefusedError("start_container", "UNKNOWN", f"{container_id} is {state}")
+                raise RuntimeRefusedError("start_container", "UNKNOWN", f"it is {one.record.state.value}")
+            if not self._is_ready(one.record.sandbox_id):
+                self._ended(one, Exited(code=128), "StartError")
+                raise RuntimeRefusedError("start_container", "UNKNOWN", "its sandbox is not ready")
             record = attrs.evolve(one.record, state=RunState.RUNNING)
             self._containers[container_id] = attrs.evolve(one, record=record, started_unix_s=self._unix_s())
 
@@ -293,12 +294,8 @@ class FakeContainerRuntime(FakeImages):
 
     def stop_container(self, container_id: str, grace_s: float, /) -> None:
         """See `Containers.stop_container`; it ends by TERM where it has any grace, else by KILL."""
-        code, signal = (143, 15) if grace_s > 0 else (137, 9)
-        self._changed(
-            "stop_container",
-            container_id,
-            lambda: self._end(container_id, Exited(code=code, signal=signal), "Error"),
-        )
+        end = Exited(code=143, signal=15) if grace_s > 0 else Exited(code=137, signal=9)
+        self._changed("stop_container", container_id, lambda: self._end(container_id, end, "Error"))
 
     def update_container(self, container_id: str, resources: LinuxResources, /) -> None:
         """See `Containers.update_container`."""
@@ -376,6 +373,9 @@ class FakeContainerRuntime(FakeImages):
         for on_event in tuple(self._feeds.values()):
             on_event()
 
+    def _is_ready(self, sandbox_id: str) -> bool:
+        return (box := self._sandboxes.get(sandbox_id)) is not None and box.record.is_ready
+
     def _there(self, call: str, container_id: str) -> ContainerReport:
         if container_id not in self._containers:
             raise NoSuchRecordError(call, container_id)
@@ -383,10 +383,12 @@ class FakeContainerRuntime(FakeImages):
 
     def _end(self, container_id: str, exit: Exit, reason: str) -> None:  # noqa: A002 - its name
         one = self._containers.get(container_id)
-        if one is None or one.record.state in (RunState.EXITED, RunState.CREATED):
-            return
+        if one is not None and one.record.state not in (RunState.EXITED, RunState.CREATED):
+            self._ended(one, exit, reason)
+
+    def _ended(self, one: ContainerReport, exit: Exit, reason: str) -> None:  # noqa: A002 - its name
         record = attrs.evolve(one.record, state=RunState.EXITED)
-        self._containers[container_id] = attrs.evolve(
+        self._containers[record.id] = attrs.evolve(
             one, record=record, exit=exit, reason=reason, finished_unix_s=self._unix_s()
         )
 

@@ -18,6 +18,7 @@ from nodealloc.runtime import (
     Listing,
     NoSuchRecordError,
     RunState,
+    RuntimeRefusedError,
     SandboxConfig,
     SandboxReport,
 )
@@ -116,7 +117,13 @@ class SimulatedContainers(FakeContainerRuntime):
     def start_container(self, container_id: str, /) -> None:
         """See `Containers.start_container`."""
         self.catch_up()
-        super().start_container(container_id)
+        before = self._containers.get(container_id)
+        try:
+            super().start_container(container_id)
+        except RuntimeRefusedError:
+            if before is not None and before.record.state is RunState.CREATED:
+                self._happen(What.ENDED, container_id, self._containers[container_id].exit)
+            raise
         record = self._containers[container_id].record
         behaviour = self._behave(record.pod.uid, record.name, record.attempt)
         self._behaviours[container_id] = behaviour
@@ -309,9 +316,11 @@ class SimulatedContainers(FakeContainerRuntime):
 
     def intrude(self, pod: PodIdentity, name: str) -> None:
         """Somebody starts a container of that name, in the pod's sandbox or in one of its own."""
-        box = next((one for one in self._sandboxes.values() if one.record.pod.uid == pod.uid), None)
-        config = SandboxConfig(pod=pod, hostname=pod.name)
-        sandbox_id = super().run_sandbox(config) if box is None else box.record.id
+        boxes = [one.record for one in self._sandboxes.values() if one.record.pod.uid == pod.uid]
+        attempt = max((one.attempt + 1 for one in boxes), default=0)
+        config = SandboxConfig(pod=pod, hostname=pod.name, attempt=attempt)
+        ready = next((one.id for one in boxes if one.is_ready), None)
+        sandbox_id = super().run_sandbox(config) if ready is None else ready
         made = super().create_container(sandbox_id, ContainerConfig(name=name, image=IMAGE), config)
         self.strange.add(made)
         super().start_container(made)
@@ -365,17 +374,9 @@ class SimulatedContainers(FakeContainerRuntime):
                 self.end_now(one.record.id)
 
     def _of_sandbox(self, what: What, sandbox_id: str) -> None:
-        box = self._sandboxes.get(sandbox_id)
-        if box is not None:
-            self._deeds.happen(
-                Deed(
-                    what=what,
-                    at_s=self._clock.awake_s,
-                    uid=box.record.pod.uid,
-                    id=sandbox_id,
-                    attempt=box.record.attempt,
-                )
-            )
+        if (box := self._sandboxes.get(sandbox_id)) is not None:
+            uid, attempt, at_s = box.record.pod.uid, box.record.attempt, self._clock.awake_s
+            self._deeds.happen(Deed(what=what, at_s=at_s, uid=uid, id=sandbox_id, attempt=attempt))
 
     def _happen(self, what: What, container_id: str, value: object = None) -> None:
         self._say(self._deed(what, container_id, value))
@@ -385,8 +386,7 @@ class SimulatedContainers(FakeContainerRuntime):
             self._deeds.happen(deed)
 
     def _deed(self, what: What, container_id: str, value: object = None) -> Deed:
-        one = self._containers.get(container_id)
-        if one is None:
+        if (one := self._containers.get(container_id)) is None:
             raise NoSuchRecordError("deed", container_id)
         record = one.record
         return Deed(

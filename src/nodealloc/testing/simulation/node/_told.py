@@ -254,9 +254,12 @@ class ExitsAreTrue(Guarantee):
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
         self._codes: dict[str, int] = {}
+        self._began: set[str] = set()
 
     def heard(self, deed: Deed, /) -> None:
         """No code is told that no instance of the container ended with."""
+        if deed.what is What.STARTED:
+            self._began.add(deed.id)
         if deed.what is What.ENDED and isinstance(deed.value, Exited):
             self._codes[deed.id] = deed.value.code
         if deed.what is What.TOLD and isinstance(deed.value, PodStatus):
@@ -269,14 +272,19 @@ class ExitsAreTrue(Guarantee):
                             f"{deed.uid}/{one.name} ({made}) is told to have ended with {state.exit.code}; "
                             f"it ended with {'nothing yet' if code is None else code}"
                         )
-                        assert state.reason == end_reason(state.exit.code), (
+                        reason, words = self._said(made, state.exit.code)
+                        assert state.reason == reason, (
                             f"{deed.uid}/{one.name} ({made}) is told to have ended for the reason "
                             f"{state.reason!r}, with {state.exit.code}"
                         )
-                        assert state.message == last_words(made, state.exit.code), (
+                        assert state.message == words, (
                             f"{deed.uid}/{one.name} ({made}) is told to have ended with the words "
-                            f"{state.message!r}; they were {last_words(made, state.exit.code)!r}"
+                            f"{state.message!r}; they were {words!r}"
                         )
+
+    def _said(self, made: str, code: int) -> tuple[str, str]:
+        """Reason and words that the runtime has of an end; it says little of what it refused to start."""
+        return (end_reason(code), last_words(made, code)) if made in self._began else ("StartError", "")
 
 
 class EndsAreKept(Guarantee):
