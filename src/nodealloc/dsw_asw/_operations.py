@@ -195,6 +195,7 @@ class Operations(Generic[K, S, R]):
         return (one for many in tuple(self._by_key.values()) for one in tuple(many) if one.is_under_way)
 
     def _forget(self, operation: Operation[K, S, R]) -> None:
+        operation.future = None  # it holds the operation: the two would wait for the garbage collector
         self._scopes.release(operation.step.scope)
         many = self._by_key.get(operation.key, [])
         if operation in many:

@@ -484,6 +484,24 @@ def live() -> tuple[int, int]:
     return found.count(Operation), found.count(Timer)
 
 
+def test_an_operation_that_ended_waits_for_no_garbage_collector() -> None:
+    """What is over is freed at once: nothing of it holds itself."""
+    bench = Bench(resync_s=None)
+    before, _ = live()
+    gc.disable()
+    try:
+        for turn in range(200):
+            bench.desired.put("a", turn + 1)
+            bench.reconciler.run_until_quiet()
+            bench.executor.run_all()
+            bench.reconciler.run_until_quiet()
+        found = [type(one) for one in gc.get_objects()]
+    finally:
+        gc.enable()
+    assert bench.domain.calls == 200
+    assert found.count(Operation) - before < 10
+
+
 MILLION = [
     pytest.mark.timeout(1800),
     pytest.mark.skipif(
