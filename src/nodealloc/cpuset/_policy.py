@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, Union
 import attrs
 
 from nodealloc._arguments import check, choice, wrong
-from nodealloc._lazy import lazy
+from nodealloc._lazy import lazy, ready
 from nodealloc._typed import typed_fields
 from nodealloc.cpuset._hints import HintTable
 from nodealloc.cpuset._layout import CpuLayout
@@ -128,7 +128,7 @@ class StaticPolicy:
             raise wrong("StaticPolicy.of, picker", picker, "an object with a method pick")
         _check_fit(chosen, layout, topology_policy)
         taker = _picker(chosen, layout) if picker is None else picker
-        return cls(
+        made = cls(
             layout=layout,
             options=chosen,
             reserved=_reserved(reserved, layout, taker),
@@ -137,6 +137,7 @@ class StaticPolicy:
             resizable=resizable,
             only_whole_cores=only_whole_cores or not layout.uniform,
         )
+        return ready(made)
 
     def __getstate__(self) -> Mapping[str, object]:
         """The fields alone: what was worked out from them is worked out again."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 import attrs
 
 from nodealloc._arguments import check
+from nodealloc._lazy import ready
 from nodealloc.cpuset._policy import CpuPolicy, NonePolicy, StaticPolicy
 from nodealloc.cpuset._state import CpuState
 from nodealloc.idset import CPUSet
 
 __all__ = ["CpuStock"]
+
+_NOTHING_HELD = ready(CpuState())
 
 _POLICY = "StaticPolicy.of(machine) or NonePolicy.of(machine)"
 
@@ -23,7 +26,7 @@ class CpuStock:
     """A policy and its state: the fields of `CpuAllocator`, which tells of each."""
 
     policy: CpuPolicy = attrs.field(validator=_policy)
-    state: CpuState = attrs.field(factory=CpuState)
+    state: CpuState = _NOTHING_HELD
 
     @property
     def shared(self) -> CPUSet:

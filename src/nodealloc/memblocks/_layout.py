@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import attrs
 
-from nodealloc._lazy import lazy
+from nodealloc._lazy import lazy, ready
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import bits
 from nodealloc.machine import Machine, NumaNode
@@ -84,7 +84,7 @@ class Layout:
         ]
         for row in total[:-1]:
             usable[-1] = [have - huge for have, huge in zip(usable[-1], row, strict=True)]
-        return cls(
+        made = cls(
             nodes=tuple(node.id for node in nodes),
             resources=resources,
             holders=tuple(sum(1 << node.id for node in nodes if _lists(node, name)) for name in resources),
@@ -92,6 +92,7 @@ class Layout:
             system_reserved=_rows(kept),
             allocatable=_rows(usable),
         )
+        return ready(made)
 
     def __getstate__(self) -> Mapping[str, object]:
         """The fields alone: what was worked out from them is worked out again."""

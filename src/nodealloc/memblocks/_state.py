@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
-from nodealloc._lazy import lazy
+from nodealloc._lazy import lazy, ready
 from nodealloc._typed import trusting, typed, typed_fields, typed_methods
 from nodealloc.memblocks._blocks import Block, MemoryTable, NodeMemory
 from nodealloc.memblocks._layout import Layout, Row
@@ -67,12 +67,13 @@ class MemoryState:
     @typed
     def empty(cls, layout: Layout) -> MemoryState:
         """Nothing held."""
-        return cls(
+        made = cls(
             layout=layout,
             free=layout.allocatable,
             assignments=(0,) * len(layout.nodes),
             groups=tuple(1 << node for node in layout.nodes),
         )
+        return ready(made)
 
     def __getstate__(self) -> Mapping[str, object]:
         """The fields alone: what was worked out from them is worked out again."""
