@@ -193,20 +193,30 @@ def _core_groups(layout: CpuLayout, available: int) -> list[tuple[int, ...]]:
 
 
 def _whole_cores(layout: CpuLayout, available: int, needed: int) -> int:
-    taken = 0
-    # Where all cores are of one size, nothing is left to do once less than that is needed.
-    least = layout.threads_per_core if layout.uniform else 1
-    if needed < least:
+    if not layout.uniform:
+        return _uneven_cores(layout, available, needed)
+    taken, missing = 0, needed // layout.threads_per_core
+    if not missing:
         return taken
     for cores in _core_groups(layout, available):
-        for core in cores if layout.uniform else sorted(cores, key=int.bit_count):
+        for core in cores:
             if core & available == core:
-                size = core.bit_count()
-                if size <= needed:
-                    taken |= core
-                    needed -= size
-                    if needed < least:
-                        return taken
+                taken |= core
+                missing -= 1
+                if not missing:
+                    return taken
+    return taken
+
+
+def _uneven_cores(layout: CpuLayout, available: int, needed: int) -> int:
+    """Whole cores of several sizes, the small ones of each group first."""
+    taken = 0
+    for cores in _core_groups(layout, available) if needed else ():
+        for core in sorted(cores, key=int.bit_count):
+            size = core.bit_count()
+            if core & available == core and size <= needed:
+                taken |= core
+                needed -= size
     return taken
 
 

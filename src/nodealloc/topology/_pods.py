@@ -48,14 +48,12 @@ def _workload_of(pod: Pod) -> Workload:
         raise ConfigurationError(f"pod {pod.full_name} has no containers; a pod runs at least one")
     exclusive, uid, settings = pod.qos is _GUARANTEED, pod.uid, pod.annotations
     claims: list[Claim] = []
-    names = set[str]()
     ended: tuple[str, ...] = ()
     before = len(pod.init_containers)
     for container in pod.init_containers + pod.containers if before else pod.containers:
         name, kind = container.name, _MAIN
         if len(claims) < before:
             kind = _SIDECAR if container.restartable else _INIT
-        names.add(name)
         claims.append(
             _claim(
                 owner=_owner(uid, name),
@@ -68,7 +66,7 @@ def _workload_of(pod: Pod) -> Workload:
         )
         if kind is _INIT:
             ended += (name,)
-    if len(names) != len(claims):
+    if len(claims) > 1 and len({claim.owner.member for claim in claims}) != len(claims):
         return Workload(key=uid, claims=tuple(claims))  # says what is wrong
     return _workload(key=uid, claims=tuple(claims))
 
