@@ -40,6 +40,20 @@ Reserved: TypeAlias = Mapping[int, Mapping[str, int]]
 _MAX_KNOWN = 8192
 
 
+class _Columns(dict[NumaMask, tuple[int, ...]]):
+    """Positions by set of nodes, worked out when first asked for."""
+
+    def __init__(self, nodes: tuple[int, ...]) -> None:
+        super().__init__()
+        self._nodes = nodes
+
+    def __missing__(self, mask: NumaMask) -> tuple[int, ...]:
+        if len(self) > _MAX_KNOWN:
+            self.clear()
+        found = self[mask] = tuple([self._nodes.index(node) for node in bits(mask)])
+        return found
+
+
 @attrs.frozen(kw_only=True, slots=False)
 class Layout:
     """Memory of a machine, less what the system keeps.
@@ -133,8 +147,9 @@ class Layout:
         return tuple(max(row) for row in self.allocatable)
 
     @lazy
-    def _columns(self) -> dict[NumaMask, tuple[int, ...]]:
-        return {1 << node: (column,) for column, node in enumerate(self.nodes)}
+    def columns(self) -> Mapping[NumaMask, tuple[int, ...]]:
+        """Positions of a set of nodes, ascending; every bit must be one of `nodes`."""
+        return _Columns(self.nodes)
 
     @lazy
     def _narrowest(self) -> dict[Demand, int]:
@@ -148,15 +163,6 @@ class Layout:
     def _sums(self) -> tuple[dict[NumaMask, int], ...]:
         return tuple(dict[NumaMask, int]() for _ in self.resources)
 
-    def columns(self, mask: NumaMask, /) -> tuple[int, ...]:
-        """Positions of a set of nodes, ascending; every bit must be one of `nodes`."""
-        found = self._columns.get(mask)
-        if found is None:
-            if len(self._columns) > _MAX_KNOWN:
-                self._columns.clear()
-            found = self._columns[mask] = tuple([self.nodes.index(node) for node in bits(mask)])
-        return found
-
     def sum(self, row: int, mask: NumaMask, /) -> int:
         """Allocatable bytes of a resource on a set of nodes."""
         known = self._sums[row]
@@ -165,7 +171,7 @@ class Layout:
             if len(known) > _MAX_KNOWN:
                 known.clear()
             figures = self.allocatable[row]
-            found = known[mask] = sum([figures[column] for column in self.columns(mask)])
+            found = known[mask] = sum([figures[column] for column in self.columns[mask]])
         return found
 
     def suffices(self, mask: NumaMask, demand: Demand, /) -> bool:

@@ -39,7 +39,7 @@ def _detail(question: Question, why: Why, resource: str, wanted: int, free: int)
 
 def _free(question: Question, row: int, nodes: NumaMask) -> int:
     figures = question.state.free[row]
-    return sum([figures[column] for column in question.layout.columns(nodes)])
+    return sum([figures[column] for column in question.layout.columns[nodes]])
 
 
 def _shortest(question: Question, nodes: NumaMask) -> tuple[int, int]:

@@ -39,7 +39,7 @@ class Question:
 
     def satisfied_by(self, nodes: NumaMask) -> bool:
         """Whether the nodes have the free bytes, reuse left out."""
-        columns = self.layout.columns(nodes)
+        columns = self.layout.columns[nodes]
         for row, size in self.demand:
             figures = self.state.free[row]
             if (figures[columns[0]] if len(columns) == 1 else sum([figures[at] for at in columns])) < size:
@@ -49,7 +49,7 @@ class Question:
     def cut_by(self, nodes: NumaMask) -> bool:
         """Whether one of the nodes is in use, and not in exactly this group."""
         state = self.state
-        for column in self.layout.columns(nodes):
+        for column in self.layout.columns[nodes]:
             if state.assignments[column] and state.groups[column] != nodes:
                 return True
         return False
@@ -120,7 +120,7 @@ class Question:
         return (
             bool(self.left)
             and all(
-                sum([self.state.free[row][column] for column in self.layout.columns(nodes)])
+                sum([self.state.free[row][column] for column in self.layout.columns[nodes]])
                 + self.left.get((nodes, self.layout.resources[row]), 0)
                 >= size
                 for row, size in self.demand

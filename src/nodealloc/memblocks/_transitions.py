@@ -47,7 +47,7 @@ def grant(
     Source: kubelet ``cm/memorymanager/policy_static.go``. It keeps what may be
     reused beside the state and loses it at a restart; here the blocks tell.
     """
-    layout, columns = state.layout, state.layout.columns(nodes)
+    layout, columns = state.layout, state.layout.columns[nodes]
     blocks: list[Block] = []
     free = list(state.free)
     for row, size in demand:
@@ -121,7 +121,7 @@ def release(state: MemoryState, workload: str, member: str | None, *, strict: bo
     layout, free = state.layout, list(state.free)
     for block in gone:
         if block.size_bytes:
-            row, columns = layout.row[block.resource], layout.columns(block.nodes)
+            row, columns = layout.row[block.resource], layout.columns[block.nodes]
             usable, size = layout.allocatable[row], block.size_bytes
             free[row] = (
                 settle(free[row], usable, columns, -size)
@@ -151,7 +151,7 @@ def _without(state: MemoryState, gone: Iterable[Block]) -> tuple[Row, tuple[Numa
     """Assignments and groups after these blocks have gone."""
     assignments, groups = list(state.assignments), list(state.groups)
     for block in gone:
-        for column in state.layout.columns(block.nodes):
+        for column in state.layout.columns[block.nodes]:
             assignments[column] -= 1
             if not assignments[column]:
                 groups[column] = 1 << state.layout.nodes[column]
@@ -164,7 +164,7 @@ def _truthful(layout: Layout, free: Sequence[Row], grants: Grants) -> bool:
     least = [[0] * len(layout.nodes) for _ in layout.resources]
     most = [[0] * len(layout.nodes) for _ in layout.resources]
     for block in blocks_of(grants):
-        row, columns = layout.row[block.resource], layout.columns(block.nodes)
+        row, columns = layout.row[block.resource], layout.columns[block.nodes]
         held[row] += block.size_bytes
         for column in columns:
             most[row][column] += block.size_bytes
@@ -196,7 +196,7 @@ def draw(layout: Layout, blocks: Iterable[Block], /) -> tuple[tuple[Row, ...], t
     free = list(layout.allocatable)
     faults: list[Fault] = []
     for (_, nodes, row), size in sorted(wanted.items()):
-        columns = layout.columns(nodes)
+        columns = layout.columns[nodes]
         have = sum([free[row][column] for column in columns])
         if size > have:
             where, name = format_list(nodes), layout.resources[row]
@@ -223,7 +223,7 @@ def replay(layout: Layout, grants: Grants) -> MemoryState:
     assignments = [0] * len(layout.nodes)
     groups = [1 << node for node in layout.nodes]
     for block in sorted(blocks_of(grants), key=lambda block: (-block.nodes.bit_count(), block.nodes)):
-        for column in layout.columns(block.nodes):
+        for column in layout.columns[block.nodes]:
             assignments[column] += 1
             groups[column] = block.nodes
     return MemoryState(
