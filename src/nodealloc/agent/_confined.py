@@ -199,5 +199,5 @@ class ConfinedRuntime(RuntimeLayer):
             one.id: Owner(uid, one.name)
             for uid, listing in self._watch.seen.snapshot().items()
             for one in listing.value.containers
-            if one.state is RunState.RUNNING
+            if one.state in {RunState.RUNNING, RunState.UNKNOWN}
         }

@@ -25,7 +25,7 @@ class ContainerCpusets:
             return  # nobody could ask the runtime, from which nothing follows
         containers = () if known is None or known.report is None else known.report.containers
         records = [one.record for one in containers]
-        runs = {one.id: one.name for one in records if one.state is RunState.RUNNING}
+        runs = {one.id: one.name for one in records if one.state in {RunState.RUNNING, RunState.UNKNOWN}}
         for target in self._targets.pop(uid, ()):
             if target not in runs:
                 self._cpusets.remove(target)

@@ -21,6 +21,7 @@ _CREATED: Final = RunState.CREATED
 _EXITED: Final = RunState.EXITED
 _RUNNING: Final = RunState.RUNNING
 _UNKNOWN: Final = RunState.UNKNOWN
+_MAY_RUN: Final = (_RUNNING, _UNKNOWN)
 _POLICY_NEVER: Final = RestartPolicy.NEVER
 
 _SUCCEEDED: Final = Latest(_EXITED, Exited(code=0), "Completed", None)
@@ -157,9 +158,12 @@ class _Walk:
         if latest.report is None:
             # A pod of policy Never has one sandbox: what ended in it and was forgotten is not repeated.
             return None if self._restarts or one.restartable else latest
-        if latest.report.record.sandbox_id != self._sandbox_id:
-            return None
-        return latest
+        if latest.report.record.sandbox_id == self._sandbox_id:
+            return latest
+        if self._draft.rules.one_instance and latest.state in _MAY_RUN:
+            # Its start came back after its sandbox had to go: it ends before another one starts.
+            self._draft.older = (*self._draft.older, latest.report)
+        return None
 
     def _look(self, index: int, one: Container, latest: Latest) -> None:
         draft, name = self._draft, one.name

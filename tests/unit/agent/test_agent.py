@@ -289,6 +289,30 @@ def test_who_still_runs_on_its_cpus_is_waited_for(tmp_path: Path) -> None:
     assert isinstance(node.admission.make_ready(pod("own", cpus=2), NOW), Admitted)
 
 
+@pytest.mark.parametrize("inspects", [True, False])
+def test_a_container_of_which_the_runtime_knows_nothing_may_run(tmp_path: Path, *, inspects: bool) -> None:
+    """It is moved off CPUs that become somebody's own, and waited for until it is."""
+    node = Node(tmp_path)
+    node.source.pods = [pod("shared")]
+    node.after(3)
+    shared = node.container("shared")
+    node.kill()
+    report = next(iter(node.runtime.inspect("shared").containers))
+    unknown = attrs.evolve(report.record, state=RunState.UNKNOWN)
+    node.runtime.put(attrs.evolve(report, record=unknown))
+    if not inspects:
+        node.runtime.fail("inspect", RetryableError("hangs", after_s=1.0), times=None)
+    node.runtime.fail("stop_container", RetryableError("hangs", after_s=1.0), times=None)
+    node.settle()
+    assert node.cpusets.has(shared) is inspects  # what is only listed is added once somebody asks for CPUs
+    answer = node.admission.make_ready(pod("own", cpus=2), NOW)
+    assert isinstance(answer, NotYet)
+    assert shared in answer.message
+    node.settle()
+    assert isinstance(node.admission.make_ready(pod("own", cpus=2), NOW), Admitted)
+    assert node.writer.sets[shared][0] == node.held.snapshot[CpuAllocator].shared
+
+
 def overlaps(node: Node, uid: str) -> bool:
     """Whether the one container of a pod runs on CPUs that the pod `own` holds for itself."""
     made_with = node.runtime.limits(node.container(uid)).cpus

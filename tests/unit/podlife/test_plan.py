@@ -223,6 +223,23 @@ def test_an_older_instance_that_runs_is_stopped_first() -> None:
     assert plan_pod(pod("app"), seen, rules=KUBELET).starts == ("app",)
 
 
+@pytest.mark.parametrize("state", [RunState.RUNNING, RunState.UNKNOWN])
+@pytest.mark.parametrize("restartable", [True, False])
+def test_an_init_container_that_runs_in_a_sandbox_before_is_stopped_first(
+    state: RunState, *, restartable: bool
+) -> None:
+    """Its start came back after that sandbox had to go: in the next one nothing starts beside it."""
+    init = Container(name="init", image="img", restartable=restartable)
+    wanted = attrs.evolve(pod("app"), init_containers=(init,))
+    seen = PodSeen(report=report(ran("init", state), attempt=1))
+    plan = plan_pod(wanted, seen)
+    assert [(one.container_id, one.name) for one in plan.stops] == [("init-0-box0", "init")]
+    assert plan.starts == ()
+    assert not plan.ends
+    ended = PodSeen(report=report(ran("init", ended=BAD), attempt=1))
+    assert plan_pod(wanted, ended).starts == ("init",)
+
+
 HAD = Container(name="app", image="img:1", variables=(Variable(name="V", value="1"),))
 EDITS = {
     "environment": attrs.evolve(HAD, variables=(Variable(name="V", value="2"),)),
