@@ -229,12 +229,11 @@ class RestartsCome(RoomHeard):
         elif deed.what is What.KILLED:
             self._put_off()
         elif deed.what is What.WANTED and self._owed:
-            # Whose pod makes room for a critical one that came is for the agent to choose.
-            self._owed = {
-                one: owed
-                for one, owed in self._owed.items()
-                if not self.makes_room(attrs.evolve(deed, uid=one[0]))
-            }
+            # Whose pod makes room for a critical one that came is for the agent to choose. To ask who runs
+            # lets what is due end, which is heard here meanwhile.
+            waiting = [one for one in tuple(self._owed) if self.makes_room(attrs.evolve(deed, uid=one[0]))]
+            for one in waiting:
+                self._owed.pop(one, None)
         elif deed.what is What.STARTED:
             self._starts[key] += 1
             self._owed.pop(key, None)
