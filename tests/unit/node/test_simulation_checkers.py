@@ -296,3 +296,18 @@ def test_no_restart_is_due_of_who_may_have_to_make_room() -> None:
     scene.crashes(second)
     scene.clock.advance(60.0)
     scene.wants("w")
+
+
+@pytest.mark.parametrize(("grace_s", "is_heard"), [(10.0, False), (5.0, True)])
+def test_a_deletion_gives_no_more_time_to_who_ends_already(grace_s: float, *, is_heard: bool) -> None:
+    """Twenty of the thirty seconds are over that a pod had which came to its end by itself."""
+    scene = Scene()
+    scene.outside.deeds.listen(GraceIsGiven(scene.outside).heard)
+    scene.wants(containers=(APP, attrs.evolve(APP, name="other")), termination_grace_period_seconds=30)
+    first, second = scene.runs(), scene.runs(name="other")
+    scene.ends(first, 30.0)
+    scene.clock.advance(20.0)
+    scene.deleted(grace_s=30.0)
+    words = r"u/other gets 5 s to end, and 10\.0 s of the pod's are left"
+    with pytest.raises(AssertionError, match=words) if is_heard else contextlib.nullcontext():
+        scene.ends(second, grace_s)

@@ -41,6 +41,7 @@ class GraceIsGiven(RoomHeard):
         super().__init__(outside)
         self._asked: set[str] = set()
         self._alone: set[str] = set()
+        self._own_ends: dict[str, tuple[float, float]] = {}
 
     def heard(self, deed: Deed, /) -> None:
         """The first signal of a container leaves it what is left of its pod's grace."""
@@ -56,7 +57,14 @@ class GraceIsGiven(RoomHeard):
             return
         self._asked.add(deed.id)
         deletion = self.outside.deletions.get(deed.uid)
-        if deletion is None or self.is_init(deed) or not isinstance(deed.value, float | int):
+        if self.is_init(deed) or not isinstance(deed.value, float | int):
+            return
+        own = self._own_ends.get(deed.uid)
+        if deed.uid not in self.outside.read:
+            # The pod comes to its end by itself: its time runs from here, for who is asked later.
+            until_s = deed.at_s + deed.value, self.outside.passed_s + deed.value
+            self._own_ends.setdefault(deed.uid, until_s)
+        if deletion is None:
             return
         left_s = min(deletion.deadline_s - deed.at_s, deletion.passed_deadline_s - self.outside.passed_s)
         if self.outside.overdue_s(deed.uid) > 0 or self.makes_room(deed):
@@ -65,6 +73,8 @@ class GraceIsGiven(RoomHeard):
         # begun with the pod's own grace never gets more.
         pod = self.pod(deed.uid)
         left_s = min(left_s, float(pod.termination_grace_period_seconds) if pod else left_s)
+        if own is not None:
+            left_s = min(left_s, own[0] - deed.at_s, own[1] - self.outside.passed_s)
         assert deed.value >= left_s - _SLACK_S, (
             f"{deed.uid}/{deed.name} gets {deed.value:g} s to end, and {left_s:.1f} s of the pod's are left"
         )
