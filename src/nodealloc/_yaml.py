@@ -41,6 +41,8 @@ _OF_A_DOCUMENT: Final = 10
 """Values that a document counts for besides its own: beginning one costs as much."""
 _DEEPEST: Final = 100
 """Levels of lists and mappings."""
+_TOO_DEEP: Final = "exceeded maximum nesting depth"
+"""What libyaml says from PyYAML 6.0.4 on, which reads a thousand levels ahead of what is made of them."""
 _TAG: Final = "tag:yaml.org,2002:"
 _STR: Final = f"{_TAG}str"
 _NUMBERS: Final = (f"{_TAG}int", f"{_TAG}float")
@@ -139,6 +141,10 @@ def values_of(text: str, /, *, parser: type[yaml.SafeLoader] = _PARSER) -> list[
     events = parser(text)
     try:
         return _Values(events, SLOW_VALUES if is_slow else MOST_VALUES).documents()
+    except yaml.MarkedYAMLError as error:
+        if error.problem == _TOO_DEEP:
+            raise TooDeepError from None
+        raise
     finally:
         events.dispose()
 
